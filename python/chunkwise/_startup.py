@@ -32,7 +32,7 @@ class _PatchingLoader:
         return made
 
     def exec_module(self, module: ModuleType) -> None:
-        # Whoever asks finds what would be there without us.
+        # Everyone who asks finds what would be there without us.
         module.__loader__ = self._loader
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader

@@ -52,7 +52,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
 
     def __init__(self, bind: Any, *, readonly: bool = False) -> None:
         super().__init__(bind, readonly=readonly)
-        # By this h5netcdf tells h5py's datasets from those of h5pyd.
+        # This tells h5netcdf that a dataset is h5py's, not h5pyd's.
         self.__module__ = h5py.Dataset.__module__
 
     # What the file says -------------------------------------------------------------
@@ -150,7 +150,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         binding = self._reads()
         result = reading.array(self, binding, dtype)
         if self.dtype.subdtype is not None:
-            # Which h5py refuses.
+            # h5py refuses these.
             result = np.asarray(self[()], dtype)
         if result is NotImplemented:
             result = through_h5py.array(self, binding, dtype)
@@ -288,7 +288,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             plan["threads"] = _native.thread_count()
             plan["sidecar"] = bound.sidecar
         else:
-            # What is not chunked counts as one chunk, whose sizes are at least 1.
+            # A dataset without chunks counts as one chunk, whose sizes are at least 1.
             chunk = self.chunks or tuple(max(size, 1) for size in self.shape)
             chunks, decoded, elements = _native.count_chunks(
                 self.shape, chunk, selection, self._label()
@@ -327,7 +327,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         bindings.refreshed(self)
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
-        # By which `dask.array.from_array` names it: the same as long as the file is.
+        # `dask.array.from_array` names it by this: the same as long as the file is.
         return (*self.file._home.token(), self.name)
 
     # Underneath ---------------------------------------------------------------------
@@ -355,7 +355,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
                 self._binding = bindings.own_binding(self)
                 bound = self._binding.bound
                 if bound is not None and self._readonly:
-                    # As h5py keeps it; known also while the file is parked.
+                    # As h5py keeps it; also known while the file is parked.
                     self._cache_props["shape"] = bound.shape
             return self._binding
 
@@ -379,7 +379,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
     def _resolve(self, wanted: Any) -> _native.Selection | None:
         """What is selected; None if only h5py may know."""
         bound = None if self._binding is None else self._binding.bound
-        # What the engine reads is resolved without h5py's lock.
+        # The engine's reads are resolved without h5py's lock.
         shape = cast("tuple[int, ...]", self.shape) if bound is None else bound.shape
         return resolve(shape, wanted, self._label())
 

@@ -18,7 +18,7 @@ from chunkwise.names import printable
 class ChunkwiseError(Exception):
     """Base of all errors that chunkwise raises on purpose."""
 
-    # Of a longer message so much is kept at its begin and at its end, where the remedy is.
+    # This much of a longer message is kept, at its begin and at its end with the remedy.
     _begin, _end = 300, 180
 
     def __str__(self) -> str:

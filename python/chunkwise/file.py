@@ -90,7 +90,7 @@ class File(Group, h5py.File):  # type: ignore[misc]
 
     @swmr_mode.setter
     def swmr_mode(self, value: bool) -> None:
-        # What waits is written as before.
+        # Pending data is written as before.
         self._home.settle()
         h5py.File.swmr_mode.fset(self, value)
 
@@ -118,7 +118,7 @@ class File(Group, h5py.File):  # type: ignore[misc]
             try:
                 self._flush_linked()
             finally:
-                # What waits to be written is, while the datasets are still there.
+                # Pending data is written while the datasets still exist.
                 self._home.close()
         finally:
             for dataset in list(self._met.values()):
@@ -140,7 +140,7 @@ class File(Group, h5py.File):  # type: ignore[misc]
         except ChunkwiseError as second:
             if error is None:
                 raise
-            # What went wrong first is what the caller should hear.
+            # The caller should hear what went wrong first.
             warnings.warn(str(second), RuntimeWarning, stacklevel=2)
 
     def __reduce__(self) -> Any:

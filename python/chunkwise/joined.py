@@ -202,7 +202,7 @@ class Joined:
             try:
                 together.read(selection, result)
             except UndecodedChunkError:
-                # Of which file, and what it means, the file's own read finds out.
+                # The file's own read finds out which file, and what it means.
                 pass
             else:
                 counts.engine += len(touched)
@@ -243,7 +243,7 @@ class Joined:
         return found if dtype is None else found.astype(dtype, copy=False)
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
-        # By which `dask.array.from_array` names it: the same as long as the files are.
+        # `dask.array.from_array` names it by this: the same as long as the files are.
         return (self.axis, *(part.__dask_tokenize__() for part in self._parts))
 
     # Closing --------------------------------------------------------------------------

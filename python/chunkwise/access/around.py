@@ -19,7 +19,7 @@ from chunkwise.grammar import parse_count, parse_shape
 from chunkwise.names import printable
 from chunkwise.words import counted, joined
 
-# So many selections are listed for a worker at most; of more, so many are drawn at random.
+# A worker gets at most this many selections; if there are more, they are drawn at random.
 MOST_DRAWN: Final = 10_000
 # Rows and regions that are read where nobody says how many.
 _DRAWN: Final = 1_000

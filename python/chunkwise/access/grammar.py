@@ -38,7 +38,7 @@ HOW_TO_WRITE: Final = (
     "events:DATASET; cells:20 for unions of random cells; and behind a block its order: @f, "
     "@1,0,2, @random"
 )
-# What each word is followed by, and an example of it.
+# What follows each word, and an example of it.
 WORDS: Final = {
     "all": ("", ""),
     "row": ("", ""),

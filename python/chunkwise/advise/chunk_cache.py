@@ -157,7 +157,7 @@ def kept(reader: Reader, read: Read) -> Kept:
         held = np.bincount(places)
         taken = int(np.count_nonzero(held))
         lost = chunks - int(np.count_nonzero(held == 1))
-    # Where the chunks of all slots taken fit, none is dropped but by collision.
+    # If the chunks of all used slots fit, only a collision drops one.
     if fits(reader, taken, nbytes):
         return Kept(chunks, lost, lost)
     if chunks > MOST_FOLLOWED:
@@ -223,7 +223,7 @@ class ChunkCache:
     # A queue, the first to be dropped first: of each chunk held, the one behind and before it.
     _behind: dict[int, int] = field(default_factory=lambda: {_END: _END})
     _before: dict[int, int] = field(default_factory=lambda: {_END: _END})
-    # Of each chunk held, its bytes not read yet, and its slot; of each slot, its chunk.
+    # For each chunk held, its bytes not read yet, and its slot; for each slot, its chunk.
     _unread: dict[int, int] = field(default_factory=dict)
     _slot_of: dict[int, int] = field(default_factory=dict)
     _holder: dict[int, int] = field(default_factory=dict)

@@ -52,14 +52,14 @@ GROWN_NBYTES: Final = 1 << 17
 # takes a whole chunk.  Those that grow are read more slowly for it: a GiB in 0.9 s in place of
 # 0.6 s, by h5py in 2.4 s in place of 0.9 s (4 KiB: 1.1 s and 7 s).
 BEGUN_NBYTES: Final = 1 << 14
-# What is in a file is there: room to grow is a page of memory or of a disk.
+# Room to grow is a page of memory or of a disk.
 PAGE_NBYTES: Final = 1 << 12
 # Of what the array has along a dimension.
 MOST_WASTE: Final = 1 / 16
 
-# Of a usual pattern, so many reads: a program reads some lines, not all there are.
+# This many reads of a usual pattern: a program reads some lines, not all.
 USUAL_READS: Final = 1_000
-# Of the shapes that look best, so many are looked at closely.
+# This many of the best shapes are examined closely.
 _CLOSELY: Final = 24
 # Shapes that take so many times the least are as good as the best; of those the largest.
 _ABOUT: Final = 1.02

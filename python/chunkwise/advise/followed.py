@@ -22,7 +22,7 @@ from chunkwise.advise.readers import Reader
 
 # A second or two.
 _MOST_STEPS: Final = 200_000
-# Of the beginning, what fills the cache says nothing about the rest.
+# The reads that fill the cache at the beginning say nothing about the rest.
 _SHARE: Final = 0.5
 
 

@@ -234,7 +234,7 @@ class Walk:
         decodes = 1.0
         lost = False
         for axis, held in reversed([*zip(self.axes, self.footprints(), strict=True)]):
-            # What neighbours share is kept once, but not for a faster dimension's next visit.
+            # Neighbours share cached chunks, but not until a faster dimension's next visit.
             if axis.touches > axis.chunks and (lost or held > cached_chunks):
                 decodes *= axis.touches / axis.chunks
                 lost = True

@@ -30,7 +30,7 @@ from chunkwise.advise.traffic import Pattern, contiguous_traffic, traffic
 LOAD_S: Final = 3e-4
 # Of a file in memory.
 MEMORY_LOAD_S: Final = 1e-5
-# Where nobody says what is read, nor from where: what suits slow storage, too.
+# If nobody says what is read, or from where: a choice that also suits slow storage.
 ANYWHERE_LOAD_S: Final = 2e-3
 # zlib's usual speed, one core.
 _DECODED_NBYTES_PER_S: Final = 256 << 20

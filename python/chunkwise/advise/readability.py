@@ -153,7 +153,7 @@ PROGRAMS: Final[tuple[Program, ...]] = (
         "IDL (H5D_READ)",
         frozenset({"deflate", "shuffle", "fletcher32"}),
         "not known",
-        # By which its functions are libhdf5's; of its version and of plugins nothing is said.
+        # The guide says that its functions are libhdf5's, but not which version or plugins.
         sources=("IDL Reference Guide, 'The IDL HDF5 Library'",),
     ),
     Program(

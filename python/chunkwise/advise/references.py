@@ -176,7 +176,7 @@ def _halved(
                 cut = [*sides]
                 cut[axis] = -(-side // 2)
                 halves.append(cut)
-        # Of ways that cost the same, the longest side is cut.
+        # If several ways cost the same, the longest side is cut.
         costs = np.array([cost(cut) for cut in halves])
         close = [
             cut for cut, one in zip(halves, costs, strict=True) if one <= costs.min() * 1.0001

@@ -43,7 +43,7 @@ DEFAULT_W0: Final = 0.75
 _FIRST: Final = r"[A-Za-z0-9_\u0080-\ud7ff\ue000-\U0010ffff]"
 _LATER: Final = r"[^\x00-\x1f/\x7f\ud800-\udfff]"
 _NETCDF_NAME: Final = re.compile(rf"{_FIRST}(?:{_LATER}*(?! ){_LATER})?")
-# Of other names, nccopy reads -F differently unless they are escaped.
+# nccopy reads -F differently for other names unless they are escaped.
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
 _NATIVE: Final = tuple(_native.filters().values())
 _DECODED: Final = frozenset(one["name"] for one in _NATIVE if one["decoded"])

@@ -29,26 +29,26 @@ Objective = Literal["read", "write", "size", "balanced"]
 OBJECTIVES: Final = ("read", "write", "size", "balanced")
 # How much each counts where all count: of a product, so that it does not matter in which unit.
 BALANCE: Final[Mapping[str, float]] = {"read": 0.8, "write": 0.1, "size": 0.1}
-# What decides between layouts that are alike in what was asked for.
+# Decides between layouts that are equal by the objective.
 _TIE: Final = 0.02
 # Chunks beyond this need more memory than a reader should be told to have.
 MOST_CHUNK_NBYTES: Final = 16 << 20
-# Of the index: a leaf of a B-tree is half full, and a chunk's header, too, takes bytes.
+# Bytes of the index: a B-tree's leaf is half full, and a chunk's header takes bytes, too.
 INDEX_NBYTES: Final = 64
 # A file of more chunks is slow to open for anyone.
 MOST_CHUNKS: Final = 20_000_000
 _STEPS: Final = 40
-# By so much a leap makes a side longer or shorter.
+# The factor by which a leap makes a side longer or shorter.
 _LEAPS: Final = (1 / 8, 1 / 4, 1 / 2, 2, 4, 8)
 # A coarse grid of shapes has about so many, and the best so many of them are starts.
 _COARSE: Final = 125
 _SPREAD: Final = 5
-# Of the layouts that are measured, one in so many is a reference.
+# One in this many measured layouts is a reference.
 _REFERENCES: Final = 4
 # Doublings and halvings of sides between two chunk shapes that are unlike, or near each other.
 _UNLIKE: Final = 1.0
 _NEAR: Final = 1.6
-# Of a front, so many points are shown, none slower than so many times the fastest.
+# This many points of a front are shown, none slower than this many times the fastest.
 _MOST_SHOWN: Final = 12
 _SLOW: Final = 20
 
@@ -266,7 +266,7 @@ def search(problem: Problem) -> Found:
         steps = _Steps(problem)
         spread: dict[bool, list[Shape]] = {}
         for one in filters:
-            # Where it is worth to begin depends little on which filter it is.
+            # The best places to begin depend little on the filter.
             also = spread.setdefault(one == "none", [])
             if not also:
                 also += steps.spread(one)
@@ -420,7 +420,7 @@ class _Steps:
         if count > MOST_CHUNKS or (nbytes > MOST_CHUNK_NBYTES and math.prod(chunks) > 1):
             return math.inf
         if are_too_small(count, nbytes):
-            # Whoever inspects the file is told so.
+            # `inspect` says so to the user.
             return math.inf
         return problem.score(problem.outcome(Layout(chunks, filters)).figures)
 
@@ -453,7 +453,7 @@ def chosen(found: Found, problem: Problem, number: int, present: Layout | None) 
     Neighbours that cost the same tell little; the model is more often wrong about a filter, or
     about the size of chunks, than about one length.
     """
-    # What others would choose is worth a look even where the model thinks less of it.
+    # The choices of others are worth a look even if the model ranks them lower.
     named = (one for one in found.ranked if one.names and one.layout != present)
     others = [one for one in named if problem.fits(one)][: number // _REFERENCES]
     first = by_rule(found, problem)

@@ -262,7 +262,7 @@ def terms(found: Traffic, chunk_stored_nbytes: float) -> tuple[float, ...]:
 _PAGE_NBYTES: Final = 4096
 # Terms that several threads share: loads, and the bytes that they fetch.
 _SHARED: Final = frozenset({"load_s", "fetch_s"})
-# What of a walk each rate is a part of, in words.
+# The part of a walk to which each rate belongs, in words.
 _PARTS: Final[Mapping[str, str]] = {
     "walk_s": "calls",
     "call_s": "calls",

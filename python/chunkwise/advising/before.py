@@ -33,7 +33,7 @@ from chunkwise.files.unclosed import open_readable
 from chunkwise.grammar import format_shape
 from chunkwise.words import joined
 
-# Of data that nobody has shown, so much is made up.
+# This much data is generated if the user has shown none.
 _MADE_NBYTES: Final = 8 << 20
 _SMALL_NBYTES: Final = 1 << 16
 
@@ -126,7 +126,7 @@ def advise_new(
     stored = math.prod(extents) * itemsize * min(1.0, ratio)
     problem = replace(problem, storage=calibration.storage_of(stored, machine))
     if most is None and objective == "balanced":
-        # As a compressed dataset may grow by a tenth, one that is not there may be so much larger.
+        # A compressed dataset may grow by a tenth, so a planned one may be so much larger.
         problem = replace(problem, most_nbytes=round(stored * (1 + wishes.GROWTH)))
     say("comparing layouts by the model")
     found = search(problem)

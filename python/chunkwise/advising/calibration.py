@@ -35,11 +35,11 @@ from chunkwise.trials.environment import available_memory_nbytes
 
 VERSION: Final = 8
 LIBHDF5: Final = "libhdf5"
-# Of the scratch dataset: walks over it are whole, and short.
+# Size of the scratch dataset: walks over it are whole, and short.
 _SHAPE: Final = (128, 2048)
 _CHUNKS: Final = ((128, 2048), (32, 512), (8, 128), (1, 2048), (128, 8), (4, 16))
 _BLOCKS: Final = ((1, 2048), (128, 1), (16, 64), (8, 128))
-# Of a dataset that no processor's cache holds: what bytes cost shows there.
+# A dataset larger than any processor's cache: it shows what bytes cost.
 _LARGE_SHAPE: Final = (2048, 16384)
 _LARGE_CHUNKS: Final = ((512, 512), (64, 16384))
 _LARGE_BLOCKS: Final = ((64, 16384), (1024, 16384), (2048, 512))
@@ -58,7 +58,7 @@ _LONG_S: Final = 0.1
 _COLD_NBYTES: Final = 32 << 20
 _COLD_REQUESTS: Final = 24
 _COLD_PIECE: Final = 16 << 10
-# What the filter of the calibrated chunks does to one byte: nothing.
+# The filter of the calibrated chunks does nothing to one byte.
 _FILTERED: Final = {"shuffle": True}
 
 

@@ -35,13 +35,13 @@ from chunkwise.grammar import Pipeline, format_shape, format_size
 from chunkwise.names import printable
 from chunkwise.words import counted, format_ratio, joined
 
-# What gains less is not worth a copy of the file.
+# A smaller gain is not worth a copy of the file.
 WORTH_IT: Final = 1.1
 # Of sizes, which are known better.
 _SMALLER: Final = 1.05
 # A cache that gains less is not worth a line.
 _CACHE_WORTH_IT: Final = 1.3
-# What an older library takes longer by is worth a word.
+# If an older library takes longer by this factor, say so.
 _MUCH_SLOWER: Final = 2.0
 
 

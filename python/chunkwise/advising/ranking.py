@@ -33,11 +33,11 @@ from chunkwise.names import printable
 
 # Smaller ones are read at once however they are stored.
 LEAST_NBYTES: Final = 1 << 20
-# Of a file, the largest ones; of an archive, the kinds with the most bytes.
+# In a file, the largest ones; in an archive, the kinds with the most bytes.
 MOST_KINDS: Final = 20
 # How often a year all patterns are run, where nobody said so.
 READS_A_YEAR: Final = 100.0
-# What gains less time, and less space, is not worth a copy.
+# A smaller gain of time and space is not worth a copy.
 _WORTH_S: Final = 1.1
 _WORTH_NBYTES: Final = 1.05
 _SAMPLE_S: Final = 0.5
@@ -224,7 +224,7 @@ def _datasets(file: str) -> Iterator[tuple[str, int, tuple[Any, ...]]]:
             if not shape or kind.hasobject:
                 continue
             filters = entry.identifier.get_create_plist().get_nfilters()
-            # Of a growing dimension files have more and less.
+            # Files may have different lengths of a growing dimension.
             alike = (entry.path, kind.str, one.chunks, filters, shape[1:])
             yield entry.path, int(one.size) * kind.itemsize, alike
 
@@ -250,7 +250,7 @@ def _kind(
             Surroundings(target.file, target.dataset),
         )
     except ChunkwiseError:
-        # What is stated of one dataset need not fit another.
+        # Patterns for one dataset need not fit another.
         asked = patterns.read((), target.shape, target.itemsize, target.where)
     asked_patterns = tuple(one.pattern for one in asked)
     present = Layout(target.chunks, target.filters)

@@ -38,7 +38,7 @@ PLACES: Final = 4
 _SHAPE_NBYTES: Final = 3 << 20
 _LARGEST_NBYTES: Final = 4 << 20
 _MOST_BLOCKS: Final = 48
-# Of each, the fastest counts: what else the machine does only adds.
+# The fastest of each counts, because other work of the machine only adds time.
 _PASSES: Final = 3
 # Places whose ratios differ by more are worth a word.
 UNLIKE: Final = 1.5

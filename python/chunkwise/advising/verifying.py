@@ -37,7 +37,7 @@ from chunkwise.files.opening import find_dataset
 from chunkwise.files.unclosed import open_readable
 from chunkwise.grammar import format_shape, format_size
 
-# Of a part, so many bytes for each second of the budget.
+# Bytes of a part for each second of the budget.
 _NBYTES_PER_S: Final = 512 << 10
 _LEAST_NBYTES: Final = 4 << 20
 _MOST_NBYTES: Final = 256 << 20
@@ -181,7 +181,7 @@ def part_shape(shape: Shape, itemsize: int, blocks: Sequence[Shape], most_nbytes
             able = [axis for axis, side in enumerate(sides) if side > least[axis]]
             if not able:
                 break
-            # What was cut least so far; of equals, the longest.
+            # The side that was cut least so far; among equals, the longest.
             axis = max(able, key=lambda a: (sides[a] / shape[a], sides[a]))
             sides[axis] = max(least[axis], -(-sides[axis] // 2))
     return tuple(sides)

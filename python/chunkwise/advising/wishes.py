@@ -19,7 +19,7 @@ from chunkwise.grammar.codecs import CODECS
 from chunkwise.words import offered
 
 KEEPABLE: Final = ("chunk", "filter")
-# What every libhdf5 and all that is built on it reads, however it was built.
+# Filters that every build of libhdf5, and all programs built on it, can read.
 _UNIVERSAL: Final = ("shuffle+deflate:1", "shuffle+deflate:4", "deflate:1", "none")
 _SMALLEST: Final = ("shuffle+deflate:9",)
 # With these plugins; the last ones are tried if there is time.
@@ -27,7 +27,7 @@ _PLUGINS: Final = ("bitshuffle:lz4", "shuffle+zstd:1", "shuffle+lz4", "shuffle+z
 _SHARE: Final = re.compile(r"\+(\d+(?:\.\d+)?)%")
 # Zarr's readers read HDF5 by references that kerchunk makes.
 _ALSO_CALLED: Final = {"zarr": "kerchunk"}
-# Of the balanced objective: what a file may grow by where nobody said so.
+# By how much a file may grow with the balanced objective.
 GROWTH: Final = 0.10
 
 
@@ -150,7 +150,7 @@ def _reader(name: str | None) -> tuple[str, Reader, str]:
         who = reader(name)
         return (CHUNKWISE if name == CHUNKWISE else "libhdf5"), who, who.title
     if name in PROGRAM_NAMES:
-        # What it costs is not known here: the libhdf5 of this process is measured in its place.
+        # Its cost is not known here: the libhdf5 of this process is measured instead.
         who = this_process()
         return "libhdf5", who, f"{program(name).title} (measured by {who.title})"
     known = dict.fromkeys((*NAMES, *PROGRAM_NAMES))

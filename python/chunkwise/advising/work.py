@@ -37,12 +37,12 @@ _FIRST_SHARE: Final = 0.55
 _FEWEST_LAYOUTS: Final = 2
 _MOST_LAYOUTS: Final = 10
 _LAST_LAYOUTS: Final = 2
-# Of the best of them, so many that are like it; as many again while there is time.
+# For the best of them, this many that are like it; as many again while there is time.
 _NEIGHBOURS: Final = 2
 _REPEATS: Final = 3
 # Measuring a layout so often takes so many times what measuring it once did, at most.
 _REPEATED: Final = 2.5
-# Of the budget, what trying filters may take.
+# The budget's share for trying filters.
 _SAMPLING_SHARE: Final = 0.25
 # Files as large as the part, besides the layouts: the part, and what writes are made from.
 _BESIDE: Final = 4

@@ -11,7 +11,7 @@ from chunkwise.grammar import format_size
 # Less is what libraries and the interpreter differ by.
 _NOTICED_NBYTES: Final = 16 << 20
 _NOTICED_TIMES: Final = 1.25
-# Of the size of files, less is what their metadata differs by.
+# A smaller share of a file's size is a difference of metadata.
 _NOTICED_SHARE: Final = 0.01
 
 MEMORY: Final = "memory"

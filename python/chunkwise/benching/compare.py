@@ -28,7 +28,7 @@ FailOn = Literal["slower", "different", "none"]
 
 # Whose processor time is less than this share of the time it took has waited.
 BUSY: Final = 0.9
-# So much of a difference must be processor time for the waiting not to matter.
+# If this much of a difference is processor time, the waiting does not matter.
 EXPLAINED: Final = 0.5
 # What tells machines and versions apart, in this order, before whatever else a file names.
 _FIRST: Final = ("cpu", "cpu_count", "machine", "system", "hdf5", "h5py", "netcdf", "zlib")

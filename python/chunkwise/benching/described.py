@@ -24,17 +24,17 @@ from chunkwise.files.opening import find_dataset
 from chunkwise.files.unclosed import open_readable
 from chunkwise.grammar import Pipeline, format_shape, parse_shape
 
-# What a name stands for in lines to paste, where none was given.
+# The name in lines to paste if none was given.
 DATASET: Final = "data"
 # Elements are made in pieces of about so many bytes.
 _PIECE_NBYTES: Final = 16 << 20
-# What changes slowly: so many elements for a radian, so far up and down.
+# The slow part: elements for a radian, and its height.
 _WAVE: Final = 40.0
 _HEIGHT: Final = 8.0
 _TRIES: Final = 14
 # HDF5 looks at each part of a virtual dataset in turn.
 _MOST_TIMES: Final = 10_000
-# So close has it to come.
+# It has to come this close.
 _CLOSE: Final = 0.1
 
 

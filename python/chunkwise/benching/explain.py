@@ -51,7 +51,7 @@ CALL_S = 2e-4
 NOTICED_S = 1.0
 # A cache beyond this is not what a reader should be told to give one dataset.
 LARGEST_CACHE_NBYTES = 512 << 20
-# What was measured to gain so much comes before a remedy that was only computed.
+# A remedy measured to gain this much comes before one that was only computed.
 MUCH_FASTER = 5.0
 
 
@@ -104,7 +104,7 @@ def _explain(results: Results) -> Advice | None:
     worst = max(cells, key=total)
     alike = [c for c in cells if _reader(c) == _reader(worst)]
     best = min(alike, key=total)
-    # Where all patterns decode chunks again and again, the best one is no measure.
+    # If all patterns decode chunks again and again, the best one is no measure.
     alone = _decodes(results.target, best) >= SLOW and _decodes(results.target, worst) >= SLOW
     if alone or total(worst) >= SLOW * total(best):
         reason = _slow_pattern(results, worst, best, alike)
@@ -191,7 +191,7 @@ def _slow_pattern(
         return _decoded_again(results, worst)
     each = worst.spread(lambda m: m.mean_s)
     call = worst.spread(lambda m: m.median_s)
-    # Where a few reads decode and the many others do not, the mean is no call's cost.
+    # If a few reads decode and many others do not, the mean is no call's cost.
     if each and call and call.median <= CALL_S and each.median <= 2 * call.median:
         largest = max(alike, key=lambda cell: math.prod(cell.access.block))
         return _calls(results, worst, largest, call.median)

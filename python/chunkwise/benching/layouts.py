@@ -78,7 +78,7 @@ def _late(results: Results) -> set[Variant]:
 
 def pays(results: Results, variant: Variant) -> Pays | None:
     """Say after how many runs of a pattern repacking has paid for itself; None if never."""
-    # Of a sample, the patterns' times are the sample's, and so is this.
+    # If a sample is measured, the patterns' times are the sample's, and so is this.
     took = results.repack_s.get(variant)
     gains = [(before - after, name) for name, before, after in _pairs(results, variant)]
     gain, name = max(gains, default=(0.0, ""))
@@ -127,7 +127,7 @@ def show_layouts(results: Results, console: Console) -> None:
 def _table(results: Results, variants: list[Variant]) -> Table:
     table = plain_table()
     table.add_column("stored as", overflow="fold")
-    # What has no file is not repacked.
+    # Data without a file is not repacked.
     columns = ("size",) if results.file.made else ("size", "repacking", "pays after")
     for title in columns:
         table.add_column(title, justify="right", no_wrap=title != "pays after", overflow="fold")

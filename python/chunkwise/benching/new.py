@@ -41,12 +41,12 @@ from chunkwise.grammar import Pipeline, format_size
 
 # The file that lines to paste name.
 FILE: Final = "new.nc"
-# Of larger data a sample of so many bytes is made, unless more is asked for.
+# Larger data gets a sample of this many bytes, unless the user asks for more.
 SAMPLE_NBYTES: Final = 128 << 20
 _LARGEST_SLAB_NBYTES: Final = 1 << 30
-# Of made-up data, noise for each byte of an element.
+# Noise for each byte of an element of generated data.
 _SMOOTH_BITS: Final = 2.0
-# What compresses it where nothing was said.
+# The default compression.
 _FILTERS: Final = "shuffle+deflate:1"
 
 

@@ -20,14 +20,14 @@ from chunkwise.trials.environment import available_memory_nbytes
 from chunkwise.trials.readers import COMPILED
 from chunkwise.trials.trial import FACTS, Operation, Trial
 
-# What a worker takes besides its timed reads: the interpreter, imports, the file.
+# Seconds of a worker besides its timed reads: the interpreter, imports, the file.
 OVERHEAD_S: Final = 0.6
-# Of the budget, what is for timed reads; the rest is for whatever was not foreseen.
+# The budget's share for timed reads; the rest is for the unforeseen.
 _SHARE: Final = 0.7
 _LEAST_S: Final = 0.2
-# So many times as long as its reads may a trial take that looks at every element.
+# A trial that checks every element may take this many times as long as its reads.
 _WHOLE_LOOP: Final = 3
-# Of the chunk cache's hash table: a pointer each.
+# Bytes a slot of the chunk cache's hash table: a pointer each.
 SLOT_NBYTES: Final = 8
 
 

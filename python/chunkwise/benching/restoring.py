@@ -29,7 +29,7 @@ from chunkwise.grammar import Pipeline
 from chunkwise.names import shell_word
 from chunkwise.trials.environment import available_memory_nbytes
 
-# As `chunkwise repack` takes without being told.
+# The default of `chunkwise repack`.
 _SHARE: Final = 4
 _LEAST_NBYTES: Final = 64 << 20
 
@@ -138,7 +138,7 @@ def repack_s(source: Target, variant: Variant, folder: str) -> float | None:
                 )
             return time.perf_counter() - begun
     except (ChunkwiseError, *HDF5_ERRORS):
-        # What cannot be repacked was measured all the same; it has no time for this.
+        # A dataset that cannot be repacked was still measured; it has no such time.
         return None
     finally:
         path.unlink(missing_ok=True)

@@ -260,7 +260,7 @@ def _add(sample: Sample, record: Values) -> None:
         return
     cpu, elapsed = record.get("cpu_s"), record.get("elapsed_s")
     sample.total_s.append(float(total))
-    # What was counted for the reads done, for all of them.
+    # Counts of the reads done, scaled to all of them.
     sample.cpu_s.append(float(cpu) / elapsed * total if cpu and elapsed else None)
     sample.fallback = record.get("fallback") or sample.fallback
     sample.extrapolated |= bool(record.get("extrapolated"))

@@ -26,7 +26,7 @@ from chunkwise.trials.trial import Measurement, Trial, from_worker
 from chunkwise.trials.zlibs import preloading
 
 SHORTEST_TIMEOUT_S = 3.0
-# What the trial before the first may take.
+# Seconds for the trial before the first one.
 _TOUCH_S = 2.0
 
 
@@ -74,7 +74,7 @@ class Schedule:
         self.done: list[list[Measurement]] = [
             store.done(trial)[: self.repeat] if store else [] for _, trial in self.plan
         ]
-        # Of what was measured before a stop, what is known of it.
+        # What is known about measurements before a stop.
         self.took_s = [_took_s(done) for done in self.done]
 
     def execute(self) -> tuple[Cell, ...]:
@@ -90,7 +90,7 @@ class Schedule:
             self._measure(place, max(SHORTEST_TIMEOUT_S, spare if left == 1 else spare / 2))
         for repeats in range(1, self.repeat):
             for group in patterns_of([one for one, _ in self.plan]).values():
-                # What was done before a stop is not done again; what failed fails again.
+                # Work from before a stop is not repeated; what failed fails again.
                 places = [
                     place
                     for place in group
@@ -113,7 +113,7 @@ class Schedule:
         one, trial = self.plan[place]
         repeat = len(self.done[place])
         if self.shares:
-            # What short trials leave over is for the others.
+            # Time that short trials do not use goes to the others.
             share = share_s(self._left_s(), self._left_trials(), trial.check)
             trial = replace(trial, max_seconds=max(trial.max_seconds, share))
         trial = replace(trial, timeout_s=round(timeout_s, 1))
@@ -154,7 +154,7 @@ class Schedule:
         left = self.deadline - time.monotonic()
         if known:
             each = sum(known) / len(known)
-            # What was never measured is measured, whatever the budget.
+            # What was never measured is measured, even beyond the budget.
             first = sum(not measured for measured in self.done)
             left = max(first * each, min(left, (total - done) * each))
         text = f"{one.access.name}: {one.point['reader']}, {repeat + 1} of {self.repeat}"

@@ -119,7 +119,7 @@ class Space:
 
 def _collapsed(point: Point) -> Point:
     """Give what makes no difference its default."""
-    # Of formats follows what else concerns a reader.
+    # The format decides what else concerns a reader.
     if not AXES["format"].concerns(point):
         point = {**point, "format": AXES["format"].default}
     kept = {

@@ -99,7 +99,7 @@ class Store:
         if not self._path.exists():
             return {}
         text = self._path.read_text(encoding="utf-8", errors="replace")
-        # What a kill cut short has no end of line, and the next would be joined to it.
+        # A line that a kill cut short has no end, and the next one would be joined to it.
         if text and not text.endswith("\n"):
             text = text[: text.rfind("\n") + 1]
             os.truncate(self._path, len(text.encode()))

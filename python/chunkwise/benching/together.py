@@ -152,7 +152,7 @@ def run_together(
         raise UsageError("--save belongs to one dataset: leave it out, or measure one at a time")
     whole = with_readers(space or Space())
     for one in datasets:
-        # What makes no sense for the last is said before the first is measured.
+        # If something makes no sense for the last, that is said before the first is measured.
         target = look(file, one)
         check(target, spell_out(target, whole))
     share = seconds / len(datasets)

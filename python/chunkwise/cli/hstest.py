@@ -86,7 +86,7 @@ def command(
         try:
             results = hstest.run(file, dataset, progress=progress, **options)
         except CorruptDataError as wrong:
-            # What cannot be read is what this command is there to find.
+            # This command exists to find what cannot be read.
             echo(f"chunkwise: {wrong}", err=True)
             return 1
     if as_object:

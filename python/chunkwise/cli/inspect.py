@@ -186,7 +186,7 @@ def command(
     sampled = sample is not False
     # It may take a while.
     with for_messages().status(f"reading {'and sampling ' if sampled else ''}the file"):
-        # In a process of its own: libhdf5 crashes on some damaged files.
+        # In a separate process: libhdf5 crashes on some damaged files.
         work = partial(inspect, file, dataset, access=access, readers=known, sample=sampled)
         facts = counted.in_facts(contained(work, printable(file)))
     if as_json:

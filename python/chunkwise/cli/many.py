@@ -34,7 +34,7 @@ class Shown:
     """What is printed of files."""
 
     counted: Counted  # Which findings are
-    # Of what severity at least; None for all, and then none of them is a failure.
+    # The lowest severity; None for all, and then none of them is a failure.
     level: Severity | None
     # Facts as JSON; only the names of files with such findings.
     as_json: bool

@@ -29,7 +29,7 @@ class Ending:
         if self._received == signal.SIGINT:
             raise KeyboardInterrupt
         if self._received is not None:
-            # As a shell tells the end by a signal.
+            # As a shell reports the end by a signal.
             sys.exit(128 + self._received)
 
     def _receive(self, number: int, _frame: FrameType | None) -> None:

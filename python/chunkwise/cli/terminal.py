@@ -18,7 +18,7 @@ from rich.segment import Segment
 
 from chunkwise.names import printable_lines
 
-# Of output that is no terminal, unless COLUMNS says otherwise.
+# Width of output that is not a terminal, unless COLUMNS says otherwise.
 WIDTH: Final = 80
 
 

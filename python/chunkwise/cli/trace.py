@@ -75,5 +75,5 @@ def command(out: str | None, observe_only: bool, words: tuple[str, ...]) -> None
         echo(line, err=True)
     if out is not None:
         Path(out).write_text(json_text(seen.record(), 1) + "\n", encoding="utf-8")
-    # As a shell says it, of a program that a signal has ended.
+    # As a shell reports a program that a signal has ended.
     sys.exit(status if status >= 0 else 128 - status)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# So much of what ranks said is shown where they differ.
+# This much of what ranks said is shown if they differ.
 _SHOWN = 160
 
 
@@ -59,7 +59,7 @@ class Session:
 
     def __init__(self, comm: Comm, label: str) -> None:
         self.comm, self.label = comm, label
-        # What each rank lets go of when the file is closed or given up.
+        # What each rank releases when the file is closed or abandoned.
         self.held = ExitStack()
         self._serving = ExitStack()
         self._ask: Ask | None = None
@@ -141,7 +141,7 @@ class Session:
         try:
             return exchange(self.comm, word, limit_s)
         except BaseException as stopped:
-            # By a signal, or nobody came: what is under way is not to be met again.
+            # Ended by a signal, or nobody came: messages under way must not be met again.
             self.lose(stopped)
             raise
 

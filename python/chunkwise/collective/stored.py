@@ -25,7 +25,7 @@ from chunkwise.parallel.waiting import Comm
 Ask = Callable[[Any], Any]
 
 Array = npt.NDArray[Any]
-# What of an array is copied at a time, where it does not lie in memory as it is written.
+# Bytes of an array copied at a time, if memory does not hold it in the order of the file.
 _COPIED_NBYTES: Final = 32 << 20
 
 

@@ -136,7 +136,7 @@ def make(
     opened = agree(comm, lambda: follow() if target is None else target)
     every = exchange(comm, host())
     hosts = len(set(every))
-    # Of its own host rank 0 does so at the end.
+    # Rank 0 does so for its own host at the end.
     opened.syncs = every.index(host()) == comm.rank != 0
     several = comm.size > 1 and comm.rank == 0
     warning = filesystem_of(partial).warning(hosts) if several else None

@@ -16,7 +16,7 @@ from chunkwise.advise.chunk_shape import CHUNK_NBYTES, SMALL_CHUNK_NBYTES, defau
 Blocks = tuple[tuple[int, ...], ...]
 Shape = tuple[int, ...]
 
-# What a task holds, elements before filters, where chunks allow that.
+# Bytes of a task, before filters, if chunks allow that.
 BLOCK_NBYTES: Final = 128 << 20
 # Of blocks that were made for work in memory.
 _LARGE_CHUNK_NBYTES: Final = 4 * CHUNK_NBYTES

@@ -36,7 +36,7 @@ _NO_WORKERS_S: Final = 30.0
 _ROUNDS: Final = 3
 # Within which a small result that is ready arrives.
 _RESULT_S: Final = 10.0
-# What is encoded takes memory until it is written.
+# Encoded chunks take memory until they are written.
 _PRIORITY: Final = 10
 
 
@@ -143,7 +143,7 @@ class Cluster:
     _flights: dict[int, _Flight] = field(default_factory=dict)
     _numbers: int = 0
     _checked: set[str] = field(default_factory=set)
-    # What each machine has written, until it is on storage there.
+    # The writes of each machine, until they are on storage there.
     _unsynced: dict[str, list[Piece]] = field(default_factory=dict)
     _watchdog: _Watchdog = field(init=False)
 
@@ -224,7 +224,7 @@ class Cluster:
             if result.other is None and not result.expired:
                 return result
             if result.other is not None:
-                # Whoever held the former bytes must not write them any more.
+                # Holders of the former bytes must not write them any more.
                 self.lease.renew()
                 self.again += 1
                 self._place(flight, result.other)

@@ -19,7 +19,7 @@ from chunkwise.errors import CannotWriteError
 from chunkwise.names import printable
 from chunkwise.repacking.claim import LEASE, Claim
 
-# What writing one block may take.
+# Seconds that writing one block may take.
 _LIMIT_S: Final = 60.0
 _PAUSE_S: Final = 0.005
 _TERM_NBYTES: Final = 16

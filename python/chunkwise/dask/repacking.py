@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 Size = int | str
 # Smaller datasets take less time here than on the way to workers.
 _SMALL_NBYTES: Final = 4 << 20
-# What a task may take, where a worker's limit allows it.
+# Memory of a task, if a worker's limit allows it.
 _TASK_NBYTES: Final = 256 << 20
 _LEAST_NBYTES: Final = 16 << 20
 
@@ -142,7 +142,7 @@ class _Workers:
         source, wanted = step.source, step.wanted
         if step.action != "rechunked" or wanted.chunk is None or source.nbytes < _SMALL_NBYTES:
             return False
-        # What other files hold is looked for from where the source is, by this process.
+        # This process looks for other files from the place of the source.
         if source.layout not in ("chunked", "contiguous") or source.identifier.dtype.subdtype:
             return False
         dcpl = source.identifier.get_create_plist() if step.dcpl is None else step.dcpl

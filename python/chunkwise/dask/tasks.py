@@ -27,7 +27,7 @@ from chunkwise.parallel.encoding import Likeness
 from chunkwise.parallel.index import Table
 from chunkwise.selection import hyperslab
 
-# So many buffers one call of the system takes.
+# One system call takes this many buffers.
 _MOST_BUFFERS: Final = min(1024, os.sysconf("SC_IOV_MAX"))
 
 

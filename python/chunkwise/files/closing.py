@@ -39,7 +39,7 @@ def ask_no_more(around: Around) -> None:
         if around in _asked:
             _asked.remove(around)
         ours = all(vars(h5py.File).get(name) is made for name, made in _installed.items())
-        # What others put on top of them stays, and calls them.
+        # Patches that others put on top of them stay, and call them.
         if not _asked and ours:
             for name, made in _installed.items():
                 setattr(h5py.File, name, made.__wrapped__)

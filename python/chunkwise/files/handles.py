@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 # How `chunkwise.open` is told of a sidecar.
 Index: TypeAlias = "str | os.PathLike[str] | bool | None"
-# What a sidecar is called that is found by itself.
+# The name of a sidecar that is found without being named.
 SUFFIX = ".cwi"
 
 # The most files kept open where the system's limit allows.
@@ -88,7 +88,7 @@ class Met(dict[Any, Any]):
     names come to mean other datasets.
     """
 
-    # So many are kept while nobody else refers to them.
+    # This many are kept while nobody else refers to them.
     MOST = 1024
 
     def keep(self, key: Any, dataset: Any, former: Any) -> Any:
@@ -139,7 +139,7 @@ class FileHandle:
     """
 
     sidecar: Sidecar | None = None
-    # As the caller has said it.
+    # As the caller wrote it.
     _index: Index = None
 
     def __init__(
@@ -388,7 +388,7 @@ class FileHandle:
         """Close it in libhdf5, unless somebody uses it."""
         for one in list(self._objects.values()):
             one._let_go()
-        # What is left are identifiers that somebody else has, and the file's own.
+        # The rest are identifiers that somebody else has, and the file's own.
         if self._id is None or h5f.get_obj_count(self._id, h5f.OBJ_ALL | h5f.OBJ_LOCAL) > 1:
             return
         if not self._remember():
@@ -432,7 +432,7 @@ class FileHandle:
             now = Identity.of(os.fstat(descriptor))
             # The bytes as well: not every system keeps its own time of change.
             same = self._identity in (None, now)
-            # Which takes longer than all else, and is for files that were parked.
+            # This takes longer than everything else, and is for files that were parked.
             if same and self._sample is not None:
                 same = self._sample == sample(descriptor)
             if not same:
@@ -614,7 +614,7 @@ _open: weakref.WeakSet[FileHandle] = weakref.WeakSet()
 
 def _make_room() -> None:
     """Park what was not used for the longest time, until a quarter of the room is free."""
-    # To ask for the limit takes longer than to see that there is none open.
+    # Asking for the limit takes longer than seeing that none is open.
     most = most_open() if _open else 1
     if len(_open) < most:
         return

@@ -29,7 +29,7 @@ _VERSION: Final = 1
 _HEAD: Final = struct.Struct("<8sIIQ")
 # Longer than the header of any file that could be listed.
 _MOST_HEADER_NBYTES: Final = 1 << 30
-# Of an object header so much is compared: it holds shape and layout of most datasets.
+# This much of an object header is compared: it holds shape and layout of most datasets.
 _COMPARED_NBYTES: Final = 512
 
 

@@ -14,7 +14,7 @@ from h5py import h5d, h5s
 
 from chunkwise._lib import library
 
-# Of so many chunks, libhdf5 is quick enough; it lists all kinds of index.
+# For this many chunks, libhdf5 is quick enough; it lists all kinds of index.
 _FEW: Final = 100_000
 
 

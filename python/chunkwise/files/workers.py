@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 
 # How often the caller is asked whether to go on.
 _TICK_S: Final = 0.2
-# What a worker may take to remove what it has half-written.
+# Seconds for a worker to remove its half-written file.
 _PATIENCE_S: Final = 30.0
 
 # The signal that this process was told to end by; 0 for none.  In workers alone.

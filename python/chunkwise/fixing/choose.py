@@ -18,7 +18,7 @@ from chunkwise.grammar import Pipeline
 from chunkwise.inspecting.facts import FileFacts
 from chunkwise.inspecting.finding import Finding
 
-# What a person decides: one file in place of several takes the room of all of them.
+# A person decides this: one file instead of several takes the room of all of them.
 ASKED_FOR: Final = "data-elsewhere"
 # Why a dataset has what no finding asks for.
 MEASURED: Final = "advise"
@@ -145,7 +145,7 @@ def choose(
         codes = tuple(dict.fromkeys(one.code for one in mended if one.path == path))
         if path in proved:
             codes = (*codes, MEASURED)
-        # What was measured to be best is so with the cache that there is here.
+        # A layout measured as best is best with the cache on this machine.
         own_findings = [one for one in mended if one.path == path and path not in proved]
         cache = _cache_nbytes(own_findings)
         changes.append(Change(path, before, chunk, dataset.filters, own.filters, codes, cache))

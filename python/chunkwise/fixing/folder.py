@@ -67,7 +67,7 @@ def survey(
         The disk is full or not writable: no other file would do better.
     """
     treat = partial(mend_one, wish, unchanged)
-    # What decides how results look.
+    # Settings that decide how results look.
     options = {**asdict(wish.options), "memory_nbytes": None}
     said = json.dumps([wish.access, wish.merge, options, unchanged, wish.advise_s])
     key = hashlib.sha256(said.encode("utf-8", "surrogateescape")).hexdigest()[:16]

@@ -31,7 +31,7 @@ READER: Final = "h5py"
 # Enough for a median that one disturbed trial does not move.
 _REPEATS: Final = 5
 _FEWEST: Final = 3
-# What a trial takes besides its reads, and at most with them.
+# Seconds of a trial besides its reads, and at most with them.
 _TRIAL_S: Final = 1.0
 _LONGEST_S: Final = 2.0
 # Seconds after which a trial that has no figures is given up.
@@ -81,7 +81,7 @@ def questions(facts: FileFacts, choice: Choice, access: Sequence[str]) -> tuple[
             gain = replace(gain, cache_nbytes=change.cache_nbytes)
             of_one.append(Question(change.path, one, gain))
         asked.append(of_one)
-    # What the seconds do not last for is what matters least.
+    # If the seconds run out, the least important part is left out.
     asked.sort(key=lambda of_one: -sum(map(_saved_s, of_one)))
     return tuple(one for of_one in asked for one in sorted(of_one, key=lambda q: -_saved_s(q)))
 

@@ -40,11 +40,11 @@ _MACHINE: Final = Machine({"libhdf5": _RATES}, {})
 # To begin with a chunk: zlib clears its tables, others have none.
 _INFLATE_START_S: Final = 4e-5
 _START_S: Final = 2e-6
-# Of smaller chunks the time says little about their bytes: a byte takes no more than usual.
+# The time of smaller chunks says little about their bytes: assume a byte's usual time.
 _TELLING_NBYTES: Final = 4096
 _INFLATED_BYTE_S: Final = 1.2e-8
 _BYTE_S: Final = 4e-9
-# Of a chunk's time, at least this share is for its bytes.
+# At least this share of a chunk's time is for its bytes.
 _LEAST_SHARE: Final = 0.2
 
 
@@ -128,7 +128,7 @@ def _speed(facts: DatasetFacts, filters: str) -> Speed | None:
     start_s = _INFLATE_START_S if "deflate" in wanted else _START_S
     if wanted != own:
         return Speed(start_s, 1 / DECODED_NBYTES_PER_S)
-    # What shuffle adds is little beside what compressors take.
+    # Shuffle adds little to the time of compressors.
     sample = facts.sample
     if sample is None or sample.read_s <= 0:
         return None

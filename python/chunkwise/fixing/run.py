@@ -102,7 +102,7 @@ def job_of(layout: FileLayout, wish: Wish) -> Job:
         page_nbytes=layout.page_nbytes or wish.options.page_nbytes,
         metadata_block_nbytes=layout.metadata_block_nbytes or wish.options.metadata_block_nbytes,
     )
-    # What is found may be free space, or the order of chunks: a copy as it is mends those.
+    # The finding may be free space, or the order of chunks: an unchanged copy fixes those.
     return Job(Rules.of(chunk or None, filters or None), options, resume=wish.resume, anew=True)
 
 

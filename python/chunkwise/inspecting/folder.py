@@ -48,7 +48,7 @@ class Tally:
     # How many, and in how many files.
     findings: int
     files: int
-    # What the most wasteful of them wastes, and the path of its file.
+    # The waste of the most wasteful one, and the path of its file.
     waste_nbytes: int
     largest: str
 

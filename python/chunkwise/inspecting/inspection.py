@@ -33,7 +33,7 @@ from chunkwise.inspecting.sampling import choose, take_sample
 from chunkwise.inspecting.stated import of_each
 from chunkwise.writing.pending import flush_beside
 
-# What sampling may take altogether: a person waits for it.
+# The most seconds for all sampling: a person waits for it.
 SAMPLING_S: Final = 1.5
 
 

@@ -35,7 +35,7 @@ _GAP_NBYTES: Final = 4 << 10
 # blocks of 16 KiB to 5 MiB); h5py's users pass such readers as file objects.
 _BLOCK_NBYTES: Final = 1 << 20
 
-# Of H5D_chunk_index_t: fixed and extensible.
+# Fixed and extensible arrays, by H5D_chunk_index_t.
 _ARRAYS: Final = (3, 4)
 
 _Phase = Literal["open", "list", "index"]

@@ -23,7 +23,7 @@ def plain(value: Any) -> Any:
         return tuple(plain(item) for item in value)
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
-    # What dataclasses.fields reads, which is most of what that costs.
+    # What dataclasses.fields reads; that reading is most of its cost.
     fields = getattr(value, "__dataclass_fields__", None)
     if fields is None:
         return value

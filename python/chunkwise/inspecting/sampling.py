@@ -144,7 +144,7 @@ def take_sample(
             number = min(wanted, max(1, limit_nbytes // facts.chunks.nbytes))
             boxes = _stored_chunks(dataset, facts, facts.chunks, number, limit_nbytes, deadline)
             _, cache_nbytes, _ = dataset.get_access_plist().get_chunk_cache()
-            # So many chunks are met once: the first of them count little.
+            # This many chunks are met once: the first of them count little.
             again = cache_nbytes < facts.chunks.nbytes and len(boxes) <= SAMPLED_CHUNKS
             passes = 2 if again else 1
         return _measure(dataset, datatype, boxes, passes, _level(facts), deadline)

@@ -80,7 +80,7 @@ def places(name: str, own: Path, variable: str, prefix: str = "") -> Iterator[Pa
         yield prefix / wanted
     yield own.parent / wanted
     yield wanted
-    # Where `own` is a symbolic link, beside what it leads to.
+    # If `own` is a symbolic link, beside its target.
     yield own.resolve().parent / wanted
 
 

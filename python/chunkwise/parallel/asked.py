@@ -16,7 +16,7 @@ from chunkwise.names import printable, shown
 from chunkwise.parallel.checks import Settings, Version
 from chunkwise.words import offered
 
-# Of a file with very many datasets, so many are looked at.
+# In a file with very many datasets, this many are examined.
 MOST_DATASETS: Final = 10_000
 
 

@@ -342,7 +342,7 @@ def _exchange(runs: Sequence[Run]) -> dict[str, Estimate]:
         by_answer, by_question = x1 / xx, z1 / zz
         error_a = sum((by_answer * x - 1) ** 2 for x, _ in a)
         error_q = sum((by_question * z - 1) ** 2 for _, z in a)
-        # Where both explain the same, the one that does not get less with more ranks.
+        # If both explain the same, the one that does not shrink with more ranks.
         answer, question = (by_answer, 0.0) if error_a < error_q else (0.0, by_question)
     ratios = [1 / max(answer * x + question * z, 1e-9) for x, z in a]
     factor = _estimate(ratios).factor

@@ -188,7 +188,7 @@ def _of_program(path: str, known: Settings, words: Iterable[str]) -> Iterator[Fi
         from chunkwise.files.contained import contained
         from chunkwise.names import printable
 
-        # In a process of its own: libhdf5 crashes on some damaged files.
+        # In a separate process: libhdf5 crashes on some damaged files.
         read = partial(_of_file, path, settings)
         found = contained(read, printable(path))
     codes = {one.code for one in found}
@@ -201,7 +201,7 @@ def _of_file(path: str, settings: Settings) -> list[Finding]:
     found: dict[str, list[Finding]] = {}
     for one in settings_of_file(path, settings):
         for finding in warnings_for(one):
-            # What does not name the dataset was said already.
+            # A message without the dataset's name was shown already.
             if finding.evidence.startswith(f"{one.path}: "):
                 found.setdefault(finding.code, []).append(finding)
             elif finding.code == "fill-at-creation":

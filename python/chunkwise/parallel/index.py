@@ -42,7 +42,7 @@ class _Accountant(io.RawIOBase):
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = os.dup(descriptor)
-        # What libhdf5 cannot write it does not close: nothing of it counts any more.
+        # libhdf5 does not close what it cannot write: nothing of it counts any more.
         self.given_up = False
         self._at = 0
         # Never touched, so that it takes no memory.
@@ -356,7 +356,7 @@ def access_list(libver: str | tuple[str, str] | None = None) -> Any:
     """
     fapl = h5p.create(h5p.FILE_ACCESS)
     fapl.set_fclose_degree(h5f.CLOSE_STRONG)
-    # What is kept there would be written later over what others have written.
+    # Chunks that are kept there would later overwrite what others have written.
     fapl.set_sieve_buf_size(0)
     pair = ("earliest", "latest") if libver is None else libver
     low, high = (pair, "latest") if isinstance(pair, str) else pair

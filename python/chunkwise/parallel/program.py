@@ -41,7 +41,7 @@ def as_one_program(
         if under_mpi():
             comm = world()
     except UsageError:
-        # Where MPI cannot be had, each process is by itself, and says so if it needs it.
+        # Without MPI, each process is alone, and says so if it needs MPI.
         pass
 
     def tell_once(error: BaseException) -> Told | None:

@@ -45,12 +45,12 @@ from chunkwise.parallel.waiting import wait_all as wait_all
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-# What launchers tell the processes that they start: how many there are, and which one this is.
+# What launchers tell their processes: how many there are, and which one this is.
 _SIZES: Final = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "PALS_SIZE")
 _RANKS: Final = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK")
 _OTHERS: Final = ("PALS_RANKID", "PMI_CONTROL_PORT")
 
-# So long a rank that failed alone waits for the others before it ends them.
+# A rank that failed alone waits this long for the others before it ends them.
 PATIENCE_S: Final = 5.0
 
 
@@ -88,7 +88,7 @@ def world() -> MPI.Comm:
         import mpi4py
 
         if "mpi4py.MPI" not in sys.modules:
-            # Of the wrong library MPI_Init ends the process; so it is looked at before.
+            # MPI_Init of the wrong library ends the process; so it is checked first.
             mpi4py.rc.initialize = False
             mpi4py.rc.finalize = True
         from mpi4py import MPI
@@ -185,7 +185,7 @@ def ending(
     SystemExit
         Where a rank failed, on all ranks, with the code of the lowest that did.
     """
-    # What is told here must not be taken for an answer to what a rank left unfinished.
+    # Messages here must not count as answers to what a rank left unfinished.
     apart = comm
     if not isinstance(comm, Alone):
         try:

@@ -178,7 +178,7 @@ class _Server:
             with self._lock:
                 return _Reply(self._answer(rank, question))
         except Exception as wrong:
-            # As it is where pickle takes it; its words else.
+            # Unchanged if pickle takes it; otherwise its text.
             error = (
                 wrong
                 if isinstance(wrong, ChunkwiseError)

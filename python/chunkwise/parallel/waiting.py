@@ -23,7 +23,7 @@ T = TypeVar("T")
 _SHORTEST_S, _LONGEST_S = 50e-6, 1e-3
 # MPI counts in 32 bits: what is exchanged goes in pieces of so many bytes in all.
 _MOST_NBYTES: Final = 1 << 30
-# So much goes with the length of a message.
+# This much depends on the length of a message.
 _INLINE_NBYTES: Final = 120
 
 

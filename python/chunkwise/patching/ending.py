@@ -29,7 +29,7 @@ def say_at_exit() -> None:
             with contextlib.suppress(OSError, ValueError):
                 print(f"chunkwise: {line}", file=sys.stderr, flush=True)
 
-    # What is registered first is called last: after all reads.
+    # The first registered function is called last: after all reads.
     atexit.register(say)
 
 

@@ -106,7 +106,7 @@ def _write_direct(original: Method, setitem: Method) -> Method:
     def write_direct(
         self: h5py.Dataset, source: Any, source_sel: Any = None, dest_sel: Any = None
     ) -> None:
-        # What it refuses in other arrays and selections, h5py says.
+        # h5py says what it refuses in other arrays and selections.
         usual = isinstance(source, np.ndarray) and source.flags.c_contiguous and source_sel is None
         if not isinstance(self, Dataset) and usual:
             index = ... if dest_sel is None else dest_sel

@@ -26,7 +26,7 @@ _Answer = TypeVar("_Answer")
 Begin = Callable[[], Coroutine[Any, Any, _Answer]]
 Range = tuple[int, int]
 
-# Of one call, so many requests are under way at a time.
+# One call has this many requests under way at a time.
 _TOGETHER: Final = 64
 
 

@@ -216,7 +216,7 @@ class AnyStore(Store):
         own = type(fs).cat_file
         from fsspec import AbstractFileSystem
 
-        # Where each part would be a file opened anew, one stays open.
+        # If each part would open the file again, one stays open.
         self._by_file = not fs.async_impl and own is AbstractFileSystem.cat_file
         self._file: FileStore | None = None
 

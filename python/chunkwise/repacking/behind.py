@@ -16,7 +16,7 @@ from chunkwise.files.opening import missing_filter
 from chunkwise.inspecting.sources import places, prefix_of
 from chunkwise.names import HDF5_ERRORS
 
-# Of thousands of files the first ones mostly tell.
+# The first files of thousands mostly tell enough.
 _LOOKED_AT: Final = 64
 _VARIABLE: Final = "HDF5_VDS_PREFIX"
 

@@ -33,9 +33,9 @@ from chunkwise.repacking.target import Place, cannot_write
 
 LOCK: Final = "lock"
 JOURNAL: Final = "journal"
-# What a run goes on from: the journal and the partial file of the run before.
+# A run continues from the journal and the partial file of the earlier run.
 BEFORE: Final = ("before.journal", "before.h5")
-# By which workers know that they see this folder, and that they may still write.
+# Shows workers that they see this folder, and that they may still write.
 LEASE: Final = "lease"
 _NAMES: Final = (JOURNAL, LEASE, *BEFORE)
 # ... and the shards of the run before, by number.
@@ -279,7 +279,7 @@ def claimed(place: Place, *, resume: bool) -> Iterator[Claim]:
             yield claim
             done = True
         finally:
-            # What is left is for a run that goes on.
+            # The rest is for a run that continues.
             if done or not resume:
                 claim.give_back()
 
@@ -307,7 +307,7 @@ def _lock(place: Place, parent: int, stack: contextlib.ExitStack) -> Claim:
                     stack.push(attempt.pop_all())
                     return claim
             except OSError:
-                # Of a full disk nothing stays; a folder that holds something does.
+                # On a full disk nothing stays, except a folder that holds something.
                 with contextlib.suppress(OSError):
                     os.rmdir(place.folder.name, dir_fd=parent)
                 raise

@@ -23,9 +23,9 @@ from chunkwise.repacking.facts import Source
 # Enough of a dataset to tell how it compresses, and read in a few hundredths of a second.
 _PIECES: Final = 3
 _PIECE_NBYTES: Final = 1 << 19
-# So many samples of datasets that are alike tell of the others, too.
+# This many samples of similar datasets also speak for the others.
 _ENOUGH_ALIKE: Final = 5
-# Of a whole file: a plan shall be there at once.
+# For a whole file: a plan should be ready at once.
 SAMPLING_S: Final = 0.5
 # One thread decodes so many bytes a second; the engine's encoders take half of libhdf5's time.
 _DECODED_NBYTES_PER_S: Final = 350e6

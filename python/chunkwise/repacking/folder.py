@@ -157,7 +157,7 @@ class Treated:
     identity: Identity | None = None
 
 
-# What is done to a file, given its place and who is told about its progress.
+# The work on a file, given its place and who hears about its progress.
 Treat: TypeAlias = Callable[[Place, Watch], Treated]
 
 

@@ -117,7 +117,7 @@ def gather(
         if real_out is not None and real.startswith(real_out):
             continue
         target = source if folder is None else folder / below
-        # In place, a file that is named twice is one.
+        # With --in-place, a file that is named twice is one.
         other = pairs.setdefault(Path(real) if folder is None else target, source)
         if os.path.realpath(other) != real:
             raise UsageError(

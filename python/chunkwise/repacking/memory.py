@@ -8,7 +8,7 @@ from typing import Final
 
 from chunkwise.parallel.memory import groups, meminfo
 
-# Of what is free: others want some, and the page cache makes writing fast.
+# Share of the free memory: others need some, and the page cache makes writing fast.
 _SHARE: Final = 4
 # Below this nothing is planned well; a machine that has less swaps anyway.
 _LEAST_NBYTES: Final = 64 << 20

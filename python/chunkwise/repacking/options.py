@@ -15,7 +15,7 @@ VERIFICATIONS: Final[tuple[Verify, ...]] = get_args(Verify)
 BOUNDS: Final[tuple[Bound, ...]] = get_args(Bound)
 # Each is open in libhdf5 while it is written, which takes memory and descriptors.
 MOST_SHARDS: Final = 256
-# What HDF5 allows (H5Pset_file_space_page_size).
+# HDF5's limit (H5Pset_file_space_page_size).
 _PAGE_LIMITS: Final = (512, 1 << 30)
 
 

@@ -43,7 +43,7 @@ class Dividing:
         self._size = size
         # Pieces that are taken, by round.
         self._taken: dict[int, int] = {}
-        # By meeting: who has come, and whether all is well there.
+        # For each meeting: who has come, and whether all is well there.
         self._meetings: dict[int, dict[int, bool]] = {}
         # Memory for all ranks of this machine; -1 where there is none.
         self._memory: int | None = None

@@ -15,7 +15,7 @@ from chunkwise.errors import ChunkwiseError
 from chunkwise.repacking.claim import Claim
 from chunkwise.repacking.target import cannot_write
 
-# What a file system says that has no extended attributes, or not this one.
+# Errors of a file system without extended attributes, or without this one.
 _UNKEPT = (errno.ENOTSUP, errno.ENODATA, errno.EINVAL, errno.EPERM, errno.EACCES)
 # ... and one that has no hard links.
 _UNLINKED = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)

@@ -38,7 +38,7 @@ from chunkwise.repacking.shards import Divided, Division, make_part
 if TYPE_CHECKING:
     from chunkwise.parallel.waiting import Comm
 
-# What a rank has encoded is noted in the journal after this time.
+# A rank's encoded chunks are noted in the journal after this time.
 _NOTED_S: Final = 3.0
 
 Tell = Callable[[int, int, int], None]
@@ -138,7 +138,7 @@ class Rank:
         self._source: h5py.File | None = None
         # Of the target, and of its shards.
         self._descriptors: list[int] = []
-        # Of the shards whose index this rank keeps, by number; and of each dataset in them.
+        # By number, the shards whose index this rank keeps; and each dataset in them.
         self._indexes: dict[int, FileIndex] = {}
         self._places: dict[tuple[str, int], Places] = {}
         self._divisions: dict[str, Division] = {}
@@ -194,7 +194,7 @@ class Rank:
             assert self._source is not None
             assert work.options is not None
             fcpl, fapl = properties(self._source, work.options)
-            # What stands before HDF5's own bytes stays in the target alone.
+            # Bytes before HDF5's own stay only in the target.
             fcpl.set_userblock(0)
             index = FileIndex(self._descriptors[number], path, fapl=fapl, fcpl=fcpl)
             self._indexes[number] = index

@@ -26,7 +26,7 @@ ChunkWish: TypeAlias = Shape | ShapeWord
 FilterWish: TypeAlias = Pipeline | Literal["stored"]
 Wish = TypeVar("Wish")
 
-# What the API takes: one for all, or by pattern.
+# The API takes one for all, or one by pattern.
 ChunkRules: TypeAlias = (
     str | Sequence[int] | Sequence[str] | Mapping[str, str | int | Sequence[int]] | None
 )
@@ -237,7 +237,7 @@ def parse_filter_rule(text: str) -> Rule[FilterWish]:
         if i and not pattern:
             raise UsageError(f"filter rule {text!r}: a pattern is missing before ':'")
         return Rule(pattern or _EVERYTHING, wish, text)
-    # What is wrong is best told of the part that was most likely meant as the pipeline.
+    # The error is about the part that was most likely meant as the pipeline.
     likely = (wrongs[i] for i, piece in enumerate(pieces) if _is_like_filter(piece))
     raise UsageError(f"filter rule {text!r}: {next(likely, wrongs[min(1, len(wrongs) - 1)])}")
 

@@ -44,7 +44,7 @@ from chunkwise.repacking.target import Place, cannot_write
 from chunkwise.repacking.work import Apart, carry_out, result_of
 from chunkwise.words import counted
 
-# So many earlier results are named.
+# This many earlier results are named.
 _PATTERNS_SAID = 3
 
 
@@ -316,7 +316,7 @@ def _forsaken(claim: Claim) -> str | None:
     if not others:
         return None
     count = counted(len(others), "file")
-    # Of each result one pattern: 0001-TOKEN.h5, 0002-TOKEN.h5, ...
+    # One pattern for each result: 0001-TOKEN.h5, 0002-TOKEN.h5, ...
     patterns = sorted({f"*{one.name[4:]}" for one in others})
     named = ", ".join(patterns[:_PATTERNS_SAID]) + (" ..." * (len(patterns) > _PATTERNS_SAID))
     return (

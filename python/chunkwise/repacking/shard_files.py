@@ -82,7 +82,7 @@ class ShardFiles:
         UsageError
             Another user's folder has the name, or none that is one.
         """
-        # As the umask has it: who may read the target has to come to its shards.
+        # By the umask: users who may read the target must reach its shards.
         with contextlib.suppress(FileExistsError):
             os.mkdir(self.folder.name, dir_fd=self.parent)
         folder = self._open()

@@ -87,7 +87,7 @@ def refusal(
     dcpl = dcpl.copy()
     dcpl.set_alloc_time(h5d.ALLOC_TIME_INCR)
     if Pipeline.from_dcpl(dcpl) != source.pipeline:
-        # Of a filter that is optional HDF5 does not say that it cannot take a type.
+        # HDF5 does not say that an optional filter cannot take a type.
         _set_flags(dcpl, [h5z.FLAG_MANDATORY] * len(flags))
     shape = source.shape or ()
     limits = tuple(h5s.UNLIMITED if n is None else n for n in source.maxshape)

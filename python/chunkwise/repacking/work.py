@@ -132,7 +132,7 @@ def carry_out(
         target.give_up()
         ours = isinstance(wrong, ChunkwiseError) and not isinstance(wrong, CannotWriteError)
         if isinstance(wrong, HDF5_ERRORS) and not ours:
-            # Of the source everything was opened before; what is refused now is writing.
+            # Everything in the source was opened before; so the refusal is about writing.
             raise cannot_write(place.said, wrong) from wrong
         raise
     try:

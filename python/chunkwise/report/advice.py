@@ -13,7 +13,7 @@ from chunkwise.report.model import Axis, Block, Chart, Point, Section, Series, T
 from chunkwise.words import format_seconds, format_speed
 
 FORMAT: Final = "chunkwise-advise"
-# Of figures that differ by more, a linear axis shows the largest only.
+# If figures differ by more, a linear axis shows only the largest.
 _FAR_APART: Final = 20.0
 # Along a logarithmic axis stand such numbers; of more of them powers of ten alone.
 _STEPS: Final = (1, 2, 5)

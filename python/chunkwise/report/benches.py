@@ -22,7 +22,7 @@ from chunkwise.studies.study import Plot
 from chunkwise.studies.wording import differing
 from chunkwise.words import counted, format_seconds, format_speed
 
-# Of times that differ by more, a linear axis shows the longest only.
+# If times differ by more, a linear axis shows only the longest.
 _FAR_APART: Final = 20.0
 _DONE: Final = {"write": "written", "append": "appended", "update": "updated in place"}
 _DOING: Final = {

@@ -14,11 +14,11 @@ from typing import Any, Final
 from chunkwise.report.model import Axis, Chart, Point, Series
 from chunkwise.report.palette import Style, style
 
-# What plotly's buttons take above the points.
+# The height of plotly's buttons above the points.
 TOP: Final = 36
 _HEIGHT: Final = 406
 _MARK: Final = 9
-# Of a chart of dots: a row, what each series adds to it, and what is above and below.
+# Sizes of a chart of dots: a row, what each series adds, and what is above and below.
 _ROW: Final = 22
 _SERIES: Final = 13
 _AROUND: Final = 100

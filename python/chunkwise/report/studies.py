@@ -188,7 +188,7 @@ def _findings(
         verdict = judge(claim, rows, study.statistic)
         sentence = verdict.sentence
         for path, library in libraries.items():
-            # By its path nobody knows it.
+            # Nobody knows it by its path.
             sentence = sentence.replace(path, library) if "/" in path else sentence
         found.append(
             Finding(

@@ -33,7 +33,7 @@ from chunkwise.routing.elsewhere import LeftToLibhdf5Error, Sources
 
 # Chunk indexes of so many datasets are kept while nobody holds the h5py objects.
 MOST_KEPT = 1024
-# So many closed files may be overlooked before they are looked for.
+# This many closed files may be missed before the next search for them.
 _OVERLOOKED_FILES = 16
 # Under this name a dataset remembers its binding.
 _ATTRIBUTE = "_chunkwise_binding"
@@ -343,7 +343,7 @@ def _describe(
         assert home is not None
         address = header_address(address_of(dataset.id))
         saved = sidecar.find(address, home.id.get_vfd_handle())
-    # Of a file that another process writes, `refresh` says what is to be seen; only ours is told.
+    # If another process writes, `refresh` decides what is visible; only our objects learn of it.
     follows = home is not None and home.changes
     asked = (library(), *handles, dtype, label, listed, text, plain, storage, follows, saved)
     native = _native.Dataset(*asked)

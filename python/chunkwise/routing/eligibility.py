@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 from h5py import h5f, h5i
 
-# Of h5py's own datasets: to bind a smaller one costs as much as h5py needs to read it.
+# For h5py's own datasets: binding a smaller one costs as much as h5py's read of it.
 SMALLEST_NBYTES = 64 << 10
 
 SMALL: Final = f"it is smaller than {SMALLEST_NBYTES >> 10} KiB"

@@ -27,7 +27,7 @@ Parts = tuple[list[int], list[int], list[int], list[int]]
 FileKey = tuple[int, int]
 Describe = Callable[[h5py.Dataset, str, bool], Any]
 
-# So many sources are looked for; of more, libhdf5 opens those that it needs.
+# This many sources are looked for; if there are more, libhdf5 opens those that it needs.
 MOST_SOURCES: Final = 1 << 14
 # Virtual datasets whose sources are virtual, whose sources are virtual...
 _DEEPEST = 8
@@ -186,7 +186,7 @@ class _Finder:
         if here.is_empty:
             return
         if axis is None:
-            # What is fixed here was checked by libhdf5 when it was made.
+            # libhdf5 checked these fixed values when the dataset was made.
             source = self._source(_named(file, None), _named(name, None))
             if source is not None:
                 yield MappedTo(here.parts(self._shape), source, there.parts(source.shape))
@@ -248,7 +248,7 @@ class _Finder:
             if path:
                 self.sources.incomplete[path] = _status(path)
             return None
-        # Of a file that an external link led to, the driver may be another one.
+        # If an external link led to the file, its driver may be another one.
         plain = h5f.get_name(identifier) == opened.name
         label = printable(f"{path or os.fsdecode(opened.name)}: dataset {name}")
         found = self._describe(h5py.Dataset(identifier, readonly=True), label, plain)

@@ -89,7 +89,7 @@ def getitem(
         result = NotImplemented
     if result is not NotImplemented:
         counts.engine += 1
-    # Of names h5py makes a view, which comes here again.
+    # h5py turns names into a view, which comes here again.
     elif not (new_dtype is None and _names_a_field(args)):
         counts.h5py[why] += 1
     return result

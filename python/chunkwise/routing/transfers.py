@@ -72,7 +72,7 @@ def into(bound: Bound, dest: Any, source: Any, target: Any) -> bool:
     if not isinstance(dest, np.ndarray) or not dest.flags.carray or bound.has_arrays:
         return False
     parts = _parts(bound, dest.dtype)
-    # Where an element was never written and has no fill value, `dest` keeps what it held.
+    # If an element was never written and has no fill value, `dest` keeps its old value.
     if parts is None or not (parts == COPIED or bound.fills):
         return False
     if not (plain(source) and plain(target)):
@@ -124,7 +124,7 @@ def _read(
     if parts != COPIED:
         return bound.native.read_as(selection, wanted, parts, out)
     if out is None:
-        # What nobody has written is 0.
+        # Elements that nobody has written are 0.
         out = np.zeros(selection.shape, wanted)
     return bound.native.read(selection, out)
 

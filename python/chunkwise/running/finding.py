@@ -12,7 +12,7 @@ from chunkwise.inspecting.facts import FileFacts
 from chunkwise.names import printable
 from chunkwise.running.trace import TracedDataset, patterns
 
-# Of more patterns the first few hold most of the reads.
+# With more patterns, the first few hold most of the reads.
 MOST_PATTERNS = 4
 
 

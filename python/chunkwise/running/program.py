@@ -62,7 +62,7 @@ def find(name: str) -> Program:
     try:
         return _looked_at(path)
     except OSError:
-        # What may be run need not be readable.
+        # A program that may be run need not be readable.
         return Program(path)
 
 

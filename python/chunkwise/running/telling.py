@@ -14,7 +14,7 @@ from chunkwise.running.trace import Trace, TracedDataset, in_words, patterns, to
 from chunkwise.words import counted, format_seconds
 
 _WIDTH = 79
-# Of so many datasets each is told; the others are counted.
+# This many datasets are named; the others are counted.
 _MOST_TOLD = 5
 
 

@@ -85,7 +85,7 @@ def assigned(shape: Shape, index: Any, label: str) -> _native.Selection | None:
         if entry is None:
             return None
         if len(shape) == 1 and np.asarray(item).dtype.kind == "b":
-            # Where a mask was no array, h5py takes it for something else.
+            # If a mask is no array, h5py takes it for something else.
             return None
         entries.append(entry)
     if sum(isinstance(entry, np.ndarray) for entry in entries) != 1:

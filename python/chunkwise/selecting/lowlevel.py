@@ -134,7 +134,7 @@ def element_of(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], tuple[int, ...]]:
 def _read_product(dataset: h5py.Dataset, selection: _native.Selection) -> npt.NDArray[Any]:
     shape = tuple(selection.shape) + element_of(dataset.dtype)[1]
     if 0 in selection.shape:
-        # Which libhdf5 refuses to select, where there is a list.
+        # libhdf5 refuses to select this if there is a list.
         return np.zeros(shape, element_of(dataset.dtype)[0])
     index: list[Any] = []
     turned: list[Any] = []

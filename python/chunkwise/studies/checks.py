@@ -43,7 +43,7 @@ from chunkwise.words import nearest, offered
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 # What every rule takes.
 _COMMON: Final = ("where", "over", "total")
-# What a space's values for libraries stand for, where none has been looked for.
+# What a space's values for libraries mean if none has been looked for.
 _LIBRARIES: Final = {"@all": (DEFAULT, OTHERS), OTHERS: (OTHERS,), "@older": (OTHERS,)}
 
 

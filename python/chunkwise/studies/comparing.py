@@ -26,7 +26,7 @@ from chunkwise.studies.figures import FIGURES, Figure
 from chunkwise.studies.results import Row, middle, standard_error
 from chunkwise.studies.study import LIBRARIES, Statistic, Where, matches
 
-# Of repeats too few to tell their spread: 3 times is what it then takes to be called slower.
+# With too few repeats to show their spread, 3 times counts as slower.
 _HALF_OF_FEW: Final = math.log(FACTOR_OF_FEW / THRESHOLD)
 _TIMED: Final = ("s", "MB/s")
 # How often each side of an interval is wrong.
@@ -64,14 +64,14 @@ def samples(
     for row in rows:
         key = tuple((name, text) for name, text in row.point.items() if name != over)
         groups.setdefault(key, []).append(row)
-    # Of the libraries of one build, there are as many as were found.
+    # A build has as many libraries as were found.
     most = 1 if over in LIBRARIES else max(map(len, groups.values()), default=1)
     found = []
     for key, group in groups.items():
         parts = [row.values(figure) for row in group]
         lacks = len(group) < most and over in group[0].point
         if all(parts) and not lacks:
-            # Of rows that were measured less often, as many repeats as all have.
+            # If rows were measured less often, as many repeats as all have.
             repeats = zip(*parts, strict=False)
             add = statistics.fmean if total == "mean" else math.fsum
             added = tuple(map(add, repeats))
@@ -146,7 +146,7 @@ class Ratio:
 
     pairs: tuple[Pair, ...]  # Of which it is the geometric mean
     value: float  # By the middles; infinite where the second is 0 and the first is not
-    # Where the noise may put it.
+    # The interval in which noise may put it.
     low: float
     high: float
     repeats: int  # The fewest that a sample has

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # What a filter is compared with.
 _NONE: Final = "none"
-# Of a filter that costs no time at all, and saves bytes: no storage is faster.
+# For a filter that takes no time and saves bytes: no storage is faster.
 _MOST_MB_PER_S: Final = 1e6
 
 

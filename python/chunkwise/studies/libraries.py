@@ -22,7 +22,7 @@ from chunkwise.errors import UsageError
 from chunkwise.files.netcdf3 import in_netcdf4_wheel
 from chunkwise.studies.study import LIBRARIES
 
-# What stands for libraries that were found, in a study's files.
+# Placeholders for found libraries in a study's files.
 ALL: Final = "@all"
 OTHERS: Final = "@others"
 OLDER: Final = "@older"

@@ -209,7 +209,7 @@ def _small_chunk(target: Target) -> str:
     return format_shape((*side, last))
 
 
-# What a study's files may say in the place of a value; see `load`.
+# What a study's files may say instead of a value; see `load`.
 PLACEHOLDERS: Final[Mapping[str, Callable[[Target], str]]] = {
     "@row": lambda target: f"row={format_shape(_rows(target).block)}",
     "@whole-chunk": lambda target: f"chunk={format_shape(_chunk(target))}",

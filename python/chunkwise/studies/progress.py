@@ -52,7 +52,7 @@ class Pace:
         self._left.remove(run)
         self._done += self._trials[id(run)]
         expected_s = self._expected[id(run)]
-        # What was measured before a stop takes no time, and says nothing of what is left.
+        # Measurements from before a stop take no time, and say nothing about the rest.
         if took_s > expected_s / (2 * _MOST):
             self._took_s += took_s
             self._expected_s += expected_s

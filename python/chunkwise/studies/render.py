@@ -166,7 +166,7 @@ def _how(study: Study, results: StudyResults) -> str:
     theirs = study.repeat["paper"]
     counts = [len(row.records) for one in results.outcomes.values() for row in one.rows()]
     least = min(counts, default=results.repeat)
-    # Where the time was up before all repeats were made, as bench has it.
+    # If the time was up before all repeats were made, as in bench.
     often = "once" if results.repeat == 1 else f"{results.repeat} times"
     often = f"{least} to {often}" if least < results.repeat else often
     paper = "" if results.repeat >= theirs else f" (at the scale paper it is {theirs})"

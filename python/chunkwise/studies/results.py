@@ -31,7 +31,7 @@ FORMAT: Final = "chunkwise-study"
 VERSION: Final = 2
 # Which the first version differs from in a word (`chunkwise.benching.older`).
 _VERSIONS: Final = (1, VERSION)
-# Of a record, what no figure and no report needs.
+# Fields of a record that no figure and no report needs.
 _LEFT_OUT: Final = frozenset({"checksums", "slabs", "file", "storage", "data", "scratch"})
 
 

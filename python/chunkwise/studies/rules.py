@@ -122,7 +122,7 @@ def _flat(evidence: Evidence) -> Verdict:
     told = [_staying(evidence, one, len(found)) for one in found]
     words: tuple[Word, ...] = ("no longer holds", "weaker", "cannot tell", "holds")
     word = next(word for word in words if any(one[0] == word for one in told))
-    # Of the values that decide, the one that differs most.
+    # The deciding value that differs most.
     farthest = max(
         (n for n, one in enumerate(told) if one[0] == word), key=lambda n: found[n].distance
     )

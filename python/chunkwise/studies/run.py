@@ -43,9 +43,9 @@ from chunkwise.trials.environment import describe
 from chunkwise.trials.readers import check_reader
 from chunkwise.words import nearest
 
-# What a disk says that takes no more.
+# Errors of a full disk.
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
-# Of the user's dataset, what results say.
+# What results say about the user's dataset.
 _TOLD: Final = ("file", "dataset", "shape", "dtype", "chunks", "filters")
 Progress = Callable[[Step], None]
 
@@ -122,7 +122,7 @@ class _Running:
         options = self.options
         # Before the folder is touched, as a library that the user names may be none.
         self.libraries = find_libraries(options.libhdf5)
-        # Of a user's file, bench looks for itself how much room it needs.
+        # For a user's file, bench itself checks how much room it needs.
         needed = 0 if self.target else self.study.disk_nbytes[options.scale]
         new = self._empty()
         earlier = self.folder.claim(new, needed, options.resume)

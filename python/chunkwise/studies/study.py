@@ -57,7 +57,7 @@ class Run:
     # A name of `chunkwise.studies.probes.PROBES`, which measures in the place of bench what no
     # access pattern can say; None for bench.
     probe: str | None = None
-    # What a probe is told.
+    # What a probe gets.
     settings: Mapping[Scale, Mapping[str, Any]] = field(default_factory=dict)
     # How often, where it differs from the study: counts need no second time.
     repeat: int | None = None

@@ -33,7 +33,7 @@ _OF: Final = {
     "stored_nbytes": " stored",
     "written_nbytes": " written",
 }
-# What axes are called in a sentence, where their names do not do.
+# Names of axes in a sentence, if their own names do not fit.
 _TITLES: Final = {
     "chunk": "chunk shape",
     "access": "access pattern",

@@ -39,7 +39,7 @@ PROPERTIES: Final = (
 )
 # How a trial is bounded, and where its files happen to lie: no part of what it measures.
 BOUNDS: Final = ("max_seconds", "timeout_s", "file", "storage", "data", "scratch")
-# What is told of the dataset so that a worker need not ask.
+# Facts about the dataset that a worker then need not ask for.
 FACTS: Final = (
     "shape",
     "itemsize",

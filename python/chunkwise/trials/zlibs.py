@@ -69,7 +69,7 @@ def check_in_force(zlib: str, library: str) -> str:
                 "machine's architecture that has zlib's functions, such as zlib-ng's libz.so.1 "
                 "(built with ZLIB_COMPAT)"
             )
-        # What a library cannot find in itself or below it, it does not call.
+        # A library calls only what it finds in itself or below it.
         below = _place_of(ctypes.CDLL(library), call)
         if below is None or not (_same(below, zlib) or Path(below).name.startswith("libz")):
             raise UsageError(

@@ -127,7 +127,7 @@ def write(path: str | os.PathLike[str], files: Mapping[str, FileManifest], *, fo
     record = {"format": FORMAT, "version": VERSION, "algorithm": ALGORITHM}
     try:
         with partial.open("x", encoding="ascii") as stream:
-            # By pieces: of 100,000 files it has gigabytes.
+            # In pieces: for 100,000 files it has gigabytes.
             stream.write(json_text(record)[:-1] + ',\n"files": {')
             for number, (name, known) in enumerate(sorted(files.items())):
                 stream.write(",\n" if number else "\n")

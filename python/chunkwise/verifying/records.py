@@ -148,7 +148,7 @@ class Verified:
         return cls(**known)
 
 
-# So many damages of one dataset are listed.
+# This many damages of one dataset are listed.
 MOST_DAMAGES: Final = 10_000
 
 

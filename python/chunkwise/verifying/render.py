@@ -12,7 +12,7 @@ from chunkwise.verifying.records import Damage, Verified
 from chunkwise.words import counted, format_seconds
 
 _WIDTH: Final = 80
-# What is listed of one file; ``--json`` has all of it.
+# How much is listed for one file; ``--json`` has all of it.
 _MOST_LINES: Final = 100
 
 

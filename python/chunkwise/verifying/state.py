@@ -63,7 +63,7 @@ class State:
     def _begin(self, head: dict[str, Any]) -> None:
         if not stat.S_ISREG(os.fstat(self._stream.fileno()).st_mode):
             raise self._foreign()
-        # By position: what is written goes to the end in any case.
+        # By position: writes go to the end in any case.
         self._stream.seek(0)
         lines = self._stream.read().split(b"\n")
         # A line that was cut by a power failure is no line.

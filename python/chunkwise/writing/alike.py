@@ -129,7 +129,7 @@ def make(group: h5py.h5g.GroupID, name: Any, key: Key, data: npt.NDArray[Any]) -
     try:
         return recipe.make(group, name.encode(), np.ascontiguousarray(data))
     except HDF5_ERRORS:
-        # Whoever does it with more care says what there is to say.
+        # The more careful way says what there is to say.
         return None
 
 

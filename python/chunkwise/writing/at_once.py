@@ -49,7 +49,7 @@ _FAST: Final = frozenset(
 _DRIVERS: Final = ("sec2", "core")
 # Under this name a dataset of h5py's remembers what is known of it.
 _ATTRIBUTE: Final = "_chunkwise_at_once"
-# Of so many datasets is kept which encoder was chosen, while nobody holds the h5py objects.
+# The chosen encoders of this many datasets are kept while nobody holds the h5py objects.
 _MOST_KEPT: Final = 256
 # In libhdf5's cache there are no more writes than this, of the smallest that come here.
 _MOST_RECENT: Final = 128
@@ -146,7 +146,7 @@ def _why_not(dataset: h5py.Dataset, index: Any, value: Any, write: Write) -> str
     if isinstance(value, np.ndarray) and value.ndim:
         if not plain(index):
             return _OTHER
-    # To see how much a number fills may cost more than to write it, unless that is everything.
+    # Asking how much a number fills may cost more than writing it, unless that is everything.
     elif not (_is_everything(index) and isinstance(value, _NUMBERS)):
         return _OTHER
     try:
@@ -188,7 +188,7 @@ def _write(dataset: h5py.Dataset, index: Any, value: Any, write: Write) -> str |
         value = np.asarray(value, dtype=target.dtype)
     if value.shape not in ((), wanted):
         return _OTHER
-    # What is less may stay in libhdf5's cache until the dataset has grown, or is written again.
+    # Less may stay in libhdf5's cache until the dataset has grown, or is written again.
     growing = nbytes > target.cache_nbytes
     found = native.part(dataset.id.id, selection, growing)
     if found is None or isinstance(found, str):

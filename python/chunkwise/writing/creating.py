@@ -37,7 +37,7 @@ _UNDEMANDING: Final = frozenset({"deflate", "shuffle", "fletcher32"})
 # The types that scaleoffset's ways are for.
 _SCALED: Final[Mapping[str | int, int]] = {"in": h5t.INTEGER, "ds": h5t.FLOAT}
 _OF_NUMPY: Final = (np.ndarray, np.generic)
-# Of a value that is kept on the file's heap, what its dataset keeps.
+# The part that the dataset keeps of a value on the file's heap.
 _REFERENCE_NBYTES: Final = 16
 
 
@@ -256,7 +256,7 @@ def _chunk(
             return None
         texts = [asked.access] if isinstance(asked.access, str) else list(asked.access)
         stated = patterns.stated(texts, shape, itemsize, maxshape, where)
-        # What is compressed takes no more room in larger chunks that are mostly empty.
+        # Compressed data takes no more room in larger chunks that are mostly empty.
         room = GROWN_NBYTES if _compresses(pipeline, asked.options) else None
         return default_chunk(shape, itemsize, maxshape, stated, grown_nbytes=room)
     return _checked_chunk(wanted, shape, maxshape, itemsize, where)

@@ -80,7 +80,7 @@ class Writing:
     def __init__(self, dataset: h5py.Dataset) -> None:
         self._h5 = dataset
         self.label = printable(f"{dataset.file.filename}: dataset {dataset.name}")
-        # By which all who write to the dataset are told from others.
+        # Tells the writers of this dataset from those of others.
         self.key = address_of(dataset.id)
         # Device and inode of its file; none where it is only in memory.
         self.inode: tuple[int, ...] = ()
@@ -180,7 +180,7 @@ class Writing:
             old = self._h5.shape
             new = _resized(old, size, axis)
             grows = new is not None and all(b >= a for a, b in zip(old, new, strict=True))
-            # What libhdf5 cuts off or stores in another way it must have.
+            # libhdf5 must get what it would cut off or store in another way.
             if self._dirty and (not grows or self._has_unfiltered_edges()):
                 self.settle()
             try:
@@ -346,7 +346,7 @@ class Writing:
             if not smaller:
                 self._described = shape
                 return native
-            # What speaks against encoding here may have become true.
+            # The reasons against encoding here may have become true.
             self.settle()
         with phil:
             h5 = self._h5

@@ -27,7 +27,7 @@ from chunkwise.writing import pending
 
 Shape = tuple[int, ...]
 
-# Of datasets that are no larger, libhdf5 does everything.
+# libhdf5 does everything for datasets up to this size.
 SMALL_NBYTES: Final = 64 << 10
 # Chunks of up to so many bytes are put into the file faster here, once there are so many bytes.
 _TINY_CHUNK_NBYTES: Final = 16 << 10

@@ -44,10 +44,10 @@ phil = h5py._objects.phil
 # objects apart; a file's number is never given again.
 _writings: weakref.WeakValueDictionary[Key, Writing] = weakref.WeakValueDictionary()
 
-# What a dataset holds outlives whoever wrote it, until it is in the file.
+# Pending data outlives its writer, until it is in the file.
 _left: dict[int, Left] = {}
 
-# By how many threads a file is being closed, by its number.
+# The number of threads that are closing a file, by its number.
 _closing: Counter[Key] = Counter()
 
 # Whether the program ends.
@@ -119,7 +119,7 @@ def settle_all(blocking: bool = True) -> None:
         wait for.
     """
     for writing in _alive():
-        # What was lost with a closed file is told to whoever uses that dataset.
+        # Users of that dataset learn what was lost with a closed file.
         if writing.is_open:
             writing.settle(blocking)
 
@@ -311,7 +311,7 @@ class Left:
             return
         message = None
         try:
-            # Whoever has the lock may wait for h5py's, and this thread may hold that.
+            # The holder of the lock may wait for h5py's, which this thread may hold.
             self.flush(blocking=False)
             if self._lock.acquire(blocking=False):
                 chunks = self._native.dirty_chunks

@@ -74,7 +74,7 @@ class Opened:
             self.hdf5.close()
 
 
-# What is open in this process: arrays that were sent here, one by one, share a file.
+# Files open in this process: arrays that were sent here one by one share a file.
 _opened: weakref.WeakValueDictionary[str, Opened] = weakref.WeakValueDictionary()
 
 

@@ -12,7 +12,7 @@ from xarray.core import indexing
 
 from chunkwise.xarray.opened import Source
 
-# Of points that leave a dimension between them whole, so many elements are read at a time.
+# If points leave a dimension between them whole, this many elements are read at a time.
 _AT_A_TIME = 1 << 20
 
 

@@ -64,7 +64,7 @@ class Store(AbstractDataStore):
     def get_variables(self) -> dict[str, Variable]:
         """Variables by name, which are read when they are asked for."""
         here = self._source.open().hdf5[self._path]
-        # Where both are there, the one without is a dimension only.
+        # If both exist, the one without is only a dimension.
         renamed = (name for name in here if name.startswith(_NO_COORDINATE))
         stored = {name.removeprefix(_NO_COORDINATE): name for name in renamed}
         made = {}

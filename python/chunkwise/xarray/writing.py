@@ -29,7 +29,7 @@ from chunkwise.xarray.skeleton import (
 
 # What netCDF-C calls a variable that has a dimension's name, and is not its coordinate.
 _NO_COORDINATE: Final = "_nc4_non_coord_"
-# What xarray calls a data array that cannot have its own name.
+# xarray's name for a data array that cannot have its own.
 _NAMELESS: Final = "__xarray_dataarray_variable__"
 _ITS_NAME: Final = "__xarray_dataarray_name__"
 

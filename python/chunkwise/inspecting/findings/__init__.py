@@ -32,7 +32,7 @@ DATASET_CHECKS: tuple[DatasetCheck, ...] = (
 
 
 NOTHING: Final[Mapping[str, tuple[Pattern, ...]]] = MappingProxyType({})
-# Of several findings that offer filters, the first of these is followed.
+# If several findings offer filters, the first of these is followed.
 _BY_FILTERS = (
     "weak-compression",
     "shuffle-missing",
@@ -109,7 +109,7 @@ def _weight(finding: Finding) -> tuple[int, bool, int]:
 def _of_dataset(subject: Subject) -> list[Finding]:
     found = [finding for check in DATASET_CHECKS for finding in check(subject)]
     by_code = {finding.code: finding for finding in found}
-    # Whoever follows the one has followed the other.
+    # The same lines fix both.
     weak, useless = by_code.get("weak-compression"), by_code.get("shuffle-useless")
     if weak and useless and weak.fixes == useless.fixes:
         del by_code["shuffle-useless"]

@@ -43,7 +43,7 @@ FETCHING_SPEED: Final = 8
 UNIT_NBYTES: Final = 1 << 20
 # A cache beyond this is not what one dataset should be given.
 LARGEST_CACHE_NBYTES: Final = 512 << 20
-# What may be kept in memory as a whole without asking.
+# The most that may be kept in memory as a whole without asking.
 READ_ONCE_NBYTES: Final = 1 << 30
 
 
@@ -160,7 +160,7 @@ def slot_collision(subject: Subject) -> Iterator[Finding]:
             continue
         for name, block in _walks(subject):
             chunks = stored.walk(block).chunks_per_operation
-            # What does not fit by its bytes is lost whatever the slots.
+            # Chunks that do not fit by their bytes are lost with any number of slots.
             if chunks * facts.chunks.nbytes > reader.cache_nbytes:
                 continue
             kept = survival(facts, Pattern(name, block), reader, decoding_speed(facts))
@@ -306,7 +306,7 @@ def _reading(subject: Subject, block: Block, affected: Sequence[Reader]) -> tupl
     fixes: tuple[Fix, ...] = ()
     if held * facts.chunks.nbytes <= LARGEST_CACHE_NBYTES:
         fixes = _cache_for(subject, held, affected)
-    # Where chunkwise's own cache loses the same chunks, it is no remedy.
+    # If chunkwise's own cache loses the same chunks, it is no remedy.
     if decodes_by_size(stored, block, readers.reader(CHUNKWISE)) < FEWEST_DECODES:
         fixes += read_natively(subject.file, subject.path, facts.filters)
     if (facts.logical_nbytes or 0) <= READ_ONCE_NBYTES:

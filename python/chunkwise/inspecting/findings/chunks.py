@@ -106,7 +106,7 @@ def check_count(subject: Subject) -> Iterator[Finding]:
     """Report too many chunks: ``unlimited-chunk-1``, or else ``small-chunks``."""
     chunks = _stored_chunks(subject)
     if chunks is not None:
-        # Whoever says what is read wants to hear of that (`access`).
+        # Users who state patterns want findings about these (`access`).
         found = None if subject.stated else _unlimited_chunk_1(subject, chunks)
         found = found or _small_chunks(subject, chunks)
         if found is not None:
@@ -159,7 +159,7 @@ def _unlimited_chunk_1(subject: Subject, chunks: ChunkFacts) -> Finding | None:
     offered = offered_chunks(subject)
     after = _touched_nbytes(subject, along, offered)
     fewer = -(-shape[axis] // offered[axis])
-    # What is given to series is taken from those who read step by step.
+    # Faster series make reading step by step slower.
     now, then = (
         math.prod(_grid(shape, c)) // -(-shape[axis] // c[axis]) for c in (chunks.shape, offered)
     )
@@ -374,7 +374,7 @@ def _single_chunk(subject: Subject, chunks: ChunkFacts) -> Finding | None:
         code="single-chunk",
         severity=max(
             by_cost(nbytes=again, times=1 + again / chunks.nbytes, rare=True),
-            # Of any small read, the first one too.
+            # The cost of any small read, even of the first one.
             by_cost(nbytes=chunks.nbytes - offered_nbytes, times=chunks.nbytes / offered_nbytes),
             key=SEVERITIES.index,
         ),

@@ -23,13 +23,13 @@ from chunkwise.words import counted, format_seconds
 WEAK_SAVING: Final = 0.10
 # Below this, nothing that filters do can be felt.
 SMALLEST_NBYTES: Final = 1 << 20
-# What shuffle must save to be worth rewriting a file.
+# The least that shuffle must save to be worth rewriting a file.
 SHUFFLE_SAVING: Final = 0.10
-# What takes less than this share of its bytes takes next to nothing, shuffled or not.
+# Data that takes less than this share of its bytes takes almost nothing, shuffled or not.
 MOOT_SHARE: Final = 0.05
-# Where compression would matter to whoever pays for the disk.
+# From here on, compression matters to those who pay for the disk.
 LARGE_NBYTES: Final = 16 << 20
-# What an uncompressed dataset must shrink to: what is won is then more than what is left.
+# An uncompressed dataset must shrink to this: then more is saved than is left.
 UNCOMPRESSED_SHARE: Final = 0.5
 
 # Compressors that look for repeated bytes, as deflate does on which the sample was tried.
@@ -149,7 +149,7 @@ def uncompressed(subject: Subject) -> Iterator[Finding]:
     pipeline = subject.pipeline
     stored_nbytes = facts.stored_nbytes or 0
     encodings = facts.sample.encodings if facts.sample else ()
-    # What is neither a checksum nor a shuffle may compress: a lossy filter, a private one.
+    # Filters other than checksums and shuffles may compress: a lossy filter, a private one.
     idle = all(one.name in ("fletcher32", "shuffle") for one in pipeline.filters)
     if not idle or not encodings or stored_nbytes < LARGE_NBYTES:
         return
@@ -224,7 +224,7 @@ def filter_unavailable(subject: Subject) -> Iterator[Finding]:
     means can read is a note for those who use another.
     """
     facts = subject.facts
-    # Where nothing is stored there is nothing to decode, and fill values are read.
+    # If nothing is stored, there is nothing to decode, and reads give fill values.
     if not facts.stored_nbytes:
         return
     natively = (

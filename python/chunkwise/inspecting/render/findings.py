@@ -21,7 +21,7 @@ from chunkwise.words import counted
 # Besides the worst, which is shown in full.
 _NAMES_SHOWN = 2
 _WHOLE_FILE = "(file)"
-# In place of a tool: the lines that mend or read the file as it is.
+# Instead of a tool: the lines that fix the file, or read it as it is.
 PRESENT = "present"
 
 

@@ -27,7 +27,7 @@ from chunkwise.inspecting.render.words import (
 )
 from chunkwise.words import format_seconds
 
-# Of a table's columns the first two are names, which may be broken into such pieces.
+# The first two columns of a table are names, which may be broken into such pieces.
 _NAMES = 2
 _NAME_WIDTH = 6
 _ALONG = re.compile(r"(?P<words>line along|plane across) (?P<axis>\d+)")

@@ -26,7 +26,7 @@ LEAST_WIDTH = 16
 STYLES: dict[Severity, str] = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
 CUT = "{count} not shown: add --all, or name a dataset"
 IN_VAIN = "wasted: bytes stored, fetched or decoded for nothing, as multiples of the {what}'s size"
-# What is counted stands behind its number, on the same line.
+# The counted thing stands behind its number, on the same line.
 _COUNTED = re.compile(r"(?<!\S)(\(?[\d.,]*\d) (?=[A-Za-z])")
 _JOINED = "\N{NO-BREAK SPACE}"
 

@@ -76,7 +76,7 @@ def uses_mpi(one: Combination) -> bool:
 def access(one: Combination, comm: MPI.Comm | None) -> Any:
     """Return how the file is opened."""
     made = h5p.create(h5p.FILE_ACCESS)
-    # As h5py has it: a file is closed when it is told to be.
+    # As in h5py: a file is closed when the program says so.
     made.set_fclose_degree(h5f.CLOSE_STRONG)
     if one.io == "core":
         made.set_fapl_core(_CORE_INCREMENT, True)

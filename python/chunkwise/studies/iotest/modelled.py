@@ -85,7 +85,7 @@ def _job(row: Row) -> Job:
     record = _told(row)[0]
     ranks, nbytes = int(row.point["ranks"]), int(record["selected_nbytes"])
     steps, arrays = record["shape"][:2]
-    # Of rank 4, all arrays of a step lie in one chunk of each rank.
+    # For rank 4, all arrays of a step lie in one chunk of each rank.
     chunks = steps * ranks * (1 if row.point.get("dataset-rank") == "4" else arrays)
     return Job(
         nbytes=nbytes,

@@ -16,7 +16,7 @@ from chunkwise.words import counted
 SCALINGS: Final = ("weak", "strong")
 # The drivers of a single process.
 DRIVERS: Final = ("posix", "core", "mpi-io-uni")
-# What the walk begins with, whatever is asked for.
+# The walk always begins with this.
 PLAIN_META_BLOCK: Final = 2048
 
 
