@@ -195,9 +195,9 @@ def command(
     as_text: str | None,
     **axes: str | None,
 ) -> int:
-    """Time access patterns on FILE, and say why they cost what they cost.
+    """Time access patterns on FILE, and explain the times.
 
-    With nothing else said: three patterns on the largest chunked dataset, read
+    By default: three patterns on the largest chunked dataset, read
     by h5py and by chunkwise at their defaults, within 30 seconds. Several DATASETs
     are measured one after another, and summed up for each setting.
     """

@@ -65,7 +65,7 @@ _SUFFIX = {"json": ".json", "parquet": ".parquet", "sidecar": ".cwi"}
     "cannot read them in the file.  [default: 64KiB]",
 )
 @click.option("--force", is_flag=True, help="Replace an OUT that exists.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON; of many files a line each.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; for many files, one line each.")
 def command(
     files: tuple[str, ...],
     output: str | None,
@@ -77,8 +77,8 @@ def command(
 ) -> None:
     """Write down where the chunks of a file lie.
 
-    As references, by which zarr and xarray read FILE where it is, or as a sidecar,
-    by which chunkwise.open need not look for chunks in FILE.  FILE is only read.
+    As references, with which zarr and xarray read FILE where it is, or as a sidecar,
+    with which chunkwise.open finds chunks at once.  FILE is only read.
 
     Datasets whose filters or types zarr does not have are left out, and named.
     """

@@ -90,7 +90,7 @@ class Studies(click.Command):
 @click.option(
     "--libhdf5",
     metavar="PATH,...",
-    help="Further libraries, where an experiment compares them; those of the system are found.",
+    help="Further libraries, if an experiment compares them; the system's are found.",
 )
 @click.option(
     "--repeat",
@@ -147,7 +147,7 @@ def command(
     NAME is one of occam, netcdf4, iotest, hyperslabs and cris, or a folder with a study.toml in
     it.  Under mpirun, iotest has options of its own: chunkwise study iotest --help.
     Prints today's figures beside the published ones, and which of the paper's claims still
-    hold.  Ends with code 1 where a reader gave wrong values or nothing could be measured.
+    hold.  Ends with code 1 if a reader gave wrong values or nothing could be measured.
     """
     console = for_results()
     if name is None:
