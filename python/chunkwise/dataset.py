@@ -41,9 +41,9 @@ phil = h5py._objects.phil
 class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
     """An h5py dataset that is read and written in parallel; found in a `File`, or made by `wrap`.
 
-    All that `h5py.Dataset` has works as h5py documents it.  ``d[index]`` gives what h5py gives,
-    bit for bit, and takes more (see `__getitem__`).  Any number of threads may read at the same
-    time.
+    All members of `h5py.Dataset` work as h5py documents them.  ``d[index]`` gives what h5py gives,
+    bit for bit, and takes more indices (see `__getitem__`).  Any number of threads may read at the
+    same time.
     """
 
     _binding: bindings.Binding | None = None
@@ -84,12 +84,12 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
     # Reading ------------------------------------------------------------------------
 
     def __getitem__(self, args: Any, new_dtype: Any = None) -> Any:
-        """Read as h5py does; what h5py refuses, as follows.
+        """Read as h5py does; also take some indices that h5py refuses.
 
         Slices may go backwards.  Lists of integers may be in any order and repeat; a mask
-        may stand for any neighbouring dimensions, as many as it has.  A selection, such as
-        `chunkwise.hyperslab` makes, is what `read` makes of it.  Of several lists and
-        masks every choice in one goes with every choice in the others, and the result has a
+        may cover any neighbouring dimensions.  A selection, such as
+        `chunkwise.hyperslab` makes, reads as in `read`.  With several lists and
+        masks, every choice in one goes with every choice in the others, and the result has a
         dimension for each; `vindex` pairs them up.
 
         Raises
@@ -100,9 +100,9 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         chunkwise.errors.CorruptDataError
             When stored bytes are missing or do not decode; names the chunk (an OSError).
         chunkwise.errors.LibraryError
-            When libhdf5, which has to read this dataset, cannot (an OSError).
+            When libhdf5 has to read this dataset, and cannot (an OSError).
         chunkwise.errors.OutOfMemoryError
-            When there is no memory for what is selected (a MemoryError).
+            When there is too little memory for the selection (a MemoryError).
         """
         binding, identifier = self._binding, self._oid
         # As `_bound`, for most reads: h5py sets an identifier to 0 when it closes a file.
@@ -134,9 +134,9 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
 
     @property
     def vindex(self) -> PairedIndex:
-        """``d.vindex[...]``: arrays that pair up element by element, as NumPy's do.
+        """``d.vindex[...]``: arrays that pair up element by element, as in NumPy.
 
-        The arrays are for neighbouring dimensions and are broadcast together; other dimensions
+        The arrays index neighbouring dimensions and are broadcast together; other dimensions
         may have slices and integers, and are whole by default.
         """
         return PairedIndex(self)
@@ -162,7 +162,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         Parameters
         ----------
         dest : ndarray
-            C-contiguous and writeable; of another dtype, elements are converted.
+            C-contiguous and writeable; if its dtype differs, elements are converted.
         source_sel, dest_sel : optional
             Indices such as ``numpy.s_[2:5]``, of the dataset and of `dest`; None is everything.
 
@@ -186,8 +186,8 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             everything.
         out : ndarray, optional
             Where to put the elements: C-contiguous, writeable, of the selection's shape
-            and the dataset's dtype.  Where an element was never written and the
-            dataset has no fill value, ``out`` keeps what it held.  None allocates.
+            and the dataset's dtype.  If an element was never written and the
+            dataset has no fill value, ``out`` keeps its old value.  None allocates.
 
         Returns
         -------
@@ -220,7 +220,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         return cast("Array", result)
 
     def explain(self, selection: Any = None, dtype: npt.DTypeLike = None) -> dict[str, Any]:
-        """What reading a selection does, as data, without reading it.
+        """Say what reading a selection does, as data, without reading it.
 
         Parameters
         ----------
@@ -229,7 +229,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             for ``d[...]``; None is everything.  ``d.vindex.explain`` takes an index as for
             ``d.vindex[...]``.
         dtype : dtype, optional
-            What the elements are converted to, as by ``d.astype(dtype)``; None is what they are.
+            The type to which elements are converted, as by ``d.astype(dtype)``; None: their own.
 
         Returns
         -------
@@ -321,7 +321,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
     def refresh(self) -> None:
         """As `h5py.Dataset.refresh`: see what another process has written meanwhile (SWMR).
 
-        What is read until the next `refresh` is what was there by this one, or later.
+        Reads until the next `refresh` give the data of this `refresh`, or later data.
         """
         super().refresh()
         bindings.refreshed(self)
@@ -333,7 +333,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
     # Underneath ---------------------------------------------------------------------
 
     def _reads(self) -> bindings.Binding:
-        """What reads it, once everything that was written is where it is read."""
+        """The binding that reads it, once all pending writes are where it reads."""
         binding = self._bound().now(self)
         # The engine reads what nobody writes.
         if binding.bound is None:
@@ -341,7 +341,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         return binding
 
     def _bound(self) -> bindings.Binding:
-        """What reads it; found out at the first read."""
+        """The binding that reads it; found at the first read."""
         # Asks for no lock, so that reads do not wait for another thread's call of libhdf5.
         if self._binding is not None and self._is_there():
             return self._binding
@@ -360,7 +360,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             return self._binding
 
     def _release(self) -> None:
-        """Let go of the file's descriptor and of the chunks in the cache."""
+        """Drop the file's descriptor and the dataset's chunks in the cache."""
         self._binding = None
 
     def _let_go(self) -> None:

@@ -76,7 +76,7 @@ class ParallelDataset:
     def __setitem__(self, index: Any, part: npt.ArrayLike | None) -> None:
         """Write this rank's part (collective).
 
-        Boxes of ranks must have no element in common within a call; a later call may write the
+        Boxes of ranks must not overlap within a call; a later call may write the
         same elements again.
 
         Parameters
@@ -85,8 +85,8 @@ class ParallelDataset:
             Integers, slices of step 1 and an Ellipsis, or a selection that is one block of
             neighbouring elements, such as `chunkwise.hyperslab` makes.
         part : array_like or None
-            Of the shape of what is selected, or broadcast to it; None if this rank has nothing
-            to write, whatever the index.
+            Of the selection's shape, or broadcast to it; None if this rank has nothing
+            to write, with any index.
 
         Raises
         ------
@@ -146,10 +146,10 @@ class ParallelDataset:
         Parameters
         ----------
         part : array_like or None
-            Of the dataset's shape but along `axis`; without that axis it is one row.  None adds
-            nothing.
+            Of the dataset's shape except along `axis`; without that axis it is one row.  None
+            adds nothing.
         axis : int
-            Along which the dataset can grow; equal on all ranks.
+            The dimension that grows; equal on all ranks.
 
         Raises
         ------
