@@ -52,7 +52,7 @@ def verify(
     FileFormatError
         The file does not exist, may not be read, or has another format.
     FileChangedError
-        Another program wrote to it meanwhile.
+        Another program wrote to it at the same time.
     UsageError
         The manifest cannot be read, or does not know this file.
     CannotWriteError
