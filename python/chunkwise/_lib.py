@@ -48,7 +48,7 @@ def _modules() -> list[str]:
     return [path for path in dict.fromkeys(found) if path.endswith(tuple(EXTENSION_SUFFIXES))]
 
 
-# Registered as this is imported: whatever of ours is to be done at the end comes before it.
+# Registered at import, so all our other work at the end comes before it.
 @atexit.register
 def _keep_threads_from_ending_with_the_lock() -> None:
     """Take h5py's lock for good.

@@ -110,7 +110,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             binding = self._bound()
         bound = binding.bound
         if bound is not None and bound.is_quick and new_dtype is None:
-            # What `reading.getitem` comes to for most reads, which are short.
+            # What `reading.getitem` does for most reads, which are short.
             try:
                 result = bound.getitem(args)
             except UndecodedChunkError:

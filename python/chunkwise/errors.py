@@ -146,7 +146,7 @@ def like(kind: type[_Kind], error: BaseException) -> type[_Kind]:
 @cache
 def _both(kind: Any, builtin: Any) -> Any:
     def reduce(self: ChunkwiseError) -> Any:
-        # No module has this class: other processes make it anew.
+        # No module has this class: other processes make it again.
         return _remade, (kind, builtin, self.args)
 
     members = {"__doc__": kind.__doc__, "__module__": kind.__module__, "__reduce__": reduce}

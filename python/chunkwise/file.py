@@ -66,7 +66,7 @@ class File(Group, h5py.File):  # type: ignore[misc]
         else:
             home = FileHandle.open(os.fsdecode(name), mode, options, sync)
             home.use_sidecar(index)
-        # It has no identifier of its own to be let go of.
+        # It has no identifier of its own to drop.
         self._home, self._met = home, home.met
 
     @property  # type: ignore[misc]

@@ -119,7 +119,7 @@ def system_reason(error: BaseException) -> str | None:
     return found[1] if found else None
 
 
-# Also a list of a million numbers is told in a line.
+# Even a list of a million numbers gets one line.
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 80
 

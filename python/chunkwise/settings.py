@@ -165,7 +165,7 @@ def read_environment() -> None:
         try:
             found[name] = _valid(name, text, f"{variable}={text}")
         except UsageError as wrong:
-            # Importing a package should not fail: who first opens a file is told.
+            # Importing a package should not fail: the first opening of a file reports it.
             _wrong.append(str(wrong))
     # The engine looks at this one itself, as long as there are no threads.
     found.pop("threads", None)

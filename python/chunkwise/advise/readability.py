@@ -161,7 +161,7 @@ PROGRAMS: Final[tuple[Program, ...]] = (
         "netCDF-Java (Panoply, THREDDS, ToolsUI)",
         frozenset({"deflate", "shuffle", "fletcher32"}),
         "no",
-        # It has a library for szip, of which nobody says whether HDF5 files are read through it.
+        # It has a library for szip, but no document says whether it reads HDF5 files with it.
         unknown=frozenset({"szip", "scaleoffset", "nbit"}),
         sources=(
             "https://github.com/Unidata/thredds/issues/555",

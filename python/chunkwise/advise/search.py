@@ -134,7 +134,7 @@ class Problem:
     barred: frozenset[str] = frozenset()
     usual: Shape | None = None
     known: dict[Layout, Outcome] = field(default_factory=dict, compare=False)
-    # Seconds by layout and place of the pattern: they are the same whatever the weights are.
+    # Seconds by layout and place of the pattern: they do not depend on the weights.
     timed: dict[tuple[Layout, int], float] = field(default_factory=dict, compare=False)
     # Counts by what they follow from.
     counted: dict[Any, tuple[Pattern, Traffic]] = field(default_factory=dict, compare=False)

@@ -282,7 +282,7 @@ def measure(
             proof.ours[one.pattern.name] = timing
         else:
             proof.timings.setdefault(layout, {})[one.pattern.name] = timing
-    # A layout of which a pattern is missing has no answer.
+    # A layout without a pattern's figures has no answer.
     for layout in list(proof.timings):
         if len(proof.timings[layout]) < len(asked):
             proof.timings.pop(layout)

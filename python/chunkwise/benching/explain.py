@@ -45,7 +45,7 @@ WORTH_IT = 1.2
 # not helped by a cache: already the first one is slow.
 MANY_CHUNKS = 8
 MUCH_DECODED = 16
-# A read that takes less than this is made of call overhead.
+# A shorter read is only call overhead.
 CALL_S = 2e-4
 # Call overhead that sums up to less is not worth a word.
 NOTICED_S = 1.0

@@ -27,7 +27,7 @@ def effects_plot(results: Results) -> Table | None:
     found = effects(results)
     if not set(found) - {"reader"}:
         return None
-    # A bar of all the width is a factor of two at least: noise shall not look like much.
+    # A bar of the full width is at least a factor of two, so that noise looks small.
     widest = max(math.log10(2), *(_decades(worth) for worth in found.values()))
     table = plain_table()
     table.add_column("what it is worth", no_wrap=True)

@@ -142,7 +142,7 @@ def _header(target: Target) -> dict[str, Any]:
 
 
 def _key(trial: dict[str, Any]) -> str:
-    # That the file has to be warmed first is due to the other trials of a run.
+    # Only the other trials of a run make it necessary to warm the file first.
     kept = {k: value for k, value in trial.items() if k not in BOUNDS and k != "warm_first"}
     kept["dataset"] = str(kept["dataset"]).strip("/")
     return json.dumps(kept, sort_keys=True)

@@ -27,7 +27,7 @@ Word = Literal["slower", "faster", "same", "cannot tell"]
 THRESHOLD: Final = 1.25
 # Of the interval.  Each side of it is wrong once in twenty times.
 CONFIDENCE: Final = 0.90
-# Fewer repeats do not tell their spread, and a ratio has to be beyond this.
+# Fewer repeats do not show their spread, so a ratio must be beyond this.
 FEWEST: Final = 3
 FACTOR_OF_FEW: Final = 3.0
 # The spread that timings usually have, and how much it weighs beside the measured one.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from chunkwise.repacking.gathering import Batch
     from chunkwise.repacking.progress import Watch
 
-    # Given who is told of each file, and what is asked several times a second.
+    # Gets a function that hears of each file, and one to call several times a second.
     Survey = Callable[[Callable[[int, Path], Watch], Callable[[], object]], Iterator[FileResult]]
 
 

@@ -22,7 +22,7 @@ from chunkwise.studies.iotest.run import walk
 from chunkwise.studies.iotest.settings import DRIVERS, SCALINGS, Settings
 from chunkwise.studies.iotest.world import world
 
-# Options by which a walk in a single process is told from the paper's questions.
+# Options that tell a walk in a single process from the paper's questions.
 OPTIONS: Final = (
     "--ini", "--csv", "--hdf5-file", "--quick", "--steps", "--arrays", "--rows", "--columns",
     "--grid", "--scaling", "--filter", "--driver", "--case", "--restart",

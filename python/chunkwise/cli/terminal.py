@@ -38,7 +38,7 @@ class PrintableConsole(Console):
 
 def for_results() -> Console:
     """Make the console for results: in a pipe of 80 columns, or as many as COLUMNS says."""
-    # The same whatever terminal is at the pipe's other end.
+    # The same for every terminal at the pipe's other end.
     columns = os.environ.get("COLUMNS", "")
     fixed = not sys.stdout.isatty() and not (columns.isdigit() and int(columns))
     return PrintableConsole(width=WIDTH if fixed else None)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from chunkwise.files.sidecar import Sidecar
     from chunkwise.remote.opening import Opened
 
-# How `chunkwise.open` is told of a sidecar.
+# How `chunkwise.open` gets a sidecar.
 Index: TypeAlias = "str | os.PathLike[str] | bool | None"
 # The name of a sidecar that is found without being named.
 SUFFIX = ".cwi"
@@ -291,7 +291,7 @@ class FileHandle:
         """
         if self._closed or self._id is not None:
             return False
-        # Somebody may have opened it for writing meanwhile; what waits is a change, too.
+        # Somebody may have opened it for writing; pending data is a change, too.
         if self._identity is not None:
             pending.settle_inode(self._identity.file)
         self._check()
@@ -446,7 +446,7 @@ class FileHandle:
                 file.close()
             raise
         self._id = identifier
-        # libhdf5 tells the intent of whoever opened the file first.
+        # libhdf5 reports the mode in which the file was opened first.
         intent = identifier.get_intent()
         self.changes = intent != h5f.ACC_RDONLY
         self.readonly = not intent & (h5f.ACC_RDWR | h5f.ACC_SWMR_WRITE)

@@ -160,7 +160,7 @@ def _serve(connection: Connection, setup: Callable[[], object] | None) -> None:
 
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, leave)
-    # Ctrl-C reaches all of them; whoever started them tells them to end.
+    # Ctrl-C reaches all of them; the process that started them tells them to end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Whatever ends the parent ends this process (prctl(2), PR_SET_PDEATHSIG; Linux only).
     with contextlib.suppress(AttributeError, OSError):

@@ -338,7 +338,7 @@ def _exchange(runs: Sequence[Run]) -> dict[str, Estimate]:
     else:
         answer, question = -1.0, -1.0
     if answer < 0 or question < 0:
-        # Not both can be told: whichever explains more alone.
+        # Only one can be found: the one that explains more alone.
         by_answer, by_question = x1 / xx, z1 / zz
         error_a = sum((by_answer * x - 1) ** 2 for x, _ in a)
         error_q = sum((by_question * z - 1) ** 2 for _, z in a)

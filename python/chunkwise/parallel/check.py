@@ -113,7 +113,7 @@ def check(path: str = ".", words: Iterable[str] = ()) -> Report | None:
         if under_mpi():
             comm = world()  # type: ignore[assignment]
     except UsageError as wrong:
-        # Each process is told apart by the launcher alone: one of them reports.
+        # Only the launcher distinguishes the processes: one of them reports.
         if launched()[0]:
             return None
         alone.append(

@@ -137,7 +137,7 @@ class _Server:
             self._note(failure_of(self._comm, wrong))
             raise
         finally:
-            # Signals are looked at meanwhile.
+            # Signals are checked during this time.
             while thread.is_alive():
                 thread.join(0.05)
 

@@ -25,7 +25,7 @@ def say_at_exit() -> None:
     def say() -> None:
         line = told(patch_stats(), sys.modules) if os.getpid() == process else None
         if line is not None and sys.stderr is not None:
-            # A program may have closed it, or whoever reads it is gone.
+            # A program may have closed it, or its reader is gone.
             with contextlib.suppress(OSError, ValueError):
                 print(f"chunkwise: {line}", file=sys.stderr, flush=True)
 

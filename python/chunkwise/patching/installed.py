@@ -13,7 +13,7 @@ from chunkwise.routing import bindings, reading
 from chunkwise.settings import check_environment
 from chunkwise.writing import at_once
 
-# With 0, whatever is written h5py writes.
+# With 0, h5py does all writes.
 WRITE_VARIABLE = "CHUNKWISE_WRITE"
 
 # Who wants h5py patched: calls of patch_h5py, until unpatch_h5py; and `with` blocks.

@@ -75,7 +75,7 @@ def bring(claim: Claim) -> None:
     old, new, folder = claim.partial_name, claim.place.target.name, claim.parent
     if _there(claim) is None:
         try:
-            # Unlike a rename, this replaces nothing that is made meanwhile.
+            # Unlike a rename, this replaces nothing that somebody makes at the same time.
             os.link(old, new, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
         except FileExistsError:
             raise claim.place.taken() from None

@@ -83,7 +83,7 @@ def refusal(
     if chunk is None:
         return None, ()
     flags = [one[1] for one in stored_filters(dcpl)]
-    # Nothing shall be allocated, whatever the target's time of allocation is.
+    # Nothing should be allocated, for any allocation time of the target.
     dcpl = dcpl.copy()
     dcpl.set_alloc_time(h5d.ALLOC_TIME_INCR)
     if Pipeline.from_dcpl(dcpl) != source.pipeline:

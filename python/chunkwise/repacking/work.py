@@ -357,7 +357,7 @@ class _Copying:
             self.run.checksums[step.source.path] = copied.checksums
         taken = copied.stored_nbytes_written
         if copied.through_libhdf5 is not None and step.division is None:
-            # Its filters are libhdf5's affair, and so is what they make of the data.
+            # libhdf5 handles its filters, and their effect on the data.
             made.flush()
             taken = stored_nbytes(made)
         self.results[step.source.path] = replace(

@@ -214,7 +214,7 @@ def _printable(value: Any) -> Any:
         changed = {name: new for name, old in found.items() if (new := _printable(old)) is not old}
         title = found.get("title")
         if isinstance(title, str) and "\n" in title:
-            # One line, whatever a file or a dataset is called.
+            # One line, for any name of a file or a dataset.
             changed["title"] = printable(title)
         return replace(value, **changed) if changed else value
     return value

@@ -8,7 +8,7 @@ from chunkwise.report.model import Report
 from chunkwise.studies.rules import Word
 from chunkwise.words import counted, joined
 
-# Facts that are told once where all sections agree.
+# Facts that are printed once if all sections agree.
 _SHARED: Final = ("Machine", "Versions")
 _OWN: Final = ("Scale", "Measured")
 _ENDINGS: Final[dict[Word, tuple[str, str]]] = {

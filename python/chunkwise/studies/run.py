@@ -132,7 +132,7 @@ class _Running:
         self._warn_of_change(results.environment, now)
         results.source, results.environment = options.source, now
         try:
-            # From now on the folder says whose it is, whatever ends this run.
+            # From now on the folder says whose it is, even if this run is killed.
             results.save(self.folder.results)
             results.libraries |= {name: str(one) for name, one in self.libraries.items()}
             for number, experiment in enumerate(self.experiments):
@@ -247,7 +247,7 @@ class _Running:
                 sample_nbytes=SAMPLE_NBYTES if self.target else sys.maxsize,
                 scratch=str(self.files),
                 check=one.check and self._known(name, say),
-                # Counts are the same for whoever is first.
+                # Counts do not depend on who is first.
                 touch=one.repeat != 1,
             )
             for cell in results.cells:

@@ -250,7 +250,7 @@ def _chunk(
         raise UsageError(f"{where}: a new dataset has no stored chunks: write auto, or a shape")
     itemsize = max(1, _REFERENCE_NBYTES if kind.get_class() == h5t.VLEN else kind.get_size())
     if wanted is None or wanted is True or wanted == "auto":
-        # As in h5py, where a largest shape is named, be it the present one.
+        # As in h5py, if a largest shape is named, even the present one.
         named = asked.maxshape not in (None, False) and not asked.options.get("external")
         if wanted is None and not (needed or named or asked.access):
             return None

@@ -105,7 +105,7 @@ class Writing:
     def put(self, index: Any, value: Any) -> None:
         """Write what ``dataset[index] = value`` means to h5py."""
         if hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic):
-            # Another dataset, maybe, whose turn is not to be waited for within this one's.
+            # It may be another dataset, and this one must not wait for its turn.
             value = np.asarray(value)
         with self._turn():
             if not self._dirty and self._h5 and direct.put(self._h5, index, value, alone=True):
@@ -293,7 +293,7 @@ class Writing:
     def _settle_reached(self) -> None:
         """Commit what waits and libhdf5 is about to write over: of a virtual dataset, anywhere."""
         self.settle()
-        # Nobody waits for this turn meanwhile: of a virtual dataset no chunks are dirty.
+        # Nobody waits for this turn: a virtual dataset has no dirty chunks.
         pending.settle_reached(self._h5)
 
     def _fitting(self, array: Array) -> Array:

@@ -16,7 +16,7 @@ from chunkwise.names import printable
 
 Engine = Literal["netcdf4", "h5netcdf"]
 
-# Encodings by which netCDF4 or netCDF-C changes what is written.
+# Encodings with which netCDF4 or netCDF-C changes the written values.
 _ROUNDING: Final = ("least_significant_digit", "significant_digits")
 
 

@@ -44,7 +44,7 @@ def measure(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, A
     """
     settings = dict(context.settings)
     wanted = sorted({int(number) for number in settings.pop("ranks")})
-    # Some questions are of one process, or of two, whatever else is asked.
+    # Some questions always are about one process, or two.
     if settings.pop("any_ranks", True) and context.ranks:
         wanted = sorted(set(context.ranks))
     least = int(settings.pop("least_ranks", 1))
