@@ -32,7 +32,7 @@ class Around(Protocol):
 
     @property
     def dimensions(self) -> Sequence[str | None]:
-        """The names of its dimensions, None for one without; empty where none has one."""
+        """The names of its dimensions, None for one without; empty if none has one."""
 
     def numbers(self, name: str) -> Sequence[int]:
         """Read another dataset of whole numbers, of one dimension.
@@ -115,7 +115,7 @@ def drawn(
     Parameters
     ----------
     name
-        The pattern's name; the pattern itself where it has none.
+        The pattern's name; the pattern itself if it has none.
     spec, text, shape, around, where
         As for `by_names`.
 

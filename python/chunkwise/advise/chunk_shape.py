@@ -95,7 +95,7 @@ def default_chunk(
         stands for blocks that are walked over the array.  None for the usual patterns.
     grown_nbytes : int, optional
         Bytes that a dataset which can grow is taken to become at least; `PAGE_NBYTES` for one
-        that is in a file.  By default `GROWN_NBYTES` where there is no element yet, otherwise
+        that is in a file.  By default `GROWN_NBYTES` if there is no element yet, otherwise
         `BEGUN_NBYTES`.
     limit_nbytes : int, optional
         The most bytes of a chunk.
@@ -120,7 +120,7 @@ def default_chunk(
 
 
 def usual(shape: Sequence[int], itemsize: int) -> tuple[Pattern, ...]:
-    """Return the patterns that are meant where none is stated, those that `inspect` judges by.
+    """Return the patterns that are meant if none is stated, those that `inspect` judges by.
 
     A line along each dimension, and a step: as many of each as cover the array, or `USUAL_READS`
     at random places where there are more.

@@ -56,7 +56,7 @@ def commands(
     -------
     tuple of Fix
         ``chunkwise repack``; nccopy, where chunks are all that changes, of variables in the root
-        group of a netCDF file; h5repack, where nothing is merged.
+        group of a netCDF file; h5repack, if nothing is merged.
     """
     copy = repacked_name(file)
     found = [by_chunkwise(file, copy, layout)]

@@ -135,7 +135,7 @@ def rechunk(
     filters
         The pipeline that it has, such as ``shuffle+deflate:4``; the lines keep it.
     shape
-        Its shape: nccopy refuses chunks that are longer, also where it can grow.  None if
+        Its shape: nccopy refuses chunks that are longer, also if it can grow.  None if
         they are not.
     itemsize
         Bytes of an element.  With `shape`, the lines of a writer come with the chunk cache
@@ -427,7 +427,7 @@ def _writer(
     if h5py_options is not None:
         layout: dict[str, object] = {} if chunks is None else {"chunks": chunks}
         if chunks is not None and shape is not None and any(map(operator.gt, chunks, shape)):
-            # h5py takes chunks longer than the data only where it can grow.
+            # h5py takes chunks longer than the data only if it can grow.
             pairs = zip(shape, chunks, strict=True)
             layout["maxshape"] = tuple(None if c > n else n for n, c in pairs)
         options = {**layout, **h5py_options}

@@ -121,7 +121,7 @@ class Codec:
     def ratio(self, chunks: Sequence[int]) -> float:
         """Tell what share of their bytes chunks of a shape take, from the shapes nearest to it.
 
-        1.0 where nothing was tried.
+        1.0 if nothing was tried.
         """
         total = weights = 0.0
         for shape, ratio in self.ratios:
@@ -136,7 +136,7 @@ class Codec:
         return total / weights if weights else 1.0
 
     def speed(self, reader: str, *, encoding: bool = False) -> Speed:
-        """Return a reader's speed; libhdf5's where it has none of its own."""
+        """Return a reader's speed; libhdf5's if it has none of its own."""
         known = self.encode if encoding else self.decode
         return known.get(reader) or known.get("libhdf5") or Speed()
 
@@ -190,7 +190,7 @@ class Machine:
     cold: Storage | None = None
 
     def rates(self, reader: str, *, writing: bool = False) -> Rates:
-        """Return a reader's rates; libhdf5's where it has none of its own."""
+        """Return a reader's rates; libhdf5's if it has none of its own."""
         known = self.writes if writing else self.reads
         return known.get(reader) or known.get("libhdf5") or Rates()
 
@@ -300,7 +300,7 @@ def parts(
     found
         What the pattern comes to (`traffic.traffic`).
     chunks
-        Shape of a chunk, in elements; that of the dataset where it has none.
+        Shape of a chunk, in elements; that of the dataset if it has none.
     itemsize
         Bytes of an element.
     codec

@@ -130,7 +130,7 @@ def conclude(case: Case) -> Advice:
 
 
 def _best(case: Case) -> Layout:
-    """Return the best layout that was measured; where none was, the model's."""
+    """Return the best layout that was measured; if none was, the model's."""
     problem = case.problem
     if case.is_proved and case.proof is not None:
         timings = case.proof.timings

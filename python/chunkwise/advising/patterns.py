@@ -81,7 +81,7 @@ def read(
 
 
 def usual(shape: tuple[int, ...], itemsize: int) -> list[str]:
-    """Write the patterns that are meant where none is stated, those that `inspect` judges by.
+    """Write the patterns that are meant if none is stated, those that `inspect` judges by.
 
     See `chunkwise.advise.chunk_shape.usual`.
     """

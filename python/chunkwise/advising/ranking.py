@@ -150,7 +150,7 @@ def rank(
     paths
         HDF5 files, and folders that are searched for them.
     access
-        What is read of each dataset that it fits; the usual patterns where none is stated.
+        What is read of each dataset that it fits; the usual patterns if none is stated.
     objective, reader, max_size, calibrate, scratch, progress
         As for `chunkwise.advise`.
     reads_a_year

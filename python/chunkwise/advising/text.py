@@ -162,7 +162,7 @@ def _seconds(timing: Timing | None, model_s: float | None) -> str:
 
 
 def _front(advice: Advice) -> Table:
-    """Draw the choices: how long each reads, or writes where nothing is read; how large it is."""
+    """Draw the choices: how long each reads, or writes if nothing is read; how large it is."""
     drawn = [one.read_s or one.write_s for one in advice.front]
     table = plain_table(gap=2)
     table.add_column("the choices there are", overflow="fold")

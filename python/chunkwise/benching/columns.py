@@ -43,7 +43,7 @@ def value(cell: Cell, column: str) -> str:
     if column == MEMORY:
         peak = cell.median(lambda m: m.peak_rss_nbytes)
         return "-" if peak is None else format_size(int(peak))
-    # Not all of the file was written, where that was estimated.
+    # Not all of the file was written, if that was estimated.
     if column == FILE:
         nbytes = _file_nbytes(cell)
         return "-" if nbytes is None else format_size(int(nbytes))

@@ -171,7 +171,7 @@ def _piecemeal(target: Target, cell: Cell) -> bool:
 
 
 def _decodes(target: Target, cell: Cell) -> float:
-    """Return how often the walk decodes each chunk; 1 where there is nothing to decode."""
+    """Return how often the walk decodes each chunk; 1 if there is nothing to decode."""
     return 1.0 if target.chunks is None else _decodes_with(target, cell, _in_force(cell))
 
 

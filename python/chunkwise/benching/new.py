@@ -82,7 +82,7 @@ def run_new(
         smooth is made up.
     sample_nbytes
         Of larger data a sample of at most so many bytes is made; None for 128 MiB, or for one
-        slab of chunks where that is more.
+        slab of chunks if that is more.
     scratch, options
         As for `chunkwise.benching.run`.
 

@@ -218,7 +218,7 @@ class Results:
         The dataset as the file has it, where `target` is another way of storing it.
     repack_s : mapping of Variant to float
         Seconds that repacking the data that was read (all of it, or a sample) into a variant
-        took, where that was measured.
+        took, if that was measured.
     """
 
     target: Target

@@ -21,7 +21,7 @@ def followed(
     Raises
     ------
     chunkwise.errors.UsageError
-        Where there is no file to which the trace could belong, or it has nothing of the dataset.
+        If there is no file to which the trace could belong, or it has nothing of the dataset.
     """
     if trace is None:
         return dataset, access

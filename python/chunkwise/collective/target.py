@@ -98,7 +98,7 @@ def make(
     mode : {"w", "w-", "x"}
         Whether it may replace a file.
     held : ExitStack
-        Closes what this rank has of it, and removes it where it is not in place.
+        Closes what this rank has of it, and removes it if it is not in place.
     **how
         See `properties`.
 

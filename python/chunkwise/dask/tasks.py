@@ -274,7 +274,7 @@ def _lasting(where: Where) -> Iterator[int | None]:
 
 
 def see(lease: str) -> bytes:
-    """Read the term that holds; empty where there is none, or it is not seen from here."""
+    """Read the term that holds; empty if there is none, or it is not seen from here."""
     try:
         return Path(lease).read_bytes()
     except OSError:

@@ -34,7 +34,7 @@ class Surroundings:
 
     @cached_property
     def dimensions(self) -> Sequence[str | None]:
-        """The names of its dimensions, by their scales; empty where none has one."""
+        """The names of its dimensions, by their scales; empty if none has one."""
         try:
             with self._opened() as file:
                 found = find_dataset(file, full_name(file, self.dataset))

@@ -98,7 +98,7 @@ def fill_of(dataset: h5d.DatasetID, stated: Any, missing: bool) -> Any:
 
     To xarray, a fill value is a missing value.  So it is stated where the attribute ``_FillValue``
     states it (`stated`), or where chunks are `missing` that have another value than 0, which zarr
-    takes where nothing is stated.
+    takes if nothing is stated.
 
     Raises
     ------

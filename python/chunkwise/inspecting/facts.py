@@ -244,7 +244,7 @@ class DatasetFacts:
     unavailable_filters
         HDF5's numbers of the filters that the library in use lacks.
     fill_value
-        In words; ``default`` (zero) or ``undefined`` where none was set.
+        In words; ``default`` (zero) or ``undefined`` if none was set.
     fill_time, allocation_time
         When the fill value is written (``never``, ``alloc``, ``if set``) and when
         space is allocated (``early``, ``late``, ``incremental``, ``default``).

@@ -90,7 +90,7 @@ def settings_of_words(words: Iterable[str], known: Settings) -> Settings:
     words : iterable of str
         Each ``NAME=VALUE``: ``collective=no``, ``chunks=1x100x200``, ``hdf5=1.10.8``.
     known : Settings
-        What counts where nothing is said.
+        What counts if nothing is said.
 
     Raises
     ------

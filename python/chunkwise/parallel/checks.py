@@ -41,7 +41,7 @@ def warnings_for(settings: Settings) -> tuple[Finding, ...]:
     Returns
     -------
     tuple of Finding
-        Empty where nothing is known.
+        Empty if nothing is known.
     """
     found = [finding for check in CHECKS for finding in check(settings)]
     return tuple(sorted(found, key=lambda one: -SEVERITIES.index(one.severity)))

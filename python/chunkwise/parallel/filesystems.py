@@ -87,7 +87,7 @@ def filesystem_of(path: str | os.PathLike[str], mounts: str | None = None) -> Fi
     Parameters
     ----------
     path : path-like
-        A file or folder; where there is none yet, the nearest folder above it counts.
+        A file or folder; if there is none yet, the nearest folder above it counts.
     mounts : str, optional
         The text of ``/proc/self/mountinfo``, by default of this process.
 

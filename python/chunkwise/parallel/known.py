@@ -63,7 +63,7 @@ class Settings:
     filesystem : FileSystem, optional
         Where the file lies.
     filters : tuple of str, optional
-        Names of the dataset's filters; empty where it has none.
+        Names of the dataset's filters; empty if it has none.
     collective : bool, optional
         Whether data is written collectively.
     collective_metadata : bool, optional

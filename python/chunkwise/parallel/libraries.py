@@ -29,7 +29,7 @@ class Library:
     text : str
         The first line of what it says of itself.
     path : str
-        The file that was loaded; empty where it is not known.
+        The file that was loaded; empty if it is not known.
     """
 
     name: str

@@ -147,7 +147,7 @@ class Claim:
         return os.stat(LOCK, dir_fd=self.folder).st_mode & 0o777
 
     def size(self, name: str) -> int:
-        """Bytes of a file in the work folder; -1 where it is not there."""
+        """Bytes of a file in the work folder; -1 if it is not there."""
         found = _look(name, self.folder)
         return -1 if found is None else found.st_size
 

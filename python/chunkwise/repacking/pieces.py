@@ -45,7 +45,7 @@ class Dividing:
         self._taken: dict[int, int] = {}
         # For each meeting: who has come, and whether all is well there.
         self._meetings: dict[int, dict[int, bool]] = {}
-        # Memory for all ranks of this machine; -1 where there is none.
+        # Memory for all ranks of this machine; -1 if there is none.
         self._memory: int | None = None
         self.share_taken = 0.0
 

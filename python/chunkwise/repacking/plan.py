@@ -59,7 +59,7 @@ class Step:
     division
         How it is divided among shards; None if it is in one file.
     whole
-        Why a large one is not divided, where that was asked.
+        Why a large one is not divided, if that was asked.
     out_nbytes
         Bytes stored in the target, estimated unless copied.
     memory_nbytes

@@ -56,7 +56,7 @@ class Work:
         By what a rank tells that it sees the same files: size and time of the source, and the
         inodes of the target and its shards.
     before
-        The journal, and what is half written, of a stopped run; none where nothing is resumed.
+        The journal, and what is half written, of a stopped run; none if nothing is resumed.
     identity
         Of which work a journal is.
     shards

@@ -44,7 +44,7 @@ class DatasetResult:
     left
         Why rules that mean it by a pattern do not apply to it.
     shards
-        Among how many files it is divided; 0 where it is not.
+        Among how many files it is divided; 0 if it is not.
     elapsed_s
         Seconds it took, without verification.
     """

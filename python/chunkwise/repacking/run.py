@@ -302,7 +302,7 @@ def _missing(place: Place) -> tuple[str, ...]:
 
 
 def _whole(plan: Plan) -> list[str]:
-    """Say which large datasets are not divided, where that was asked."""
+    """Say which large datasets are not divided, if that was asked."""
     return [
         f"'{printable(step.source.path)}' {step.whole}, and is in one file"
         for step in plan.steps

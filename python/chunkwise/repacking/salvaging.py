@@ -63,7 +63,7 @@ def _salvage(source: str, target: str, force: bool) -> Summary:
 
 
 def _watch(_: Moment) -> None:
-    """End between two steps where that was asked for."""
+    """End between two steps if that was asked for."""
     check_ended()
 
 

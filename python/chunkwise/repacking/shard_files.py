@@ -174,7 +174,7 @@ class ShardFiles:
         return []
 
     def _open(self) -> int:
-        """Open the folder; -1 where there is none, or only another user's."""
+        """Open the folder; -1 if there is none, or only another user's."""
         flags = os.O_RDONLY | os.O_DIRECTORY | _SAFELY
         try:
             folder = os.open(self.folder.name, flags, dir_fd=self.parent)

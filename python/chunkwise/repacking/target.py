@@ -97,7 +97,7 @@ class Place:
 
     @property
     def short_name(self) -> str:
-        """The target's name, or one that stands for it where that is long."""
+        """The target's name, or one that stands for it if that is long."""
         name = self.target.name
         if len(os.fsencode(name)) > _LONGEST_NAME:
             # Names have 255 bytes at most; two long ones must not share a folder.

@@ -87,7 +87,7 @@ def _data(data: Mapping[str, Any], document: Mapping[str, Any]) -> list[tuple[st
 
 
 def _about(document: Mapping[str, Any], patterns: Mapping[tuple[str, str], Sequence[Row]]) -> str:
-    """Give the answer of the run; where it has none, say what is fastest."""
+    """Give the answer of the run; if it has none, say what is fastest."""
     advice = document.get("advice")
     if not advice:
         found = (_fastest(access, rows) for (_, access), rows in patterns.items())

@@ -21,7 +21,7 @@ class Point:
 
     at: float  # Its place along the chart's `along`
     value: float  # In the unit of the chart's `figure`
-    # The ends of its error bar; both equal to `value` where there is none.
+    # The ends of its error bar; both equal to `value` if there is none.
     low: float
     high: float
     details: tuple[str, ...]  # All that is known of it, a line each

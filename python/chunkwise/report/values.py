@@ -113,7 +113,7 @@ def _split(plot: Plot, point: dict[str, str]) -> dict[str, str]:
 
 
 def _versions(records: Sequence[dict[str, Any]]) -> tuple[str, ...]:
-    """Name the library that did the work, and h5py where that was asked."""
+    """Name the library that did the work, and h5py if that was asked."""
     record = next((r for r in records if r.get("hdf5")), {})
     names = {"hdf5": "HDF5", "netcdf": "netCDF-C"}
     if record.get("reader") == "h5py":
@@ -154,7 +154,7 @@ def _summed(values: list[Value], over: str, total: str) -> list[Value]:
 
 
 def _divided(values: list[Value], plot: Plot, base: Where) -> list[Value]:
-    """Divide by the value of the same series that `base` chooses; leave out where none is."""
+    """Divide by the value of the same series that `base` chooses; leave out if none is."""
     chosen = [value for value in values if matches(value.point, base)]
     found = []
     for value in values:

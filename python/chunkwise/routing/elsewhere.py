@@ -408,7 +408,7 @@ def _keys(path: str) -> set[FileKey]:
 
 
 def _status(path: str) -> tuple[int, ...]:
-    """Device, inode, bytes and times of a file; nothing where there is none."""
+    """Device, inode, bytes and times of a file; nothing if there is none."""
     try:
         found = os.stat(path)  # noqa: PTH116
     except OSError:

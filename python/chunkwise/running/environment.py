@@ -42,7 +42,7 @@ def variables(
     """
     if not LIBRARY.is_file():
         raise UsageError(
-            f"{LIBRARY} is missing, which programs run with: build it with `make "
+            f"{LIBRARY} is missing, and programs need it: build it with `make "
             "install` in a checkout of chunkwise, or install the wheel"
         )
     library = str(LIBRARY)

@@ -47,7 +47,7 @@ def find(name: str) -> Program:
     Raises
     ------
     chunkwise.errors.UsageError
-        Where there is none of that name that may be run.
+        If there is none of that name that may be run.
     """
     found = shutil.which(name)
     if found is None:

@@ -75,7 +75,7 @@ class TracedDataset:
     by_chunkwise
         Those of the reads that chunkwise carried out.
     reason
-        Why it did not carry out the others; empty where there are none.
+        Why it did not carry out the others; empty if there are none.
     runs
         The selections, in the order of each process.
     unlisted

@@ -68,7 +68,7 @@ def assigned(shape: Shape, index: Any, label: str) -> _native.Selection | None:
     Returns
     -------
     chunkwise._native.Selection or None
-        None for what h5py refuses or understands in its own way, and where nothing is selected.
+        None for what h5py refuses or understands in its own way, and if nothing is selected.
     """
     items = index if isinstance(index, tuple) else (index,)
     if len(items) == 1 and _is_mask(items[0]) and items[0].shape == shape:

@@ -27,7 +27,7 @@ from chunkwise.studies.study import SCALES, Experiment, Study
 from chunkwise.studies.tables import tables_of
 from chunkwise.words import counted, format_seconds, joined
 
-# Read well also where there are no colours, and no letters but ASCII's.
+# Read well also if there are no colours, and no letters but ASCII's.
 _MARKS: Final[dict[Word, tuple[str, str]]] = {
     "holds": ("+", "green"),
     "weaker": ("<", "green"),

@@ -127,7 +127,7 @@ class Claim:
     # What the rule needs (see there): ``slow`` and ``fast`` (each a Where), ``axis``, ``least``,
     # ``most``, ...
     settings: Mapping[str, Any]
-    published: str = ""  # The paper's figures, in a few words; empty where it has none
+    published: str = ""  # The paper's figures, in a few words; empty if it has none
     # What follows for a user, if it holds; empty if nothing: claims with advice stand on the
     # report's first screen.
     advice: str = ""

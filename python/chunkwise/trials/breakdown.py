@@ -332,7 +332,7 @@ def sentence(found: Breakdown) -> str:
 
 
 def filters_told(found: Breakdown, verb: str, chunks: int | None, note: str | None) -> list[str]:
-    """Say what filters took, for how many chunks; nothing where it is not known."""
+    """Say what filters took, for how many chunks; nothing if it is not known."""
     known = {name: s for name, s in found["filters_s"].items() if s is not None}
     if not known:
         return []

@@ -185,7 +185,7 @@ def _look(
     count: Callable[[int], None],
     still_s: float,
 ) -> Looked:
-    """Verify a file in the child; an alarm ends it where nothing is read any more."""
+    """Verify a file in the child; an alarm ends it if nothing is read any more."""
 
     def beat(nbytes: int) -> None:
         signal.setitimer(signal.ITIMER_REAL, still_s)

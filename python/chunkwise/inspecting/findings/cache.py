@@ -365,7 +365,7 @@ def _in_words(facts: DatasetFacts, block: Block) -> str:
 
 
 def _here(subject: Subject, needed_nbytes: int) -> str:
-    """Say that the library at hand is not concerned, where it is not."""
+    """Say that the library at hand is not concerned, if it is not."""
     here = this_process()
     judged = any(each.cache_nbytes == here.cache_nbytes for each in subject.readers)
     if not judged or needed_nbytes > here.cache_nbytes:

@@ -343,7 +343,7 @@ def _edge_waste(
 
 
 def _snug(subject: Subject, chunks: ChunkFacts) -> tuple[int, ...]:
-    """Return the smallest chunks that are as many; where it can grow, at least a page."""
+    """Return the smallest chunks that are as many; if it can grow, at least a page."""
     shape, maxshape = _shape(subject), subject.facts.maxshape
     assert maxshape is not None
     pairs = zip(shape, chunks.shape, strict=True)

@@ -49,7 +49,7 @@ def print_findings(
     everything
         Whether to name every object that has a finding.
     nothing
-        What to say where there is none.
+        What to say if there is none.
     combined
         Whether one command for all of them is printed below, which they then refer to.
     """

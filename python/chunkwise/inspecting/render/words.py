@@ -32,7 +32,7 @@ _JOINED = "\N{NO-BREAK SPACE}"
 
 
 def wrapped(line: str, width: int, indent: str = "") -> list[str]:
-    """Break a line at spaces; a path is broken only where it does not fit a line.
+    """Break a line at spaces; a path is broken only if it does not fit a line.
 
     A number and the word behind it (``6 attributes``) stay together.
 
@@ -81,7 +81,7 @@ def ratio_words(ratio: float) -> str:
 
 
 def vain_words(waste_nbytes: int, nbytes: int | None) -> str:
-    """Write waste as a multiple of a size: ``11,400x``, ``0.35x``, ``-`` where there is none."""
+    """Write waste as a multiple of a size: ``11,400x``, ``0.35x``, ``-`` if there is none."""
     if not waste_nbytes or not nbytes:
         return "-"
     share = waste_nbytes / nbytes
