@@ -202,7 +202,7 @@ def _random(
 
 
 def _unknown(what: str) -> str:
-    """Say that a word is no pattern; the words that there are come first."""
+    """Say that a word is no pattern; the known words come first."""
     near = get_close_matches(what.partition(":")[0].casefold(), WORDS, 1)
     like = f" (did you mean '{near[0]}{WORDS[near[0]][1]}'?)" if near else ""
     if "," in what:

@@ -61,7 +61,7 @@ MOST_WASTE: Final = 1 / 16
 USUAL_READS: Final = 1_000
 # This many of the best shapes are examined closely.
 _CLOSELY: Final = 24
-# Shapes that take so many times the least are as good as the best; of those the largest.
+# Shapes within this factor of the best are as good; the largest of them is taken.
 _ABOUT: Final = 1.02
 # More are not looked at: one length of two is left out.
 _MOST_SHAPES: Final = 1 << 17

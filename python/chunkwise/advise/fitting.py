@@ -119,7 +119,7 @@ def non_negative(
     rows
         A row for each equation, a column for each unknown.
     wanted
-        What each row times the unknowns is to be.
+        The wanted result of each row times the unknowns.
     """
     # Columns of one length, so that bytes and calls are as exact as each other.
     lengths = np.sqrt((rows**2).sum(axis=0))

@@ -64,7 +64,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class DatasetLayout:
-    """How one dataset is to be stored.
+    """How one dataset should be stored.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class DatasetLayout:
 
 @dataclass(frozen=True, slots=True)
 class FileLayout:
-    """How a file is to be stored, as far as it is not stored so.
+    """How a file should be stored, where that differs from now.
 
     Attributes
     ----------

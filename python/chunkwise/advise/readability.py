@@ -33,7 +33,7 @@ class Program:
     others
         Whether it reads those that are neither in `filters` nor in `unknown`.
     unknown
-        Filters of which nobody documents whether it has them.
+        Filters that no document mentions for it.
     newest
         The newest format that it knows, of `FORMATS`; None if that is not known, or depends on
         the libhdf5 that it was built with.

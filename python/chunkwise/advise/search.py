@@ -40,7 +40,7 @@ MOST_CHUNKS: Final = 20_000_000
 _STEPS: Final = 40
 # The factor by which a leap makes a side longer or shorter.
 _LEAPS: Final = (1 / 8, 1 / 4, 1 / 2, 2, 4, 8)
-# A coarse grid of shapes has about so many, and the best so many of them are starts.
+# A coarse grid has about this many shapes, and this many of the best are starts.
 _COARSE: Final = 125
 _SPREAD: Final = 5
 # One in this many measured layouts is a reference.
@@ -103,7 +103,7 @@ class Problem:
     present
         How it is stored; None before there is a file.
     objective
-        What is to be small.
+        What the choice minimizes.
     keep
         ``chunk``, ``filter``: what of the present layout stays.
     most_nbytes

@@ -298,7 +298,7 @@ def parts(
     Parameters
     ----------
     found
-        What the pattern comes to (`traffic.traffic`).
+        The counts of the pattern (`traffic.traffic`).
     chunks
         Shape of a chunk, in elements; that of the dataset if it has none.
     itemsize

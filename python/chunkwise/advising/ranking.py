@@ -62,7 +62,7 @@ class Kind:
     present_nbytes, best_nbytes
         Bytes of one of them in the file.
     copy_s
-        Seconds that writing one of them anew takes, about.
+        About how many seconds copying one of them takes.
     gained_s, gained_nbytes
         Seconds a year, and bytes, for all of them; 0 or more.
     """

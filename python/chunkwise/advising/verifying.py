@@ -41,7 +41,7 @@ from chunkwise.grammar import format_shape, format_size
 _NBYTES_PER_S: Final = 512 << 10
 _LEAST_NBYTES: Final = 4 << 20
 _MOST_NBYTES: Final = 256 << 20
-# A part keeps so many times what a pattern reaches, where there is room.
+# A part keeps this many times the reach of a pattern, if there is room.
 _KEPT_BLOCKS: Final = 8
 _KEPT_ELEMENTS: Final = 32
 _COPIED_NBYTES: Final = 32 << 20

@@ -38,7 +38,7 @@ class Wishes:
     Attributes
     ----------
     objective
-        What is to be small.
+        What the choice minimizes.
     keep
         ``chunk``, ``filter``: what of the present layout stays.
     reader
@@ -50,7 +50,7 @@ class Wishes:
     max_size
         As it was written; None for no limit but the objective's own.
     lossless
-        Whether each value is to be kept.
+        Whether each value must stay the same.
     program
         Who must be able to read what is chosen: a name of `readability.PROGRAM_NAMES`; None for
         whoever reads what every libhdf5 reads.
@@ -113,7 +113,7 @@ def read(
     Raises
     ------
     UsageError
-        A word that there is not, or words that contradict each other.
+        An unknown word, or words that contradict each other.
     """
     reader_name = _ALSO_CALLED.get(reader_name or "", reader_name)
     if objective not in OBJECTIVES:
@@ -207,7 +207,7 @@ def barred(wishes: Wishes, present: Layout | None) -> frozenset[str]:
         return frozenset()
     if "filter" in wishes.keep:
         raise UsageError(
-            f"the filters {present.filters} may change values when chunks are encoded anew: leave "
+            f"the filters {present.filters} may change values in newly encoded chunks: leave "
             "--keep filter out, or allow it with --no-lossless"
         )
     return frozenset((present.filters,))

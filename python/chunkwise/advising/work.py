@@ -40,7 +40,7 @@ _LAST_LAYOUTS: Final = 2
 # For the best of them, this many that are like it; as many again while there is time.
 _NEIGHBOURS: Final = 2
 _REPEATS: Final = 3
-# Measuring a layout so often takes so many times what measuring it once did, at most.
+# At most, repeated measurements take this many times as long as the first one.
 _REPEATED: Final = 2.5
 # The budget's share for trying filters.
 _SAMPLING_SHARE: Final = 0.25

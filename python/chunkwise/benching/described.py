@@ -26,7 +26,7 @@ from chunkwise.grammar import Pipeline, format_shape, parse_shape
 
 # The name in lines to paste if none was given.
 DATASET: Final = "data"
-# Elements are made in pieces of about so many bytes.
+# Elements are generated in pieces of about this many bytes.
 _PIECE_NBYTES: Final = 16 << 20
 # The slow part: elements for a radian, and its height.
 _WAVE: Final = 40.0
@@ -78,7 +78,7 @@ def source_of(like: str | os.PathLike[str]) -> tuple[str, str]:
 
 
 def check_like(like: str | os.PathLike[str], known: h5py.Dataset, kind: np.dtype[Any]) -> None:
-    """Raise UsageError where data that is to be alike has elements of another size."""
+    """Raise UsageError if similar data has elements of another size."""
     if known.dtype.itemsize != kind.itemsize:
         raise UsageError(
             f"--like {os.fspath(like)}: '{known.name}' has elements of {known.dtype.itemsize} "

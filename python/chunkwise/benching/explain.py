@@ -37,7 +37,7 @@ from chunkwise.trials.formats import is_netcdf3
 from chunkwise.trials.readers import COMPILED, WITH_LIBRARY_CACHE
 from chunkwise.words import LAYOUTS, counted, format_ratio, format_seconds
 
-# A pattern is slow if the same data takes so many times as long as in the best one.
+# A pattern is slow if the same data takes this many times as long as in the best one.
 SLOW = 2.0
 # Less than this between two programs is not worth a change.
 WORTH_IT = 1.2

@@ -92,7 +92,7 @@ class Plan:
         made : Prepared
             Where the files are.
         repeat : int
-            How often each is to be made.
+            How often each is made.
         seconds : float
             The budget for all of them.
         known : str, optional

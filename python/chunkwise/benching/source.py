@@ -50,7 +50,7 @@ def opened(
     original : Target
         The dataset in its file.
     plan : Plan
-        What is to be measured.
+        What to measure.
     checked : bool
         Whether what is read is compared with what was read before: a writer might change
         it in between.
@@ -63,7 +63,7 @@ def opened(
     ------
     UsageError
         The file has to be copied, and there is no room for it, its data lies in other files,
-        or its writer wrote too much meanwhile.
+        or its writer wrote too much during the copy.
     """
     readers = dict.fromkeys(str(one.parameters["reader"]) for one in plan.planned)
     able = [name for name in readers if name not in _WITHOUT_SWMR]

@@ -42,7 +42,7 @@ class Space:
     Raises
     ------
     UsageError
-        An axis, reader or design that there is not, or one without values.
+        An unknown axis, reader or design, or one without values.
     """
 
     axes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

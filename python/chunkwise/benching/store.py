@@ -23,7 +23,7 @@ from chunkwise.trials.trial import BOUNDS, Measurement, Trial, from_worker
 
 FORMAT: Final = "chunkwise-bench-trials"
 VERSION: Final = 1
-# An estimate is made again where it may take so many times as long.
+# An estimate is made again if it may take this many times as long.
 _FAR_MORE: Final = 2.0
 
 

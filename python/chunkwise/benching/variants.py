@@ -34,7 +34,7 @@ from chunkwise.words import counted
 
 # The most that is written for each variant, unless the user asks for more.
 SAMPLE_NBYTES: Final = 1 << 30
-# Rows are copied in pieces of about so many bytes.
+# Rows are copied in pieces of about this many bytes.
 PIECE_NBYTES: Final = 64 << 20
 # Free space that is left alone.
 SPARE_NBYTES: Final = 64 << 20
@@ -82,7 +82,7 @@ def variant_of(
     format: str = NETCDF4,
     accesses: Sequence[Access] = (),
 ) -> Variant:
-    """Read how the data is to be stored.
+    """Read how the data should be stored.
 
     Parameters
     ----------

@@ -205,7 +205,7 @@ def _pairs_meet(begin: _Corners, end: _Corners) -> bool:
     sums = np.cumsum(counts)
     at = 0
     while at < len(counts):
-        # As many boxes as have so many pairs, or one.
+        # As many boxes as have this many pairs, or one.
         done = int(sums[at - 1]) if at else 0
         until = max(at + 1, int(np.searchsorted(sums, done + _PAIRS, "right")))
         some = counts[at:until]

@@ -297,7 +297,7 @@ class Cluster:
                 "install the same version there"
             )
         if isinstance(wrong, Exception) and len(blind) < len(seen):
-            return  # Lost meanwhile.
+            return  # Lost in between.
         raise UsageError(
             f"{printable(self.said)}: {counted(len(blind), 'worker')} ({names}) do not see its "
             "folder, or may not read in it: write to a file system that all workers have, as "

@@ -260,7 +260,7 @@ def _write_run(descriptor: int, run: list[bytes], begin: int) -> None:
 
 @contextlib.contextmanager
 def _lasting(where: Where) -> Iterator[int | None]:
-    """Open the file, and keep its term from ending meanwhile; None if it has ended.
+    """Open the file, and keep its term from ending until then; None if it has ended.
 
     Whoever ends a term waits for those who write.
     """

@@ -85,7 +85,7 @@ class Met(dict[Any, Any]):
 
     In a file that nobody writes, by the path asked for and the number of the file that it is in,
     which is None for the file that was opened.  In one that is written here, by address and path:
-    names come to mean other datasets.
+    names may later mean other datasets.
     """
 
     # This many are kept while nobody else refers to them.
@@ -287,7 +287,7 @@ class FileHandle:
         Raises
         ------
         FileChangedError
-            It is parked, and is not the file any more that it was.
+            It is parked, and has changed.
         """
         if self._closed or self._id is not None:
             return False
@@ -496,7 +496,7 @@ class FileHandle:
 class Kept:
     """What ours have in common with each other, and not with h5py's groups and datasets.
 
-    The identifier of one whose file was parked meanwhile is found again by its path.
+    If its file was parked, the identifier is found again by its path.
     """
 
     # Its file, if that is ours to open again.
@@ -537,7 +537,7 @@ class Kept:
     def _is_there(self) -> bool:
         """Whether its file is open; asks for no lock, and does not open a parked one.
 
-        FileChangedError says that a parked one is not the file any more that it was.
+        FileChangedError says that a parked file has changed.
         """
         # h5py sets the identifier to 0 when it closes a file.
         found = self._oid

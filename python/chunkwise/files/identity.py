@@ -14,7 +14,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-# A file of so many bytes is compared whole; of a larger one, blocks that take as many.
+# A file up to this many bytes is compared whole; a larger one by blocks of as many bytes.
 WHOLE_NBYTES = 256 << 10
 BLOCK_NBYTES = 4 << 10
 

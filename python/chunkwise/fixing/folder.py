@@ -52,7 +52,7 @@ def survey(
     wish
         What is asked of each.
     unchanged
-        What to do with a file in which nothing is to be mended; in place it is left alone.
+        What to do with a file that needs no fix; in place it is left alone.
     force, watch, jobs, going_on
         As for `chunkwise.repacking.folder.survey`.
 

@@ -122,7 +122,7 @@ class Measured:
     Parameters
     ----------
     asked
-        What is to be measured; as many of them as `seconds` last for.
+        What to measure; as many of them as `seconds` allow.
     seconds
         Of all measurements.
     tell

@@ -52,7 +52,7 @@ def proved(
     -------
     dict
         By path, the layout that was measured to be the best, which may be the present one.
-        Datasets of which nothing could be proved are not in it.
+        Datasets without a proof are not in it.
     """
     found = [
         (one.dataset.logical_nbytes or 0, one.path)

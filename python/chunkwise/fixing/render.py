@@ -101,7 +101,7 @@ def _change(change: Change) -> Iterator[str]:
             before = format_shape(change.chunk_before)
         yield f"    chunk    {before} -> {format_shape(change.chunk)}"
     if change.filters is not None:
-        same = " (encoded anew)" if change.filters == change.filters_before else ""
+        same = " (encoded again)" if change.filters == change.filters_before else ""
         yield f"    filters  {change.filters_before} -> {change.filters}{same}"
 
 

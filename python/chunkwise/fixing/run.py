@@ -116,7 +116,7 @@ def plan(source: str, wish: Wish, do: Doing, place: Place | None = None) -> Fixe
     wish
         What is asked.
     do
-        Who looks and is told.
+        The observer of the run.
     place
         Where the result would go, for its name and for the room there; None for nowhere.
 
@@ -164,7 +164,7 @@ def mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
     wish
         What is asked.
     do
-        Who looks and is told.
+        The observer of the run.
 
     Returns
     -------

@@ -243,7 +243,7 @@ class Pipeline:
 
     @property
     def effort(self) -> Effort:
-        """``fast`` where a filter is to be; no file keeps it."""
+        """``fast`` if a filter should be; no file keeps it."""
         return "fast" if any(one.effort == "fast" for one in self.filters) else "as-stated"
 
     @property

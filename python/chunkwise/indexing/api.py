@@ -23,7 +23,7 @@ from chunkwise.indexing.records import Format, Indexed
 from chunkwise.indexing.sidecar import write_sidecar
 from chunkwise.names import printable
 
-# Values of so many bytes are put into the index where zarr cannot read them in the file.
+# Values up to this many bytes go into the index if zarr cannot read them in the file.
 INLINE_NBYTES: Final = 64 << 10
 _BY_SUFFIX: Final[dict[str, Format]] = {
     ".json": "json",

@@ -36,7 +36,7 @@ def inlined(
     Parameters
     ----------
     path
-        As zarr shall have it.
+        As zarr should have it.
     dataset
         The open dataset.
     stated

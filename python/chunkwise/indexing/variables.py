@@ -16,7 +16,7 @@ from chunkwise.indexing.codecs import codecs_of
 from chunkwise.indexing.inlining import inlined
 from chunkwise.inspecting.collect import extent_of, layout_of
 
-# A contiguous dataset is cut into pieces of whole rows of at most so many bytes, where it divides.
+# A contiguous dataset is cut into pieces of whole rows of at most this many bytes, if possible.
 PIECE_NBYTES: Final = 64 << 20
 _ELSEWHERE: Final = {
     "compact": "its values lie in the object header",
@@ -38,7 +38,7 @@ def variable_of(
     Parameters
     ----------
     path
-        As zarr shall have it.
+        As zarr should have it.
     dataset
         The open dataset.
     fill

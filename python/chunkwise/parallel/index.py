@@ -137,7 +137,7 @@ class FileIndex:
     label : str
         The file's name in messages.
     mode : {"w", "r+"}
-        Whether the file is made anew, or has an HDF5 file in it.
+        Whether the file is new, or already holds HDF5.
     fapl : h5py.h5p.PropFAID, optional
         How it is opened, but for the driver; with `mode` "w" also `fcpl`, how it is made.
 

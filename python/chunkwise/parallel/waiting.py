@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SHORTEST_S, _LONGEST_S = 50e-6, 1e-3
-# MPI counts in 32 bits: what is exchanged goes in pieces of so many bytes in all.
+# MPI counts in 32 bits: exchanges go in pieces of this many bytes in all.
 _MOST_NBYTES: Final = 1 << 30
 # This much depends on the length of a message.
 _INLINE_NBYTES: Final = 120
@@ -29,7 +29,7 @@ _INLINE_NBYTES: Final = 120
 
 @dataclass(frozen=True)
 class Alone:
-    """A communicator of the one process that there is, without MPI."""
+    """A communicator of this one process, without MPI."""
 
     rank: int = 0
     size: int = 1

@@ -131,7 +131,7 @@ def storage_of(dataset: h5py.Dataset) -> _native.Storage | None:
     -------
     chunkwise._native.Storage or None
         None for a file of another driver, and for a file object whose bytes can only be had by
-        moving its position, which libhdf5 moves meanwhile.
+        moving its position, which libhdf5 also moves.
 
     Raises
     ------

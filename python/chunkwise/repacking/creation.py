@@ -85,7 +85,7 @@ def properties(source: h5py.File, options: Options) -> tuple[Any, Any]:
     source
         The open source.
     options
-        What shall be otherwise.
+        What should change.
     """
     fcpl = source.id.get_create_plist()
     root = h5g.open(source.id, b"/").get_create_plist()

@@ -264,7 +264,7 @@ def _no_filters(
     if source.layout == "compact" and not named:
         return "is compact: a few bytes, in its object header"
     if wanted.chunk is None and chunk_asked:
-        return "shall be contiguous, and only chunks can have filters"
+        return "becomes contiguous, and only chunks can have filters"
     if not source.plain and not named:
         return "holds references to data elsewhere in the file, which filters do not reach"
     return None

@@ -27,7 +27,7 @@ _PIECE_NBYTES: Final = 1 << 19
 _ENOUGH_ALIKE: Final = 5
 # For a whole file: a plan should be ready at once.
 SAMPLING_S: Final = 0.5
-# One thread decodes so many bytes a second; the engine's encoders take half of libhdf5's time.
+# Bytes that one thread decodes a second; the engine's encoders take half of libhdf5's time.
 _DECODED_NBYTES_PER_S: Final = 350e6
 _ENCODER_GAIN: Final = 2.0
 _PLAIN_NBYTES_PER_S: Final = 1.0e9

@@ -19,7 +19,7 @@ from chunkwise.parallel.waiting import pauses
 from chunkwise.repacking.phases import Meter
 from chunkwise.repacking.shards import Division, in_file
 
-# Pieces are handed out in so many turns a rank, so that all end at about the same time.
+# Each rank gets its pieces in this many turns, so that all end at about the same time.
 _TURNS: Final = 8
 
 

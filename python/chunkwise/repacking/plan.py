@@ -47,7 +47,7 @@ class Step:
     source
         The dataset.
     wanted
-        What it shall be; as stored where nothing changes.
+        Its new layout; the stored one if nothing changes.
     action
         ``copied``: its stored bytes as they are.  ``rechunked``: by the engine, on all
         threads.  ``by libhdf5``: elements whose bytes mean nothing in another file.

@@ -33,9 +33,9 @@ def publish(claim: Claim) -> None:
     CannotWriteError
         The system refuses.
     FileChangedError
-        Something wrote to the source meanwhile.
+        Something wrote to the source during the repack.
     UsageError
-        Something made a file of the target's name meanwhile.
+        Something made a file of the target's name during the repack.
     """
     place = claim.place
     place.require_unchanged()

@@ -45,7 +45,7 @@ class Rule(Generic[Wish]):
     pattern
         A path (``/a/t2m``), the last part of one (``t2m``), or a pattern of either.
     wish
-        What they shall have.
+        What they should have.
     text
         The rule as it was given, for messages.
     """

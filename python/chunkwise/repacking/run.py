@@ -64,9 +64,9 @@ class Job:
     strict
         Whether a rule that means no dataset of the file is an error.
     anew
-        Whether a file that is as asked already is written anew in place; else it is left alone.
+        Whether a file that needs no change is copied in place; else it is left alone.
     proof
-        What is to be proved of the result's values.
+        What must be proved about the result's values.
     """
 
     rules: Rules = field(default_factory=Rules)

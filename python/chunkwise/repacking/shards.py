@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _LEAST_NBYTES: Final = 8 << 20
 # Numbers below are HDF5's own filters.
 _FIRST_PLUGIN: Final = 256
-# An address among several files has the file's number above so many bits (`write/files.rs`).
+# An address among several files has the file's number above these bits (`write/files.rs`).
 _PLACE_BITS: Final = 48
 
 
@@ -163,7 +163,7 @@ def virtual_list(step: Step, name_of: Callable[[int], str]) -> Any:
     step
         A step that is divided.
     name_of
-        Gives a shard's name, of which the first is number 1, from where the target is.
+        Gives a shard's name, relative to the target; the first is number 1.
     """
     source, division = step.source, step.division
     assert division is not None

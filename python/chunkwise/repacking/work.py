@@ -41,7 +41,7 @@ _SMALL_NBYTES: Final = 8 << 20
 # ... if so many times their size fits into each one's share of memory (blocks, buffers of source
 # and target chunks, what waits to be written), so that each is read in one block...
 _TIMES: Final = 16
-# ... and so many at a time, as each is open in libhdf5.
+# ... and at most this many at a time, because each is open in libhdf5.
 _TOGETHER: Final = 64
 
 

@@ -23,10 +23,10 @@ _ROW: Final = 22
 _SERIES: Final = 13
 _AROUND: Final = 100
 _LINE: Final = 17
-# Labels of rows are broken beyond so many characters, and a phone has room for them.
+# Labels of rows break at this many characters, for which a phone has room.
 _LABEL: Final = 18
 _BAND: Final = "rgba(128,128,128,0.1)"
-# From so many powers of ten on a logarithmic axis names these alone, and not more than so many.
+# From this many powers of ten on, a logarithmic axis names only these, and at most this many.
 CLOSE_DECADES: Final = 1.5
 _MOST_TICKS: Final = 8
 

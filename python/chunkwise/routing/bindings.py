@@ -31,7 +31,7 @@ from chunkwise.routing import eligibility, elsewhere
 from chunkwise.routing.conversions import Part, identical, parts_between, text_of
 from chunkwise.routing.elsewhere import LeftToLibhdf5Error, Sources
 
-# Chunk indexes of so many datasets are kept while nobody holds the h5py objects.
+# The chunk indexes of this many datasets are kept while nobody holds the h5py objects.
 MOST_KEPT = 1024
 # This many closed files may be missed before the next search for them.
 _OVERLOOKED_FILES = 16

@@ -20,7 +20,7 @@ def variables(
     report: str | None = None,
     before: Mapping[str, str] = os.environ,
 ) -> dict[str, str]:
-    """Give what is to be set, by name.
+    """Return the variables to set, by name.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ _LITTLE_64: Final = b"\x7fELF\x02\x01"
 
 @dataclass(frozen=True)
 class Program:
-    """A program that is to be run.
+    """A program to run.
 
     Attributes
     ----------

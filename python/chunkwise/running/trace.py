@@ -206,7 +206,7 @@ def under_run(one: TracedDataset, threads: int) -> float | None:
     Returns
     -------
     float or None
-        At most about so many; None if nothing of it was decoded, or not by HDF5.
+        About the most; None if nothing was decoded, or not by HDF5.
     """
     decoding = sum(decoded.seconds for decoded in one.filters)
     if one.by_chunkwise or one.reason or not one.loaded or decoding <= 0:

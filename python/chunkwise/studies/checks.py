@@ -88,7 +88,7 @@ def check_study(study: Study) -> None:
     Raises
     ------
     UsageError
-        A statistic or sample that there is not, a scale without numbers, a name that nothing
+        An unknown statistic or sample, a scale without numbers, a name that nothing
         can be called by, or two experiments of one id.
     """
     if study.statistic not in get_args(Statistic):
@@ -155,7 +155,7 @@ def check_experiment(experiment: Experiment, data: Mapping[str, Data]) -> None:
     Raises
     ------
     UsageError
-        Data, figures, axes, labels, values, rules or settings that there are not; two claims
+        Unknown data, figures, axes, labels, values, rules or settings; two claims
         of one id.
     """
     points = points_of(experiment.runs, data)

@@ -52,7 +52,7 @@ class Folder:
         Parameters
         ----------
         new : StudyResults
-            What is to be measured.
+            What to measure.
         needed : int
             Bytes of room.
         resume : bool

@@ -159,7 +159,7 @@ def expand(
     Parameters
     ----------
     space : Space
-        What is to be measured.
+        What to measure.
     libraries : mapping of str to Found
         What `find` has found.
     zlibs : mapping of str to str, optional

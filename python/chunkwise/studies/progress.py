@@ -13,7 +13,7 @@ from chunkwise.benching.axes import DEFAULT
 from chunkwise.benching.schedule import Step
 from chunkwise.studies.study import Experiment, Run, Scale, Study
 
-# A probe says nothing of its length: about so many trials.
+# A probe does not say its length: about this many trials.
 _OF_A_PROBE = 5
 # However the first run went, the others are not so much slower or faster than expected.
 _MOST = 10.0

@@ -83,7 +83,7 @@ def run(study: Study, options: Options, progress: Progress | None = None) -> Stu
     Raises
     ------
     UsageError
-        An experiment or reader that there is not, a folder with other results in it, too
+        An unknown experiment or reader, a folder with other results in it, too
         little room, or values that make no sense.
     CannotWriteError
         The disk is full, or the folder cannot be written to any more.
@@ -316,7 +316,7 @@ def _chosen(study: Study, only: Sequence[str]) -> list[Experiment]:
 
 
 def _check_readers(study: Study, experiments: Sequence[Experiment], options: Options) -> None:
-    """Refuse readers that there are not, or that measure nothing of what is asked for."""
+    """Refuse unknown readers, or those that measure nothing that is asked for."""
     for name in options.readers:
         check_reader(name)
     runs = [one for experiment in experiments for one in experiment.runs]

@@ -119,7 +119,7 @@ class Watch:
     ) -> Breakdown:
         """Tell where the time went since `start`.
 
-        Nothing else may have been read through this library meanwhile.
+        Nothing else may read through this library at the same time.
 
         Parameters
         ----------

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from chunkwise import _native
     from chunkwise.trials.trial import Trial
 
-# Rows are compared in pieces of so many elements of the array.
+# Rows are compared in pieces of this many elements of the array.
 _PIECE: Final = 1 << 22
 
 
@@ -42,7 +42,7 @@ class Checker:
     Raises
     ------
     UsageError
-        Its elements hold padding, of which nobody knows what it should be.
+        Its elements hold padding, whose values nobody knows.
     """
 
     def __init__(self, trial: Trial, walk: _native.Walk) -> None:

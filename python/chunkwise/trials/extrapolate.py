@@ -75,7 +75,7 @@ def put_off_scale(
     Parameters
     ----------
     operations, total_operations : int
-        Writes done, and those that there are.
+        Writes done, and all writes.
     written_nbytes : int
         Bytes of those done.
     cache_nbytes : int or None

@@ -120,7 +120,7 @@ class Trial:
     page_buffer_nbytes : int or None
         The page buffer, for files with paged file space (H5Pset_page_buffer_size).
     reopen : bool
-        Whether the file is opened anew for each operation, as a part of it.
+        Whether each operation opens the file again, as a part of it.
     check : bool
         Whether each element that is read is compared with `data`.
     native_type : bool

@@ -41,7 +41,7 @@ T = TypeVar("T")
 # The engine measures what it does, and how long it hands chunks over; what of that is
 # storage is an estimate.
 OF_ENGINE: Final[Method] = "measured, storage from bare writing"
-# Data without chunks is written bare in pieces of at most so many bytes.
+# Data without chunks is written bare in pieces of at most this many bytes.
 _MOST_PIECE_NBYTES: Final = 1 << 20
 
 

@@ -28,7 +28,7 @@ STILL_S: Final = 300.0
 # A file of fewer bytes is read on one thread, where several are verified at a time.
 _SMALL_NBYTES: Final = 32 << 20
 _WORD: Final = 8
-# A child is given so many files, of so many bytes together; a larger one alone.
+# A child gets up to this many files and bytes; a larger file has a child alone.
 _TOGETHER: Final = 16
 _TOGETHER_NBYTES: Final = 4 << 20
 

@@ -87,7 +87,7 @@ def check_data(
     targets
         What references may lead to.
     beat
-        Told of stored bytes that were read since it was told last.
+        Called with the stored bytes read since its last call.
     """
     found = DataFound(path, targets)
     layout, _ = layout_of(dataset.get_create_plist())

@@ -92,14 +92,14 @@ def look(
     expected
         What a manifest has of it; None for none.
     beat
-        Told of bytes that were read since it was told last.
+        Called with the bytes read since its last call.
 
     Raises
     ------
     FileFormatError
         There is no such file, it may not be read, or is of another format.
     FileChangedError
-        It was written to meanwhile.
+        It was written to during the work.
     """
     begun = time.monotonic()
     said = os.fspath(path)

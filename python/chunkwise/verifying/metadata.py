@@ -32,7 +32,7 @@ class MetadataFound:
     Attributes
     ----------
     damages, notes
-        What is wrong, and what is to be known.
+        What is wrong, and what a user should know.
     attributes
         How many were read.
     """

@@ -48,7 +48,7 @@ def sum_values(
     file
         Open for reading.
     beat
-        Told of bytes that were summed since it was told last.
+        Called with the bytes summed since its last call.
     unread
         Gets a note of each dataset and attribute whose values cannot be read: a filter or a file
         is missing, or nothing was written and nothing is said of what that means.

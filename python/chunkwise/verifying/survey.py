@@ -32,7 +32,7 @@ class File:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be verified.
+    """What to verify.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Asked:
     jobs
         How many at a time.
     still_s
-        Seconds after which a file is given up of which nothing is read any more.
+        Seconds without any read after which a file is given up.
     """
 
     files: Sequence[File]
@@ -85,7 +85,7 @@ def survey(
     Parameters
     ----------
     asked
-        What is to be verified.
+        What to verify.
     state
         What is known from a run before, and where what is found is kept; None for nowhere.
     progress

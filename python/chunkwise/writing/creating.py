@@ -61,7 +61,7 @@ class Created:
     """A new dataset."""
 
     dataset: h5py.Dataset  # As h5py has it
-    effort: Effort  # With which its chunks are to be encoded
+    effort: Effort  # For encoding its chunks
     # Still to be written, of the dataset's shape; None if there is none, or h5py has written
     # it, as it does what is not plain bytes.
     data: npt.NDArray[Any] | None

@@ -29,7 +29,7 @@ Shape = tuple[int, ...]
 
 # libhdf5 does everything for datasets up to this size.
 SMALL_NBYTES: Final = 64 << 10
-# Chunks of up to so many bytes are put into the file faster here, once there are so many bytes.
+# chunkwise writes chunks up to this size faster, once there are this many bytes.
 _TINY_CHUNK_NBYTES: Final = 16 << 10
 _MANY_NBYTES: Final = 4 << 20
 # What libhdf5 writes to a chunk that its cache does not hold goes to the file run by run.
@@ -105,7 +105,7 @@ def put(dataset: h5py.Dataset, index: Any, value: Any, *, alone: bool = False) -
     Returns
     -------
     bool
-        False where it is to be written in another way, also what libhdf5 has refused.
+        False if it must be written in another way, also after a refusal of libhdf5.
     """
     if type(value) is not np.ndarray or not value.ndim or not plain(index):
         return False

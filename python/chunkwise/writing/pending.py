@@ -273,7 +273,7 @@ def lost(label: str, chunks: int) -> str:
 
 
 class Left:
-    """What is to be done for a dataset once nobody refers to its `Writing` any more.
+    """The work left for a dataset once nobody refers to its `Writing`.
 
     It is known from the first write on, so that whoever closes the file meanwhile finds it.
     """

@@ -37,7 +37,7 @@ from chunkwise.words import counted, format_seconds, joined
 FEWEST_DECODES: Final = 2.0
 # About a second of inflating: what is decoded in vain must take so long to be noticed.
 NOTICED_NBYTES: Final = 256 << 20
-# Without filters chunks are only fetched, about so many times as fast.
+# Without filters chunks are only fetched, about this many times as fast.
 FETCHING_SPEED: Final = 8
 # A cache is given in whole MiB, as people write it.
 UNIT_NBYTES: Final = 1 << 20

@@ -228,7 +228,7 @@ def _small_chunks(subject: Subject, chunks: ChunkFacts) -> Finding | None:
         evidence={
             "chunks": chunks.allocated,
             "chunk_nbytes": chunks.nbytes,
-            # Unknown where the library cannot list so many chunks.
+            # Unknown if the library cannot list so many chunks.
             **({"median_stored_nbytes": chunks.median_nbytes} if chunks.median_nbytes else {}),
             "index_nbytes": listed,
             "offered_chunks": format_shape(offered),
