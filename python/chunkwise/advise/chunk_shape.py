@@ -187,7 +187,7 @@ def are_too_small(count: int, nbytes: int) -> bool:
 def shrunk(chunk: Sequence[int], itemsize: int, limit_nbytes: int) -> tuple[int, ...]:
     """Return a chunk of at most so many bytes, its slowest dimensions halved first.
 
-    It is larger only where a single element is.
+    It is larger only if a single element is.
     """
     sides = list(chunk)
     while math.prod(sides) * itemsize > limit_nbytes and max(sides, default=1) > 1:

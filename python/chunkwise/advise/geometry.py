@@ -227,7 +227,7 @@ class Walk:
     def decodes_per_chunk(self, cached_chunks: int) -> float:
         """How often the walk decodes each chunk, with a cache of so many chunks.
 
-        A dimension's repeated visits cost nothing where the cache holds all chunks
+        A dimension's repeated visits cost nothing if the cache holds all chunks
         that the walk touches between two of them: those of a full sweep over the
         faster dimensions.  1.0 means that no chunk is decoded twice.
         """

@@ -208,7 +208,7 @@ def refilter(
         chunkwise repack, where it has the filters here; nccopy (a variable in the root group
         of an ``.nc`` or ``.nc4`` file; ``-d`` and ``-s`` change all
         variables of the file, which netCDF users do with that very command) and
-        h5repack, only where they can be trusted with both pipelines; what
+        h5repack, only if they can be trusted with both pipelines; what
         a writer with h5py, netCDF4 (only a path and filters that netCDF has) or C does.
     """
     path = _path(dataset)

@@ -439,7 +439,7 @@ def _moved(places: Shape, axis: int, step: int) -> Shape:
 def by_rule(found: Found, problem: Problem) -> Outcome:
     """Return the layout to take if nothing was measured: the usual chunks, the best filters.
 
-    Figures of a machine may say that others are faster; but where the model errs by as much, the
+    Figures of a machine may say that others are faster; but if the model errs by as much, the
     same answer everywhere is worth more.
     """
     able = [one for one in found.ranked if problem.fits(one)] or list(found.ranked)

@@ -332,7 +332,7 @@ def _scaling(path: Path, threads: int) -> float:
 def _cold(folder: str) -> Storage | None:
     """Measure the storage under the folder for scratch files; None if it cannot be told.
 
-    Memory is no storage: where the system does not let go of the file, nothing is said.
+    Memory is no storage: if the system does not let go of the file, nothing is said.
     """
     path = Path(folder) / "cold"
     noise = np.random.default_rng(2).integers(0, 256, _COLD_NBYTES, np.uint8)

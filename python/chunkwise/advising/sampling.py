@@ -54,7 +54,7 @@ class Samples:
         For each pipeline that was tried.
     unlike
         By how much places of the dataset differ in how they compress: the largest ratio of
-        stored bytes over the smallest; 1.0 where they are alike.
+        stored bytes over the smallest; 1.0 if they are alike.
     constant
         Whether all elements that were looked at are equal.
     nbytes

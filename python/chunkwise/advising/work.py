@@ -311,7 +311,7 @@ def _worth_trying(
 ) -> list[Layout]:
     """Choose the layouts worth measuring after the best so far.
 
-    Layouts near it, and where the model is wrong oftener: its chunks under other filters, and
+    Layouts near it, and if the model is wrong oftener: its chunks under other filters, and
     what others would choose.
     """
     about = [one for one in near(found, problem, best, len(tried)) if one.layout not in tried]

@@ -38,7 +38,7 @@ def cell_label(results: Results, cell: Cell) -> str:
 
 
 def setting(results: Results, cell: Cell, axis: str) -> str:
-    """Write a trial's value of an axis; nothing where it makes no difference to it."""
+    """Write a trial's value of an axis; nothing if it makes no difference to it."""
     text = cell.point[axis]
     if not AXES[axis].concerns(cell.point):
         return ""

@@ -57,7 +57,7 @@ def fixes(target: Target, variant: Variant) -> tuple[Fix, ...]:
             target.file, target.dataset, variant.chunks, variant.filters, shape=target.shape
         )
     else:
-        # Chunks are stated also where they stay: nccopy chooses others for small variables.
+        # Chunks are stated also if they stay: nccopy chooses others for small variables.
         found = refilter(
             target.file,
             target.dataset,

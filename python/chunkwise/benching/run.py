@@ -154,7 +154,7 @@ def run(
             shares=trial_seconds is None,
             touch=touch,
         ).execute()
-        # The file that the user knows, also where a sample of it was read.
+        # The file that the user knows, also if a sample of it was read.
         first = next(iter(made.reading.values()), original)
         whole = replace(
             first,

@@ -269,7 +269,7 @@ def _print_several(found: Together, as_text: str | None) -> int:
 def _check_described(
     path: str | None, shape: str | None, dtype: str | None, words: dict[str, str | None]
 ) -> None:
-    """Raise UsageError where neither a file nor data without one is named, or both are."""
+    """Raise UsageError if neither a file nor data without one is named, or both are."""
     if shape is None:
         for name, value in words.items():
             if value is not None:

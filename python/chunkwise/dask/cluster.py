@@ -63,7 +63,7 @@ class _Watchdog:
     alone_since: float | None = None
 
     def look(self) -> None:
-        """Raise CannotWriteError where there is nobody to wait for."""
+        """Raise CannotWriteError if there is nobody to wait for."""
         why = "no worker is left"
         if self.client.status == "running":
             with suppress(TimeoutError, OSError):

@@ -22,7 +22,7 @@ _SYNC = ("sync", "synchronous", "single-threaded")
 
 
 def require_dask() -> None:
-    """Raise UsageError where Dask is missing."""
+    """Raise UsageError if Dask is missing."""
     try:
         import dask.array  # noqa: F401
     except ImportError as wrong:

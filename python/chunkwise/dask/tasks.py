@@ -61,7 +61,7 @@ class Encoded:
     chunks
         The stored bytes of each.
     digest
-        Of the block's elements; empty where nobody asks.
+        Of the block's elements; empty if nobody asks.
     """
 
     table: Table

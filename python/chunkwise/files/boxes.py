@@ -28,7 +28,7 @@ def boxes(shape: tuple[int, ...], chunk: tuple[int, ...], most: int) -> Iterator
     chunk
         What is not cut, but at the array's end.
     most
-        Elements of a box, which may be more only where one chunk is.
+        Elements of a box, which may be more only if one chunk is.
 
     Yields
     ------

@@ -89,7 +89,7 @@ class Entry:
 def walk(top: h5py.Group, path: str = "/") -> Iterator[Entry]:
     """Visit everything below a group, depth first.
 
-    Members come in the order of their creation where the group keeps it, as
+    Members come in the order of their creation if the group keeps it, as
     netCDF-4 files do, otherwise in the order of their names.
 
     Parameters

@@ -88,7 +88,7 @@ class ChunkFacts:
     span_nbytes
         From the first byte of the first chunk in the file to the last of the last.
     order_known
-        False where the library lists chunks under wrong coordinates, so that
+        False if the library lists chunks under wrong coordinates, so that
         `pairs`, `adjacent` and `backward` are 0 (docs/architecture.md).
     """
 

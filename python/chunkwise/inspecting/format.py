@@ -84,7 +84,7 @@ def free_nbytes(file: h5py.File) -> int:
     Returns
     -------
     int
-        Bytes; 0 also where the record of free space is damaged.
+        Bytes; 0 also if the record of free space is damaged.
     """
     try:
         return int(file.id.get_freespace())

@@ -94,7 +94,7 @@ def filesystem_of(path: str | os.PathLike[str], mounts: str | None = None) -> Fi
     Returns
     -------
     FileSystem
-        Of kind ``unknown`` where the kernel does not say.
+        Of kind ``unknown`` if the kernel does not say.
     """
     if mounts is None:
         try:

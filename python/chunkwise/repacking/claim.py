@@ -375,7 +375,7 @@ def _as_made(parent: int) -> tuple[int, int]:
 
 
 def _require_own_names(place: Place, folder: int, owner: int) -> None:
-    """Raise UsageError where a folder holds what no run makes."""
+    """Raise UsageError if a folder holds what no run makes."""
     names = _names(folder)
     for name in names:
         with contextlib.suppress(FileNotFoundError):

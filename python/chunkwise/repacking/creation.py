@@ -115,7 +115,7 @@ def access_list(source: h5py.File, options: Options) -> Any:
 
 
 def require_room_for_user_block(source: h5py.File, options: Options) -> None:
-    """Raise UsageError where HDF5 would refuse what is asked of a file with a user block."""
+    """Raise UsageError if HDF5 would refuse what is asked of a file with a user block."""
     block = source.userblock_size
     for name, nbytes in (
         ("--alignment", options.alignment_nbytes),

@@ -21,7 +21,7 @@ def default_budget(proc: Path = Path("/proc"), cgroup: Path = Path("/sys/fs/cgro
     Returns
     -------
     int
-        Bytes, at least 64 MiB; 256 MiB where the system does not tell.
+        Bytes, at least 64 MiB; 256 MiB if the system does not tell.
     """
     told = (meminfo("MemAvailable", proc), _left_in_group(proc, cgroup))
     known = [nbytes for nbytes in told if nbytes is not None]

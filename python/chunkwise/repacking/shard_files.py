@@ -41,7 +41,7 @@ class ShardFiles:
     owner
         Number of the user whose files are made here.
     count
-        How many this run has made; 0 where it divides nothing.
+        How many this run has made; 0 if it divides nothing.
     """
 
     place: Place

@@ -90,7 +90,7 @@ class Division:
         ask
             Given a part's number, and rows with elements of that part; gives a row for each.
         width
-            Columns of an answer; 0 where it has one dimension.
+            Columns of an answer; 0 if it has one dimension.
         """
         bounds = np.asarray(self.bounds, np.uint64)
         parts = np.searchsorted(bounds, rows[:, self.axis], "right") - 1

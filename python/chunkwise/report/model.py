@@ -61,7 +61,7 @@ class Axis:
     # Whether the writer draws it logarithmically.  Where there are ticks it does not: their places
     # are logarithms already.
     log: bool = False
-    ticks: tuple[Tick, ...] = ()  # Empty where the writer chooses
+    ticks: tuple[Tick, ...] = ()  # Empty if the writer chooses
     # Between these places nothing is to scale: words, and 0 on a logarithmic axis, stand apart
     # from numbers.
     breaks: tuple[float, ...] = ()
@@ -185,7 +185,7 @@ class Report:
 
     @property
     def advice(self) -> list[Finding]:
-        """Each piece of advice once, also where a study was run several times.
+        """Each piece of advice once, also if a study was run several times.
 
         The verdict is that of the paper's scale, unless only another run could tell.
         """

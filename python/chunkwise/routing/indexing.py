@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-# h5py refuses a step that does not fit into libhdf5's integers, also where it goes nowhere.
+# h5py refuses a step that does not fit into libhdf5's integers, also if it goes nowhere.
 _LARGEST_STEP = 2**63 - 1
 
 

@@ -117,7 +117,7 @@ def array(dataset: h5py.Dataset, binding: Binding, dtype: Any) -> Any:
 def into(
     dataset: h5py.Dataset, binding: Binding, dest: Any, source_sel: Any, dest_sel: Any
 ) -> bool:
-    """Read ``dataset[source_sel]`` into ``dest[dest_sel]``; False where libhdf5 has to."""
+    """Read ``dataset[source_sel]`` into ``dest[dest_sel]``; False if libhdf5 has to."""
     bound, why = binding.bound, binding.why
     if bound is not None:
         why = _OTHER_TYPE

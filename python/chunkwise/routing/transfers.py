@@ -68,7 +68,7 @@ def by_fields(bound: Bound, args: Any) -> Any:
 
 
 def into(bound: Bound, dest: Any, source: Any, target: Any) -> bool:
-    """Read ``d[source]`` into ``dest[target]``; False where h5py has to."""
+    """Read ``d[source]`` into ``dest[target]``; False if h5py has to."""
     if not isinstance(dest, np.ndarray) or not dest.flags.carray or bound.has_arrays:
         return False
     parts = _parts(bound, dest.dtype)

@@ -25,7 +25,7 @@ class Found:
     code, summary
         As `chunkwise.inspecting.finding.Finding` has them.
     line
-        To paste; empty where nothing can be pasted.
+        To paste; empty if nothing can be pasted.
     """
 
     code: str

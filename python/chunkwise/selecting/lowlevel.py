@@ -111,7 +111,7 @@ def select(space: h5s.SpaceID, hyperslabs: Iterable[Hyperslab]) -> None:
     for start, stride, count, block in hyperslabs:
         if 0 in count or 0 in block or not count:
             continue
-        # A stride of 0, which means nothing where there is one block, is an error there.
+        # A stride of 0, which means nothing if there is one block, is an error there.
         strides = tuple(max(step, 1) for step in stride)
         space.select_hyperslab(tuple(start), tuple(count), strides, tuple(block), op=how)
         how = h5s.SELECT_OR

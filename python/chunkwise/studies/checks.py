@@ -58,7 +58,7 @@ class Points:
     open: bool
 
     def check(self, what: str, where: Where) -> None:
-        """Raise UsageError where no row can match."""
+        """Raise UsageError if no row can match."""
         if any(matches(point, where) for point in self.all):
             return
         for name, wanted in where.items():
@@ -75,7 +75,7 @@ class Points:
             raise UsageError(f"{what}: no run has all of {said} in one row")
 
     def check_name(self, what: str, name: str) -> None:
-        """Raise UsageError where no row has such an axis or label."""
+        """Raise UsageError if no row has such an axis or label."""
         if name not in self.names and not self.open:
             raise UsageError(
                 f"{what}: no run has an axis or label '{name}'{offered(name, self.names)}"

@@ -145,7 +145,7 @@ class Ratio:
     """How many times one side is the other."""
 
     pairs: tuple[Pair, ...]  # Of which it is the geometric mean
-    value: float  # By the middles; infinite where the second is 0 and the first is not
+    value: float  # By the middles; infinite if the second is 0 and the first is not
     # The interval in which noise may put it.
     low: float
     high: float

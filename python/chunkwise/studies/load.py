@@ -15,7 +15,7 @@ of its experiments.  ::
     [axes]                                 # what every run has, unless it says otherwise
     reader = ["libhdf5"]
 
-    [own]                                  # only where the user's data can be measured too
+    [own]                                  # only if the user's data can be measured too
     data = "cris"                          # in the place of this
     cache = {"1MiB" = "@small-cache"}      # by axis: values that take the place of the study's
 

@@ -144,7 +144,7 @@ def _text(axis: str, value: Any, values: Values) -> Any:
 
 
 def _refuse(target: Target) -> None:
-    """Raise UsageError where a chunk cache makes no difference to reading row by row."""
+    """Raise UsageError if a chunk cache makes no difference to reading row by row."""
     if target.chunks is None:
         raise UsageError(
             f"{target.where} is {target.layout}, not chunked: it has no chunk cache and no "

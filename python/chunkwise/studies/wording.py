@@ -25,7 +25,7 @@ _MORE: Final = {
     "%": "{} as much",
     "": "{} as many",
 }
-# Of what it is so much, where the unit does not say it.
+# Of what it is so much, if the unit does not say it.
 _OF: Final = {
     "chunk_loads": " chunks loaded",
     "peak_rss_nbytes": " of peak memory",

@@ -119,7 +119,7 @@ def put(dataset: h5py.Dataset, index: Any, value: Any, write: Write) -> bool:
     Returns
     -------
     bool
-        False where h5py has to write all of it: also what has failed here, so that errors are
+        False if h5py has to write all of it: also what has failed here, so that errors are
         h5py's.
     """
     pending.settle_for_h5py(dataset)
@@ -224,7 +224,7 @@ def _write_in_pieces(
     whole: Array,
     growing: bool,
 ) -> bool:
-    """Write what first has to be converted, or put in order; False where libhdf5 has to."""
+    """Write what first has to be converted, or put in order; False if libhdf5 has to."""
     assert target.native is not None, "whoever calls has asked it already"
     nbytes = math.prod(whole.shape[1:]) * max(whole.itemsize, target.dtype.itemsize)
     chunks = max(PART_NBYTES // (nbytes * target.chunk[0]), 1)

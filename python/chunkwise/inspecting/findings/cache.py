@@ -344,7 +344,7 @@ def _other_chunks(subject: Subject, block: Block, affected: Sequence[Reader]) ->
 
 
 def _named(readers: Sequence[Reader]) -> str:
-    """Name readers with their caches; this process only where nobody else is concerned."""
+    """Name readers with their caches; this process only if nobody else is concerned."""
     others = [each for each in readers if each.name != "this process"] or readers
     return joined([f"{each.title} ({format_size(each.cache_nbytes)})" for each in others])
 

@@ -34,7 +34,7 @@ _ALONG = re.compile(r"(?P<words>line along|plane across) (?P<axis>\d+)")
 
 
 def print_patterns(dataset: DatasetFacts, console: Console) -> None:
-    """Print what reading a dataset costs; nothing where it was not computed."""
+    """Print what reading a dataset costs; nothing if it was not computed."""
     patterns = dataset.patterns
     if not patterns:
         return

@@ -18,7 +18,7 @@ _WAIT = 'read -r word || rm -f -- "$@"'
 
 @contextlib.contextmanager
 def removed(paths: Sequence[str]) -> Iterator[None]:
-    """Remove files at the end of the block, and also where the process does not get there."""
+    """Remove files at the end of the block, and also if the process does not get there."""
     full = [str(Path(path).absolute()) for path in paths]
     quiet = subprocess.DEVNULL
     try:

@@ -54,7 +54,7 @@ def lists(geometry: Geometry, filters: Pipeline, comm: MPI.Comm | None) -> Lists
     ----------
     geometry : Geometry
     filters : Pipeline
-        Of chunked datasets, where the library can write them.
+        Of chunked datasets, if the library can write them.
     comm : Comm or None
         None if no file is shared by ranks.
     """

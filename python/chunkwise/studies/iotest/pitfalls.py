@@ -83,7 +83,7 @@ def _independent(
 
 
 def _refused_or(call: Callable[[], object], what: str) -> dict[str, Any]:
-    """Time a call; where the library refuses it, its reason is the record."""
+    """Time a call; if the library refuses it, its reason is the record."""
     begun = perf_counter()
     try:
         call()

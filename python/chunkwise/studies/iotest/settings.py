@@ -51,7 +51,7 @@ class Settings:
     delay_s : float
         Seconds between two steps, for the computing of a program.
     filters : Pipeline
-        Of chunked datasets, where the library can write them: collectively, or in one process.
+        Of chunked datasets, if the library can write them: collectively, or in one process.
     """
 
     steps: int = 4

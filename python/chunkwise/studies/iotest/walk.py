@@ -80,8 +80,8 @@ class Combination:
 def combinations(settings: Settings, ranks: int) -> Iterator[Combination]:
     """Give all combinations in their order, numbered from 1.
 
-    Alignment and the metadata block are walked only where they differ from HDF5's defaults, and
-    collective operations only where there are several ranks.
+    Alignment and the metadata block are walked only if they differ from HDF5's defaults, and
+    collective operations only if there are several ranks.
     """
     alignments = [(1, 0)]
     asked = (settings.alignment_increment, settings.alignment_threshold)
