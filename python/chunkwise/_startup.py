@@ -81,7 +81,7 @@ _replaced: list[tuple[Any, Any]] = []
 
 
 def wait_for_h5py() -> None:
-    """Have h5py patched, if the program ever uses it."""
+    """Patch h5py, if the program ever uses it."""
     # Python may read the same .pth file twice.
     stop_waiting()
     if "h5py" in sys.modules:

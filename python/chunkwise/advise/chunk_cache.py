@@ -140,7 +140,7 @@ def fits(reader: Reader, chunks: int, nbytes: int) -> bool:
 
 
 def kept(reader: Reader, read: Read) -> Kept:
-    """Tell what a reader's cache keeps of a read of filtered chunks.
+    """Return what a reader's cache keeps of a read of filtered chunks.
 
     Exact for libhdf5 up to `MOST_FOLLOWED` chunks; beyond, exact where all fit.
     """

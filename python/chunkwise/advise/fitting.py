@@ -80,7 +80,7 @@ def fitted_columns(
     measured_s: npt.NDArray[np.float64],
     nominal: npt.NDArray[np.float64] | None = None,
 ) -> npt.NDArray[np.float64]:
-    """Find what each column of counts costs, none of it negative.
+    """Find the cost of each column of counts; no cost is negative.
 
     Ratios count: a read of a microsecond says as much as one of a second, half as long is as
     wrong as twice as long, and what is far off says less about all others.

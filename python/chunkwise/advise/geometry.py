@@ -153,7 +153,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Census:
-    """The walk's operations by what a cache could know of their chunks.
+    """The walk's operations, sorted by what a cache could know about their chunks.
 
     Attributes
     ----------

@@ -131,7 +131,7 @@ def independent_ranges(
 def within(
     shape: Shape, itemsize: int, block: Shape, nbytes: int = 4 * RULE_OF_THUMB_NBYTES
 ) -> Shape:
-    """Return a pattern's own block, cut where it is larger than a chunk should be."""
+    """Return a pattern's own block, cut if it is larger than a chunk should be."""
     sides = [min(b, n) for b, n in zip(block, shape, strict=True)]
     while math.prod(sides) * itemsize > nbytes and max(sides) > 1:
         longest = max(range(len(sides)), key=lambda axis: sides[axis])

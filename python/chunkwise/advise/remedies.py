@@ -258,7 +258,7 @@ def read_once(file: str, dataset: str) -> tuple[Fix, ...]:
 
 
 def read_natively(file: str, dataset: str, filters: str) -> tuple[Fix, ...]:
-    """Give the line that reads through chunkwise, where it decodes the filters itself."""
+    """Return the line that reads through chunkwise, if it decodes the filters itself."""
     pipeline = Pipeline.parse(filters)
     if not _names(pipeline) <= _DECODED or any(
         "snappy" in one.options for one in pipeline.filters
@@ -301,7 +301,7 @@ def follow_writer(file: str) -> Fix:
 
 
 def save_unclosed(file: str) -> tuple[Fix, ...]:
-    """Give the commands that make a copy that opens, of a file whose writer was killed.
+    """Return the commands that copy a file whose writer was killed, so that the copy opens.
 
     Neither changes the file itself.  ``h5clear -s`` alone would cut it where its superblock
     ends it, which a SWMR writer does not keep up to date; ``--increment=0`` puts that end
@@ -492,7 +492,7 @@ class _Step:
 def _step(
     chunks: tuple[int, ...], shape: Sequence[int] | None, itemsize: int | None
 ) -> _Step | None:
-    """Give what a writer needs that writes step by step; None if it needs nothing."""
+    """Return what a writer that writes step by step needs; None if it needs nothing."""
     if shape is None or itemsize is None or chunks[:1] in ((), (1,)):
         return None
     touched = math.prod(-(-n // c) for n, c in zip(shape[1:], chunks[1:], strict=True))
@@ -629,7 +629,7 @@ def _bytes(text: str) -> bytes:
 
 
 def python_path(path: str) -> str:
-    """Quote an HDF5 path for h5py, which takes bytes where a name is not UTF-8."""
+    """Quote an HDF5 path for h5py, which takes bytes if a name is not UTF-8."""
     try:
         path.encode("utf-8")
     except UnicodeEncodeError:

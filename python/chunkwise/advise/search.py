@@ -196,7 +196,7 @@ class Problem:
         return traffic(stored, pattern, self.reader)
 
     def parts(self, layout: Layout, pattern: Pattern) -> dict[str, float]:
-        """Predict the seconds of one pattern by what they go into (`seconds.parts`)."""
+        """Predict the seconds of one pattern, by their parts (`seconds.parts`)."""
         return parts(
             self.traffic(layout, pattern),
             layout.chunks or self.shape,

@@ -119,7 +119,7 @@ class Codec:
     spread: float = 1.0
 
     def ratio(self, chunks: Sequence[int]) -> float:
-        """Tell what share of their bytes chunks of a shape take, from the shapes nearest to it.
+        """Return the stored share of chunks of a shape, from the shapes nearest to it.
 
         1.0 if nothing was tried.
         """
@@ -293,7 +293,7 @@ def parts(
     writing: bool = False,
     storage: Storage | None = None,
 ) -> dict[str, float]:
-    """Predict the seconds of a pattern by what they go into.
+    """Predict the seconds of a pattern, by their parts.
 
     Parameters
     ----------

@@ -143,7 +143,7 @@ def rank(
     scratch: str | None = None,
     progress: Callable[[Step], None] | None = None,
 ) -> Ranking:
-    """Rank the datasets of files and folders by what another layout would gain.
+    """Rank the datasets of files and folders by the gain of another layout.
 
     Parameters
     ----------

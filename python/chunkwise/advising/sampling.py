@@ -137,7 +137,7 @@ def _bounded(shape: Shape, itemsize: int) -> Shape:
 
 
 def corrected(codecs: Mapping[str, Codec], target: Target) -> dict[str, Codec]:
-    """Scale what a few places said of sizes to what the whole dataset takes."""
+    """Scale sizes from a few places to the whole dataset."""
     known = codecs.get(target.filters)
     if known is None or target.chunks is None or target.filters == "none":
         return dict(codecs)
@@ -301,7 +301,7 @@ def _codec(filters: str, tries: Sequence[_Try]) -> Codec:
 
 
 def _line(points: Sequence[tuple[int, float]]) -> Speed:
-    """Tell what a chunk and what a byte takes, from seconds by bytes.
+    """Return the seconds of a chunk and of a byte, from seconds by bytes.
 
     The largest chunks tell of bytes, the smallest of what is left: a line through two points
     that were measured apart would tell of noise.

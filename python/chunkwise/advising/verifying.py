@@ -338,7 +338,7 @@ def access_on(part: Part, one: Asked) -> str:
 def _cache(
     part: Part, layout: Layout, here: Layout, one: Asked, problem: Problem
 ) -> dict[str, str]:
-    """Give libhdf5 the cache of the reader that is meant, smaller where the part is.
+    """Give libhdf5 the stated reader's cache, smaller for a smaller part.
 
     Between two visits of a chunk a walk over a part touches fewer chunks than one over all: the
     cache is made smaller by as much.

@@ -349,7 +349,7 @@ def joined(first: Proof, last: Proof) -> Proof:
 
 
 def _load_plugins() -> None:
-    """Make the filters of hdf5plugin known to the libhdf5 here, where it is installed."""
+    """Register hdf5plugin's filters in this libhdf5, if it is installed."""
     try:
         importlib.import_module("hdf5plugin")
     except ImportError:

@@ -233,7 +233,7 @@ def _waited(sample: Sample) -> bool:
 
 
 def _explained(slow: Sample, fast: Sample) -> bool:
-    """Whether most of what the slow one took longer is processor time."""
+    """Whether most of the slower one's extra time is processor time."""
     busy = [[c for c in sample.cpu_s if c is not None] for sample in (slow, fast)]
     if not all(busy):
         return False

@@ -121,7 +121,7 @@ class Elements(Protocol):
 
 @contextlib.contextmanager
 def alike(like: str | os.PathLike[str], kind: np.dtype[Any]) -> Iterator[Elements]:
-    """Give the elements of data that is there, again from its beginning where it ends.
+    """Return elements of existing data; after its end, again from the beginning.
 
     Raises
     ------

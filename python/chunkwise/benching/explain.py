@@ -439,7 +439,7 @@ def _layout(results: Results, worst: Cell) -> Advice:
 
 
 def _stated(results: Results) -> list[Access]:
-    """Return the patterns of a run; none where they are all such as bench takes by itself."""
+    """Return the patterns of a run; none if all are bench's own."""
     target, accesses = results.target, [cell.access for cell in results.cells]
     usual = {one.block for one in defaults(target.shape, target.itemsize)} | {target.shape}
     return [] if usual.issuperset(one.block for one in accesses) else accesses
@@ -568,7 +568,7 @@ def _no_slow_pattern(results: Results, worst: Cell) -> Advice:
 
 
 def _with_gain(advice: Advice, results: Results, worst: Cell) -> Advice:
-    """Say what chunkwise gains at the pattern that takes longest, or that it gains nothing."""
+    """Say chunkwise's gain at the slowest pattern, or that there is none."""
     gain = _gain_at(results, worst)
     if not gain:
         return advice

@@ -44,7 +44,7 @@ class Pays:
 
 
 def shown(results: Results) -> list[Variant]:
-    """Return the ways of storing the data, where there are several in HDF5; the file's first."""
+    """Return the ways of storing the data, if HDF5 has several; the file's first."""
     found = [variant for variant in results.variants if not is_netcdf3(variant.format)]
     present = stored(results.file)
     found.sort(key=lambda variant: variant != present)

@@ -138,7 +138,7 @@ def check_zlib(zlib: str, reader: str, library: LibHDF5) -> str:
 
 
 def plugins() -> dict[str, str]:
-    """Tell HDF5 where hdf5plugin has its filters, after where somebody has said."""
+    """Tell HDF5 where hdf5plugin has its filters, after the user's own folders."""
     found = importlib.util.find_spec("hdf5plugin")
     said = os.environ.get("HDF5_PLUGIN_PATH", "")
     # "::" tells HDF5 to load none at all.

@@ -177,7 +177,7 @@ def _elements(
     compress: str | float | None,
     stack: contextlib.ExitStack,
 ) -> tuple[Elements, str]:
-    """Return what stands in for the elements, and say what that is."""
+    """Return the stand-in for the elements, and say what it is."""
     if like is not None:
         return stack.enter_context(alike(like, kind)), f"data like that of {os.fspath(like)}"
     if compress is None:

@@ -33,7 +33,7 @@ SLOT_NBYTES: Final = 8
 
 @dataclass(frozen=True)
 class Planned:
-    """One combination, before it is known where its files lie."""
+    """One combination, before its files have places."""
 
     point: Point  # Its value on each axis, as text
     access: Access  # Its pattern
@@ -247,7 +247,7 @@ def _memory_nbytes(target: Target, one: Planned) -> int:
 
 
 def patterns_of(plan: Sequence[Planned]) -> dict[tuple[Operation, Access], list[int]]:
-    """Group the places in a plan by what is done: those are compared with each other."""
+    """Group the places in a plan by their operation: those are compared with each other."""
     groups: dict[tuple[Operation, Access], list[int]] = {}
     for place, one in enumerate(plan):
         groups.setdefault((one.operation, one.access), []).append(place)

@@ -147,7 +147,7 @@ class Schedule:
         )
 
     def _say(self, one: Planned, repeat: int) -> None:
-        """Report what comes next, and how long all of it may take."""
+        """Report the next step, and how long all of it may take."""
         done = sum(map(len, self.done))
         known = [took for took in self.took_s if took]
         total = self.repeat * len(self.plan)

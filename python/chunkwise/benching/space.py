@@ -118,7 +118,7 @@ class Space:
 
 
 def _collapsed(point: Point) -> Point:
-    """Give what makes no difference its default."""
+    """Set values that make no difference to their defaults."""
     # The format decides what else concerns a reader.
     if not AXES["format"].concerns(point):
         point = {**point, "format": AXES["format"].default}

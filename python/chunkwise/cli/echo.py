@@ -1,4 +1,4 @@
-"""How are plain lines and JSON printed, whatever a file's names hold?
+"""How are plain lines and JSON printed, for all names of files?
 
 Like `chunkwise.cli.terminal`, but without the imports that a console needs.
 """

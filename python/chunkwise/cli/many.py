@@ -56,7 +56,7 @@ class Shown:
         return [found for found in findings if reaches(found.severity, self.level or "note")]
 
     def note(self, path: str, findings: Sequence[Finding]) -> None:
-        """Print a file's findings, where that is done one by one, and log them."""
+        """Print a file's findings, if that is done one by one, and log them."""
         from chunkwise.inspecting.render import lint_line
 
         wanted = self.wanted(findings)

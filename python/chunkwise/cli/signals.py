@@ -68,7 +68,7 @@ def ending() -> Iterator[Ending]:
 
 @contextmanager
 def leaving() -> Iterator[None]:
-    """End the process at once where a file could not be written.
+    """End the process at once if a file could not be written.
 
     By then what was half-written is removed.  What libhdf5 could not write on a full disk it
     did not close either, and would look at once more as the process ends, and crash.

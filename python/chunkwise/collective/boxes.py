@@ -47,7 +47,7 @@ class Box(NamedTuple):
         return tuple(slice(a - o, b - o) for a, b, o in bounds)
 
     def common(self, other: Box) -> Box:
-        """Give what two boxes have in common, where they have something."""
+        """Return the overlap of two boxes, if there is one."""
         begin = tuple(max(a, b) for a, b in zip(self.begin, other.begin, strict=True))
         end = tuple(min(a, b) for a, b in zip(self.end, other.end, strict=True))
         return Box(begin, end)

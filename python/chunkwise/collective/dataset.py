@@ -366,7 +366,7 @@ class Axis:
 
 
 def _array(value: Any, dtype: np.dtype[Any], where: str) -> Array:
-    """Make an array of what is given."""
+    """Make an array of the given values."""
     if isinstance(value, np.ndarray):
         return value
     if isinstance(value, h5py.Dataset):

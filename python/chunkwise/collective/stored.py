@@ -124,7 +124,7 @@ class Chunked:
         return self._writer.held_nbytes
 
     def write(self, boxes: list[Box | None], part: Array | None) -> None:
-        """Write the box of this rank, and what others have of its chunks (collective)."""
+        """Write this rank's box, and the others' parts of its chunks (collective)."""
         comm, owners = self._comm, self._owners
         owners.take(boxes)
         own = boxes[comm.rank]
@@ -235,10 +235,10 @@ class Contiguous:
             ) from wrong
 
     def flush(self) -> None:
-        """Have nothing that waits."""
+        """There is no pending data."""
 
     def flushed(self) -> None:
-        """Have nothing that waits."""
+        """There is no pending data."""
 
     def grow(self, _: Shape) -> None:
         """Raise UsageError: it has no chunks."""

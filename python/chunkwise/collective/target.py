@@ -56,7 +56,7 @@ class Target:
     index: FileIndex | None = None
 
     def sync(self, said: str) -> None:
-        """Have what was written on this host on storage.
+        """Sync this host's writes to storage.
 
         Raises
         ------

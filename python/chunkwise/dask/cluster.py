@@ -86,7 +86,7 @@ class _Watchdog:
 def results_of(
     client: Client, work: Sequence[Callable[[], Any]], name: str, said: str
 ) -> Iterator[Any]:
-    """Have a cluster do tasks that need nothing of one another; yield what each gives, in order.
+    """Let a cluster do independent tasks; yield their results in order.
 
     Raises
     ------
@@ -305,7 +305,7 @@ class Cluster:
         )
 
     def _sync(self) -> list[Piece]:
-        """Have each machine bring what it has written to storage; give what was lost with one."""
+        """Let each machine sync its writes to storage; return what was lost with one."""
         lost: list[Piece] = []
         workers = self.client.run(_host, on_error="return")
         by_host = {host: worker for worker, host in workers.items() if isinstance(host, str)}

@@ -178,7 +178,7 @@ def write_pieces(
 def run_tasks(
     scheduler: Scheduler, work: Sequence[Callable[[], Any]], name: str, said: str
 ) -> Iterator[Any]:
-    """Have tasks done that need nothing of one another, and yield their results in order."""
+    """Do independent tasks, and yield their results in order."""
     if not isinstance(scheduler, str):
         yield from results_of(scheduler, work, name, said)
         return

@@ -176,7 +176,7 @@ def encode(block: Any, form: Form | Flat, start: tuple[int, ...]) -> Encoded:
 
 
 def forget(form: Form | Flat) -> None:
-    """Let go of what encoding blocks of a form has left in this process."""
+    """Drop what encoding blocks of a form has left in this process."""
     if isinstance(form, Flat):
         return
     with _lock:
@@ -186,7 +186,7 @@ def forget(form: Form | Flat) -> None:
 
 
 def table_of(encoded: Encoded) -> tuple[Table, bytes]:
-    """Give what the process needs that gives places: sizes, and the digest."""
+    """Return what the process that gives places needs: sizes, and the digest."""
     return encoded.table, encoded.digest
 
 

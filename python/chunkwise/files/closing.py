@@ -23,7 +23,7 @@ _installed: dict[str, Any] = {}
 
 
 def ask(around: Around) -> None:
-    """Have h5py's files ask before they are closed or flushed."""
+    """Make h5py's files ask before they are closed or flushed."""
     with phil:
         if around not in _asked:
             _asked.append(around)

@@ -179,7 +179,7 @@ class _Child:
         self.answered = self._late = True
 
     def end(self) -> None:
-        """End it, whatever it is doing."""
+        """End it, even in the middle of its work."""
         if self._process:
             os.kill(self._process, signal.SIGKILL)  # harmless to one that has ended
         self._reap()

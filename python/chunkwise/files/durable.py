@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def sync(path: str | os.PathLike[str]) -> None:
-    """Have the system put a file's, or a folder's, content on storage (fsync).
+    """Sync a file or a folder to storage (fsync).
 
     Raises
     ------

@@ -190,7 +190,7 @@ _NO_ATTRIBUTE = b"\x01"
 
 
 def decode_attributes(identifier: Any) -> None:
-    """Have libhdf5 decode the headers of an open object's attributes, or fail without a crash.
+    """Let libhdf5 decode the headers of an object's attributes, or fail without a crash.
 
     To be called before they are listed.  Where one is damaged, H5Aiterate of libhdf5 before 2.0
     releases entries of a table that it has not filled yet; looking for one by name decodes the

@@ -181,7 +181,7 @@ def _needs(facts: FileFacts) -> Needs:
 
 
 def _with(before: Needs, layout: FileLayout) -> Needs:
-    """Tell what a file needs that is stored so."""
+    """Return what a file stored in this way needs."""
     pipelines = [one.filters for one in layout.datasets if one.filters is not None]
     more = {one.name for text in pipelines for one in Pipeline.parse(text).filters}
     return replace(

@@ -94,7 +94,7 @@ def mend_one(wish: Wish, unchanged: Unchanged, place: Place, watch: Watch) -> Tr
 
 
 def plans(batch: Batch, wish: Wish, watch: Callable[[int, Path], Watch]) -> Iterator[FileResult]:
-    """Say of file after file what would be done to it, without writing anything."""
+    """Say for each file what would be done to it, without writing anything."""
     for name, reason in batch.failed:
         yield FileResult(name, "", "failed", reason=reason)
     for number, (source, _) in enumerate(batch.pairs):

@@ -163,7 +163,7 @@ class Measured:
             self._trials[number, side] = trial
 
     def measure(self, *sides: str) -> None:
-        """Measure the sides, in turns where there are two, for their share of the seconds."""
+        """Measure the sides, in turns if there are two, for their share of the seconds."""
         deadline = time.monotonic() + self._seconds * len(sides) / 2
         for repeat in range(_REPEATS):
             begun = time.monotonic()
@@ -222,7 +222,7 @@ class Measured:
 def _require_same(
     question: Question, before: Sequence[Measurement], after: Sequence[Measurement]
 ) -> None:
-    """Compare the checksums of what was read, as far as both sides have read."""
+    """Compare the checksums of the bytes that both sides have read."""
     for one, other in zip(before, after, strict=False):
         for count in one.checksums.keys() & other.checksums.keys():
             if one.checksums[count] != other.checksums[count]:

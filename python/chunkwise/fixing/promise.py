@@ -100,7 +100,7 @@ def promised_s(
 
 
 def _as_sampled(facts: DatasetFacts) -> Machine:
-    """Take from a sample of contiguous data how fast bytes come, where that says more."""
+    """Take the rate of bytes from a sample of contiguous data, if that says more."""
     sample = facts.sample
     if facts.chunks is not None or sample is None or sample.raw_nbytes < _TELLING_NBYTES:
         return _MACHINE
@@ -121,7 +121,7 @@ def _ratio(facts: DatasetFacts, filters: str) -> float:
 
 
 def _speed(facts: DatasetFacts, filters: str) -> Speed | None:
-    """Tell how fast chunks decode under a pipeline, by the sample where it tells."""
+    """Return how fast chunks decode under a pipeline, by the sample if it shows that."""
     if filters == "none":
         return Speed()
     wanted, own = (_compressors(text) for text in (filters, facts.filters))

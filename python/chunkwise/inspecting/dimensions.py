@@ -61,7 +61,7 @@ def is_scale(dataset: h5d.DatasetID) -> bool:
 
 
 def coordinates(datasets: Mapping[str, h5d.DatasetID]) -> dict[str, str]:
-    """Tell which datasets of a file say where others lie, rather than being data.
+    """Find the datasets of a file that only say where others lie.
 
     Parameters
     ----------

@@ -268,7 +268,7 @@ def reaches(severity: Severity | None, level: Severity) -> bool:
 
 
 def refusal_record(summary: FileSummary) -> dict[str, Any]:
-    """Give what ``--json`` prints of a file that cannot be opened: the keys of any other."""
+    """Return what ``--json`` prints for a file that cannot be opened, with the usual keys."""
     found = () if summary.worst is None else (plain(summary.worst),)
     known = {"path": summary.path, "nbytes": summary.nbytes, "error": summary.reason}
     nothing: dict[str, Any] = {field.name: None for field in fields(FileFacts)}

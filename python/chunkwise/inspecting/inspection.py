@@ -164,7 +164,7 @@ def _paths(entries: list[Entry], dataset: str | None) -> dict[Address, str] | No
 
 
 def _coordinates(entries: list[Entry]) -> dict[str, str]:
-    """Tell which datasets say where others lie, by their paths."""
+    """Find the datasets that say where others lie, by their paths."""
     return coordinates(
         {
             each.path: each.identifier

@@ -86,7 +86,7 @@ def metadata_facts(path: str | os.PathLike[str]) -> MetadataFacts | None:
 
 
 class _Recorder(ReadOnlyFile):
-    """A file that writes down which bytes are read, in which phase."""
+    """A file that records which bytes are read, in which phase."""
 
     def __init__(self, path: Path, superblock: Superblock | None) -> None:
         super().__init__(path, superblock)
@@ -200,7 +200,7 @@ def _look_into(found: Any, recorder: _Recorder, accounts: _Accounts) -> None:
 
 
 def _read_index(dataset: h5d.DatasetID, recorder: _Recorder) -> h5d.DatasetID:
-    """Have libhdf5 read all of a chunk index; give the dataset whose size can be asked for.
+    """Let libhdf5 read a whole chunk index; return the dataset, whose size is then known.
 
     libhdf5 goes through an array element by element, though it reads only what was written:
     seconds for one chunk of 30 million.  Looking up those that were written reads the same, but

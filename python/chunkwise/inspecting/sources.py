@@ -109,7 +109,7 @@ def _virtual(dataset: h5d.DatasetID, dcpl: h5p.PropDCID, own: Path) -> Iterator[
 def _missing(
     dataset: h5d.DatasetID, file: str, names: list[str], own: Path, prefix: str
 ) -> list[str | None]:
-    """Say of each dataset of a source file why it cannot be found."""
+    """Say for each dataset of a source file why it cannot be found."""
     this = h5i.get_file_id(dataset)
     if file == ".":
         return _missing_datasets(this, names)

@@ -83,7 +83,7 @@ WORDS: Final[dict[str, Callable[[str], Any]]] = {
 
 
 def settings_of_words(words: Iterable[str], known: Settings) -> Settings:
-    """Complete what is known of this machine by what is said of a program.
+    """Complete the facts about this machine by those about a program.
 
     Parameters
     ----------

@@ -256,7 +256,7 @@ _FLOOR: Final = 1e-6
 
 
 def _storage(runs: Sequence[Run]) -> dict[str, Estimate]:
-    """Fit what a rank writes, and where all of a node write no faster together.
+    """Fit a rank's rate of writing, and the limit of a node.
 
     Up to some number of ranks each writes at its own rate; beyond, all share one.  That number
     is tried, and the one that fits best is taken.
@@ -310,7 +310,7 @@ def _verifying(runs: Sequence[Run], machine: Machine) -> dict[str, Estimate]:
 
 
 def _scatter(values: Sequence[float]) -> float:
-    """The sum of squares of what the logarithms differ by."""
+    """The sum of squares of the logarithms' differences."""
     if not values:
         return 0.0
     mean = fmean(map(math.log, values))

@@ -48,7 +48,7 @@ def warnings_for(settings: Settings) -> tuple[Finding, ...]:
 
 
 def _open_or(known: bool | None, worst: Severity) -> Severity | None:
-    """Give the severity where something is so, a note where it is open, None if it is not."""
+    """Return the severity if something is so, a note if that is open, otherwise None."""
     if known is None:
         return "note"
     return worst if known else None
@@ -278,7 +278,7 @@ def collective_metadata(settings: Settings) -> Iterator[Finding]:
 
 
 def order_of_metadata(settings: Settings) -> Iterator[Finding]:
-    """HDF5 2.0 hangs where ranks make objects in different orders."""
+    """HDF5 2.0 hangs if ranks create objects in different orders."""
     if settings.hdf5 and settings.hdf5 >= (2,) and settings.n_ranks > 1:
         yield Finding(
             "order-of-metadata",

@@ -96,7 +96,7 @@ class Likeness:
         effort: Effort = "as-stated",
         budget_nbytes: int | None = None,
     ) -> _native.Writer:
-        """Give what encodes chunks of the dataset; see `chunkwise._native.Writer`.
+        """Return the encoder of the dataset's chunks; see `chunkwise._native.Writer`.
 
         Parameters
         ----------

@@ -247,7 +247,7 @@ class Ranks:
 
     @property
     def memory_a_rank(self) -> int | None:
-        """Bytes that the rank with the least has, of what its machine shares out evenly."""
+        """Bytes of the rank with the least, if each machine shares evenly."""
         shares = [
             one.memory_nbytes // sum(other.host == one.host for other in self.ranks)
             for one in self.ranks

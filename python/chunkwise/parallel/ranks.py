@@ -125,7 +125,7 @@ def _other_launcher(library: Library, launcher: str) -> UsageError:
 
 
 def of_many_ranks() -> Comm:
-    """Give the communicator of all ranks, or `ALONE` where a launcher started one process.
+    """Return the communicator of all ranks, or `ALONE` if there is one process.
 
     Raises
     ------

@@ -311,7 +311,7 @@ def _opened(
 
 
 def _as_hdf5(given: Any, options: Mapping[str, Any], shown: str) -> h5py.File:
-    """Have libhdf5 open a file object."""
+    """Let libhdf5 open a file object."""
     try:
         file = h5py.File(given, "r", **options)
     except HDF5_ERRORS as error:

@@ -38,7 +38,7 @@ class Interrupts:
         self.waited_for: set[concurrent.futures.Future[Any]] = set()
 
     def stop(self) -> None:
-        """Have all who wait now give up."""
+        """Make all waiting callers give up."""
         self.count += 1
         for future in list(self.waited_for):
             future.cancel()
@@ -117,7 +117,7 @@ async def _together(work: Sequence[Begin[bytes]]) -> list[bytes]:
 
 
 async def _repeated(ask: Begin[_Answer], nbytes: int, patience: Patience) -> _Answer:
-    """Ask, and again where that can help."""
+    """Ask, and ask again if that can help."""
     pause = patience.pause_s
     for attempt in range(1, patience.attempts + 1):
         try:

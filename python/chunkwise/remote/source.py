@@ -86,7 +86,7 @@ class Source:
         return [self._blocks.read(start, start + nbytes) for start, nbytes in ranges]
 
     def expect_metadata(self, ranges: Sequence[Range]) -> None:
-        """Have structures there before they are read."""
+        """Fetch structures before they are read."""
         self._blocks.expect((start, start + nbytes) for start, nbytes in ranges)
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[bytes]:

@@ -54,7 +54,7 @@ class Store(Protocol):
         """The bytes from `start` to `stop` of that version."""
 
     async def settle(self, version: Version) -> None:
-        """See that all that was got is of that version, where `get` cannot tell."""
+        """Check that all bytes are of that version, if `get` cannot tell."""
         del version
 
 

@@ -198,7 +198,7 @@ def plan_repack(
 
 @contextmanager
 def using_threads(threads: int | None) -> Iterator[None]:
-    """Have so many threads decode and encode while the block runs; None leaves them."""
+    """Set the threads that decode and encode while the block runs; None changes nothing."""
     if threads is None:
         yield
         return

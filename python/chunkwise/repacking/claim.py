@@ -188,7 +188,7 @@ class Claim:
         return all(self.size(name) >= 0 for name in BEFORE)
 
     def halves(self) -> list[str]:
-        """Names in the work folder of what a stopped run has half written: target, shards."""
+        """Names in the work folder of a stopped run's half-written files: target, shards."""
         names = [BEFORE[1]]
         while self.size(name := _BEFORE_SHARD.format(len(names))) >= 0:
             names.append(name)
@@ -364,7 +364,7 @@ def _is_closed(found: os.stat_result, owner: int, mode: int) -> bool:
 
 
 def _as_made(parent: int) -> tuple[int, int]:
-    """Whose a new folder is here, and how open: not every file system keeps what it is told."""
+    """Owner and mode of a new folder here: not every file system keeps the requested ones."""
     name = f".chunkwise-{secrets.token_hex(8)}"
     os.mkdir(name, 0o700, dir_fd=parent)
     try:
@@ -390,7 +390,7 @@ def _require_own_names(place: Place, folder: int, owner: int) -> None:
 
 
 def _token(place: Place, folder: int, lock: int) -> str:
-    """Give what the lock says; a new one says something from here on."""
+    """Return the lock's text; a new lock has a text from here on."""
     mark = os.pread(lock, _MARK_NBYTES + 1, 0)
     found = _MARK.fullmatch(mark)
     if found is not None:

@@ -173,7 +173,7 @@ class Crew:
     def begin(
         self, claim: Claim, source: h5py.File, divided: Sequence[Divided], options: Options
     ) -> None:
-        """Have all ranks open the source, and the partial file that is there now.
+        """Let all ranks open the source, and the partial file that now exists.
 
         Parameters
         ----------
@@ -213,7 +213,7 @@ class Crew:
         self._call(work, lambda: self._rank.open(work))
 
     def close_shards(self) -> None:
-        """Have the shards completed by those who keep their indexes.
+        """Let the ranks that keep their indexes complete the shards.
 
         Raises
         ------
@@ -252,7 +252,7 @@ class Crew:
         raw: bool,
         **asked: Any,
     ) -> Copied:
-        """Have all ranks copy a dataset.
+        """Let all ranks copy a dataset.
 
         Parameters
         ----------
@@ -323,7 +323,7 @@ class Crew:
         return self._rank.meter
 
     def measured(self) -> list[Figures]:
-        """Give what all ranks have measured."""
+        """Return the measurements of all ranks."""
         found: list[Figures] = self._call(Measured(), self._rank.measured)
         return found
 
@@ -338,7 +338,7 @@ class Crew:
         return frozenset(self._rank.checksums)
 
     def verify(self, target: Path, said: str, tell: Tell) -> None:
-        """Have each rank read again what it has written to the closed target.
+        """Let each rank read again its writes in the closed target.
 
         Raises
         ------
@@ -349,7 +349,7 @@ class Crew:
         self._call(what, lambda: self._rank.verify(what, tell))
 
     def _call(self, message: Message, work: Callable[[], Any]) -> Any:
-        """Have all ranks do something, of whose failure all know."""
+        """Let all ranks do something; all learn of a failure."""
         broadcast(self.comm, message)
         try:
             return work()

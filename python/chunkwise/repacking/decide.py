@@ -71,7 +71,7 @@ class Wanted:
         return self.merged or (self.chunk, self.pipeline) != stored
 
     def refused(self, source: Source, reason: str) -> Wanted:
-        """Give what is left of it when HDF5 refuses it: the dataset as stored.
+        """Return the dataset as stored, if HDF5 refuses the change.
 
         Raises
         ------

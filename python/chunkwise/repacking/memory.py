@@ -29,7 +29,7 @@ def default_budget(proc: Path = Path("/proc"), cgroup: Path = Path("/sys/fs/cgro
 
 
 def _left_in_group(proc: Path, cgroup: Path) -> int | None:
-    """Give what the tightest control group (version 2) above this process leaves.
+    """Return the memory that the tightest control group (version 2) leaves.
 
     Its page cache of files can be had back, and counts as free.
     """

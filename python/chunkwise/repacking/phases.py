@@ -71,7 +71,7 @@ class Figures:
 
     @property
     def write_s(self) -> float:
-        """Seconds of writing; with giving places, where libhdf5 does both."""
+        """Seconds of writing; with giving places, if libhdf5 does both."""
         return max(0.0, self.commit_s - self.asked_s)
 
     @property

@@ -109,7 +109,7 @@ class Asked:
             os.close(self._memory)
 
     def allocate(self, chunks: Table) -> Table:
-        """Have chunks given their places; see `Places.allocate`."""
+        """Get places for chunks; see `Places.allocate`."""
         if self._division is None:
             return self._placed("allocate", chunks, self._note())
         noted = self._note()

@@ -307,7 +307,7 @@ def _unchanged(
 
 
 def _made_as_stored(source: Source, stored: Any) -> Any | None:
-    """Give the list that makes a dataset like the stored one, where its own list does not.
+    """Return a property list for a dataset like the stored one, if its own list fails.
 
     HDF5's filters replace their values when a dataset is made.  Plugins add to those they
     are given, and add once more to a list that was read from a file.

@@ -216,7 +216,7 @@ class Rank:
         return descriptor
 
     def _note(self) -> bytes | None:
-        """Give what was noted since it was asked last, some seconds ago."""
+        """Return the notes since the last call, some seconds ago."""
         now = time.monotonic()
         if now - self._noted_at < _NOTED_S:
             return None
@@ -297,7 +297,7 @@ class Rank:
         )
 
     def measured(self) -> list[Figures]:
-        """Give what all ranks have measured (collective)."""
+        """Return the measurements of all ranks (collective)."""
         return exchange(self.comm, self.meter.figures())
 
     def verify(self, what: Verify, tell: Tell | None = None) -> None:

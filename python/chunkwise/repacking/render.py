@@ -33,7 +33,7 @@ _KEPT = {
 
 
 def plan_lines(source: str, target: str, plan: Plan) -> Iterator[str]:
-    """Print a plan: what changes, what does not, and what it takes."""
+    """Print a plan: what changes, what does not, and its cost."""
     yield f"{printable(source)} -> {printable(target)}  (dry run: nothing is written)"
     changed = [step for step in plan.steps if step.changes or step.division]
     for step in changed[:_SHOWN]:

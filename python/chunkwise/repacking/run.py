@@ -270,7 +270,7 @@ def run_plan(
 def _prove(
     job: Job, place: Place, file: h5py.File, plan: Plan, made: Path, watch: Watch
 ) -> Callable[[], None]:
-    """Prove what is asked of the result; give what writes a manifest of it."""
+    """Prove what is asked of the result; return the writer of its manifest."""
     if not job.proof.asked:
         return lambda: None
     rounded = {step.source.path for step in plan.steps if step.lossy}
@@ -279,7 +279,7 @@ def _prove(
 
 
 def _journal(claim: Claim, identity: bytes, opened: ExitStack) -> tuple[_native.Journal, int]:
-    """Begin the journal of a run, with what the run before left; and give a descriptor of it."""
+    """Begin a run's journal, with the entries of the run before; return its descriptor."""
 
     def held(descriptor: int) -> int:
         opened.callback(os.close, descriptor)
@@ -311,7 +311,7 @@ def _whole(plan: Plan) -> list[str]:
 
 
 def _forsaken(claim: Claim) -> str | None:
-    """Say of shards that are of no use to the target."""
+    """Name the shards in the folder that the target does not use."""
     others = claim.shards.others()
     if not others:
         return None

@@ -103,7 +103,7 @@ class ShardFiles:
             os.close(folder)
 
     def finish(self, mode: int, owner: os.stat_result | None) -> None:
-        """Give them permissions, and an owner where there is one, and bring them to disk.
+        """Set their permissions and owner, if known, and sync them to disk.
 
         Raises
         ------

@@ -57,7 +57,7 @@ class Division:
 
     @classmethod
     def of(cls, shape: Sequence[int], chunk: Sequence[int], count: int) -> Division | None:
-        """Divide a dataset into so many parts, or fewer where it has fewer chunks.
+        """Divide a dataset into this many parts, or fewer if it has fewer chunks.
 
         The slowest dimension that has as many chunks is divided, else that which has the most.
         None if the dataset is one chunk.

@@ -228,7 +228,7 @@ def _require_writable(folder: Path, said: str) -> None:
 
 
 def _is_planted(path: Path) -> bool:
-    """Tell whether a link is neither this user's nor its folder's owner's, where others may write.
+    """Tell whether a link in a folder that others may write to is a third user's.
 
     Systems that protect such links open them no more either.
     """

@@ -338,7 +338,7 @@ class _Copying:
 
     @contextmanager
     def _told(self, *steps: Step) -> Iterator[None]:
-        """Say of an error which file it speaks of, and what helps."""
+        """Say which file an error is about, and what helps."""
         try:
             yield
         except CannotWriteError as wrong:

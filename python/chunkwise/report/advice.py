@@ -81,7 +81,7 @@ def _layout(values: Mapping[str, Any]) -> str:
 
 
 def _front(values: Mapping[str, Any], id_: str) -> Block:
-    """Draw reading against size, and against writing where that differs."""
+    """Draw reading against size, and against writing if that differs."""
     front = sorted(values["front"], key=lambda one: float(one["read_s"]))
     if not front:
         return Block(id_, _CHOICES)
@@ -171,7 +171,7 @@ def _point(one: Mapping[str, Any], name: str) -> Point:
 
 
 def _present(values: Mapping[str, Any], name: str) -> Point | None:
-    """Return the present layout's place, where it is known."""
+    """Return the present layout's place, if it is known."""
     reads = [one for one in values["patterns"] if not one["writes"]]
     times = [_seconds(one, "present") for one in reads]
     if values["present"] is None or None in times or name != "nbytes":

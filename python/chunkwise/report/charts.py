@@ -143,7 +143,7 @@ def _chart(
 
 
 def _marks(plot: Plot, scale: Scale) -> tuple[Tick, ...]:
-    """Place what is marked along an axis of numbers; where words stand, nothing lies between."""
+    """Place marks along an axis of numbers; between words there are none."""
     found = ((scales.number(text), name) for text, name in plot.marks.items())
     log = "x" in plot.log
     return tuple(
@@ -154,7 +154,7 @@ def _marks(plot: Plot, scale: Scale) -> tuple[Tick, ...]:
 
 
 def _unit(plot: Plot, values: Iterable[Value]) -> tuple[float, str]:
-    """Return by what bytes are multiplied for the axis, and its unit."""
+    """Return the factor from bytes to the axis, and its unit."""
     if FIGURES[plot.figure].unit != "bytes" or plot.relative is not None:
         return 1.0, ""
     most = max(value.middle for value in values)

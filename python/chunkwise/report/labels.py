@@ -57,7 +57,7 @@ def value_text(axis: str, text: str, libraries: Libraries) -> str:
 
 
 def value_phrase(axis: str, text: str, libraries: Libraries) -> str:
-    """Write a value where nothing says of what it is one."""
+    """Write a value where nothing names its axis."""
     if (axis, text) in _WHOLE:
         return _WHOLE[axis, text]
     short = value_text(axis, text, libraries)

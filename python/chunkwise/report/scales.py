@@ -51,7 +51,7 @@ def number(text: str) -> float | None:
 
 
 def words(texts: Sequence[str], label: Callable[[str], str] = str) -> Scale:
-    """Give each text a place of its own: in order, or by value where all are numbers."""
+    """Give each text its own place: in order, or by value if all are numbers."""
     order = list(dict.fromkeys(texts))
     values = [number(text) for text in order]
     if None not in values:

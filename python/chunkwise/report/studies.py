@@ -111,7 +111,7 @@ def _alerts(results: StudyResults, study: Study) -> list[str]:
 
 
 def _fewer(results: StudyResults) -> str:
-    """Say of how many combinations there was time for fewer repeats than were asked for."""
+    """Say how many combinations had time for fewer repeats than were asked for."""
     often = [len(row.records) for one in results.outcomes.values() for row in one.rows()]
     short = sum(n < results.repeat for n in often)
     total = counted(len(often), "combination")

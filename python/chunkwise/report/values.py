@@ -124,7 +124,7 @@ def _versions(records: Sequence[dict[str, Any]]) -> tuple[str, ...]:
 
 
 def _summed(values: list[Value], over: str, total: str) -> list[Value]:
-    """Sum up over a label; only where every value of the label is there, as for the others."""
+    """Sum up over a label; only if every value of the label exists, as for the others."""
     groups: dict[tuple[tuple[str, str], ...], list[Value]] = {}
     for value in values:
         key = tuple((k, v) for k, v in value.point.items() if k != over)
@@ -175,7 +175,7 @@ def _divided(values: list[Value], plot: Plot, base: Where) -> list[Value]:
 
 
 def published(plot: Plot, printed: Iterable[Published], rows: Sequence[Row]) -> list[Value]:
-    """Return what a paper printed of what a plot shows.
+    """Return a paper's printed values for a plot.
 
     What the entry does not say of itself, and all rows that measure the same agree on, is
     taken from them.
@@ -210,7 +210,7 @@ def published(plot: Plot, printed: Iterable[Published], rows: Sequence[Row]) -> 
 
 
 def by_model(plot: Plot, drawing: Drawing) -> list[Value]:
-    """Return what a model says of what a plot shows."""
+    """Return a model's values for a plot."""
     return [
         Value(one.point, one.value, one.value, one.value, label="with a core each", modelled=True)
         for one in drawing.modelled

@@ -43,7 +43,7 @@ FileNumber = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Bound:
-    """What the engine reads, and what h5py says of it.
+    """What the engine reads, and what h5py says about it.
 
     With `gives_views`, h5py's arrays do not own their memory; with `has_arrays`, an element is an
     array.
@@ -274,7 +274,7 @@ def own_binding(dataset: h5py.Dataset) -> Binding:
 
 
 def refreshed(dataset: h5py.Dataset) -> None:
-    """Have all objects of a dataset of chunkwise's own read it as it is in the file now."""
+    """Make all chunkwise objects of a dataset read it as it is in the file now."""
     with phil:
         found = _ours.get(address_of(dataset.id))
         if found is not None:

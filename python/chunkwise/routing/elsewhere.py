@@ -331,7 +331,7 @@ class _Space:
         self.regular: Parts = (start, stride, count, block)
 
     def parts(self, shape: tuple[int, ...]) -> list[Parts]:
-        """The hyperslabs of what has an end, of an array of this shape."""
+        """The hyperslabs that have an end, in an array of this shape."""
         if self._all:
             ones = [1] * len(shape)
             return [([0] * len(shape), ones, ones, list(shape))]

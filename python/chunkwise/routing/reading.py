@@ -49,7 +49,7 @@ _UNDECODED = "a chunk that is left to libhdf5"
 def getitem(
     dataset: h5py.Dataset, binding: Binding, args: Any, new_dtype: Any, lenient: bool = False
 ) -> Any:
-    """Read ``dataset[args]``; NotImplemented where libhdf5 has to.
+    """Read ``dataset[args]``; NotImplemented if libhdf5 has to.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def getitem(
 
 
 def array(dataset: h5py.Dataset, binding: Binding, dtype: Any) -> Any:
-    """Read all elements, of a type or their own; NotImplemented where libhdf5 has to.
+    """Read all elements, of a type or their own; NotImplemented if libhdf5 has to.
 
     It is not counted then: h5py fills an array by `read_direct`, which comes here again.
     """
@@ -159,7 +159,7 @@ def selected(
 def _left(
     dataset: h5py.Dataset, binding: Binding, error: UndecodedChunkError, stacklevel: int = 4
 ) -> str:
-    """Leave a read to libhdf5, with a warning where a chunk is odd; give the reason."""
+    """Leave a read to libhdf5, with a warning if a chunk is odd; return the reason."""
     if isinstance(error, UnsoundIndexError):
         binding.look_again(dataset)
         return binding.why

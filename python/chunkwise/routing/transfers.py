@@ -27,7 +27,7 @@ _PIECE_NBYTES = 32 << 20
 
 
 def as_type(bound: Bound, args: Any, wanted: np.dtype[Any]) -> Any:
-    """Read ``d.astype(wanted)[args]``; NotImplemented where h5py has to."""
+    """Read ``d.astype(wanted)[args]``; NotImplemented if h5py has to."""
     parts = _parts(bound, wanted)
     if parts is None or not (plain(args) or listed(args, bound.shape)):
         return NotImplemented
@@ -107,7 +107,7 @@ def why_not_as(bound: Bound, dtype: npt.DTypeLike) -> str | None:
 
 
 def _parts(bound: Bound, wanted: np.dtype[Any]) -> Parts | None:
-    """Tell what elements of another type take from the dataset's; None if libhdf5 converts."""
+    """Return how elements of another type convert; None if libhdf5 converts."""
     if identical(bound.dtype, wanted):
         return COPIED
     return None if bound.converted else parts_between(bound.dtype, wanted)
@@ -120,7 +120,7 @@ def _read(
     parts: Parts,
     out: Array | None = None,
 ) -> Array:
-    """Read as elements of another type, or of the dataset's own where they are `COPIED`."""
+    """Read as elements of another type, or of the dataset's own if they are `COPIED`."""
     if parts != COPIED:
         return bound.native.read_as(selection, wanted, parts, out)
     if out is None:

@@ -19,7 +19,7 @@ _MOST_TOLD = 5
 
 
 def lines(trace: Trace, found: Found | None = None) -> Iterator[str]:
-    """Say which datasets took the time, what was asked of them, and what to ask next.
+    """Say which datasets took the time, what was read of them, and what to do next.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def advice(one: TracedDataset) -> str | None:
 
 
 def _decoding(one: TracedDataset) -> Iterator[str]:
-    """Say what HDF5 decoded, and what would be left of it."""
+    """Say how much HDF5 decoded, and how much would remain."""
     if not one.loaded:
         return
     hits = one.touched - one.loaded
@@ -98,7 +98,7 @@ def _decoding(one: TracedDataset) -> Iterator[str]:
 
 
 def _folded(command: str) -> list[str]:
-    """Break a command before its options, as a shell takes it, where it is long."""
+    """Break a long command before its options, as a shell takes it."""
     if len(command) <= _WIDTH - 2:
         return [command]
     first, *options = command.split(" --access ")

@@ -194,7 +194,7 @@ def _summed(some: tuple[Decoded, ...], others: tuple[Decoded, ...]) -> tuple[Dec
 
 
 def under_run(one: TracedDataset, threads: int) -> float | None:
-    """Estimate the seconds of these reads where `chunkwise run` decodes each chunk once.
+    """Estimate the seconds of these reads if `chunkwise run` decodes each chunk once.
 
     Parameters
     ----------

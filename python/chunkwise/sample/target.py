@@ -69,7 +69,7 @@ def new_file(path: str | os.PathLike[str], *, overwrite: bool) -> Iterator[h5py.
 
 
 def _close(file: h5py.File) -> None:
-    """Close a file; h5py raises RuntimeError where what is left cannot be written."""
+    """Close a file; h5py raises RuntimeError if the rest cannot be written."""
     try:
         file.close()
     except RuntimeError as wrong:

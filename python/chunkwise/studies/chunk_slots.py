@@ -42,7 +42,7 @@ def predict(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, A
 
 
 def loads(slots: Sequence[int], grid: Sequence[int], columns: Sequence[int]) -> int:
-    """Count the chunks loaded where each slot holds one chunk, and there is room for all.
+    """Count the chunks loaded if each slot holds one chunk, and there is room for all.
 
     Parameters
     ----------

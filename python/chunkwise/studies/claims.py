@@ -34,7 +34,7 @@ def judge(claim: Claim, rows: Sequence[Row], statistic: Statistic) -> Verdict:
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim and what became of it."""
+    """A claim and its verdict."""
 
     experiment: Experiment
     claim: Claim

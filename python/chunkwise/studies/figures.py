@@ -86,7 +86,7 @@ def _opening(record: Record) -> float | None:
 
 
 def _opened(record: Record) -> float | None:
-    """Paper 003's clock; where each operation opens the file, its total has that in it."""
+    """Paper 003's clock; if each operation opens the file, its total includes that."""
     return _total(record, *(("total_s",) if record.get("reopen") else ("total_s", "open_s")))
 
 

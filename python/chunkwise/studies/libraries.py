@@ -154,7 +154,7 @@ def _candidates() -> list[str]:
 def expand(
     space: Space, libraries: Mapping[str, Found], zlibs: Mapping[str, str] | None = None
 ) -> tuple[Space | None, list[str]]:
-    """Put the libraries that were found where a space says ``@all``, ``@others`` or ``@older``.
+    """Replace ``@all``, ``@others`` or ``@older`` in a space by the found libraries.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def _older(libraries: Mapping[str, Found]) -> list[str]:
 def labels_of(
     labels: Mapping[str, str], point: Mapping[str, str], libraries: Mapping[str, Found]
 ) -> dict[str, str]:
-    """Put the build of a row's library where its labels say ``@build``."""
+    """Replace ``@build`` in a row's labels by the build of its library."""
     found = libraries.get(point["libhdf5"])
     build = "named" if found is None else found.build
     return {name: build if text == BUILD else text for name, text in labels.items()}

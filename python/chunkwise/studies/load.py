@@ -167,7 +167,7 @@ def _needed(where: str, values: dict[str, Any], name: str) -> list[Any]:
 
 
 def _located(where: str, make: Callable[..., T], *arguments: Any) -> T:
-    """Make something of what a file says, or say where it is wrong."""
+    """Make an object from a file's values, or say where they are wrong."""
     try:
         return make(*arguments)
     except KeyError as missing:

@@ -20,7 +20,7 @@ _MOST = 10.0
 
 
 class Pace:
-    """Of the experiments that are run, what is done and what is left.
+    """The experiments of a run, done and left.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Pace:
             self._expected_s += expected_s
 
     def step(self, run: Run, step: Step) -> Step:
-        """Say of a step of one run where it is in all of them."""
+        """Say where a step of one run stands in all runs."""
         if step.warning:
             return step
         ratio = self._took_s / self._expected_s if self._expected_s else 1.0

@@ -162,7 +162,7 @@ def _closing(
 
 
 def _how(study: Study, results: StudyResults) -> str:
-    """Say how often, how long, and on what all of it was measured."""
+    """Say how often, how long, and on which machine all of it was measured."""
     theirs = study.repeat["paper"]
     counts = [len(row.records) for one in results.outcomes.values() for row in one.rows()]
     least = min(counts, default=results.repeat)

@@ -160,7 +160,7 @@ class _Running:
     def _warn_of_change(
         self, before: Mapping[str, str | int], now: Mapping[str, str | int]
     ) -> None:
-        """Say so where an earlier part was measured on another machine, or by other versions."""
+        """Say so if an earlier part was measured on another machine, or with other versions."""
         changed = [f"{k} {before[k]}, now {now.get(k)}" for k in before if before[k] != now.get(k)]
         if changed:
             text = f"what is in {self.folder.name} was measured with {', '.join(changed)}"

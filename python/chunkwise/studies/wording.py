@@ -94,7 +94,7 @@ def shown(sample: Sample, figure: str) -> str:
 
 
 def named(sample: Sample, figure: str) -> str:
-    """Write a sample's middle, and of what it is so much."""
+    """Write a sample's middle, and its quantity."""
     return f"{shown(sample, figure)}{_OF.get(figure, '')}"
 
 

@@ -228,7 +228,7 @@ def by_engine(
     before: dict[str, tuple[float, float]],
     after: dict[str, tuple[float, float]],
 ) -> tuple[Breakdown, dict[str, float]]:
-    """Tell what does not depend on what was done, and the seconds of all threads by phase."""
+    """Return facts that do not depend on the work, and all threads' seconds by phase."""
     own, pool = (
         {phase: after[phase][who] - before[phase][who] for phase in after} for who in (0, 1)
     )

@@ -76,7 +76,7 @@ def verify(
 def expected_of(
     known: dict[str, manifests.FileManifest], path: PathLike, said: str
 ) -> manifests.FileManifest:
-    """Give what a manifest has of a file: the only one of its files, or that of its name.
+    """Return a manifest's entry for a file: its only entry, or the one of that name.
 
     Raises
     ------

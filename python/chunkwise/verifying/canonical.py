@@ -53,7 +53,7 @@ def packed(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def element_nbytes(dtype: np.dtype[Any]) -> int:
-    """Give the bytes that an element counts as where values are cut into tiles."""
+    """Return the bytes of an element for cutting values into tiles."""
     return VARIABLE_NBYTES if dtype.hasobject else packed(dtype).itemsize
 
 
@@ -106,5 +106,5 @@ def _sized(raw: bytes, parts: list[bytes]) -> None:
 
 
 def _said(meaning: object) -> bytes:
-    """Say what a reference leads to: a path; of a region, with what is selected of it."""
+    """Say where a reference leads: a path; for a region, with its selection."""
     return encode_name(meaning if isinstance(meaning, str) else repr(meaning))

@@ -183,7 +183,7 @@ def _all(dataset: h5d.DatasetID) -> Iterator[tuple[int, ...] | None]:
 def _decode_by_library(
     dataset: h5d.DatasetID, found: DataFound, examined: _native.Examined, beat: Beat
 ) -> None:
-    """Have libhdf5 decode what is not decoded here."""
+    """Let libhdf5 decode what is not decoded here."""
     dcpl = dataset.get_create_plist()
     codes = [dcpl.get_filter(i)[0] for i in range(dcpl.get_nfilters())]
     missing = [code for code in codes if not h5z.filter_avail(code)]

@@ -226,7 +226,7 @@ def _compare(
 
 
 def failed(path: str, error: BaseException) -> Looked:
-    """Tell of a file that could not be verified, or that ended the process that did it."""
+    """Report a file that could not be verified, or that ended the verifying process."""
     reason = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
     reason = reason.removeprefix(f"{printable(path)}: ")
     try:

@@ -27,7 +27,7 @@ VERSION: Final = 1
 
 
 def differences(expected: Mapping[str, Known], found: Mapping[str, Known]) -> Iterator[Damage]:
-    """Say in what a file differs from what a manifest has of it."""
+    """Say how a file differs from its entry in a manifest."""
     for path in sorted(expected.keys() | found.keys()):
         if path not in found:
             yield Damage("manifest", path, "is missing")

@@ -154,7 +154,7 @@ def _read_attributes(entry: Entry, found: MetadataFound, targets: Targets) -> No
 
 
 def _list_by_order(identifier: Any) -> None:
-    """Go through the attributes by the order of their creation, where that is kept."""
+    """Go through the attributes in the order of their creation, if that is kept."""
     if isinstance(identifier, h5t.TypeID):
         return
     if identifier.get_create_plist().get_attr_creation_order() & h5py.h5p.CRT_ORDER_TRACKED:

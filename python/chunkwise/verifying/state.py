@@ -143,7 +143,7 @@ class State:
 
 
 def stamp(path: str) -> list[int]:
-    """Give what tells that a file has changed: its size, and when it was last written to."""
+    """Return what shows a change of a file: its size, and the time of its last write."""
     status = Path(path).stat()
     return [status.st_size, status.st_mtime_ns]
 

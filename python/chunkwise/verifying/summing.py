@@ -101,7 +101,7 @@ class _Summing:
         return known
 
     def _values(self, path: str, holder: Any, read: Callable[[Shape], str]) -> Known:
-        """Say of what type and shape values are, and sum them."""
+        """Say the type and shape of values, and sum them."""
         space, datatype = holder.get_space(), holder.get_type()
         known: Known = {"type": type_text(datatype), "shape": None}
         if space.get_simple_extent_type() == h5s.NULL:

@@ -126,7 +126,7 @@ def survey(
 
 
 def _expected(asked: Asked) -> dict[str, FileManifest | None]:
-    """Give what a manifest has of each file, by path."""
+    """Return a manifest's entries, by path."""
     known = asked.known
     if known is None:
         return {}
@@ -142,7 +142,7 @@ def _is_pair(asked: Asked) -> bool:
 
 
 def _with_missing(asked: Asked, file: File, looked: Looked) -> Looked:
-    """Say of a file that the manifest does not know it."""
+    """Say that the manifest does not know a file."""
     if asked.known is None or _is_pair(asked) or file.name in asked.known:
         return looked
     verified = looked.verified

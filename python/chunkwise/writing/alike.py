@@ -69,7 +69,7 @@ _recipes: OrderedDict[Key, Recipe] = OrderedDict()
 
 
 def key_of(asked: Request) -> Key | None:
-    """Give what datasets that are made alike have in common.
+    """Return what similar datasets have in common.
 
     Returns
     -------

@@ -245,7 +245,7 @@ def _write_in_pieces(
 
 
 def _around(box: Box, part: Box) -> Iterator[Box]:
-    """Give boxes that make up what of a box lies around a part of it: two a dimension at most."""
+    """Return the boxes around a part of a box: at most two a dimension."""
     rest = list(box)
     for axis, ((begin, end), (first, last)) in enumerate(zip(box, part, strict=True)):
         for bounds in ((begin, first), (last, end)):

@@ -192,7 +192,7 @@ class Writing:
                 ) from error
 
     def flush(self) -> None:
-        """Have all that was written in the file, and the file on storage."""
+        """Write everything to the file, and the file to storage."""
         with self._turn():
             self.settle()
             if not self._h5:
@@ -371,7 +371,7 @@ class Writing:
         return any(new < old for new, old in zip(shape, former, strict=True))
 
     def _set_extent(self, new: Shape | None, size: Any, axis: int | None) -> None:
-        """Have libhdf5 resize it, which needs help where chunks at the edge are unfiltered."""
+        """Let libhdf5 resize it; with unfiltered chunks at the edge it needs help."""
         h5 = self._h5
         if new is None or not self._has_unfiltered_edges():
             h5.resize(size, axis)
@@ -425,7 +425,7 @@ class Writing:
 
 
 def sync(file: h5py.File) -> None:
-    """Have the system put a flushed file on storage, where it is a plain local one."""
+    """Sync a flushed file to storage, if it is a plain local one."""
     if file.driver == "sec2":
         os.fsync(cast("int", file.id.get_vfd_handle()))
 

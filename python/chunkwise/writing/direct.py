@@ -90,7 +90,7 @@ class Stored:
 
 
 def put(dataset: h5py.Dataset, index: Any, value: Any, *, alone: bool = False) -> bool:
-    """Have libhdf5 write ``dataset[index] = value``, where it does so as fast.
+    """Let libhdf5 write ``dataset[index] = value``, if it is as fast.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def put(dataset: h5py.Dataset, index: Any, value: Any, *, alone: bool = False) -
 
 
 def resize(dataset: h5py.Dataset, size: Any, axis: int | None) -> bool:
-    """Have libhdf5 resize a dataset; False where more has to be seen to, or it refuses."""
+    """Let libhdf5 resize a dataset; False if that needs more work, or libhdf5 refuses."""
     try:
         with phil:
             if pending.known(dataset) is not None:

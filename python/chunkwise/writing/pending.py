@@ -75,7 +75,7 @@ def register(dataset: h5py.Dataset, writing: Writing) -> Writing:
 
 
 def settle_reached(dataset: h5py.Dataset, blocking: bool = True) -> None:
-    """Have libhdf5 given all that a read or a write of a dataset may meet.
+    """Give libhdf5 all pending data that a read or a write of a dataset may touch.
 
     Parameters
     ----------
@@ -96,14 +96,14 @@ def settle_reached(dataset: h5py.Dataset, blocking: bool = True) -> None:
 
 
 def settle_for_h5py(dataset: h5py.Dataset) -> None:
-    """Have libhdf5 given what it is about to read, also within h5py's own methods."""
+    """Give libhdf5 the pending data that it is about to read, also in h5py's methods."""
     if _writings:
         # Those who are writing may wait for h5py's lock, which some of its methods hold here.
         settle_reached(dataset, blocking=not phil._is_owned())
 
 
 def settle_inode(inode: tuple[int, ...]) -> None:
-    """Have all that was written to a file, by its device and inode, handed to libhdf5."""
+    """Give libhdf5 all pending data of a file, by its device and inode."""
     for writing in list(_writings.values()):
         if writing.inode == inode:
             writing.settle()
@@ -125,7 +125,7 @@ def settle_all(blocking: bool = True) -> None:
 
 
 def flush_beside(path: str | os.PathLike[str]) -> None:
-    """Have all that this process has written to a file in the file, before it is looked at.
+    """Write all this process's pending data to a file before it is examined.
 
     What waits for other files is handed to libhdf5, too, as links and virtual datasets may lead
     there.
@@ -194,7 +194,7 @@ def closing(file: h5py.File | None) -> Iterator[None]:
 
 
 def settle_file(file: h5py.File) -> None:
-    """Have all that was written to the datasets of a file handed to libhdf5.
+    """Give libhdf5 all pending data of a file's datasets.
 
     Each dataset is tried, whatever becomes of the others; the first error is raised.
 
@@ -253,7 +253,7 @@ def _alive() -> list[Writing]:
 
 
 def balance(writing: Writing) -> None:
-    """Have other datasets write what they hold, where all together hold more than one may."""
+    """Let other datasets write, if all together hold more than one may."""
     others = [other for other in _alive() if other is not writing]
     most = _native.setting("write_buffer_nbytes") if others else 0
     if not others or sum(other.held_nbytes for other in others) + writing.held_nbytes <= most:

@@ -92,7 +92,7 @@ def _without_names(index: Any) -> tuple[Any, tuple[str, ...]]:
 
 
 def _array(value: Any, dtype: np.dtype[Any]) -> Array | None:
-    """Make an array of what is assigned to whole elements, as h5py does."""
+    """Make an array of the values for whole elements, as h5py does."""
     if isinstance(value, np.ndarray):
         return value
     if dtype.kind == "O" or (dtype.kind == "S" and not isinstance(value, bytes)):

@@ -42,7 +42,7 @@ class Later:
     by_xarray: dict[str, str] = field(default_factory=dict)
 
     def add(self, source: Any, target: Any, region: Any = None) -> None:
-        """Take an array, or write it where it is in memory."""
+        """Take an array, or write it if it is in memory."""
         import dask.array as da
 
         if not isinstance(source, da.Array):
@@ -116,7 +116,7 @@ def write_skeleton(
     unlimited_dims: Sequence[Any] | None,
     invalid_netcdf: bool,
 ) -> None:
-    """Have xarray make the file.
+    """Let xarray create the file.
 
     Parameters
     ----------

@@ -85,7 +85,7 @@ def weak_compression(subject: Subject) -> Iterator[Finding]:
 
 
 def shuffle_missing(subject: Subject) -> Iterator[Finding]:
-    """Compression without shuffle where a sample is at least 10% smaller with it."""
+    """Compression without shuffle, if a sample is at least 10% smaller with it."""
     facts = subject.facts
     better = _with_shuffle(subject.pipeline)
     tried = _encodings(facts)
@@ -114,7 +114,7 @@ def shuffle_missing(subject: Subject) -> Iterator[Finding]:
 
 
 def shuffle_useless(subject: Subject) -> Iterator[Finding]:
-    """Shuffle before compression where a sample is as small without it."""
+    """Shuffle before compression, if a sample is as small without it."""
     facts = subject.facts
     pipeline = subject.pipeline
     tried = _encodings(facts)
@@ -307,7 +307,7 @@ def _without_shuffle(pipeline: Pipeline) -> Pipeline:
 
 
 def _other_order(facts: DatasetFacts, pipeline: Pipeline) -> tuple[Pipeline, float] | None:
-    """Give the pipeline with shuffle, or without, where that alone makes compression pay.
+    """Return the pipeline with or without shuffle, if that alone makes compression pay.
 
     With it comes the share of its bytes that a sample then takes.
     """
@@ -336,7 +336,7 @@ def _without_compression(pipeline: Pipeline) -> Pipeline:
 
 
 def _encodings(facts: DatasetFacts) -> tuple[Encoding, Encoding] | None:
-    """Give what the sample takes without and with shuffle; None if not both were tried."""
+    """Return the sample's sizes without and with shuffle; None if not both were tried."""
     tried = facts.sample.encodings if facts.sample else ()
     plain = [one for one in tried if not one.filters.startswith("shuffle+")]
     shuffled = [one for one in tried if one.filters.startswith("shuffle+")]

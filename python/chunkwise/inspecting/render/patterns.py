@@ -65,7 +65,7 @@ def _legend(patterns: Sequence[PatternFacts]) -> Iterator[str]:
 
 
 def pattern_words(dataset: DatasetFacts, name: str) -> str:
-    """Name a pattern by the name of its dimension, where that has one."""
+    """Name a pattern by the name of its dimension, if it has one."""
     found = _ALONG.fullmatch(name)
     if found is None or not dataset.dimensions:
         return printable(name)

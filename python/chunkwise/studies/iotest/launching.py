@@ -119,7 +119,7 @@ def _started(
 
 
 def _reason(words: str, code: int) -> str:
-    """Return what a rank said, before what its launcher says of it."""
+    """Return a rank's message, before its launcher's message about it."""
     lines = [line for line in words.splitlines() if line.strip()]
     ours = [line for line in lines if line.startswith("chunkwise: ")]
     if ours:

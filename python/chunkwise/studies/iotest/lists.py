@@ -95,7 +95,7 @@ def access(one: Combination, comm: MPI.Comm | None) -> Any:
 
 
 def collective_metadata(plist: Any) -> None:
-    """Have metadata read and written by all ranks together."""
+    """Make all ranks read and write metadata together."""
     for name in ("H5Pset_all_coll_metadata_ops", "H5Pset_coll_metadata_write"):
         call = getattr(_library(), name)
         call.argtypes, call.restype = (ctypes.c_int64, ctypes.c_bool), ctypes.c_int

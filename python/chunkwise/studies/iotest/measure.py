@@ -197,7 +197,7 @@ def _read(
 
 @contextmanager
 def _left_open(world: World, opened: Any) -> Iterator[None]:
-    """Leave a file of several ranks open where one fails, until the program is ended.
+    """If a rank fails, leave a shared file open until the program ends.
 
     Closing is collective: the others would have to come, and may be elsewhere.
     """

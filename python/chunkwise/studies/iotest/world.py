@@ -66,7 +66,7 @@ class World:
         return ranks.on_first(self.together, work)
 
     def crowded(self) -> str:
-        """Say how many ranks share how few processors; nothing where each has one (collective).
+        """Say how many ranks share how few processors; nothing if each has one (collective).
 
         A launcher may have bound each rank to one processor: those of the machine count.
         """
@@ -79,7 +79,7 @@ class World:
 
 
 def world(mpi_alone: bool = False) -> World:
-    """Find the ranks, and initialise MPI where there are several.
+    """Find the ranks, and initialise MPI if there are several.
 
     Parameters
     ----------
