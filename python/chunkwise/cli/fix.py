@@ -153,11 +153,11 @@ def command(
         raise UsageError("--unchanged is for --out; without, such files are left alone")
     if (jobs or 1) > 1 and seconds is not None:
         raise UsageError(
-            "--jobs and --budget: files at the same time disturb measurements; give one"
+            "--jobs and --budget: files at the same time cannot be measured; give one"
         )
     if (jobs or 1) > 1 and advise_s:
         raise UsageError(
-            "--jobs and --advise: files at the same time disturb measurements; give one"
+            "--jobs and --advise: files at the same time cannot be measured; give one"
         )
     if no_measure and seconds is not None:
         raise UsageError("--no-measure and --budget: give one of them")
