@@ -205,7 +205,7 @@ class _Workers:
             if result != digest:
                 raise WrongValueError(
                     f"{printable(claim.place.said)}: '{printable(name)}': the box of shape "
-                    f"{box.count} at element {list(box.start)} differs from the "
+                    f"{box.count} at element {list(box.start)} is not what was read from the "
                     "source; the result was dropped; repeat, and look at the disk and the memory"
                 )
             done += box.nbytes

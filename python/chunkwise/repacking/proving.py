@@ -137,7 +137,7 @@ def _require_none(damages: Iterable[Damage], said: str, other: str) -> None:
     first = found[0]
     more = f", and {counted(len(found) - 1, 'other difference')}" if len(found) > 1 else ""
     raise CorruptDataError(
-        f"{printable(said)}: differs from {other}: '{printable(first.path or '')}': "
+        f"{printable(said)}: is not what {other} has: '{printable(first.path or '')}': "
         f"{printable(first.reason)}{more}; the result was dropped, the source is untouched"
     )
 
