@@ -141,7 +141,7 @@ def show(saved: Saved, console: Console) -> None:
 def markdown(saved: Saved) -> str:
     """Return the same as Markdown."""
     lines = [*_paragraph(heading(saved)), ""]
-    lines.append("| work | " + " | ".join((*HEAD[:-1], "came of it")) + " |")
+    lines.append("| work | " + " | ".join((*HEAD[:-1], "result")) + " |")
     lines.append("| --- | --- |" + " ---: |" * 7 + " --- |")
     for comparison in saved["comparisons"]:
         title = comparison["title"]

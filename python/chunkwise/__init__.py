@@ -19,7 +19,7 @@ from chunkwise._native import (
 )
 from chunkwise.errors import ChunkwiseError
 
-# Now, as the modules of those names would otherwise come to stand in their places.
+# Imported now, because modules of the same names would otherwise replace them.
 import chunkwise.advise  # noqa: F401  # isort: skip
 from chunkwise.advising.api import advise  # isort: skip
 from chunkwise.settings import Settings, read_environment, settings

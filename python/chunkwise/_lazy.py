@@ -1,7 +1,7 @@
 """How does a package offer names without importing what they need?
 
-A worker of `chunkwise bench` may load another libhdf5 than h5py's, and must then not
-import h5py: packages that lead to it import their modules when a name is first asked for.
+A worker of `chunkwise bench` may load another libhdf5 than h5py's, and then must not
+import h5py. So packages that lead to h5py import their modules when a name is first used.
 """
 
 from __future__ import annotations

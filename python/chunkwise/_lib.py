@@ -1,6 +1,6 @@
 """Which libhdf5 does this process call?  The one that h5py's handles come from.
 
-Its one lock is h5py's, also at the end of the program.
+Its one lock is h5py's, even while the program ends.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def library() -> _native.Library:
 
 
 def _modules() -> list[str]:
-    """Return the paths of h5py's loaded extension modules, whatever its build calls them."""
+    """Return the paths of h5py's loaded extension modules, under any name of its build."""
     found = [
         str(getattr(module, "__file__", None))
         for name, module in list(sys.modules.items())
@@ -48,7 +48,7 @@ def _modules() -> list[str]:
     return [path for path in dict.fromkeys(found) if path.endswith(tuple(EXTENSION_SUFFIXES))]
 
 
-# Registered as this is imported: whatever of ours is to be done at the end comes before it.
+# Registered at import, so all our other work at the end comes before it.
 @atexit.register
 def _keep_threads_from_ending_with_the_lock() -> None:
     """Take h5py's lock for good.

@@ -26,8 +26,8 @@ class WalkResult(TypedDict):
     ``operations`` of ``total_operations`` selections were read in ``elapsed_s``
     seconds (the sum of the reads alone), giving ``selected_nbytes`` bytes.
     ``latencies_s`` holds each operation's time, in order, at most 100,000 of them.
-    Of ``elapsed_s``, ``open_s`` went into opening the dataset for each operation (None where
-    it was open) and ``select_s`` into putting unions together (None where there were none).
+    Of ``elapsed_s``, ``open_s`` went into opening the dataset for each operation (None if
+    it was open) and ``select_s`` into putting unions together (None if there were none).
     ``checksums`` maps a number of operations (1, 2, 4, 8, ... and the last) to the
     CRC-32 of all bytes read up to there, so that two walks that ended at different
     points can still be compared.  Checksums are taken outside the timed region.
@@ -92,12 +92,12 @@ class EngineWriteResult(WriteResult, total=False):
 class ChunkCensus(TypedDict):
     """What is common to the stored chunks of a dataset.
 
-    ``index_type`` is H5D_chunk_index_t, or None where nothing is stored or it is not
+    ``index_type`` is H5D_chunk_index_t, or None if nothing is stored or it is not
     told.  ``sizes`` are the stored bytes of the smallest, the middle and the largest
     chunk.  ``placement`` holds, for chunks in C order: the elements of the dataset that
     they cover; pairs of one chunk and the next; pairs without a gap in the file; pairs
     of which the second lies before the first; and the bytes from the first chunk in the
-    file to the end of the last.  ``stored_nbytes`` and ``sizes`` are None where chunks
+    file to the end of the last.  ``stored_nbytes`` and ``sizes`` are None if chunks
     cannot be listed (or for ``sizes``, where none is stored), ``placement``
     where it is not known which chunk is which.
     """
@@ -403,7 +403,7 @@ class ChunkTable:
         """Stored chunks that the first selections touch, and how many different ones.
 
         A chunk counts once for each selection that touches it; one that was never written
-        does not.  None where there are too many to be counted.  Raises `SelectionError`.
+        does not.  None if there are too many to be counted.  Raises `SelectionError`.
         """
     def bare_reads(
         self, walk: Walk, operations: int, max_chunks: int, max_seconds: float
@@ -411,7 +411,7 @@ class ChunkTable:
         """Read stored bytes of chunks that those selections touch, and nothing else.
 
         Each chunk once, `max_chunks` at most, spread over the selections.  Gives chunks,
-        bytes and seconds; None where the file cannot be read by descriptor.  Raises
+        bytes and seconds; None if the file cannot be read by descriptor.  Raises
         `CorruptDataError`.
         """
 
@@ -468,7 +468,7 @@ class WholeChunks:
     ) -> list[tuple[int, int]] | str | None:
         """What of a box of elements is whole chunks: from where to where, a dimension each.
 
-        None where there are none; text says why libhdf5 has to write all of it now.  With
+        None if there are none; text says why libhdf5 has to write all of it now.  With
         `growing` chunks count that may get more elements when the dataset grows.
         """
     def write(
@@ -1053,7 +1053,7 @@ class CopyResult:
         """Where each source chunk begins that could not be read, and why (with `salvage`)."""
     @property
     def through_libhdf5(self) -> str | None:
-        """Why libhdf5 read or wrote the data; None where it did neither."""
+        """Why libhdf5 read or wrote the data; None if it did neither."""
     @property
     def checksums(self) -> Checksums | None: ...
     @property
@@ -1219,13 +1219,13 @@ class Examined:
         """Origins of chunks that only libhdf5's filters can tell."""
     @property
     def undecoded(self) -> str | None:
-        """Why chunks were read and not decoded; None where they were."""
+        """Why chunks were read and not decoded; None if they were."""
     @property
     def unsound(self) -> str | None:
         """What is wrong with the chunk index, of which no chunk was read; None for nothing."""
     @property
     def elsewhere(self) -> str | None:
-        """Why nothing can be examined in the file's bytes; None where it was."""
+        """Why nothing can be examined in the file's bytes; None if it was."""
 
 def examine_data(
     library: Library,

@@ -1,8 +1,8 @@
 """How is h5py patched in processes that others start, such as workers?
 
-Where ``CHUNKWISE_PATCH`` is set, a line of ``chunkwise_patch.pth`` calls `wait_for_h5py` as
-Python starts.  h5py is patched when the program opens its first file by it: one that never does
-pays nothing more, and by then all that patching needs can be imported.
+If ``CHUNKWISE_PATCH`` is set, a line of ``chunkwise_patch.pth`` calls `wait_for_h5py` when
+Python starts.  h5py is patched when the program opens its first file with it.  So a program
+that opens none pays nothing more, and by then everything that patching needs can be imported.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _PatchingLoader:
         return made
 
     def exec_module(self, module: ModuleType) -> None:
-        # Whoever asks finds what would be there without us.
+        # Everyone who asks finds what would be there without us.
         module.__loader__ = self._loader
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
@@ -81,7 +81,7 @@ _replaced: list[tuple[Any, Any]] = []
 
 
 def wait_for_h5py() -> None:
-    """Have h5py patched, if the program ever uses it."""
+    """Patch h5py, if the program ever uses it."""
     # Python may read the same .pth file twice.
     stop_waiting()
     if "h5py" in sys.modules:

@@ -1,7 +1,7 @@
 """How does a program read data?  An h5py dataset that the engine reads.
 
-Metadata (names, links, attributes, types) stays with h5py.  Data is read by the engine
-where it can, and by h5py where it cannot; `Dataset.explain` says which, and why.
+Metadata (names, links, attributes, types) stays with h5py.  The engine reads data
+if it can, otherwise h5py does; `Dataset.explain` says which, and why.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ phil = h5py._objects.phil
 class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
     """An h5py dataset that is read and written in parallel; found in a `File`, or made by `wrap`.
 
-    All that `h5py.Dataset` has works as h5py documents it.  ``d[index]`` gives what h5py gives,
-    bit for bit, and takes more (see `__getitem__`).  Any number of threads may read at the same
-    time.
+    All members of `h5py.Dataset` work as h5py documents them.  ``d[index]`` gives what h5py gives,
+    bit for bit, and takes more indices (see `__getitem__`).  Any number of threads may read at the
+    same time.
     """
 
     _binding: bindings.Binding | None = None
@@ -52,7 +52,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
 
     def __init__(self, bind: Any, *, readonly: bool = False) -> None:
         super().__init__(bind, readonly=readonly)
-        # By this h5netcdf tells h5py's datasets from those of h5pyd.
+        # This tells h5netcdf that a dataset is h5py's, not h5pyd's.
         self.__module__ = h5py.Dataset.__module__
 
     # What the file says -------------------------------------------------------------
@@ -84,12 +84,12 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
     # Reading ------------------------------------------------------------------------
 
     def __getitem__(self, args: Any, new_dtype: Any = None) -> Any:
-        """Read as h5py does; what h5py refuses, as follows.
+        """Read as h5py does; also take some indices that h5py refuses.
 
         Slices may go backwards.  Lists of integers may be in any order and repeat; a mask
-        may stand for any neighbouring dimensions, as many as it has.  A selection, such as
-        `chunkwise.hyperslab` makes, is what `read` makes of it.  Of several lists and
-        masks every choice in one goes with every choice in the others, and the result has a
+        may cover any neighbouring dimensions.  A selection, such as
+        `chunkwise.hyperslab` makes, reads as in `read`.  With several lists and
+        masks, every choice in one goes with every choice in the others, and the result has a
         dimension for each; `vindex` pairs them up.
 
         Raises
@@ -100,9 +100,9 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         chunkwise.errors.CorruptDataError
             When stored bytes are missing or do not decode; names the chunk (an OSError).
         chunkwise.errors.LibraryError
-            When libhdf5, which has to read this dataset, cannot (an OSError).
+            When libhdf5 has to read this dataset, and cannot (an OSError).
         chunkwise.errors.OutOfMemoryError
-            When there is no memory for what is selected (a MemoryError).
+            When there is too little memory for the selection (a MemoryError).
         """
         binding, identifier = self._binding, self._oid
         # As `_bound`, for most reads: h5py sets an identifier to 0 when it closes a file.
@@ -110,7 +110,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             binding = self._bound()
         bound = binding.bound
         if bound is not None and bound.is_quick and new_dtype is None:
-            # What `reading.getitem` comes to for most reads, which are short.
+            # What `reading.getitem` does for most reads, which are short.
             try:
                 result = bound.getitem(args)
             except UndecodedChunkError:
@@ -134,9 +134,9 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
 
     @property
     def vindex(self) -> PairedIndex:
-        """``d.vindex[...]``: arrays that pair up element by element, as NumPy's do.
+        """``d.vindex[...]``: arrays that pair up element by element, as in NumPy.
 
-        The arrays are for neighbouring dimensions and are broadcast together; other dimensions
+        The arrays index neighbouring dimensions and are broadcast together; other dimensions
         may have slices and integers, and are whole by default.
         """
         return PairedIndex(self)
@@ -150,7 +150,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         binding = self._reads()
         result = reading.array(self, binding, dtype)
         if self.dtype.subdtype is not None:
-            # Which h5py refuses.
+            # h5py refuses these.
             result = np.asarray(self[()], dtype)
         if result is NotImplemented:
             result = through_h5py.array(self, binding, dtype)
@@ -162,7 +162,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         Parameters
         ----------
         dest : ndarray
-            C-contiguous and writeable; of another dtype, elements are converted.
+            C-contiguous and writeable; if its dtype differs, elements are converted.
         source_sel, dest_sel : optional
             Indices such as ``numpy.s_[2:5]``, of the dataset and of `dest`; None is everything.
 
@@ -186,8 +186,8 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             everything.
         out : ndarray, optional
             Where to put the elements: C-contiguous, writeable, of the selection's shape
-            and the dataset's dtype.  Where an element was never written and the
-            dataset has no fill value, ``out`` keeps what it held.  None allocates.
+            and the dataset's dtype.  If an element was never written and the
+            dataset has no fill value, ``out`` keeps its old value.  None allocates.
 
         Returns
         -------
@@ -220,7 +220,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         return cast("Array", result)
 
     def explain(self, selection: Any = None, dtype: npt.DTypeLike = None) -> dict[str, Any]:
-        """What reading a selection does, as data, without reading it.
+        """Say what reading a selection does, as data, without reading it.
 
         Parameters
         ----------
@@ -229,7 +229,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             for ``d[...]``; None is everything.  ``d.vindex.explain`` takes an index as for
             ``d.vindex[...]``.
         dtype : dtype, optional
-            What the elements are converted to, as by ``d.astype(dtype)``; None is what they are.
+            The type to which elements are converted, as by ``d.astype(dtype)``; None: their own.
 
         Returns
         -------
@@ -239,7 +239,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             written); ``stored_nbytes`` read, ``decoded_nbytes`` out of the filters if
             nothing is cached, ``selected_nbytes`` asked for; ``amplification``, decoded
             divided by selected (None when nothing is selected); ``decoded_blocks`` of the
-            ``blocks`` in which filters such as Blosc store these chunks (None where there
+            ``blocks`` in which filters such as Blosc store these chunks (None if there
             are none, or more than 1,024 chunks); ``threads``; ``storage``, the URL or file
             object that is read (None for a path); ``sidecar``, the file that says where the
             chunks lie (None: the file itself).  Figures that only libhdf5 knows are None.
@@ -288,7 +288,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             plan["threads"] = _native.thread_count()
             plan["sidecar"] = bound.sidecar
         else:
-            # What is not chunked counts as one chunk, whose sizes are at least 1.
+            # A dataset without chunks counts as one chunk, whose sizes are at least 1.
             chunk = self.chunks or tuple(max(size, 1) for size in self.shape)
             chunks, decoded, elements = _native.count_chunks(
                 self.shape, chunk, selection, self._label()
@@ -321,19 +321,19 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
     def refresh(self) -> None:
         """As `h5py.Dataset.refresh`: see what another process has written meanwhile (SWMR).
 
-        What is read until the next `refresh` is what was there by this one, or later.
+        Reads until the next `refresh` give the data of this `refresh`, or later data.
         """
         super().refresh()
         bindings.refreshed(self)
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
-        # By which `dask.array.from_array` names it: the same as long as the file is.
+        # `dask.array.from_array` names it by this: the same as long as the file is.
         return (*self.file._home.token(), self.name)
 
     # Underneath ---------------------------------------------------------------------
 
     def _reads(self) -> bindings.Binding:
-        """What reads it, once everything that was written is where it is read."""
+        """The binding that reads it, once all pending writes are where it reads."""
         binding = self._bound().now(self)
         # The engine reads what nobody writes.
         if binding.bound is None:
@@ -341,7 +341,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         return binding
 
     def _bound(self) -> bindings.Binding:
-        """What reads it; found out at the first read."""
+        """The binding that reads it; found at the first read."""
         # Asks for no lock, so that reads do not wait for another thread's call of libhdf5.
         if self._binding is not None and self._is_there():
             return self._binding
@@ -355,12 +355,12 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
                 self._binding = bindings.own_binding(self)
                 bound = self._binding.bound
                 if bound is not None and self._readonly:
-                    # As h5py keeps it; known also while the file is parked.
+                    # As h5py keeps it; also known while the file is parked.
                     self._cache_props["shape"] = bound.shape
             return self._binding
 
     def _release(self) -> None:
-        """Let go of the file's descriptor and of the chunks in the cache."""
+        """Drop the file's descriptor and the dataset's chunks in the cache."""
         self._binding = None
 
     def _let_go(self) -> None:
@@ -377,14 +377,14 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         return self._where
 
     def _resolve(self, wanted: Any) -> _native.Selection | None:
-        """What is selected; None where only h5py may know."""
+        """What is selected; None if only h5py may know."""
         bound = None if self._binding is None else self._binding.bound
-        # What the engine reads is resolved without h5py's lock.
+        # The engine's reads are resolved without h5py's lock.
         shape = cast("tuple[int, ...]", self.shape) if bound is None else bound.shape
         return resolve(shape, wanted, self._label())
 
     def _read_resolved(self, selection: _native.Selection) -> Any:
-        """Read what an index has come to."""
+        """Read the result of an index."""
         result = reading.selected(self, self._reads(), selection)
         if result is NotImplemented:
             result = through_h5py.selected(self, selection)
@@ -407,7 +407,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
 
 
 def wrap(dataset: h5py.Dataset) -> Dataset:
-    """The same dataset, read and written by the engine.
+    """Return the same dataset, read and written by the engine.
 
     Parameters
     ----------

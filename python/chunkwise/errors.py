@@ -1,10 +1,10 @@
-"""What can go wrong, as exceptions that say what to do about it.
+"""What can go wrong?  Exceptions that say what to do about it.
 
 Every error that chunkwise raises on purpose derives from `ChunkwiseError`, and
 also from the builtin exception that h5py or NumPy would raise in its place, so
-that ``except KeyError`` written for h5py keeps working.  The message of each is
+that ``except KeyError`` written for h5py keeps working.  Each message is
 one line of at most 500 characters: what is wrong, where (file, dataset, chunk), and the remedy.
-Only the error about a libhdf5 that cannot be found is longer: it names all that was tried.
+Only the error about a libhdf5 that cannot be found is longer: it names everything that was tried.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from chunkwise.names import printable
 
 
 class ChunkwiseError(Exception):
-    """Base of all errors raised on purpose by chunkwise."""
+    """Base of all errors that chunkwise raises on purpose."""
 
-    # Of a longer message so much is kept at its begin and at its end, where the remedy is.
+    # This much of a longer message is kept, at its begin and at its end with the remedy.
     _begin, _end = 300, 180
 
     def __str__(self) -> str:
@@ -34,7 +34,7 @@ class FileFormatError(ChunkwiseError, OSError):
 
 
 class FileChangedError(ChunkwiseError, OSError):
-    """A file that is not any more what it was when it was opened."""
+    """A file that has changed since it was opened."""
 
 
 class RemoteError(ChunkwiseError, OSError):
@@ -50,7 +50,7 @@ class NotADatasetError(ChunkwiseError, TypeError):
 
 
 class MismatchError(ChunkwiseError, TypeError):
-    """An object that is there, and is not what was required."""
+    """An object that exists, but is not the required one."""
 
 
 class SelectionError(ChunkwiseError, IndexError, ValueError, TypeError):
@@ -68,7 +68,7 @@ class UsageError(ChunkwiseError, ValueError, TypeError):
 
 
 class ReadOnlyError(UsageError, OSError, KeyError, RuntimeError):
-    """A file that is open for reading only, and was to be changed.
+    """A change to a file that is open only for reading.
 
     h5py raises an OSError where something is written, a KeyError where it is removed, a
     RuntimeError where it is resized and a ValueError where it is made.
@@ -76,7 +76,7 @@ class ReadOnlyError(UsageError, OSError, KeyError, RuntimeError):
 
 
 class NameTakenError(UsageError, OSError):
-    """A name that an object of the file has already."""
+    """A name that an object of the file already has."""
 
 
 class CorruptDataError(ChunkwiseError, OSError):
@@ -84,7 +84,7 @@ class CorruptDataError(ChunkwiseError, OSError):
 
 
 class WrongValueError(CorruptDataError):
-    """An element that was read as another value than it is known to have."""
+    """An element whose value differs from the known one."""
 
 
 class UndecodedChunkError(CorruptDataError):
@@ -96,7 +96,7 @@ class UnsoundIndexError(UndecodedChunkError):
 
 
 class ChangedSourceError(UndecodedChunkError):
-    """A file that a dataset leads to and that was changed: libhdf5 reads what is there now."""
+    """A changed file to which a dataset leads: libhdf5 reads its present data."""
 
 
 class CannotWriteError(ChunkwiseError, OSError):
@@ -104,11 +104,11 @@ class CannotWriteError(ChunkwiseError, OSError):
 
 
 class AlreadyExistsError(CannotWriteError, FileExistsError):
-    """A file that exists where a new one was asked for."""
+    """A file that already exists where a new one should be made."""
 
 
 class OutOfMemoryError(ChunkwiseError, MemoryError):
-    """A selection or chunk larger than the memory there is."""
+    """A selection or chunk larger than the free memory."""
 
 
 class LibraryError(ChunkwiseError, OSError):
@@ -146,7 +146,7 @@ def like(kind: type[_Kind], error: BaseException) -> type[_Kind]:
 @cache
 def _both(kind: Any, builtin: Any) -> Any:
     def reduce(self: ChunkwiseError) -> Any:
-        # No module has this class: other processes make it anew.
+        # No module has this class: other processes make it again.
         return _remade, (kind, builtin, self.args)
 
     members = {"__doc__": kind.__doc__, "__module__": kind.__module__, "__reduce__": reduce}

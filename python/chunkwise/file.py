@@ -1,4 +1,4 @@
-"""How is a file opened, or made?  h5py's way."""
+"""How is a file opened or created?  As in h5py."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class File(Group, h5py.File):  # type: ignore[misc]
     Parameters
     ----------
     name : path-like
-        As `open` takes it; also what else `h5py.File` takes, such as a file-like object.
+        As for `open`; or anything else that `h5py.File` takes, such as a file-like object.
     mode, sync, index, storage_options, **options
         See `open`.
     driver : str, optional
-        As in h5py.  Files of other drivers than libhdf5's own are read and written by h5py.
+        As in h5py.  If it is not one of libhdf5's own drivers, h5py reads and writes the file.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class File(Group, h5py.File):  # type: ignore[misc]
         else:
             home = FileHandle.open(os.fsdecode(name), mode, options, sync)
             home.use_sidecar(index)
-        # It has no identifier of its own to be let go of.
+        # It has no identifier of its own to drop.
         self._home, self._met = home, home.met
 
     @property  # type: ignore[misc]
@@ -85,22 +85,22 @@ class File(Group, h5py.File):  # type: ignore[misc]
 
     @property
     def swmr_mode(self) -> bool:
-        """Whether others may read while it is written (SWMR); set it to begin that."""
+        """Whether others may read while it is written (SWMR); set it to begin."""
         return bool(super().swmr_mode)
 
     @swmr_mode.setter
     def swmr_mode(self, value: bool) -> None:
-        # What waits is written as before.
+        # Pending data is written as before.
         self._home.settle()
         h5py.File.swmr_mode.fset(self, value)
 
     def flush(self) -> None:
-        """Encode what waits, and hand all to storage; returns when it is there.
+        """Encode pending chunks, and write everything to storage; return when it is there.
 
         Raises
         ------
         chunkwise.errors.CannotWriteError
-            When it does not get there: a full disk, a quota.
+            When the data does not reach storage: a full disk, a quota.
         """
         self._check_open()
         self._flush_linked()
@@ -112,13 +112,13 @@ class File(Group, h5py.File):  # type: ignore[misc]
         Raises
         ------
         chunkwise.errors.CannotWriteError
-            As `flush`; it is closed nevertheless.
+            As for `flush`; the file is closed nevertheless.
         """
         try:
             try:
                 self._flush_linked()
             finally:
-                # What waits to be written is, while the datasets are still there.
+                # Pending data is written while the datasets still exist.
                 self._home.close()
         finally:
             for dataset in list(self._met.values()):
@@ -140,7 +140,7 @@ class File(Group, h5py.File):  # type: ignore[misc]
         except ChunkwiseError as second:
             if error is None:
                 raise
-            # What went wrong first is what the caller should hear.
+            # The caller should hear what went wrong first.
             warnings.warn(str(second), RuntimeWarning, stacklevel=2)
 
     def __reduce__(self) -> Any:
@@ -183,7 +183,7 @@ def open(
     storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> File:
-    """Open an HDF5 or netCDF-4 file, or make one.
+    """Open an HDF5 or netCDF-4 file, or create one.
 
     Parameters
     ----------
@@ -191,18 +191,18 @@ def open(
         A local file; a URL that fsspec knows, such as ``https://...`` or ``s3://...``; or an
         object with ``read``, ``seek`` and ``tell``, which stays open (see `docs/remote.md`).
     mode : str
-        As in h5py: ``r`` reads; ``r+`` reads and writes a file that exists; ``w`` makes one, in
-        place of one that exists; ``x`` (or ``w-``) only where none exists; ``a`` makes one
-        or writes the one that exists.
+        As in h5py: ``r`` reads; ``r+`` reads and writes an existing file; ``w`` creates one, and
+        replaces an existing one; ``x`` (or ``w-``) creates one only if none exists; ``a`` creates
+        one or writes the existing one.
     sync : bool
-        Whether `File.flush` and `File.close` return when storage has what was written, so
+        Whether `File.flush` and `File.close` return only when storage has the data, so
         that it survives a crash of the machine; otherwise when the system has it.
     index : path-like or bool, optional
-        A sidecar that says where the chunks lie, as ``chunkwise index`` makes it.  None takes
-        ``PATH.cwi`` if it is there, with a warning if it does not hold any more; False takes none;
-        True and a path are an error where there is none that holds.
+        A sidecar that says where the chunks lie, from ``chunkwise index``.  None takes
+        ``PATH.cwi`` if it exists, with a warning if it is no longer valid; False takes none;
+        with True or a path, a missing or invalid sidecar is an error.
     storage_options : mapping, optional
-        For fsspec, where `path` is a URL.
+        For fsspec, if `path` is a URL.
     **options
         Further keywords of `h5py.File`, such as `libver`, `userblock_size`, `fs_strategy`,
         `track_order`, and `swmr` to follow a file's writer.
@@ -217,16 +217,16 @@ def open(
     chunkwise.errors.FileFormatError
         When it cannot be opened; says what it is instead, and what to do (an OSError).
     chunkwise.errors.CorruptDataError
-        When it can, but is damaged where its objects begin (an OSError).
+        When its objects are damaged at their beginning (an OSError).
     chunkwise.errors.CannotWriteError
-        When it cannot be made or written: no such folder, no permission, open elsewhere (an
+        When it cannot be created or written: no such folder, no permission, open elsewhere (an
         OSError).
     chunkwise.errors.AlreadyExistsError
         When it exists and mode is ``x`` (a FileExistsError).
     chunkwise.errors.FileChangedError
-        When it is not what it was when the sidecar was made that `index` names (an OSError).
+        When the file has changed since the sidecar was made that `index` names (an OSError).
     chunkwise.errors.RemoteError
-        When a URL leads to nothing that can be read: not there, no right, no answer (an OSError).
+        When a URL cannot be read: not found, no permission, no answer (an OSError).
     chunkwise.errors.UsageError
         For an unknown mode, option or kind of URL (a ValueError).
     """

@@ -1,4 +1,4 @@
-"""How are objects found in a file, and made in it?  h5py's way."""
+"""How are objects found and created in a file?  As in h5py."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ phil = h5py._objects.phil
 
 
 class Group(Kept, h5py.Group):  # type: ignore[misc]
-    """An h5py group; what it holds are groups and datasets of chunkwise.
+    """An h5py group that holds groups and datasets of chunkwise.
 
-    What it makes needs a file that is open for writing.
+    Creating objects needs a file that is open for writing.
     """
 
     _home: FileHandle
@@ -54,17 +54,17 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
     # Finding -------------------------------------------------------------------------
 
     def __getitem__(self, name: str | bytes | h5py.Reference) -> Any:
-        """The object `name`, which may be a path, or that a reference leads to.
+        """Return the object `name`: a name, a path, or a reference.
 
-        In a file that nobody writes, a dataset is the same object each time it is asked for; in
-        any, ``f["x"][i]`` in a loop keeps the chunk index and what was read or written.
+        In a file that nobody writes, a dataset is the same object each time.  In any file,
+        ``f["x"][i]`` in a loop keeps the chunk index and the chunks that were read or written.
 
         Raises
         ------
         chunkwise.errors.DatasetNotFoundError
             When there is no such object (a KeyError); offers near names.
         chunkwise.errors.NotADatasetError
-            When `name` is none (a TypeError).
+            When `name` is neither a name nor a reference (a TypeError).
         """
         if isinstance(name, bytes):
             name = decode_name(name)
@@ -94,7 +94,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         getlink: bool = False,
         **options: Any,
     ) -> Any:
-        """An object, its class or its link, as `h5py.Group.get`; `default` if there is none."""
+        """Return an object, its class or its link, as `h5py.Group.get`; or `default`."""
         if getclass or getlink or options or not isinstance(name, str | bytes):
             found = super().get(name, default, getclass, getlink, **options)
             is_object = found is not default and isinstance(found, h5py.Dataset | h5py.Group)
@@ -115,7 +115,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
             return self._adopted(h5o.open(self.id, encode_name(name), lapl=self._lapl), path)
 
     def _adopted(self, identifier: Any, path: str | None = None) -> Any:
-        """An object of ours; a path by which it was not found is its name."""
+        """Return our object for an identifier; `path` is where it was found, if known."""
         if isinstance(identifier, h5t.TypeID):
             return h5py.Datatype(identifier)
         home = self._home
@@ -158,14 +158,14 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
     def create_group(
         self, name: str | bytes | None, track_order: bool | None = None, **options: Any
     ) -> Group:
-        """Make a group, and those that lead to it.
+        """Create a group, and its missing parents.
 
         Parameters
         ----------
         name : str or bytes
-            Its name, or a path; None for one without.
+            Its name, or a path; None for a group without a name.
         track_order : bool, optional
-            Whether it keeps the order in which its members are made; None as h5py is set.
+            Whether it keeps the order in which its members are created; None: h5py's setting.
         **options
             Further keywords of `h5py.Group.create_group`.
 
@@ -180,7 +180,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         return cast("Group", self._adopted(made.id, path))
 
     def require_group(self, name: str | bytes) -> Group:
-        """The group `name`, which is made if it is not there.
+        """Return the group `name`; create it if it does not exist.
 
         Raises
         ------
@@ -211,7 +211,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         fillvalue: Any = None,
         **options: Any,
     ) -> Dataset:
-        """Make a dataset, and the groups that lead to it.
+        """Create a dataset, and its missing parent groups.
 
         Parameters
         ----------
@@ -222,13 +222,13 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         dtype : dtype-like, h5py.Datatype, optional
             As in h5py; None for that of `data`, or single precision.
         data : array-like, optional
-            What it holds; None leaves it to be written.
+            Its values; None leaves them to later writes.
         chunks : int, sequence of int, str or bool, optional
             Shape of a chunk in elements, also as text (``"365x20x20"``); True or ``"auto"``
             chooses one (`chunkwise.advise.chunk_shape`), False or ``"contiguous"`` forbids
-            chunks.  None chooses one where filters, `maxshape` or `access` need it.
+            chunks.  None chooses one if filters, `maxshape` or `access` need it.
         maxshape : sequence of int or None, int or True, optional
-            The most that each dimension may grow to, None where without limit, True for
+            The most that each dimension may grow to, None for no limit, True for
             all of them; None for a dataset that keeps its shape.
         filters : str or Pipeline, optional
             The filters in the order of the pipeline, such as ``"shuffle+deflate:4"``;
@@ -237,7 +237,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
             How it will be read and written, for the choice of chunks: shapes of blocks such
             as ``"1x600x600"``, and the words of ``chunkwise bench --access`` such as ``"row"``.
         fillvalue : optional
-            What elements read as that were never written; None for zero.
+            The value of elements that were never written; None for zero.
         **options
             Further keywords of `h5py.Group.create_dataset`, such as `track_order`,
             `fill_time` and, instead of `filters`, `compression`.
@@ -249,8 +249,8 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         Raises
         ------
         chunkwise.errors.UsageError
-            When that cannot be, says why; or the name is taken, or the file is open for
-            reading only (a ValueError).
+            When that is impossible, with the reason; when the name is taken, or the file is open
+            for reading only (a ValueError).
         chunkwise.errors.SelectionError
             When `access` does not fit `shape`.
         """
@@ -277,7 +277,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         return dataset
 
     def _new(self, identifier: Any, path: str | None) -> Dataset:
-        """A dataset that was made here, with nothing that waits to be written."""
+        """A dataset that was created here, without pending data."""
         if self._number is not None:
             return cast("Dataset", self._adopted(identifier, path))
         dataset = Dataset(identifier)
@@ -287,20 +287,20 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
     def require_dataset(
         self, name: str | bytes, shape: Any, dtype: Any, exact: bool = False, **options: Any
     ) -> Dataset:
-        """The dataset `name`, which is made if it is not there.
+        """Return the dataset `name`; create it if it does not exist.
 
         Parameters
         ----------
         name, shape, dtype, **options
             As for `create_dataset`, which makes it.
         exact : bool
-            Whether one that is there must have that very dtype, not one to which it can
+            Whether an existing one must have exactly that dtype, or may have one to which it can
             be converted safely.
 
         Raises
         ------
         chunkwise.errors.MismatchError
-            When what has the name is no dataset, or of another shape or dtype (a TypeError).
+            When the object is no dataset, or has another shape or dtype (a TypeError).
         """
         if isinstance(shape, Iterable):
             shape = tuple(shape)
@@ -316,17 +316,17 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         return cast("Dataset", self._adopted(found.id, self._path_of(name)))
 
     def create_virtual_dataset(self, name: Any, layout: Any, fillvalue: Any = None) -> Dataset:
-        """Make a virtual dataset, as `h5py.Group.create_virtual_dataset` does."""
+        """Create a virtual dataset, as `h5py.Group.create_virtual_dataset` does."""
         made = super().create_virtual_dataset(name, layout, fillvalue)
         return cast("Dataset", self._adopted(made.id, self._path_of(name)))
 
     def copy(self, source: Any, dest: Any, *args: Any, **options: Any) -> None:
-        """Copy an object, as `h5py.Group.copy` does, with all that was written to it."""
+        """Copy an object, as `h5py.Group.copy` does, with its pending writes."""
         pending.settle_all(blocking=not phil._is_owned())
         super().copy(source, dest, *args, **options)
 
     def __setitem__(self, name: str | bytes, value: Any) -> None:
-        """Make a link, another name, a named type, or a dataset of what else it is.
+        """Make a link, another name, a named type, or a dataset from any other value.
 
         `h5py.SoftLink` and `h5py.ExternalLink` make such links; a group or dataset, of
         chunkwise or h5py, gets another name; a `numpy.dtype` becomes a named type.
@@ -346,16 +346,16 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
             super().__setitem__(name, value)
 
     def __delitem__(self, name: str | bytes) -> None:
-        """Remove a link; what has no other name goes with it.
+        """Remove a link; an object without another name goes with it.
 
         Raises
         ------
         chunkwise.errors.DatasetNotFoundError
-            When there is none of that name (a KeyError).
+            When there is no such link (a KeyError).
         """
         where = self._writable(name, "link")
         if not self._has_link(name):
-            raise DatasetNotFoundError(f"{where}: there is none of that name")
+            raise DatasetNotFoundError(f"{where}: it does not exist")
         with _told(where, "removed"):
             super().__delitem__(name)
         for key, dataset in list(self._met.items()):
@@ -363,7 +363,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
                 self._met.pop(key, None)
 
     def _place(self, name: str | bytes | None, kind: str) -> tuple[str, str | None]:
-        """How to call a new object in messages, and its path; its name must be free."""
+        """Return a new object's name for messages, and its path; its name must be free."""
         where = self._writable(name, kind)
         if name is not None and self._has_link(name):
             raise NameTakenError(
@@ -386,7 +386,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         return where
 
     def _has_link(self, name: str | bytes) -> bool:
-        """Whether there is a link of that name, wherever it leads."""
+        """Whether there is a link of that name, even if it leads nowhere."""
         try:
             if plain_name(name):
                 return bool(self.id.links.exists(encode_name(cast("str", name))))
@@ -406,7 +406,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
 
 @contextlib.contextmanager
 def _told(where: str, doing: str) -> Iterator[None]:
-    """Say by name what cannot be done."""
+    """Name the object in the error about what cannot be done."""
     try:
         yield
     except HDF5_ERRORS as error:

@@ -1,8 +1,8 @@
-"""How are many files read as one array?  Each of them as it is, one behind the other.
+"""How are many files read as one array?  Each unchanged, one after the other.
 
-The files that an index touches are read as the sources of a virtual dataset are: by all threads,
-each file's chunks wherever they are.  What libhdf5 has to read is read file by file.  Files that
-nobody reads are parked, as all files of chunkwise are.
+The files that an index touches are read like the sources of a virtual dataset: by all threads,
+which take chunks from all files.  If libhdf5 has to read, it reads file by file.  Unused
+files are parked, like all files of chunkwise.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ class Joined:
     lengths : tuple of int
         The length of each file along that axis.
     shape : tuple of int
-        Of all of them together.
+        The joined shape.
     dtype : numpy.dtype
-        Of each of them.
+        The type of each.
     """
 
     def __init__(self, paths: Sequence[str], name: str, axis: int) -> None:
@@ -83,7 +83,7 @@ class Joined:
         return found
 
     def _check(self, axis: int) -> None:
-        """See that all fit the first."""
+        """Check that all fit the first."""
         first, where = self._parts[0], self._where(0)
         shape = first.shape
         if not shape or first.dtype.subdtype is not None:
@@ -139,7 +139,7 @@ class Joined:
 
     @property
     def chunks(self) -> tuple[int, ...] | None:
-        """Shape of a chunk, where all have the same and none but the last ends within one."""
+        """Shape of a chunk, if all have the same and only the last file ends within one."""
         chunk = self._parts[0].chunks
         if chunk is None or any(part.chunks != chunk for part in self._parts):
             return None
@@ -167,11 +167,11 @@ class Joined:
         chunkwise.errors.SelectionError
             For an index that does not fit (an IndexError, ValueError and TypeError).
         chunkwise.errors.OutOfMemoryError
-            When there is no memory for what is selected (a MemoryError).
+            When there is too little memory for the selection (a MemoryError).
         chunkwise.errors.CorruptDataError
             When stored bytes are missing or do not decode; names file and chunk (an OSError).
         chunkwise.errors.FileChangedError
-            When a file is not any more what it was when it was opened (an OSError).
+            When a file has changed since it was opened (an OSError).
         """
         label = f"{printable(self._name)} of {counted(len(self.paths), 'file')}"
         selection = resolve(self.shape, index, label)
@@ -202,7 +202,7 @@ class Joined:
             try:
                 together.read(selection, result)
             except UndecodedChunkError:
-                # Of which file, and what it means, the file's own read finds out.
+                # The file's own read finds out which file, and what it means.
                 pass
             else:
                 counts.engine += len(touched)
@@ -216,7 +216,7 @@ class Joined:
             result[tuple(into)] = self._parts[owner][tuple(index)]
 
     def _together(self, owners: Array) -> _native.Dataset | None:
-        """What of the array lies in these files; None where libhdf5 has to read one of them."""
+        """The part of the array in these files; None if libhdf5 has to read one of them."""
         sources: list[Any] = []
         for owner in owners:
             bound = self._parts[owner]._reads().bound
@@ -243,7 +243,7 @@ class Joined:
         return found if dtype is None else found.astype(dtype, copy=False)
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
-        # By which `dask.array.from_array` names it: the same as long as the files are.
+        # `dask.array.from_array` names it by this: the same as long as the files are.
         return (self.axis, *(part.__dask_tokenize__() for part in self._parts))
 
     # Closing --------------------------------------------------------------------------
@@ -321,7 +321,7 @@ def _by_numbers(path: str) -> list[tuple[int, str]]:
 
 
 def _entries(selection: Any) -> list[Array | range] | None:
-    """What is chosen of each dimension; None where dimensions are chosen together."""
+    """The choice in each dimension; None if dimensions are chosen together."""
     if selection.hyperslab is not None:
         return [_chosen(*each) for each in zip(*selection.hyperslab, strict=True)]
     entries: list[Array | range] = []
@@ -346,7 +346,7 @@ def _chosen(start: int, stride: int, count: int, block: int) -> Array | range:
 
 
 def _index(entry: Array | range) -> Any:
-    """The same as a slice, where it is one."""
+    """The same as a slice, if it is one."""
     count = len(entry)
     if not count:
         return slice(0, 0)

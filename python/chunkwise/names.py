@@ -1,7 +1,7 @@
 """How are names and messages of HDF5 turned into text, and back?
 
-A name in a file may hold anything: bytes that are no UTF-8, sequences that command a
-terminal, marks that turn the reading direction.  Whoever writes one for a person uses
+A name in a file may hold anything: bytes that are not UTF-8, control sequences for a
+terminal, marks that turn the reading direction.  Code that writes a name for a person uses
 `printable`; in a line to paste, `shell_word` or `python_text`.
 """
 
@@ -111,7 +111,7 @@ def hdf5_reason(error: BaseException) -> str:
 
 
 def system_reason(error: BaseException) -> str | None:
-    """Say what the system said, without HDF5's words around it; None where it said nothing."""
+    """Say what the system said, without HDF5's words around it; None if it said nothing."""
     number = getattr(error, "errno", None)
     if number:
         return os.strerror(number)
@@ -119,7 +119,7 @@ def system_reason(error: BaseException) -> str | None:
     return found[1] if found else None
 
 
-# Also a list of a million numbers is told in a line.
+# Even a list of a million numbers gets one line.
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 80
 

@@ -1,4 +1,4 @@
-"""Which elements of a dataset are meant?"""
+"""Which elements of a dataset does a selection take?"""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Selection(ABC):
 
     @abstractmethod
     def resolve(self, shape: Sequence[int], label: str = "selection") -> _native.Selection:
-        """Find out which elements of an array are meant.
+        """Find out which elements of an array the selection takes.
 
         Parameters
         ----------
@@ -70,7 +70,7 @@ class _Elements(Selection):
             """Start, stride, count and block; of a union, of each hyperslab."""
 
     def resolve(self, shape: Sequence[int], label: str = "selection") -> _native.Selection:
-        """Find out which elements of an array are meant; see `Selection.resolve`."""
+        """Find out which elements of an array it takes; see `Selection.resolve`."""
         return _native.select_hyperslabs(shape, self.parts, label)
 
     def __or__(self, other: object) -> Union:
@@ -177,7 +177,7 @@ class Points(Selection):
         return (len(self.coordinates),)
 
     def resolve(self, shape: Sequence[int], label: str = "selection") -> _native.Selection:
-        """Find out which elements of an array are meant; see `Selection.resolve`."""
+        """Find out which elements of an array it takes; see `Selection.resolve`."""
         rank = self.coordinates.shape[1]
         if rank != len(shape):
             raise SelectionError(
@@ -222,7 +222,7 @@ def points(coordinates: npt.ArrayLike) -> Points:
 
 
 def union(selections: Iterable[Hyperslab | Union]) -> Union:
-    """Select what any of these selects, in one read.
+    """Combine selections into one read; each element counts once.
 
     Parameters
     ----------

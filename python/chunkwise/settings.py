@@ -1,6 +1,6 @@
 """How many threads, and how much memory, may this process use?
 
-The values are the engine's; here they are read from arguments and from the environment.
+The engine keeps the values; here they are read from arguments and from the environment.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple, SupportsIndex
 from chunkwise import _native
 from chunkwise.errors import UsageError
 
-# What `chunkwise COMMAND --help` says of them.
+# What `chunkwise COMMAND --help` says about them.
 HELP: Final = """\
 \b
 Environment (sizes as in 256MiB; see docs/memory.md):
@@ -41,11 +41,11 @@ class Settings(_Values):
     threads : int
         Threads that one read or write uses, the calling one included; at least 1.
     cache_nbytes : int
-        Bytes of decoded chunks that are kept for later reads, of all files together.
+        Bytes of decoded chunks that are kept for later reads, for all files together.
     write_buffer_nbytes : int
-        Bytes of chunks that were written in part, and wait to be complete.
+        Bytes of partly written chunks that wait to be complete.
     prefetch_nbytes : int
-        Stored bytes that are read before they are wanted.
+        Stored bytes that are read ahead.
     """
 
     # What the call has changed, None for the default; and what that was before.
@@ -165,7 +165,7 @@ def read_environment() -> None:
         try:
             found[name] = _valid(name, text, f"{variable}={text}")
         except UsageError as wrong:
-            # Importing a package should not fail: who first opens a file is told.
+            # Importing a package should not fail: the first opening of a file reports it.
             _wrong.append(str(wrong))
     # The engine looks at this one itself, as long as there are no threads.
     found.pop("threads", None)

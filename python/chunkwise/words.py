@@ -25,7 +25,7 @@ def format_seconds(seconds: float) -> str:
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """Write a number of things: ``1 chunk``, ``1,024 chunks``; `plural` where it has no s."""
+    """Write a number of things: ``1 chunk``, ``1,024 chunks``; `plural` if it has no s."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 

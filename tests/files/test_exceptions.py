@@ -110,7 +110,7 @@ ON_PURPOSE: dict[str, str] = {
     },
     "f.create_dataset(..., maxshape=True)": "it may grow in all dimensions",
     "OverflowError": "of numbers that make no sense ours is a ValueError, as of all others",
-    "f.create_group(None)": "what has no name cannot be found again",
+    "f.create_group(None)": "an object without a name cannot be found again",
     "f.require_dataset('x', floats, 'i4')": "NumPy's error, on the way to h5py's TypeError",
     "f.require_dataset('x', int8, 'i4')": "the same",
     "f.require_dataset('x', mask, 'i4')": "the same",

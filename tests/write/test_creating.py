@@ -271,7 +271,7 @@ def test_groups_datasets_and_links(file: chunkwise.File) -> None:
     other = group.create_dataset("x", data=[4, 5])
     assert other is not made
     assert group["soft"][1] == 5
-    with pytest.raises(DatasetNotFoundError, match="there is none"):
+    with pytest.raises(DatasetNotFoundError, match="does not exist"):
         del group["hard"]
     assert type(file.h5py.get("outside", getlink=True)) is h5py.ExternalLink
 

@@ -1,7 +1,8 @@
 """Which pattern words need more of a file than the dataset's shape, and what do they mean?
 
-``time=all,y=1,x=1`` needs the names of dimensions; ``csr:INDPTR`` and ``events:DATASET`` need what
-another dataset holds.  Whoever has the file tells (`Around`); nothing is opened here.
+``time=all,y=1,x=1`` needs the names of dimensions; ``csr:INDPTR`` and ``events:DATASET`` need
+values of another dataset.  The caller, who has the file, gives them (`Around`); nothing is
+opened here.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from chunkwise.grammar import parse_count, parse_shape
 from chunkwise.names import printable
 from chunkwise.words import counted, joined
 
-# So many selections are listed for a worker at most; of more, so many are drawn at random.
+# A worker gets at most this many selections; if there are more, they are drawn at random.
 MOST_DRAWN: Final = 10_000
 # Rows and regions that are read where nobody says how many.
 _DRAWN: Final = 1_000
@@ -31,7 +32,7 @@ class Around(Protocol):
 
     @property
     def dimensions(self) -> Sequence[str | None]:
-        """The names of its dimensions, None for one without; empty where none has one."""
+        """The names of its dimensions, None for one without; empty if none has one."""
 
     def numbers(self, name: str) -> Sequence[int]:
         """Read another dataset of whole numbers, of one dimension.
@@ -59,7 +60,7 @@ def by_names(
     shape
         The dataset's.
     around
-        Tells the names; None where nobody can.
+        Tells the names; None if nobody can.
     where
         File and dataset, for messages.
 
@@ -114,7 +115,7 @@ def drawn(
     Parameters
     ----------
     name
-        The pattern's name; the pattern itself where it has none.
+        The pattern's name; the pattern itself if it has none.
     spec, text, shape, around, where
         As for `by_names`.
 

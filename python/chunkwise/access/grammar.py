@@ -1,9 +1,9 @@
 """How does a user write an access pattern?
 
-An access pattern is a block shape walked over the array, each block clipped where the
-array ends: how a program reads that loops over rows, steps or lines.  In C order (the
-last dimension fastest) unless another is asked for.  Or it is a list of selections: of
-hyperslabs, or of unions of several that are read at once.
+An access pattern is a block shape that walks over the array; blocks end where the array ends.
+Programs that loop over rows, steps or lines read like this.  The walk is in C order (the
+last dimension fastest) unless another order is given.  Or a pattern is a list of selections:
+of hyperslabs, or of unions of several that one read takes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ HOW_TO_WRITE: Final = (
     "events:DATASET; cells:20 for unions of random cells; and behind a block its order: @f, "
     "@1,0,2, @random"
 )
-# What each word is followed by, and an example of it.
+# What follows each word, and an example of it.
 WORDS: Final = {
     "all": ("", ""),
     "row": ("", ""),
@@ -132,7 +132,7 @@ def parse(
 
 
 def weight(text: str) -> float:
-    """Tell how often a pattern is read beside the others: 1, or what ``weight W`` behind it says.
+    """Say how often a pattern is read: 1, or what ``weight W`` behind it says.
 
     Raises
     ------
@@ -202,7 +202,7 @@ def _random(
 
 
 def _unknown(what: str) -> str:
-    """Say that a word is no pattern; the words that there are come first."""
+    """Say that a word is no pattern; the known words come first."""
     near = get_close_matches(what.partition(":")[0].casefold(), WORDS, 1)
     like = f" (did you mean '{near[0]}{WORDS[near[0]][1]}'?)" if near else ""
     if "," in what:

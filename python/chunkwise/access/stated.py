@@ -1,6 +1,6 @@
-"""Which patterns will a dataset be read and written by, as the model takes them?
+"""Which patterns will read and write a dataset, in the model's terms?
 
-As `parse` reads them, and behind each how often it is run and whether it writes:
+Patterns as `parse` reads them, followed by how often each runs and whether it writes:
 ``map=1x721x1440 weight 3``, ``step=1x721x1440 append``.
 """
 
@@ -21,7 +21,7 @@ from chunkwise.grammar import format_shape
 from chunkwise.names import printable
 
 _DONE: Final = re.compile(r"\s+(read|write|append)(?=\s+weight\b|\s*$)")
-# Of a list, so many selections are followed chunk by chunk.
+# This many selections of a list are followed chunk by chunk.
 _FOLLOWED: Final = 400
 _UNLIMITED: Final = 2**63 - 1
 
@@ -43,7 +43,7 @@ def stated(
         block may be larger than what the dataset has now, up to `maxshape`; words such as ``row``
         mean what `chunk_shape.expected_shape` tells.
     shape, maxshape : sequence of int, sequence of int or None
-        Of the dataset; `maxshape` None where it cannot grow.
+        Of the dataset; `maxshape` None if it cannot grow.
     itemsize : int
         Bytes of an element.
     where : str
@@ -68,9 +68,9 @@ def stated(
             try:
                 meant = parse(rest, largest, itemsize, where, around)
             except SelectionError:
-                # What does not fit at all is refused by the shape that the user knows.
+                # If it does not fit at all, the refusal names the shape that the user knows.
                 meant = parse(rest, shape, itemsize, where, around)
-            # Where its selections lie, nobody knows before the dataset has grown.
+            # Nobody knows where its selections lie before the dataset has grown.
             meant = Access(meant.name, meant.block, meant.order, meant.seed, meant.limit)
         found.append(as_pattern(meant, now, text))
     return found
@@ -127,7 +127,7 @@ def _modelled(meant: Access, shape: tuple[int, ...]) -> Pattern:
     first = range(min(number, _FOLLOWED)) if step < 4 else range(_FOLLOWED)
     found = [_frozen(walk[i]) for i in first]
     selections = tuple(one if is_union(one) else (one,) for one in found)
-    # Of unions the result is one row.
+    # A union's result is one row.
     flat = any(is_union(one) for one in found)
     return Pattern(meant.name, meant.block, operations=number, selections=selections, flat=flat)
 

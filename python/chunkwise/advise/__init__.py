@@ -1,4 +1,4 @@
-"""What would another chunk shape, filter or cache cost, and how is it had?
+"""What would another chunk shape, filter or cache cost, and which lines give it?
 
 Arithmetic on shapes and the models of the readers' caches: nothing here opens a file.
 """

@@ -4,10 +4,10 @@ libhdf5 keeps one chunk for each slot of a hash table, and as many as fit a numb
 bytes.  The slot is not `cindex mod nslots`, as in paper 004: the chunk's grid
 coordinates are packed into one number, each shifted by the bits that the number of
 chunks along its dimension needs, and that number is taken modulo `nslots`
-(``H5D__chunk_hash_val``).  The order in which chunks are dropped is no plain LRU
-either: a hit moves a chunk back by one place only, and chunks read in full go before
+(``H5D__chunk_hash_val``).  Chunks are not dropped by a plain LRU
+either: a hit moves a chunk back by one place only, and chunks that were read in full go before
 others (``H5D__chunk_lock``, ``H5D__chunk_cache_prune``).  tests/advise/test_chunk_cache.py
-counts the chunks that 1.10.8, 1.14 and 2.0 load, and finds both to hold in each.
+counts the chunks that 1.10.8, 1.14 and 2.0 load, and both rules hold in each.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def fits(reader: Reader, chunks: int, nbytes: int) -> bool:
 
 
 def kept(reader: Reader, read: Read) -> Kept:
-    """Tell what a reader's cache keeps of a read of filtered chunks.
+    """Return what a reader's cache keeps of a read of filtered chunks.
 
     Exact for libhdf5 up to `MOST_FOLLOWED` chunks; beyond, exact where all fit.
     """
@@ -157,7 +157,7 @@ def kept(reader: Reader, read: Read) -> Kept:
         held = np.bincount(places)
         taken = int(np.count_nonzero(held))
         lost = chunks - int(np.count_nonzero(held == 1))
-    # Where the chunks of all slots taken fit, none is dropped but by collision.
+    # If the chunks of all used slots fit, only a collision drops one.
     if fits(reader, taken, nbytes):
         return Kept(chunks, lost, lost)
     if chunks > MOST_FOLLOWED:
@@ -223,7 +223,7 @@ class ChunkCache:
     # A queue, the first to be dropped first: of each chunk held, the one behind and before it.
     _behind: dict[int, int] = field(default_factory=lambda: {_END: _END})
     _before: dict[int, int] = field(default_factory=lambda: {_END: _END})
-    # Of each chunk held, its bytes not read yet, and its slot; of each slot, its chunk.
+    # For each chunk held, its bytes not read yet, and its slot; for each slot, its chunk.
     _unread: dict[int, int] = field(default_factory=dict)
     _slot_of: dict[int, int] = field(default_factory=dict)
     _holder: dict[int, int] = field(default_factory=dict)

@@ -1,17 +1,16 @@
-"""Which chunk shape serves what is read?
+"""Which chunk shape serves the reads?
 
-The one chooser: for ``--chunk auto``, for datasets that are made, for what `inspect` offers, what
-`fix` does, what `bench` advises, and for where `advise` begins.  Of the shapes that may be had, it
-takes the one with which the patterns that are stated, each as often as its weight says, and
-reading everything once take the least time by the model, with the figures of `nominal`: the same
-for the same question, on every machine.  Where no pattern is stated, the usual ones are meant
-(`usual`).
+This one function chooses for ``--chunk auto``, for new datasets, for `inspect`, `fix` and
+`bench`, and as a start for `advise`.  It takes the shape with which the stated patterns, each as
+often as its weight says, and one read of everything take the least time by the model, with the
+figures of `nominal`.  So the same question has the same answer on every machine.  If no pattern
+is stated, it takes the usual ones (`usual`).
 
 *   Chunks hold at most `CHUNK_NBYTES`, and at least `SMALL_CHUNK_NBYTES`.
 *   They divide the array nearly evenly: along a dimension of d elements they have ceil(d / N)
     of them for a whole N, or slightly more ('NetCDF-4 Performance Report', 2008, section 5.1.2,
-    guideline 3, with which 3162 becomes 791 and not 790, that leaves half as much again unused).
-    What edge chunks have beyond the array is at most `MOST_WASTE` of each dimension.
+    guideline 3: 3162 becomes 791; 790 would leave half as much again unused).
+    Edge chunks reach beyond the array by at most `MOST_WASTE` of each dimension.
 *   An array that fits one chunk is one (guideline 2).
 
 Pure arithmetic on shapes: nothing is read.
@@ -53,16 +52,16 @@ GROWN_NBYTES: Final = 1 << 17
 # takes a whole chunk.  Those that grow are read more slowly for it: a GiB in 0.9 s in place of
 # 0.6 s, by h5py in 2.4 s in place of 0.9 s (4 KiB: 1.1 s and 7 s).
 BEGUN_NBYTES: Final = 1 << 14
-# What is in a file is there: room to grow is a page of memory or of a disk.
+# Room to grow is a page of memory or of a disk.
 PAGE_NBYTES: Final = 1 << 12
 # Of what the array has along a dimension.
 MOST_WASTE: Final = 1 / 16
 
-# Of a usual pattern, so many reads: a program reads some lines, not all there are.
+# This many reads of a usual pattern: a program reads some lines, not all.
 USUAL_READS: Final = 1_000
-# Of the shapes that look best, so many are looked at closely.
+# This many of the best shapes are examined closely.
 _CLOSELY: Final = 24
-# Shapes that take so many times the least are as good as the best; of those the largest.
+# Shapes within this factor of the best are as good; the largest of them is taken.
 _ABOUT: Final = 1.02
 # More are not looked at: one length of two is left out.
 _MOST_SHAPES: Final = 1 << 17
@@ -96,7 +95,7 @@ def default_chunk(
         stands for blocks that are walked over the array.  None for the usual patterns.
     grown_nbytes : int, optional
         Bytes that a dataset which can grow is taken to become at least; `PAGE_NBYTES` for one
-        that is in a file.  By default `GROWN_NBYTES` where there is no element yet, otherwise
+        that is in a file.  By default `GROWN_NBYTES` if there is no element yet, otherwise
         `BEGUN_NBYTES`.
     limit_nbytes : int, optional
         The most bytes of a chunk.
@@ -121,7 +120,7 @@ def default_chunk(
 
 
 def usual(shape: Sequence[int], itemsize: int) -> tuple[Pattern, ...]:
-    """Return the patterns that are meant where none is stated, those that `inspect` judges by.
+    """Return the patterns that are meant if none is stated, those that `inspect` judges by.
 
     A line along each dimension, and a step: as many of each as cover the array, or `USUAL_READS`
     at random places where there are more.
@@ -156,7 +155,7 @@ def smallest(readers: Sequence[Reader]) -> Reader:
 def reason(
     shape: Sequence[int], itemsize: int, chunks: Sequence[int], patterns: Sequence[Pattern]
 ) -> str:
-    """Say in words what one read of each pattern comes to in chunks of a shape.
+    """Say in words how many chunks of a shape one read of each pattern touches.
 
     Returns
     -------
@@ -188,7 +187,7 @@ def are_too_small(count: int, nbytes: int) -> bool:
 def shrunk(chunk: Sequence[int], itemsize: int, limit_nbytes: int) -> tuple[int, ...]:
     """Return a chunk of at most so many bytes, its slowest dimensions halved first.
 
-    It is larger only where a single element is.
+    It is larger only if a single element is.
     """
     sides = list(chunk)
     while math.prod(sides) * itemsize > limit_nbytes and max(sides, default=1) > 1:

@@ -1,4 +1,4 @@
-"""Which one command makes all of a layout: by chunkwise, and by the other tools where they can?"""
+"""Which one command makes a whole layout: by chunkwise, and by other tools if they can?"""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def commands(
     -------
     tuple of Fix
         ``chunkwise repack``; nccopy, where chunks are all that changes, of variables in the root
-        group of a netCDF file; h5repack, where nothing is merged.
+        group of a netCDF file; h5repack, if nothing is merged.
     """
     copy = repacked_name(file)
     found = [by_chunkwise(file, copy, layout)]
@@ -73,7 +73,7 @@ def commands(
 
 
 def _nccopy(file: str, layout: FileLayout, stored: Mapping[str, Stored]) -> str | None:
-    """Write a layout as the options of nccopy; None where it cannot make all of it."""
+    """Write a layout as the options of nccopy; None if it cannot make all of it."""
     others = (layout.page_nbytes, layout.metadata_block_nbytes)
     if layout.merge or any(value is not None for value in others) or not layout.datasets:
         return None
@@ -94,7 +94,7 @@ def _nccopy(file: str, layout: FileLayout, stored: Mapping[str, Stored]) -> str 
 
 
 def _h5repack(layout: FileLayout, stored: Mapping[str, Stored]) -> str | None:
-    """Write a layout as the options of h5repack; None where it cannot make all of it."""
+    """Write a layout as the options of h5repack; None if it cannot make all of it."""
     if layout.merge:
         return None
     words = []

@@ -1,8 +1,8 @@
 """What does reading a dataset block by block cost?
 
-Chunks touched, bytes decoded, chunks that a cache loses between two reads, decodes of each chunk
-in a walk over everything, seconds where a speed is known: `inspect` judges by these figures, and
-`bench` explains by them.
+It counts chunks touched, bytes decoded, chunks that a cache loses between two reads, decodes of
+each chunk in a walk over everything, and seconds if a speed is known.  `inspect` judges by these
+figures, and `bench` explains by them.
 
 Arithmetic on shapes and the models of `geometry` and `chunk_cache`: nothing is read.
 """
@@ -124,7 +124,7 @@ def walk_cost(
     *,
     order: tuple[int, ...] | None = None,
 ) -> Cost:
-    """Tell what reading a dataset by a block costs a reader with its chunk cache.
+    """Return the cost of reading a dataset by a block, for a reader with its chunk cache.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def decodes_of_walk(
 def _decodes(
     stored: Stored, block: Shape, reader: Reader, order: Sequence[int] | None, lost: float
 ) -> float:
-    """Count decodes where a share of each read's chunks collides with others of it."""
+    """Count decodes if a share of each read's chunks collides with others of it."""
     by_size = decodes_by_size(stored, block, reader, order=order)
     if not lost:
         return by_size
@@ -177,7 +177,7 @@ def _decodes(
 def decodes_by_size(
     stored: Stored, block: Shape, reader: Reader, *, order: Sequence[int] | None = None
 ) -> float:
-    """Tell how often a walk decodes each chunk, where a cache has slots enough.
+    """Return how often a walk decodes each chunk, if a cache has enough slots.
 
     Parameters are those of `walk_cost`, which counts collisions as well and takes longer.
     """

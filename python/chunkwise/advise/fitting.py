@@ -1,7 +1,7 @@
-"""Which rates explain what was measured?
+"""Which rates explain the measurements?
 
-The sum of `seconds` is linear in the rates, so that least squares find them, none negative.  Few
-measurements never say all: a rate of which they say nothing stays near its nominal value.
+The sum of `seconds` is linear in the rates, so least squares find them, none negative.  A few
+measurements never determine all rates: the others stay near their nominal values.
 
 Pure arithmetic: nothing is measured here.
 """
@@ -80,7 +80,7 @@ def fitted_columns(
     measured_s: npt.NDArray[np.float64],
     nominal: npt.NDArray[np.float64] | None = None,
 ) -> npt.NDArray[np.float64]:
-    """Find what each column of counts costs, none of it negative.
+    """Find the cost of each column of counts; no cost is negative.
 
     Ratios count: a read of a microsecond says as much as one of a second, half as long is as
     wrong as twice as long, and what is far off says less about all others.
@@ -119,7 +119,7 @@ def non_negative(
     rows
         A row for each equation, a column for each unknown.
     wanted
-        What each row times the unknowns is to be.
+        The wanted result of each row times the unknowns.
     """
     # Columns of one length, so that bytes and calls are as exact as each other.
     lengths = np.sqrt((rows**2).sum(axis=0))
@@ -144,7 +144,7 @@ def _towards(
     found: npt.NDArray[np.float64],
     free: npt.NDArray[np.bool_],
 ) -> npt.NDArray[np.float64]:
-    """Solve for the free unknowns; those that would become negative are 0, and free no more."""
+    """Solve for the free unknowns; those that would become negative become 0 and fixed."""
     while free.any():
         best = np.zeros(len(found))
         best[free] = np.linalg.lstsq(rows[:, free], wanted, rcond=None)[0]

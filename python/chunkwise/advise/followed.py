@@ -1,9 +1,10 @@
 """How many chunks does a walk load, followed chunk by chunk through libhdf5's cache?
 
-Shapes alone tell that where a cache keeps what was used last (`geometry.Walk.decodes_per_chunk`).
-libhdf5's keeps one chunk a slot, drops chunks that were read in full before others, and blocks
-that straddle chunks share some of them with the next: where somebody is promised a figure, the
-walk is followed as libhdf5 goes it.  Of a long one the beginning stands for the rest.
+If a cache keeps what was used last, shapes alone give the number
+(`geometry.Walk.decodes_per_chunk`).  But libhdf5's cache keeps one chunk a slot, and drops chunks
+that were read in full before others; and blocks that straddle chunks share some with the next
+block.  So a figure that is promised to a user follows the walk as libhdf5 does it.  The beginning
+of a long walk stands for the rest.
 
 Arithmetic on shapes: nothing is read.
 """
@@ -21,7 +22,7 @@ from chunkwise.advise.readers import Reader
 
 # A second or two.
 _MOST_STEPS: Final = 200_000
-# Of the beginning, what fills the cache says nothing about the rest.
+# The reads that fill the cache at the beginning say nothing about the rest.
 _SHARE: Final = 0.5
 
 

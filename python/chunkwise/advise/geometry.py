@@ -1,7 +1,7 @@
 """How often does a walk over an array touch each of its chunks?
 
-Pure arithmetic on shapes: nothing is read.  In C order every dimension can be
-looked at on its own, so an array of any size costs a few sums.
+Pure arithmetic on shapes: nothing is read.  In C order each dimension can be
+treated alone, so an array of any size costs a few sums.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Census:
-    """The walk's operations by what a cache could know of their chunks.
+    """The walk's operations, sorted by what a cache could know about their chunks.
 
     Attributes
     ----------
@@ -227,14 +227,14 @@ class Walk:
     def decodes_per_chunk(self, cached_chunks: int) -> float:
         """How often the walk decodes each chunk, with a cache of so many chunks.
 
-        A dimension's repeated visits cost nothing where the cache holds all chunks
+        A dimension's repeated visits cost nothing if the cache holds all chunks
         that the walk touches between two of them: those of a full sweep over the
         faster dimensions.  1.0 means that no chunk is decoded twice.
         """
         decodes = 1.0
         lost = False
         for axis, held in reversed([*zip(self.axes, self.footprints(), strict=True)]):
-            # What neighbours share is kept once, but not for a faster dimension's next visit.
+            # Neighbours share cached chunks, but not until a faster dimension's next visit.
             if axis.touches > axis.chunks and (lost or held > cached_chunks):
                 decodes *= axis.touches / axis.chunks
                 lost = True

@@ -1,6 +1,6 @@
 """Which lines of C do what a remedy in Python does?
 
-They stand in a function that includes ``hdf5.h`` and ``stdlib.h``, and open the file themselves.
+They are for a function that includes ``hdf5.h`` and ``stdlib.h``, and open the file themselves.
 """
 
 from __future__ import annotations

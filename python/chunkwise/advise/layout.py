@@ -1,7 +1,7 @@
-"""How is a dataset or a file to be stored, and which command makes it so?
+"""How should a dataset or a file be stored, and which command stores it so?
 
-A finding that another layout mends says which; all findings of a file together make one layout,
-and one layout is one command, by each tool that can make all of it.
+If another layout fixes a finding, the finding names it.  All findings of a file together make one
+layout, and one command makes the layout, for each tool that can make all of it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class DatasetLayout:
-    """How one dataset is to be stored.
+    """How one dataset should be stored.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class DatasetLayout:
 
 @dataclass(frozen=True, slots=True)
 class FileLayout:
-    """How a file is to be stored, as far as it is not stored so.
+    """How a file should be stored, where that differs from now.
 
     Attributes
     ----------
@@ -144,14 +144,14 @@ def metadata_block(metadata_nbytes: int) -> int:
 
 
 def together(layouts: Iterable[FileLayout]) -> FileLayout | None:
-    """Make one layout of several: of what is asked twice, the first holds.
+    """Make one layout of several; if something is asked twice, the first wins.
 
     Paged file space replaces blocks of metadata, which have no effect in it.
 
     Returns
     -------
     FileLayout or None
-        None where there is none.
+        None if there is none.
     """
     found = list(layouts)
     if not found:

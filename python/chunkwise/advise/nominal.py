@@ -1,9 +1,10 @@
-"""How long do patterns take where no machine was measured?
+"""How long do patterns take if no machine was measured?
 
-The figures that choose chunks wherever a choice must be the same for everyone: between those of a
-file in memory and those of a disk, for data that is compressed as most is.  They decide between
-shapes, and promise nobody a time.  `nominal_s` is the model (`traffic`, `seconds`) with these
-figures; `quick_s` is its main terms for thousands of shapes at once, to choose which are worth it.
+These figures choose chunks wherever a choice must be the same for everyone.  They lie between
+those of a file in memory and those of a disk, for data that compresses as most data does.  They
+decide between shapes, and promise nobody a time.  `nominal_s` is the model (`traffic`, `seconds`)
+with these figures; `quick_s` computes its main terms for thousands of shapes at once, to choose
+which shapes to look at.
 
 Pure arithmetic: nothing is read or measured.
 """
@@ -29,7 +30,7 @@ from chunkwise.advise.traffic import Pattern, contiguous_traffic, traffic
 LOAD_S: Final = 3e-4
 # Of a file in memory.
 MEMORY_LOAD_S: Final = 1e-5
-# Where nobody says what is read, nor from where: what suits slow storage, too.
+# If nobody says what is read, or from where: a choice that also suits slow storage.
 ANYWHERE_LOAD_S: Final = 2e-3
 # zlib's usual speed, one core.
 _DECODED_NBYTES_PER_S: Final = 256 << 20

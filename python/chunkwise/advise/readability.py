@@ -1,7 +1,7 @@
 """Who can read a file: which programs have its filters and know its format?
 
-A table of programs, with the documents that it rests on.  What nobody documents is ``not known``,
-and is never taken for a yes.  Pure: what a file needs is told by whoever looked at it.
+A table of programs, with its sources.  What no document says is ``not known``,
+and never counts as a yes.  Pure: the caller, who has looked at the file, says what it needs.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Program:
     others
         Whether it reads those that are neither in `filters` nor in `unknown`.
     unknown
-        Filters of which nobody documents whether it has them.
+        Filters that no document mentions for it.
     newest
-        The newest format that it knows, of `FORMATS`; None where that is not known, or depends on
+        The newest format that it knows, of `FORMATS`; None if that is not known, or depends on
         the libhdf5 that it was built with.
     virtual, paged
         Whether it reads virtual datasets, and files with paged file space.
@@ -70,7 +70,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a file needs of whoever reads all of it.
+    """What a file needs from a reader of all of it.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ PROGRAMS: Final[tuple[Program, ...]] = (
         "IDL (H5D_READ)",
         frozenset({"deflate", "shuffle", "fletcher32"}),
         "not known",
-        # By which its functions are libhdf5's; of its version and of plugins nothing is said.
+        # The guide says that its functions are libhdf5's, but not which version or plugins.
         sources=("IDL Reference Guide, 'The IDL HDF5 Library'",),
     ),
     Program(
@@ -161,7 +161,7 @@ PROGRAMS: Final[tuple[Program, ...]] = (
         "netCDF-Java (Panoply, THREDDS, ToolsUI)",
         frozenset({"deflate", "shuffle", "fletcher32"}),
         "no",
-        # It has a library for szip, of which nobody says whether HDF5 files are read through it.
+        # It has a library for szip, but no document says whether it reads HDF5 files with it.
         unknown=frozenset({"szip", "scaleoffset", "nbit"}),
         sources=(
             "https://github.com/Unidata/thredds/issues/555",

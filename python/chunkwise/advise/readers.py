@@ -22,10 +22,10 @@ class Reader:
     cache_nbytes
         Bytes of unfiltered chunks that the cache holds.
     nslots
-        Slots of its hash table, each for one chunk; None where there is no such table.
+        Slots of its hash table, each for one chunk; None if there is no such table.
     w0
         Preemption policy: chunks read in full go first among the least recently used
-        ``w0`` of the cache (H5Pset_cache); None where there is none.
+        ``w0`` of the cache (H5Pset_cache); None if there is none.
     """
 
     name: str
@@ -40,7 +40,7 @@ LIBHDF5_2: Final = Reader("libhdf5-2", "libhdf5 from 2.0", 8 << 20, 8191, 0.75)
 NETCDF_C: Final = Reader("netcdf-c", "netCDF-C", 64 << 20, 1000, 0.75)
 # Who keeps no chunk.
 UNCACHED: Final = Reader("uncached", "a reader without a chunk cache", 0, 0, None)
-# What a file must serve well when nobody knows who will read it.
+# The readers that a file must serve well if nobody knows its readers.
 LIBRARIES: Final = (LIBHDF5_1, LIBHDF5_2, NETCDF_C)
 CHUNKWISE: Final = "chunkwise"
 NAMES: Final = ("libhdf5-1.10", "libhdf5-2", "netcdf-c", CHUNKWISE)

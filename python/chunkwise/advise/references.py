@@ -1,4 +1,4 @@
-"""Which chunk shapes do others take, that a search must not lose to?
+"""Which chunk shapes do others take, so that a search must not lose to them?
 
 The guess of h5py, netCDF-C's default, the rule of thumb of 'about 1 MiB, square', shapes from the
 literature for a mix of reads, and the block of each pattern.  Pure arithmetic on shapes.
@@ -131,7 +131,7 @@ def independent_ranges(
 def within(
     shape: Shape, itemsize: int, block: Shape, nbytes: int = 4 * RULE_OF_THUMB_NBYTES
 ) -> Shape:
-    """Return a pattern's own block, cut where it is larger than a chunk should be."""
+    """Return a pattern's own block, cut if it is larger than a chunk should be."""
     sides = [min(b, n) for b, n in zip(block, shape, strict=True)]
     while math.prod(sides) * itemsize > nbytes and max(sides) > 1:
         longest = max(range(len(sides)), key=lambda axis: sides[axis])
@@ -176,7 +176,7 @@ def _halved(
                 cut = [*sides]
                 cut[axis] = -(-side // 2)
                 halves.append(cut)
-        # Of ways that cost the same, the longest side is cut.
+        # If several ways cost the same, the longest side is cut.
         costs = np.array([cost(cut) for cut in halves])
         close = [
             cut for cut, one in zip(halves, costs, strict=True) if one <= costs.min() * 1.0001

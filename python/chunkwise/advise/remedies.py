@@ -1,12 +1,12 @@
 """Which lines can be pasted to give a dataset another cache, other chunks or filters?
 
-Commands copy the file and are complete as they stand.  Lines for a program come in two
-kinds: those that read open the file themselves; those that write belong where the
-program creates the dataset, and use its own names for what only it knows (``file``,
+Commands copy the file and are complete.  Lines for a program come in two
+kinds.  Lines that read open the file themselves.  Lines that write belong where the
+program creates the dataset, and use its own names for its own values (``file``,
 ``data``, ``datatype``, ``dimensions``; in C ``file``, ``type``, ``space``).
 
-Names are quoted for the language they stand in.  Where a tool cannot be told something
-(a path with a comma to h5repack, a bitshuffle filter to netCDF4), its line is left out.
+Names are quoted for the language of the line.  If a tool cannot express something
+(a path with a comma for h5repack, a bitshuffle filter for netCDF4), there is no line for it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ DEFAULT_W0: Final = 0.75
 _FIRST: Final = r"[A-Za-z0-9_\u0080-\ud7ff\ue000-\U0010ffff]"
 _LATER: Final = r"[^\x00-\x1f/\x7f\ud800-\udfff]"
 _NETCDF_NAME: Final = re.compile(rf"{_FIRST}(?:{_LATER}*(?! ){_LATER})?")
-# Of other names, nccopy reads -F differently unless they are escaped.
+# nccopy reads -F differently for other names unless they are escaped.
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
 _NATIVE: Final = tuple(_native.filters().values())
 _DECODED: Final = frozenset(one["name"] for one in _NATIVE if one["decoded"])
@@ -135,7 +135,7 @@ def rechunk(
     filters
         The pipeline that it has, such as ``shuffle+deflate:4``; the lines keep it.
     shape
-        Its shape: nccopy refuses chunks that are longer, also where it can grow.  None if
+        Its shape: nccopy refuses chunks that are longer, also if it can grow.  None if
         they are not.
     itemsize
         Bytes of an element.  With `shape`, the lines of a writer come with the chunk cache
@@ -208,7 +208,7 @@ def refilter(
         chunkwise repack, where it has the filters here; nccopy (a variable in the root group
         of an ``.nc`` or ``.nc4`` file; ``-d`` and ``-s`` change all
         variables of the file, which netCDF users do with that very command) and
-        h5repack, only where they can be trusted with both pipelines; what
+        h5repack, only if they can be trusted with both pipelines; what
         a writer with h5py, netCDF4 (only a path and filters that netCDF has) or C does.
     """
     path = _path(dataset)
@@ -242,7 +242,7 @@ def refilter(
 def encode_anew(file: str, dataset: str, filters: str) -> tuple[Fix, ...]:
     """Give the command that applies the filters of a dataset to the chunks that lack them.
 
-    None where chunkwise repack would leave it to libhdf5, which may leave filters out again.
+    None if chunkwise repack would leave it to libhdf5, which may leave filters out again.
     """
     names = _names(Pipeline.parse(filters))
     if not names <= ENCODED_FILTERS:
@@ -258,7 +258,7 @@ def read_once(file: str, dataset: str) -> tuple[Fix, ...]:
 
 
 def read_natively(file: str, dataset: str, filters: str) -> tuple[Fix, ...]:
-    """Give the line that reads through chunkwise, where it decodes the filters itself."""
+    """Return the line that reads through chunkwise, if it decodes the filters itself."""
     pipeline = Pipeline.parse(filters)
     if not _names(pipeline) <= _DECODED or any(
         "snappy" in one.options for one in pipeline.filters
@@ -301,7 +301,7 @@ def follow_writer(file: str) -> Fix:
 
 
 def save_unclosed(file: str) -> tuple[Fix, ...]:
-    """Give the commands that make a copy that opens, of a file whose writer was killed.
+    """Return the commands that copy a file whose writer was killed, so that the copy opens.
 
     Neither changes the file itself.  ``h5clear -s`` alone would cut it where its superblock
     ends it, which a SWMR writer does not keep up to date; ``--increment=0`` puts that end
@@ -398,7 +398,7 @@ def _nccopy_none(path: str) -> str | None:
 
 
 def in_netcdf_root(file: str, path: str) -> bool:
-    """Whether nccopy can be told of a dataset, which it only takes from a netCDF file."""
+    """Whether nccopy can take a dataset, which only works for a netCDF file."""
     fits = Path(file).suffix in (".nc", ".nc4") and path.count("/") == 1
     return fits and _in_netcdf(path) and not set(path) & set(":,")
 
@@ -427,7 +427,7 @@ def _writer(
     if h5py_options is not None:
         layout: dict[str, object] = {} if chunks is None else {"chunks": chunks}
         if chunks is not None and shape is not None and any(map(operator.gt, chunks, shape)):
-            # h5py takes chunks longer than the data only where it can grow.
+            # h5py takes chunks longer than the data only if it can grow.
             pairs = zip(shape, chunks, strict=True)
             layout["maxshape"] = tuple(None if c > n else n for n, c in pairs)
         options = {**layout, **h5py_options}
@@ -492,7 +492,7 @@ class _Step:
 def _step(
     chunks: tuple[int, ...], shape: Sequence[int] | None, itemsize: int | None
 ) -> _Step | None:
-    """Give what a writer needs that writes step by step; None where it needs nothing."""
+    """Return what a writer that writes step by step needs; None if it needs nothing."""
     if shape is None or itemsize is None or chunks[:1] in ((), (1,)):
         return None
     touched = math.prod(-(-n // c) for n, c in zip(shape[1:], chunks[1:], strict=True))
@@ -629,7 +629,7 @@ def _bytes(text: str) -> bytes:
 
 
 def python_path(path: str) -> str:
-    """Quote an HDF5 path for h5py, which takes bytes where a name is not UTF-8."""
+    """Quote an HDF5 path for h5py, which takes bytes if a name is not UTF-8."""
     try:
         path.encode("utf-8")
     except UnicodeEncodeError:

@@ -1,9 +1,9 @@
 """Which chunk shape and filters suit a mix of patterns best, by the model?
 
-Every shape is made of lengths that divide a dimension nearly evenly; from each reference
-(`references`), from the present layout and from the best of a coarse grid the search goes step by
-step to what costs less, for every filter pipeline.  What is looked at on the way makes the front
-of reading, writing and size.
+Every shape consists of lengths that divide a dimension nearly evenly.  For every filter pipeline,
+the search starts from each reference (`references`), from the present layout and from the best of
+a coarse grid, and goes step by step to cheaper shapes.  All shapes that it has looked at make the
+front of reading, writing and size.
 
 Pure arithmetic: nothing is read.
 """
@@ -29,33 +29,33 @@ Objective = Literal["read", "write", "size", "balanced"]
 OBJECTIVES: Final = ("read", "write", "size", "balanced")
 # How much each counts where all count: of a product, so that it does not matter in which unit.
 BALANCE: Final[Mapping[str, float]] = {"read": 0.8, "write": 0.1, "size": 0.1}
-# What decides between layouts that are alike in what was asked for.
+# Decides between layouts that are equal by the objective.
 _TIE: Final = 0.02
 # Chunks beyond this need more memory than a reader should be told to have.
 MOST_CHUNK_NBYTES: Final = 16 << 20
-# Of the index: a leaf of a B-tree is half full, and a chunk's header, too, takes bytes.
+# Bytes of the index: a B-tree's leaf is half full, and a chunk's header takes bytes, too.
 INDEX_NBYTES: Final = 64
 # A file of more chunks is slow to open for anyone.
 MOST_CHUNKS: Final = 20_000_000
 _STEPS: Final = 40
-# By so much a leap makes a side longer or shorter.
+# The factor by which a leap makes a side longer or shorter.
 _LEAPS: Final = (1 / 8, 1 / 4, 1 / 2, 2, 4, 8)
-# A coarse grid of shapes has about so many, and the best so many of them are starts.
+# A coarse grid has about this many shapes, and this many of the best are starts.
 _COARSE: Final = 125
 _SPREAD: Final = 5
-# Of the layouts that are measured, one in so many is a reference.
+# One in this many measured layouts is a reference.
 _REFERENCES: Final = 4
 # Doublings and halvings of sides between two chunk shapes that are unlike, or near each other.
 _UNLIKE: Final = 1.0
 _NEAR: Final = 1.6
-# Of a front, so many points are shown, none slower than so many times the fastest.
+# This many points of a front are shown, none slower than this many times the fastest.
 _MOST_SHOWN: Final = 12
 _SLOW: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a layout comes to, by the model.
+    """What a layout costs, by the model.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class Problem:
     present
         How it is stored; None before there is a file.
     objective
-        What is to be small.
+        What the choice minimizes.
     keep
         ``chunk``, ``filter``: what of the present layout stays.
     most_nbytes
@@ -134,13 +134,13 @@ class Problem:
     barred: frozenset[str] = frozenset()
     usual: Shape | None = None
     known: dict[Layout, Outcome] = field(default_factory=dict, compare=False)
-    # Seconds by layout and place of the pattern: they are the same whatever the weights are.
+    # Seconds by layout and place of the pattern: they do not depend on the weights.
     timed: dict[tuple[Layout, int], float] = field(default_factory=dict, compare=False)
     # Counts by what they follow from.
     counted: dict[Any, tuple[Pattern, Traffic]] = field(default_factory=dict, compare=False)
 
     def outcome(self, layout: Layout) -> Outcome:
-        """Predict what a layout comes to; each once."""
+        """Predict the cost of a layout, once for each layout."""
         found = self.known.get(layout)
         if found is None:
             found = self.known[layout] = self._predicted(layout)
@@ -178,7 +178,7 @@ class Problem:
         return sum(self.parts(layout, pattern).values())
 
     def traffic(self, layout: Layout, pattern: Pattern) -> Traffic:
-        """Count what a pattern comes to; for all filters that compress once."""
+        """Count the work of a pattern, once for all filters that compress."""
         filtered = layout.filters != "none"
         # A long list of selections is found faster by what it is than by what is in it.
         which = pattern if pattern.selections is None else id(pattern)
@@ -196,7 +196,7 @@ class Problem:
         return traffic(stored, pattern, self.reader)
 
     def parts(self, layout: Layout, pattern: Pattern) -> dict[str, float]:
-        """Predict the seconds of one pattern by what they go into (`seconds.parts`)."""
+        """Predict the seconds of one pattern, by their parts (`seconds.parts`)."""
         return parts(
             self.traffic(layout, pattern),
             layout.chunks or self.shape,
@@ -266,7 +266,7 @@ def search(problem: Problem) -> Found:
         steps = _Steps(problem)
         spread: dict[bool, list[Shape]] = {}
         for one in filters:
-            # Where it is worth to begin depends little on which filter it is.
+            # The best places to begin depend little on the filter.
             also = spread.setdefault(one == "none", [])
             if not also:
                 also += steps.spread(one)
@@ -420,7 +420,7 @@ class _Steps:
         if count > MOST_CHUNKS or (nbytes > MOST_CHUNK_NBYTES and math.prod(chunks) > 1):
             return math.inf
         if are_too_small(count, nbytes):
-            # Whoever inspects the file is told so.
+            # `inspect` says so to the user.
             return math.inf
         return problem.score(problem.outcome(Layout(chunks, filters)).figures)
 
@@ -437,9 +437,9 @@ def _moved(places: Shape, axis: int, step: int) -> Shape:
 
 
 def by_rule(found: Found, problem: Problem) -> Outcome:
-    """Return the layout to take where nothing was measured: the usual chunks, the best filters.
+    """Return the layout to take if nothing was measured: the usual chunks, the best filters.
 
-    Figures of a machine may say that others are faster; but where the model errs by as much, the
+    Figures of a machine may say that others are faster; but if the model errs by as much, the
     same answer everywhere is worth more.
     """
     able = [one for one in found.ranked if problem.fits(one)] or list(found.ranked)
@@ -453,7 +453,7 @@ def chosen(found: Found, problem: Problem, number: int, present: Layout | None) 
     Neighbours that cost the same tell little; the model is more often wrong about a filter, or
     about the size of chunks, than about one length.
     """
-    # What others would choose is worth a look even where the model thinks less of it.
+    # The choices of others are worth a look even if the model ranks them lower.
     named = (one for one in found.ranked if one.names and one.layout != present)
     others = [one for one in named if problem.fits(one)][: number // _REFERENCES]
     first = by_rule(found, problem)

@@ -1,7 +1,7 @@
 """How long does a pattern take a reader, on a machine?
 
-Time is a sum: so many calls, touches, loads, runs and bytes (`traffic`), each at its rate, and
-the codec's time for each chunk that is loaded.  The rates of a machine are measured once
+Time is a sum: a number of calls, touches, loads, runs and bytes (`traffic`), each times its rate,
+and the codec's time for each loaded chunk.  The rates of a machine are measured once
 (`chunkwise.advising.calibration`); those of a codec on a sample of the data.  Because the sum is
 linear, the same terms fit rates to measurements (`fitting`).
 
@@ -119,9 +119,9 @@ class Codec:
     spread: float = 1.0
 
     def ratio(self, chunks: Sequence[int]) -> float:
-        """Tell what share of their bytes chunks of a shape take, from the shapes nearest to it.
+        """Return the stored share of chunks of a shape, from the shapes nearest to it.
 
-        1.0 where nothing was tried.
+        1.0 if nothing was tried.
         """
         total = weights = 0.0
         for shape, ratio in self.ratios:
@@ -136,7 +136,7 @@ class Codec:
         return total / weights if weights else 1.0
 
     def speed(self, reader: str, *, encoding: bool = False) -> Speed:
-        """Return a reader's speed; libhdf5's where it has none of its own."""
+        """Return a reader's speed; libhdf5's if it has none of its own."""
         known = self.encode if encoding else self.decode
         return known.get(reader) or known.get("libhdf5") or Speed()
 
@@ -190,7 +190,7 @@ class Machine:
     cold: Storage | None = None
 
     def rates(self, reader: str, *, writing: bool = False) -> Rates:
-        """Return a reader's rates; libhdf5's where it has none of its own."""
+        """Return a reader's rates; libhdf5's if it has none of its own."""
         known = self.writes if writing else self.reads
         return known.get(reader) or known.get("libhdf5") or Rates()
 
@@ -262,7 +262,7 @@ def terms(found: Traffic, chunk_stored_nbytes: float) -> tuple[float, ...]:
 _PAGE_NBYTES: Final = 4096
 # Terms that several threads share: loads, and the bytes that they fetch.
 _SHARED: Final = frozenset({"load_s", "fetch_s"})
-# What of a walk each rate is a part of, in words.
+# The part of a walk to which each rate belongs, in words.
 _PARTS: Final[Mapping[str, str]] = {
     "walk_s": "calls",
     "call_s": "calls",
@@ -293,14 +293,14 @@ def parts(
     writing: bool = False,
     storage: Storage | None = None,
 ) -> dict[str, float]:
-    """Predict the seconds of a pattern by what they go into.
+    """Predict the seconds of a pattern, by their parts.
 
     Parameters
     ----------
     found
-        What the pattern comes to (`traffic.traffic`).
+        The counts of the pattern (`traffic.traffic`).
     chunks
-        Shape of a chunk, in elements; that of the dataset where it has none.
+        Shape of a chunk, in elements; that of the dataset if it has none.
     itemsize
         Bytes of an element.
     codec

@@ -1,7 +1,7 @@
-"""One shape for two patterns, and at which bandwidth does a codec pay?
+"""Which shapes serve two patterns, and at which bandwidth does a codec pay?
 
-Two questions that the model answers for every weight, reader and storage at once.  Nothing is
-measured but the machine and a sample of the data.
+The model answers both questions for every weight, reader and storage at once.  Only the machine
+and a sample of the data are measured.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from chunkwise.advise.search import Outcome, Problem, search
 from chunkwise.advise.seconds import Storage
 from chunkwise.advise.traffic import Pattern
 
-# Of two patterns, the share of the first.
+# The share of the first of two patterns.
 WEIGHTS: Final = (1.0, 0.99, 0.9, 0.75, 0.5, 0.25, 0.1, 0.01, 0.0)
 _SEARCHED: Final = (1.0, 0.5, 0.0)
 # An object store, as it is reached from elsewhere.
@@ -115,7 +115,7 @@ def tradeoff(problem: Problem, first: Pattern, second: Pattern) -> Tradeoff:
         for name in READERS:
             pair = _problem(problem, (first, second), name, where)
             outcomes: dict[Layout, Outcome] = {}
-            # What lies between is found on the way from one end to the other.
+            # The layouts between are found on the way from one end to the other.
             for share in _SEARCHED:
                 weights = (max(share, 1e-6), max(1 - share, 1e-6))
                 asked = tuple(
@@ -172,7 +172,7 @@ class Bandwidth:
     seconds
         For each reader and pipeline, the seconds of all patterns at each bandwidth.
     here
-        This machine's storage; None where it could not be measured.
+        This machine's storage; None if it could not be measured.
     """
 
     chunks: tuple[int, ...]

@@ -1,8 +1,8 @@
-"""How many calls, chunks and bytes does an access pattern come to?
+"""How many calls, chunks and bytes does an access pattern take?
 
-The counts that `seconds` turns into time.  For walks dimension by dimension they follow from
-the shapes; for blocks at random places they are expected values; of a list of selections the
-chunks are followed through a cache one by one, for as many selections as are given.
+`seconds` turns these counts into time.  For walks they follow, dimension by dimension, from
+the shapes; for blocks at random places they are expected values.  For a list of selections, the
+chunks are followed through a cache one by one, for all the selections given.
 
 Arithmetic on shapes: nothing is read.
 """
@@ -24,9 +24,9 @@ from chunkwise.advise.readers import CHUNKWISE, Reader
 
 # Start, stride, count and block, as H5Sselect_hyperslab takes them.
 Hyperslab = tuple[Shape, Shape, Shape, Shape]
-# Of one selection, more chunks than these are counted, but not followed through the cache.
+# If one selection has more chunks, they are counted, but not followed through the cache.
 _MOST_FOLLOWED: Final = 20_000
-# So many chunks of a call cost no more each than one.
+# Up to this many chunks of a call each cost no more than one.
 _FEW: Final = 12
 # libhdf5's default (H5Pset_sieve_buf_size).
 SIEVE_NBYTES: Final = 1 << 16
@@ -87,7 +87,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What a pattern comes to; expected values where places are random.
+    """The work of a pattern; expected values if places are random.
 
     Attributes
     ----------
@@ -165,7 +165,7 @@ class Traffic:
 
 
 def traffic(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
-    """Count what a pattern comes to for a reader with its chunk cache.
+    """Count the work of a pattern for a reader with its chunk cache.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def _outgrown(stored: Stored, reader: Reader) -> Reader:
 
 
 def contiguous_traffic(shape: Shape, itemsize: int, pattern: Pattern, reader: Reader) -> Traffic:
-    """Count what a pattern comes to where the dataset is not chunked.
+    """Count the work of a pattern if the dataset is not chunked.
 
     libhdf5 reads short pieces through its sieve buffer, chunkwise from a map of the file.
     """
@@ -213,7 +213,7 @@ def contiguous_traffic(shape: Shape, itemsize: int, pattern: Pattern, reader: Re
         found,
         irregular=0.0,
         indexed=0.0,
-        # What is written is in memory already.
+        # Written data is already in memory.
         fresh_nbytes=0.0 if pattern.writes else found.fresh_nbytes,
         small_nbytes=0.0 if pattern.writes else found.small_nbytes,
         seeks=found.pieces if apart else calls,
@@ -258,7 +258,7 @@ def _scattered(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
     each = math.prod(touched_along(*lengths)[0] for lengths in _along(stored, pattern.block))
     touches = operations * each
     if pattern.scattered:
-        # Of so many draws, chunks that are met at all.
+        # The share of chunks that this many draws touch.
         met = 1 - (1 - min(1.0, each / walk.chunk_count)) ** operations
         distinct = max(min(touches, walk.chunk_count * met), 1.0)
         room = reader.cache_nbytes // stored.chunk_nbytes if stored.chunk_nbytes else 0
@@ -336,7 +336,7 @@ def _completed(
     ours = reader.name == CHUNKWISE
     pieces = pieces_nbytes = partial = 0.0
     if pattern.writes:
-        # What is stored before it is full is read back, decoded and encoded again.
+        # A chunk that is stored before it is full is read back, decoded and encoded again.
         partial = max(0.0, loads - min(touches, distinct))
         if not stored.filtered and stored.is_read_in_pieces(reader):
             # libhdf5 fills a new chunk and stores it whole; what is written to it later goes
@@ -373,7 +373,7 @@ def _completed(
 def _far(
     stored: Stored, pattern: Pattern, reader: Reader, pieces: float, cached_runs: float
 ) -> float:
-    """Count runs that are far apart in memory: of the mapped file, and of chunks kept before."""
+    """Count runs far apart in memory: of the mapped file, and of chunks kept before."""
     if pattern.selections is not None:
         return 0.0
     if _stride(stored, pattern.block, stored.chunks)[1] < _FAR_NBYTES:
@@ -484,7 +484,7 @@ def _sieves(
         nbytes = math.prod(stored.shape) * stored.itemsize
         return max(1.0, found.operations * (1 - SIEVE_NBYTES / max(nbytes, SIEVE_NBYTES)))
     if span < SIEVE_NBYTES:
-        # What one call leaves in the buffer, the next one beside it finds.
+        # A call finds in the buffer what the neighbouring call before it left there.
         whole = math.prod(stored.shape) * stored.itemsize
         in_order = pattern.order is None or pattern.order == tuple(sorted(pattern.order))
         return max(1.0, whole / SIEVE_NBYTES) if in_order else found.operations
@@ -520,7 +520,7 @@ class _Chunks:
 
 
 def _chunks_of(stored: Stored, parts: Sequence[Hyperslab]) -> _Chunks:
-    """List the chunks that a selection touches, each once; None where there are too many."""
+    """List the chunks that a selection touches, each once; None if there are too many."""
     sides = [
         [_along_chunks(*bounds) for bounds in zip(*hyperslab, stored.chunks, strict=True)]
         for hyperslab in parts

@@ -1,6 +1,6 @@
 """What does advice consist of?
 
-Plain records: what ``chunkwise advise --json`` prints, and `chunkwise.advise` returns.
+Plain records, which ``chunkwise advise --json`` prints and `chunkwise.advise` returns.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ class PatternAdvice:
     Attributes
     ----------
     name
-        As it was called.
+        Its name.
     text
-        As it was written.
+        Its text, as written.
     block
         Shape of one read, in elements.
     weight
-        How often it is run, beside the others.
+        How often it runs, relative to the others.
     writes
         Whether it writes.
     present, best
-        Seconds of the whole pattern, for the stated reader, as measured; None where they were
+        Seconds of the whole pattern, for the stated reader, as measured; None if they were
         not.
     present_model_s, best_model_s
         The same by the model.
     ours
-        What chunkwise takes with the file as it is, as measured; None where it was not, or where
+        What chunkwise takes with the file as it is, as measured; None if it was not, or where
         chunkwise is the stated reader.
     """
 
@@ -70,7 +70,7 @@ class PatternAdvice:
 
 @dataclass(frozen=True)
 class FrontPoint:
-    """A layout to which no other is better in reading, writing and size at once.
+    """A layout that no other beats in reading, writing and size at once.
 
     The advised layout is always one of them: it was measured several times, and a single lucky
     measurement of another one is no proof.
@@ -99,14 +99,14 @@ class FrontPoint:
 
 @dataclass(frozen=True)
 class CacheAdvice:
-    """Which chunk cache helps, where the file cannot be changed.
+    """Which chunk cache helps, if the file cannot be changed.
 
     Attributes
     ----------
     reason
         One sentence: what it changes, or why none helps.
     nbytes, nslots, w0
-        The cache to open the dataset with; None where none helps.
+        The cache to open the dataset with; None if none helps.
     before_s, after_s
         Seconds of all that is read, by the model.
     """
@@ -126,27 +126,27 @@ class Advice:
     Attributes
     ----------
     file, dataset
-        What the advice is about; both empty before there is a file.
+        The file and dataset of the advice; empty before there is a file.
     shape, itemsize
         In elements, and bytes of one.
     reader
-        For whom, in words.
+        The stated reader, in words.
     objective
-        What was to be small.
+        What the choice minimizes.
     present
         How it is stored; None before there is a file.
     best
-        How it should be stored; the present layout where that is to be left.
+        How it should be stored; the present layout if it should stay.
     patterns
         What is read and written, before and after.
     stated
         Whether the patterns were stated; otherwise they are the usual ones.
     front
-        The choices there are between reading, writing and size.
+        The choices between reading, writing and size.
     present_nbytes, best_nbytes
         Bytes in the file, of the best by the sample; None before there is a file.
     leave
-        Whether the dataset is to be left as it is.
+        Whether the dataset should stay as it is.
     verified
         Whether the answer was measured; otherwise it is the model's.
     reason
@@ -154,19 +154,19 @@ class Advice:
     fixes
         Lines to paste that give the best layout.
     cache
-        What to do where the file cannot be changed; None before there is a file.
+        What to do if the file cannot be changed; None before there is a file.
     open_fixes
         Lines to paste that open the file as it is, better.
     part
-        Of which data it was measured, in words.
+        The part of the data that was measured, in words.
     notes
-        What else should be known, a sentence each.
+        What else a user should know, a sentence each.
     looked_at
         How many layouts the model compared.
     measured
         How many of them were measured.
     elapsed_s
-        What the advice took.
+        Seconds for the advice.
     """
 
     file: str

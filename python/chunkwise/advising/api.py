@@ -1,8 +1,8 @@
-"""How should a dataset be stored, for what is read of it, and is that true?
+"""How should a dataset be stored for its reads, and do measurements confirm that?
 
 `advise` looks at the dataset, measures the machine (once) and a sample of the data, searches by
-the model, measures the best few layouts beside the present one, and answers with what was
-measured.  What it needs is imported when it is called: `chunkwise` itself has it.
+the model, and measures the best few layouts beside the present one.  The measurements are the
+answer.  Its imports happen when it is called, because `chunkwise` itself has this name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How should a dataset be stored that is not there yet?
+"""How should a dataset be stored that does not exist yet?
 
-From its shape, its type, and data like it: a file that has some.  Nothing of it can be measured,
-so that the answer is the model's.
+Known are its shape, its type, and perhaps a file with similar data.  Nothing can be measured,
+so the answer is the model's.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from chunkwise.files.unclosed import open_readable
 from chunkwise.grammar import format_shape
 from chunkwise.words import joined
 
-# Of data that nobody has shown, so much is made up.
+# This much data is generated if the user has shown none.
 _MADE_NBYTES: Final = 8 << 20
 _SMALL_NBYTES: Final = 1 << 16
 
@@ -109,7 +109,7 @@ def advise_new(
                 known, pipelines, shapes, machine, folder, deadline=deadline, say=say
             )
     if samples.constant:
-        raise UsageError(f"--like {like}: all elements that were looked at are equal")
+        raise UsageError(f"--like {like}: all elements of the sample are equal")
     problem = Problem(
         shape=extents,
         itemsize=itemsize,
@@ -126,7 +126,7 @@ def advise_new(
     stored = math.prod(extents) * itemsize * min(1.0, ratio)
     problem = replace(problem, storage=calibration.storage_of(stored, machine))
     if most is None and objective == "balanced":
-        # As a compressed dataset may grow by a tenth, one that is not there may be so much larger.
+        # A compressed dataset may grow by a tenth, so a planned one may be so much larger.
         problem = replace(problem, most_nbytes=round(stored * (1 + wishes.GROWTH)))
     say("comparing layouts by the model")
     found = search(problem)

@@ -1,8 +1,9 @@
 """What do reading and writing cost on this machine?
 
-Small walks over a scratch file, by libhdf5 and by chunkwise, from which the rates of the model
-are fitted (`chunkwise.advise.seconds`).  Measured once and kept in the user's cache folder; what
-is kept is only a guess, so that whatever is wrong with it is a reason to measure again.
+libhdf5 and chunkwise do small walks over a scratch file, and the rates of the model
+are fitted to these (`chunkwise.advise.seconds`).  This is done once, and the rates are kept in
+the user's cache folder.  A kept file is only a guess: if anything is wrong with it, the machine
+is measured again.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ from chunkwise.trials.environment import available_memory_nbytes
 
 VERSION: Final = 8
 LIBHDF5: Final = "libhdf5"
-# Of the scratch dataset: walks over it are whole, and short.
+# Size of the scratch dataset: walks over it are whole, and short.
 _SHAPE: Final = (128, 2048)
 _CHUNKS: Final = ((128, 2048), (32, 512), (8, 128), (1, 2048), (128, 8), (4, 16))
 _BLOCKS: Final = ((1, 2048), (128, 1), (16, 64), (8, 128))
-# Of a dataset that no processor's cache holds: what bytes cost shows there.
+# A dataset larger than any processor's cache: it shows what bytes cost.
 _LARGE_SHAPE: Final = (2048, 16384)
 _LARGE_CHUNKS: Final = ((512, 512), (64, 16384))
 _LARGE_BLOCKS: Final = ((64, 16384), (1024, 16384), (2048, 512))
@@ -57,13 +58,13 @@ _LONG_S: Final = 0.1
 _COLD_NBYTES: Final = 32 << 20
 _COLD_REQUESTS: Final = 24
 _COLD_PIECE: Final = 16 << 10
-# What the filter of the calibrated chunks does to one byte: nothing.
+# The filter of the calibrated chunks does nothing to one byte.
 _FILTERED: Final = {"shuffle": True}
 
 
 @dataclass(frozen=True)
 class _Row:
-    """One measured walk: what it came to, and its seconds."""
+    """One measured walk: its counts, and its seconds."""
 
     counts: tuple[float, ...]
     elapsed_s: float
@@ -329,9 +330,9 @@ def _scaling(path: Path, threads: int) -> float:
 
 
 def _cold(folder: str) -> Storage | None:
-    """Measure the storage under the folder for scratch files; None where it cannot be told.
+    """Measure the storage under the folder for scratch files; None if it cannot be told.
 
-    Memory is no storage: where the system does not let go of the file, nothing is said.
+    Memory is no storage: if the system does not let go of the file, nothing is said.
     """
     path = Path(folder) / "cold"
     noise = np.random.default_rng(2).integers(0, 256, _COLD_NBYTES, np.uint8)

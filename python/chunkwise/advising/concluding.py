@@ -1,6 +1,6 @@
 """What is the answer: which layout, what does it gain, and which lines give it?
 
-Of what was measured, or of what the model says where nothing was.
+It comes from the measurements, or from the model if nothing was measured.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from chunkwise.grammar import Pipeline, format_shape, format_size
 from chunkwise.names import printable
 from chunkwise.words import counted, format_ratio, joined
 
-# What gains less is not worth a copy of the file.
+# A smaller gain is not worth a copy of the file.
 WORTH_IT: Final = 1.1
 # Of sizes, which are known better.
 _SMALLER: Final = 1.05
 # A cache that gains less is not worth a line.
 _CACHE_WORTH_IT: Final = 1.3
-# What an older library takes longer by is worth a word.
+# If an older library takes longer by this factor, say so.
 _MUCH_SLOWER: Final = 2.0
 
 
@@ -130,7 +130,7 @@ def conclude(case: Case) -> Advice:
 
 
 def _best(case: Case) -> Layout:
-    """Return the best layout that was measured; where none was, the model's."""
+    """Return the best layout that was measured; if none was, the model's."""
     problem = case.problem
     if case.is_proved and case.proof is not None:
         timings = case.proof.timings

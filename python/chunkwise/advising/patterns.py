@@ -1,6 +1,7 @@
-"""What does a user say is read and written, and how often?
+"""Which reads and writes does a user state, and how often?
 
-As for bench, with words behind it: ``map=1x721x1440 weight 3``, ``step=1x721x1440 append``.
+As for bench, with words behind the pattern: ``map=1x721x1440 weight 3``, ``step=1x721x1440
+append``.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def read(
     where
         File and dataset, for messages.
     around
-        Tells names of dimensions and what other datasets hold; None where there is no file.
+        Tells names of dimensions and what other datasets hold; None if there is no file.
 
     Raises
     ------
@@ -80,7 +81,7 @@ def read(
 
 
 def usual(shape: tuple[int, ...], itemsize: int) -> list[str]:
-    """Write the patterns that are meant where none is stated, those that `inspect` judges by.
+    """Write the patterns that are meant if none is stated, those that `inspect` judges by.
 
     See `chunkwise.advise.chunk_shape.usual`.
     """

@@ -1,4 +1,4 @@
-"""How are a tradeoff and the worth of codecs drawn and printed?"""
+"""How are a tradeoff and the gain of codecs drawn and printed?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One shape for two patterns, and at which bandwidth a codec pays: the two questions, asked.
+"""How does a user ask which shapes serve two patterns, and at which bandwidth a codec pays?
 
 The model answers (`chunkwise.advise.tradeoff`), from the machine and a sample of the data.
 """
@@ -48,7 +48,7 @@ def ask_tradeoff(
     Raises
     ------
     UsageError
-        Not two names, or a pattern that there is not, or that writes.
+        Not two names, or an unknown pattern, or one that writes.
     """
     if len(names) != 2 or names[0] == names[1]:
         raise UsageError("--tradeoff A,B: name two of the patterns, as in --tradeoff map,series")

@@ -1,7 +1,8 @@
-"""Which datasets of a file, or of many, are worth touching?
+"""Which datasets of a file, or of many, are worth changing?
 
-A rough answer without a proof: of each kind of dataset one is sampled, and the model says what the
-usual patterns would gain in a year, at a stated rate of reading, and what a copy would take.
+A rough answer without a proof.  One dataset of each kind is sampled.  The model says what the
+usual patterns would gain in a year, if they run a stated number of times, and how long a copy
+takes.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ from chunkwise.names import printable
 
 # Smaller ones are read at once however they are stored.
 LEAST_NBYTES: Final = 1 << 20
-# Of a file, the largest ones; of an archive, the kinds with the most bytes.
+# In a file, the largest ones; in an archive, the kinds with the most bytes.
 MOST_KINDS: Final = 20
 # How often a year all patterns are run, where nobody said so.
 READS_A_YEAR: Final = 100.0
-# What gains less time, and less space, is not worth a copy.
+# A smaller gain of time and space is not worth a copy.
 _WORTH_S: Final = 1.1
 _WORTH_NBYTES: Final = 1.05
 _SAMPLE_S: Final = 0.5
@@ -61,7 +62,7 @@ class Kind:
     present_nbytes, best_nbytes
         Bytes of one of them in the file.
     copy_s
-        Seconds that writing one of them anew takes, about.
+        About how many seconds copying one of them takes.
     gained_s, gained_nbytes
         Seconds a year, and bytes, for all of them; 0 or more.
     """
@@ -109,7 +110,7 @@ class Ranking:
     too_small, left
         Datasets below 1 MiB, and those that cannot be advised on, with the reason.
     reader
-        For whom, in words.
+        The stated reader, in words.
     elapsed_s
         What it took.
     """
@@ -142,14 +143,14 @@ def rank(
     scratch: str | None = None,
     progress: Callable[[Step], None] | None = None,
 ) -> Ranking:
-    """Rank the datasets of files and folders by what another layout would gain.
+    """Rank the datasets of files and folders by the gain of another layout.
 
     Parameters
     ----------
     paths
         HDF5 files, and folders that are searched for them.
     access
-        What is read of each dataset that it fits; the usual patterns where none is stated.
+        What is read of each dataset that it fits; the usual patterns if none is stated.
     objective, reader, max_size, calibrate, scratch, progress
         As for `chunkwise.advise`.
     reads_a_year
@@ -223,7 +224,7 @@ def _datasets(file: str) -> Iterator[tuple[str, int, tuple[Any, ...]]]:
             if not shape or kind.hasobject:
                 continue
             filters = entry.identifier.get_create_plist().get_nfilters()
-            # Of a growing dimension files have more and less.
+            # Files may have different lengths of a growing dimension.
             alike = (entry.path, kind.str, one.chunks, filters, shape[1:])
             yield entry.path, int(one.size) * kind.itemsize, alike
 
@@ -249,7 +250,7 @@ def _kind(
             Surroundings(target.file, target.dataset),
         )
     except ChunkwiseError:
-        # What is stated of one dataset need not fit another.
+        # Patterns for one dataset need not fit another.
         asked = patterns.read((), target.shape, target.itemsize, target.where)
     asked_patterns = tuple(one.pattern for one in asked)
     present = Layout(target.chunks, target.filters)
@@ -267,7 +268,7 @@ def _kind(
             deadline=time.monotonic() + _SAMPLE_S,
         )
     if samples.constant:
-        raise UsageError(f"{target.where}: all elements that were looked at are equal")
+        raise UsageError(f"{target.where}: all elements of the sample are equal")
     codecs = sampling.corrected(samples.codecs, target)
     codecs.setdefault(present.filters, Codec(present.filters))
     compressed = present.filters != "none"

@@ -1,8 +1,8 @@
-"""What do filters make of this data, and how fast are they on it?
+"""How small do filters make this data, and how fast are they on it?
 
-Blocks of the dataset from several places are written to a scratch file under each pipeline that
-may be chosen, in a few chunk shapes, and read by libhdf5 and by chunkwise.  What the readers cost
-besides is taken off (`chunkwise.advise.seconds`).
+Blocks of the dataset from several places are written to a scratch file with each pipeline that
+may be chosen, in a few chunk shapes, and read by libhdf5 and by chunkwise.  The readers' other
+costs are subtracted (`chunkwise.advise.seconds`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PLACES: Final = 4
 _SHAPE_NBYTES: Final = 3 << 20
 _LARGEST_NBYTES: Final = 4 << 20
 _MOST_BLOCKS: Final = 48
-# Of each, the fastest counts: what else the machine does only adds.
+# The fastest of each counts, because other work of the machine only adds time.
 _PASSES: Final = 3
 # Places whose ratios differ by more are worth a word.
 UNLIKE: Final = 1.5
@@ -54,7 +54,7 @@ class Samples:
         For each pipeline that was tried.
     unlike
         By how much places of the dataset differ in how they compress: the largest ratio of
-        stored bytes over the smallest; 1.0 where they are alike.
+        stored bytes over the smallest; 1.0 if they are alike.
     constant
         Whether all elements that were looked at are equal.
     nbytes
@@ -137,7 +137,7 @@ def _bounded(shape: Shape, itemsize: int) -> Shape:
 
 
 def corrected(codecs: Mapping[str, Codec], target: Target) -> dict[str, Codec]:
-    """Scale what a few places said of sizes to what the whole dataset takes."""
+    """Scale sizes from a few places to the whole dataset."""
     known = codecs.get(target.filters)
     if known is None or target.chunks is None or target.filters == "none":
         return dict(codecs)
@@ -301,7 +301,7 @@ def _codec(filters: str, tries: Sequence[_Try]) -> Codec:
 
 
 def _line(points: Sequence[tuple[int, float]]) -> Speed:
-    """Tell what a chunk and what a byte takes, from seconds by bytes.
+    """Return the seconds of a chunk and of a byte, from seconds by bytes.
 
     The largest chunks tell of bytes, the smallest of what is left: a line through two points
     that were measured apart would tell of noise.

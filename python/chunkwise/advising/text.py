@@ -23,7 +23,7 @@ from chunkwise.words import counted, format_seconds, format_speed
 _BAR: Final = 18
 # A spread below this is not printed.
 _STEADY: Final = 0.05
-# The tools whose lines are printed first; the others are told with --tool all.
+# The tools whose lines are printed first; --tool all prints the others.
 _FIRST: Final = ("chunkwise", "nccopy", "h5repack")
 
 
@@ -162,7 +162,7 @@ def _seconds(timing: Timing | None, model_s: float | None) -> str:
 
 
 def _front(advice: Advice) -> Table:
-    """Draw the choices: how long each reads, or writes where nothing is read; how large it is."""
+    """Draw the choices: how long each reads, or writes if nothing is read; how large it is."""
     drawn = [one.read_s or one.write_s for one in advice.front]
     table = plain_table(gap=2)
     table.add_column("the choices there are", overflow="fold")
@@ -226,5 +226,5 @@ def _is_named(fix: Fix, tools: Sequence[str]) -> bool:
 
 def _fix(console: Console, fix: Fix) -> None:
     for line in fix.text.splitlines():
-        # Never broken: it is to be pasted.
+        # Never broken, because users paste it.
         console.print(Text(f"    {line}"), soft_wrap=True, highlight=False)

@@ -1,10 +1,10 @@
-"""Is the advice true?  What is proposed is written from the data, and measured.
+"""Is the advice true?  The proposed layouts are written from the data, and measured.
 
-The dataset itself where it is small; otherwise a part of it, a box of elements in one file
-without chunks, from which every layout is made.  The part is cut along the dimensions that the
-patterns do not reach through first, so that a read touches as many chunks as it would; where it
-has to be cut further, seconds of the whole are those of the part times what the model says of
-both.  bench measures: one process a trial, in turns.
+A small dataset is measured itself.  Of a large one a part is taken, a box of elements in one file
+without chunks, from which every layout is made.  The part is first cut along the dimensions in
+which the patterns read little at a time, so that a read touches as many chunks as before.  If it
+has to be cut further, the model's ratio scales the seconds of the part to the whole.
+bench measures: one process a trial, in turns.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from chunkwise.files.opening import find_dataset
 from chunkwise.files.unclosed import open_readable
 from chunkwise.grammar import format_shape, format_size
 
-# Of a part, so many bytes for each second of the budget.
+# Bytes of a part for each second of the budget.
 _NBYTES_PER_S: Final = 512 << 10
 _LEAST_NBYTES: Final = 4 << 20
 _MOST_NBYTES: Final = 256 << 20
-# A part keeps so many times what a pattern reaches, where there is room.
+# A part keeps this many times the reach of a pattern, if there is room.
 _KEPT_BLOCKS: Final = 8
 _KEPT_ELEMENTS: Final = 32
 _COPIED_NBYTES: Final = 32 << 20
@@ -181,7 +181,7 @@ def part_shape(shape: Shape, itemsize: int, blocks: Sequence[Shape], most_nbytes
             able = [axis for axis, side in enumerate(sides) if side > least[axis]]
             if not able:
                 break
-            # What was cut least so far; of equals, the longest.
+            # The side that was cut least so far; among equals, the longest.
             axis = max(able, key=lambda a: (sides[a] / shape[a], sides[a]))
             sides[axis] = max(least[axis], -(-sides[axis] // 2))
     return tuple(sides)
@@ -282,7 +282,7 @@ def measure(
             proof.ours[one.pattern.name] = timing
         else:
             proof.timings.setdefault(layout, {})[one.pattern.name] = timing
-    # A layout of which a pattern is missing has no answer.
+    # A layout without a pattern's figures has no answer.
     for layout in list(proof.timings):
         if len(proof.timings[layout]) < len(asked):
             proof.timings.pop(layout)
@@ -338,7 +338,7 @@ def access_on(part: Part, one: Asked) -> str:
 def _cache(
     part: Part, layout: Layout, here: Layout, one: Asked, problem: Problem
 ) -> dict[str, str]:
-    """Give libhdf5 the cache of the reader that is meant, smaller where the part is.
+    """Give libhdf5 the stated reader's cache, smaller for a smaller part.
 
     Between two visits of a chunk a walk over a part touches fewer chunks than one over all: the
     cache is made smaller by as much.

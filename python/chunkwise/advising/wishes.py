@@ -1,4 +1,4 @@
-"""What may the answer be: which objective, filters and sizes did the user ask for?"""
+"""Which objective, filters and sizes does the user want?"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from chunkwise.grammar.codecs import CODECS
 from chunkwise.words import offered
 
 KEEPABLE: Final = ("chunk", "filter")
-# What every libhdf5 and all that is built on it reads, however it was built.
+# Filters that every build of libhdf5, and all programs built on it, can read.
 _UNIVERSAL: Final = ("shuffle+deflate:1", "shuffle+deflate:4", "deflate:1", "none")
 _SMALLEST: Final = ("shuffle+deflate:9",)
 # With these plugins; the last ones are tried if there is time.
@@ -27,7 +27,7 @@ _PLUGINS: Final = ("bitshuffle:lz4", "shuffle+zstd:1", "shuffle+lz4", "shuffle+z
 _SHARE: Final = re.compile(r"\+(\d+(?:\.\d+)?)%")
 # Zarr's readers read HDF5 by references that kerchunk makes.
 _ALSO_CALLED: Final = {"zarr": "kerchunk"}
-# Of the balanced objective: what a file may grow by where nobody said so.
+# By how much a file may grow with the balanced objective.
 GROWTH: Final = 0.10
 
 
@@ -38,7 +38,7 @@ class Wishes:
     Attributes
     ----------
     objective
-        What is to be small.
+        What the choice minimizes.
     keep
         ``chunk``, ``filter``: what of the present layout stays.
     reader
@@ -50,7 +50,7 @@ class Wishes:
     max_size
         As it was written; None for no limit but the objective's own.
     lossless
-        Whether each value is to be kept.
+        Whether each value must stay the same.
     program
         Who must be able to read what is chosen: a name of `readability.PROGRAM_NAMES`; None for
         whoever reads what every libhdf5 reads.
@@ -67,7 +67,7 @@ class Wishes:
 
     @property
     def readers(self) -> tuple[Reader, ...]:
-        """Whose caches decide about chunks: everybody's where nobody is named, as for inspect."""
+        """The readers whose caches decide about chunks: all if none is named, as for inspect."""
         return LIBRARIES if self.reader is this_process() else (self.reader,)
 
     def most_nbytes(self, present_nbytes: int | None, compressed: bool) -> int | None:
@@ -113,7 +113,7 @@ def read(
     Raises
     ------
     UsageError
-        A word that there is not, or words that contradict each other.
+        An unknown word, or words that contradict each other.
     """
     reader_name = _ALSO_CALLED.get(reader_name or "", reader_name)
     if objective not in OBJECTIVES:
@@ -150,7 +150,7 @@ def _reader(name: str | None) -> tuple[str, Reader, str]:
         who = reader(name)
         return (CHUNKWISE if name == CHUNKWISE else "libhdf5"), who, who.title
     if name in PROGRAM_NAMES:
-        # What it costs is not known here: the libhdf5 of this process is measured in its place.
+        # Its cost is not known here: the libhdf5 of this process is measured instead.
         who = this_process()
         return "libhdf5", who, f"{program(name).title} (measured by {who.title})"
     known = dict.fromkeys((*NAMES, *PROGRAM_NAMES))
@@ -207,7 +207,7 @@ def barred(wishes: Wishes, present: Layout | None) -> frozenset[str]:
         return frozenset()
     if "filter" in wishes.keep:
         raise UsageError(
-            f"the filters {present.filters} may change values when chunks are encoded anew: leave "
+            f"the filters {present.filters} may change values in newly encoded chunks: leave "
             "--keep filter out, or allow it with --no-lossless"
         )
     return frozenset((present.filters,))

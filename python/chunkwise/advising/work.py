@@ -1,4 +1,4 @@
-"""In which order is an answer found: the machine, a sample, the model, measurements?"""
+"""In which order does advice use the machine, a sample, the model and measurements?"""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _FIRST_SHARE: Final = 0.55
 _FEWEST_LAYOUTS: Final = 2
 _MOST_LAYOUTS: Final = 10
 _LAST_LAYOUTS: Final = 2
-# Of the best of them, so many that are like it; as many again while there is time.
+# For the best of them, this many that are like it; as many again while there is time.
 _NEIGHBOURS: Final = 2
 _REPEATS: Final = 3
 # Of what was measured, so many of the best filters are tried with other chunks; and layouts of
@@ -47,7 +47,7 @@ _FILTERS_EXPLORED: Final = 2
 _DOUBTED: Final = math.log(1.6)
 # Measuring a layout so often takes so many times what measuring it once did, at most.
 _REPEATED: Final = 2.5
-# Of the budget, what trying filters may take.
+# The budget's share for trying filters.
 _SAMPLING_SHARE: Final = 0.25
 # Files as large as the part, besides the layouts: the part, and what writes are made from.
 _BESIDE: Final = 4
@@ -193,8 +193,8 @@ class Work:
             )
         if found.constant:
             raise UsageError(
-                f"{target.where}: all elements that were looked at are equal: any filter stores "
-                "them in next to nothing, and nothing can be told from that; advise on a file "
+                f"{target.where}: all elements of the sample are equal: any filter stores "
+                "them in almost no bytes, which proves nothing; advise on a file "
                 "that holds data"
             )
         return found
@@ -324,9 +324,9 @@ class Work:
 def _worth_trying(
     found: Found, problem: Problem, best: Layout, tried: Sequence[Layout]
 ) -> list[Layout]:
-    """Choose what is worth a measurement beside the best so far.
+    """Choose the layouts worth measuring after the best so far.
 
-    Layouts near it, and where the model is wrong oftener: its chunks under other filters, and
+    Layouts near it, and if the model is wrong oftener: its chunks under other filters, and
     what others would choose.
     """
     about = [one for one in near(found, problem, best, len(tried)) if one.layout not in tried]
@@ -389,7 +389,7 @@ def joined(first: Proof, last: Proof) -> Proof:
 
 
 def _load_plugins() -> None:
-    """Make the filters of hdf5plugin known to the libhdf5 here, where it is installed."""
+    """Register hdf5plugin's filters in this libhdf5, if it is installed."""
     try:
         importlib.import_module("hdf5plugin")
     except ImportError:

@@ -1,8 +1,8 @@
 """How fast does a program's access pattern read this file, and why?
 
-`bench` measures (`chunkwise.bench`), and so does `run`, of a `Space`.  Their `Results` give
+`bench` measures (`chunkwise.bench`), and so does `run`, for a `Space`.  Their `Results` give
 `records` (one flat row a trial), `summary()` (one row for each combination that was measured),
-`mismatches`, and `advice`: why the slow pattern is slow.  `load` reads what was saved of a run,
+`mismatches`, and `advice`: why the slow pattern is slow.  `load` reads a saved run,
 and `judge` compares such runs.
 """
 

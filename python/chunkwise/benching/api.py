@@ -53,23 +53,23 @@ def bench(
 ) -> Results:
     """Time access patterns on a dataset, as ``chunkwise bench`` does.
 
-    Each trial runs in a process of its own, so this program's caches and settings take no part.
-    Of every parameter that takes values, one may be given, or several that are compared; they
-    are written as on the command line (docs/bench.md).
+    Each trial runs in a separate process, so this program's caches and settings have no effect.
+    A parameter that takes values takes one, or several to compare,
+    written as on the command line (docs/bench.md).
 
     Parameters
     ----------
     path : str or path, optional
-        An HDF5 or netCDF-4 file; None for data that has none yet, which `shape` and `dtype`
+        An HDF5 or netCDF-4 file; None for data without a file, which `shape` and `dtype`
         describe.
     dataset : str, optional
         The dataset's path; None takes the largest chunked dataset.
     shape, dtype : optional
         Of data without a file: ``"8760x721x1440"`` or a sequence, and a type as NumPy writes it.
     like : str or path, optional
-        A file, or ``FILE:DATASET``, with data like it.
+        A file with similar data, or ``FILE:DATASET``.
     compress : str or float, optional
-        Instead: how many times smaller filters make it, ``"3x"``.
+        Instead: how many times smaller filters make the data, ``"3x"``.
     access : values, optional
         Access patterns: ``"1x1x717"``, ``"row=1x1x717"``, ``"line:0"``, ``"random:1000"``,
         ``"all"``.  None for one step, one line, and everything.
@@ -98,17 +98,17 @@ def bench(
         ``"product"``: every value with every other.  ``"each"``: one parameter at a time, from
         the first value of each.
     repeat : int
-        How often each combination is measured at most, as far as `seconds` lasts.
+        How often each combination is measured at most, if `seconds` suffices.
     seconds : float or str
-        The budget for the run as a whole, such as ``40`` or ``"5min"``; what would take longer
-        is estimated.  Every combination is measured at least once, so that very many of them may
+        The budget for the whole run, such as ``40`` or ``"5min"``; what would take longer
+        is estimated.  Every combination is measured at least once, so very many of them may
         take longer.
     save : str or path, optional
-        A file to which each trial is appended as it is done; trials that are in it already
-        are not made again (`chunkwise.benching.store`).
+        A file to which each trial is appended as soon as it is done; trials that it already has
+        are not repeated (`chunkwise.benching.store`).
     sample_nbytes : int
-        Of a larger dataset, scratch files hold a sample of at most so many bytes; None for 1
-        GiB, and of data without a file for 128 MiB.
+        For a larger dataset, scratch files hold a sample of at most this many bytes; None for 1
+        GiB, or 128 MiB for data without a file.
     scratch : str, optional
         The folder for them; None for the system's.
     check : bool
@@ -119,7 +119,7 @@ def bench(
     Returns
     -------
     Results
-        All measurements; `Results.as_dict` is what ``--json`` prints.  A trial that failed is
+        All measurements; `Results.as_dict` is what ``--json`` prints.  A failed trial is
         one of them, never an exception.
 
     Raises

@@ -1,8 +1,8 @@
 """What can be varied from trial to trial, and how is it written?
 
-An axis is a field of `Trial`, or what decides several of them (the access pattern, the
-variant).  Values are text, as in the grammar of the command line and of TOML files;
-``default`` leaves what the library has.
+An axis is a field of `Trial`, or determines several of them (the access pattern, the
+variant).  Values are text, in the grammar of the command line and of TOML files;
+``default`` keeps the library's own value.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Axis:
     """One thing that is varied."""
 
     name: str  # In TOML files, in ``--set``, and in messages
-    field: str | None  # The field of `Trial`; None where the value decides several of them
-    default: str  # The value where nothing is asked for
+    field: str | None  # The field of `Trial`; None if the value decides several of them
+    default: str  # The value if nothing is asked for
     parse: Callable[[str], Any]  # Reads a value other than the default; raises UsageError
     show: Callable[[Any], str]  # Writes a parsed value as short as a table needs it
     readers: frozenset[str]  # The readers that it concerns

@@ -1,4 +1,4 @@
-"""Which line opens a dataset with a chunk cache that holds what a walk comes back to?"""
+"""Which line opens a dataset with a chunk cache that holds the chunks that a walk needs again?"""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def cache_nbytes(target: Target, held: int) -> int:
 
 
 def netcdf_with(target: Target, nbytes: int, nslots: int) -> str:
-    """Return the line for netCDF4-python, or C where netCDF has no such name."""
+    """Return the line for netCDF4-python, or C if netCDF has no such name."""
     fixes = larger_cache(target.file, target.dataset, nbytes, nslots)
     return next(fix.text for fix in fixes if fix.tool in ("netCDF4", "C"))
 
 
 def open_with(file: str, nbytes: int, held: int | None = None) -> str:
-    """Return the line for h5py, with slots where it is known how many chunks are held."""
+    """Return the line for h5py, with slots if the number of held chunks is known."""
     # libhdf5 keeps one chunk for each slot of its hash table.
     slots = "" if held is None else f", rdcc_nslots={hash_slots(held)}"
     return f"h5py.File({python_text(file)}, rdcc_nbytes={nbytes >> 20} * 2**20{slots})"

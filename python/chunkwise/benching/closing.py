@@ -1,4 +1,4 @@
-"""What does a run with many settings come to, in plain words?"""
+"""What is the result of a run with many settings, in plain words?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which further columns does a table need, as its trials differ in them?"""
+"""Which further columns does a table need to tell its trials apart?"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chunkwise.grammar import format_size
 # Less is what libraries and the interpreter differ by.
 _NOTICED_NBYTES: Final = 16 << 20
 _NOTICED_TIMES: Final = 1.25
-# Of the size of files, less is what their metadata differs by.
+# A smaller share of a file's size is a difference of metadata.
 _NOTICED_SHARE: Final = 0.01
 
 MEMORY: Final = "memory"
@@ -43,7 +43,7 @@ def value(cell: Cell, column: str) -> str:
     if column == MEMORY:
         peak = cell.median(lambda m: m.peak_rss_nbytes)
         return "-" if peak is None else format_size(int(peak))
-    # Not all of the file was written, where that was estimated.
+    # Not all of the file was written, if that was estimated.
     if column == FILE:
         nbytes = _file_nbytes(cell)
         return "-" if nbytes is None else format_size(int(nbytes))
@@ -89,7 +89,7 @@ def _file_nbytes(cell: Cell) -> float | None:
 
 
 def _grew(cell: Cell) -> float | None:
-    """Return how many times as large a file is after updates; None where nobody knows."""
+    """Return how many times as large a file is after updates; None if nobody knows."""
     before = cell.median(lambda m: m.file_before_nbytes)
     after = cell.median(lambda m: m.file_nbytes)
     return after / before if before and after else None

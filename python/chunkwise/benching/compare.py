@@ -1,12 +1,12 @@
 """What changed between two runs of `chunkwise bench`, and what is only noise?
 
-The first file is the baseline of all others.  Trials are matched by what was measured
-(`chunkwise.benching.saved`); `chunkwise.benching.verdict` says what two samples of times are
-worth.  Here a second doubt is added, about the machine: a run beside other programs takes
+The first file is the baseline of all others.  Trials match if they measured the same
+(`chunkwise.benching.saved`); `chunkwise.benching.verdict` compares two samples of times.
+Here a second doubt is added, about the machine: a run beside other programs takes
 longer as a whole, in all of its repeats, and no spread shows it.  But a process that reads
-from memory and had to wait has used less processor time than it took.  Waiting is left
-out of what is judged; where that does not remove the difference, as with several threads,
-the verdict is that nobody can tell.
+from memory and had to wait has used less processor time than it took.  So verdicts leave out
+this waiting.  If that does not remove the difference, as with several threads,
+the verdict is 'cannot tell'.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FailOn = Literal["slower", "different", "none"]
 
 # Whose processor time is less than this share of the time it took has waited.
 BUSY: Final = 0.9
-# So much of a difference must be processor time for the waiting not to matter.
+# If this much of a difference is processor time, the waiting does not matter.
 EXPLAINED: Final = 0.5
 # What tells machines and versions apart, in this order, before whatever else a file names.
 _FIRST: Final = ("cpu", "cpu_count", "machine", "system", "hdf5", "h5py", "netcdf", "zlib")
@@ -43,7 +43,7 @@ class Match:
     base, other : Sample
         The repeats of each.
     verdict : Verdict or None
-        None where one side has no figures.
+        None if one side has no figures.
     base_waited, other_waited : bool
         Whether that side was without a processor for a tenth of its time.
     """
@@ -162,7 +162,7 @@ class Comparison:
         return min(ORDER.index(m.word) for m in found), -max(ratios, default=math.inf)
 
     def fails(self, on: FailOn) -> bool:
-        """Whether a trial is what the caller wants to be told of by an exit code."""
+        """Whether the caller wants an exit code for a trial."""
         bad = {"slower": ("failed", "slower"), "different": ("failed", "slower", "faster")}
         words = bad.get(on, ())
         return any(m.word in words for a in self.others for m in a.matches.values())
@@ -233,7 +233,7 @@ def _waited(sample: Sample) -> bool:
 
 
 def _explained(slow: Sample, fast: Sample) -> bool:
-    """Whether most of what the slow one took longer is processor time."""
+    """Whether most of the slower one's extra time is processor time."""
     busy = [[c for c in sample.cpu_s if c is not None] for sample in (slow, fast)]
     if not all(busy):
         return False

@@ -20,7 +20,7 @@ from chunkwise.words import counted, format_seconds, format_speed, three_digits
 
 JSON_FORMAT: Final = "chunkwise-compare"
 JSON_VERSION: Final = 2
-# So many files fit beside each other in 80 columns.
+# This many files fit side by side in 80 columns.
 ABREAST: Final = 4
 # What a pattern's own column says, or the heading.
 _ELSEWHERE: Final = frozenset(
@@ -31,7 +31,7 @@ _DATA: Final = {"stored_nbytes": "stored size", "dtype": "type"}
 _HELD_BACK: Final = "+"
 _STYLES: Final = {"failed": "bold red", "slower": "bold red", "faster": "green"}
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-# Of fewer trials nothing can be said in common.
+# Fewer trials show nothing in common.
 _SEVERAL: Final = 3
 
 
@@ -301,7 +301,7 @@ def _label(sample: Sample) -> str:
 
 
 def _conclusion(letter: str, against: Against, threshold: float) -> Iterator[str]:
-    """Say in plain words what the verdicts come to; the first sentence is the answer."""
+    """Sum up the verdicts in plain words; the first sentence is the answer."""
     total = len(against.matches)
     yield f"{letter} against A: {_answer(against, total)}"
     if against.mean_ratio is not None:

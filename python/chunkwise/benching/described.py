@@ -1,7 +1,7 @@
 """How is data described that has no file yet, and what stands in for its elements?
 
-Its shape and type, and data like it: a file that has some, or how many times smaller filters make
-it.
+By its shape and type, and similar data: a file that has some, or how many times smaller filters
+make it.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from chunkwise.files.opening import find_dataset
 from chunkwise.files.unclosed import open_readable
 from chunkwise.grammar import Pipeline, format_shape, parse_shape
 
-# What a name stands for in lines to paste, where none was given.
+# The name in lines to paste if none was given.
 DATASET: Final = "data"
-# Elements are made in pieces of about so many bytes.
+# Elements are generated in pieces of about this many bytes.
 _PIECE_NBYTES: Final = 16 << 20
-# What changes slowly: so many elements for a radian, so far up and down.
+# The slow part: elements for a radian, and its height.
 _WAVE: Final = 40.0
 _HEIGHT: Final = 8.0
 _TRIES: Final = 14
 # HDF5 looks at each part of a virtual dataset in turn.
 _MOST_TIMES: Final = 10_000
-# So close has it to come.
+# It has to come this close.
 _CLOSE: Final = 0.1
 
 
@@ -78,7 +78,7 @@ def source_of(like: str | os.PathLike[str]) -> tuple[str, str]:
 
 
 def check_like(like: str | os.PathLike[str], known: h5py.Dataset, kind: np.dtype[Any]) -> None:
-    """Raise UsageError where data that is to be alike has elements of another size."""
+    """Raise UsageError if similar data has elements of another size."""
     if known.dtype.itemsize != kind.itemsize:
         raise UsageError(
             f"--like {os.fspath(like)}: '{known.name}' has elements of {known.dtype.itemsize} "
@@ -121,7 +121,7 @@ class Elements(Protocol):
 
 @contextlib.contextmanager
 def alike(like: str | os.PathLike[str], kind: np.dtype[Any]) -> Iterator[Elements]:
-    """Give the elements of data that is there, again from its beginning where it ends.
+    """Return elements of existing data; after its end, again from the beginning.
 
     Raises
     ------
@@ -190,7 +190,7 @@ def compressed(
     close = 1 + _CLOSE
     if not ends[1] / close <= times <= ends[0] * close:
         raise UsageError(
-            f"--compress {times:g}x: made-up data of type {kind.str} gets from "
+            f"--compress {times:g}x: generated data of type {kind.str} gets from "
             f"{ends[1]:.1f} to {ends[0]:.1f} times smaller by {filters} in chunks of "
             f"{format_shape(chunks)}: name a number between, or data like it with --like"
         )
@@ -269,7 +269,7 @@ def repeated(file: h5py.File, name: str, tile: str, shape: tuple[int, ...]) -> N
     rows = file[tile].shape[0]
     if shape[0] > _MOST_TIMES * rows:
         raise UsageError(
-            f"--shape {format_shape(shape)}: too much to be made up from a sample; give a larger "
+            f"--shape {format_shape(shape)}: too large to generate from a sample; give a larger "
             "--sample, or fewer elements along the slowest dimension"
         )
     layout = h5py.VirtualLayout(shape, file[tile].dtype)

@@ -1,7 +1,7 @@
 """What was each setting worth, and what would have helped the slowest trial most?
 
-Two trials that differ on one axis alone say what its values are worth there.  Over all
-such pairs of a run the ratios are summed up by their geometric mean.
+Two trials that differ only on one axis show what its values are worth there.  The geometric mean
+of the ratios of all such pairs sums up a run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from chunkwise.benching.results import Cell, Results
 
 # Two times are called alike up to this ratio.
 ABOUT_AS_FAST = 1.15
-# What is done, as against how: two of these are never compared with each other.
+# What is done, not how: two of these are never compared with each other.
 _WHAT = ("operation", "access")
 
 
@@ -103,7 +103,7 @@ def single_changes(results: Results, start: Cell) -> list[Change]:
             and _differ_only_in(axis, start, cell)
         ]
         if others:
-            # Of those that are about as fast, the first: caches are given smallest first.
+            # The first of those that are about as fast: caches are given smallest first.
             enough = ABOUT_AS_FAST * (best(others).total_s or 0.0)
             cell = next(c for c in others if (c.total_s or 0.0) <= enough)
             found.append(Change(axis, cell, _speed(start, cell)))

@@ -1,7 +1,7 @@
 """Why did it take so long, in one sentence, and which line or command helps?
 
-Everything is derived from this run: the measured times say which pattern is
-slow, the shapes and the cache in force say how often its chunks are decoded, and
+Everything is derived from this run.  The measured times say which pattern is
+slow; the shapes and the cache in force say how often its chunks are decoded; and
 the remedy follows from which of the two is out of proportion.
 """
 
@@ -37,7 +37,7 @@ from chunkwise.trials.formats import is_netcdf3
 from chunkwise.trials.readers import COMPILED, WITH_LIBRARY_CACHE
 from chunkwise.words import LAYOUTS, counted, format_ratio, format_seconds
 
-# A pattern is slow if the same data takes so many times as long as in the best one.
+# A pattern is slow if the same data takes this many times as long as in the best one.
 SLOW = 2.0
 # Less than this between two programs is not worth a change.
 WORTH_IT = 1.2
@@ -45,13 +45,13 @@ WORTH_IT = 1.2
 # not helped by a cache: already the first one is slow.
 MANY_CHUNKS = 8
 MUCH_DECODED = 16
-# A read that takes less than this is made of call overhead.
+# A shorter read is only call overhead.
 CALL_S = 2e-4
 # Call overhead that sums up to less is not worth a word.
 NOTICED_S = 1.0
 # A cache beyond this is not what a reader should be told to give one dataset.
 LARGEST_CACHE_NBYTES = 512 << 20
-# What was measured to gain so much comes before a remedy that was only computed.
+# A remedy measured to gain this much comes before one that was only computed.
 MUCH_FASTER = 5.0
 
 
@@ -104,7 +104,7 @@ def _explain(results: Results) -> Advice | None:
     worst = max(cells, key=total)
     alike = [c for c in cells if _reader(c) == _reader(worst)]
     best = min(alike, key=total)
-    # Where all patterns decode chunks again and again, the best one is no measure.
+    # If all patterns decode chunks again and again, the best one is no measure.
     alone = _decodes(results.target, best) >= SLOW and _decodes(results.target, worst) >= SLOW
     if alone or total(worst) >= SLOW * total(best):
         reason = _slow_pattern(results, worst, best, alike)
@@ -171,7 +171,7 @@ def _piecemeal(target: Target, cell: Cell) -> bool:
 
 
 def _decodes(target: Target, cell: Cell) -> float:
-    """Return how often the walk decodes each chunk; 1 where there is nothing to decode."""
+    """Return how often the walk decodes each chunk; 1 if there is nothing to decode."""
     return 1.0 if target.chunks is None else _decodes_with(target, cell, _in_force(cell))
 
 
@@ -191,7 +191,7 @@ def _slow_pattern(
         return _decoded_again(results, worst)
     each = worst.spread(lambda m: m.mean_s)
     call = worst.spread(lambda m: m.median_s)
-    # Where a few reads decode and the many others do not, the mean is no call's cost.
+    # If a few reads decode and many others do not, the mean is no call's cost.
     if each and call and call.median <= CALL_S and each.median <= 2 * call.median:
         largest = max(alike, key=lambda cell: math.prod(cell.access.block))
         return _calls(results, worst, largest, call.median)
@@ -217,7 +217,7 @@ def _decoded_again(results: Results, worst: Cell) -> Advice:
 def _amplification(target: Target, cell: Cell) -> float | None:
     """Return how many times what all reads ask for is decoded, with the cache in force.
 
-    None where shapes do not tell: the box around a union may touch far more chunks.
+    None if shapes do not tell: the box around a union may touch far more chunks.
     """
     if target.chunks is None or _piecemeal(target, cell):
         return 1.0
@@ -379,7 +379,7 @@ def _cache(
 
 
 def _in_no_order(results: Results, worst: Cell, walk: Walk, decodes: float) -> Advice:
-    """Reads that come to chunks in no order need all of those cached, or smaller ones."""
+    """Reads that touch chunks in random order need all of them cached, or smaller chunks."""
     target = results.target
     chunks, verb = walk.chunk_count, "fetch" if target.filters == "none" else "decode"
     touched = min((worst.total_operations or 0) * walk.chunks_per_operation, chunks)
@@ -439,7 +439,7 @@ def _layout(results: Results, worst: Cell) -> Advice:
 
 
 def _stated(results: Results) -> list[Access]:
-    """Return the patterns of a run; none where they are all such as bench takes by itself."""
+    """Return the patterns of a run; none if all are bench's own."""
     target, accesses = results.target, [cell.access for cell in results.cells]
     usual = {one.block for one in defaults(target.shape, target.itemsize)} | {target.shape}
     return [] if usual.issuperset(one.block for one in accesses) else accesses
@@ -450,7 +450,7 @@ def _repack(target: Target, chunks: tuple[int, ...], worst: Cell) -> str | None:
 
     Needed is a cache for the chunks of one read, of the slow pattern and of a plane across it,
     as far as a reader should be told to give so much.
-    None where no command can be trusted with every dataset of the file.
+    None if no command can be trusted with every dataset of the file.
     """
     fixes = rechunk(target.file, target.dataset, chunks, target.filters)
     commands = [
@@ -568,7 +568,7 @@ def _no_slow_pattern(results: Results, worst: Cell) -> Advice:
 
 
 def _with_gain(advice: Advice, results: Results, worst: Cell) -> Advice:
-    """Say what chunkwise gains at the pattern that takes longest, or that it gains nothing."""
+    """Say chunkwise's gain at the slowest pattern, or that there is none."""
     gain = _gain_at(results, worst)
     if not gain:
         return advice

@@ -1,7 +1,7 @@
-"""Do complex selections of any dataset read right, and how fast, whoever reads them?
+"""Does each reader read complex selections of a dataset right, and how fast?
 
 As *h5_hstest*, the tool of paper 003: unions of cells between random cut planes, read one
-after the other, every element compared with what a plain read of everything gives.
+after the other.  Every element is compared with a plain read of everything.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How is a trial called, next to others of its run?"""
+"""Which name does a trial have, next to others of its run?"""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _ELSEWHERE = frozenset({"operation", "access", "format", "chunk", "filter", "rea
 
 
 def reader_label(results: Results, reader: str) -> str:
-    """Name a reader: the one from Python is simply chunkwise where it is the only one."""
+    """Name a reader: the one from Python is simply chunkwise if it is the only one."""
     alone = all(cell.reader != "chunkwise" for cell in results.cells)
     return "chunkwise" if reader == "chunkwise-py" and alone else reader
 
 
 def cell_label(results: Results, cell: Cell) -> str:
-    """Name a trial by its reader, and by what else varies within a table.
+    """Name a trial by its reader, and by everything else that varies within a table.
 
     With one axis at a time, only by what differs from the standard trial.
     """
@@ -38,7 +38,7 @@ def cell_label(results: Results, cell: Cell) -> str:
 
 
 def setting(results: Results, cell: Cell, axis: str) -> str:
-    """Write a trial's value of an axis; nothing where it makes no difference to it."""
+    """Write a trial's value of an axis; nothing if it makes no difference to it."""
     text = cell.point[axis]
     if not AXES[axis].concerns(cell.point):
         return ""
@@ -54,7 +54,7 @@ def setting(results: Results, cell: Cell, axis: str) -> str:
 
 
 def library_label(results: Results, cell: Cell) -> str:
-    """Name a libhdf5 by its version, and by its path where that does not tell it apart."""
+    """Name a libhdf5 by its version, and also by its path if the version is not unique."""
     text = cell.point["libhdf5"]
     found = version(cell)
     if found is None:
@@ -64,7 +64,7 @@ def library_label(results: Results, cell: Cell) -> str:
 
 
 def zlib_label(cell: Cell) -> str:
-    """Name a zlib by what it calls its version; libhdf5's own too."""
+    """Name a zlib by its own version, also libhdf5's."""
     found = (m.environment.get("zlib") for m in cell.succeeded)
     told = next((str(text) for text in found if text), None)
     return AXES["zlib"].label(cell.point["zlib"]) if told is None else f"zlib {told}"
@@ -120,7 +120,7 @@ def fallback_notes(results: Results) -> list[str]:
 
 
 def unclosed_notes(results: Results) -> list[str]:
-    """Say of a file that has not been closed what of it was measured."""
+    """Say which part of an unclosed file was measured."""
     if not results.file.unclosed:
         return []
     if any(cell.trial.swmr for cell in results.cells):

@@ -1,4 +1,4 @@
-"""What does each way of storing the data cost to go over to, and which lines do that?"""
+"""What does it cost to change to each way of storing the data, and which lines do that?"""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Pays:
 
 
 def shown(results: Results) -> list[Variant]:
-    """Return the ways of storing the data, where there are several in HDF5; the file's first."""
+    """Return the ways of storing the data, if HDF5 has several; the file's first."""
     found = [variant for variant in results.variants if not is_netcdf3(variant.format)]
     present = stored(results.file)
     found.sort(key=lambda variant: variant != present)
@@ -59,7 +59,7 @@ def speeds(results: Results, variant: Variant) -> list[float]:
 def best(results: Results) -> Variant | None:
     """Return the variant that is fastest on the whole, by the geometric mean over all trials.
 
-    None where the stored one was not measured, or none is much faster than that.
+    None if the stored one was not measured, or none is much faster than that.
     """
     means = {
         variant: statistics.geometric_mean(found)
@@ -72,13 +72,13 @@ def best(results: Results) -> Variant | None:
 
 
 def _late(results: Results) -> set[Variant]:
-    """Return the variants of which a trial gave no figures: nobody knows how slow they are."""
+    """Return the variants with a trial without figures: nobody knows how slow they are."""
     return {cell.variant for cell in results.cells if cell.problem is not None}
 
 
 def pays(results: Results, variant: Variant) -> Pays | None:
     """Say after how many runs of a pattern repacking has paid for itself; None if never."""
-    # Of a sample, the patterns' times are the sample's, and so is this.
+    # If a sample is measured, the patterns' times are the sample's, and so is this.
     took = results.repack_s.get(variant)
     gains = [(before - after, name) for name, before, after in _pairs(results, variant)]
     gain, name = max(gains, default=(0.0, ""))
@@ -127,7 +127,7 @@ def show_layouts(results: Results, console: Console) -> None:
 def _table(results: Results, variants: list[Variant]) -> Table:
     table = plain_table()
     table.add_column("stored as", overflow="fold")
-    # What has no file is not repacked.
+    # Data without a file is not repacked.
     columns = ("size",) if results.file.made else ("size", "repacking", "pays after")
     for title in columns:
         table.add_column(title, justify="right", no_wrap=title != "pays after", overflow="fold")

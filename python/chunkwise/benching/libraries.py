@@ -1,7 +1,7 @@
 """Which libhdf5 does a worker load, and how is it started?
 
 By default the one of the h5py installed here.  Another one is given by its own path, or
-by the path of a Python whose h5py brings it: the worker is then run by that Python.
+by the path of a Python whose h5py brings it: that Python then runs the worker.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def check_zlib(zlib: str, reader: str, library: LibHDF5) -> str:
 
 
 def plugins() -> dict[str, str]:
-    """Tell HDF5 where hdf5plugin has its filters, after where somebody has said."""
+    """Tell HDF5 where hdf5plugin has its filters, after the user's own folders."""
     found = importlib.util.find_spec("hdf5plugin")
     said = os.environ.get("HDF5_PLUGIN_PATH", "")
     # "::" tells HDF5 to load none at all.
@@ -170,7 +170,7 @@ def _architecture(path: str) -> tuple[bytes, bytes] | None:
 
 
 def _package_alone(folder: str) -> str:
-    """Offer this package to another Python, and nothing of what is installed beside it."""
+    """Offer this package to another Python, but not the packages installed beside it."""
     alone = Path(folder) / "chunkwise-alone"
     alone.mkdir(exist_ok=True)
     link = alone / "chunkwise"

@@ -1,4 +1,4 @@
-"""How does the same data get into a file of netCDF-3, so that it can be read from one?
+"""How does the same data get into a netCDF-3 file, so that a trial can read it there?
 
 netCDF-C itself writes it, from the elements in C order.
 """

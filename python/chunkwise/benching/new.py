@@ -1,6 +1,6 @@
 """How is data measured that has no file yet?
 
-It is made up in a scratch file, from its description, and measured as a file is.
+It is generated in a scratch file, from its description, and measured like any file.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from chunkwise.grammar import Pipeline, format_size
 
 # The file that lines to paste name.
 FILE: Final = "new.nc"
-# Of larger data a sample of so many bytes is made, unless more is asked for.
+# Larger data gets a sample of this many bytes, unless the user asks for more.
 SAMPLE_NBYTES: Final = 128 << 20
 _LARGEST_SLAB_NBYTES: Final = 1 << 30
-# Of made-up data, noise for each byte of an element.
+# Noise for each byte of an element of generated data.
 _SMOOTH_BITS: Final = 2.0
-# What compresses it where nothing was said.
+# The default compression.
 _FILTERS: Final = "shuffle+deflate:1"
 
 
@@ -82,7 +82,7 @@ def run_new(
         smooth is made up.
     sample_nbytes
         Of larger data a sample of at most so many bytes is made; None for 128 MiB, or for one
-        slab of chunks where that is more.
+        slab of chunks if that is more.
     scratch, options
         As for `chunkwise.benching.run`.
 
@@ -142,7 +142,7 @@ def _made(
     free = shutil.disk_usage(folder).free
     if free < rows * row_nbytes + SPARE_NBYTES:
         raise UsageError(
-            f"{folder}: {format_size(rows * row_nbytes)} of made-up data need more than the "
+            f"{folder}: {format_size(rows * row_nbytes)} of generated data need more than the "
             f"{format_size(free)} that are free; name a folder with --scratch, or a --sample"
         )
     path = str(Path(folder) / "made.h5")
@@ -150,7 +150,7 @@ def _made(
         elements, said = _elements(kind, filters, chunks, like, compress, stack)
         first = elements(0, slab, shape)
         if like is not None and (first == first.flat[0]).all():
-            raise UsageError(f"--like {os.fspath(like)}: all elements looked at are equal")
+            raise UsageError(f"--like {os.fspath(like)}: all elements of the sample are equal")
         name = DATASET if rows == shape[0] else "part"
         with h5py.File(path, "w") as file:
             dcpl = h5p.create(h5p.DATASET_CREATE)
@@ -177,7 +177,7 @@ def _elements(
     compress: str | float | None,
     stack: contextlib.ExitStack,
 ) -> tuple[Elements, str]:
-    """Return what stands in for the elements, and say what that is."""
+    """Return the stand-in for the elements, and say what it is."""
     if like is not None:
         return stack.enter_context(alike(like, kind)), f"data like that of {os.fspath(like)}"
     if compress is None:
@@ -195,7 +195,7 @@ def _filters(space: Space) -> str:
 
 
 def _most_nbytes(slab_nbytes: int, asked: int | None) -> int:
-    """Return the bytes of which a sample is taken where there are more."""
+    """Return the size above which only a sample of the data is taken."""
     if asked is not None:
         return asked
     return max(SAMPLE_NBYTES, slab_nbytes if slab_nbytes <= _LARGEST_SLAB_NBYTES else 0)

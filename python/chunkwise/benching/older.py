@@ -1,7 +1,7 @@
-"""Which words have changed since a file was written, and what is said now?
+"""Which words have changed since a file was written, and what are the new words?
 
-What reads in a measurement was called a driver, which is HDF5's word for how bytes reach
-storage.  Saved runs, TOML files and command lines that have the old word are still taken.
+A reader in a measurement used to be called a driver, which is HDF5's word for how bytes reach
+storage.  Saved runs, TOML files and command lines with the old word still work.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which trials does a space of parameters come to, for one dataset?"""
+"""Which trials does a space of parameters give for one dataset?"""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from chunkwise.trials.environment import available_memory_nbytes
 from chunkwise.trials.readers import COMPILED
 from chunkwise.trials.trial import FACTS, Operation, Trial
 
-# What a worker takes besides its timed reads: the interpreter, imports, the file.
+# Seconds of a worker besides its timed reads: the interpreter, imports, the file.
 OVERHEAD_S: Final = 0.6
-# Of the budget, what is for timed reads; the rest is for whatever was not foreseen.
+# The budget's share for timed reads; the rest is for the unforeseen.
 _SHARE: Final = 0.7
 _LEAST_S: Final = 0.2
-# So many times as long as its reads may a trial take that looks at every element.
+# A trial that checks every element may take this many times as long as its reads.
 _WHOLE_LOOP: Final = 3
-# Of the chunk cache's hash table: a pointer each.
+# Bytes a slot of the chunk cache's hash table: a pointer each.
 SLOT_NBYTES: Final = 8
 
 
 @dataclass(frozen=True)
 class Planned:
-    """One combination, before it is known where its files lie."""
+    """One combination, before its files have places."""
 
     point: Point  # Its value on each axis, as text
     access: Access  # Its pattern
@@ -92,7 +92,7 @@ class Plan:
         made : Prepared
             Where the files are.
         repeat : int
-            How often each is to be made.
+            How often each is made.
         seconds : float
             The budget for all of them.
         known : str, optional
@@ -247,7 +247,7 @@ def _memory_nbytes(target: Target, one: Planned) -> int:
 
 
 def patterns_of(plan: Sequence[Planned]) -> dict[tuple[Operation, Access], list[int]]:
-    """Group the places in a plan by what is done: those are compared with each other."""
+    """Group the places in a plan by their operation: those are compared with each other."""
     groups: dict[tuple[Operation, Access], list[int]] = {}
     for place, one in enumerate(plan):
         groups.setdefault((one.operation, one.access), []).append(place)

@@ -19,7 +19,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def effects_plot(results: Results) -> Table | None:
-    """Draw a bar for each value of each axis that was varied; None where there is none.
+    """Draw a bar for each value of each axis that was varied; None if there is none.
 
     A bar's length is the logarithm of how many times as fast (to the right, the faster the
     longer), with the slowest value of the axis at the left edge.
@@ -27,7 +27,7 @@ def effects_plot(results: Results) -> Table | None:
     found = effects(results)
     if not set(found) - {"reader"}:
         return None
-    # A bar of all the width is a factor of two at least: noise shall not look like much.
+    # A bar of the full width is at least a factor of two, so that noise looks small.
     widest = max(math.log10(2), *(_decades(worth) for worth in found.values()))
     table = plain_table()
     table.add_column("what it is worth", no_wrap=True)

@@ -162,7 +162,7 @@ def _footnotes(results: Results) -> list[str]:
 
 
 def _where_the_time_goes(results: Results) -> list[str]:
-    """Take apart the slowest trial of each pattern; the records have it of every trial.
+    """Split the time of each pattern's slowest trial; the records have it for every trial.
 
     Where only patterns and readers are compared, the slowest of all is enough.
     """

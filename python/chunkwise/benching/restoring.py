@@ -1,4 +1,4 @@
-"""Which commands store a dataset as it was measured, and how long does the first of them take?"""
+"""Which commands store a dataset as it was measured, and how long does the first one take?"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from chunkwise.grammar import Pipeline
 from chunkwise.names import shell_word
 from chunkwise.trials.environment import available_memory_nbytes
 
-# As `chunkwise repack` takes without being told.
+# The default of `chunkwise repack`.
 _SHARE: Final = 4
 _LEAST_NBYTES: Final = 64 << 20
 
@@ -57,7 +57,7 @@ def fixes(target: Target, variant: Variant) -> tuple[Fix, ...]:
             target.file, target.dataset, variant.chunks, variant.filters, shape=target.shape
         )
     else:
-        # Chunks are stated also where they stay: nccopy chooses others for small variables.
+        # Chunks are stated also if they stay: nccopy chooses others for small variables.
         found = refilter(
             target.file,
             target.dataset,
@@ -117,7 +117,7 @@ def repack_s(source: Target, variant: Variant, folder: str) -> float | None:
     Returns
     -------
     float or None
-        Seconds; None where chunkwise cannot write it so.
+        Seconds; None if chunkwise cannot write it so.
     """
     path = Path(folder) / "repacked.h5"
     memory = max(_LEAST_NBYTES, available_memory_nbytes() // _SHARE)
@@ -138,7 +138,7 @@ def repack_s(source: Target, variant: Variant, folder: str) -> float | None:
                 )
             return time.perf_counter() - begun
     except (ChunkwiseError, *HDF5_ERRORS):
-        # What cannot be repacked was measured all the same; it has no time for this.
+        # A dataset that cannot be repacked was still measured; it has no such time.
         return None
     finally:
         path.unlink(missing_ok=True)

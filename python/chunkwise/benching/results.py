@@ -111,7 +111,7 @@ class Cell:
 
     @property
     def fallback(self) -> str | None:
-        """Why libhdf5 did it in the place of chunkwise; None where it did not."""
+        """Why libhdf5 did it in the place of chunkwise; None if it did not."""
         return next((m.fallback for m in self.succeeded if m.fallback), None)
 
     @property
@@ -173,7 +173,7 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Advice:
-    """The answer that a run gives.
+    """The answer of a run.
 
     Attributes
     ----------
@@ -185,7 +185,7 @@ class Advice:
     effect : str or None
         What the fix changes, and whether that was measured or computed.
     in_c : str or None
-        Lines of C that do what `fix` does in Python; None where `fix` is a command, or has no
+        Lines of C that do what `fix` does in Python; None if `fix` is a command, or has no
         like in C.
     """
 
@@ -204,13 +204,13 @@ class Results:
     target : Target
         The dataset, as the first way of storing it that was read has it.
     cells : tuple of Cell
-        In the order in which they were asked for.
+        In the order of the request.
     seconds : float
         The budget.
     elapsed_s : float
-        What the run took, everything included.
+        Seconds of the whole run.
     sampled : int or None
-        Indexes of the slowest dimension that a sample of the data has; None where all of
+        Indexes of the slowest dimension that a sample of the data has; None if all of
         it was read.
     design : str
         How the parameters were combined (`chunkwise.benching.space.Space`).
@@ -218,7 +218,7 @@ class Results:
         The dataset as the file has it, where `target` is another way of storing it.
     repack_s : mapping of Variant to float
         Seconds that repacking the data that was read (all of it, or a sample) into a variant
-        took, where that was measured.
+        took, if that was measured.
     """
 
     target: Target
@@ -242,7 +242,7 @@ class Results:
 
     @property
     def varied(self) -> list[str]:
-        """The axes of which several values were measured, in their order."""
+        """The axes with several measured values, in their order."""
         return [
             name
             for name in AXES
@@ -273,7 +273,7 @@ class Results:
 
     @property
     def advice(self) -> Advice | None:
-        """Why the slow pattern is slow, and what helps; None where nothing is to be said."""
+        """Why the slow pattern is slow, and what helps; None if nothing is to be said."""
         from chunkwise.benching.explain import explain  # it looks at results
 
         return explain(self)
@@ -300,7 +300,7 @@ class Results:
     def whole_repack_s(self, variant: Variant) -> float | None:
         """Return the seconds of repacking all of the dataset; of a sample an estimate.
 
-        None where it was not measured.
+        None if it was not measured.
         """
         took = self.repack_s.get(variant)
         if took is None or self.sampled is None:
@@ -317,7 +317,7 @@ class Results:
     def speed(self, cell: Cell) -> float | None:
         """Return how many times faster a cell is than the first one of its pattern.
 
-        By total time, median against median; None where either has no figure.
+        By total time, median against median; None if either has no figure.
         """
         base = standard_of(self, cell)
         if base.total_s is None or not cell.total_s:

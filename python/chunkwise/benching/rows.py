@@ -1,4 +1,4 @@
-"""How are elements read for variants, and which chunk is at fault if that fails?"""
+"""How are elements read for variants, and which chunk is damaged if that fails?"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What happens in one run, from a space of parameters to results?
 
-Whatever makes no sense is found before anything is written; whatever is written for the
-run goes with it.
+Settings that make no sense are found before anything is written.  Files that are written for the
+run are removed at its end.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ DEFAULT_SECONDS = 30.0
 DEFAULT_REPEAT = 3
 # Eleven days: what systems let a process wait for another is bounded.
 MOST_SECONDS = 1e6
-# Of the time that is left, what repacking may take.
+# The share of the remaining time that repacking may take.
 _REPACKING = 0.25
 # What a plain `chunkwise bench` compares.
 DEFAULT_READERS = ("h5py", "chunkwise-py")
@@ -154,7 +154,7 @@ def run(
             shares=trial_seconds is None,
             touch=touch,
         ).execute()
-        # The file that the user knows, also where a sample of it was read.
+        # The file that the user knows, also if a sample of it was read.
         first = next(iter(made.reading.values()), original)
         whole = replace(
             first,
@@ -207,7 +207,7 @@ def _repacked(
         if time.monotonic() > until or free < source.nbytes + SPARE_NBYTES:
             break
         say(f"repacking into {variant}")
-        # In a sample, chunks that are longer than it are cut.
+        # Chunks that are longer than the sample are cut.
         chunks = variant.chunks
         if chunks is not None and made.sampled is not None:
             chunks = (min(chunks[0], source.shape[0]), *chunks[1:])

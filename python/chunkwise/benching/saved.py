@@ -1,8 +1,8 @@
 """What does a file that `chunkwise bench` wrote hold: which trials, of what, where?
 
 Both kinds are read: the document of ``--json``, and the JSON Lines of ``--save``.  A trial
-is known by what was measured: by every parameter of `Trial` but those in `_NOT_MEASURED`,
-so that a parameter which is added there counts here.  Files written before it was added
+is identified by what it measured: by every parameter of `Trial` except those in `_NOT_MEASURED`,
+so that a new parameter there also counts here.  Files written before it was added
 have its default.
 """
 
@@ -57,7 +57,7 @@ class Sample:
     total_s : list of float
         Seconds for the whole pattern, a value for each repeat that gave one.
     cpu_s : list of float or None
-        Processor seconds for the same; None where nobody counted them.
+        Processor seconds for the same; None if nobody counted them.
     extrapolated : bool
         Whether a total is an estimate.
     page_cache : str
@@ -65,7 +65,7 @@ class Sample:
     error : str or None
         Why the last repeat without figures has none.
     fallback : str or None
-        Why libhdf5 did it in the place of chunkwise; None where it did not.
+        Why libhdf5 did it in the place of chunkwise; None if it did not.
     status : str
         ``ok`` if a repeat has figures; else ``failed`` or ``timeout``.
     """
@@ -101,7 +101,7 @@ class Saved:
     path : str
         Its name.
     data : dict
-        Dataset, shape, type, chunks, filters and stored size; None where the file does
+        Dataset, shape, type, chunks, filters and stored size; None if the file does
         not say.
     environment : dict of str to str
         Machine and versions; several are joined.
@@ -158,7 +158,7 @@ def _saved(path: str, parsed: Callable[[], tuple[Values, list[Values]]]) -> Save
             "write it again with chunkwise bench FILE --json"
         ) from None
     if not any(sample.total_s for sample in saved.samples.values()):
-        raise UsageError(f"{name}: holds no trial that gave figures; run chunkwise bench again")
+        raise UsageError(f"{name}: holds no trial with figures; run chunkwise bench again")
     return saved
 
 
@@ -260,7 +260,7 @@ def _add(sample: Sample, record: Values) -> None:
         return
     cpu, elapsed = record.get("cpu_s"), record.get("elapsed_s")
     sample.total_s.append(float(total))
-    # What was counted for the reads done, for all of them.
+    # Counts of the reads done, scaled to all of them.
     sample.cpu_s.append(float(cpu) / elapsed * total if cpu and elapsed else None)
     sample.fallback = record.get("fallback") or sample.fallback
     sample.extrapolated |= bool(record.get("extrapolated"))

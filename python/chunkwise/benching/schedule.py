@@ -1,8 +1,8 @@
 """In which order are trials run, for how long, and what if one does not come back?
 
-Trials that are to be compared alternate (A B A B), so that a machine that slows
+Trials that will be compared alternate (A B A B), so that a machine that slows
 down slows both.  Each runs in a worker process.  The first round measures every
-combination once; further rounds repeat a pattern, with all of its trials, while
+combination once.  Further rounds repeat a pattern, with all of its trials, while
 the budget lasts.
 """
 
@@ -26,7 +26,7 @@ from chunkwise.trials.trial import Measurement, Trial, from_worker
 from chunkwise.trials.zlibs import preloading
 
 SHORTEST_TIMEOUT_S = 3.0
-# What the trial before the first may take.
+# Seconds for the trial before the first one.
 _TOUCH_S = 2.0
 
 
@@ -41,7 +41,7 @@ class Step:
     done, total : int
         Trials that are done, and that there will be; 0 before the first.
     left_s : float or None
-        Seconds until the end, about; None where nobody knows yet.
+        Seconds until the end, about; None if nobody knows yet.
     warning : bool
         Whether it is something that the user should know before the end.
     """
@@ -74,7 +74,7 @@ class Schedule:
         self.done: list[list[Measurement]] = [
             store.done(trial)[: self.repeat] if store else [] for _, trial in self.plan
         ]
-        # Of what was measured before a stop, what is known of it.
+        # What is known about measurements before a stop.
         self.took_s = [_took_s(done) for done in self.done]
 
     def execute(self) -> tuple[Cell, ...]:
@@ -90,7 +90,7 @@ class Schedule:
             self._measure(place, max(SHORTEST_TIMEOUT_S, spare if left == 1 else spare / 2))
         for repeats in range(1, self.repeat):
             for group in patterns_of([one for one, _ in self.plan]).values():
-                # What was done before a stop is not done again; what failed fails again.
+                # Work from before a stop is not repeated; what failed fails again.
                 places = [
                     place
                     for place in group
@@ -113,7 +113,7 @@ class Schedule:
         one, trial = self.plan[place]
         repeat = len(self.done[place])
         if self.shares:
-            # What short trials leave over is for the others.
+            # Time that short trials do not use goes to the others.
             share = share_s(self._left_s(), self._left_trials(), trial.check)
             trial = replace(trial, max_seconds=max(trial.max_seconds, share))
         trial = replace(trial, timeout_s=round(timeout_s, 1))
@@ -147,14 +147,14 @@ class Schedule:
         )
 
     def _say(self, one: Planned, repeat: int) -> None:
-        """Report what comes next, and how long all of it may take."""
+        """Report the next step, and how long all of it may take."""
         done = sum(map(len, self.done))
         known = [took for took in self.took_s if took]
         total = self.repeat * len(self.plan)
         left = self.deadline - time.monotonic()
         if known:
             each = sum(known) / len(known)
-            # What was never measured is measured, whatever the budget.
+            # What was never measured is measured, even beyond the budget.
             first = sum(not measured for measured in self.done)
             left = max(first * each, min(left, (total - done) * each))
         text = f"{one.access.name}: {one.point['reader']}, {repeat + 1} of {self.repeat}"
@@ -175,7 +175,7 @@ def measure_in_worker(
     worker: Sequence[str] = WORKER,
     environment: Mapping[str, str] | None = None,
 ) -> Measurement:
-    """Measure one trial in a process of its own; whatever happens to it is the result.
+    """Measure one trial in its own process; even its crash is a result.
 
     The process is ended when this function is left, also by Ctrl-C.
     """

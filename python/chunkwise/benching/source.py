@@ -1,8 +1,8 @@
-"""What is measured of a file that its writer has not closed?
+"""Which file is measured if its writer has not closed it?
 
-The file itself, read along with its writer, where that is what a user would do: a writer in
-SWMR mode left its mark, and everything is read from the file as it is, by readers that can.
-A temporary copy otherwise, as the file would be had its writer closed it.
+The file itself, beside its writer, if a user would read it so: a writer in
+SWMR mode left its mark, and readers that can read such a file read it as it is.
+Otherwise a temporary copy, as if the writer had closed the file.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def opened(
     original : Target
         The dataset in its file.
     plan : Plan
-        What is to be measured.
+        What to measure.
     checked : bool
         Whether what is read is compared with what was read before: a writer might change
         it in between.
@@ -63,7 +63,7 @@ def opened(
     ------
     UsageError
         The file has to be copied, and there is no room for it, its data lies in other files,
-        or its writer wrote too much meanwhile.
+        or its writer wrote too much during the copy.
     """
     readers = dict.fromkeys(str(one.parameters["reader"]) for one in plan.planned)
     able = [name for name in readers if name not in _WITHOUT_SWMR]

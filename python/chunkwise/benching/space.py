@@ -42,7 +42,7 @@ class Space:
     Raises
     ------
     UsageError
-        An axis, reader or design that there is not, or one without values.
+        An unknown axis, reader or design, or one without values.
     """
 
     axes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -118,8 +118,8 @@ class Space:
 
 
 def _collapsed(point: Point) -> Point:
-    """Give what makes no difference its default."""
-    # Of formats follows what else concerns a reader.
+    """Set values that make no difference to their defaults."""
+    # The format decides what else concerns a reader.
     if not AXES["format"].concerns(point):
         point = {**point, "format": AXES["format"].default}
     kept = {

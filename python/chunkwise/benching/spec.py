@@ -45,7 +45,7 @@ _KEYS: Final = frozenset(
 
 @dataclass(frozen=True)
 class Spec:
-    """What a run is asked to do; None where the file does not say."""
+    """What a run is asked to do; None if the file does not say."""
 
     space: Space  # What is varied
     # What is measured.

@@ -1,8 +1,8 @@
-"""How does a run that was stopped go on where it was?
+"""How does a stopped run continue?
 
 Each trial is appended to a file as soon as it is done: JSON Lines, the first of which
-says what is measured.  A run finds the trials there that it would make itself, and makes
-the others.  A line that a kill cut short is left out.
+says what is measured.  A run finds there the trials that it would make itself, and makes
+the others.  It ignores a line that a kill cut short.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from chunkwise.trials.trial import BOUNDS, Measurement, Trial, from_worker
 
 FORMAT: Final = "chunkwise-bench-trials"
 VERSION: Final = 1
-# An estimate is made again where it may take so many times as long.
+# An estimate is made again if it may take this many times as long.
 _FAR_MORE: Final = 2.0
 
 
@@ -99,7 +99,7 @@ class Store:
         if not self._path.exists():
             return {}
         text = self._path.read_text(encoding="utf-8", errors="replace")
-        # What a kill cut short has no end of line, and the next would be joined to it.
+        # A line that a kill cut short has no end, and the next one would be joined to it.
         if text and not text.endswith("\n"):
             text = text[: text.rfind("\n") + 1]
             os.truncate(self._path, len(text.encode()))
@@ -142,7 +142,7 @@ def _header(target: Target) -> dict[str, Any]:
 
 
 def _key(trial: dict[str, Any]) -> str:
-    # That the file has to be warmed first is due to the other trials of a run.
+    # Only the other trials of a run make it necessary to warm the file first.
     kept = {k: value for k, value in trial.items() if k not in BOUNDS and k != "warm_first"}
     kept["dataset"] = str(kept["dataset"]).strip("/")
     return json.dumps(kept, sort_keys=True)

@@ -18,10 +18,10 @@ from chunkwise.words import counted, format_seconds, format_speed
 # What a table's columns are, behind the pattern and its number of operations.
 _READ = ("first", "mean", "all reads", "spread", "speed")
 _WRITE = ("writes", "close", "sync", "in all", "spread", "speed")
-# Where the names of trials are longer, patterns have no column beside them.
+# If the names of trials are longer, patterns have no column beside them.
 LONGEST_LABEL = 18
 _LONGEST_TITLE = 32
-# What a further column takes.
+# The width of a further column.
 _FURTHER_WIDTH = 9
 
 

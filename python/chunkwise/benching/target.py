@@ -1,4 +1,4 @@
-"""What is measured: which dataset, of what shape, stored how?
+"""What is measured: which dataset, of which shape, stored how?
 
 Everything that can make a measurement pointless is found here, before any
 worker is started.
@@ -31,7 +31,7 @@ from chunkwise.files.stored import stored_nbytes
 from chunkwise.files.superblock import read_superblock
 from chunkwise.files.unclosed import open_readable
 
-# Of more objects than this, some filters are not looked at: it would take seconds.
+# With more objects than this, some filters are not examined: it would take seconds.
 _MOST_OBJECTS = 20_000
 
 
@@ -76,7 +76,7 @@ class Target:
     paged : bool
         Whether the file has paged file space, as a page buffer needs.
     maxshape : tuple of int or None, or None
-        How far each dimension may grow, None without end; None where none may.
+        How far each dimension may grow, None without end; None if none may.
     unclosed : str
         The mark of a writer that has not closed the file: ``swmr``, ``write``, or nothing.
     made : str
@@ -157,13 +157,13 @@ def look(path: str | os.PathLike[str], dataset: str | None = None) -> Target:
             )
         _refuse_what_cannot_be_timed(found, where)
         properties = found.id.get_create_plist()
-        # What has not been closed is looked at without a cache.
+        # A file that was not closed is examined without a cache.
         _, nslots, nbytes, w0 = h5p.create(h5p.FILE_ACCESS).get_cache()
         if not unclosed:
             nslots, nbytes, w0 = found.id.get_access_plist().get_chunk_cache()
         return Target(
             file=os.fspath(path),
-            # Of a file that is read through a file object, HDF5 does not know the name.
+            # HDF5 does not know the name of a file that it reads through a file object.
             storage=os.fspath(path) if unclosed else str(found.file.filename),
             dataset=name,
             shape=tuple(int(n) for n in found.shape),

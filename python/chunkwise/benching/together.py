@@ -1,7 +1,7 @@
-"""What does one setting for a whole file come to, over several of its datasets?
+"""What is the result of one setting for a whole file, over several of its datasets?
 
-A chunk cache that is given when a file is opened is one for each dataset that is open: so the
-memory is the sum.  The time is the sum of what each dataset takes, measured one after another.
+A chunk cache that is given when a file is opened is one cache for each open dataset, so
+the memory is the sum.  The time is the sum of the datasets' times, measured one after another.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class Setting:
     cells
         Its trials: of each dataset, for each pattern.
     total_s
-        Seconds of all patterns of all datasets; None where a trial gave no figures.
+        Seconds of all patterns of all datasets; None if a trial gave no figures.
     estimated
         Whether a trial is extrapolated.
     cache_nbytes
-        Of each dataset the chunk cache in force, in the order of the datasets; None where the
+        Of each dataset the chunk cache in force, in the order of the datasets; None if the
         reader has none of libhdf5's.
     """
 
@@ -61,7 +61,7 @@ class Setting:
 
     @property
     def caches_nbytes(self) -> int | None:
-        """The chunk caches of all datasets together; None where the reader has none."""
+        """The chunk caches of all datasets together; None if the reader has none."""
         known = [nbytes for nbytes in self.cache_nbytes if nbytes is not None]
         return sum(known) if len(known) == len(self.cache_nbytes) else None
 
@@ -152,7 +152,7 @@ def run_together(
         raise UsageError("--save belongs to one dataset: leave it out, or measure one at a time")
     whole = with_readers(space or Space())
     for one in datasets:
-        # What makes no sense for the last is said before the first is measured.
+        # If something makes no sense for the last, that is said before the first is measured.
         target = look(file, one)
         check(target, spell_out(target, whole))
     share = seconds / len(datasets)
@@ -189,7 +189,7 @@ def _speed(found: Sequence[Setting], one: Setting) -> float | None:
 
 
 def show_together(found: Together, console: Console) -> None:
-    """Print a table for each dataset, then what each setting comes to for all of them."""
+    """Print a table for each dataset, then the result of each setting for all of them."""
     for results in found.results:
         show_briefly(results, console)
     settings = found.settings

@@ -1,8 +1,8 @@
-"""What would the same data cost in other chunks, or under other filters?
+"""What would the same data cost in other chunks, or with other filters?
 
-A variant that the file does not have is written to a scratch file, from the dataset's own
-data; of a dataset that is too large, from a sample: whole slabs of chunks, spread over
-its slowest dimension.  Then every variant is made of that sample, also the one stored, so
+If the file does not have a variant, bench writes it to a scratch file from the dataset's own
+data.  For a dataset that is too large it takes a sample: whole slabs of chunks, spread over
+the slowest dimension.  Then every variant is made from that sample, also the stored one, so
 that all of them hold the same.
 """
 
@@ -32,9 +32,9 @@ from chunkwise.grammar import Pipeline, format_shape, format_size, parse_shape
 from chunkwise.trials.formats import FORMATS, NETCDF4, is_netcdf3
 from chunkwise.words import counted
 
-# What is written for each variant, at most, unless more is asked for.
+# The most that is written for each variant, unless the user asks for more.
 SAMPLE_NBYTES: Final = 1 << 30
-# Rows are copied in pieces of about so many bytes.
+# Rows are copied in pieces of about this many bytes.
 PIECE_NBYTES: Final = 64 << 20
 # Free space that is left alone.
 SPARE_NBYTES: Final = 64 << 20
@@ -66,7 +66,7 @@ class Prepared:
     # A file with all elements in C order, as they are stored, for those who write them.
     data: str | None
     folder: str  # For files of a moment
-    # Indexes of the slowest dimension that the sample has; None where all is there.
+    # Indexes of the slowest dimension that the sample has; None if all is there.
     sampled: int | None
 
 
@@ -82,7 +82,7 @@ def variant_of(
     format: str = NETCDF4,
     accesses: Sequence[Access] = (),
 ) -> Variant:
-    """Read how the data is to be stored.
+    """Read how the data should be stored.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def prepared(
     ChunkwiseError
         The data cannot be read, or HDF5 refuses a variant.
     """
-    # Of made-up data that is larger than a sample, no more was made.
+    # No more than a sample was generated.
     in_part = bool(target.made) and target.nbytes > sample_nbytes
     only_stored = set(reading) <= {stored(target)} and not (writing or updating or in_part)
     rows = None if only_stored else _sampled_rows(target, sample_nbytes)
@@ -200,7 +200,7 @@ def prepared(
     sampled = replace(target, shape=(extent, *target.shape[1:]))
     nbytes = sampled.nbytes
     with scratch_folder(scratch) as folder:
-        # What is written needs its elements, and one file at a time.
+        # Writing needs memory for its elements, and one file at a time.
         elements = (
             elements or bool(writing or updating) or any(is_netcdf3(v.format) for v in missing)
         )
@@ -360,7 +360,7 @@ def create(
         dcpl.set_layout(h5d.CONTIGUOUS)
         space = h5s.create_simple(shape)
     else:
-        # In a sample, chunks that are longer than it would be mostly empty.
+        # Chunks that are longer than the sample would be mostly empty.
         longest = variant.chunks[0] if rows is None else min(variant.chunks[0], len(rows))
         dcpl.set_chunk((longest, *variant.chunks[1:]))
         Pipeline.parse(variant.filters).apply(dcpl)

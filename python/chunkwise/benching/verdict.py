@@ -2,9 +2,9 @@
 
 Timings are few (3 to 10), positive, skewed to the right, and now and then one is several
 times as long as the others.  So: logarithms; medians; a spread in which no single repeat
-counts for more than three times the usual deviation; and, because three repeats that
-happen to agree do not make a quiet machine, a few repeats of a usual spread are added in
-thought.  That gives an interval for the ratio, and the interval the verdict.
+counts for more than three times the usual deviation.  Three repeats that
+happen to agree do not make a quiet machine, so a few repeats of a usual spread are added
+for the calculation.  The result is an interval for the ratio, which gives the verdict.
 
 ``scripts/verdict_errors.py`` counts how often this is wrong, and how often it says the
 same twice; docs/compare.md has its figures.
@@ -27,7 +27,7 @@ Word = Literal["slower", "faster", "same", "cannot tell"]
 THRESHOLD: Final = 1.25
 # Of the interval.  Each side of it is wrong once in twenty times.
 CONFIDENCE: Final = 0.90
-# Fewer repeats do not tell their spread, and a ratio has to be beyond this.
+# Fewer repeats do not show their spread, so a ratio must be beyond this.
 FEWEST: Final = 3
 FACTOR_OF_FEW: Final = 3.0
 # The spread that timings usually have, and how much it weighs beside the measured one.
@@ -56,7 +56,7 @@ class Verdict:
     ratio : float
         Median of the other to median of the base; above 1 the other takes longer.
     low, high : float or None
-        The interval for the ratio; None where there are too few repeats for one.
+        The interval for the ratio; None if there are too few repeats for one.
     repeats : int or None
         Where it cannot tell: so many repeats a side would likely decide.  None if more
         than a hundred would be needed: the ratio is about the threshold.
@@ -76,7 +76,7 @@ class Verdict:
 
         ``fastest``: the fastest repeats of both sides do not differ by more than the
         threshold.  ``waiting``: they do, and who judged found that a side may have waited
-        for a processor.  None where the interval itself leaves it open, or nothing does.
+        for a processor.  None if the interval itself leaves it open, or nothing does.
         """
         if self.word != "cannot tell" or self.low is None or self.high is None:
             return None
@@ -148,7 +148,7 @@ def check_threshold(threshold: float) -> None:
     """Raise UsageError for a threshold that separates nothing."""
     if not 1 < threshold < math.inf:
         raise UsageError(
-            f"a threshold of {threshold:g} separates nothing: give a ratio above 1, such as "
+            f"a threshold of {threshold:g} is too small: give a ratio above 1, such as "
             f"{THRESHOLD:g}"
         )
 

@@ -1,4 +1,4 @@
-"""Was another way of storing the data measured to help?"""
+"""Do measurements show that another way of storing the data helps?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MUCH = 2.0
 
 
 def verified(advice: Advice, results: Results, main: Variant) -> Advice:
-    """Offer other chunks or filters in the place of what was only computed, if measured.
+    """Offer measured chunks or filters in place of computed ones, if there are any.
 
     The advice is about the data stored as `main`.
     """

@@ -1,4 +1,4 @@
-"""Which words do commands share that write many files, and how is each file's result told?"""
+"""Which options do commands share that write many files, and how is each file's result shown?"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from chunkwise.repacking.gathering import Batch
     from chunkwise.repacking.progress import Watch
 
-    # Given who is told of each file, and what is asked several times a second.
+    # Gets a function that hears of each file, and one to call several times a second.
     Survey = Callable[[Callable[[int, Path], Watch], Callable[[], object]], Iterator[FileResult]]
 
 
@@ -89,7 +89,7 @@ class Many:
 
 
 def are_many(arguments: Sequence[str], files_from: str | None) -> bool:
-    """Whether more than one file is meant, whatever becomes of them."""
+    """Whether more than one file is meant."""
     from chunkwise.inspecting.folder import one_file
 
     if files_from is not None:

@@ -195,9 +195,9 @@ def command(
     as_text: str | None,
     **axes: str | None,
 ) -> int:
-    """Time access patterns on FILE, and say why they cost what they cost.
+    """Time access patterns on FILE, and explain the times.
 
-    With nothing else said: three patterns on the largest chunked dataset, read
+    By default: three patterns on the largest chunked dataset, read
     by h5py and by chunkwise at their defaults, within 30 seconds. Several DATASETs
     are measured one after another, and summed up for each setting.
     """
@@ -269,7 +269,7 @@ def _print_several(found: Together, as_text: str | None) -> int:
 def _check_described(
     path: str | None, shape: str | None, dtype: str | None, words: dict[str, str | None]
 ) -> None:
-    """Raise UsageError where neither a file nor data without one is named, or both are."""
+    """Raise UsageError if neither a file nor data without one is named, or both are."""
     if shape is None:
         for name, value in words.items():
             if value is not None:

@@ -45,7 +45,7 @@ Exit code:
     type=float,
     default=THRESHOLD,
     show_default=True,
-    help="Call times the same up to this ratio.",
+    help="Times within this ratio count as the same.",
 )
 @click.option(
     "--fail-on",

@@ -1,6 +1,6 @@
-"""How are plain lines and JSON printed, whatever a file's names hold?
+"""How are plain lines and JSON printed, for all names of files?
 
-As `chunkwise.cli.terminal`, without what a console takes to import.
+Like `chunkwise.cli.terminal`, but without the imports that a console needs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which words does `chunkwise fix` take, and what does it print?"""
+"""Which options does `chunkwise fix` take, and what does it print?"""
 
 from __future__ import annotations
 
@@ -152,9 +152,13 @@ def command(
     elif unchanged is not None and out is None:
         raise UsageError("--unchanged is for --out; without, such files are left alone")
     if (jobs or 1) > 1 and seconds is not None:
-        raise UsageError("--jobs and --budget: what others disturb cannot be measured; give one")
+        raise UsageError(
+            "--jobs and --budget: files at the same time cannot be measured; give one"
+        )
     if (jobs or 1) > 1 and advise_s:
-        raise UsageError("--jobs and --advise: what others disturb cannot be measured; give one")
+        raise UsageError(
+            "--jobs and --advise: files at the same time cannot be measured; give one"
+        )
     if no_measure and seconds is not None:
         raise UsageError("--no-measure and --budget: give one of them")
     if out is not None and in_place:

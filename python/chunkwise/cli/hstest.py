@@ -71,22 +71,24 @@ Examples:
     type=Duration(),
     help="Time for all of it, as in 40s or 5min; then not all selections may be read.",
 )
-@click.option("--scratch", metavar="FOLDER", help="Where the known elements are kept meanwhile.")
+@click.option(
+    "--scratch", metavar="FOLDER", help="Where the known elements are kept during the run."
+)
 @click.option("--json", "as_object", is_flag=True, help="Print every measurement as JSON.")
 def command(
     file: str, dataset: str | None, reader: str, libhdf5: str, as_object: bool, **options: Any
 ) -> int:
     """Read complex selections of FILE, check every element, and say how long it took.
 
-    DATASET is by default the largest chunked one. Exit code 1 means that an element was read
-    as another value than it has, or could not be read.
+    DATASET is by default the largest chunked one. Exit code 1 means that a reader gave another
+    value than the element has, or could not read it.
     """
     options |= {"readers": listed(reader), "libhdf5": listed(libhdf5)}
     with following() as progress:
         try:
             results = hstest.run(file, dataset, progress=progress, **options)
         except CorruptDataError as wrong:
-            # What cannot be read is what this command is there to find.
+            # This command exists to find what cannot be read.
             echo(f"chunkwise: {wrong}", err=True)
             return 1
     if as_object:

@@ -1,4 +1,4 @@
-"""Which words does `chunkwise index` take, and what does it print?"""
+"""Which options does `chunkwise index` take, and what does it print?"""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _SUFFIX = {"json": ".json", "parquet": ".parquet", "sidecar": ".cwi"}
     "cannot read them in the file.  [default: 64KiB]",
 )
 @click.option("--force", is_flag=True, help="Replace an OUT that exists.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON; of many files a line each.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; for many files, one line each.")
 def command(
     files: tuple[str, ...],
     output: str | None,
@@ -77,8 +77,8 @@ def command(
 ) -> None:
     """Write down where the chunks of a file lie.
 
-    As references, by which zarr and xarray read FILE where it is, or as a sidecar,
-    by which chunkwise.open need not look for chunks in FILE.  FILE is only read.
+    As references, with which zarr and xarray read FILE where it is, or as a sidecar,
+    with which chunkwise.open finds chunks at once.  FILE is only read.
 
     Datasets whose filters or types zarr does not have are left out, and named.
     """
@@ -109,7 +109,7 @@ def command(
 def _targets(
     files: tuple[str, ...], output: str | None, form: str | None
 ) -> list[str | Path | None]:
-    """Say where the index of each file goes; None beside it."""
+    """Say where the index of each file goes; None: beside it."""
     from pathlib import Path
 
     if output is None:
@@ -120,7 +120,7 @@ def _targets(
     if len(files) == 1 and not is_folder:
         return [output]
     if form is None:
-        raise UsageError(f"of files in the folder {output}: give --format, such as json")
+        raise UsageError(f"for files in the folder {output}: give --format, such as json")
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     names = [Path(file.rstrip("/")).name + _SUFFIX[form] for file in files]

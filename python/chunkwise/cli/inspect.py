@@ -1,4 +1,4 @@
-"""Which words does `chunkwise inspect` take, and what does it print?"""
+"""Which options does `chunkwise inspect` take, and what does it print?"""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ Exit code:
 @click.command(epilog=EXAMPLES)
 @click.argument("arguments", nargs=-1, required=True, metavar="FILE|FOLDER|GLOB... [DATASET]")
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON; for several files, a line each."
+    "--json", "as_json", is_flag=True, help="Print JSON; for several files, one line each."
 )
 @click.option(
     "--sort",
@@ -142,7 +142,7 @@ def command(
     """Show what decides a file's speed, what is wrong with it, and the remedy.
 
     FILE is an HDF5 or netCDF-4 file; DATASET a path in it, such as
-    /group/temperature, and can be named after one file only. Where it is also
+    /group/temperature, and can be named after one file only. If it is also
     the name of a file, it is the dataset if FILE has it.
 
     For several files, a FOLDER (searched through all levels for HDF5 files,
@@ -186,7 +186,7 @@ def command(
     sampled = sample is not False
     # It may take a while.
     with for_messages().status(f"reading {'and sampling ' if sampled else ''}the file"):
-        # In a process of its own: libhdf5 crashes on some damaged files.
+        # In a separate process: libhdf5 crashes on some damaged files.
         work = partial(inspect, file, dataset, access=access, readers=known, sample=sampled)
         facts = counted.in_facts(contained(work, printable(file)))
     if as_json:

@@ -22,7 +22,7 @@ from chunkwise.studies.iotest.run import walk
 from chunkwise.studies.iotest.settings import DRIVERS, SCALINGS, Settings
 from chunkwise.studies.iotest.world import world
 
-# Options by which a walk in a single process is told from the paper's questions.
+# Options that tell a walk in a single process from the paper's questions.
 OPTIONS: Final = (
     "--ini", "--csv", "--hdf5-file", "--quick", "--steps", "--arrays", "--rows", "--columns",
     "--grid", "--scaling", "--filter", "--driver", "--case", "--restart",
@@ -62,18 +62,26 @@ def _grid(text: str | None) -> dict[str, int]:
 
 @click.command(epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--ini", "ini_file", metavar="FILE", help="Settings, as hdf5-iotest reads them.")
-@click.option("--csv", "csv_file", metavar="FILE", help="A row each, in hdf5-iotest's columns.")
 @click.option(
-    "--hdf5-file", metavar="FILE", help="What is written and read.  [default: hdf5_iotest.h5]"
+    "--csv", "csv_file", metavar="FILE", help="Results: one row each, in hdf5-iotest's columns."
+)
+@click.option(
+    "--hdf5-file", metavar="FILE", help="The file to write and read.  [default: hdf5_iotest.h5]"
 )
 @click.option("--quick", is_flag=True, help="2 steps, 4 arrays of 32x128: a second or two.")
-@click.option("--steps", type=click.IntRange(1), help="How often is written.  [default: 4]")
+@click.option(
+    "--steps", type=click.IntRange(1), help="Steps; each writes the arrays.  [default: 4]"
+)
 @click.option("--arrays", type=click.IntRange(1), help="Arrays in each step.  [default: 50]")
 @click.option(
-    "--rows", type=click.IntRange(2), help="Of an array: of a rank's tile, or (strong) of all."
+    "--rows", type=click.IntRange(2), help="Rows of a rank's tile, or (strong) of an array."
 )
-@click.option("--columns", type=click.IntRange(2), help="As --rows.  [default: 100x200]")
-@click.option("--grid", metavar="ROWSxCOLUMNS", help="Of ranks.  [default: all in one column]")
+@click.option(
+    "--columns", type=click.IntRange(2), help="Columns, as for --rows.  [default: 100x200]"
+)
+@click.option(
+    "--grid", metavar="ROWSxCOLUMNS", help="Grid of ranks.  [default: all in one column]"
+)
 @click.option(
     "--scaling",
     type=click.Choice(SCALINGS),
@@ -81,7 +89,7 @@ def _grid(text: str | None) -> dict[str, int]:
 )
 @click.option("--filter", "filters", metavar="CHAIN", help="shuffle+deflate:1, szip:nn:8 ...")
 @click.option(
-    "--driver", type=click.Choice(DRIVERS), help="Of a single process.  [default: posix]"
+    "--driver", type=click.Choice(DRIVERS), help="Driver of a single process.  [default: posix]"
 )
 @click.option(
     "--only",

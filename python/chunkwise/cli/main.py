@@ -21,7 +21,7 @@ from chunkwise.settings import HELP, check_environment
 # Subcommands are imported when used, so that `chunkwise --help` stays instant.
 COMMANDS = {
     "inspect": "Show what is wrong with a file, and what decides its speed.",
-    "bench": "Time access patterns on a file, and say why they cost what they cost.",
+    "bench": "Time access patterns on a file, and explain the times.",
     "advise": "Find the best chunks, filters and cache for a dataset, and prove it.",
     "hstest": "Read complex selections of a file, check every element, and time it.",
     "compare": "Compare saved runs of bench: what is slower, and what is only noise?",
@@ -65,7 +65,7 @@ class LazyGroup(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; a closed pipe is told from other errors here.
+        """Run the command; tell a closed pipe from other errors.
 
         Click and rich, which come next, both end the process with code 1.
         """

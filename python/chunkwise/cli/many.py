@@ -1,4 +1,4 @@
-"""How does `chunkwise inspect` go through many files, and what does it print of them?"""
+"""How does `chunkwise inspect` go through many files, and what does it print about them?"""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Shown:
     """What is printed of files."""
 
     counted: Counted  # Which findings are
-    # Of what severity at least; None for all, and then none of them is a failure.
+    # The lowest severity; None for all, and then none of them is a failure.
     level: Severity | None
     # Facts as JSON; only the names of files with such findings.
     as_json: bool
@@ -56,7 +56,7 @@ class Shown:
         return [found for found in findings if reaches(found.severity, self.level or "note")]
 
     def note(self, path: str, findings: Sequence[Finding]) -> None:
-        """Print a file's findings, where that is done one by one, and log them."""
+        """Print a file's findings, if that is done one by one, and log them."""
         from chunkwise.inspecting.render import lint_line
 
         wanted = self.wanted(findings)

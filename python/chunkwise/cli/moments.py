@@ -24,7 +24,7 @@ _WORDS_WIDTH = 60
 
 
 class Unshown:
-    """No progress, where nobody would see it; but the end that was asked for."""
+    """Shows no progress, because nobody would see it, but ends on request."""
 
     def __init__(self, ends: Ending) -> None:
         self.file = ""
@@ -39,7 +39,7 @@ class Unshown:
         echo(line)
 
     def tell(self, _: str) -> None:
-        """Say what is done next, where that is not the repack itself."""
+        """Say what is done next, unless it is the repack itself."""
         self._ends.check()
 
 
@@ -84,7 +84,7 @@ class Shown(Unshown):
         )
 
     def tell(self, text: str) -> None:
-        """Say what is done next, where that is not the repack itself."""
+        """Say what is done next, unless it is the repack itself."""
         from chunkwise.names import printable
 
         self._ends.check()

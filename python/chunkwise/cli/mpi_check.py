@@ -1,4 +1,4 @@
-"""Which words does `chunkwise mpi-check` take, and what does it print?"""
+"""Which options does `chunkwise mpi-check` take, and what does it print?"""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def command(file: str, words: tuple[str, ...], as_object: bool) -> int:
     """Say which MPI and HDF5 there are, and what is known to fail, hang or crawl with them.
 
     Start it as the program will be started, under mpirun or srun: then it also says where the
-    ranks run, and whether all of them see FOLDER, the place of the file. Of an existing FILE,
-    the datasets are looked at as if the ranks wrote it.
+    ranks run, and whether all of them see FOLDER, the place of the file. If FILE exists,
+    its datasets are checked as if the ranks wrote them.
     """
     # Imported here, so that `--help` need not wait.
     from chunkwise.parallel.check import check

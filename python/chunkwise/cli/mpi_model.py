@@ -1,4 +1,4 @@
-"""Which words does `chunkwise mpi-model` take, and what does it print?"""
+"""Which options does `chunkwise mpi-model` take, and what does it print?"""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def following() -> Iterator[Callable[[Step], None]]:
-    """Give what follows a run: it shows each step, prints warnings, and ends it on a signal."""
+    """Return an observer of a run: it shows steps, prints warnings, and ends it on a signal."""
     columns = (
         SpinnerColumn(),
         BarColumn(bar_width=20),

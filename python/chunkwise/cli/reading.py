@@ -1,4 +1,4 @@
-"""How is shown how much was read of many files, and how long the rest takes?"""
+"""How is shown how much of many files is read, and how long the rest takes?"""
 
 from __future__ import annotations
 

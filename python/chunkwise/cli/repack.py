@@ -1,4 +1,4 @@
-"""Which words does `chunkwise repack` take, and what does it print?"""
+"""Which options does `chunkwise repack` take, and what does it print?"""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def command(
         memory = default_budget() // neighbours(comm) if memory is None else memory
     if many and (manifest is not None or write_manifest is not None):
         raise UsageError(
-            "--manifest and --write-manifest are for one file; of many, give them to "
+            "--manifest and --write-manifest are for one file; for many, give them to "
             "`chunkwise verify` before and after"
         )
     if many and jobs is not None:
@@ -227,7 +227,7 @@ def command(
     with using_threads(threads), ending() as ends, leaving():
         if many and (out is not None or in_place or files_from is not None):
             if in_place == (out is not None):
-                raise UsageError("of many files, give either --out FOLDER or --in-place")
+                raise UsageError("for many files, give either --out FOLDER or --in-place")
             if in_place and unchanged == "link":
                 raise UsageError("--unchanged link is for --out; in place, write skip or copy")
             unchanged = unchanged or ("skip" if in_place else "copy")

@@ -1,4 +1,4 @@
-"""Run a program as it is, with the engine under its HDF5."""
+"""Run a program unchanged, with the engine under its HDF5."""
 
 from __future__ import annotations
 

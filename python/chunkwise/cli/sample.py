@@ -1,4 +1,4 @@
-"""How is `chunkwise sample` asked, and what does it print?"""
+"""Which options does `chunkwise sample` take, and what does it print?"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Examples:
 
 
 def _print_list(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-    """Print the samples and end, whatever the other arguments are."""
+    """Print the samples and end, with any other arguments."""
     if not wanted:
         return
     for sample in SAMPLES.values():
@@ -51,7 +51,7 @@ def _storage(sample: Sample) -> str:
 
 
 def _type(sample: Sample) -> str:
-    """Name the type of the elements, with its byte order where it is unusual."""
+    """Name the type of the elements, with an unusual byte order."""
     order = "big-endian " if sample.dtype.startswith(">") else ""
     return order + sample.dtype[1:]
 

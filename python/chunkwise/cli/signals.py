@@ -1,8 +1,8 @@
-"""How does a long command end when it is told to, and how where a file cannot be written?
+"""How does a long command end when a signal tells it to, and how if a file cannot be written?
 
-Python turns Ctrl-C into an exception, which is lost where it meets code that must not
-raise (a finaliser, a callback from C).  So the signal is remembered as well, and whoever
-works step by step asks between two steps.  Nothing is lost then, and nothing need be said.
+Python turns Ctrl-C into an exception, which is lost if it meets code that must not
+raise (a finaliser, a callback from C).  So the signal is also remembered, and code that
+works step by step asks for it between two steps.  Then nothing is lost, and no message is needed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Ending:
         if self._received == signal.SIGINT:
             raise KeyboardInterrupt
         if self._received is not None:
-            # As a shell tells the end by a signal.
+            # As a shell reports the end by a signal.
             sys.exit(128 + self._received)
 
     def _receive(self, number: int, _frame: FrameType | None) -> None:
@@ -68,7 +68,7 @@ def ending() -> Iterator[Ending]:
 
 @contextmanager
 def leaving() -> Iterator[None]:
-    """End the process at once where a file could not be written.
+    """End the process at once if a file could not be written.
 
     By then what was half-written is removed.  What libhdf5 could not write on a full disk it
     did not close either, and would look at once more as the process ends, and crash.

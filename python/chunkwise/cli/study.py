@@ -66,7 +66,7 @@ class Studies(click.Command):
         return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run whichever of the two the context is of."""
+        """Run the one of the two to which the context belongs."""
         return super().invoke(ctx) if ctx.command is self else ctx.command.invoke(ctx)
 
 
@@ -90,7 +90,7 @@ class Studies(click.Command):
 @click.option(
     "--libhdf5",
     metavar="PATH,...",
-    help="Further libraries, where an experiment compares them; those of the system are found.",
+    help="Further libraries, if an experiment compares them; the system's are found.",
 )
 @click.option(
     "--repeat",
@@ -147,7 +147,7 @@ def command(
     NAME is one of occam, netcdf4, iotest, hyperslabs and cris, or a folder with a study.toml in
     it.  Under mpirun, iotest has options of its own: chunkwise study iotest --help.
     Prints today's figures beside the published ones, and which of the paper's claims still
-    hold.  Ends with code 1 where a reader gave wrong values or nothing could be measured.
+    hold.  Ends with code 1 if a reader gave wrong values or nothing could be measured.
     """
     console = for_results()
     if name is None:
@@ -169,7 +169,7 @@ def command(
     if dataset is not None and file is None:
         raise UsageError("--dataset names a dataset of --file: add that")
     if table is not None:
-        raise UsageError("--table draws what is measured already: add --show")
+        raise UsageError("--table draws results that are there already: add --show")
     options = Options(
         scale,
         folder.path,
@@ -216,7 +216,7 @@ def _say(
 
 
 def _measured(study: Study, options: Options) -> StudyResults:
-    """Run a study; whoever ends it is told how to go on."""
+    """Run a study; when it is stopped, say how to continue."""
     theirs = study.repeat["paper"]
     if options.scale == "paper" and options.repeat is not None and options.repeat < theirs:
         often = counted(options.repeat, "repeat")

@@ -1,8 +1,9 @@
-"""What may reach a terminal?  Nothing of a name that would command it.
+"""What may reach a terminal?  No control sequence from a name.
 
-Names, values and messages come from files that nobody vouches for.  Who writes a name
-escapes it where it stands (`chunkwise.names.printable`), as columns are counted there.
-What was forgotten is escaped here, and in `chunkwise.cli.echo` for what needs no console.
+Names, values and messages come from files that nobody vouches for.  Code that writes a name
+escapes it there (`chunkwise.names.printable`), because columns are counted there.
+Names that were forgotten are escaped here, and in `chunkwise.cli.echo` for output without a
+console.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from rich.segment import Segment
 
 from chunkwise.names import printable_lines
 
-# Of output that is no terminal, unless COLUMNS says otherwise.
+# Width of output that is not a terminal, unless COLUMNS says otherwise.
 WIDTH: Final = 80
 
 
@@ -37,7 +38,7 @@ class PrintableConsole(Console):
 
 def for_results() -> Console:
     """Make the console for results: in a pipe of 80 columns, or as many as COLUMNS says."""
-    # The same whatever terminal is at the pipe's other end.
+    # The same for every terminal at the pipe's other end.
     columns = os.environ.get("COLUMNS", "")
     fixed = not sys.stdout.isatty() and not (columns.isdigit() and int(columns))
     return PrintableConsole(width=WIDTH if fixed else None)

@@ -1,4 +1,4 @@
-"""Run a program, and say what it has read of which dataset."""
+"""Run a program, and say what it has read from which dataset."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def command(out: str | None, observe_only: bool, words: tuple[str, ...]) -> None
         if observe_only:
             given["CHUNKWISE_OBSERVE"] = "1"
         sys.stdout.flush()
-        # Ctrl-C is for the program, which gets it as well: what it has read is told all the same.
+        # Ctrl-C is for the program, which also gets it; its reads are still reported.
         former = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             process = subprocess.Popen(

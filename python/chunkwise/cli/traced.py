@@ -1,4 +1,4 @@
-"""How do commands take what a program has read, instead of patterns that somebody wrote?"""
+"""How do commands take the reads of a program, instead of patterns that somebody wrote?"""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def followed(
     Raises
     ------
     chunkwise.errors.UsageError
-        Where there is no file to which the trace could belong, or it has nothing of the dataset.
+        If there is no file to which the trace could belong, or it has nothing of the dataset.
     """
     if trace is None:
         return dataset, access
     if file is None:
-        raise UsageError("--trace has what was read of a file: name the file")
+        raise UsageError("--trace holds the reads of a file: name the file")
     from chunkwise.running.replay import recorded
 
     name, found = recorded(trace, file, dataset)

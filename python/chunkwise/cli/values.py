@@ -1,4 +1,4 @@
-"""How are values read that several options have?"""
+"""How are values parsed that several options share?"""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Count(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 
 @contextmanager
 def _of(param: click.Parameter | None) -> Iterator[None]:
-    """Name the option of which a value is wrong."""
+    """Name the option that has a wrong value."""
     try:
         yield
     except UsageError as wrong:

@@ -1,4 +1,4 @@
-"""Which words does `chunkwise verify` take, and what does it print?"""
+"""Which options does `chunkwise verify` take, and what does it print?"""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def _write_manifest(path: str, found: list[tuple[File, Looked]], *, force: bool)
 
 
 def _salvage(verified: Verified, out: str, ends: Ending, *, force: bool, as_json: bool) -> int:
-    """Write what can be read of a file, and say what that is."""
+    """Write the readable part of a file, and say what that is."""
     from chunkwise.repacking.salvaging import salvage, salvage_lines
 
     summary = salvage(verified.path, out, ends.check, force=force)

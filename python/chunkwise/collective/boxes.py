@@ -1,4 +1,4 @@
-"""Which box of a dataset does each rank write, and do the boxes keep apart?
+"""Which box of a dataset does each rank write, and do boxes overlap?
 
 Arithmetic alone: no files, no ranks that wait.
 """
@@ -19,9 +19,9 @@ from chunkwise.selecting import indexing
 Shape = tuple[int, ...]
 # A row for each box, a column for each dimension.
 _Corners = npt.NDArray[np.int64]
-# Of so many boxes all pairs are compared at once.
+# All pairs of up to this many boxes are compared at once.
 _FEW: Final = 16
-# So many pairs are compared at a time.
+# This many pairs are compared at a time.
 _PAIRS: Final = 1 << 18
 
 
@@ -47,7 +47,7 @@ class Box(NamedTuple):
         return tuple(slice(a - o, b - o) for a, b, o in bounds)
 
     def common(self, other: Box) -> Box:
-        """Give what two boxes have in common, where they have something."""
+        """Return the overlap of two boxes, if there is one."""
         begin = tuple(max(a, b) for a, b in zip(self.begin, other.begin, strict=True))
         end = tuple(min(a, b) for a, b in zip(self.end, other.end, strict=True))
         return Box(begin, end)
@@ -89,7 +89,7 @@ def chosen(shape: Shape, index: Any, label: str) -> Chosen | None:
     Returns
     -------
     Chosen or None
-        None where nothing is selected.
+        None if nothing is selected.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def overlapping(boxes: Sequence[Box | None]) -> tuple[int, int] | None:
     end = np.array([box.end for _, box in there], np.int64)
     if not _any_meet(begin, end):
         return None
-    # Which ones, only now: this compares each with all others.
+    # Find out which ones only now: this compares each with all others.
     for one in range(len(there) - 1):
         rest = slice(one + 1, None)
         meets = ((begin[rest] < end[one]) & (begin[one] < end[rest])).all(axis=1)
@@ -194,7 +194,7 @@ def _pairs_meet(begin: _Corners, end: _Corners) -> bool:
     fewest: tuple[int, npt.NDArray[np.intp], npt.NDArray[np.intp]] | None = None
     for axis in range(begin.shape[1]):
         ordered = np.argsort(begin[:, axis], kind="stable")
-        # Of each box, those behind it in this order that begin before it ends.
+        # For each box, the later boxes in this order that begin before it ends.
         last = np.searchsorted(begin[ordered, axis], end[ordered, axis])
         counts = last - np.arange(1, len(ordered) + 1)
         if fewest is None or int(counts.sum()) < fewest[0]:
@@ -205,7 +205,7 @@ def _pairs_meet(begin: _Corners, end: _Corners) -> bool:
     sums = np.cumsum(counts)
     at = 0
     while at < len(counts):
-        # As many boxes as have so many pairs, or one.
+        # As many boxes as have this many pairs, or one.
         done = int(sums[at - 1]) if at else 0
         until = max(at + 1, int(np.searchsorted(sums, done + _PAIRS, "right")))
         some = counts[at:until]

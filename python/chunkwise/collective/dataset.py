@@ -47,7 +47,7 @@ class ParallelDataset:
 
     @property
     def maxshape(self) -> tuple[int | None, ...]:
-        """The most that it may grow to; None where without limit."""
+        """The most that it may grow to; None for no limit."""
         return self._made.maxshape
 
     @property
@@ -76,7 +76,7 @@ class ParallelDataset:
     def __setitem__(self, index: Any, part: npt.ArrayLike | None) -> None:
         """Write this rank's part (collective).
 
-        Boxes of ranks must have no element in common within a call; a later call may write the
+        Boxes of ranks must not overlap within a call; a later call may write the
         same elements again.
 
         Parameters
@@ -85,8 +85,8 @@ class ParallelDataset:
             Integers, slices of step 1 and an Ellipsis, or a selection that is one block of
             neighbouring elements, such as `chunkwise.hyperslab` makes.
         part : array_like or None
-            Of the shape of what is selected, or broadcast to it; None where this rank has nothing
-            to write, whatever the index.
+            Of the selection's shape, or broadcast to it; None if this rank has nothing
+            to write, with any index.
 
         Raises
         ------
@@ -128,7 +128,7 @@ class ParallelDataset:
         Parameters
         ----------
         selection : Selection or None
-            One block, such as `chunkwise.hyperslab` makes; None where this rank has nothing to
+            One block, such as `chunkwise.hyperslab` makes; None if this rank has nothing to
             write.
         part : array_like, optional
             Of the selection's shape, or broadcast to it.
@@ -146,10 +146,10 @@ class ParallelDataset:
         Parameters
         ----------
         part : array_like or None
-            Of the dataset's shape but along `axis`; without that axis it is one row.  None adds
-            nothing.
+            Of the dataset's shape except along `axis`; without that axis it is one row.  None
+            adds nothing.
         axis : int
-            Along which the dataset can grow; equal on all ranks.
+            The dimension that grows; equal on all ranks.
 
         Raises
         ------
@@ -366,7 +366,7 @@ class Axis:
 
 
 def _array(value: Any, dtype: np.dtype[Any], where: str) -> Array:
-    """Make an array of what is given."""
+    """Make an array of the given values."""
     if isinstance(value, np.ndarray):
         return value
     if isinstance(value, h5py.Dataset):
@@ -374,7 +374,7 @@ def _array(value: Any, dtype: np.dtype[Any], where: str) -> Array:
     try:
         return np.asarray(value, dtype=None if hasattr(value, "__array__") else dtype)
     except (TypeError, ValueError, OverflowError) as error:
-        raise UsageError(f"{where}: what is given is no array of {dtype}: {error}") from None
+        raise UsageError(f"{where}: the values are no array of {dtype}: {error}") from None
 
 
 def _as_stored(given: Array, dtype: np.dtype[Any], where: str) -> Array:

@@ -28,8 +28,8 @@ _MODES = ("w", "w-", "x")
 class ParallelFile(ParallelGroup):
     """An HDF5 file that ranks write together; made by `chunkwise.parallel.open`.
 
-    Use it in a ``with`` statement, or close it.  The file has its name when it is complete, on
-    `close`; until then it is a partial file beside it.  A rank that fails leaves no file, and the
+    Use it in a ``with`` statement, or close it.  Until `close` it is a partial file beside its
+    final name.  If a rank fails, no file is left, and the
     others raise OtherRankFailedError at their next call.
 
     Attributes
@@ -45,8 +45,8 @@ class ParallelFile(ParallelGroup):
     def on_first(self, work: Callable[[Any], T]) -> T:
         """Do something with h5py on rank 0 (collective).
 
-        For all that is not the data of ranks: links, named types, strings of variable length,
-        what has to be looked up.
+        For everything except the data of ranks: links, named types, strings of variable length,
+        lookups.
 
         Parameters
         ----------
@@ -68,15 +68,15 @@ class ParallelFile(ParallelGroup):
         return self._home.first("on_first", "", lambda: work(self._home.h5))
 
     def flush(self) -> None:
-        """Have all that was written in the partial file, and that on storage (collective).
+        """Write everything to the partial file, and that to storage (collective).
 
-        Chunks that lack something are written with what the file has there, or the fill value,
-        and encoded again when the rest comes.
+        Incomplete chunks are completed from the file, or with the fill value, and written;
+        they are encoded again when the rest comes.
 
         Raises
         ------
         chunkwise.errors.CannotWriteError
-            When it does not get there: a full disk, a quota; the file is given up.
+            When the data does not reach storage: a full disk, a quota; the file is given up.
         """
         self._home.session.meet("flush", None)
         self._settle()
@@ -84,7 +84,7 @@ class ParallelFile(ParallelGroup):
         self._home.session.on_first(self._home.h5_flush)
 
     def close(self) -> None:
-        """Complete the file, and bring it into place (collective); twice does nothing.
+        """Complete the file, and put it into place (collective); a second call does nothing.
 
         Raises
         ------
@@ -108,7 +108,7 @@ class ParallelFile(ParallelGroup):
         session.end()
 
     def _settle(self) -> None:
-        """Have all ranks write what waits; raise on all where one cannot."""
+        """Let all ranks write their pending data; raise on all if one cannot."""
         try:
             self._home.flush()
             self._home.target.sync(self.filename)
@@ -139,18 +139,18 @@ def open(
     libver: str | tuple[str, str] | None = None,
     track_order: bool | None = None,
 ) -> ParallelFile:
-    """Make an HDF5 file that the ranks of an MPI program write together (collective).
+    """Create an HDF5 file that the ranks of an MPI program write together (collective).
 
     It needs mpi4py, but no parallel HDF5 and no h5py that was built for MPI.  Without MPI it
-    works with the one process that there is.
+    works with this process alone.
 
     Parameters
     ----------
     path : path-like
         The file, in a folder that all ranks see.
     mode : {"w", "w-", "x"}
-        ``w`` makes the file, in place of one that exists, which stays until the new one is
-        complete; ``x`` (or ``w-``) only where none exists.
+        ``w`` creates the file, and replaces an existing one once the new one is
+        complete; ``x`` (or ``w-``) creates it only if none exists.
     comm : mpi4py.MPI.Comm, optional
         Of the ranks; by default all ranks (``COMM_WORLD``).
     libver : str or tuple of str, optional

@@ -34,14 +34,14 @@ class ParallelGroup:
         self.attrs = ParallelAttributes(home, path)
 
     def create_group(self, name: str, track_order: bool | None = None) -> ParallelGroup:
-        """Make a group, and those that lead to it (collective).
+        """Create a group, and its missing parents (collective).
 
         Parameters
         ----------
         name : str
             Its name, or a path.
         track_order : bool, optional
-            Whether it keeps the order in which its members are made; None as h5py is set.
+            Whether it keeps the order in which its members are created; None: h5py's setting.
 
         Raises
         ------
@@ -71,7 +71,7 @@ class ParallelGroup:
         fillvalue: Any = None,
         **options: Any,
     ) -> ParallelDataset:
-        """Make a dataset, and the groups that lead to it (collective).
+        """Create a dataset, and its missing parent groups (collective).
 
         Parameters
         ----------
@@ -80,8 +80,8 @@ class ParallelGroup:
         shape, dtype, chunks, maxshape, filters, access, fillvalue, **options
             As for ``chunkwise.File.create_dataset``.
         data : array-like, optional
-            What it holds, all of it on each rank, such as coordinates; None leaves it to be
-            written by the ranks' parts.
+            Its values, all of them on each rank, such as coordinates; None leaves them to the
+            ranks' parts.
 
         Returns
         -------
@@ -90,8 +90,8 @@ class ParallelGroup:
         Raises
         ------
         chunkwise.errors.UsageError
-            When that cannot be, says why; when the name is taken; when ranks give different
-            arguments, says which (a ValueError).
+            When that is impossible, with the reason; when the name is taken; when ranks give
+            different arguments, with their names (a ValueError).
         chunkwise.errors.SelectionError
             When `access` does not fit `shape`.
         """

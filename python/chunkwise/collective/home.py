@@ -128,7 +128,7 @@ class Home:
             begin += os.pwrite(self.target.descriptor, zeros[: end - begin], begin)
 
     def stored(self, made: Made) -> Chunked | Contiguous:
-        """Give what writes this rank's part of a dataset.
+        """Return the writer of this rank's part of a dataset.
 
         Raises
         ------
@@ -155,7 +155,7 @@ class Home:
         return found
 
     def resize(self, made: Made, shape: tuple[int, ...]) -> None:
-        """Have libhdf5 give a dataset another shape; on rank 0."""
+        """Let libhdf5 change a dataset's shape; on rank 0."""
         dataset = self._h5[made.number]
         dataset.resize(shape)
         if made.number in self._places:
@@ -173,7 +173,7 @@ class Home:
     # What waits ------------------------------------------------------------------------
 
     def balance(self) -> None:
-        """Write some of what waits, where all datasets together hold too much."""
+        """Write some pending data, if all datasets together hold too much."""
         held = {number: one.held_nbytes for number, one in self._stored.items()}
         total = sum(held.values())
         while total > self._budget_nbytes and len(held) > 1:
@@ -192,7 +192,7 @@ class Home:
             one.flushed()
 
     def h5_flush(self) -> None:
-        """Have libhdf5 write what it has; on rank 0.
+        """Let libhdf5 write what it has; on rank 0.
 
         Raises
         ------

@@ -1,6 +1,6 @@
-"""Which rank encodes a chunk, and which pieces of boxes does it get for that?
+"""Which rank encodes a chunk, and which pieces of boxes does it need for that?
 
-All ranks know all boxes, and so each finds the same answers by itself.
+All ranks know all boxes, so each finds the same answers alone.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def swap(
     Parameters
     ----------
     comm : Comm
-        Of ranks that send nothing else on it meanwhile.
+        Of ranks that send nothing else on it at the same time.
     outgoing, incoming : callable
         Give the pieces for a rank, and those from a rank.
     give : callable

@@ -1,7 +1,7 @@
 """How do ranks that write one file stay together, and fail together?
 
 Each collective call begins with one exchange, in which a rank says what it does, and whether it
-failed before.  So a failure that only one rank has met reaches the others at the next call.
+failed before.  So if only one rank fails, the others learn it at the next call.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# So much of what ranks said is shown where they differ.
+# This much of what ranks said is shown if they differ.
 _SHOWN = 160
 
 
@@ -59,7 +59,7 @@ class Session:
 
     def __init__(self, comm: Comm, label: str) -> None:
         self.comm, self.label = comm, label
-        # What each rank lets go of when the file is closed or given up.
+        # What each rank releases when the file is closed or abandoned.
         self.held = ExitStack()
         self._serving = ExitStack()
         self._ask: Ask | None = None
@@ -141,7 +141,7 @@ class Session:
         try:
             return exchange(self.comm, word, limit_s)
         except BaseException as stopped:
-            # By a signal, or nobody came: what is under way is not to be met again.
+            # Ended by a signal, or nobody came: messages under way must not be met again.
             self.lose(stopped)
             raise
 
@@ -191,7 +191,7 @@ class Session:
             raise
 
     def lose(self, wrong: BaseException) -> None:
-        """Note that the file is lost; the others are told at the next call."""
+        """Note that the file is lost; the others learn it at the next call."""
         if self._lost is None:
             self._lost = wrong
         if not isinstance(wrong, Exception):

@@ -25,7 +25,7 @@ from chunkwise.parallel.waiting import Comm
 Ask = Callable[[Any], Any]
 
 Array = npt.NDArray[Any]
-# What of an array is copied at a time, where it does not lie in memory as it is written.
+# Bytes of an array copied at a time, if memory does not hold it in the order of the file.
 _COPIED_NBYTES: Final = 32 << 20
 
 
@@ -45,7 +45,7 @@ class Made(NamedTuple):
     encoded_type
         Of a contiguous one: its type, as libhdf5 encodes it; its offset in the file.
     offset
-        None where it has no elements.
+        None if it has no elements.
     reason
         Why ranks cannot write it.
     rest
@@ -124,7 +124,7 @@ class Chunked:
         return self._writer.held_nbytes
 
     def write(self, boxes: list[Box | None], part: Array | None) -> None:
-        """Write the box of this rank, and what others have of its chunks (collective)."""
+        """Write this rank's box, and the others' parts of its chunks (collective)."""
         comm, owners = self._comm, self._owners
         owners.take(boxes)
         own = boxes[comm.rank]
@@ -235,10 +235,10 @@ class Contiguous:
             ) from wrong
 
     def flush(self) -> None:
-        """Have nothing that waits."""
+        """There is no pending data."""
 
     def flushed(self) -> None:
-        """Have nothing that waits."""
+        """There is no pending data."""
 
     def grow(self, _: Shape) -> None:
         """Raise UsageError: it has no chunks."""
@@ -249,7 +249,7 @@ class Contiguous:
         return 1
 
     def close(self) -> None:
-        """Have nothing to let go."""
+        """Have nothing to drop."""
 
 
 def _runs(box: Box, shape: Shape) -> Iterator[Box]:

@@ -1,4 +1,4 @@
-"""Where is the file until it is complete, and how does each rank get hold of it?"""
+"""Where is the file until it is complete, and how does each rank open it?"""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Target:
     index: FileIndex | None = None
 
     def sync(self, said: str) -> None:
-        """Have what was written on this host on storage.
+        """Sync this host's writes to storage.
 
         Raises
         ------
@@ -98,7 +98,7 @@ def make(
     mode : {"w", "w-", "x"}
         Whether it may replace a file.
     held : ExitStack
-        Closes what this rank has of it, and removes it where it is not in place.
+        Closes what this rank has of it, and removes it if it is not in place.
     **how
         See `properties`.
 
@@ -136,7 +136,7 @@ def make(
     opened = agree(comm, lambda: follow() if target is None else target)
     every = exchange(comm, host())
     hosts = len(set(every))
-    # Of its own host rank 0 does so at the end.
+    # Rank 0 does so for its own host at the end.
     opened.syncs = every.index(host()) == comm.rank != 0
     several = comm.size > 1 and comm.rank == 0
     warning = filesystem_of(partial).warning(hosts) if several else None

@@ -1,4 +1,4 @@
-"""Dask arrays to HDF5 files, and files repacked, by all workers of a cluster."""
+"""All workers of a cluster write Dask arrays to HDF5 files, and repack files."""
 
 from __future__ import annotations
 

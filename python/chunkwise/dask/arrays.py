@@ -106,7 +106,7 @@ def to_hdf5(
 
     Notes
     -----
-    Attributes, groups and whatever else the file shall have are h5py's affair, afterwards.
+    Add attributes, groups and everything else with h5py, afterwards.
 
     Examples
     --------
@@ -172,7 +172,7 @@ def write_arrays(
     done
         Where it is noted what writing came to.
     telling
-        Who is told.
+        The observer.
     effort
         How deflate's encoder is chosen, by name or for all.
     refuse

@@ -1,6 +1,6 @@
 """In which blocks is an array written, and in which chunks, if nobody said?
 
-A task has whole chunks of the file, so that each is encoded by one.  Pure arithmetic.
+A task has whole chunks of the file, so that one task encodes each.  Pure arithmetic.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from chunkwise.advise.chunk_shape import CHUNK_NBYTES, SMALL_CHUNK_NBYTES, defau
 Blocks = tuple[tuple[int, ...], ...]
 Shape = tuple[int, ...]
 
-# What a task holds, elements before filters, where chunks allow that.
+# Bytes of a task, before filters, if chunks allow that.
 BLOCK_NBYTES: Final = 128 << 20
 # Of blocks that were made for work in memory.
 _LARGE_CHUNK_NBYTES: Final = 4 * CHUNK_NBYTES
@@ -57,7 +57,7 @@ def chosen_chunk(
 
 
 def _part(side: int, chunk: int) -> int:
-    """Of a block's side the part that is nearest to a chunk's, if one is near."""
+    """The part of a block's side that is nearest to a chunk's, if one is near."""
     if side <= chunk:
         return chunk
     times = side / chunk

@@ -1,11 +1,11 @@
 """How do the workers of a cluster write one file?
 
-A block is encoded on the worker that has it.  This process, which has the file open, gives its
-chunks places, and the worker writes them there.  Only sizes and places travel.  So many blocks
-are in work at a time that all workers are busy, and no more, as each takes memory.
+The worker that has a block encodes it.  This process, which has the file open, gives its
+chunks places, and the worker writes them there.  Only sizes and places travel.  There are as many
+blocks in work as keep all workers busy, and no more, because each takes memory.
 
-What a lost worker held is done again by another one, as Dask does it.  A block that is then of
-other bytes gets other places (see ``lease.py``).
+Another worker repeats the work of a lost one, as Dask does it.  If a block then has
+other bytes, it gets other places (see ``lease.py``).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NO_WORKERS_S: Final = 30.0
 _ROUNDS: Final = 3
 # Within which a small result that is ready arrives.
 _RESULT_S: Final = 10.0
-# What is encoded takes memory until it is written.
+# Encoded chunks take memory until they are written.
 _PRIORITY: Final = 10
 
 
@@ -63,7 +63,7 @@ class _Watchdog:
     alone_since: float | None = None
 
     def look(self) -> None:
-        """Raise CannotWriteError where there is nobody to wait for."""
+        """Raise CannotWriteError if there is nobody to wait for."""
         why = "no worker is left"
         if self.client.status == "running":
             with suppress(TimeoutError, OSError):
@@ -86,7 +86,7 @@ class _Watchdog:
 def results_of(
     client: Client, work: Sequence[Callable[[], Any]], name: str, said: str
 ) -> Iterator[Any]:
-    """Have a cluster do tasks that need nothing of one another; yield what each gives, in order.
+    """Let a cluster do independent tasks; yield their results in order.
 
     Raises
     ------
@@ -143,7 +143,7 @@ class Cluster:
     _flights: dict[int, _Flight] = field(default_factory=dict)
     _numbers: int = 0
     _checked: set[str] = field(default_factory=set)
-    # What each machine has written, until it is on storage there.
+    # The writes of each machine, until they are on storage there.
     _unsynced: dict[str, list[Piece]] = field(default_factory=dict)
     _watchdog: _Watchdog = field(init=False)
 
@@ -172,7 +172,7 @@ class Cluster:
                 return
             left = iter(lost)
         raise CannotWriteError(
-            f"{printable(self.said)}: what workers had written was lost with them {_ROUNDS} times"
+            f"{printable(self.said)}: workers were lost {_ROUNDS} times, with their data"
         )
 
     def _written(self, pieces: Iterator[Piece]) -> Iterator[tuple[Piece, bytes]]:
@@ -216,7 +216,7 @@ class Cluster:
         future.add_done_callback(partial(_put, self._events, flight.number))
 
     def _advance(self, flight: _Flight, future: Future[Any]) -> Wrote | None:
-        """Take the next step of a piece; give what came of the last one."""
+        """Take the next step of a piece; return the result of the last one."""
         result = self._result(flight, future)
         if result is None:
             return None
@@ -224,7 +224,7 @@ class Cluster:
             if result.other is None and not result.expired:
                 return result
             if result.other is not None:
-                # Whoever held the former bytes must not write them any more.
+                # Holders of the former bytes must not write them any more.
                 self.lease.renew()
                 self.again += 1
                 self._place(flight, result.other)
@@ -249,7 +249,7 @@ class Cluster:
         flight.addresses = flight.piece.target.places.allocate(table)
 
     def _result(self, flight: _Flight, future: Future[Any]) -> Any:
-        """Give what a task came to; None where it is computed again, and will come."""
+        """Return a task's result; None if it is computed again, and will come."""
         if future.status == "cancelled":
             raise CannotWriteError(
                 f"{printable(self.said)}: the work was cancelled: the client or the cluster was "
@@ -260,7 +260,7 @@ class Cluster:
             if type(wrong).__name__ == "KilledWorker":
                 raise CannotWriteError(
                     f"{printable(self.said)}: '{printable(flight.piece.target.name)}': the block "
-                    f"at element {list(flight.piece.start)} was given up: {_first_line(wrong)}"
+                    f"at element {list(flight.piece.start)} failed for good: {_first_line(wrong)}"
                 ) from wrong
             raise wrong
         try:
@@ -297,7 +297,7 @@ class Cluster:
                 "install the same version there"
             )
         if isinstance(wrong, Exception) and len(blind) < len(seen):
-            return  # Lost meanwhile.
+            return  # Lost in between.
         raise UsageError(
             f"{printable(self.said)}: {counted(len(blind), 'worker')} ({names}) do not see its "
             "folder, or may not read in it: write to a file system that all workers have, as "
@@ -305,7 +305,7 @@ class Cluster:
         )
 
     def _sync(self) -> list[Piece]:
-        """Have each machine bring what it has written to storage; give what was lost with one."""
+        """Let each machine sync its writes to storage; return what was lost with one."""
         lost: list[Piece] = []
         workers = self.client.run(_host, on_error="return")
         by_host = {host: worker for worker, host in workers.items() if isinstance(host, str)}

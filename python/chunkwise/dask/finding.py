@@ -1,6 +1,6 @@
 """Who computes: a cluster's client, or this process's threads?
 
-As Dask itself finds it: what the call says, then what the program has set, then threads.
+As Dask itself decides: by the call, then by the program's settings, otherwise threads.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SYNC = ("sync", "synchronous", "single-threaded")
 
 
 def require_dask() -> None:
-    """Raise UsageError where Dask is missing."""
+    """Raise UsageError if Dask is missing."""
     try:
         import dask.array  # noqa: F401
     except ImportError as wrong:

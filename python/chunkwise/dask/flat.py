@@ -1,7 +1,7 @@
 """How do workers write a dataset without chunks?
 
-Its elements lie in the file one after another from one address on, so that the place of each part
-follows from where it begins.
+Its elements lie in the file one after another from one address on, so the beginning of each part
+gives its place.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def flat_places(dataset: h5py.Dataset) -> FlatPlaces:
     if dcpl.get_layout() != h5d.CONTIGUOUS or dcpl.get_external_count() or not dataset.ndim:
         raise UsageError("it has no chunks")
     dtype, stored = dataset.dtype, dataset.id.get_type()
-    # Of characters bytes are the same, however they end.
+    # Characters have the same bytes, however they end.
     if dtype.kind != "S" and h5t.py_create(dtype, logical=True) != stored:
         raise UsageError("it has no chunks, and its elements are converted")
     if dtype.itemsize != stored.get_size() or dtype.subdtype is not None:

@@ -1,9 +1,9 @@
-"""How is a worker that was given up kept from writing to a file that others go on with?
+"""How is a worker that was given up kept from writing to a file that others still write?
 
-A worker that does not answer may be dead, or only slow, and still hold bytes for places that
-others have been given since.  So who writes holds a shared lock on the file and looks whether its
-term lasts.  Who gives a place away once more, or brings the file into place, first takes the lock
-alone, and ends the term.
+A worker that does not answer may be dead, or only slow.  A slow one may hold bytes for places that
+others have got since.  So a writer holds a shared lock on the file and checks that its
+term lasts.  Before a process gives a place away again, or puts the file into place, it takes the
+lock exclusively, and ends the term.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from chunkwise.errors import CannotWriteError
 from chunkwise.names import printable
 from chunkwise.repacking.claim import LEASE, Claim
 
-# What writing one block may take.
+# Seconds that writing one block may take.
 _LIMIT_S: Final = 60.0
 _PAUSE_S: Final = 0.005
 _TERM_NBYTES: Final = 16
@@ -76,7 +76,7 @@ class Lease:
             self.close()
 
     def close(self) -> None:
-        """Let go of the files, whoever writes."""
+        """Drop the files, even while others write."""
         for descriptor in (self._file, self._lease):
             if descriptor >= 0:
                 os.close(descriptor)

@@ -1,6 +1,6 @@
 """How does a file that many write come into place, whole or not at all?
 
-It is made under another name beside the target, as repack does it, and has the target's name when
+It is created under another name beside the target, as in repack, and gets the target's name when
 it is complete and on storage.
 """
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Written:
-    """What writing came to.
+    """The result of writing.
 
     Attributes
     ----------
@@ -178,7 +178,7 @@ def write_pieces(
 def run_tasks(
     scheduler: Scheduler, work: Sequence[Callable[[], Any]], name: str, said: str
 ) -> Iterator[Any]:
-    """Have tasks done that need nothing of one another, and yield their results in order."""
+    """Do independent tasks, and yield their results in order."""
     if not isinstance(scheduler, str):
         yield from results_of(scheduler, work, name, said)
         return

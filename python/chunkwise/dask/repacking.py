@@ -1,7 +1,8 @@
 """How do the workers of a cluster repack a file?
 
-This process plans, and copies the tree, small datasets and what stays as it is stored.  Datasets
-that are encoded anew are cut into boxes, which workers read from the source, encode and write.
+This process plans, and copies the tree, small datasets and data that keeps its stored form.
+Datasets that need a new encoding are cut into boxes, which workers read from the source, encode
+and write.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 Size = int | str
 # Smaller datasets take less time here than on the way to workers.
 _SMALL_NBYTES: Final = 4 << 20
-# What a task may take, where a worker's limit allows it.
+# Memory of a task, if a worker's limit allows it.
 _TASK_NBYTES: Final = 256 << 20
 _LEAST_NBYTES: Final = 16 << 20
 
@@ -71,7 +72,7 @@ def repack(
     in_flight: int | None = None,
     progress: Watch | None = None,
 ) -> Summary:
-    """Write a file anew, as `chunkwise.repack` does, by all workers of a cluster.
+    """Repack a file, as `chunkwise.repack` does, by all workers of a cluster.
 
     Datasets of 4 MiB and more that get other chunks or filters are read, encoded, written and
     verified by workers.  Everything else is done by this process, while they wait.
@@ -141,7 +142,7 @@ class _Workers:
         source, wanted = step.source, step.wanted
         if step.action != "rechunked" or wanted.chunk is None or source.nbytes < _SMALL_NBYTES:
             return False
-        # What other files hold is looked for from where the source is, by this process.
+        # This process looks for other files from the place of the source.
         if source.layout not in ("chunked", "contiguous") or source.identifier.dtype.subdtype:
             return False
         dcpl = source.identifier.get_create_plist() if step.dcpl is None else step.dcpl

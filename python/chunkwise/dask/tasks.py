@@ -1,7 +1,7 @@
 """What does one task of a worker do?
 
-A block is encoded where it lies, and its chunks are kept there; only their sizes leave.  Once the
-process that has the file open has given them places, they are written there.
+A block is encoded where it lies, and its chunks stay there; only their sizes leave.  Once the
+process that has the file open has given them places, the worker writes them there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from chunkwise.parallel.encoding import Likeness
 from chunkwise.parallel.index import Table
 from chunkwise.selection import hyperslab
 
-# So many buffers one call of the system takes.
+# One system call takes this many buffers.
 _MOST_BUFFERS: Final = min(1024, os.sysconf("SC_IOV_MAX"))
 
 
@@ -61,7 +61,7 @@ class Encoded:
     chunks
         The stored bytes of each.
     digest
-        Of the block's elements; empty where nobody asks.
+        Of the block's elements; empty if nobody asks.
     """
 
     table: Table
@@ -94,7 +94,7 @@ class Where:
 
 @dataclass(frozen=True)
 class Wrote:
-    """What came of writing a block.
+    """The result of writing a block.
 
     Attributes
     ----------
@@ -176,7 +176,7 @@ def encode(block: Any, form: Form | Flat, start: tuple[int, ...]) -> Encoded:
 
 
 def forget(form: Form | Flat) -> None:
-    """Let go of what encoding blocks of a form has left in this process."""
+    """Drop what encoding blocks of a form has left in this process."""
     if isinstance(form, Flat):
         return
     with _lock:
@@ -186,7 +186,7 @@ def forget(form: Form | Flat) -> None:
 
 
 def table_of(encoded: Encoded) -> tuple[Table, bytes]:
-    """Give what the process needs that gives places: sizes, and the digest."""
+    """Return what the process that gives places needs: sizes, and the digest."""
     return encoded.table, encoded.digest
 
 
@@ -260,7 +260,7 @@ def _write_run(descriptor: int, run: list[bytes], begin: int) -> None:
 
 @contextlib.contextmanager
 def _lasting(where: Where) -> Iterator[int | None]:
-    """Open the file, and keep its term from ending meanwhile; None where it has ended.
+    """Open the file, and keep its term from ending until then; None if it has ended.
 
     Whoever ends a term waits for those who write.
     """
@@ -274,7 +274,7 @@ def _lasting(where: Where) -> Iterator[int | None]:
 
 
 def see(lease: str) -> bytes:
-    """Read the term that holds; empty where there is none, or it is not seen from here."""
+    """Read the term that holds; empty if there is none, or it is not seen from here."""
     try:
         return Path(lease).read_bytes()
     except OSError:

@@ -1,4 +1,4 @@
-"""Who is told how far writing is?"""
+"""Who learns how far writing is?"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Telling:
     Attributes
     ----------
     progress
-        Who is told; may raise to end the run.
+        The observer; may raise to end the run.
     total_nbytes
         Of all elements.
     """

@@ -1,4 +1,4 @@
-"""What do access patterns want to know of a dataset's file: names of dimensions, and indices?"""
+"""What do access patterns need from a dataset's file: names of dimensions, and indices?"""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Surroundings:
 
     @cached_property
     def dimensions(self) -> Sequence[str | None]:
-        """The names of its dimensions, by their scales; empty where none has one."""
+        """The names of its dimensions, by their scales; empty if none has one."""
         try:
             with self._opened() as file:
                 found = find_dataset(file, full_name(file, self.dataset))
@@ -44,7 +44,7 @@ class Surroundings:
         return names if any(names) else ()
 
     def numbers(self, name: str) -> Sequence[int]:
-        """Read another dataset of whole numbers: by its path, or beside this one.
+        """Read another dataset of whole numbers: by its path, or in this one's group.
 
         Raises
         ------

@@ -1,6 +1,6 @@
 """How does libhdf5 read a part of a dataset without converting a byte?
 
-Memory has the file's own type: what h5py or NumPy cannot name is read as well.
+The type in memory is the file's own, so types that h5py or NumPy cannot name are read as well.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def boxes(shape: tuple[int, ...], chunk: tuple[int, ...], most: int) -> Iterator
     chunk
         What is not cut, but at the array's end.
     most
-        Elements of a box, which may be more only where one chunk is.
+        Elements of a box, which may be more only if one chunk is.
 
     Yields
     ------

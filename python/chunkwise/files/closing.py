@@ -1,7 +1,7 @@
 """Who is asked when h5py closes or flushes a file, or copies an object?
 
-Nowhere else are methods of `h5py.File` and `h5py.Group` replaced: what waits to be written and
-what is kept for reading both have to know, each for as long as there is something.
+Methods of `h5py.File` and `h5py.Group` are replaced only here.  Both the writer's pending data and
+the data kept for reading need this, each as long as there is some.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _installed: dict[str, Any] = {}
 
 
 def ask(around: Around) -> None:
-    """Have h5py's files ask before they are closed or flushed."""
+    """Make h5py's files ask before they are closed or flushed."""
     with phil:
         if around not in _asked:
             _asked.append(around)
@@ -39,7 +39,7 @@ def ask_no_more(around: Around) -> None:
         if around in _asked:
             _asked.remove(around)
         ours = all(vars(h5py.File).get(name) is made for name, made in _installed.items())
-        # What others put on top of them stays, and calls them.
+        # Patches that others put on top of them stay, and call them.
         if not _asked and ours:
             for name, made in _installed.items():
                 setattr(h5py.File, name, made.__wrapped__)
@@ -47,7 +47,7 @@ def ask_no_more(around: Around) -> None:
 
 
 def ask_before_copies(settle: Callable[[], None]) -> None:
-    """Have h5py's groups ask before they copy an object, of whatever file."""
+    """Make h5py's groups ask before they copy an object, of any file."""
     original = h5py.Group.copy
 
     @wraps(original)

@@ -1,8 +1,8 @@
 """What if libhdf5 itself crashes on a damaged file?
 
 Some damaged files end the process that opens them: libhdf5 follows a broken address and
-the system stops it.  Nothing in that process can report it, so that work on files that
-nobody vouches for is done in a child, which may crash alone.
+the system stops it.  Nothing in that process can report it.  So a child process works on files
+that nobody vouches for, and may crash alone.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _AHEAD = 4
 class Outcome(Generic[Result]):
     """What became of some work: a result, or the exception that it raised."""
 
-    result: Result | None  # What it returned; None where it did not
+    result: Result | None  # What it returned; None if it did not
     # What it raised, or `CorruptDataError` where its process was ended; None otherwise.
     error: BaseException | None = None
 
@@ -179,7 +179,7 @@ class _Child:
         self.answered = self._late = True
 
     def end(self) -> None:
-        """End it, whatever it is doing."""
+        """End it, even in the middle of its work."""
         if self._process:
             os.kill(self._process, signal.SIGKILL)  # harmless to one that has ended
         self._reap()
@@ -195,7 +195,7 @@ class _Child:
             _, self._status = os.waitpid(process, 0)
 
     def outcome(self) -> Outcome[Any]:
-        """Give what it came to, once it has answered."""
+        """Return the result, once it has answered."""
         self._reap()
         version = h5py.version.hdf5_version
         if self._late:

@@ -1,4 +1,4 @@
-"""When is what was written on storage, and never half of it?"""
+"""When is a written file on storage, and never half of it?"""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def sync(path: str | os.PathLike[str]) -> None:
-    """Have the system put a file's, or a folder's, content on storage (fsync).
+    """Sync a file or a folder to storage (fsync).
 
     Raises
     ------

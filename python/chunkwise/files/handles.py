@@ -1,12 +1,12 @@
 """Which of many open files does libhdf5 keep open?
 
 A file that is open in libhdf5 takes more than half a megabyte and a descriptor, and a
-program may have thousands.  So at most `most_open` of ours are: beyond that, those that
-nobody uses are *parked*, the longest unused first.  A parked file is closed in libhdf5 and
-opened again when libhdf5 is asked about it: its objects get their identifiers anew.  The engine
-reads its data without.
+program may have thousands.  So libhdf5 keeps at most `most_open` of ours open.  Beyond that,
+unused files are *parked*, the longest unused first.  A parked file is closed in libhdf5 and
+opened again when libhdf5 is asked about it: then its objects get new identifiers.  The engine
+reads a parked file's data without libhdf5.
 
-Somebody uses a file who has identifiers of it besides those of our own objects, as libhdf5 tells.
+A file is in use if libhdf5 counts identifiers of it besides those of our own objects.
 All of this happens under h5py's lock.
 """
 
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from chunkwise.files.sidecar import Sidecar
     from chunkwise.remote.opening import Opened
 
-# How `chunkwise.open` is told of a sidecar.
+# How `chunkwise.open` gets a sidecar.
 Index: TypeAlias = "str | os.PathLike[str] | bool | None"
-# What a sidecar is called that is found by itself.
+# The name of a sidecar that is found without being named.
 SUFFIX = ".cwi"
 
 # The most files kept open where the system's limit allows.
@@ -85,10 +85,10 @@ class Met(dict[Any, Any]):
 
     In a file that nobody writes, by the path asked for and the number of the file that it is in,
     which is None for the file that was opened.  In one that is written here, by address and path:
-    names come to mean other datasets.
+    names may later mean other datasets.
     """
 
-    # So many are kept while nobody else refers to them.
+    # This many are kept while nobody else refers to them.
     MOST = 1024
 
     def keep(self, key: Any, dataset: Any, former: Any) -> Any:
@@ -139,7 +139,7 @@ class FileHandle:
     """
 
     sidecar: Sidecar | None = None
-    # As the caller has said it.
+    # As the caller wrote it.
     _index: Index = None
 
     def __init__(
@@ -287,11 +287,11 @@ class FileHandle:
         Raises
         ------
         FileChangedError
-            It is parked, and is not the file any more that it was.
+            It is parked, and has changed.
         """
         if self._closed or self._id is not None:
             return False
-        # Somebody may have opened it for writing meanwhile; what waits is a change, too.
+        # Somebody may have opened it for writing; pending data is a change, too.
         if self._identity is not None:
             pending.settle_inode(self._identity.file)
         self._check()
@@ -380,7 +380,7 @@ class FileHandle:
             return found
 
     def add(self, one: Kept) -> None:
-        """Take note of an object whose identifier is let go of when the file is parked."""
+        """Note an object whose identifier is dropped when the file is parked."""
         with phil:
             self._objects[id(one)] = one
 
@@ -388,7 +388,7 @@ class FileHandle:
         """Close it in libhdf5, unless somebody uses it."""
         for one in list(self._objects.values()):
             one._let_go()
-        # What is left are identifiers that somebody else has, and the file's own.
+        # The rest are identifiers that somebody else has, and the file's own.
         if self._id is None or h5f.get_obj_count(self._id, h5f.OBJ_ALL | h5f.OBJ_LOCAL) > 1:
             return
         if not self._remember():
@@ -404,7 +404,7 @@ class FileHandle:
             _open.discard(self)
 
     def _remember(self) -> bool:
-        """Keep what the file is known by while it is parked; False where that cannot be told."""
+        """Keep what identifies the file while it is parked; False if that is not known."""
         if self._id is None:
             return True
         descriptor, known = self._id.get_vfd_handle(), self._identity
@@ -432,7 +432,7 @@ class FileHandle:
             now = Identity.of(os.fstat(descriptor))
             # The bytes as well: not every system keeps its own time of change.
             same = self._identity in (None, now)
-            # Which takes longer than all else, and is for files that were parked.
+            # This takes longer than everything else, and is for files that were parked.
             if same and self._sample is not None:
                 same = self._sample == sample(descriptor)
             if not same:
@@ -446,7 +446,7 @@ class FileHandle:
                 file.close()
             raise
         self._id = identifier
-        # libhdf5 tells the intent of whoever opened the file first.
+        # libhdf5 reports the mode in which the file was opened first.
         intent = identifier.get_intent()
         self.changes = intent != h5f.ACC_RDONLY
         self.readonly = not intent & (h5f.ACC_RDWR | h5f.ACC_SWMR_WRITE)
@@ -474,7 +474,7 @@ class FileHandle:
             self._check_bytes(now)
 
     def _check_bytes(self, now: Identity) -> None:
-        """See whether a file of which the system says something else holds what it held."""
+        """Check whether a file whose system times changed still has the same content."""
         known = self._identity
         if known is None or not known.may_be(now) or not known.explains(now):
             raise self._changed()
@@ -496,7 +496,7 @@ class FileHandle:
 class Kept:
     """What ours have in common with each other, and not with h5py's groups and datasets.
 
-    The identifier of one whose file was parked meanwhile is found again by its path.
+    If its file was parked, the identifier is found again by its path.
     """
 
     # Its file, if that is ours to open again.
@@ -537,7 +537,7 @@ class Kept:
     def _is_there(self) -> bool:
         """Whether its file is open; asks for no lock, and does not open a parked one.
 
-        FileChangedError says that a parked one is not the file any more that it was.
+        FileChangedError says that a parked file has changed.
         """
         # h5py sets the identifier to 0 when it closes a file.
         found = self._oid
@@ -573,7 +573,7 @@ class Kept:
 
     @property
     def h5py(self) -> Any:
-        """The same object as h5py has it, after all that was written in this process."""
+        """The same object in h5py, with everything that this process has written."""
         pending.settle_all(blocking=not phil._is_owned())
         kinds = (h5py.File, h5py.Group, h5py.Dataset)
         return next(kind for kind in kinds if isinstance(self, kind))(self._id)
@@ -586,10 +586,10 @@ class Kept:
 
 
 def _found_again(file: Any, path: str | None) -> Any:
-    """What a copied or unpickled object is: the one of that name, in the file opened anew."""
+    """A copied or unpickled object: the one of that name, in the file opened again."""
     reopen, recipe = file
     if path is None:
-        raise UsageError(f"{recipe[0]}: what has no name cannot be found again")
+        raise UsageError(f"{recipe[0]}: an object without a name cannot be found again")
     return reopen(*recipe)[path]
 
 
@@ -614,7 +614,7 @@ _open: weakref.WeakSet[FileHandle] = weakref.WeakSet()
 
 def _make_room() -> None:
     """Park what was not used for the longest time, until a quarter of the room is free."""
-    # To ask for the limit takes longer than to see that there is none open.
+    # Asking for the limit takes longer than seeing that none is open.
     most = most_open() if _open else 1
     if len(_open) < most:
         return

@@ -1,10 +1,10 @@
-"""Is a file still the one that it was, unchanged?
+"""Is a file still the same, unchanged?
 
-Size and time of last change tell most changes, but programs set the time back (``cp -p``,
-``rsync --inplace -t``).  The system's own time of change (``ctime``) tells those, but also
-changes when the file is merely linked, renamed or given other permissions.  Where nothing else
+Size and time of last change show most changes, but programs set the time back (``cp -p``,
+``rsync --inplace -t``).  The system's own time of change (``ctime``) shows those, but also
+changes when the file is only linked, renamed or given other permissions.  If nothing else
 differs, the bytes are compared: all of a small file; some of a large one, if its permissions,
-owner or links differ too and so say why.
+owner or links differ too and so explain the change.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-# A file of so many bytes is compared whole; of a larger one, blocks that take as many.
+# A file up to this many bytes is compared whole; a larger one by blocks of as many bytes.
 WHOLE_NBYTES = 256 << 10
 BLOCK_NBYTES = 4 << 10
 
@@ -77,7 +77,7 @@ def sample(descriptor: int) -> str:
 
 
 def sample_of(path: str | os.PathLike[str]) -> str:
-    """As `sample`, of the file at a path.
+    """Do as `sample`, for the file at a path.
 
     Raises
     ------

@@ -2,7 +2,7 @@
 
 HDF5 files begin with an eight-byte signature, at byte 0 or after a user block of
 512, 1024, 2048, ... bytes (HDF5 file format specification, "Disk Format: Level
-0A").  Other formats are told by their first bytes, as `file(1)` does.
+0A").  Other formats are recognized by their first bytes, as `file(1)` does.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""How is a netCDF-3 file (CDF-1, CDF-2, CDF-5) read by what reads HDF5?
+"""How does code that reads HDF5 read a netCDF-3 file (CDF-1, CDF-2, CDF-5)?
 
-netCDF-C makes a netCDF-4 file of it, with all that is in it, for as long as it is needed.
+netCDF-C copies it, with everything in it, to a netCDF-4 file, which exists as long as it is
+needed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _SLAB_NBYTES: Final = 64 << 20
 
 
 def is_netcdf3(path: str | os.PathLike[str]) -> bool:
-    """Tell a netCDF-3 file by its first bytes; False also where it cannot be read."""
+    """Tell a netCDF-3 file by its first bytes; False also if it cannot be read."""
     try:
         with Path(path).open("rb") as stream:
             return stream.read(4) in _MAGIC
@@ -34,13 +35,13 @@ def is_netcdf3(path: str | os.PathLike[str]) -> bool:
 
 
 def netcdf_library() -> str | None:
-    """Find netCDF-C: netCDF4-python's, or the system's; None where there is none."""
+    """Find netCDF-C: netCDF4-python's, or the system's; None if there is none."""
     found = in_netcdf4_wheel("libnetcdf-*.so*")
     return str(found[0]) if found else ctypes.util.find_library("netcdf")
 
 
 def in_netcdf4_wheel(pattern: str) -> list[Path]:
-    """Find libraries that netCDF4-python's wheel has beside the package."""
+    """Find libraries in netCDF4-python's wheel, beside the package."""
     package = importlib.util.find_spec("netCDF4")
     if package is None or package.origin is None:
         return []

@@ -2,9 +2,9 @@
 
 A file is a graph, not a tree: a hard link may give an object a second name, or
 lead a group back to one of its ancestors.  The walk here visits every object
-under the first name it meets and reports further names as such.  Soft and
-external links are reported and never followed.  It works on h5py's low-level
-identifiers, ten times cheaper than `h5py.Group.__getitem__`, and on names as
+under the first name it meets and reports further names.  It reports soft and
+external links and never follows them.  It uses h5py's low-level
+identifiers, which cost a tenth of `h5py.Group.__getitem__`, and names as
 bytes, because a link's name need not be valid UTF-8.
 """
 
@@ -89,7 +89,7 @@ class Entry:
 def walk(top: h5py.Group, path: str = "/") -> Iterator[Entry]:
     """Visit everything below a group, depth first.
 
-    Members come in the order of their creation where the group keeps it, as
+    Members come in the order of their creation if the group keeps it, as
     netCDF-4 files do, otherwise in the order of their names.
 
     Parameters
@@ -190,7 +190,7 @@ _NO_ATTRIBUTE = b"\x01"
 
 
 def decode_attributes(identifier: Any) -> None:
-    """Have libhdf5 decode the headers of an open object's attributes, or fail without a crash.
+    """Let libhdf5 decode the headers of an object's attributes, or fail without a crash.
 
     To be called before they are listed.  Where one is damaged, H5Aiterate of libhdf5 before 2.0
     releases entries of a table that it has not filled yet; looking for one by name decodes the

@@ -1,7 +1,7 @@
-"""How is a file opened for writing, and when is what was written on storage?
+"""How is a file opened for writing, and when is the written data on storage?
 
 libhdf5 truncates an existing file before it finds out that another program has it open.
-Here all that can be known is asked first: nothing is lost by a call that fails.
+So everything that can be known is checked first: a call that fails loses nothing.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _locks(options: dict[str, Any]) -> bool:
 
 
 def _taken(error: Exception) -> bool:
-    """Whether the file is there, or open, of which libhdf5 gives no number."""
+    """Whether an error says that the file exists, or is already open."""
     return any(said in str(error) for said in ("already open", "file exists"))
 
 

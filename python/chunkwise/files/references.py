@@ -1,4 +1,4 @@
-"""What do the references of a file lead to?"""
+"""Where do the references of a file lead?"""
 
 from __future__ import annotations
 

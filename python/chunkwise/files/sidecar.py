@@ -1,9 +1,10 @@
-"""Where do a file's chunks lie, as a sidecar beside it says, and does that still hold?
+"""Where do a file's chunks lie according to a sidecar beside it, and is that still true?
 
 A sidecar has a header in JSON, and then, for each dataset, pages of entries
-(``crates/chunkwise-engine/src/saved_index.rs``).  The header says from which state of which file
-it was made: size, time of the last change, a checksum of blocks of it (all of a small file), and
-for each dataset a checksum of where its object header begins.  Where one differs it is not used.
+(``crates/chunkwise-engine/src/saved_index.rs``).  The header describes the state of the file
+from which it was made: size, time of the last change, a checksum of blocks of it (all of a small
+file), and for each dataset a checksum of the beginning of its object header.  If one differs, the
+sidecar is not used.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _VERSION: Final = 1
 _HEAD: Final = struct.Struct("<8sIIQ")
 # Longer than the header of any file that could be listed.
 _MOST_HEADER_NBYTES: Final = 1 << 30
-# Of an object header so much is compared: it holds shape and layout of most datasets.
+# This much of an object header is compared: it holds shape and layout of most datasets.
 _COMPARED_NBYTES: Final = 512
 
 
@@ -94,7 +95,7 @@ def head_of(state: State, parts: list[Part]) -> bytes:
 
 
 def is_sidecar(path: Path) -> bool:
-    """Tell whether a file is a sidecar, of whatever file."""
+    """Tell whether a file is a sidecar, of any file."""
     try:
         with path.open("rb") as stream:
             return stream.read(len(_MAGIC)) == _MAGIC
@@ -169,7 +170,7 @@ class Sidecar:
     def find(self, address: int, descriptor: int) -> Any:
         """Give the chunks of the dataset whose header is at an address, for `_native.Dataset`.
 
-        None where the sidecar has none of it, or its header is not what it was.
+        None if the sidecar has none of it, or its header is not what it was.
         """
         part = self._parts.get(address)
         if part is None or header_sum(descriptor, address + self._user_block) != part.header:

@@ -1,7 +1,8 @@
 """How many bytes does a dataset take in its file?
 
 ``H5Dget_storage_size`` goes through a fixed or an extensible array element by element, written or
-not: 2^25 chunks of which one is written take it 2 s and more.  Our census reads what was written.
+not: for 2^25 chunks, one of them written, it takes 2 s and more.  Our census reads only what was
+written.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from h5py import h5d, h5s
 
 from chunkwise._lib import library
 
-# Of so many chunks, libhdf5 is quick enough; it lists all kinds of index.
+# For this many chunks, libhdf5 is quick enough; it lists all kinds of index.
 _FEW: Final = 100_000
 
 

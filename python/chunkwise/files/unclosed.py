@@ -1,12 +1,12 @@
 """How is a file read whose writer never closed it?
 
 libhdf5 refuses a file whose superblock (version 3) still says that it is being
-written.  ``h5clear -s`` takes that mark away, and loses data: a writer in SWMR mode does not
-keep the superblock's end of the file up to date, and h5clear cuts the file there (it leaves
-the data of a file of 4 MB in 447 bytes).  ``h5clear -s --increment=0`` moves the end first.
+written.  ``h5clear -s`` removes that mark, and loses data: a writer in SWMR mode does not
+keep the superblock's end of the file up to date, and h5clear cuts the file there (a file of 4 MB
+keeps 447 bytes).  ``h5clear -s --increment=0`` first moves the end.
 
-Here libhdf5 reads through a file object instead, in which the mark is gone and the file
-ends where it does; the file itself is never written to.
+Here libhdf5 instead reads through a file object without the mark, which ends where the file
+really ends.  The file itself is never written to.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def open_unclosed(path: str | os.PathLike[str]) -> h5py.File | None:
     Returns
     -------
     h5py.File or None
-        The file, open for reading, to be closed by the caller.  None where the marks
+        The file, open for reading, to be closed by the caller.  None if the marks
         of a writer are not the reason: there are none, another process holds the
         library's lock on the file, or the file cannot be opened without them either.
 

@@ -1,8 +1,8 @@
-"""How is work on many files done by several processes that end cleanly?
+"""How do several processes work on many files, and end cleanly?
 
-Unlike `contained`, whose children read and may be killed at any moment, these write: told to end,
-each removes what it has half-written first.  They are started afresh, not forked, as each reads
-and writes with threads of its own.
+`contained`'s children only read, and may be killed at any moment.  These write: told to end,
+each first removes its half-written file.  They are started afresh, not forked, because each reads
+and writes with its own threads.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 
 # How often the caller is asked whether to go on.
 _TICK_S: Final = 0.2
-# What a worker may take to remove what it has half-written.
+# Seconds for a worker to remove its half-written file.
 _PATIENCE_S: Final = 30.0
 
 # The signal that this process was told to end by; 0 for none.  In workers alone.
@@ -160,7 +160,7 @@ def _serve(connection: Connection, setup: Callable[[], object] | None) -> None:
 
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, leave)
-    # Ctrl-C reaches all of them; whoever started them tells them to end.
+    # Ctrl-C reaches all of them; the process that started them tells them to end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Whatever ends the parent ends this process (prctl(2), PR_SET_PDEATHSIG; Linux only).
     with contextlib.suppress(AttributeError, OSError):

@@ -1,4 +1,4 @@
-"""How is a file mended: found, chosen, written anew, verified, and measured before and after?"""
+"""How is a file fixed: findings, choice, a new file, verification, times before and after?"""
 
 from chunkwise.fixing.api import fix
 

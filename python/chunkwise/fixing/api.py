@@ -1,4 +1,4 @@
-"""What does a program call to have a file mended?"""
+"""What does a program call to fix a file?"""
 
 from __future__ import annotations
 

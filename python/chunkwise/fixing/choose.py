@@ -1,7 +1,7 @@
-"""What is a file to have in place of what it has: which chunks, filters, pages, and why?
+"""Which chunks, filters and pages should a file have instead of its own, and why?
 
 The findings say it, each by its own remedy, and agree about each dataset
-(`chunkwise.inspecting.findings`): for the patterns that were stated to `inspect`, if any were.
+(`chunkwise.inspecting.findings`).  If patterns were stated to `inspect`, they are for these.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from chunkwise.grammar import Pipeline
 from chunkwise.inspecting.facts import FileFacts
 from chunkwise.inspecting.finding import Finding
 
-# What a person decides: one file in place of several takes the room of all of them.
+# A person decides this: one file instead of several takes the room of all of them.
 ASKED_FOR: Final = "data-elsewhere"
 # Why a dataset has what no finding asks for.
 MEASURED: Final = "advise"
@@ -27,7 +27,7 @@ NOTHING: Final[Mapping[str, Layout]] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Change:
-    """What one dataset is to have in place of what it has.
+    """The new layout of one dataset, and the old one.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Choice:
     Attributes
     ----------
     layout
-        All of it; None where nothing is to change.
+        All of it; None if nothing is to change.
     changes
         The part of each dataset.
     why
@@ -145,7 +145,7 @@ def choose(
         codes = tuple(dict.fromkeys(one.code for one in mended if one.path == path))
         if path in proved:
             codes = (*codes, MEASURED)
-        # What was measured to be best is so with the cache that there is here.
+        # A layout measured as best is best with the cache on this machine.
         own_findings = [one for one in mended if one.path == path and path not in proved]
         cache = _cache_nbytes(own_findings)
         changes.append(Change(path, before, chunk, dataset.filters, own.filters, codes, cache))
@@ -170,7 +170,7 @@ def _cache_nbytes(findings: Sequence[Finding]) -> int | None:
 
 
 def _needs(facts: FileFacts) -> Needs:
-    """Tell what a file needs of whoever reads it."""
+    """Say what a file needs from its readers."""
     datasets = [one.dataset for one in facts.objects if one.dataset is not None]
     return Needs(
         frozenset(one.name for d in datasets for one in Pipeline.parse(d.filters).filters),
@@ -181,7 +181,7 @@ def _needs(facts: FileFacts) -> Needs:
 
 
 def _with(before: Needs, layout: FileLayout) -> Needs:
-    """Tell what a file needs that is stored so."""
+    """Return what a file stored in this way needs."""
     pipelines = [one.filters for one in layout.datasets if one.filters is not None]
     more = {one.name for text in pipelines for one in Pipeline.parse(text).filters}
     return replace(

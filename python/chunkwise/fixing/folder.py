@@ -1,4 +1,4 @@
-"""How are many files mended, each for itself, and those that need nothing left alone?"""
+"""How are many files fixed, each separately, and files without findings left alone?"""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def survey(
     wish
         What is asked of each.
     unchanged
-        What to do with a file in which nothing is to be mended; in place it is left alone.
+        What to do with a file that needs no fix; in place it is left alone.
     force, watch, jobs, going_on
         As for `chunkwise.repacking.folder.survey`.
 
@@ -67,7 +67,7 @@ def survey(
         The disk is full or not writable: no other file would do better.
     """
     treat = partial(mend_one, wish, unchanged)
-    # What decides how results look.
+    # Settings that decide how results look.
     options = {**asdict(wish.options), "memory_nbytes": None}
     said = json.dumps([wish.access, wish.merge, options, unchanged, wish.advise_s])
     key = hashlib.sha256(said.encode("utf-8", "surrogateescape")).hexdigest()[:16]
@@ -94,7 +94,7 @@ def mend_one(wish: Wish, unchanged: Unchanged, place: Place, watch: Watch) -> Tr
 
 
 def plans(batch: Batch, wish: Wish, watch: Callable[[int, Path], Watch]) -> Iterator[FileResult]:
-    """Say of file after file what would be done to it, without writing anything."""
+    """Say for each file what would be done to it, without writing anything."""
     for name, reason in batch.failed:
         yield FileResult(name, "", "failed", reason=reason)
     for number, (source, _) in enumerate(batch.pairs):

@@ -1,7 +1,7 @@
-"""How long do patterns take on a file before, and on the one that takes its place?
+"""How long do patterns take on a file, and on the one that replaces it?
 
-Each reading is a trial of bench in a process of its own, of bytes in memory.  Before and after
-take turns where both files are there, so that a machine that slows down slows both.
+Each reading is a trial of bench in its own process, of bytes in memory.  If both files exist,
+before and after take turns, so that a machine that slows down slows both.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ READER: Final = "h5py"
 # Enough for a median that one disturbed trial does not move.
 _REPEATS: Final = 5
 _FEWEST: Final = 3
-# What a trial takes besides its reads, and at most with them.
+# Seconds of a trial besides its reads, and at most with them.
 _TRIAL_S: Final = 1.0
 _LONGEST_S: Final = 2.0
 # Seconds after which a trial that has no figures is given up.
@@ -81,7 +81,7 @@ def questions(facts: FileFacts, choice: Choice, access: Sequence[str]) -> tuple[
             gain = replace(gain, cache_nbytes=change.cache_nbytes)
             of_one.append(Question(change.path, one, gain))
         asked.append(of_one)
-    # What the seconds do not last for is what matters least.
+    # If the seconds run out, the least important part is left out.
     asked.sort(key=lambda of_one: -sum(map(_saved_s, of_one)))
     return tuple(one for of_one in asked for one in sorted(of_one, key=lambda q: -_saved_s(q)))
 
@@ -93,7 +93,7 @@ def _reader(cache_nbytes: int | None) -> Reader:
 
 
 def _saved_s(question: Question) -> float:
-    """Seconds that the model promises to save; whatever it does not know comes last."""
+    """Seconds that the model promises to save; what it does not know comes last."""
     before, after = question.promised.promised_before_s, question.promised.promised_after_s
     return 0.0 if before is None or after is None else before - after
 
@@ -122,7 +122,7 @@ class Measured:
     Parameters
     ----------
     asked
-        What is to be measured; as many of them as `seconds` last for.
+        What to measure; as many of them as `seconds` allow.
     seconds
         Of all measurements.
     tell
@@ -163,7 +163,7 @@ class Measured:
             self._trials[number, side] = trial
 
     def measure(self, *sides: str) -> None:
-        """Measure the sides, in turns where there are two, for their share of the seconds."""
+        """Measure the sides, in turns if there are two, for their share of the seconds."""
         deadline = time.monotonic() + self._seconds * len(sides) / 2
         for repeat in range(_REPEATS):
             begun = time.monotonic()
@@ -187,7 +187,7 @@ class Measured:
         self._done.setdefault((number, side), []).append(measurement)
 
     def gains(self) -> tuple[Gain, ...]:
-        """Give what was measured, beside what was promised.
+        """Return the measured figures, beside the promised ones.
 
         Raises
         ------
@@ -222,7 +222,7 @@ class Measured:
 def _require_same(
     question: Question, before: Sequence[Measurement], after: Sequence[Measurement]
 ) -> None:
-    """Compare the checksums of what was read, as far as both sides have read."""
+    """Compare the checksums of the bytes that both sides have read."""
     for one, other in zip(before, after, strict=False):
         for count in one.checksums.keys() & other.checksums.keys():
             if one.checksums[count] != other.checksums[count]:

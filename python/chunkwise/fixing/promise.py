@@ -2,7 +2,7 @@
 
 The model of `chunkwise.advise` (`traffic`, `seconds`), with the walk followed chunk by chunk
 through libhdf5's cache (`followed`), for h5py on bytes in memory.  The sample that inspect took
-tells how fast chunks decode; what a chunk takes to start is told apart from what its bytes take.
+shows how fast chunks decode; the time to start a chunk is separate from the time for its bytes.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _MACHINE: Final = Machine({"libhdf5": _RATES}, {})
 # To begin with a chunk: zlib clears its tables, others have none.
 _INFLATE_START_S: Final = 4e-5
 _START_S: Final = 2e-6
-# Of smaller chunks the time says little about their bytes: a byte takes no more than usual.
+# The time of smaller chunks says little about their bytes: assume a byte's usual time.
 _TELLING_NBYTES: Final = 4096
 _INFLATED_BYTE_S: Final = 1.2e-8
 _BYTE_S: Final = 4e-9
-# Of a chunk's time, at least this share is for its bytes.
+# At least this share of a chunk's time is for its bytes.
 _LEAST_SHARE: Final = 0.2
 
 
@@ -76,7 +76,7 @@ def promised_s(
     Returns
     -------
     float or None
-        None where the model does not know the pattern (unions), or the data were not sampled.
+        None if the model does not know the pattern (unions), or the data were not sampled.
     """
     shape = facts.shape
     if not shape or access.has_unions:
@@ -102,7 +102,7 @@ def promised_s(
 
 
 def _as_sampled(facts: DatasetFacts) -> Machine:
-    """Take from a sample of contiguous data how fast bytes come, where that says more."""
+    """Take the rate of bytes from a sample of contiguous data, if that says more."""
     sample = facts.sample
     if facts.chunks is not None or sample is None or sample.raw_nbytes < _TELLING_NBYTES:
         return _MACHINE
@@ -125,14 +125,14 @@ def _ratio(facts: DatasetFacts, filters: str) -> float:
 
 
 def _speed(facts: DatasetFacts, filters: str) -> Speed | None:
-    """Tell how fast chunks decode under a pipeline, by the sample where it tells."""
+    """Return how fast chunks decode under a pipeline, by the sample if it shows that."""
     if filters == "none":
         return Speed()
     wanted, own = (_compressors(text) for text in (filters, facts.filters))
     start_s = _INFLATE_START_S if "deflate" in wanted else _START_S
     if wanted != own:
         return Speed(start_s, 1 / DECODED_NBYTES_PER_S)
-    # What shuffle adds is little beside what compressors take.
+    # Shuffle adds little to the time of compressors.
     sample = facts.sample
     if sample is None or sample.read_s <= 0:
         return None

@@ -1,7 +1,7 @@
-"""Which layouts are measured to be the best for a file's datasets, on this machine?
+"""Which layouts for a file's datasets are the fastest measured on this machine?
 
-`chunkwise advise` for the largest of them, one after the other: what it measured to be better than
-what is there takes the place of what findings offer.
+`chunkwise advise` runs for the largest of them, one after the other.  If it measures a layout to
+be better than the present one, that layout replaces the findings' offer.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def proved(
     -------
     dict
         By path, the layout that was measured to be the best, which may be the present one.
-        Datasets of which nothing could be proved are not in it.
+        Datasets without a proof are not in it.
     """
     found = [
         (one.dataset.logical_nbytes or 0, one.path)

@@ -33,7 +33,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Gain:
-    """What one pattern on one dataset takes, before and after.
+    """How long one pattern on one dataset takes, before and after.
 
     Attributes
     ----------
@@ -45,16 +45,16 @@ class Gain:
         The chunk cache that the reader has, where findings are about readers with less than
         there is here; None for the library's own.
     promised_before_s, promised_after_s
-        Seconds of the whole pattern by the model; None where it does not know.
+        Seconds of the whole pattern by the model; None if it does not know.
     before, after
         Seconds of the whole pattern as measured: median, lowest and highest of the repeats;
-        None where they were not measured.
+        None if they were not measured.
     repeats
         How often each was measured.
     estimated
         Whether not all reads were made, so that seconds are extrapolated.
     reason
-        Why there are no figures; None where there are, or where nothing was to be measured.
+        Why there are no figures; None if there are, or where nothing was to be measured.
     """
 
     path: str
@@ -98,7 +98,7 @@ class Gain:
         return self.before.highest / self.after.lowest
 
     def as_dict(self) -> dict[str, Any]:
-        """Give it as JSON has it, ratios included."""
+        """Return it as JSON has it, with ratios."""
         names = ("promised_times", "times", "lowest_times", "highest_times")
         return {**plain(self), **{name: plain(getattr(self, name)) for name in names}}
 
@@ -113,24 +113,24 @@ class Metadata:
 
 @dataclass(frozen=True)
 class Fixed:
-    """What became of one file.
+    """The result for one file.
 
     Attributes
     ----------
     source, target
-        Paths as given; `target` None where there is none.
+        Paths as given; `target` None if there is none.
     outcome
         ``fixed``; ``planned`` (a dry run); ``nothing to mend``: the file was left alone.
     findings
-        What was found before.
+        Findings before.
     changes
-        What each dataset has in place of what it had.
+        The new layout of each dataset.
     why
-        Findings about the file as a whole that were mended.
+        Findings about the file as a whole that were fixed.
     options
-        The same as options of ``chunkwise repack``; None where nothing changes.
+        The same as options of ``chunkwise repack``; None if nothing changes.
     left
-        What is found in the result; of a plan, what it will not mend.
+        Findings in the result; for a plan, findings that it will not fix.
     gains
         Patterns before and after.
     in_turns
@@ -140,9 +140,9 @@ class Fixed:
     expected_s
         Seconds that writing it takes, by the plan.
     metadata_before, metadata_after
-        What opening and listing takes; None where it is not known.
+        What opening and listing takes; None if it is not known.
     repacked
-        What `chunkwise.repack` did; None where it did nothing.
+        What `chunkwise.repack` did; None if it did nothing.
     reader
         Who reads in the measurements.
     elapsed_s
@@ -169,7 +169,7 @@ class Fixed:
     elapsed_s: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """Give it as JSON has it."""
+        """Return it as JSON has it."""
         record = plain(self)
         record["gains"] = [gain.as_dict() for gain in self.gains]
         record["repacked"] = None if self.repacked is None else self.repacked.as_dict()

@@ -1,4 +1,4 @@
-"""How is what was found, promised, done and measured shown to a person, on 80 columns?"""
+"""How are findings, promises, changes and measurements shown to a person, in 80 columns?"""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _change(change: Change) -> Iterator[str]:
             before = format_shape(change.chunk_before)
         yield f"    chunk    {before} -> {format_shape(change.chunk)}"
     if change.filters is not None:
-        same = " (encoded anew)" if change.filters == change.filters_before else ""
+        same = " (encoded again)" if change.filters == change.filters_before else ""
         yield f"    filters  {change.filters_before} -> {change.filters}{same}"
 
 

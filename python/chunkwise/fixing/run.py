@@ -1,4 +1,4 @@
-"""How is one file mended, from what is found to what was gained?
+"""How is one file fixed, from its findings to the gain?
 
 inspect (-> advise) -> choose -> promise -> measure -> repack (verified) -> measure -> inspect
 """
@@ -36,7 +36,7 @@ _ROUNDS: Final = 3
 
 @dataclass(frozen=True)
 class Wish:
-    """What is asked, of whatever file.
+    """What is asked, for any file.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Doing:
-    """Who looks at a file, and who is told what is done.
+    """Who looks at a file, and who learns what is done.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ def job_of(layout: FileLayout, wish: Wish) -> Job:
         page_nbytes=layout.page_nbytes or wish.options.page_nbytes,
         metadata_block_nbytes=layout.metadata_block_nbytes or wish.options.metadata_block_nbytes,
     )
-    # What is found may be free space, or the order of chunks: a copy as it is mends those.
+    # The finding may be free space, or the order of chunks: an unchanged copy fixes those.
     return Job(Rules.of(chunk or None, filters or None), options, resume=wish.resume, anew=True)
 
 
@@ -116,7 +116,7 @@ def plan(source: str, wish: Wish, do: Doing, place: Place | None = None) -> Fixe
     wish
         What is asked.
     do
-        Who looks and is told.
+        The observer of the run.
     place
         Where the result would go, for its name and for the room there; None for nowhere.
 
@@ -164,7 +164,7 @@ def mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
     wish
         What is asked.
     do
-        Who looks and is told.
+        The observer of the run.
 
     Returns
     -------
@@ -237,7 +237,7 @@ def _chosen(facts: FileFacts, wish: Wish, best: dict[str, Layout]) -> Choice:
 def _once_more(
     choice: Choice, best: dict[str, Layout], target: str, wish: Wish, do: Doing
 ) -> tuple[Choice, FileFacts]:
-    """Look at the result, and mend in place what is found in it only now.
+    """Inspect the result, and fix in place what is found only now.
 
     Returns
     -------

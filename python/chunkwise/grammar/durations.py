@@ -1,4 +1,4 @@
-"""How is a length of time written: ``60s``, ``5min``, ``2h``, ``1h30min``?"""
+"""How is a duration written: ``60s``, ``5min``, ``2h``, ``1h30min``?"""
 
 from __future__ import annotations
 

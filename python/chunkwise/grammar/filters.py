@@ -243,7 +243,7 @@ class Pipeline:
 
     @property
     def effort(self) -> Effort:
-        """``fast`` where a filter is to be; no file keeps it."""
+        """``fast`` if a filter should be; no file keeps it."""
         return "fast" if any(one.effort == "fast" for one in self.filters) else "as-stated"
 
     @property
@@ -287,7 +287,7 @@ class Pipeline:
         -------
         str or None
             ``-f SHUF -f GZIP=4``, quoted for a shell; ``-f NONE`` for no
-            filters.  None where h5repack has no word: for ``lzf``, and for a
+            filters.  None if h5repack has no word: for ``lzf``, and for a
             path with a colon or comma.  Plugins are written ``UD=``; h5repack
             finds them through ``HDF5_PLUGIN_PATH``.
         """

@@ -10,7 +10,7 @@ from chunkwise.errors import UsageError
 
 _BINARY: Final = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _DECIMAL: Final = ("kB", "MB", "GB", "TB", "PB", "EB")
-# In the order in which `format_size` prefers them where two texts are equally short.
+# In the order in which `format_size` prefers them if two texts are equally short.
 _UNITS: Final[dict[str, int]] = {
     **{unit: 1024 ** (power + 1) for power, unit in enumerate(_BINARY)},
     **{unit: 1000 ** (power + 1) for power, unit in enumerate(_DECIMAL)},

@@ -1,1 +1,1 @@
-"""Where the chunks of a file lie, written down for other readers and for our own."""
+"""Where do the chunks of a file lie, written down for other readers and for chunkwise?"""

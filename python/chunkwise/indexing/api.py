@@ -1,4 +1,4 @@
-"""What does a program call to have an index of a file?"""
+"""What does a program call to write an index of a file?"""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from chunkwise.indexing.records import Format, Indexed
 from chunkwise.indexing.sidecar import write_sidecar
 from chunkwise.names import printable
 
-# Values of so many bytes are put into the index where zarr cannot read them in the file.
+# Values up to this many bytes go into the index if zarr cannot read them in the file.
 INLINE_NBYTES: Final = 64 << 10
 _BY_SUFFIX: Final[dict[str, Format]] = {
     ".json": "json",
@@ -50,17 +50,17 @@ def index(
     source : path or URL
         An HDF5 or netCDF-4 file; it is only read.
     target : path, optional
-        The index: ``OUT.json`` or ``OUT.parquet`` (references as Kerchunk has them, one file or a
+        The index: ``OUT.json`` or ``OUT.parquet`` (Kerchunk's references, one file or a
         folder), or ``OUT.cwi``, a sidecar for `chunkwise.open`.  None is a sidecar beside the
-        file, ``SOURCE.cwi``, which `chunkwise.open` finds by itself.  It appears when it is
+        file, ``SOURCE.cwi``, which `chunkwise.open` finds itself.  It appears when it is
         complete, or not at all.
     format : {"json", "parquet", "sidecar"}, optional
-        None goes by the target's name.
+        None: by the target's name.
     url : str, optional
-        Where readers of the references will find the file; None is where it is now.
+        Where readers of the references will find the file; None: where it is now.
     inline : int or str, default 64 KiB
-        Datasets of up to so many bytes whose filters or type zarr cannot read in the file are put
-        into the references themselves, with their values.
+        The references hold the values of datasets up to this many bytes, if zarr cannot read
+        their filters or type in the file.
     force : bool, default False
         Replace a target that exists.  A sidecar is replaced anyway.
     progress : callable, optional
@@ -80,9 +80,9 @@ def index(
     chunkwise.errors.CannotWriteError
         The target cannot be written.
     chunkwise.errors.FileChangedError
-        The file was changed meanwhile.
+        The file was changed during the work.
     chunkwise.errors.UsageError
-        Arguments that make no sense together, or Parquet without what writes it.
+        Arguments contradict each other, or a package for Parquet is missing.
     """
     begun = time.monotonic()
     name = os.fspath(source)
@@ -127,7 +127,7 @@ def _target(name: str, target: str | os.PathLike[str] | None, *, is_url: bool) -
     if target is not None:
         return Path(target)
     if is_url:
-        raise UsageError(f"{printable(name)}: say where the index shall be: -o OUT.json")
+        raise UsageError(f"{printable(name)}: say where to write the index: -o OUT.json")
     return Path(name + SUFFIX)
 
 

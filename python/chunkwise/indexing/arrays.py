@@ -1,4 +1,4 @@
-"""What does ``.zarray`` say of a dataset (zarr version 2), and what of its type and fill value?"""
+"""What does ``.zarray`` (zarr version 2) say about a dataset, its type and its fill value?"""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Variable:
 
 
 def dtype_of(dataset: h5d.DatasetID) -> DType | None:
-    """Return the type by which zarr reads a dataset's bytes; None where it has none."""
+    """Return the type by which zarr reads a dataset's bytes; None if it has none."""
     try:
         dtype = np.dtype(dataset.dtype)
     except TypeError:
@@ -98,7 +98,7 @@ def fill_of(dataset: h5d.DatasetID, stated: Any, missing: bool) -> Any:
 
     To xarray, a fill value is a missing value.  So it is stated where the attribute ``_FillValue``
     states it (`stated`), or where chunks are `missing` that have another value than 0, which zarr
-    takes where nothing is stated.
+    takes if nothing is stated.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def fill_of(dataset: h5d.DatasetID, stated: Any, missing: bool) -> Any:
 
 
 def stated_fill(dtype: DType, stated: Any) -> npt.NDArray[Any] | None:
-    """Return the attribute ``_FillValue`` as an element of an array; None where it is none."""
+    """Return the attribute ``_FillValue`` as an element of an array; None if it is none."""
     if stated is None or isinstance(stated, h5py.Empty):
         return None
     try:

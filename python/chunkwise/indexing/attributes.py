@@ -1,4 +1,4 @@
-"""How are attributes and names of dimensions told to zarr and xarray?"""
+"""How do zarr and xarray get attributes and names of dimensions?"""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class DimensionNames:
         self, paths: Mapping[Address, str], scales: Mapping[int, str], lengths: Mapping[str, int]
     ) -> None:
         self._paths, self._scales, self._lengths = paths, scales, lengths
-        # Of each group, the lengths of dimensions without a scale, which are numbered.
+        # For each group, the lengths of its numbered dimensions without a scale.
         self._unnamed: dict[str, list[int]] = {}
 
     def of(self, path: str, dataset: h5d.DatasetID) -> list[str]:

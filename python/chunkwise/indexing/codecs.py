@@ -1,8 +1,8 @@
-"""By which codecs does zarr undo the filters of a dataset, or which of them does it lack?
+"""Which codecs let zarr decode the filters of a dataset, and which filters does it lack?
 
-zarr version 2 names codecs as numcodecs does.  A filter of HDF5 has one where the stored bytes are
-the same.  LZF, LZ4 and bitshuffle have frames of their own in HDF5, and szip, nbit, scale-offset
-and Blosc2 have no codec there.
+zarr version 2 names codecs as numcodecs does.  A filter of HDF5 has a codec if the stored bytes
+are the same.  LZF, LZ4 and bitshuffle have frames of their own in HDF5, and szip, nbit,
+scale-offset and Blosc2 have no codec there.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def codecs_of(dcpl: h5p.PropDCID, chunk_nbytes: int) -> list[Codec] | str:
         Codecs as numcodecs configures them; or why there are none, in words.
     """
     found: list[Codec] = []
-    # What the filters so far make of a chunk's bytes; None where that is not known.
+    # What the filters so far make of a chunk's bytes; None if that is not known.
     nbytes: int | None = chunk_nbytes
     for number in range(dcpl.get_nfilters()):
         code, _, values, _ = dcpl.get_filter(number)

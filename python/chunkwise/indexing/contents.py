@@ -1,4 +1,4 @@
-"""What of a file is in its index: groups, datasets, and where the chunks of each lie?"""
+"""Which parts of a file are in its index: groups, datasets, and the places of their chunks?"""
 
 from __future__ import annotations
 

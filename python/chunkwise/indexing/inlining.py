@@ -1,4 +1,4 @@
-"""How do values get into the index itself, which zarr cannot read where they lie?"""
+"""How do values get into the index itself that zarr cannot read in the file?"""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def inlined(
     Parameters
     ----------
     path
-        As zarr shall have it.
+        As zarr should have it.
     dataset
         The open dataset.
     stated

@@ -37,7 +37,7 @@ def write_json(path: Path, contents: Contents, url: str, told: Told) -> None:
     path
         A new file.
     contents
-        What is to be in it.
+        Its content.
     url
         Where readers find the file that was indexed.
     told

@@ -1,4 +1,4 @@
-"""What has an index come to?"""
+"""What is the result of writing an index?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Format = Literal["json", "parquet", "sidecar"]
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """What the index does not have.
+    """Something that the index leaves out.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """What `chunkwise.index` has written.
+    """The result of `chunkwise.index`.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Indexed:
     elapsed_s
         Seconds from the first to the last.
     left_out
-        What it does not have, and why.
+        What it leaves out, and why.
     """
 
     source: str

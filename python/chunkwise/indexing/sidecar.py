@@ -1,4 +1,4 @@
-"""How is a sidecar written, by which `chunkwise.open` knows where chunks lie?"""
+"""How is a sidecar written, which tells `chunkwise.open` where chunks lie?"""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def write_sidecar(path: Path, file: h5py.File, told: Told) -> tuple[int, int, li
     UsageError
         It is no plain local file.
     FileChangedError
-        The file was changed meanwhile.
+        The file was changed during the work.
     """
     if file.id.get_access_plist().get_driver() != h5fd.SEC2:
         raise UsageError(f"{printable(file.filename)}: a sidecar is for a local file")

@@ -16,7 +16,7 @@ from chunkwise.indexing.codecs import codecs_of
 from chunkwise.indexing.inlining import inlined
 from chunkwise.inspecting.collect import extent_of, layout_of
 
-# A contiguous dataset is cut into pieces of whole rows of at most so many bytes, where it divides.
+# A contiguous dataset is cut into pieces of whole rows of at most this many bytes, if possible.
 PIECE_NBYTES: Final = 64 << 20
 _ELSEWHERE: Final = {
     "compact": "its values lie in the object header",
@@ -38,7 +38,7 @@ def variable_of(
     Parameters
     ----------
     path
-        As zarr shall have it.
+        As zarr should have it.
     dataset
         The open dataset.
     fill
@@ -50,7 +50,7 @@ def variable_of(
         index itself.
     length
         Of its first dimension in netCDF, where that is an unlimited one that other datasets have
-        made longer; None where it is the dataset's own.
+        made longer; None if it is the dataset's own.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def _listing(dataset: h5d.DatasetID, end: int) -> _native.ChunkListing:
 
 
 def _address_of(dataset: h5d.DatasetID, itemsize: int) -> int | None:
-    """Where contiguous data lies; None where nothing was written."""
+    """Where contiguous data lies; None if nothing was written."""
     if dataset.get_storage_size() == 0:
         return None
     address = dataset.get_offset()

@@ -1,4 +1,4 @@
-"""Facts about a file, and findings drawn from them."""
+"""What is in a file, and what is wrong with it: facts, and findings drawn from them."""
 
 from __future__ import annotations
 

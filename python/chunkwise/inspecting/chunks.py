@@ -39,7 +39,7 @@ def chunk_facts(
     -------
     facts : ChunkFacts
     stored_nbytes : int or None
-        Bytes of all stored chunks; None where the library cannot list them.
+        Bytes of all stored chunks; None if the library cannot list them.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def chunk_facts(
     grid = math.prod(-(-n // c) for n, c in zip(shape, chunk, strict=True))
     allocated = found["allocated"]
     smallest, median, largest = found["sizes"] or (None, None, None)
-    # Where chunks cannot be told apart some are missing: count none of them as edges.
+    # If chunks cannot be told apart, some are missing: count none of them as edges.
     covered, pairs, adjacent, backward, span = found["placement"] or (None, 0, 0, 0, 0)
     edge_nbytes = 0 if covered is None else allocated * nbytes - covered * itemsize
     facts = ChunkFacts(

@@ -137,7 +137,7 @@ def extent_of(
 
 
 def layout_of(dcpl: h5py.h5p.PropDCID) -> tuple[Layout, int | None]:
-    """Name where data lies, and count the mappings or raw files of what lies elsewhere."""
+    """Name where data lies, and count the mappings or raw files elsewhere."""
     layout = _LAYOUTS[dcpl.get_layout()]
     if layout == "virtual":
         return layout, dcpl.get_virtual_count()

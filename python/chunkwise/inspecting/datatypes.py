@@ -1,7 +1,7 @@
 """What is an HDF5 datatype called in a word or two, and which byte order has it?
 
-Described from the HDF5 type itself and not from NumPy's, since a file may hold
-types that NumPy lacks and would still like to be understood.
+Described from the HDF5 type itself and not from NumPy's, because a file may hold
+types that NumPy lacks.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def byte_order(datatype: h5t.TypeID) -> ByteOrder | None:
     Returns
     -------
     str or None
-        ``mixed`` for a compound whose members differ; None where there is no
+        ``mixed`` for a compound whose members differ; None if there is no
         order to speak of: one-byte numbers, strings, opaque types, references.
     """
     if isinstance(datatype, h5t.TypeCompoundID):

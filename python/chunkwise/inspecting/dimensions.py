@@ -1,8 +1,8 @@
 """Which dimension scales name the dimensions of a dataset, and which datasets are coordinates?
 
-A dataset holds references to its scales, that is their addresses in the file.  To
-find the path of an address HDF5 searches the file from its root, 40 ms a time among
-6,000 objects; so the paths come from the walk, which meets each object anyway.
+A dataset holds references to its scales, which are their addresses in the file.  To
+find the path of an address, HDF5 searches the file from its root, 40 ms a time among
+6,000 objects.  So the paths come from the walk, which meets each object anyway.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def dimension_names(
     Returns
     -------
     tuple or None
-        For each dimension the name of its first scale, None where it has none or one that
+        For each dimension the name of its first scale, None if it has none or one that
         is not in the file any more; None for a dataset without any.  A scale in the root
         group is named as users name it, ``time``; others by their path,
         ``/forecast/time``.  What netCDF calls a dimension without a variable is a
@@ -61,7 +61,7 @@ def is_scale(dataset: h5d.DatasetID) -> bool:
 
 
 def coordinates(datasets: Mapping[str, h5d.DatasetID]) -> dict[str, str]:
-    """Tell which datasets of a file say where others lie, rather than being data.
+    """Find the datasets of a file that only say where others lie.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def _named_by(dataset: h5d.DatasetID) -> Iterator[str]:
 
 
 def _resolved(name: str, path: str, datasets: Mapping[str, h5d.DatasetID]) -> str | None:
-    """Find the dataset that a name means beside another one: in its group, or in one above."""
+    """Find the dataset that a name means near another one: in its group, or in one above."""
     if name.startswith("/"):
         return name if name in datasets else None
     group = path.rpartition("/")[0]

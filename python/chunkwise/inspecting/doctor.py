@@ -127,7 +127,7 @@ class Diagnosis:
     # installed), ``without it``, ``not imported``, ``imported``.
     hdf5plugin: Hdf5plugin
     reason: str  # Why it is lacking, as a part of a sentence
-    # Lines to paste, the likeliest first; empty where nobody is known to bring it.
+    # Lines to paste, the likeliest first; empty if nobody is known to bring it.
     fixes: tuple[Fix, ...]
 
     @property

@@ -1,7 +1,7 @@
 """What is known about a file, its objects and how its datasets are stored?
 
-Plain records, so that they can be printed, compared and written as JSON; how they
-come about is in `collect` (objects and datasets), `format` (the file itself),
+Plain records, which can be printed, compared and written as JSON.  These modules make
+them: `collect` (objects and datasets), `format` (the file itself),
 `metadata` (what opening it costs), `patterns` and `sampling`.
 """
 
@@ -68,9 +68,9 @@ class ChunkFacts:
     index
         How libhdf5 finds a chunk (H5Dget_chunk_index_type): ``v1 B-tree``,
         ``single chunk``, ``implicit``, ``fixed array``, ``extensible array``,
-        ``v2 B-tree``; None where nothing is stored yet or the library does not tell.
+        ``v2 B-tree``; None if nothing is stored yet or the library does not tell.
     smallest_nbytes, median_nbytes, largest_nbytes
-        Stored bytes of a chunk; None where nothing is stored.
+        Stored bytes of a chunk; None if nothing is stored.
     unfiltered
         Stored chunks that at least one filter of the pipeline was not applied to:
         by their filter mask, or as partial edge chunks
@@ -88,7 +88,7 @@ class ChunkFacts:
     span_nbytes
         From the first byte of the first chunk in the file to the last of the last.
     order_known
-        False where the library lists chunks under wrong coordinates, so that
+        False if the library lists chunks under wrong coordinates, so that
         `pairs`, `adjacent` and `backward` are 0 (docs/architecture.md).
     """
 
@@ -112,7 +112,7 @@ class ChunkFacts:
 
 @dataclass(frozen=True, slots=True)
 class SampleFacts:
-    """What a few whole chunks of a dataset told about its data.
+    """What a few whole chunks of a dataset say about its data.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ class Encoding:
 
 @dataclass(frozen=True, slots=True)
 class Survival:
-    """What a reader's default chunk cache keeps of one read for the next one beside it.
+    """What a reader's default chunk cache keeps from one read for the neighbouring one.
 
     Attributes
     ----------
@@ -217,14 +217,14 @@ class DatasetFacts:
         As far as it can grow; None in place of a dimension means unlimited.
         None for a null dataspace.
     dimensions
-        Names of the dimension scales, one per dimension, None where there is none;
+        Names of the dimension scales, one per dimension, None if there is none;
         None for a dataset without any.
     is_scale
         Whether it is itself a dimension scale (H5DSis_scale).
     dtype
         The stored type in words (`chunkwise.inspecting.datatypes.describe`).
     byte_order
-        ``little``, ``big``, ``vax``, ``mixed``, or None where there is none.
+        ``little``, ``big``, ``vax``, ``mixed``, or None if there is none.
     itemsize
         Bytes of one element as stored; for a type of variable length, of the
         reference that stands in its place.
@@ -244,7 +244,7 @@ class DatasetFacts:
     unavailable_filters
         HDF5's numbers of the filters that the library in use lacks.
     fill_value
-        In words; ``default`` (zero) or ``undefined`` where none was set.
+        In words; ``default`` (zero) or ``undefined`` if none was set.
     fill_time, allocation_time
         When the fill value is written (``never``, ``alloc``, ``if set``) and when
         space is allocated (``early``, ``late``, ``incremental``, ``default``).
@@ -255,11 +255,11 @@ class DatasetFacts:
         virtual dataset, whose data lies elsewhere.
     ratio
         `logical_nbytes` over `stored_nbytes`, as `h5dump -p` gives it, absent
-        chunks included; None where either is None or nothing is stored.
+        chunks included; None if either is None or nothing is stored.
     sample
-        What a sample of its data told; None where none was taken.
+        What a sample of its data shows; None if none was taken.
     patterns
-        What reading it costs; None where it was not computed.
+        What reading it costs; None if it was not computed.
     unlisted
         Of a chunked dataset without `chunks`, why its chunks cannot be listed.
     """
@@ -411,15 +411,15 @@ class FileFacts:
     nbytes
         Its size.
     hdf5_version, h5py_version
-        The library that read it, such as ``2.0.0``, and h5py.
+        Versions of the HDF5 library that read it, such as ``2.0.0``, and of h5py.
     file_format
         The file's own settings.
     metadata
         What opening it costs; None for one dataset, or where it could not be found out.
     objects
-        Every name in it, or just the dataset asked for.
+        Every name in it, or only the requested dataset.
     findings
-        What is wrong, the worst first.
+        The findings, the worst first.
     """
 
     path: str
@@ -456,7 +456,7 @@ class FileFacts:
 
     @property
     def commands(self) -> tuple[Fix, ...]:
-        """The commands that mend all findings that a layout mends, each by itself.
+        """The commands that fix all findings that a layout fixes; one of them is enough.
 
         ``chunkwise repack`` first, then other tools that can; none where no layout mends anything.
         """

@@ -1,4 +1,4 @@
-"""With what, and when, is a dataset filled where nothing was written?"""
+"""Which fill value does a dataset have, and when is it written?"""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def fill_value(dcpl: h5p.PropDCID, datatype: h5t.TypeID) -> str:
     Returns
     -------
     str
-        ``default`` (zero) where none was set, ``undefined`` where it was taken away;
+        ``default`` (zero) if none was set, ``undefined`` if it was taken away;
         otherwise the value: ``-999.3``, ``'none'``, ``{time: 0, flag: 1}``, an enum's
         name, an opaque value as ``0x0aff``; cut after 100 characters.  ``set`` where
         there is one that cannot be told: of a type of variable length other than

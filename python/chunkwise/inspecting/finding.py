@@ -68,9 +68,9 @@ class Finding:
     source
         The paper and section, or the HDF5 function, that it rests on.
     fixes
-        What helps, the likeliest first; may be empty where nothing can be pasted.
+        What helps, the likeliest first; empty if nothing can be pasted.
     waste_nbytes
-        Bytes stored, fetched or decoded for nothing: for the order of findings.
+        Bytes stored, fetched or decoded in vain: for the order of findings.
     """
 
     code: str

@@ -1,4 +1,4 @@
-"""Which files are asked for, and how do many files compare?
+"""Which files does the user mean, and how do many files compare?
 
 A folder's files are chosen by HDF5's signature, never by their names.
 """
@@ -48,7 +48,7 @@ class Tally:
     # How many, and in how many files.
     findings: int
     files: int
-    # What the most wasteful of them wastes, and the path of its file.
+    # The waste of the most wasteful one, and the path of its file.
     waste_nbytes: int
     largest: str
 
@@ -268,7 +268,7 @@ def reaches(severity: Severity | None, level: Severity) -> bool:
 
 
 def refusal_record(summary: FileSummary) -> dict[str, Any]:
-    """Give what ``--json`` prints of a file that cannot be opened: the keys of any other."""
+    """Return what ``--json`` prints for a file that cannot be opened, with the usual keys."""
     found = () if summary.worst is None else (plain(summary.worst),)
     known = {"path": summary.path, "nbytes": summary.nbytes, "error": summary.reason}
     nothing: dict[str, Any] = {field.name: None for field in fields(FileFacts)}
@@ -322,7 +322,7 @@ def _expanded(arguments: Iterable[str]) -> Iterator[str]:
 
 
 def _matches(pattern: str) -> list[str]:
-    """Expand a pattern as a shell does, hidden names apart; raise if there is nothing."""
+    """Expand a pattern as a shell does, without hidden names; raise if nothing matches."""
     path = Path(pattern)
     base = Path(path.anchor)
     rest = path.relative_to(base)

@@ -73,7 +73,7 @@ def format_facts(
         space_persistent=bool(persistent),
         page_nbytes=fcpl.get_file_space_page_size(),
         free_nbytes=free_nbytes(file),
-        # What this process has open for writing is marked, and not left.
+        # The mark of a file that this process has open for writing means nothing.
         flags=superblock.flags if superblock and not open_here else (),
     )
 
@@ -84,7 +84,7 @@ def free_nbytes(file: h5py.File) -> int:
     Returns
     -------
     int
-        Bytes; 0 also where the record of free space is damaged.
+        Bytes; 0 also if the record of free space is damaged.
     """
     try:
         return int(file.id.get_freespace())

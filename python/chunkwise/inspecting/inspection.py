@@ -1,7 +1,7 @@
 """What is there to know about a file, and in which order is it found out?
 
-Facts first, from metadata alone; then a sample of the data; then what reading costs;
-findings last, since they rest on all of it.
+Facts first, from metadata alone; then a sample of the data; then the costs of reading;
+findings last, because they need all of it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from chunkwise.inspecting.sampling import choose, take_sample
 from chunkwise.inspecting.stated import of_each
 from chunkwise.writing.pending import flush_beside
 
-# What sampling may take altogether: a person waits for it.
+# The most seconds for all sampling: a person waits for it.
 SAMPLING_S: Final = 1.5
 
 
@@ -164,7 +164,7 @@ def _paths(entries: list[Entry], dataset: str | None) -> dict[Address, str] | No
 
 
 def _coordinates(entries: list[Entry]) -> dict[str, str]:
-    """Tell which datasets say where others lie, by their paths."""
+    """Find the datasets that say where others lie, by their paths."""
     return coordinates(
         {
             each.path: each.identifier

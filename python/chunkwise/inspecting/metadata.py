@@ -1,8 +1,8 @@
-"""What does it cost to open a file and see what is in it, and where does that lie?
+"""What does it cost to open a file and list its contents, and where does that metadata lie?
 
-libhdf5 is asked to do just that through a file object that writes down each of its
-reads.  h5py's fileobj driver passes libhdf5's requests on one by one, without any
-read-ahead of its own.
+libhdf5 does just that through a file object that records each of its
+reads.  h5py's fileobj driver passes libhdf5's requests on one by one, without
+reading ahead.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _GAP_NBYTES: Final = 4 << 10
 # blocks of 16 KiB to 5 MiB); h5py's users pass such readers as file objects.
 _BLOCK_NBYTES: Final = 1 << 20
 
-# Of H5D_chunk_index_t: fixed and extensible.
+# Fixed and extensible arrays, by H5D_chunk_index_t.
 _ARRAYS: Final = (3, 4)
 
 _Phase = Literal["open", "list", "index"]
@@ -86,7 +86,7 @@ def metadata_facts(path: str | os.PathLike[str]) -> MetadataFacts | None:
 
 
 class _Recorder(ReadOnlyFile):
-    """A file that writes down which bytes are read, in which phase."""
+    """A file that records which bytes are read, in which phase."""
 
     def __init__(self, path: Path, superblock: Superblock | None) -> None:
         super().__init__(path, superblock)
@@ -200,7 +200,7 @@ def _look_into(found: Any, recorder: _Recorder, accounts: _Accounts) -> None:
 
 
 def _read_index(dataset: h5d.DatasetID, recorder: _Recorder) -> h5d.DatasetID:
-    """Have libhdf5 read all of a chunk index; give the dataset whose size can be asked for.
+    """Let libhdf5 read a whole chunk index; return the dataset, whose size is then known.
 
     libhdf5 goes through an array element by element, though it reads only what was written:
     seconds for one chunk of 30 million.  Looking up those that were written reads the same, but

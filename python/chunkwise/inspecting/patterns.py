@@ -79,7 +79,7 @@ def row(facts: DatasetFacts) -> Block:
 def survival(
     facts: DatasetFacts, read: Pattern, reader: Reader, nbytes_per_s: float | None = None
 ) -> Survival:
-    """Tell what a reader's cache keeps of one read, and what the whole dataset costs so.
+    """Return what a reader's cache keeps of one read, and the cost of the whole dataset.
 
     Parameters
     ----------

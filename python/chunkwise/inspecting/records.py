@@ -1,7 +1,7 @@
 """How do records become JSON, fast enough for files of ten thousand datasets?
 
-`dataclasses.asdict` copies every leaf deeply, and `json` with an indent does without
-its C encoder; both are avoided here.
+`dataclasses.asdict` copies every leaf deeply, and `json` with an indent does not use
+its C encoder; this module avoids both.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def plain(value: Any) -> Any:
         return tuple(plain(item) for item in value)
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
-    # What dataclasses.fields reads, which is most of what that costs.
+    # What dataclasses.fields reads; that reading is most of its cost.
     fields = getattr(value, "__dataclass_fields__", None)
     if fields is None:
         return value

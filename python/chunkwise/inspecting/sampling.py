@@ -1,7 +1,7 @@
-"""How fast does libhdf5 read a dataset's chunks, and what do other filters make of them?
+"""How fast does libhdf5 read a dataset's chunks, and how small do other filters make them?
 
 A few whole stored chunks, spread over the dataset, are read once or twice each; of a
-contiguous dataset, a few runs of elements.  What cannot be read gives no sample, and
+contiguous dataset, a few runs of elements.  Data that cannot be read gives no sample, and
 no error: other rooms say what is wrong with it.
 """
 
@@ -144,7 +144,7 @@ def take_sample(
             number = min(wanted, max(1, limit_nbytes // facts.chunks.nbytes))
             boxes = _stored_chunks(dataset, facts, facts.chunks, number, limit_nbytes, deadline)
             _, cache_nbytes, _ = dataset.get_access_plist().get_chunk_cache()
-            # So many chunks are met once: the first of them count little.
+            # This many chunks are met once: the first of them count little.
             again = cache_nbytes < facts.chunks.nbytes and len(boxes) <= SAMPLED_CHUNKS
             passes = 2 if again else 1
         return _measure(dataset, datatype, boxes, passes, _level(facts), deadline)

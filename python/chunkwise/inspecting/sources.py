@@ -1,9 +1,9 @@
 """Where does the data of a virtual or external dataset lie, and is it there?
 
-libhdf5 answers neither question: a virtual source that it cannot find gives fill
-values, and a raw file that is too short gives zeros, both in silence.  Files are
-looked for here where H5F_prefix_open_file (virtual sources) and H5D__efl_read (raw
-files) look, in their order, which the tests compare with what libhdf5 reads.
+libhdf5 answers neither question: if it cannot find a virtual source it gives fill
+values, and if a raw file is too short it gives zeros, both in silence.  This module looks for
+files where H5F_prefix_open_file (virtual sources) and H5D__efl_read (raw
+files) look, in their order.  Tests compare the result with what libhdf5 reads.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def places(name: str, own: Path, variable: str, prefix: str = "") -> Iterator[Pa
         yield prefix / wanted
     yield own.parent / wanted
     yield wanted
-    # Where `own` is a symbolic link, beside what it leads to.
+    # If `own` is a symbolic link, beside its target.
     yield own.resolve().parent / wanted
 
 
@@ -109,7 +109,7 @@ def _virtual(dataset: h5d.DatasetID, dcpl: h5p.PropDCID, own: Path) -> Iterator[
 def _missing(
     dataset: h5d.DatasetID, file: str, names: list[str], own: Path, prefix: str
 ) -> list[str | None]:
-    """Say of each dataset of a source file why it cannot be found."""
+    """Say for each dataset of a source file why it cannot be found."""
     this = h5i.get_file_id(dataset)
     if file == ".":
         return _missing_datasets(this, names)

@@ -1,4 +1,4 @@
-"""Which of the datasets of a file are read by the patterns that a user states, and how?"""
+"""Which datasets of a file do the patterns that a user states read, and how?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What many processes do with one file: under MPI, and what that takes of a machine."""
+"""What do many processes do with one file under MPI, and what must a machine have for that?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which settings does a program have, as told in words, or by a file that it writes?"""
+"""Which settings does a program have, according to options, or to a file that it writes?"""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chunkwise.names import printable, shown
 from chunkwise.parallel.checks import Settings, Version
 from chunkwise.words import offered
 
-# Of a file with very many datasets, so many are looked at.
+# In a file with very many datasets, this many are examined.
 MOST_DATASETS: Final = 10_000
 
 
@@ -83,14 +83,14 @@ WORDS: Final[dict[str, Callable[[str], Any]]] = {
 
 
 def settings_of_words(words: Iterable[str], known: Settings) -> Settings:
-    """Complete what is known of this machine by what is said of a program.
+    """Complete the facts about this machine by those about a program.
 
     Parameters
     ----------
     words : iterable of str
         Each ``NAME=VALUE``: ``collective=no``, ``chunks=1x100x200``, ``hdf5=1.10.8``.
     known : Settings
-        What counts where nothing is said.
+        What counts if nothing is said.
 
     Raises
     ------

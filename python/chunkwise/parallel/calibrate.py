@@ -1,7 +1,7 @@
-"""What do measured runs say of a machine, and how sure is that?
+"""What do measured runs say about a machine, and how sure is that?
 
-Only arithmetic.  Each number is fitted to the phase that shows it, by relative errors: a run of
-a second counts as much as one of an hour.  The interval of a number says how runs scattered; it
+Only arithmetic.  Each number is fitted to the phase that shows it, by relative errors, so a run of
+a second counts as much as one of an hour.  The interval of a number says how much runs varied.  It
 does not say that ten thousand ranks behave as four did.
 """
 
@@ -256,7 +256,7 @@ _FLOOR: Final = 1e-6
 
 
 def _storage(runs: Sequence[Run]) -> dict[str, Estimate]:
-    """Fit what a rank writes, and where all of a node write no faster together.
+    """Fit a rank's rate of writing, and the limit of a node.
 
     Up to some number of ranks each writes at its own rate; beyond, all share one.  That number
     is tried, and the one that fits best is taken.
@@ -310,7 +310,7 @@ def _verifying(runs: Sequence[Run], machine: Machine) -> dict[str, Estimate]:
 
 
 def _scatter(values: Sequence[float]) -> float:
-    """The sum of squares of what the logarithms differ by."""
+    """The sum of squares of the logarithms' differences."""
     if not values:
         return 0.0
     mean = fmean(map(math.log, values))
@@ -338,11 +338,11 @@ def _exchange(runs: Sequence[Run]) -> dict[str, Estimate]:
     else:
         answer, question = -1.0, -1.0
     if answer < 0 or question < 0:
-        # Not both can be told: whichever explains more alone.
+        # Only one can be found: the one that explains more alone.
         by_answer, by_question = x1 / xx, z1 / zz
         error_a = sum((by_answer * x - 1) ** 2 for x, _ in a)
         error_q = sum((by_question * z - 1) ** 2 for _, z in a)
-        # Where both explain the same, the one that does not get less with more ranks.
+        # If both explain the same, the one that does not shrink with more ranks.
         answer, question = (by_answer, 0.0) if error_a < error_q else (0.0, by_question)
     ratios = [1 / max(answer * x + question * z, 1e-9) for x, z in a]
     factor = _estimate(ratios).factor

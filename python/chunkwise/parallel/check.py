@@ -1,4 +1,4 @@
-"""Are this machine and its libraries fit for parallel writing: what is known against them?"""
+"""Are this machine and its libraries fit for parallel writing, and which faults do they have?"""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Report:
     path : str
         The file or folder that was asked for.
     shared : bool, optional
-        Whether all ranks see its folder; None where there is one rank.
+        Whether all ranks see its folder; None if there is one rank.
     findings : tuple of Finding
         What is known against it, the worst first.
     """
@@ -113,7 +113,7 @@ def check(path: str = ".", words: Iterable[str] = ()) -> Report | None:
         if under_mpi():
             comm = world()  # type: ignore[assignment]
     except UsageError as wrong:
-        # Each process is told apart by the launcher alone: one of them reports.
+        # Only the launcher distinguishes the processes: one of them reports.
         if launched()[0]:
             return None
         alone.append(
@@ -150,7 +150,7 @@ def check(path: str = ".", words: Iterable[str] = ()) -> Report | None:
 
 
 def _shared(comm: Any, folder: Path) -> tuple[bool | None, list[Finding]]:
-    """Whether all ranks see the folder; None where there is one, and what is wrong with it."""
+    """Whether all ranks see the folder; None if there is one, and what is wrong with it."""
     try:
         require_shared_folder(comm, folder)
     except CannotWriteError as wrong:
@@ -188,7 +188,7 @@ def _of_program(path: str, known: Settings, words: Iterable[str]) -> Iterator[Fi
         from chunkwise.files.contained import contained
         from chunkwise.names import printable
 
-        # In a process of its own: libhdf5 crashes on some damaged files.
+        # In a separate process: libhdf5 crashes on some damaged files.
         read = partial(_of_file, path, settings)
         found = contained(read, printable(path))
     codes = {one.code for one in found}
@@ -197,11 +197,11 @@ def _of_program(path: str, known: Settings, words: Iterable[str]) -> Iterator[Fi
 
 
 def _of_file(path: str, settings: Settings) -> list[Finding]:
-    """What is known against its datasets; one finding for all of which the same is said."""
+    """What is wrong with its datasets; one finding for all that have the same fault."""
     found: dict[str, list[Finding]] = {}
     for one in settings_of_file(path, settings):
         for finding in warnings_for(one):
-            # What does not name the dataset was said already.
+            # A message without the dataset's name was shown already.
             if finding.evidence.startswith(f"{one.path}: "):
                 found.setdefault(finding.code, []).append(finding)
             elif finding.code == "fill-at-creation":

@@ -1,4 +1,4 @@
-"""How is what mpi-check found told to a person?"""
+"""How are the findings of mpi-check shown to a person?"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """What is known to fail, hang or crawl in a parallel program, by its settings?
 
-Each check looks at one thing that is known of parallel HDF5, of MPI or of a file system, and
-yields a finding with its evidence, its source and its remedy.  What a setting leaves open
-(None) is said as a note: it depends on the program.  Nothing here opens a file or asks MPI.
+Each check looks at one known fault of parallel HDF5, of MPI or of a file system, and
+yields a finding with its evidence, its source and its remedy.  If a setting is not known
+(None), the finding is a note: it depends on the program.  Nothing here opens a file or asks MPI.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def warnings_for(settings: Settings) -> tuple[Finding, ...]:
     Returns
     -------
     tuple of Finding
-        Empty where nothing is known.
+        Empty if nothing is known.
     """
     found = [finding for check in CHECKS for finding in check(settings)]
     return tuple(sorted(found, key=lambda one: -SEVERITIES.index(one.severity)))
 
 
 def _open_or(known: bool | None, worst: Severity) -> Severity | None:
-    """Give the severity where something is so, a note where it is open, None where it is not."""
+    """Return the severity if something is so, a note if that is open, otherwise None."""
     if known is None:
         return "note"
     return worst if known else None
@@ -278,7 +278,7 @@ def collective_metadata(settings: Settings) -> Iterator[Finding]:
 
 
 def order_of_metadata(settings: Settings) -> Iterator[Finding]:
-    """HDF5 2.0 hangs where ranks make objects in different orders."""
+    """HDF5 2.0 hangs if ranks create objects in different orders."""
     if settings.hdf5 and settings.hdf5 >= (2,) and settings.n_ranks > 1:
         yield Finding(
             "order-of-metadata",

@@ -1,7 +1,7 @@
-"""How does a process encode chunks of a dataset that it has not open?
+"""How does a process encode chunks of a dataset that it has not opened?
 
-By one of the same type, shape, chunks and filters, in a file in memory: all that encoding
-depends on is there.
+With one of the same type, shape, chunks and filters, in a file in memory: encoding
+depends on nothing else.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Likeness:
         dcpl: Any,
         label: str,
     ) -> Likeness:
-        """Make one of which there is no dataset yet.
+        """Make one without a dataset so far.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class Likeness:
         effort: Effort = "as-stated",
         budget_nbytes: int | None = None,
     ) -> _native.Writer:
-        """Give what encodes chunks of the dataset; see `chunkwise._native.Writer`.
+        """Return the encoder of the dataset's chunks; see `chunkwise._native.Writer`.
 
         Parameters
         ----------

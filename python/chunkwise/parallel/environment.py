@@ -1,8 +1,8 @@
 """Which MPI, HDF5 and machine do the ranks of this program have?
 
-What a library says of itself counts, not what was installed: it is loaded and asked.  That is
-done in a process of its own, so that libraries of different builds, which may end the process
-that loads both, are named rather than met.
+A library's own answer counts, not what was installed: it is loaded and asked.  That
+happens in a separate process, because libraries of different builds may end the process
+that loads both.  So such libraries are named here, and do no harm.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Libraries:
     Attributes
     ----------
     mpi4py : str, optional
-        Its version; None where it is missing or cannot load MPI.
+        Its version; None if it is missing or cannot load MPI.
     mpi : Library, optional
         What mpi4py loads.
     h5py : str, optional
-        Its version; None where it cannot be imported.
+        Its version; None if it cannot be imported.
     hdf5 : tuple of int
         Version of the HDF5 that h5py loads.
     hdf5_path : str
@@ -47,7 +47,7 @@ class Libraries:
     parallel : bool
         Whether h5py and its HDF5 were built for MPI.
     hdf5_mpi : Library, optional
-        The MPI that this HDF5 needs; None where it needs none.
+        The MPI that this HDF5 needs; None if it needs none.
     trouble : tuple of str
         What could not be loaded, and why.
     """
@@ -247,7 +247,7 @@ class Ranks:
 
     @property
     def memory_a_rank(self) -> int | None:
-        """Bytes that the rank with the least has, of what its machine shares out evenly."""
+        """Bytes of the rank with the least, if each machine shares evenly."""
         shares = [
             one.memory_nbytes // sum(other.host == one.host for other in self.ranks)
             for one in self.ranks

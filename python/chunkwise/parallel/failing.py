@@ -36,7 +36,7 @@ class OtherRankFailedError(ChunkwiseError):
 
 
 class Failure(NamedTuple):
-    """One rank's failure, as the others are told of it."""
+    """One rank's failure, as the others learn it."""
 
     rank: int
     host: str
@@ -117,7 +117,7 @@ def on_first(comm: Comm, work: Callable[[], T]) -> T:
 
 
 def _settle(comm: Comm, error: BaseException | None) -> None:
-    """Tell the others of this rank's outcome, and raise where another one failed."""
+    """Tell the others this rank's outcome, and raise if another one failed."""
     mine = None if error is None else failure_of(comm, error)
     told = [one for one in exchange(comm, mine) if one is not None]
     if not told:

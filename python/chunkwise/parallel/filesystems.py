@@ -11,7 +11,7 @@ from typing import Final, Literal
 Writes = Literal["coherent", "incoherent", "local", "unknown"]
 
 _KINDS: Final[dict[Writes, str]] = {
-    # What one host writes all see, as if there were one host.
+    # All see what one host writes, as if there were one host.
     "coherent": "lustre gpfs beegfs fhgfs ceph fuse.ceph fuse.ceph-fuse pvfs2 orangefs wekafs "
     "panfs gfs2 ocfs2 yrfs quobyte fuse.quobyte",
     # Each host keeps pages of its own, or writes whole objects.
@@ -59,7 +59,7 @@ class FileSystem:
         Returns
         -------
         str or None
-            None where nothing is known against it.
+            None if nothing is known against it.
         """
         where = f"{self.mount_point} is {self.kind} ({self.source})"
         parallel = "write to a parallel file system (Lustre, GPFS, BeeGFS, CephFS)"
@@ -87,14 +87,14 @@ def filesystem_of(path: str | os.PathLike[str], mounts: str | None = None) -> Fi
     Parameters
     ----------
     path : path-like
-        A file or folder; where there is none yet, the nearest folder above it counts.
+        A file or folder; if there is none yet, the nearest folder above it counts.
     mounts : str, optional
         The text of ``/proc/self/mountinfo``, by default of this process.
 
     Returns
     -------
     FileSystem
-        Of kind ``unknown`` where the kernel does not say.
+        Of kind ``unknown`` if the kernel does not say.
     """
     if mounts is None:
         try:
@@ -109,7 +109,7 @@ def filesystem_of(path: str | os.PathLike[str], mounts: str | None = None) -> Fi
         if len(fields) < 5 or len(kinds) < 2:
             continue
         point = Path(_unescaped(fields[4]))
-        # Of two at one place, the later one hides the other.
+        # If two are at one place, the later one hides the other.
         if len(point.parts) >= depth and wanted.is_relative_to(point):
             found = FileSystem(kinds[0], str(point), _unescaped(kinds[1]))
             depth = len(point.parts)

@@ -1,9 +1,9 @@
 """How does one process keep the index of a file whose chunks others write?
 
-libhdf5 gives a chunk its place when `H5Dwrite_chunk` writes it.  Here it sees the file through
-h5py's file-object driver, by an object that writes everything but chunks: it notes where libhdf5
-would have written them.  The bytes are written there by whoever encoded them, in this process or
-in another.  The result is an ordinary file.
+libhdf5 gives a chunk its place when `H5Dwrite_chunk` writes it.  Here libhdf5 has the file open
+through h5py's file-object driver.  The object writes everything except chunks, and notes where
+libhdf5 would have written these.  The process that encoded the bytes, this one or another, writes
+them there.  The result is an ordinary file.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Accountant(io.RawIOBase):
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = os.dup(descriptor)
-        # What libhdf5 cannot write it does not close: nothing of it counts any more.
+        # libhdf5 does not close what it cannot write: nothing of it counts any more.
         self.given_up = False
         self._at = 0
         # Never touched, so that it takes no memory.
@@ -54,7 +54,7 @@ class _Accountant(io.RawIOBase):
         self.given_up = False
 
     def dummy(self, nbytes: int) -> memoryview:
-        """Bytes that nobody reads, by which a chunk is told from all else."""
+        """Bytes that nobody reads, which tell a chunk from everything else."""
         if self._dummy.nbytes < nbytes:
             self._dummy = np.empty(max(nbytes, 1 << 20), np.uint8)
             self._begin = self._dummy.ctypes.data
@@ -137,7 +137,7 @@ class FileIndex:
     label : str
         The file's name in messages.
     mode : {"w", "r+"}
-        Whether the file is made anew, or has an HDF5 file in it.
+        Whether the file is new, or already holds HDF5.
     fapl : h5py.h5p.PropFAID, optional
         How it is opened, but for the driver; with `mode` "w" also `fcpl`, how it is made.
 
@@ -356,7 +356,7 @@ def access_list(libver: str | tuple[str, str] | None = None) -> Any:
     """
     fapl = h5p.create(h5p.FILE_ACCESS)
     fapl.set_fclose_degree(h5f.CLOSE_STRONG)
-    # What is kept there would be written later over what others have written.
+    # Chunks that are kept there would later overwrite what others have written.
     fapl.set_sieve_buf_size(0)
     pair = ("earliest", "latest") if libver is None else libver
     low, high = (pair, "latest") if isinstance(pair, str) else pair

@@ -1,4 +1,4 @@
-"""What is told of a parallel program, and what is found against it?"""
+"""What is known about a parallel program, and which faults does that mean?"""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a parallel program uses, as far as it is known; None where it is not.
+    """What a parallel program uses, as far as it is known; None if it is not.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Settings:
     filesystem : FileSystem, optional
         Where the file lies.
     filters : tuple of str, optional
-        Names of the dataset's filters; empty where it has none.
+        Names of the dataset's filters; empty if it has none.
     collective : bool, optional
         Whether data is written collectively.
     collective_metadata : bool, optional

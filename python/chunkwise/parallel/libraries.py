@@ -1,4 +1,4 @@
-"""Which MPI library is it, by what it says of itself?"""
+"""Which MPI library is it, by its own account?"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Library:
     text : str
         The first line of what it says of itself.
     path : str
-        The file that was loaded; empty where it is not known.
+        The file that was loaded; empty if it is not known.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Which runs were measured, as JSON tells them?"""
+"""Which measured runs does a JSON file hold?"""
 
 from __future__ import annotations
 

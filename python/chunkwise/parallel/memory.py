@@ -1,4 +1,4 @@
-"""How much memory does this machine have for the ranks on it?"""
+"""How much memory does this machine have for its ranks?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def memory_of_host(
     Returns
     -------
     int or None
-        Bytes; None where the system does not tell.
+        Bytes; None if the system does not tell.
     """
     limits = []
     for folder, version in groups(proc, cgroup):
@@ -34,7 +34,7 @@ def memory_of_host(
 
 
 def meminfo(field: str, proc: Path = Path("/proc")) -> int | None:
-    """Give a figure of ``/proc/meminfo`` in bytes; None where the system does not tell."""
+    """Give a figure of ``/proc/meminfo`` in bytes; None if the system does not tell."""
     try:
         for line in (proc / "meminfo").read_text().splitlines():
             if line.startswith(f"{field}:"):

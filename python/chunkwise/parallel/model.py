@@ -226,7 +226,7 @@ def streamed(machine: Machine, job: Job) -> float:
 
 
 def together(phases: Mapping[str, float], overlap: float) -> float:
-    """Add phases, of which a part runs at the same time; seconds."""
+    """Add the seconds of phases that run partly at the same time."""
     alone = [phases.get(name, 0.0) for name in _PIPELINE]
     longest = max(alone)
     return longest + (1 - overlap) * (sum(alone) - longest) + phases.get("verify", 0.0)

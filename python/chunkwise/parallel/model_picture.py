@@ -1,4 +1,4 @@
-"""How is what the model says drawn?"""
+"""How are the model's figures drawn?"""
 
 from __future__ import annotations
 

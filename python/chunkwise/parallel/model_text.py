@@ -1,4 +1,4 @@
-"""How is what the model says told to a person?"""
+"""How are the model's figures shown to a person?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a command line run on many ranks as one program?"""
+"""How does a command run on many ranks as one program?"""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def as_one_program(
         if under_mpi():
             comm = world()
     except UsageError:
-        # Where MPI cannot be had, each process is by itself, and says so if it needs it.
+        # Without MPI, each process is alone, and says so if it needs MPI.
         pass
 
     def tell_once(error: BaseException) -> Told | None:

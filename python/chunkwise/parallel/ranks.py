@@ -1,12 +1,12 @@
 """What do the processes of an MPI program do together, and how do they fail together?
 
-Whoever works on many ranks meets two faults that end in a hang: a rank that fails while
-the others wait for it, and waiting that burns the core which another rank needs.  So all
+Programs on many ranks have two faults that end in a hang: a rank fails while
+the others wait for it, and waiting uses the core that another rank needs.  So everything
 that ranks do together goes through here: `agree` and `on_first` (`failing.py`) make one rank's
 failure the failure of all, and `wait` (`waiting.py`) sleeps between two looks.
 
-Every function takes an mpi4py communicator, or `ALONE`, for which mpi4py need not be
-installed.  mpi4py is imported where it is used.
+Every function takes an mpi4py communicator, or `ALONE`, which works without
+mpi4py.  mpi4py is imported where it is used.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ from chunkwise.parallel.waiting import wait_all as wait_all
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-# What launchers tell the processes that they start: how many there are, and which one this is.
+# What launchers tell their processes: how many there are, and which one this is.
 _SIZES: Final = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "PALS_SIZE")
 _RANKS: Final = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK")
 _OTHERS: Final = ("PALS_RANKID", "PMI_CONTROL_PORT")
 
-# So long a rank that failed alone waits for the others before it ends them.
+# A rank that failed alone waits this long for the others before it ends them.
 PATIENCE_S: Final = 5.0
 
 
@@ -65,7 +65,7 @@ def launched() -> tuple[int | None, int | None]:
     Returns
     -------
     rank, size : int or None
-        None where the launcher does not say.
+        None if the launcher does not say.
     """
     return _number(_RANKS), _number(_SIZES)
 
@@ -88,7 +88,7 @@ def world() -> MPI.Comm:
         import mpi4py
 
         if "mpi4py.MPI" not in sys.modules:
-            # Of the wrong library MPI_Init ends the process; so it is looked at before.
+            # MPI_Init of the wrong library ends the process; so it is checked first.
             mpi4py.rc.initialize = False
             mpi4py.rc.finalize = True
         from mpi4py import MPI
@@ -125,7 +125,7 @@ def _other_launcher(library: Library, launcher: str) -> UsageError:
 
 
 def of_many_ranks() -> Comm:
-    """Give the communicator of all ranks, or `ALONE` where a launcher started one process.
+    """Return the communicator of all ranks, or `ALONE` if there is one process.
 
     Raises
     ------
@@ -185,7 +185,7 @@ def ending(
     SystemExit
         Where a rank failed, on all ranks, with the code of the lowest that did.
     """
-    # What is told here must not be taken for an answer to what a rank left unfinished.
+    # Messages here must not count as answers to what a rank left unfinished.
     apart = comm
     if not isinstance(comm, Alone):
         try:

@@ -1,8 +1,8 @@
 """How do ranks ask rank 0, or the first few ranks, while all of them work?
 
 A thread of each of these answers.  It looks for questions with short pauses, so that it takes no
-core from the encoders.  A rank that fails says so when it leaves, and every question after that is
-answered with the failure: nobody works on in vain.
+core from the encoders.  A rank that fails says so when it leaves.  Every later question
+gets the failure as its answer, so nobody works on in vain.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Ask(Protocol):
-    """Asks a rank that answers, rank 0 unless told otherwise."""
+    """Asks a rank that answers: rank 0, or the given one."""
 
     def __call__(self, question: Any, rank: int = 0) -> Any:
         """Give the answer; for one thread at a time."""
@@ -37,7 +37,7 @@ _REPLY: Final = 2
 
 @dataclass(frozen=True)
 class _Leaving:
-    """A rank asks no more; `failure` says why where it has failed."""
+    """A rank asks no more questions; `failure` says why if it has failed."""
 
     failure: Failure | None
 
@@ -137,7 +137,7 @@ class _Server:
             self._note(failure_of(self._comm, wrong))
             raise
         finally:
-            # Signals are looked at meanwhile.
+            # Signals are checked during this time.
             while thread.is_alive():
                 thread.join(0.05)
 
@@ -178,7 +178,7 @@ class _Server:
             with self._lock:
                 return _Reply(self._answer(rank, question))
         except Exception as wrong:
-            # As it is where pickle takes it; its words else.
+            # Unchanged if pickle takes it; otherwise its text.
             error = (
                 wrong
                 if isinstance(wrong, ChunkwiseError)

@@ -1,4 +1,4 @@
-"""Which part of its machine is a rank's own, where several ranks run on one?"""
+"""Which part of its machine belongs to a rank, if several ranks run on one machine?"""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """How do ranks wait for each other, and exchange what they know, without using a core?
 
 Open MPI's own waiting looks without pause: a rank that waits takes the core that another one
-needs.  Here a rank sleeps between two looks, 1 ms at most.
+needs.  Here a rank sleeps between two looks, for 1 ms at most.
 
-Every function takes an mpi4py communicator, or `ALONE`, for which mpi4py need not be
-installed.  mpi4py is imported where it is used.
+Every function takes an mpi4py communicator, or `ALONE`, which works without
+mpi4py.  mpi4py is imported where it is used.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SHORTEST_S, _LONGEST_S = 50e-6, 1e-3
-# MPI counts in 32 bits: what is exchanged goes in pieces of so many bytes in all.
+# MPI counts in 32 bits: exchanges go in pieces of this many bytes in all.
 _MOST_NBYTES: Final = 1 << 30
-# So much goes with the length of a message.
+# This much depends on the length of a message.
 _INLINE_NBYTES: Final = 120
 
 
 @dataclass(frozen=True)
 class Alone:
-    """A communicator of the one process that there is, without MPI."""
+    """A communicator of this one process, without MPI."""
 
     rank: int = 0
     size: int = 1

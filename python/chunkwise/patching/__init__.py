@@ -1,6 +1,6 @@
-"""How do programs that use h5py read through the engine, as they are?
+"""How do programs that use h5py read through the engine, unchanged?
 
-`patch_h5py` replaces those methods of `h5py.Dataset` that read.  `methods.py` has them, and asks
+`patch_h5py` replaces the methods of `h5py` that read and write.  `methods.py` has them, and asks
 `chunkwise.routing`, as chunkwise's own datasets do; `program.py` runs a program patched.
 """
 

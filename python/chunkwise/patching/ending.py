@@ -1,6 +1,6 @@
-"""What should somebody hear whose program was run patched, and was not served by the engine?
+"""What should a user hear whose program ran patched, but did not use the engine?
 
-Programs that it served, by a read or a write, and those that use no HDF5, end without a word.
+If a program used it, for a read or a write, or uses no HDF5, it ends without a message.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ def say_at_exit() -> None:
     def say() -> None:
         line = told(patch_stats(), sys.modules) if os.getpid() == process else None
         if line is not None and sys.stderr is not None:
-            # A program may have closed it, or whoever reads it is gone.
+            # A program may have closed it, or its reader is gone.
             with contextlib.suppress(OSError, ValueError):
                 print(f"chunkwise: {line}", file=sys.stderr, flush=True)
 
-    # What is registered first is called last: after all reads.
+    # The first registered function is called last: after all reads.
     atexit.register(say)
 
 
@@ -46,7 +46,7 @@ def told(stats: Mapping[str, Any], modules: Container[str]) -> str | None:
     Returns
     -------
     str or None
-        One line; None where nothing is amiss.
+        One line; None if nothing is amiss.
     """
     writes: dict[str, Any] = stats["writes"]
     if stats["engine"] or writes["engine"]:

@@ -1,4 +1,4 @@
-"""Is h5py patched, and since when by whom?"""
+"""Is h5py patched, since when, and by whom?"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chunkwise.routing import bindings, reading
 from chunkwise.settings import check_environment
 from chunkwise.writing import at_once
 
-# With 0, whatever is written h5py writes.
+# With 0, h5py does all writes.
 WRITE_VARIABLE = "CHUNKWISE_WRITE"
 
 # Who wants h5py patched: calls of patch_h5py, until unpatch_h5py; and `with` blocks.
@@ -68,7 +68,7 @@ def patch_h5py() -> Patch:
 def unpatch_h5py() -> None:
     """Undo `patch_h5py`, however often it was called; ``with`` blocks that run keep it.
 
-    Lets go of everything that was kept for open files.  Does nothing where h5py is not
+    Lets go of everything that was kept for open files.  Does nothing if h5py is not
     patched.
     """
     with phil:
@@ -77,7 +77,7 @@ def unpatch_h5py() -> None:
 
 
 def patch_stats() -> dict[str, Any]:
-    """How many reads and writes of `h5py.Dataset` took which path, since the process began.
+    """Count the reads and writes of `h5py.Dataset` by their path, since the process began.
 
     Returns
     -------

@@ -1,9 +1,9 @@
 """What replaces the methods of h5py that read and write?
 
-Whatever the engine does not do exactly as h5py would, the original method does: also
-every index that does not fit, so that the exception is h5py's.  What stands in their place asks
-`routing`, as the methods of chunkwise's own datasets do, which come here when they leave something
-to h5py, and go on to the original.  What is written asks `writing.at_once`.
+If the engine would not do exactly what h5py does, the original method does the work.  It also
+takes every index that does not fit, so that the exception is h5py's.  The replacements ask
+`routing`, as the methods of chunkwise's own datasets do.  If those leave something to h5py, they
+come here too, and go on to the original.  Writes ask `writing.at_once`.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _write_direct(original: Method, setitem: Method) -> Method:
     def write_direct(
         self: h5py.Dataset, source: Any, source_sel: Any = None, dest_sel: Any = None
     ) -> None:
-        # What it refuses in other arrays and selections, h5py says.
+        # h5py says what it refuses in other arrays and selections.
         usual = isinstance(source, np.ndarray) and source.flags.c_contiguous and source_sel is None
         if not isinstance(self, Dataset) and usual:
             index = ... if dest_sel is None else dest_sel

@@ -1,8 +1,8 @@
 """Which bytes are fetched with those that libhdf5 asks for, and kept?
 
-What `inspect` finds in files: most of their structures lie at the front.  What lies elsewhere is
+`inspect` shows how files are built.  Most have their structures at the front.  The others have
 a few hundred bytes here and there between the data, or a long run of them.  Files that were
-written in pages have their structures in pages of their own.
+written in pages have their structures in separate pages.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Blocks:
         self._lock = threading.Lock()
 
     def forked(self) -> None:
-        """Make the lock anew, which another thread may have held."""
+        """Make a new lock, because another thread may have held the old one."""
         self._lock = threading.Lock()
 
     def of_pages(self, page_nbytes: int) -> None:

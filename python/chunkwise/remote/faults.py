@@ -14,7 +14,7 @@ CHANGED = "the object has changed since it was opened; open it again"
 
 
 class RefusedError(Exception):
-    """An answer that will be the same the next time: what it says, and what to do."""
+    """An answer that will be the same the next time: its text, and what to do."""
 
 
 class PassingError(Exception):

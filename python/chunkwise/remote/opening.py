@@ -44,7 +44,7 @@ class Opened:
     ----------
     file : h5py.File
     storage : chunkwise._native.Storage or None
-        Its bytes for the engine; None where h5py alone can read it.
+        Its bytes for the engine; None if h5py alone can read it.
     name : str
         What it is called.
     url : str or None
@@ -131,7 +131,7 @@ def storage_of(dataset: h5py.Dataset) -> _native.Storage | None:
     -------
     chunkwise._native.Storage or None
         None for a file of another driver, and for a file object whose bytes can only be had by
-        moving its position, which libhdf5 moves meanwhile.
+        moving its position, which libhdf5 also moves.
 
     Raises
     ------
@@ -281,7 +281,7 @@ def _in_fsspec(file: Any) -> tuple[Any, str] | None:
 
 
 def _storage_of_local(file: Any) -> _native.Storage | None:
-    """The bytes of a local file that Python has open, read apart from its position."""
+    """The bytes of a local file that Python has open; reads do not use its position."""
     compression = getattr(file, "compression", None)
     if type(file).__module__ == "fsspec.implementations.local" and compression is None:
         file = getattr(file, "f", file)
@@ -311,7 +311,7 @@ def _opened(
 
 
 def _as_hdf5(given: Any, options: Mapping[str, Any], shown: str) -> h5py.File:
-    """Have libhdf5 open a file object."""
+    """Let libhdf5 open a file object."""
     try:
         file = h5py.File(given, "r", **options)
     except HDF5_ERRORS as error:

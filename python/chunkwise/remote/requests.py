@@ -26,19 +26,19 @@ _Answer = TypeVar("_Answer")
 Begin = Callable[[], Coroutine[Any, Any, _Answer]]
 Range = tuple[int, int]
 
-# Of one call, so many requests are under way at a time.
+# One call has this many requests under way at a time.
 _TOGETHER: Final = 64
 
 
 class Interrupts:
-    """What is waited for, to be given up when those who wait are told to stop."""
+    """What threads wait for; it is given up when they are told to stop."""
 
     def __init__(self) -> None:
         self.count = 0
         self.waited_for: set[concurrent.futures.Future[Any]] = set()
 
     def stop(self) -> None:
-        """Have all who wait now give up."""
+        """Make all waiting callers give up."""
         self.count += 1
         for future in list(self.waited_for):
             future.cancel()
@@ -89,7 +89,7 @@ async def _all(
 def _one_by_one(
     store: Store, ranges: Sequence[Range], version: Version, patience: Patience
 ) -> list[bytes]:
-    """As `_all`, of a store whose methods wait themselves."""
+    """Do as `_all`, for a store whose methods wait themselves."""
     found = []
     for start, stop in ranges:
         ask = partial(store.get, start, stop, version)
@@ -117,7 +117,7 @@ async def _together(work: Sequence[Begin[bytes]]) -> list[bytes]:
 
 
 async def _repeated(ask: Begin[_Answer], nbytes: int, patience: Patience) -> _Answer:
-    """Ask, and again where that can help."""
+    """Ask, and ask again if that can help."""
     pause = patience.pause_s
     for attempt in range(1, patience.attempts + 1):
         try:

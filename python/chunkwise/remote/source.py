@@ -15,7 +15,7 @@ from chunkwise.remote.faults import Patience
 from chunkwise.remote.requests import Interrupts, Range, fetch, first_bytes
 from chunkwise.remote.stores import Store
 
-# What a network brings in a second, until proved otherwise.
+# Bytes a second of a network, until proved otherwise.
 _NBYTES_PER_S: Final = 100_000_000
 # More is asked for by several requests.
 _REQUEST_NBYTES: Final = 8 << 20
@@ -62,7 +62,7 @@ class Source:
         self.nbytes = len(front)
         self._blocks = Blocks(self.size, front, self._fetch)
         if self._store.loop is None:
-            # As of a local disk, of which the engine knows.
+            # As for a local disk, which the engine knows.
             self.cost = (4_000, 16_384_000_000, 1 << 20, 4)
         else:
             sent_ns = len(front) * 1_000_000_000 // _NBYTES_PER_S
@@ -86,7 +86,7 @@ class Source:
         return [self._blocks.read(start, start + nbytes) for start, nbytes in ranges]
 
     def expect_metadata(self, ranges: Sequence[Range]) -> None:
-        """Have structures there before they are read."""
+        """Fetch structures before they are read."""
         self._blocks.expect((start, start + nbytes) for start, nbytes in ranges)
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[bytes]:
@@ -146,7 +146,7 @@ class Source:
                 raise type(error)(*error.args)
 
     def forked(self) -> None:
-        """Begin anew in a child: its parent's threads are not there."""
+        """Start again in a child: its parent's threads do not exist there."""
         self._interrupts = Interrupts()
         self._blocks.forked()
 

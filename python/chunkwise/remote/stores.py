@@ -1,7 +1,7 @@
 """Who gives the bytes of an object: a web server, S3, another store of fsspec, a file object?
 
-Each store answers for the object that was opened: `first` notes what tells it from a later one
-(`Version`), and `get` gives bytes of that one, or an error.
+Each store gives only bytes of the object that was opened: `first` notes how to tell it from a
+later one (`Version`), and `get` gives its bytes, or an error.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class Store(Protocol):
         """The bytes from `start` to `stop` of that version."""
 
     async def settle(self, version: Version) -> None:
-        """See that all that was got is of that version, where `get` cannot tell."""
+        """Check that all bytes are of that version, if `get` cannot tell."""
         del version
 
 
 class WebStore(Store):
-    """An object behind HTTP, of which each answer says what it is a part of."""
+    """An object behind HTTP; each answer says which object it is a part of."""
 
     def __init__(self, fs: Any, url: str, patience: Patience) -> None:
         self._fs, self._url, self._patience = fs, url, patience
@@ -141,7 +141,7 @@ def _version_of(answer: Any, start: int, stop: int, known: Version | None) -> Ve
 
 
 class S3Store(Store):
-    """An object of S3, of which each answer has the version."""
+    """An object of S3; each answer has its version."""
 
     def __init__(self, fs: Any, path: str) -> None:
         self._fs = fs
@@ -216,7 +216,7 @@ class AnyStore(Store):
         own = type(fs).cat_file
         from fsspec import AbstractFileSystem
 
-        # Where each part would be a file opened anew, one stays open.
+        # If each part would open the file again, one stays open.
         self._by_file = not fs.async_impl and own is AbstractFileSystem.cat_file
         self._file: FileStore | None = None
 
@@ -262,7 +262,7 @@ class AnyStore(Store):
 
 
 class FileStore(Store):
-    """A file object, read part by part: nobody else may use it meanwhile."""
+    """A file object, read part by part: nothing else may use it at the same time."""
 
     loop = None
 

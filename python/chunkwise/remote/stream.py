@@ -1,4 +1,4 @@
-"""How does libhdf5 read a remote file?  Through a file object, by h5py's driver for these."""
+"""How does libhdf5 read a remote file?  Through a file object, by h5py's file-object driver."""
 
 from __future__ import annotations
 

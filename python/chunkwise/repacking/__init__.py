@@ -1,18 +1,18 @@
-"""How is a file written anew, with other chunks, filters or layout, and all else as it was?
+"""How is a file copied with other chunks, filters or layout, and everything else unchanged?
 
 ===============  ==============================================================
-`rules`          which datasets a rule means, and which rule holds
+`rules`          which datasets a rule means, and which rule applies
 `facts`          what is in the source
-`decide`         what a dataset shall be; `trial`: whether HDF5 makes it so
+`decide`         the new layout of a dataset; `trial`: whether HDF5 can make it
 `plan`           what is done to each dataset, at what cost (`estimate`)
 `target`         where the result is made, and how it comes into place
 `run`, `work`    the run of one file; `folder`: of many
-`verify`         whether the result is what the source is
+`verify`         whether the result equals the source
 `records`        what was done, as plain records; `render`: for people
 ===============  ==============================================================
 
-Only this room knows the order of things; how bytes are decoded and encoded is the engine's
-affair, and how objects are copied that of `chunkwise_libhdf5`.
+Only this room knows the order of things.  The engine decodes and encodes bytes, and
+`chunkwise-repack` (Rust) copies data and objects.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What does a program call to have a file repacked?"""
+"""What does a program call to repack a file?"""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def repack(
     progress: Watch | None = None,
     comm: Any = None,
 ) -> Summary:
-    """Copy a file with other chunks, filters or layout, and everything else as it was.
+    """Copy a file with other chunks, filters or layout, and everything else unchanged.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def plan_repack(
 
 @contextmanager
 def using_threads(threads: int | None) -> Iterator[None]:
-    """Have so many threads decode and encode while the block runs; None leaves them."""
+    """Set the threads that decode and encode while the block runs; None changes nothing."""
     if threads is None:
         yield
         return

@@ -1,7 +1,7 @@
-"""Which filter do the files need that a virtual dataset leads to?
+"""Which filters do the files need to which a virtual dataset leads?
 
-libhdf5 only says, of a filter that it lacks there, that the read failed.  So some of those
-datasets are looked at before anything is read.
+If libhdf5 lacks a filter there, it only says that the read failed.  So some of those
+datasets are examined before anything is read.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from chunkwise.files.opening import missing_filter
 from chunkwise.inspecting.sources import places, prefix_of
 from chunkwise.names import HDF5_ERRORS
 
-# Of thousands of files the first ones mostly tell.
+# The first files of thousands mostly tell enough.
 _LOOKED_AT: Final = 64
 _VARIABLE: Final = "HDF5_VDS_PREFIX"
 
@@ -32,7 +32,7 @@ def missing_behind(identifier: Any) -> tuple[str, str] | None:
     Returns
     -------
     (str, str) or None
-        Path and filter; None where none is missing, as far as can be told.
+        Path and filter; None if none is missing, as far as can be told.
     """
     dataset = h5py.Dataset(identifier)
     try:

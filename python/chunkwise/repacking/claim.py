@@ -1,15 +1,15 @@
-"""Which names beside the target are this run's own, and stay so where others may write too?
+"""Which names beside the target belong to this run, and stay so if others may write there too?
 
 A run needs two names beside the target.  ``.out.nc.repack`` is a folder, whose name the next
-run finds again.  In it are a lock, a journal, and what an earlier run left.  The lock holds a
-random token, from which follows the name of the partial file, ``.out.nc.TOKEN.partial``, and
+run finds again.  It holds a lock, a journal, and what an earlier run left.  The lock holds a
+random token, which determines the name of the partial file, ``.out.nc.TOKEN.partial``, and
 those of shards (``shard_files.py``).
 
 Others may plant something at these names.  So a folder is used only if it is a folder and no
-link, is this user's, is closed to others, and holds a lock that a run has written.  All else is
-reached from there by descriptor, and no link is followed.  What such a folder holds when a run
-begins is taken for an earlier run's: nothing else tells.  From then on the run knows its files by
-their inodes, and removes no others.
+link, belongs to this user, is closed to others, and holds a lock that a run has written.
+Everything else is reached from there by descriptor, and no link is followed.  What such a folder
+holds when a run begins counts as an earlier run's, because nothing else tells.  From then on the
+run knows its files by their inodes, and removes no others.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from chunkwise.repacking.target import Place, cannot_write
 
 LOCK: Final = "lock"
 JOURNAL: Final = "journal"
-# What a run goes on from: the journal and the partial file of the run before.
+# A run continues from the journal and the partial file of the earlier run.
 BEFORE: Final = ("before.journal", "before.h5")
-# By which workers know that they see this folder, and that they may still write.
+# Shows workers that they see this folder, and that they may still write.
 LEASE: Final = "lease"
 _NAMES: Final = (JOURNAL, LEASE, *BEFORE)
 # ... and the shards of the run before, by number.
@@ -147,7 +147,7 @@ class Claim:
         return os.stat(LOCK, dir_fd=self.folder).st_mode & 0o777
 
     def size(self, name: str) -> int:
-        """Bytes of a file in the work folder; -1 where it is not there."""
+        """Bytes of a file in the work folder; -1 if it is not there."""
         found = _look(name, self.folder)
         return -1 if found is None else found.st_size
 
@@ -188,7 +188,7 @@ class Claim:
         return all(self.size(name) >= 0 for name in BEFORE)
 
     def halves(self) -> list[str]:
-        """Names in the work folder of what a stopped run has half written: target, shards."""
+        """Names in the work folder of a stopped run's half-written files: target, shards."""
         names = [BEFORE[1]]
         while self.size(name := _BEFORE_SHARD.format(len(names))) >= 0:
             names.append(name)
@@ -279,7 +279,7 @@ def claimed(place: Place, *, resume: bool) -> Iterator[Claim]:
             yield claim
             done = True
         finally:
-            # What is left is for a run that goes on.
+            # The rest is for a run that continues.
             if done or not resume:
                 claim.give_back()
 
@@ -307,7 +307,7 @@ def _lock(place: Place, parent: int, stack: contextlib.ExitStack) -> Claim:
                     stack.push(attempt.pop_all())
                     return claim
             except OSError:
-                # Of a full disk nothing stays; a folder that holds something does.
+                # On a full disk nothing stays, except a folder that holds something.
                 with contextlib.suppress(OSError):
                     os.rmdir(place.folder.name, dir_fd=parent)
                 raise
@@ -364,7 +364,7 @@ def _is_closed(found: os.stat_result, owner: int, mode: int) -> bool:
 
 
 def _as_made(parent: int) -> tuple[int, int]:
-    """Whose a new folder is here, and how open: not every file system keeps what it is told."""
+    """Owner and mode of a new folder here: not every file system keeps the requested ones."""
     name = f".chunkwise-{secrets.token_hex(8)}"
     os.mkdir(name, 0o700, dir_fd=parent)
     try:
@@ -375,7 +375,7 @@ def _as_made(parent: int) -> tuple[int, int]:
 
 
 def _require_own_names(place: Place, folder: int, owner: int) -> None:
-    """Raise UsageError where a folder holds what no run makes."""
+    """Raise UsageError if a folder holds what no run makes."""
     names = _names(folder)
     for name in names:
         with contextlib.suppress(FileNotFoundError):
@@ -390,7 +390,7 @@ def _require_own_names(place: Place, folder: int, owner: int) -> None:
 
 
 def _token(place: Place, folder: int, lock: int) -> str:
-    """Give what the lock says; a new one says something from here on."""
+    """Return the lock's text; a new lock has a text from here on."""
     mark = os.pread(lock, _MARK_NBYTES + 1, 0)
     found = _MARK.fullmatch(mark)
     if found is not None:
@@ -417,7 +417,7 @@ def _new_token(lock: int) -> str:
 
 
 def _look(name: str, folder: int) -> os.stat_result | None:
-    """Look at what has a name in a folder, without following it; None where nothing has."""
+    """Look at what has a name in a folder, without following it; None if nothing has."""
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:

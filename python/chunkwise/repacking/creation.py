@@ -1,4 +1,4 @@
-"""How is the target's file made: its user block, format, alignment and pages?"""
+"""How is the target's file created: its user block, format, alignment and pages?"""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def properties(source: h5py.File, options: Options) -> tuple[Any, Any]:
     source
         The open source.
     options
-        What shall be otherwise.
+        What should change.
     """
     fcpl = source.id.get_create_plist()
     root = h5g.open(source.id, b"/").get_create_plist()
@@ -115,7 +115,7 @@ def access_list(source: h5py.File, options: Options) -> Any:
 
 
 def require_room_for_user_block(source: h5py.File, options: Options) -> None:
-    """Raise UsageError where HDF5 would refuse what is asked of a file with a user block."""
+    """Raise UsageError if HDF5 would refuse what is asked of a file with a user block."""
     block = source.userblock_size
     for name, nbytes in (
         ("--alignment", options.alignment_nbytes),

@@ -1,9 +1,9 @@
 """How do several ranks repack one file?
 
-Rank 0 does what one process does: it plans, copies the tree, keeps the target's index, and brings
+Rank 0 does what one process does: it plans, copies the tree, keeps the target's index, and puts
 the target into place.  For each large dataset it calls the others.  All take pieces of it,
-super-blocks or chunks, encode them, ask rank 0 for places, and write the bytes there.  What a
-rank has written it verifies.
+super-blocks or chunks, encode them, ask rank 0 for places, and write the bytes there.  Each rank
+verifies what it has written.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 
 def follow(comm: Comm) -> None:
-    """Do what rank 0 says, until it needs this rank no more.
+    """Do what rank 0 says, until it no longer needs this rank.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def follow(comm: Comm) -> None:
 
 
 def by_all(comm: Comm, work: Callable[[Crew], T]) -> T:
-    """Do something with all ranks, and give all of them what it came to (collective).
+    """Do something with all ranks, and return the result on all of them (collective).
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class Crew:
         broadcast(self.comm, _nothing())
 
     def create(self, claim: Claim, source: h5py.File, options: Options) -> FileIndex | Target:
-        """Make the target, of which this rank keeps the index where there are others.
+        """Create the target; if there are other ranks, this one keeps its index.
 
         Raises
         ------
@@ -173,7 +173,7 @@ class Crew:
     def begin(
         self, claim: Claim, source: h5py.File, divided: Sequence[Divided], options: Options
     ) -> None:
-        """Have all ranks open the source, and the partial file that is there now.
+        """Let all ranks open the source, and the partial file that now exists.
 
         Parameters
         ----------
@@ -213,7 +213,7 @@ class Crew:
         self._call(work, lambda: self._rank.open(work))
 
     def close_shards(self) -> None:
-        """Have the shards completed by those who keep their indexes.
+        """Let the ranks that keep their indexes complete the shards.
 
         Raises
         ------
@@ -252,7 +252,7 @@ class Crew:
         raw: bool,
         **asked: Any,
     ) -> Copied:
-        """Have all ranks copy a dataset.
+        """Let all ranks copy a dataset.
 
         Parameters
         ----------
@@ -323,7 +323,7 @@ class Crew:
         return self._rank.meter
 
     def measured(self) -> list[Figures]:
-        """Give what all ranks have measured."""
+        """Return the measurements of all ranks."""
         found: list[Figures] = self._call(Measured(), self._rank.measured)
         return found
 
@@ -338,7 +338,7 @@ class Crew:
         return frozenset(self._rank.checksums)
 
     def verify(self, target: Path, said: str, tell: Tell) -> None:
-        """Have each rank read again what it has written to the closed target.
+        """Let each rank read again its writes in the closed target.
 
         Raises
         ------
@@ -349,7 +349,7 @@ class Crew:
         self._call(what, lambda: self._rank.verify(what, tell))
 
     def _call(self, message: Message, work: Callable[[], Any]) -> Any:
-        """Have all ranks do something, of whose failure all know."""
+        """Let all ranks do something; all learn of a failure."""
         broadcast(self.comm, message)
         try:
             return work()

@@ -1,6 +1,6 @@
-"""What shall a dataset have, by the rules, and can it?
+"""Which layout should a dataset have, by the rules, and can it?
 
-Arithmetic on facts and rules; whether HDF5 agrees is for `trial`.
+Arithmetic on facts and rules; `trial` finds out whether HDF5 agrees.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Wish = TypeVar("Wish")
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a dataset shall be.
+    """The new layout of a dataset.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Wanted:
         return self.merged or (self.chunk, self.pipeline) != stored
 
     def refused(self, source: Source, reason: str) -> Wanted:
-        """Give what is left of it when HDF5 refuses it: the dataset as stored.
+        """Return the dataset as stored, if HDF5 refuses the change.
 
         Raises
         ------
@@ -84,7 +84,7 @@ class Wanted:
 
 
 def decide(source: Source, rules: Rules, *, merge: bool, access: Sequence[str] = ()) -> Wanted:
-    """Decide what one dataset shall be.
+    """Decide the new layout of one dataset.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def _stated(source: Source, access: Sequence[str]) -> list[Pattern]:
 
 
 def _why(source: Source, chunk: Shape, access: Sequence[str]) -> str:
-    """Say what reads come to in chunks that were chosen."""
+    """Say what reads cost in the chosen chunks."""
     shape = tuple(max(1, n) for n in source.shape or ())
     patterns = _stated(source, access) or usual(shape, source.itemsize)
     return reason(shape, source.itemsize, chunk, patterns)
@@ -264,7 +264,7 @@ def _no_filters(
     if source.layout == "compact" and not named:
         return "is compact: a few bytes, in its object header"
     if wanted.chunk is None and chunk_asked:
-        return "shall be contiguous, and only chunks can have filters"
+        return "becomes contiguous, and only chunks can have filters"
     if not source.plain and not named:
         return "holds references to data elsewhere in the file, which filters do not reach"
     return None

@@ -1,7 +1,7 @@
 """How large will a dataset be in the target, and how long does it take?
 
 Sizes come from a sample: a few pieces of the source pass the new filters in memory.
-Times are rough: what this sample took, and constants for all else.
+Times are rough: the time of this sample, and constants for everything else.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from chunkwise.repacking.facts import Source
 # Enough of a dataset to tell how it compresses, and read in a few hundredths of a second.
 _PIECES: Final = 3
 _PIECE_NBYTES: Final = 1 << 19
-# So many samples of datasets that are alike tell of the others, too.
+# This many samples of similar datasets also speak for the others.
 _ENOUGH_ALIKE: Final = 5
-# Of a whole file: a plan shall be there at once.
+# For a whole file: a plan should be ready at once.
 SAMPLING_S: Final = 0.5
-# One thread decodes so many bytes a second; the engine's encoders take half of libhdf5's time.
+# Bytes that one thread decodes a second; the engine's encoders take half of libhdf5's time.
 _DECODED_NBYTES_PER_S: Final = 350e6
 _ENCODER_GAIN: Final = 2.0
 _PLAIN_NBYTES_PER_S: Final = 1.0e9
@@ -80,7 +80,7 @@ def take_sample(
     Returns
     -------
     Sample or None
-        None where nothing can be read, or the deadline (`time.monotonic`) is over.
+        None if nothing can be read, or the deadline (`time.monotonic`) is over.
     """
     shape = source.shape or ()
     if not source.plain or not source.nbytes or time.monotonic() >= deadline:

@@ -1,4 +1,4 @@
-"""What is in the file that is to be repacked, as far as repacking it depends on that?"""
+"""What must a repack know about the source file?"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""How are many files repacked, so that a stopped run goes on where it was?
+"""How are many files repacked, so that a stopped run can continue?
 
 One after another, each with all threads and the whole budget of memory, or several at a time, each
-with its share.  A manifest in the folder of results notes each file that is done; in place a file
-that is done needs nothing any more.
+with its share.  A manifest in the folder of results notes each finished file.  With --in-place, a
+finished file needs no more work, so there is no manifest.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class FileResult:
     outcome
         What was done.
     source_nbytes, target_nbytes
-        Sizes; None where there is no such file.
+        Sizes; None if there is no such file.
     reason
         Why it failed.
     summary
@@ -92,7 +92,7 @@ class FileResult:
     elapsed_s: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """Give it as JSON has it."""
+        """Return it as JSON has it."""
         return {"format": "chunkwise-repack-file", "version": 1, **asdict(self)}
 
 
@@ -140,16 +140,16 @@ def _require_meaning(batch: Batch, rules: Rules) -> None:
 
 @dataclass(frozen=True)
 class Treated:
-    """What became of one file.
+    """The result for one file.
 
     Attributes
     ----------
     outcome
         What was done.
     summary
-        What that came to; None where nothing was done.
+        What that came to; None if nothing was done.
     identity
-        The source as it is now; None where that is as it was.
+        The source as it is now; None if that is as it was.
     """
 
     outcome: Outcome
@@ -157,7 +157,7 @@ class Treated:
     identity: Identity | None = None
 
 
-# What is done to a file, given its place and who is told about its progress.
+# The work on a file, given its place and who hears about its progress.
 Treat: TypeAlias = Callable[[Place, Watch], Treated]
 
 
@@ -278,7 +278,7 @@ def each(
 
 
 def _with_threads(count: int) -> None:
-    """Give a process that works beside others its share of the threads."""
+    """Give one of several processes its share of the threads."""
     _native.set_threads(count)
 
 

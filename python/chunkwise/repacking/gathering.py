@@ -1,7 +1,7 @@
 """Which files do names, folders, patterns and lists mean, and where does each result go?
 
-Several runs can share them, as the tasks of a batch array do: each has its part, the same whenever
-it begins.
+Several runs can share them, such as the tasks of a batch array: each has its part, which does not
+depend on when it begins.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def gather(
         if real_out is not None and real.startswith(real_out):
             continue
         target = source if folder is None else folder / below
-        # In place, a file that is named twice is one.
+        # With --in-place, a file that is named twice is one.
         other = pairs.setdefault(Path(real) if folder is None else target, source)
         if os.path.realpath(other) != real:
             raise UsageError(

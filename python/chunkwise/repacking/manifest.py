@@ -1,6 +1,6 @@
-"""Which of many files are done, so that a run that goes on passes over them?
+"""Which of many files are done, so that a continued run skips them?
 
-A file in the folder of results notes each, a line each, as it is written.  It is read, added to
+A file in the folder of results has a line for each, written when it is done.  It is read, extended
 and removed only if it is a regular file of this user's that begins with such a line: others may
 have planted something at its name.
 """

@@ -1,4 +1,4 @@
-"""How much memory may be used when nobody said?"""
+"""How much memory may be used if nobody said?"""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from chunkwise.parallel.memory import groups, meminfo
 
-# Of what is free: others want some, and the page cache makes writing fast.
+# Share of the free memory: others need some, and the page cache makes writing fast.
 _SHARE: Final = 4
 # Below this nothing is planned well; a machine that has less swaps anyway.
 _LEAST_NBYTES: Final = 64 << 20
@@ -21,7 +21,7 @@ def default_budget(proc: Path = Path("/proc"), cgroup: Path = Path("/sys/fs/cgro
     Returns
     -------
     int
-        Bytes, at least 64 MiB; 256 MiB where the system does not tell.
+        Bytes, at least 64 MiB; 256 MiB if the system does not tell.
     """
     told = (meminfo("MemAvailable", proc), _left_in_group(proc, cgroup))
     known = [nbytes for nbytes in told if nbytes is not None]
@@ -29,7 +29,7 @@ def default_budget(proc: Path = Path("/proc"), cgroup: Path = Path("/sys/fs/cgro
 
 
 def _left_in_group(proc: Path, cgroup: Path) -> int | None:
-    """Give what the tightest control group (version 2) above this process leaves.
+    """Return the memory that the tightest control group (version 2) leaves.
 
     Its page cache of files can be had back, and counts as free.
     """

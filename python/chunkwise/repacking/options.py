@@ -1,4 +1,4 @@
-"""What may be asked of a repack, besides rules for datasets?"""
+"""Which options does a repack have, besides rules for datasets?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VERIFICATIONS: Final[tuple[Verify, ...]] = get_args(Verify)
 BOUNDS: Final[tuple[Bound, ...]] = get_args(Bound)
 # Each is open in libhdf5 while it is written, which takes memory and descriptors.
 MOST_SHARDS: Final = 256
-# What HDF5 allows (H5Pset_file_space_page_size).
+# HDF5's limit (H5Pset_file_space_page_size).
 _PAGE_LIMITS: Final = (512, 1 << 30)
 
 
@@ -89,7 +89,7 @@ class Options:
 
     @property
     def reshapes_file(self) -> bool:
-        """Whether the file as a whole shall be another, whatever its datasets."""
+        """Whether the file as a whole changes, apart from its datasets."""
         asked = (self.low, self.high, self.alignment_nbytes, self.page_nbytes)
         return (
             self.merge

@@ -1,4 +1,4 @@
-"""How long did each phase of a repack take, on the rank for which it took longest?
+"""How long did each phase of a repack take, on its slowest rank?
 
 The phases are those of `chunkwise.parallel.model`, so that measured repacks calibrate it.
 """
@@ -61,7 +61,7 @@ class Figures:
 
     @property
     def read_s(self) -> float:
-        """Seconds for reading, as if nothing else were done meanwhile."""
+        """Seconds for reading, as if nothing else were done at the same time."""
         return min(self.storage_s / self.threads, self.copying_s)
 
     @property
@@ -71,7 +71,7 @@ class Figures:
 
     @property
     def write_s(self) -> float:
-        """Seconds of writing; with giving places, where libhdf5 does both."""
+        """Seconds of writing; with giving places, if libhdf5 does both."""
         return max(0.0, self.commit_s - self.asked_s)
 
     @property
@@ -168,7 +168,7 @@ def run_record(
     Returns
     -------
     dict or None
-        None where no chunks were written.
+        None if no chunks were written.
     """
     copied = [one for one in datasets if one.action in ("copied", "rechunked") and one.chunks]
     nbytes = sum(one.nbytes for one in copied)

@@ -1,7 +1,7 @@
-"""Which pieces of a dataset are a rank's, and who gives its chunks their places?
+"""Which pieces of a dataset does a rank get, and who gives its chunks their places?
 
-Rank 0 hands out pieces.  Places are given by the rank that keeps the index of the file: rank 0 the
-target's, and each of the first ranks those of some shards.
+Rank 0 hands out pieces.  The rank that keeps the index of a file gives places: rank 0 for the
+target, and each of the first ranks for some shards.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from chunkwise.parallel.waiting import pauses
 from chunkwise.repacking.phases import Meter
 from chunkwise.repacking.shards import Division, in_file
 
-# Pieces are handed out in so many turns a rank, so that all end at about the same time.
+# Each rank gets its pieces in this many turns, so that all end at about the same time.
 _TURNS: Final = 8
 
 
@@ -32,7 +32,7 @@ def placed(meter: Meter, places: Places, chunks: Table) -> tuple[Table, float]:
 
 
 def keeper(number: int, size: int) -> int:
-    """Tell which of `size` ranks keeps the index of a shard, of which the first is number 1."""
+    """Say which of `size` ranks keeps the index of a shard; the first is number 1."""
     return (number - 1) % size
 
 
@@ -43,9 +43,9 @@ class Dividing:
         self._size = size
         # Pieces that are taken, by round.
         self._taken: dict[int, int] = {}
-        # By meeting: who has come, and whether all is well there.
+        # For each meeting: who has come, and whether all is well there.
         self._meetings: dict[int, dict[int, bool]] = {}
-        # Memory for all ranks of this machine; -1 where there is none.
+        # Memory for all ranks of this machine; -1 if there is none.
         self._memory: int | None = None
         self.share_taken = 0.0
 
@@ -109,7 +109,7 @@ class Asked:
             os.close(self._memory)
 
     def allocate(self, chunks: Table) -> Table:
-        """Have chunks given their places; see `Places.allocate`."""
+        """Get places for chunks; see `Places.allocate`."""
         if self._division is None:
             return self._placed("allocate", chunks, self._note())
         noted = self._note()
@@ -156,7 +156,7 @@ class Asked:
             self._agree(True)
 
     def memory(self, nbytes: int) -> int | None:
-        """Share memory with all ranks; gives a descriptor, or None where there is none."""
+        """Share memory with all ranks; gives a descriptor, or None if there is none."""
         if not self._near or not nbytes:
             return None
         path = self._asked("memory", nbytes)

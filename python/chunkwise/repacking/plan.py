@@ -1,6 +1,6 @@
 """What will be done to each dataset, at what cost, and can it be done at all?
 
-Whatever can be refused is refused here, before anything is written.
+All refusals that are possible now are made here, before anything is written.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Step:
     source
         The dataset.
     wanted
-        What it shall be; as stored where nothing changes.
+        Its new layout; the stored one if nothing changes.
     action
         ``copied``: its stored bytes as they are.  ``rechunked``: by the engine, on all
         threads.  ``by libhdf5``: elements whose bytes mean nothing in another file.
@@ -57,9 +57,9 @@ class Step:
     changes
         Whether chunk shape, filters or place of the data change.
     division
-        How it is divided among shards; None where it is in one file.
+        How it is divided among shards; None if it is in one file.
     whole
-        Why a large one is not divided, where that was asked.
+        Why a large one is not divided, if that was asked.
     out_nbytes
         Bytes stored in the target, estimated unless copied.
     memory_nbytes
@@ -307,7 +307,7 @@ def _unchanged(
 
 
 def _made_as_stored(source: Source, stored: Any) -> Any | None:
-    """Give the list that makes a dataset like the stored one, where its own list does not.
+    """Return a property list for a dataset like the stored one, if its own list fails.
 
     HDF5's filters replace their values when a dataset is made.  Plugins add to those they
     are given, and add once more to a list that was read from a file.
@@ -349,7 +349,7 @@ def _require_decoder(source: Source, stored: Any) -> None:
 
 
 def _require_effect(steps: Sequence[Step], rules: Rules) -> None:
-    """Raise for rules by pattern of which every dataset had to be passed over."""
+    """Raise for rules by pattern whose datasets all had to be skipped."""
     for rule in rules.all:
         meant = [step for step in steps if rule.means(step.source.names)]
         if meant and all(step.wanted.left and not step.wanted.ruled for step in meant):
@@ -362,7 +362,7 @@ def _require_effect(steps: Sequence[Step], rules: Rules) -> None:
 
 
 def budget_note(plan: Plan) -> str | None:
-    """Say what more memory would save, or None where each chunk is decoded once."""
+    """Say what more memory would save, or None if each chunk is decoded once."""
     again = [step for step in plan.steps if step.decodes > step.chunks]
     if not again:
         return None

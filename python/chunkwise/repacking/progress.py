@@ -1,4 +1,4 @@
-"""Where is a run, for whoever shows it?"""
+"""How far is a run, for the code that shows it?"""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Phase = Literal["planning", "copying", "verifying", "syncing"]
 
 @dataclass(frozen=True)
 class Moment:
-    """A run at some moment.
+    """The state of a run at one moment.
 
     Attributes
     ----------
     phase
-        What is being done.
+        The present phase.
     path
         The dataset; empty between datasets.
     done_nbytes, of_nbytes
@@ -64,7 +64,7 @@ class Teller:
     watch
         Who is told; may raise to end the run.
     phase
-        What is being done.
+        The present phase.
     total_nbytes
         Of all datasets.
     """

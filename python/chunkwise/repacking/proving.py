@@ -1,7 +1,7 @@
-"""Are the values of the result those of the source, and those that a manifest has?
+"""Do the values of the result equal those of the source, or of a manifest?
 
-Beside the checksums that copying takes: these are of values, independent of how they are stored,
-of attributes and of what lies on heaps too, and can be kept.
+Copying takes other checksums, of chunks.  These are of values, independent of how they are stored,
+also of attributes and of data on heaps, and can be kept.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from chunkwise.words import counted
 
 @dataclass(frozen=True)
 class Proof:
-    """What is to be proved of a result.
+    """What must be proved about a result.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Proof:
         UsageError
             The manifest cannot be read; or another option makes other values.
         AlreadyExistsError
-            Something has the name of the manifest that is to be written.
+            Something already has the name of the new manifest.
         """
         if not self.asked:
             return
@@ -90,7 +90,7 @@ def prove(
     Parameters
     ----------
     proof
-        What is to be proved.
+        What must be proved.
     source
         The open source.
     made

@@ -1,6 +1,6 @@
 """How does the finished file come into place, whole or not at all?
 
-Through descriptors: what is checked is what is changed, whatever becomes of names meanwhile.
+Through descriptors: the file that was checked is the one that is moved, whatever happens to names.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from chunkwise.errors import ChunkwiseError
 from chunkwise.repacking.claim import Claim
 from chunkwise.repacking.target import cannot_write
 
-# What a file system says that has no extended attributes, or not this one.
+# Errors of a file system without extended attributes, or without this one.
 _UNKEPT = (errno.ENOTSUP, errno.ENODATA, errno.EINVAL, errno.EPERM, errno.EACCES)
 # ... and one that has no hard links.
 _UNLINKED = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
@@ -33,9 +33,9 @@ def publish(claim: Claim) -> None:
     CannotWriteError
         The system refuses.
     FileChangedError
-        Something wrote to the source meanwhile.
+        Something wrote to the source during the repack.
     UsageError
-        Something made a file of the target's name meanwhile.
+        Something made a file of the target's name during the repack.
     """
     place = claim.place
     place.require_unchanged()
@@ -75,7 +75,7 @@ def bring(claim: Claim) -> None:
     old, new, folder = claim.partial_name, claim.place.target.name, claim.parent
     if _there(claim) is None:
         try:
-            # Unlike a rename, this replaces nothing that is made meanwhile.
+            # Unlike a rename, this replaces nothing that somebody makes at the same time.
             os.link(old, new, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
         except FileExistsError:
             raise claim.place.taken() from None

@@ -38,7 +38,7 @@ from chunkwise.repacking.shards import Divided, Division, make_part
 if TYPE_CHECKING:
     from chunkwise.parallel.waiting import Comm
 
-# What a rank has encoded is noted in the journal after this time.
+# A rank's encoded chunks are noted in the journal after this time.
 _NOTED_S: Final = 3.0
 
 Tell = Callable[[int, int, int], None]
@@ -56,7 +56,7 @@ class Work:
         By what a rank tells that it sees the same files: size and time of the source, and the
         inodes of the target and its shards.
     before
-        The journal, and what is half written, of a stopped run; none where nothing is resumed.
+        The journal, and what is half written, of a stopped run; none if nothing is resumed.
     identity
         Of which work a journal is.
     shards
@@ -116,7 +116,7 @@ Message = Work | Copy | Close | Verify | Measured | Failure | None
 
 @dataclass(frozen=True)
 class Copied:
-    """What copying a dataset came to on all ranks; see `_native.CopyResult`."""
+    """The result of copying a dataset on all ranks; see `_native.CopyResult`."""
 
     decodes: int
     chunks_written: int
@@ -138,7 +138,7 @@ class Rank:
         self._source: h5py.File | None = None
         # Of the target, and of its shards.
         self._descriptors: list[int] = []
-        # Of the shards whose index this rank keeps, by number; and of each dataset in them.
+        # By number, the shards whose index this rank keeps; and each dataset in them.
         self._indexes: dict[int, FileIndex] = {}
         self._places: dict[tuple[str, int], Places] = {}
         self._divisions: dict[str, Division] = {}
@@ -194,7 +194,7 @@ class Rank:
             assert self._source is not None
             assert work.options is not None
             fcpl, fapl = properties(self._source, work.options)
-            # What stands before HDF5's own bytes stays in the target alone.
+            # Bytes before HDF5's own stay only in the target.
             fcpl.set_userblock(0)
             index = FileIndex(self._descriptors[number], path, fapl=fapl, fcpl=fcpl)
             self._indexes[number] = index
@@ -216,7 +216,7 @@ class Rank:
         return descriptor
 
     def _note(self) -> bytes | None:
-        """Give what was noted since it was asked last, some seconds ago."""
+        """Return the notes since the last call, some seconds ago."""
         now = time.monotonic()
         if now - self._noted_at < _NOTED_S:
             return None
@@ -297,7 +297,7 @@ class Rank:
         )
 
     def measured(self) -> list[Figures]:
-        """Give what all ranks have measured (collective)."""
+        """Return the measurements of all ranks (collective)."""
         return exchange(self.comm, self.meter.figures())
 
     def verify(self, what: Verify, tell: Tell | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What does the new file need of its readers that the old one did not?"""
+"""What does the new file need from its readers that the old one did not?"""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OF_BOUND: Final = {
 
 
 def needs(file: h5py.File, plan: Plan, options: Options) -> tuple[Needs, Needs]:
-    """Tell what a file needs of its readers, and what its copy will.
+    """Return what a file needs from its readers, and what its copy will need.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ class DatasetResult:
     left
         Why rules that mean it by a pattern do not apply to it.
     shards
-        Among how many files it is divided; 0 where it is not.
+        Among how many files it is divided; 0 if it is not.
     elapsed_s
         Seconds it took, without verification.
     """
@@ -92,7 +92,7 @@ class Summary:
     verified
         ``none``, ``checksum`` or ``full``.
     warnings
-        What was kept otherwise than it was, and what could not be verified.
+        What was kept in another form, and what could not be verified.
     elapsed_s
         Seconds in all.
     left
@@ -100,7 +100,7 @@ class Summary:
     shards
         Files beside the target, in order.
     run
-        The run as ``chunkwise mpi-model`` takes it, with the seconds of each phase; None where no
+        The run as ``chunkwise mpi-model`` takes it, with the seconds of each phase; None if no
         chunks were written, or workers of Dask wrote some.
     readers
         Which programs read less of the result than of the source, a sentence for each reason.
@@ -125,7 +125,7 @@ class Summary:
         return sum(len(dataset.lost_chunks) for dataset in self.datasets)
 
     def as_dict(self) -> dict[str, Any]:
-        """Give it as JSON has it."""
+        """Return it as JSON has it."""
         return {"format": FORMAT, "version": VERSION, **asdict(self)}
 
 

@@ -1,4 +1,4 @@
-"""How do a plan and its outcome read on a terminal?
+"""How are a plan and its result shown on a terminal?
 
 Lines of text, at most 80 columns wide where names allow.
 """
@@ -33,7 +33,7 @@ _KEPT = {
 
 
 def plan_lines(source: str, target: str, plan: Plan) -> Iterator[str]:
-    """Print a plan: what changes, what does not, and what it takes."""
+    """Print a plan: what changes, what does not, and its cost."""
     yield f"{printable(source)} -> {printable(target)}  (dry run: nothing is written)"
     changed = [step for step in plan.steps if step.changes or step.division]
     for step in changed[:_SHOWN]:
@@ -128,7 +128,7 @@ def _kept_lines(plan: Plan) -> Iterator[str]:
 
 
 def left_lines(left: Sequence[tuple[str, tuple[str, ...]]], indent: str = "") -> Iterator[str]:
-    """Say of which datasets a rule by pattern had to be passed over, and why."""
+    """Say for which datasets a rule by pattern had to be skipped, and why."""
     reasons = [(path, reason) for path, reasons in left for reason in reasons]
     for path, reason in reasons[:_LEFT_SHOWN]:
         yield from _wrapped(f"left as it is: {shortened(path)} {reason}", indent)
@@ -249,7 +249,7 @@ def file_line(result: FileResult) -> str:
 
 
 def batch_lines(results: Sequence[FileResult], elapsed_s: float) -> Iterator[str]:
-    """Print what many files come to."""
+    """Print the summary of many files."""
     counts = Counter(result.outcome for result in results)
     said = ", ".join(f"{number:,} {outcome}" for outcome, number in counts.most_common())
     done = [result for result in results if result.outcome in ("repacked", "fixed")]

@@ -1,11 +1,11 @@
-"""Which datasets does a rule mean, and which rule holds where several do?
+"""Which datasets does a rule mean, and which rule applies if there are several?
 
-A rule is a pattern and what it asks for: ``t2m:365x20x20``, ``/a/*:shuffle+zstd:3``.
-Without a pattern it means all datasets.  Where several mean a dataset the last one given
-holds, so that exceptions follow the rule: ``--filter zstd:3 --filter 'mask:none'``.
+A rule is a pattern and a setting: ``t2m:365x20x20``, ``/a/*:shuffle+zstd:3``.
+Without a pattern it means all datasets.  If several mean a dataset, the last one
+applies, so exceptions follow the rule: ``--filter zstd:3 --filter 'mask:none'``.
 
-A name asks and a pattern invites: what cannot be done to a dataset that is named is an
-error; a pattern passes over datasets that cannot take it, and the plan says so.
+If a rule names a dataset that cannot take the setting, that is an
+error.  A pattern skips datasets that cannot take it, and the plan says so.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ChunkWish: TypeAlias = Shape | ShapeWord
 FilterWish: TypeAlias = Pipeline | Literal["stored"]
 Wish = TypeVar("Wish")
 
-# What the API takes: one for all, or by pattern.
+# The API takes one for all, or one by pattern.
 ChunkRules: TypeAlias = (
     str | Sequence[int] | Sequence[str] | Mapping[str, str | int | Sequence[int]] | None
 )
@@ -45,7 +45,7 @@ class Rule(Generic[Wish]):
     pattern
         A path (``/a/t2m``), the last part of one (``t2m``), or a pattern of either.
     wish
-        What they shall have.
+        What they should have.
     text
         The rule as it was given, for messages.
     """
@@ -237,7 +237,7 @@ def parse_filter_rule(text: str) -> Rule[FilterWish]:
         if i and not pattern:
             raise UsageError(f"filter rule {text!r}: a pattern is missing before ':'")
         return Rule(pattern or _EVERYTHING, wish, text)
-    # What is wrong is best told of the part that was most likely meant as the pipeline.
+    # The error is about the part that was most likely meant as the pipeline.
     likely = (wrongs[i] for i, piece in enumerate(pieces) if _is_like_filter(piece))
     raise UsageError(f"filter rule {text!r}: {next(likely, wrongs[min(1, len(wrongs) - 1)])}")
 

@@ -44,13 +44,13 @@ from chunkwise.repacking.target import Place, cannot_write
 from chunkwise.repacking.work import Apart, carry_out, result_of
 from chunkwise.words import counted
 
-# So many earlier results are named.
+# This many earlier results are named.
 _PATTERNS_SAID = 3
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is asked, of whatever file.
+    """What is asked, for any file.
 
     Attributes
     ----------
@@ -64,9 +64,9 @@ class Job:
     strict
         Whether a rule that means no dataset of the file is an error.
     anew
-        Whether a file that is as asked already is written anew in place; else it is left alone.
+        Whether a file that needs no change is copied in place; else it is left alone.
     proof
-        What is to be proved of the result's values.
+        What must be proved about the result's values.
     """
 
     rules: Rules = field(default_factory=Rules)
@@ -270,7 +270,7 @@ def run_plan(
 def _prove(
     job: Job, place: Place, file: h5py.File, plan: Plan, made: Path, watch: Watch
 ) -> Callable[[], None]:
-    """Prove what is asked of the result; give what writes a manifest of it."""
+    """Prove what is asked of the result; return the writer of its manifest."""
     if not job.proof.asked:
         return lambda: None
     rounded = {step.source.path for step in plan.steps if step.lossy}
@@ -279,7 +279,7 @@ def _prove(
 
 
 def _journal(claim: Claim, identity: bytes, opened: ExitStack) -> tuple[_native.Journal, int]:
-    """Begin the journal of a run, with what the run before left; and give a descriptor of it."""
+    """Begin a run's journal, with the entries of the run before; return its descriptor."""
 
     def held(descriptor: int) -> int:
         opened.callback(os.close, descriptor)
@@ -302,7 +302,7 @@ def _missing(place: Place) -> tuple[str, ...]:
 
 
 def _whole(plan: Plan) -> list[str]:
-    """Say which large datasets are not divided, where that was asked."""
+    """Say which large datasets are not divided, if that was asked."""
     return [
         f"'{printable(step.source.path)}' {step.whole}, and is in one file"
         for step in plan.steps
@@ -311,12 +311,12 @@ def _whole(plan: Plan) -> list[str]:
 
 
 def _forsaken(claim: Claim) -> str | None:
-    """Say of shards that are of no use to the target."""
+    """Name the shards in the folder that the target does not use."""
     others = claim.shards.others()
     if not others:
         return None
     count = counted(len(others), "file")
-    # Of each result one pattern: 0001-TOKEN.h5, 0002-TOKEN.h5, ...
+    # One pattern for each result: 0001-TOKEN.h5, 0002-TOKEN.h5, ...
     patterns = sorted({f"*{one.name[4:]}" for one in others})
     named = ", ".join(patterns[:_PATTERNS_SAID]) + (" ..." * (len(patterns) > _PATTERNS_SAID))
     return (

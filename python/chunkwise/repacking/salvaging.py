@@ -1,7 +1,7 @@
-"""How is what can be read of a damaged file written to another?
+"""How is the readable part of a damaged file copied to another?
 
-By a repack that changes nothing: chunks are copied as they are where they decode, and left out
-where they do not, so that they read as the fill value.  In a process of its own, as libhdf5
+By a repack that changes nothing: chunks that decode are copied unchanged, and the others are left
+out, so that they read as the fill value.  This happens in a separate process, because libhdf5
 crashes on some damaged files.
 """
 
@@ -63,7 +63,7 @@ def _salvage(source: str, target: str, force: bool) -> Summary:
 
 
 def _watch(_: Moment) -> None:
-    """End between two steps where that was asked for."""
+    """End between two steps if that was asked for."""
     check_ended()
 
 

@@ -1,8 +1,8 @@
 """Which files beside the target are a run's shards, and when do they stay?
 
-They are made in a folder beside the target, ``out.nc.shards``, under the names that they keep:
-``0001-TOKEN.h5``.  The token is that of the run's lock: so a file that is replaced never leads to
-the data of the one that replaces it.  Nothing leads to them until the target has its name.
+They are made in a folder beside the target, ``out.nc.shards``, with their final names:
+``0001-TOKEN.h5``.  The token is that of the run's lock, so a file that is replaced never leads to
+the data of the file that replaces it.  Nothing leads to shards until the target has its name.
 
 Shards of a token whose partial file is gone belong to a finished target, and stay.  So the partial
 file is made before them, and removed after them.
@@ -41,7 +41,7 @@ class ShardFiles:
     owner
         Number of the user whose files are made here.
     count
-        How many this run has made; 0 where it divides nothing.
+        How many this run has made; 0 if it divides nothing.
     """
 
     place: Place
@@ -57,7 +57,7 @@ class ShardFiles:
         return self.place.target.with_name(f"{self.place.short_name}.shards")
 
     def name(self, number: int) -> str:
-        """Name of a shard, of which the first is number 1, in the folder."""
+        """Return a shard's name in the folder; the first is number 1."""
         return f"{number:04}-{self.token}.h5"
 
     def path(self, number: int) -> Path:
@@ -82,7 +82,7 @@ class ShardFiles:
         UsageError
             Another user's folder has the name, or none that is one.
         """
-        # As the umask has it: who may read the target has to come to its shards.
+        # By the umask: users who may read the target must reach its shards.
         with contextlib.suppress(FileExistsError):
             os.mkdir(self.folder.name, dir_fd=self.parent)
         folder = self._open()
@@ -103,7 +103,7 @@ class ShardFiles:
             os.close(folder)
 
     def finish(self, mode: int, owner: os.stat_result | None) -> None:
-        """Give them permissions, and an owner where there is one, and bring them to disk.
+        """Set their permissions and owner, if known, and sync them to disk.
 
         Raises
         ------
@@ -174,7 +174,7 @@ class ShardFiles:
         return []
 
     def _open(self) -> int:
-        """Open the folder; -1 where there is none, or only another user's."""
+        """Open the folder; -1 if there is none, or only another user's."""
         flags = os.O_RDONLY | os.O_DIRECTORY | _SAFELY
         try:
             folder = os.open(self.folder.name, flags, dir_fd=self.parent)

@@ -1,8 +1,8 @@
 """How is a large dataset divided among several files, and what holds the parts together?
 
 Each shard has a part of the dataset, a range along one dimension that ends where chunks end.  The
-target has a virtual dataset of the parts, by relative names.  libhdf5 changes a file's chunk index
-in one process: with several files, several processes do.
+target has a virtual dataset of the parts, by relative names.  libhdf5 can change a file's chunk
+index only in one process; with several files, several processes can work.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _LEAST_NBYTES: Final = 8 << 20
 # Numbers below are HDF5's own filters.
 _FIRST_PLUGIN: Final = 256
-# An address among several files has the file's number above so many bits (`write/files.rs`).
+# An address among several files has the file's number above these bits (`write/files.rs`).
 _PLACE_BITS: Final = 48
 
 
@@ -57,10 +57,10 @@ class Division:
 
     @classmethod
     def of(cls, shape: Sequence[int], chunk: Sequence[int], count: int) -> Division | None:
-        """Divide a dataset into so many parts, or fewer where it has fewer chunks.
+        """Divide a dataset into this many parts, or fewer if it has fewer chunks.
 
         The slowest dimension that has as many chunks is divided, else that which has the most.
-        None where the dataset is one chunk.
+        None if the dataset is one chunk.
         """
         chunks = [-(-length // side) for length, side in zip(shape, chunk, strict=True)]
         enough = (axis for axis, n in enumerate(chunks) if n >= count)
@@ -90,7 +90,7 @@ class Division:
         ask
             Given a part's number, and rows with elements of that part; gives a row for each.
         width
-            Columns of an answer; 0 where it has one dimension.
+            Columns of an answer; 0 if it has one dimension.
         """
         bounds = np.asarray(self.bounds, np.uint64)
         parts = np.searchsorted(bounds, rows[:, self.axis], "right") - 1
@@ -163,7 +163,7 @@ def virtual_list(step: Step, name_of: Callable[[int], str]) -> Any:
     step
         A step that is divided.
     name_of
-        Gives a shard's name, of which the first is number 1, from where the target is.
+        Gives a shard's name, relative to the target; the first is number 1.
     """
     source, division = step.source, step.division
     assert division is not None

@@ -1,7 +1,7 @@
-"""Where does the result go, may it go there, and is the source still what it was?
+"""Where does the result go, may it go there, and is the source still unchanged?
 
-The result is made beside the target under another name (``claim.py``), from where names in it
-lead where they will lead from the target.  It comes into place when it is complete, verified
+The result is made beside the target under another name (``claim.py``), so that relative names in
+it lead to the same places as from the target.  It comes into place when it is complete, verified
 and on disk (``publish.py``).
 """
 
@@ -97,7 +97,7 @@ class Place:
 
     @property
     def short_name(self) -> str:
-        """The target's name, or one that stands for it where that is long."""
+        """The target's name, or one that stands for it if that is long."""
         name = self.target.name
         if len(os.fsencode(name)) > _LONGEST_NAME:
             # Names have 255 bytes at most; two long ones must not share a folder.
@@ -228,7 +228,7 @@ def _require_writable(folder: Path, said: str) -> None:
 
 
 def _is_planted(path: Path) -> bool:
-    """Tell whether a link is neither this user's nor its folder's owner's, where others may write.
+    """Tell whether a link in a folder that others may write to is a third user's.
 
     Systems that protect such links open them no more either.
     """

@@ -1,8 +1,8 @@
-"""Does HDF5 make a dataset so, and what does it make of the filters' values?
+"""Can HDF5 make such a dataset, and which values does it give the filters?
 
-The dataset is made in a file in memory, which finds what no rule book tells: a filter that
-cannot take the type, a chunk that is too large.  What filters complete when a dataset is
-made (cd_values) can be compared with what is stored.
+The dataset is made in a file in memory.  This finds what no rules say: a filter that
+cannot take the type, a chunk that is too large.  The values that filters complete when a dataset
+is made (cd_values) can be compared with the stored ones.
 """
 
 from __future__ import annotations
@@ -83,11 +83,11 @@ def refusal(
     if chunk is None:
         return None, ()
     flags = [one[1] for one in stored_filters(dcpl)]
-    # Nothing shall be allocated, whatever the target's time of allocation is.
+    # Nothing should be allocated, for any allocation time of the target.
     dcpl = dcpl.copy()
     dcpl.set_alloc_time(h5d.ALLOC_TIME_INCR)
     if Pipeline.from_dcpl(dcpl) != source.pipeline:
-        # Of a filter that is optional HDF5 does not say that it cannot take a type.
+        # HDF5 does not say that an optional filter cannot take a type.
         _set_flags(dcpl, [h5z.FLAG_MANDATORY] * len(flags))
     shape = source.shape or ()
     limits = tuple(h5s.UNLIMITED if n is None else n for n in source.maxshape)

@@ -1,4 +1,4 @@
-"""Do two values from two files mean the same, when their bytes need not be the same?"""
+"""Do two values from two files mean the same, even if their bytes differ?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the result what the source is?  Both are read by libhdf5 and compared bit for bit.
+"""Does the result equal the source?  libhdf5 reads both, and they are compared bit for bit.
 
 This is ``--verify full``: slow, and independent of the engine that wrote the file.
 """
@@ -148,7 +148,7 @@ class _Comparison:
             yield _box_nbytes(count, datatype)
 
     def _bytes(self, path: str, mine: Any, theirs: Any, datatype: Any, box: Box) -> Iterator[int]:
-        """Compare a box of plain bytes, or chunk after chunk where the source is damaged."""
+        """Compare a box of plain bytes, or chunk after chunk if the source is damaged."""
         start, count = box
         try:
             expected = read_box(mine, datatype, start, count)

@@ -1,7 +1,7 @@
 """How is a plan carried out?
 
-The tree of objects first, then the data of each dataset, then what refers to them; the
-file is closed, verified, and left where the caller brings it into place.
+First the tree of objects, then the data of each dataset, then the references to them.  The
+file is closed and verified.  The caller puts it into place.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _SMALL_NBYTES: Final = 8 << 20
 # ... if so many times their size fits into each one's share of memory (blocks, buffers of source
 # and target chunks, what waits to be written), so that each is read in one block...
 _TIMES: Final = 16
-# ... and so many at a time, as each is open in libhdf5.
+# ... and at most this many at a time, because each is open in libhdf5.
 _TOGETHER: Final = 64
 
 
 @dataclass
 class _Run:
-    """What a run has come to.
+    """The result of a run.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ def carry_out(
         target.give_up()
         ours = isinstance(wrong, ChunkwiseError) and not isinstance(wrong, CannotWriteError)
         if isinstance(wrong, HDF5_ERRORS) and not ours:
-            # Of the source everything was opened before; what is refused now is writing.
+            # Everything in the source was opened before; so the refusal is about writing.
             raise cannot_write(place.said, wrong) from wrong
         raise
     try:
@@ -338,7 +338,7 @@ class _Copying:
 
     @contextmanager
     def _told(self, *steps: Step) -> Iterator[None]:
-        """Say of an error which file it speaks of, and what helps."""
+        """Say which file an error is about, and what helps."""
         try:
             yield
         except CannotWriteError as wrong:
@@ -352,12 +352,12 @@ class _Copying:
             raise type(wrong)(f"{wrong}; {GOES_ON}") from None
 
     def _note(self, step: Step, made: Any, copied: _native.CopyResult | Copied) -> None:
-        """Keep what copying came to."""
+        """Keep the result of copying."""
         if copied.checksums is not None:
             self.run.checksums[step.source.path] = copied.checksums
         taken = copied.stored_nbytes_written
         if copied.through_libhdf5 is not None and step.division is None:
-            # Its filters are libhdf5's affair, and so is what they make of the data.
+            # libhdf5 handles its filters, and their effect on the data.
             made.flush()
             taken = stored_nbytes(made)
         self.results[step.source.path] = replace(

@@ -1,5 +1,5 @@
-"""Saved results as a page, as Markdown, and as still pictures.
+"""How do saved results become a page, Markdown, or still pictures?
 
-`sources` recognises results, `studies` and `benches` make a `model.Report` of them, which is
+`sources` recognises results, `studies` and `benches` turn them into a `model.Report`, which is
 plain data; `page`, `markdown` and `stills` write it.  Nothing here measures.
 """

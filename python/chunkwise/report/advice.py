@@ -1,4 +1,4 @@
-"""What does a report say of an answer of advise: the choices there are, and before and after?"""
+"""What does a report say about an answer of advise: the choices, before and after?"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chunkwise.report.model import Axis, Block, Chart, Point, Section, Series, T
 from chunkwise.words import format_seconds, format_speed
 
 FORMAT: Final = "chunkwise-advise"
-# Of figures that differ by more, a linear axis shows the largest only.
+# If figures differ by more, a linear axis shows only the largest.
 _FAR_APART: Final = 20.0
 # Along a logarithmic axis stand such numbers; of more of them powers of ten alone.
 _STEPS: Final = (1, 2, 5)
@@ -80,7 +80,7 @@ def _layout(values: Mapping[str, Any]) -> str:
 
 
 def _front(values: Mapping[str, Any], id_: str) -> Block:
-    """Draw reading against size, and against writing where that differs."""
+    """Draw reading against size, and against writing if that differs."""
     front = sorted(values["front"], key=lambda one: float(one["read_s"]))
     if not front:
         return Block(id_, _CHOICES)
@@ -170,7 +170,7 @@ def _point(one: Mapping[str, Any], name: str) -> Point:
 
 
 def _present(values: Mapping[str, Any], name: str) -> Point | None:
-    """Return the present layout's place, where it is known."""
+    """Return the present layout's place, if it is known."""
     reads = [one for one in values["patterns"] if not one["writes"]]
     times = [_seconds(one, "present") for one in reads]
     if values["present"] is None or None in times or name != "nbytes":

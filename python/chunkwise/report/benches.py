@@ -1,4 +1,4 @@
-"""What does a report say of a run of bench: its times, pattern by pattern, and its advice?"""
+"""What does a report say about a run of bench: its times, pattern by pattern, and its advice?"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from chunkwise.studies.study import Plot
 from chunkwise.studies.wording import differing
 from chunkwise.words import counted, format_seconds, format_speed
 
-# Of times that differ by more, a linear axis shows the longest only.
+# If times differ by more, a linear axis shows only the longest.
 _FAR_APART: Final = 20.0
 _DONE: Final = {"write": "written", "append": "appended", "update": "updated in place"}
 _DOING: Final = {
@@ -87,7 +87,7 @@ def _data(data: Mapping[str, Any], document: Mapping[str, Any]) -> list[tuple[st
 
 
 def _about(document: Mapping[str, Any], patterns: Mapping[tuple[str, str], Sequence[Row]]) -> str:
-    """Give the answer of the run; where it has none, say what is fastest."""
+    """Give the answer of the run; if it has none, say what is fastest."""
     advice = document.get("advice")
     if not advice:
         found = (_fastest(access, rows) for (_, access), rows in patterns.items())

@@ -62,7 +62,7 @@ def _section(source: Source, path: str | Path, id_: str) -> Section:
 
 
 def _scaled(sections: Sequence[Section], sources: Sequence[Source]) -> list[Section]:
-    """Name the scale where a study was run at several."""
+    """Name the scale if a study was run at several."""
     runs = [source for source in sources if isinstance(source, StudyResults)]
     several = {
         one.study

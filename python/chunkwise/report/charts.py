@@ -53,7 +53,7 @@ Key = tuple[tuple[str, str], ...]
 
 
 def draw(id_: str, plot: Plot, drawing: Drawing) -> tuple[Chart | None, Table] | None:
-    """Make a plot and its table; None where there is nothing to show."""
+    """Make a plot and its table; None if there is nothing to show."""
     values = measured(plot, drawing.rows, drawing.statistic, ends=drawing.ends)
     printed = published(plot, drawing.published, drawing.rows) + by_model(plot, drawing)
     values = [value for value in values if plot.x in value.point]
@@ -143,7 +143,7 @@ def _chart(
 
 
 def _marks(plot: Plot, scale: Scale) -> tuple[Tick, ...]:
-    """Place what is marked along an axis of numbers; where words stand, nothing lies between."""
+    """Place marks along an axis of numbers; between words there are none."""
     found = ((scales.number(text), name) for text, name in plot.marks.items())
     log = "x" in plot.log
     return tuple(
@@ -154,7 +154,7 @@ def _marks(plot: Plot, scale: Scale) -> tuple[Tick, ...]:
 
 
 def _unit(plot: Plot, values: Iterable[Value]) -> tuple[float, str]:
-    """Return by what bytes are multiplied for the axis, and its unit."""
+    """Return the factor from bytes to the axis, and its unit."""
     if FIGURES[plot.figure].unit != "bytes" or plot.relative is not None:
         return 1.0, ""
     most = max(value.middle for value in values)
@@ -197,7 +197,7 @@ def _styles(
 
 
 def _slots(mine: list[Key], partners: dict[Key, Key | None]) -> dict[tuple[bool, Key], float]:
-    """Put series of a row one below the other; what was published beside its own."""
+    """Put series of a row one below the other, each with its published values beside it."""
     alone = [key for key, partner in partners.items() if partner is None]
     order = [*((False, key) for key in mine), *((True, key) for key in alone)]
     step = min(_OFFSET, _ROW / len(order))

@@ -1,4 +1,4 @@
-"""On what machine, with what, and when was this measured; and what went wrong?"""
+"""On which machine, with which versions, and when was this measured; and what went wrong?"""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def value_text(axis: str, text: str, libraries: Libraries) -> str:
 
 
 def value_phrase(axis: str, text: str, libraries: Libraries) -> str:
-    """Write a value where nothing says of what it is one."""
+    """Write a value where nothing names its axis."""
     if (axis, text) in _WHOLE:
         return _WHOLE[axis, text]
     short = value_text(axis, text, libraries)
@@ -96,7 +96,7 @@ def figure_text(figure: Figure, value: float, *, relative: bool = False) -> str:
 
 
 def error_text(value: float, low: float, high: float) -> str:
-    """Write an error bar as a share of the value; nothing where there is none."""
+    """Write an error bar as a share of the value; nothing if there is none."""
     if high <= low or not value:
         return ""
     share = 100 * (high - low) / 2 / abs(value)

@@ -20,7 +20,7 @@ _MARKS: Final[dict[Word, str]] = {
     "cannot tell": "?",
     "not measured": "–",
 }
-# What would be markup in the middle of a sentence.
+# Characters that would be markup in the middle of a sentence.
 _MARKUP: Final = re.compile(r"([\\`*_\[\]<>|#~])")
 
 

@@ -1,7 +1,7 @@
 """What does a report say, before anyone has decided how it looks?
 
-Plain data: texts, charts as points at places, tables as texts.  What makes it is in
-`chunkwise.report.studies` and `chunkwise.report.benches`; what writes it knows nothing of
+Plain data: texts, charts as points at places, tables as texts.
+`chunkwise.report.studies` and `chunkwise.report.benches` make it; its writers know nothing of
 studies.
 """
 
@@ -23,7 +23,7 @@ class Point:
 
     at: float  # Its place along the chart's `along`
     value: float  # In the unit of the chart's `figure`
-    # The ends of its error bar; both equal to `value` where there is none.
+    # The ends of its error bar; both equal to `value` if there is none.
     low: float
     high: float
     details: tuple[str, ...]  # All that is known of it, a line each
@@ -63,7 +63,7 @@ class Axis:
     # Whether the writer draws it logarithmically.  Where there are ticks it does not: their places
     # are logarithms already.
     log: bool = False
-    ticks: tuple[Tick, ...] = ()  # Empty where the writer chooses
+    ticks: tuple[Tick, ...] = ()  # Empty if the writer chooses
     # Between these places nothing is to scale: words, and 0 on a logarithmic axis, stand apart
     # from numbers.
     breaks: tuple[float, ...] = ()
@@ -191,7 +191,7 @@ class Report:
 
     @property
     def advice(self) -> list[Finding]:
-        """Each piece of advice once, also where a study was run several times.
+        """Each piece of advice once, also if a study was run several times.
 
         The verdict is that of the paper's scale, unless only another run could tell.
         """
@@ -220,7 +220,7 @@ def _printable(value: Any) -> Any:
         changed = {name: new for name, old in found.items() if (new := _printable(old)) is not old}
         title = found.get("title")
         if isinstance(title, str) and "\n" in title:
-            # One line, whatever a file or a dataset is called.
+            # One line, for any name of a file or a dataset.
             changed["title"] = printable(title)
         return replace(value, **changed) if changed else value
     return value

@@ -1,6 +1,6 @@
-"""How is a report written as one page that needs nothing but itself?
+"""How is a report written as one page that needs no other file?
 
-Style, script, plotly.js and what is drawn are inside; a content policy forbids the page to
+Style, script, plotly.js and the plots' data are inside; a content policy forbids the page to
 load anything.
 """
 

@@ -1,8 +1,8 @@
-"""Which colours, marks and dashes tell series apart, for everyone and on any ground?
+"""Which colours, marks and dashes tell series apart, for everyone and on any background?
 
-Okabe and Ito's colours, of which the light ones are darkened until each has a contrast of
-3 to 1 against white as well as against the dark page.  No series is told by its colour
-alone: marks and dashes differ as well.
+Okabe and Ito's colours.  The light ones are darkened until each has a contrast of
+3 to 1 against white and against the dark page.  Marks and dashes differ as well, so no series
+depends on its colour alone.
 """
 
 from __future__ import annotations

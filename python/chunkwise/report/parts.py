@@ -100,7 +100,7 @@ def claim(found: Finding) -> str:
 
 
 def plot(chart: Chart) -> str:
-    """Write a chart: what is drawn is beside it, for the page's script."""
+    """Write a chart, with its data beside it, for the page's script."""
     notes = "".join(f'<p class="notes">{escape(note)}</p>' for note in chart.notes)
     return (
         f"<figure><figcaption>{escape(chart.title)}</figcaption>{_legend(chart)}"

@@ -1,7 +1,7 @@
 """How is a chart drawn on the page?
 
-As plotly's own description of a figure.  Colours of texts and lines are left to the page's
-style sheet, so that they follow light, dark and paper.
+As plotly's own description of a figure.  The page's style sheet gives texts and lines their
+colours, so that they follow light, dark and paper.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Any, Final
 from chunkwise.report.model import Axis, Chart, Point, Series
 from chunkwise.report.palette import Style, style
 
-# What plotly's buttons take above the points.
+# The height of plotly's buttons above the points.
 TOP: Final = 36
 _HEIGHT: Final = 406
 _MARK: Final = 9
-# Of a chart of dots: a row, what each series adds to it, and what is above and below.
+# Sizes of a chart of dots: a row, what each series adds, and what is above and below.
 _ROW: Final = 22
 _SERIES: Final = 13
 _AROUND: Final = 100
 _LINE: Final = 17
-# Labels of rows are broken beyond so many characters, and a phone has room for them.
+# Labels of rows break at this many characters, for which a phone has room.
 _LABEL: Final = 18
 _BAND: Final = "rgba(128,128,128,0.1)"
-# From so many powers of ten on a logarithmic axis names these alone, and not more than so many.
+# From this many powers of ten on, a logarithmic axis names only these, and at most this many.
 CLOSE_DECADES: Final = 1.5
 _MOST_TICKS: Final = 8
 

@@ -1,8 +1,8 @@
-"""Where along an axis does a value stand that is known as a text?
+"""Where along an axis does a value stand that is a text?
 
 Values of axes are texts: ``64KiB``, ``0.75``, ``50x50``, ``default``, ``libhdf5``.  Numbers and
-sizes stand at their value or its logarithm; what has no place among them (words such as
-``default``; 0 on a logarithmic axis) stands apart, to the left, beyond a break.
+sizes stand at their value or its logarithm.  Others (words such as
+``default``; 0 on a logarithmic axis) stand to the left of these, beyond a break.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def number(text: str) -> float | None:
 
 
 def words(texts: Sequence[str], label: Callable[[str], str] = str) -> Scale:
-    """Give each text a place of its own: in order, or by value where all are numbers."""
+    """Give each text its own place: in order, or by value if all are numbers."""
     order = list(dict.fromkeys(texts))
     values = [number(text) for text in order]
     if None not in values:

@@ -110,7 +110,7 @@ def _draw(axes: Axes, series: Series, lying: bool) -> None:
         label = None
         hollow = [p for p in run if p.estimated]
         if hollow:
-            # What is estimated is drawn again, empty.
+            # Estimates are drawn again, empty.
             axes.plot(
                 [p.value if lying else p.at for p in hollow],
                 [p.at if lying else p.value for p in hollow],

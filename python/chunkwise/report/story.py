@@ -1,4 +1,4 @@
-"""What does the first screen say, in whatever form it is written?"""
+"""What does the first screen of a report say, in every form?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chunkwise.report.model import Kind, Report
 from chunkwise.studies.rules import Word
 from chunkwise.words import counted, joined
 
-# Facts that are told once where all sections agree.
+# Facts that are printed once if all sections agree.
 _SHARED: Final = ("Machine", "Versions")
 _OWN: Final = ("Scale", "Measured")
 _KINDS: Final[dict[Kind, tuple[str, str]]] = {
@@ -31,7 +31,7 @@ _ENDINGS: Final[dict[Word, tuple[str, str]]] = {
 
 
 def lead(report: Report) -> str:
-    """Say what this is, and what came of it, to who knows nothing of it."""
+    """Say what this is, and its result, to a reader who knows nothing about it."""
     studies = [section for section in report.sections if section.of_study]
     if not studies:
         often = Counter(section.kind for section in report.sections)
@@ -58,7 +58,7 @@ def lead(report: Report) -> str:
 
 
 def troubles(report: Report) -> list[str]:
-    """Say what is wrong or missing: all that is wrong, and where the rest is told."""
+    """Say what is wrong or missing: everything wrong, and where to read the rest."""
     found = []
     for section in report.sections:
         inner = [(block, text) for block in section.blocks for text in block.alerts]

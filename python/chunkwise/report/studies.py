@@ -1,4 +1,4 @@
-"""What does a report say of a study: its question, its plots, what became of its claims?"""
+"""What does a report say about a study: its question, its plots, its claims and verdicts?"""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _alerts(results: StudyResults, study: Study) -> list[str]:
 
 
 def _fewer(results: StudyResults) -> str:
-    """Say of how many combinations there was time for fewer repeats than were asked for."""
+    """Say how many combinations had time for fewer repeats than were asked for."""
     often = [len(row.records) for one in results.outcomes.values() for row in one.rows()]
     short = sum(n < results.repeat for n in often)
     total = counted(len(often), "combination")
@@ -188,7 +188,7 @@ def _findings(
         verdict = judge(claim, rows, study.statistic)
         sentence = verdict.sentence
         for path, library in libraries.items():
-            # By its path nobody knows it.
+            # Nobody knows it by its path.
             sentence = sentence.replace(path, library) if "/" in path else sentence
         found.append(
             Finding(

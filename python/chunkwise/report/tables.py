@@ -1,7 +1,7 @@
 """Which table stands below a plot?
 
-A row for each value, today's beside the paper's; where that would be long, a row for each
-place along the plot, and a column for each series.
+One row for each value, today's beside the paper's.  If that would be long, one row for each
+place along the plot, and one column for each series.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _line(plot: Plot, value: Value | None, printed: Sequence[Value], drawing: Dr
     source = "; ".join(sources_text(p.sources) for p in printed)
     if value is None:
         return Line(of, "", "", model, paper, "", source)
-    # Of less data, seconds and bytes are fewer for that alone.
+    # With less data there are fewer seconds and bytes for that reason alone.
     compare = not (drawing.reduced and FIGURES[plot.figure].unit in ("s", "bytes"))
     compare |= plot.relative is not None
     ratios = [format_speed(value.middle / p.middle) for p in printed if compare and p.middle]

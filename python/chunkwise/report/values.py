@@ -1,4 +1,4 @@
-"""Which values does a plot show: measured ones, summed up, and those that were published?"""
+"""Which values does a plot show: measured ones, summed up, and published ones?"""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Value:
 
     @property
     def published(self) -> bool:
-        """Whether a paper printed it, or a model says so: it stands beside what was measured."""
+        """Whether a paper or a model gives it: it stands beside the measured value."""
         return self.repeats == 0
 
     def scaled(self, factor: float) -> Value:
@@ -113,7 +113,7 @@ def _split(plot: Plot, point: dict[str, str]) -> dict[str, str]:
 
 
 def _versions(records: Sequence[dict[str, Any]]) -> tuple[str, ...]:
-    """Name the library that did the work, and h5py where that was asked."""
+    """Name the library that did the work, and h5py if that was asked."""
     record = next((r for r in records if r.get("hdf5")), {})
     names = {"hdf5": "HDF5", "netcdf": "netCDF-C"}
     if record.get("reader") == "h5py":
@@ -124,7 +124,7 @@ def _versions(records: Sequence[dict[str, Any]]) -> tuple[str, ...]:
 
 
 def _summed(values: list[Value], over: str, total: str) -> list[Value]:
-    """Sum up over a label; only where every value of the label is there, as for the others."""
+    """Sum up over a label; only if every value of the label exists, as for the others."""
     groups: dict[tuple[tuple[str, str], ...], list[Value]] = {}
     for value in values:
         key = tuple((k, v) for k, v in value.point.items() if k != over)
@@ -154,7 +154,7 @@ def _summed(values: list[Value], over: str, total: str) -> list[Value]:
 
 
 def _divided(values: list[Value], plot: Plot, base: Where) -> list[Value]:
-    """Divide by the value of the same series that `base` chooses; leave out where none is."""
+    """Divide by the value of the same series that `base` chooses; leave out if none is."""
     chosen = [value for value in values if matches(value.point, base)]
     found = []
     for value in values:
@@ -175,7 +175,7 @@ def _divided(values: list[Value], plot: Plot, base: Where) -> list[Value]:
 
 
 def published(plot: Plot, printed: Iterable[Published], rows: Sequence[Row]) -> list[Value]:
-    """Return what a paper printed of what a plot shows.
+    """Return a paper's printed values for a plot.
 
     What the entry does not say of itself, and all rows that measure the same agree on, is
     taken from them.
@@ -210,7 +210,7 @@ def published(plot: Plot, printed: Iterable[Published], rows: Sequence[Row]) -> 
 
 
 def by_model(plot: Plot, drawing: Drawing) -> list[Value]:
-    """Return what a model says of what a plot shows."""
+    """Return a model's values for a plot."""
     return [
         Value(one.point, one.value, one.value, one.value, label="with a core each", modelled=True)
         for one in drawing.modelled
@@ -243,7 +243,7 @@ def _compatible(one: Where, other: Where) -> bool:
 
 
 def distinguished(values: Sequence[Value], x: str, by: Sequence[str]) -> list[str]:
-    """Return the axes that tell series apart: `by`, and whatever else differs at one place.
+    """Return the axes that tell series apart: `by`, and all others that differ at one place.
 
     Parameters
     ----------

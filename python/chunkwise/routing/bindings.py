@@ -1,8 +1,8 @@
-"""Which of the engine's datasets belongs to an open dataset?  (`eligibility.py`: or to none?)
+"""Which of the engine's datasets, if any, belongs to an open dataset?
 
-h5py makes a new object each time that ``f["x"]`` is asked for, so that what the engine
-knows is kept by file and address, and with each object for the next read.  Of h5py's own objects
-it is let go of when the file is closed; ours have it as long as they are there.
+h5py makes a new object for each ``f["x"]``.  So what the engine
+knows is kept by file and address, and with each object for the next read.  For h5py's own objects
+it is dropped when the file is closed; ours keep it as long as they exist.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from chunkwise.routing import eligibility, elsewhere
 from chunkwise.routing.conversions import Part, identical, parts_between, text_of
 from chunkwise.routing.elsewhere import LeftToLibhdf5Error, Sources
 
-# Chunk indexes of so many datasets are kept while nobody holds the h5py objects.
+# The chunk indexes of this many datasets are kept while nobody holds the h5py objects.
 MOST_KEPT = 1024
-# So many closed files may be overlooked before they are looked for.
+# This many closed files may be missed before the next search for them.
 _OVERLOOKED_FILES = 16
 # Under this name a dataset remembers its binding.
 _ATTRIBUTE = "_chunkwise_binding"
@@ -43,7 +43,7 @@ FileNumber = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Bound:
-    """What the engine reads, and what h5py says of it.
+    """What the engine reads, and what h5py says about it.
 
     With `gives_views`, h5py's arrays do not own their memory; with `has_arrays`, an element is an
     array.
@@ -57,7 +57,7 @@ class Bound:
     gives_views: bool
     converted: bool
     sources: Sources | None = None
-    # The file beside it that says where its chunks lie; None where it says so itself.
+    # The file beside it that says where its chunks lie; None if it says so itself.
     sidecar: str | None = None
     shape: tuple[int, ...] = field(init=False)
     getitem: Callable[[Any], Any] = field(init=False)
@@ -157,7 +157,7 @@ class _Bindings:
         return found
 
     def release(self, number: FileNumber) -> None:
-        """Let go of a file; datasets that are open still are bound anew."""
+        """Drop a file; datasets that are still open are bound again."""
         for address, binding in list(self.files.pop(number, {}).items()):
             self._recent.pop(address, None)
             binding.bound = None
@@ -197,7 +197,7 @@ def activate() -> None:
 
 
 def deactivate() -> None:
-    """Bind no more, and let go of all that is bound; under h5py's lock."""
+    """Bind nothing more, and drop all bindings; under h5py's lock."""
     _bindings.active = False
     _bindings.clear()
     closing.ask_no_more(_while_closing)
@@ -231,7 +231,7 @@ def _while_closing(file: h5py.File, closes: bool, method: Callable[[], Any]) -> 
 
 
 def _open_number(file: h5py.File) -> FileNumber | None:
-    """libhdf5's number of an open file; None where nothing is bound, or it is closed."""
+    """libhdf5's number of an open file; None if nothing is bound, or it is closed."""
     if not _bindings.files:
         return None
     with phil:
@@ -239,7 +239,7 @@ def _open_number(file: h5py.File) -> FileNumber | None:
 
 
 def _number_of(identifier: Any) -> FileNumber | None:
-    """Return the number of an object's file; None of a damaged one, of which nothing is bound."""
+    """Return the number of an object's file; None for a damaged one, which is not bound."""
     try:
         return address_of(identifier)[:2]
     except HDF5_ERRORS:
@@ -274,7 +274,7 @@ def own_binding(dataset: h5py.Dataset) -> Binding:
 
 
 def refreshed(dataset: h5py.Dataset) -> None:
-    """Have all objects of a dataset of chunkwise's own read it as it is in the file now."""
+    """Make all chunkwise objects of a dataset read it as it is in the file now."""
     with phil:
         found = _ours.get(address_of(dataset.id))
         if found is not None:
@@ -343,7 +343,7 @@ def _describe(
         assert home is not None
         address = header_address(address_of(dataset.id))
         saved = sidecar.find(address, home.id.get_vfd_handle())
-    # Of a file that another process writes, `refresh` says what is to be seen; only ours is told.
+    # If another process writes, `refresh` decides what is visible; only our objects learn of it.
     follows = home is not None and home.changes
     asked = (library(), *handles, dtype, label, listed, text, plain, storage, follows, saved)
     native = _native.Dataset(*asked)

@@ -1,8 +1,8 @@
 """Which types does the engine convert exactly as libhdf5 does?
 
-What libhdf5 makes of NaNs, of numbers out of range and between two others differs from version to
-version, and with the processor.  So it is asked: before two types are first converted here, the
-numbers where something may happen are converted by both.  Where one bit differs, libhdf5 converts.
+How libhdf5 converts NaNs, numbers out of range and numbers between two others depends on its
+version and on the processor.  So it is asked: before chunkwise first converts between two types,
+both convert the numbers at which they may differ.  If one bit differs, libhdf5 converts.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def parts_between(stored: DType, wanted: DType) -> list[Part] | None:
     Returns
     -------
     list of tuple or None
-        What `_native.Dataset.read_as` takes; None where libhdf5 has to convert.
+        What `_native.Dataset.read_as` takes; None if libhdf5 has to convert.
     """
     if stored.fields is None:
         return _parts(stored, wanted, (0, 0))
@@ -122,7 +122,7 @@ def convert(elements: Array, into: Array) -> bool:
 
 
 def _parts(stored: DType, wanted: DType, places: tuple[int, int]) -> list[Part] | None:
-    """Tell what becomes of a number, a text or a field that lie at these places."""
+    """Say what happens to a number, a text or a field at these places."""
     if identical(stored, wanted) or (
         stored.str == wanted.str and _encoding(stored) and _encoding(stored) == _encoding(wanted)
     ):
@@ -141,7 +141,7 @@ def _half_of(dtype: DType) -> DType:
 
 
 def _types(stored: DType, wanted: DType) -> tuple[str, str] | None:
-    """Name the two types, where the engine converts between them as libhdf5 does."""
+    """Name the two types, if the engine converts between them as libhdf5 does."""
     source = _stored_type(stored)
     if source is None or wanted.subdtype is not None or wanted.kind not in "iufS":
         return None
@@ -168,13 +168,13 @@ def _stored_type(dtype: DType) -> str | None:
 
 
 def _encoding(dtype: DType) -> str | None:
-    """Tell the encoding of text of fixed length; None of what is no such text."""
+    """Return the encoding of text of fixed length; None for everything else."""
     info = h5py.check_string_dtype(dtype)
     return None if info is None or info.length is None else info.encoding
 
 
 class _Hashed:
-    """A type by what libhdf5 converts by: enums of the same numbers are alike."""
+    """A type as libhdf5 sees it in conversions: enums of the same numbers are alike."""
 
     def __init__(self, dtype: DType) -> None:
         self.dtype = dtype
@@ -192,7 +192,7 @@ class _Hashed:
 
 @cache
 def _alike(types: tuple[str, str], stored: _Hashed, wanted: _Hashed) -> bool:
-    """Whether libhdf5 makes the same of what may be converted in several ways."""
+    """Whether libhdf5 converts ambiguous values in the same way."""
     texts = types[0][1] == "S"
     elements = edges.texts(stored.dtype.itemsize) if texts else edges.numbers(types[0])
     logical = h5py.check_enum_dtype(stored.dtype) is not None

@@ -1,9 +1,9 @@
 """Which datasets does the engine read, and why does libhdf5 read the others?
 
-Here is what can be told in Python.  What the file, the type, the layout, the filters and the chunk
-index have to be like is in `crates/chunkwise-libhdf5/src/eligibility/`.  `bindings.py` asks both,
-once for each dataset, and keeps the answer; which indices and types the engine takes of a dataset
-that it reads, `indexing.py` and `conversions.py` tell.
+This module checks what Python can see.  `crates/chunkwise-libhdf5/src/eligibility/` checks the
+file, the type, the layout, the filters and the chunk index.  `bindings.py` asks both,
+once for each dataset, and keeps the answer.  For a dataset that the engine reads, `indexing.py`
+and `conversions.py` say which indices and types it takes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 from h5py import h5f, h5i
 
-# Of h5py's own datasets: to bind a smaller one costs as much as h5py needs to read it.
+# For h5py's own datasets: binding a smaller one costs as much as h5py's read of it.
 SMALLEST_NBYTES = 64 << 10
 
 SMALL: Final = f"it is smaller than {SMALLEST_NBYTES >> 10} KiB"

@@ -1,11 +1,11 @@
-"""Where do the elements of a dataset lie that has none itself: a virtual one, or an external one?
+"""Where do the elements of a virtual or an external dataset lie?
 
-`mapped` finds the sources of a virtual dataset as libhdf5 does, and says which elements of it are
-which of theirs; each source is described like any other dataset, and its file closed again.  What
-libhdf5 would answer with an error, or in a way of its own, is left to it, with a reason.
+`mapped` finds the sources of a virtual dataset as libhdf5 does, and says which of its elements are
+which of theirs.  Each source is described like any other dataset, and its file closed again.
+If libhdf5 would raise an error, or answer in its own way, libhdf5 reads, with a reason.
 
-libhdf5 looks for sources that are missing at each read, and shows what this process writes into
-them.  `Sources` tells whether something of that kind has happened.
+libhdf5 looks for missing sources at each read, and shows what this process writes into
+them.  `Sources` says whether something like that has happened.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Parts = tuple[list[int], list[int], list[int], list[int]]
 FileKey = tuple[int, int]
 Describe = Callable[[h5py.Dataset, str, bool], Any]
 
-# So many sources are looked for; of more, libhdf5 opens those that it needs.
+# This many sources are looked for; if there are more, libhdf5 opens those that it needs.
 MOST_SOURCES: Final = 1 << 14
 # Virtual datasets whose sources are virtual, whose sources are virtual...
 _DEEPEST = 8
@@ -47,7 +47,7 @@ class LeftToLibhdf5Error(Exception):
 
 @dataclass
 class Sources:
-    """The files that a dataset leads to, beside its own, and those where one was missing.
+    """The other files to which a dataset leads, and those where one was missing.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Sources:
     incomplete: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def why_not_now(self) -> str | None:
-        """Tell why libhdf5 has to read now; None where nothing has happened.
+        """Tell why libhdf5 has to read now; None if nothing has happened.
 
         Must be called under h5py's lock.
         """
@@ -177,7 +177,7 @@ class _Finder:
             raise LeftToLibhdf5Error(f"it has more than {MOST_SOURCES:,} mappings")
 
     def of(self, number: int) -> Iterator[MappedTo]:
-        """What one mapping of the dataset comes to now."""
+        """What one mapping of the dataset holds now."""
         dcpl = self._properties
         file, name = dcpl.get_virtual_filename(number), dcpl.get_virtual_dsetname(number)
         here = _Space(dcpl.get_virtual_vspace(number))
@@ -186,7 +186,7 @@ class _Finder:
         if here.is_empty:
             return
         if axis is None:
-            # What is fixed here was checked by libhdf5 when it was made.
+            # libhdf5 checked these fixed values when the dataset was made.
             source = self._source(_named(file, None), _named(name, None))
             if source is not None:
                 yield MappedTo(here.parts(self._shape), source, there.parts(source.shape))
@@ -222,7 +222,7 @@ class _Finder:
             yield MappedTo([parts], source, there.parts(source.shape))
 
     def _source(self, file: str, name: str) -> Any:
-        """What is known of a source; None where file or dataset are missing."""
+        """What is known of a source; None if file or dataset are missing."""
         key = file, name
         if key not in self._found:
             if len(self._found) >= MOST_SOURCES:
@@ -248,7 +248,7 @@ class _Finder:
             if path:
                 self.sources.incomplete[path] = _status(path)
             return None
-        # Of a file that an external link led to, the driver may be another one.
+        # If an external link led to the file, its driver may be another one.
         plain = h5f.get_name(identifier) == opened.name
         label = printable(f"{path or os.fsdecode(opened.name)}: dataset {name}")
         found = self._describe(h5py.Dataset(identifier, readonly=True), label, plain)
@@ -257,7 +257,7 @@ class _Finder:
         return found
 
     def _path_of(self, file: str) -> str | None:
-        """Where a source's file is; None where there is none."""
+        """Where a source's file is; None if there is none."""
         if file not in self._paths:
             tried = []
             for path in self._candidates(file):
@@ -331,7 +331,7 @@ class _Space:
         self.regular: Parts = (start, stride, count, block)
 
     def parts(self, shape: tuple[int, ...]) -> list[Parts]:
-        """The hyperslabs of what has an end, of an array of this shape."""
+        """The hyperslabs that have an end, in an array of this shape."""
         if self._all:
             ones = [1] * len(shape)
             return [([0] * len(shape), ones, ones, list(shape))]
@@ -408,7 +408,7 @@ def _keys(path: str) -> set[FileKey]:
 
 
 def _status(path: str) -> tuple[int, ...]:
-    """Device, inode, bytes and times of a file; nothing where there is none."""
+    """Device, inode, bytes and times of a file; nothing if there is none."""
     try:
         found = os.stat(path)  # noqa: PTH116
     except OSError:
@@ -423,7 +423,7 @@ def _status(path: str) -> tuple[int, ...]:
 
 
 def fill_of(dataset: h5py.Dataset, dtype: np.dtype[Any]) -> bytes | None:
-    """The fill value of a dataset, as an element of a type; None where it is undefined."""
+    """The fill value of a dataset, as an element of a type; None if it is undefined."""
     dcpl = dataset.id.get_create_plist()
     if dcpl.fill_value_defined() == h5d.FILL_VALUE_UNDEFINED:
         return None

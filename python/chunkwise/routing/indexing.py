@@ -1,7 +1,7 @@
-"""Which indexes does h5py take that the engine resolves alike?
+"""Which indices does h5py take that the engine resolves alike?
 
-The engine understands more than h5py does.  A program that is patched has h5py's errors to
-rely on, and so only what h5py takes goes to the engine.
+The engine understands more than h5py does.  But a patched program relies on h5py's errors, so
+only indices that h5py takes go to the engine.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-# h5py refuses a step that does not fit into libhdf5's integers, also where it goes nowhere.
+# h5py refuses a step that does not fit into libhdf5's integers, also if it goes nowhere.
 _LARGEST_STEP = 2**63 - 1
 
 

@@ -1,11 +1,11 @@
-"""Who reads what a program asks of a dataset: the engine, or libhdf5?
+"""Who performs a program's read of a dataset: the engine, or libhdf5?
 
 The methods of chunkwise's datasets, and those that replace h5py's when it is patched, ask here.
-What the engine does not read exactly as h5py would is answered with NotImplemented (or False),
-and counted: then h5py's own method reads.  A patched program has h5py's errors to rely on, so
-that for it only what h5py takes goes to the engine; ours also take more (`lenient`).
+If the engine would not read exactly as h5py does, the answer is NotImplemented (or False), and the
+read is counted: then h5py's own method reads.  A patched program relies on h5py's errors, so
+for it only indices that h5py takes go to the engine; our datasets take more (`lenient`).
 
-Iteration and the views of `astype`, `fields` and `asstr` read through these, too.
+Iteration and the views of `astype`, `fields` and `asstr` also read through these.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _UNDECODED = "a chunk that is left to libhdf5"
 def getitem(
     dataset: h5py.Dataset, binding: Binding, args: Any, new_dtype: Any, lenient: bool = False
 ) -> Any:
-    """Read ``dataset[args]``; NotImplemented where libhdf5 has to.
+    """Read ``dataset[args]``; NotImplemented if libhdf5 has to.
 
     Raises
     ------
@@ -89,14 +89,14 @@ def getitem(
         result = NotImplemented
     if result is not NotImplemented:
         counts.engine += 1
-    # Of names h5py makes a view, which comes here again.
+    # h5py turns names into a view, which comes here again.
     elif not (new_dtype is None and _names_a_field(args)):
         counts.h5py[why] += 1
     return result
 
 
 def array(dataset: h5py.Dataset, binding: Binding, dtype: Any) -> Any:
-    """Read all elements, of a type or their own; NotImplemented where libhdf5 has to.
+    """Read all elements, of a type or their own; NotImplemented if libhdf5 has to.
 
     It is not counted then: h5py fills an array by `read_direct`, which comes here again.
     """
@@ -117,7 +117,7 @@ def array(dataset: h5py.Dataset, binding: Binding, dtype: Any) -> Any:
 def into(
     dataset: h5py.Dataset, binding: Binding, dest: Any, source_sel: Any, dest_sel: Any
 ) -> bool:
-    """Read ``dataset[source_sel]`` into ``dest[dest_sel]``; False where libhdf5 has to."""
+    """Read ``dataset[source_sel]`` into ``dest[dest_sel]``; False if libhdf5 has to."""
     bound, why = binding.bound, binding.why
     if bound is not None:
         why = _OTHER_TYPE
@@ -159,7 +159,7 @@ def selected(
 def _left(
     dataset: h5py.Dataset, binding: Binding, error: UndecodedChunkError, stacklevel: int = 4
 ) -> str:
-    """Leave a read to libhdf5, with a warning where a chunk is odd; give the reason."""
+    """Leave a read to libhdf5, with a warning if a chunk is odd; return the reason."""
     if isinstance(error, UnsoundIndexError):
         binding.look_again(dataset)
         return binding.why

@@ -1,7 +1,7 @@
-"""How does libhdf5 read what the engine does not, and what is said when it cannot?
+"""How does libhdf5 read what the engine does not, and what is said if it cannot?
 
-It is asked through h5py's own methods.  Of indices that h5py refuses, such as several lists or
-backward slices, h5py is asked for what libhdf5 takes, and that is put in order.
+It is asked through h5py's own methods.  If h5py refuses an index, such as several lists or
+backward slices, this module asks it for indices that libhdf5 takes, and puts the result in order.
 """
 
 from __future__ import annotations

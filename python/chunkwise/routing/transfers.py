@@ -27,7 +27,7 @@ _PIECE_NBYTES = 32 << 20
 
 
 def as_type(bound: Bound, args: Any, wanted: np.dtype[Any]) -> Any:
-    """Read ``d.astype(wanted)[args]``; NotImplemented where h5py has to."""
+    """Read ``d.astype(wanted)[args]``; NotImplemented if h5py has to."""
     parts = _parts(bound, wanted)
     if parts is None or not (plain(args) or listed(args, bound.shape)):
         return NotImplemented
@@ -68,11 +68,11 @@ def by_fields(bound: Bound, args: Any) -> Any:
 
 
 def into(bound: Bound, dest: Any, source: Any, target: Any) -> bool:
-    """Read ``d[source]`` into ``dest[target]``; False where h5py has to."""
+    """Read ``d[source]`` into ``dest[target]``; False if h5py has to."""
     if not isinstance(dest, np.ndarray) or not dest.flags.carray or bound.has_arrays:
         return False
     parts = _parts(bound, dest.dtype)
-    # Where an element was never written and has no fill value, `dest` keeps what it held.
+    # If an element was never written and has no fill value, `dest` keeps its old value.
     if parts is None or not (parts == COPIED or bound.fills):
         return False
     if not (plain(source) and plain(target)):
@@ -99,7 +99,7 @@ def into(bound: Bound, dest: Any, source: Any, target: Any) -> bool:
 
 
 def why_not_as(bound: Bound, dtype: npt.DTypeLike) -> str | None:
-    """Tell why libhdf5 reads elements as another type; None where the engine does."""
+    """Tell why libhdf5 reads elements as another type; None if the engine does."""
     wanted = np.dtype(dtype)
     if _parts(bound, wanted) is not None:
         return None
@@ -107,7 +107,7 @@ def why_not_as(bound: Bound, dtype: npt.DTypeLike) -> str | None:
 
 
 def _parts(bound: Bound, wanted: np.dtype[Any]) -> Parts | None:
-    """Tell what elements of another type take from the dataset's; None where libhdf5 converts."""
+    """Return how elements of another type convert; None if libhdf5 converts."""
     if identical(bound.dtype, wanted):
         return COPIED
     return None if bound.converted else parts_between(bound.dtype, wanted)
@@ -120,11 +120,11 @@ def _read(
     parts: Parts,
     out: Array | None = None,
 ) -> Array:
-    """Read as elements of another type, or of the dataset's own where they are `COPIED`."""
+    """Read as elements of another type, or of the dataset's own if they are `COPIED`."""
     if parts != COPIED:
         return bound.native.read_as(selection, wanted, parts, out)
     if out is None:
-        # What nobody has written is 0.
+        # Elements that nobody has written are 0.
         out = np.zeros(selection.shape, wanted)
     return bound.native.read(selection, out)
 

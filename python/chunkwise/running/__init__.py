@@ -1,1 +1,1 @@
-"""Programs that nobody can change: how they are started with the engine under them."""
+"""How are programs that nobody can change started with the engine under them?"""

@@ -20,7 +20,7 @@ def variables(
     report: str | None = None,
     before: Mapping[str, str] = os.environ,
 ) -> dict[str, str]:
-    """Give what is to be set, by name.
+    """Return the variables to set, by name.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def variables(
     """
     if not LIBRARY.is_file():
         raise UsageError(
-            f"{LIBRARY} is not there, which programs would be run with: build it by `make "
+            f"{LIBRARY} is missing, and programs need it: build it with `make "
             "install` in a checkout of chunkwise, or install the wheel"
         )
     library = str(LIBRARY)

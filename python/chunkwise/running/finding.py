@@ -16,7 +16,7 @@ from chunkwise.names import printable
 from chunkwise.running.trace import Trace, TracedDataset, patterns, totals
 from chunkwise.words import counted
 
-# Of more patterns the first few hold most of the reads.
+# With more patterns, the first few hold most of the reads.
 MOST_PATTERNS = 4
 # Looking takes a second; what takes less than a tenth of the time is not worth it.
 _MOST_LOOKED_AT = 3
@@ -34,7 +34,7 @@ class Found:
     code, summary
         As `chunkwise.inspecting.finding.Finding` has them.
     line
-        To paste; empty where nothing can be pasted.
+        To paste; empty if nothing can be pasted.
     """
 
     operation: str
@@ -78,7 +78,7 @@ def worst(one: TracedDataset) -> Found | None:
     Returns
     -------
     Found or None
-        None where nothing is wrong, and where the file cannot be looked at any more.
+        None if nothing is wrong, and where the file cannot be looked at any more.
     """
     if one.operation == "write":
         return _of_writes(one)

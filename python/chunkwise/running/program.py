@@ -24,14 +24,14 @@ _LITTLE_64: Final = b"\x7fELF\x02\x01"
 
 @dataclass(frozen=True)
 class Program:
-    """A program that is to be run.
+    """A program to run.
 
     Attributes
     ----------
     path
         Its file.
     obstacle
-        Why nothing can be put under it, in words; None where something can.
+        Why nothing can be put under it, in words; None if something can.
     harms
         It would not even start with the library.
     """
@@ -47,7 +47,7 @@ def find(name: str) -> Program:
     Raises
     ------
     chunkwise.errors.UsageError
-        Where there is none of that name that may be run.
+        If there is none of that name that may be run.
     """
     found = shutil.which(name)
     if found is None:
@@ -62,7 +62,7 @@ def find(name: str) -> Program:
     try:
         return _looked_at(path)
     except OSError:
-        # What may be run need not be readable.
+        # A program that may be run need not be readable.
         return Program(path)
 
 

@@ -1,4 +1,4 @@
-"""How is a trace told on 80 columns?"""
+"""How is a trace shown in 80 columns?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_TOLD = 5
 
 
 def lines(trace: Trace, found: Found | None = None) -> Iterator[str]:
-    """Say which datasets took the time, what was asked of them, and what to ask next.
+    """Say which datasets took the time, what was read of them, and what to do next.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def decoding(one: TracedDataset) -> Iterator[str]:
 
 
 def _folded(command: str) -> list[str]:
-    """Break a command before its options, as a shell takes it, where it is long."""
+    """Break a long command before its options, as a shell takes it."""
     if len(command) <= _WIDTH - 2:
         return [command]
     first, *options = command.split(" --access ")

@@ -1,7 +1,7 @@
 """What did a program ask of which dataset, or write, and how is that said as access patterns?
 
-The library under the program writes a file for each process (``crates/chunkwise-preload``); here
-they become one record, in which a walk is a pattern as ``chunkwise advise`` and ``bench`` take it.
+The library under the program writes a file for each process (``crates/chunkwise-preload``).  Here
+they become one record, in which a walk is a pattern for ``chunkwise advise`` and ``bench``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Run:
     times
         How often it was read.
     by
-        Elements from each to the next, a dimension each; None where that varies.
+        Elements from each to the next, a dimension each; None if that varies.
     in_order
         Each was the next in row-major order.
     began, ended
@@ -96,7 +96,7 @@ class TracedDataset:
     by_chunkwise
         Those of the calls that chunkwise carried out.
     reason
-        Why it did not carry out the others; empty where there are none.
+        Why it did not carry out the others; empty if there are none.
     runs
         The selections, in the order of each process.
     unlisted

@@ -2,8 +2,8 @@
 
 `SAMPLES` lists them, `write` writes one.  Each stands for a paper's data, or for
 a common kind of file, and is generated: the project carries no foreign data.
-The same name, seed and shape always give the same values, on any machine and in
-whatever chunks or with whatever filters they are stored.
+The same name, seed and shape always give the same values, on any machine,
+with any chunks and filters.
 """
 
 from chunkwise.errors import CannotWriteError

@@ -1,8 +1,8 @@
-"""`counting`: the integers 0, 1, 2, ..., that paper 003 selects hyperslabs from.
+"""`counting`: the integers 0, 1, 2, ..., from which paper 003 selects hyperslabs.
 
-Every element says where it stands, so that a wrong read shows at once.  Shape,
+Every element is its own position, so a wrong read shows at once.  Shape,
 chunk and filter are those of the paper's "small dataset, many chunks"; give
-``--shape 100000x3000 --chunk 500x500`` for its "normal dataset".  Of other ranks it
+``--shape 100000x3000 --chunk 500x500`` for its "normal dataset".  With other ranks it
 is what paper 003's test tool reads, and paper 001's array variables:
 ``--shape 56x56x56x56 --chunk contiguous``.
 """

@@ -2,7 +2,7 @@
 
 No paper has it: it stands for single-cell tables (cells by genes) and photon
 counts of detectors.  Each count is Poisson with a rate that depends on its row
-(how much was seen of a cell) and column (a few genes are abundant).
+(how much was measured of a cell) and column (a few genes are abundant).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""`cris`: the satellite array that paper 004 reads 345 s or 0.37 s long.
+"""`cris`: the satellite array that paper 004 reads in 345 s or 0.37 s.
 
 Imaginary part of long-wave radiances of the Cross-track Infrared Sounder: 60
 scans of 30 fields of regard, 9 fields of view, 717 channels.  After calibration
-it is hardly more than noise about zero, which is why deflate 6 wins only 7%
+it is little more than noise about zero, so deflate 6 saves only 7%
 (ratio 1.076, Figures 4 and 5).
 """
 

@@ -1,8 +1,8 @@
 """`cube`: a year of daily temperature maps, as a climate archive stores them.
 
 No paper has it: it stands for the files that most readers of gridded data own,
-with one map a chunk, so that a map is quick to read and a place's history slow.
-Noise, and rounding to 0.01 K, leave shuffle + deflate 4 a ratio of 2.2.
+with one map a chunk, so that a map is quick to read and a time series slow.
+Noise, and rounding to 0.01 K, give shuffle + deflate 4 a ratio of 2.2.
 """
 
 from __future__ import annotations

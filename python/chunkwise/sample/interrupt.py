@@ -2,7 +2,7 @@
 
 Python raises KeyboardInterrupt wherever it next runs Python code.  During h5py
 calls that is often a weak reference's callback, where exceptions are dropped and
-the interrupt is lost.  So it is noted here, and raised where it is safe.
+the interrupt is lost.  So this module notes it, and raises it if that is safe.
 """
 
 from __future__ import annotations

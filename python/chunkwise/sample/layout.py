@@ -1,4 +1,4 @@
-"""How is a sample stored: in which shape, chunks and filters, and is that possible?"""
+"""In which shape, chunks and filters is a sample stored, and is that possible?"""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """`occam`, `occam-archive`, `occam-smooth`: the ocean model's output that paper 000 writes.
 
 Its arrays have 360x144x66, 1440x576x66 or 4320x1728x66 points (longitude,
-latitude, depth) at 1, 1/4 and 1/12 of a degree, Fortran's order; in a file the
+latitude, depth) at 1, 1/4 and 1/12 of a degree, in Fortran's order.  In a file the
 last dimension is the fastest, so here they are 66x144x360 and so on.  The
-model's own files hold the sea alone, and shrink by half under deflate 1: so does the
-sea of `occam-archive`, and `occam` with its land.  The data of the paper's test
+model's own files hold only the sea, and deflate 1 halves them: so it does with the
+sea of `occam-archive`, and with `occam` and its land.  The data of the paper's test
 program, which only stands in for it, is smooth (`occam-smooth`).
 """
 

@@ -1,4 +1,4 @@
-"""What is known of a sample before it is written, and what is a generator asked for?"""
+"""What is known about a sample before it is written, and what must a generator do?"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """How does a file appear whole or not at all?
 
-It is written under a temporary name beside its place and renamed when done;
-whatever goes wrong before, Ctrl-C included, removes it.
+It is written under a temporary name beside its place and renamed when it is done.
+If anything goes wrong before, Ctrl-C included, it is removed.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def new_file(path: str | os.PathLike[str], *, overwrite: bool) -> Iterator[h5py.
 
 
 def _close(file: h5py.File) -> None:
-    """Close a file; h5py raises RuntimeError where what is left cannot be written."""
+    """Close a file; h5py raises RuntimeError if the rest cannot be written."""
     try:
         file.close()
     except RuntimeError as wrong:

@@ -1,4 +1,4 @@
-"""How does a sample get into a file, whatever its size?
+"""How does a sample of any size get into a file?
 
 Slab by slab, each of whole chunks: threads generate and, where the filters are
 shuffle and deflate alone, encode them; one thread writes, in order, so that the

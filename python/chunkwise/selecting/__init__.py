@@ -1,1 +1,1 @@
-"""Which elements does an index ask for, and who reads it: what stands between the brackets?"""
+"""Which elements does an index between the brackets ask for?"""

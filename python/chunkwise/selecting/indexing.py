@@ -1,6 +1,6 @@
-"""What is selected by what stands between the brackets, or by a selection?
+"""Which elements does the index between the brackets, or a selection, take?
 
-`resolve` takes all that has a meaning; `assigned` what h5py assigns to.
+`resolve` takes everything that has a meaning; `assigned` takes what h5py can assign to.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Shape = tuple[int, ...]
 def resolve(
     shape: Shape, wanted: Any, label: str, *, paired: bool = False
 ) -> _native.Selection | None:
-    """Find out which elements of an array are meant.
+    """Find out which elements of an array the selection takes.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def assigned(shape: Shape, index: Any, label: str) -> _native.Selection | None:
     Returns
     -------
     chunkwise._native.Selection or None
-        None for what h5py refuses or understands in its own way, and where nothing is selected.
+        None for what h5py refuses or understands in its own way, and if nothing is selected.
     """
     items = index if isinstance(index, tuple) else (index,)
     if len(items) == 1 and _is_mask(items[0]) and items[0].shape == shape:
@@ -85,7 +85,7 @@ def assigned(shape: Shape, index: Any, label: str) -> _native.Selection | None:
         if entry is None:
             return None
         if len(shape) == 1 and np.asarray(item).dtype.kind == "b":
-            # Where a mask was no array, h5py takes it for something else.
+            # If a mask is no array, h5py takes it for something else.
             return None
         entries.append(entry)
     if sum(isinstance(entry, np.ndarray) for entry in entries) != 1:

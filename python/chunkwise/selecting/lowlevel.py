@@ -1,4 +1,4 @@
-"""How does libhdf5 read and write a selection, asked through h5py's low-level interface?"""
+"""How does libhdf5 read and write a selection, through h5py's low-level interface?"""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def select(space: h5s.SpaceID, hyperslabs: Iterable[Hyperslab]) -> None:
     for start, stride, count, block in hyperslabs:
         if 0 in count or 0 in block or not count:
             continue
-        # A stride of 0, which means nothing where there is one block, is an error there.
+        # A stride of 0, which means nothing if there is one block, is an error there.
         strides = tuple(max(step, 1) for step in stride)
         space.select_hyperslab(tuple(start), tuple(count), strides, tuple(block), op=how)
         how = h5s.SELECT_OR
@@ -134,7 +134,7 @@ def element_of(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], tuple[int, ...]]:
 def _read_product(dataset: h5py.Dataset, selection: _native.Selection) -> npt.NDArray[Any]:
     shape = tuple(selection.shape) + element_of(dataset.dtype)[1]
     if 0 in selection.shape:
-        # Which libhdf5 refuses to select, where there is a list.
+        # libhdf5 refuses to select this if there is a list.
         return np.zeros(shape, element_of(dataset.dtype)[0])
     index: list[Any] = []
     turned: list[Any] = []

@@ -1,7 +1,7 @@
-"""Does a study's file name rows that there will be, and settings that are known?
+"""Does a study's file name only rows that will exist, and known settings?
 
-A published value that nothing is compared with, or a claim about rows that nobody measures,
-would pass unseen; so all that an experiment says is checked against the points of its runs,
+Nobody would notice a published value that nothing is compared with, or a claim about rows that
+nobody measures.  So everything that an experiment says is checked against the points of its runs,
 at both scales, before anything is measured.
 """
 
@@ -43,13 +43,13 @@ from chunkwise.words import nearest, offered
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 # What every rule takes.
 _COMMON: Final = ("where", "over", "total")
-# What a space's values for libraries stand for, where none has been looked for.
+# What a space's values for libraries mean if none has been looked for.
 _LIBRARIES: Final = {"@all": (DEFAULT, OTHERS), OTHERS: (OTHERS,), "@older": (OTHERS,)}
 
 
 @dataclass(frozen=True)
 class Points:
-    """What the rows of an experiment can be told by."""
+    """The axes and labels that identify an experiment's rows."""
 
     all: tuple[Mapping[str, str], ...]  # Labels and values of every row, at either scale
     names: tuple[str, ...]  # Axes and labels that some have
@@ -58,7 +58,7 @@ class Points:
     open: bool
 
     def check(self, what: str, where: Where) -> None:
-        """Raise UsageError where no row can match."""
+        """Raise UsageError if no row can match."""
         if any(matches(point, where) for point in self.all):
             return
         for name, wanted in where.items():
@@ -75,7 +75,7 @@ class Points:
             raise UsageError(f"{what}: no run has all of {said} in one row")
 
     def check_name(self, what: str, name: str) -> None:
-        """Raise UsageError where no row has such an axis or label."""
+        """Raise UsageError if no row has such an axis or label."""
         if name not in self.names and not self.open:
             raise UsageError(
                 f"{what}: no run has an axis or label '{name}'{offered(name, self.names)}"
@@ -88,7 +88,7 @@ def check_study(study: Study) -> None:
     Raises
     ------
     UsageError
-        A statistic or sample that there is not, a scale without numbers, a name that nothing
+        An unknown statistic or sample, a scale without numbers, a name that nothing
         can be called by, or two experiments of one id.
     """
     if study.statistic not in get_args(Statistic):
@@ -155,7 +155,7 @@ def check_experiment(experiment: Experiment, data: Mapping[str, Data]) -> None:
     Raises
     ------
     UsageError
-        Data, figures, axes, labels, values, rules or settings that there are not; two claims
+        Unknown data, figures, axes, labels, values, rules or settings; two claims
         of one id.
     """
     points = points_of(experiment.runs, data)

@@ -1,9 +1,9 @@
-"""How often would chunks be loaded, if their slots in the chunk cache were chosen so or so?
+"""How often would chunks be loaded with one rule for slots of the chunk cache, and with another?
 
-A probe, of arithmetic alone.  libhdf5 keeps one chunk for each slot of a hash table.  Which
-slot a chunk has, paper 004 gives as ``cindex mod nslots``, and libhdf5's source otherwise
-(`chunkwise.advise.chunk_cache`).  Both are asked what reading column by column would load, so
-that what libraries load can be put beside.
+A probe, of arithmetic alone.  libhdf5 keeps one chunk for each slot of a hash table.  Paper 004
+gives a chunk's slot as ``cindex mod nslots``; libhdf5's source has another rule
+(`chunkwise.advise.chunk_cache`).  The probe counts what reading column by column would load with
+both, so that the loads of real libraries can be compared.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def predict(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, A
 
 
 def loads(slots: Sequence[int], grid: Sequence[int], columns: Sequence[int]) -> int:
-    """Count the chunks loaded where each slot holds one chunk, and there is room for all.
+    """Count the chunks loaded if each slot holds one chunk, and there is room for all.
 
     Parameters
     ----------

@@ -1,12 +1,12 @@
-"""Does what a paper says still hold, by today's figures?
+"""Does a paper's statement still hold, by today's figures?
 
 A claim names one of `RULES` with its settings, and is judged by the rows of its experiment:
-it holds, is weaker, no longer holds, is reversed, cannot be told, or was not measured; with a
-sentence that has today's numbers in it.
+it holds, is weaker, no longer holds, is reversed, cannot be told, or was not measured.  A
+sentence with today's numbers says so.
 
 Settings that every rule takes: ``where``, which rows count; ``over`` with ``total``, a label
-over which rows are summed up first (``mean`` or ``sum``); ``words``, what two sides are called
-in the sentence, where their settings do not say it well.
+over which rows are first summed up (``mean`` or ``sum``); ``words``, names of two sides
+in the sentence, if their settings do not name them well.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def judge(claim: Claim, rows: Sequence[Row], statistic: Statistic) -> Verdict:
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim and what became of it."""
+    """A claim and its verdict."""
 
     experiment: Experiment
     claim: Claim

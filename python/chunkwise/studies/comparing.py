@@ -1,7 +1,7 @@
 """By what factor do two sets of measurements differ, and how sure is that?
 
-A ratio has an interval, as `chunkwise.benching.verdict` gives it, in which the machine's noise
-may put it; of figures without noise (sizes, counts) the interval is the ratio itself.  Where
+A ratio has an interval, from `chunkwise.benching.verdict`, in which the machine's noise
+may put it.  For figures without noise (sizes, counts) the interval is the ratio itself.  If
 several pairs of rows say the same thing, their geometric mean is taken.
 """
 
@@ -26,7 +26,7 @@ from chunkwise.studies.figures import FIGURES, Figure
 from chunkwise.studies.results import Row, middle, standard_error
 from chunkwise.studies.study import LIBRARIES, Statistic, Where, matches
 
-# Of repeats too few to tell their spread: 3 times is what it then takes to be called slower.
+# With too few repeats to show their spread, 3 times counts as slower.
 _HALF_OF_FEW: Final = math.log(FACTOR_OF_FEW / THRESHOLD)
 _TIMED: Final = ("s", "MB/s")
 # How often each side of an interval is wrong.
@@ -64,14 +64,14 @@ def samples(
     for row in rows:
         key = tuple((name, text) for name, text in row.point.items() if name != over)
         groups.setdefault(key, []).append(row)
-    # Of the libraries of one build, there are as many as were found.
+    # A build has as many libraries as were found.
     most = 1 if over in LIBRARIES else max(map(len, groups.values()), default=1)
     found = []
     for key, group in groups.items():
         parts = [row.values(figure) for row in group]
         lacks = len(group) < most and over in group[0].point
         if all(parts) and not lacks:
-            # Of rows that were measured less often, as many repeats as all have.
+            # If rows were measured less often, as many repeats as all have.
             repeats = zip(*parts, strict=False)
             add = statistics.fmean if total == "mean" else math.fsum
             added = tuple(map(add, repeats))
@@ -113,7 +113,7 @@ Pair = tuple[Sample, Sample]
 
 
 def pairs(found: Sequence[Sample], first: Where, second: Where) -> list[Pair]:
-    """Put samples beside each other that agree in all that neither side names."""
+    """Pair samples that agree in everything that neither side names."""
     named = {*first, *second}
 
     def rest(sample: Sample) -> frozenset[tuple[str, str]]:
@@ -145,8 +145,8 @@ class Ratio:
     """How many times one side is the other."""
 
     pairs: tuple[Pair, ...]  # Of which it is the geometric mean
-    value: float  # By the middles; infinite where the second is 0 and the first is not
-    # Where the noise may put it.
+    value: float  # By the middles; infinite if the second is 0 and the first is not
+    # The interval in which noise may put it.
     low: float
     high: float
     repeats: int  # The fewest that a sample has
@@ -174,7 +174,7 @@ class Ratio:
         return any(first.estimated or second.estimated for first, second in self.pairs)
 
     def reaches(self, border: float) -> bool | None:
-        """Whether it is at least so much; None where the noise allows either."""
+        """Whether it is at least so much; None if the noise allows either."""
         if self.low >= border:
             return True
         return False if self.high < border else None

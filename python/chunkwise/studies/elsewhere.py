@@ -1,9 +1,9 @@
-"""How long would the same take, were the file on other storage?
+"""How long would the same take with the file on other storage?
 
-A probe.  Each trial is measured with the file in memory, and what storage of a stated
+A probe.  Each trial is measured with the file in memory.  The time that storage of a stated
 bandwidth and latency would need for the bytes and requests is added: nothing overlaps, as in a
-program that reads, decodes, and reads on.  Where a library does both at once this is too long.
-From the same figures follows the bandwidth below which a filter pays.
+program that reads, decodes, and reads on.  For a library that does both at once this is too long.
+The same figures give the bandwidth below which a filter pays.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # What a filter is compared with.
 _NONE: Final = "none"
-# Of a filter that costs no time at all, and saves bytes: no storage is faster.
+# For a filter that takes no time and saves bytes: no storage is faster.
 _MOST_MB_PER_S: Final = 1e6
 
 

@@ -26,12 +26,12 @@ class Figure:
 
 
 def _total(record: Record, *names: str) -> float | None:
-    """Add up seconds; None where one is missing."""
+    """Add up seconds; None if one is missing."""
     return _sum(record.get(name) for name in names)
 
 
 def _sum(parts: Iterable[float | None]) -> float | None:
-    """Add up; None where one is missing."""
+    """Add up; None if one is missing."""
     known = tuple(parts)
     return None if None in known else float(sum(map(float, known)))  # type: ignore[arg-type]
 
@@ -86,7 +86,7 @@ def _opening(record: Record) -> float | None:
 
 
 def _opened(record: Record) -> float | None:
-    """Paper 003's clock; where each operation opens the file, its total has that in it."""
+    """Paper 003's clock; if each operation opens the file, its total includes that."""
     return _total(record, *(("total_s",) if record.get("reopen") else ("total_s", "open_s")))
 
 

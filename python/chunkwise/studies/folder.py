@@ -1,7 +1,7 @@
-"""What lies in the folder of a study's run, and may another run go on in it?
+"""What lies in the folder of a study's run, and may another run continue in it?
 
-``trials``: every trial as it was made, by which a stopped run goes on.  ``files``: generated
-data, while the run lasts.  ``results.json.gz``: what was measured so far.
+``trials``: every trial, written as soon as it is done; a stopped run continues from there.
+``files``: generated data, while the run lasts.  ``results.json.gz``: what was measured so far.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Folder:
 
     @property
     def results(self) -> Path:
-        """What all of them came to."""
+        """The result of all of them."""
         return self.path / RESULTS
 
     @property
@@ -52,7 +52,7 @@ class Folder:
         Parameters
         ----------
         new : StudyResults
-            What is to be measured.
+            What to measure.
         needed : int
             Bytes of room.
         resume : bool

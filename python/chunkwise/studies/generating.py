@@ -1,4 +1,4 @@
-"""How does the data of a study come into being?"""
+"""How is the data of a study generated?"""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _keep_nonzero(source: Path, name: str, pattern: str, path: Path) -> None:
 
 
 def _nonzero(dataset: h5py.Dataset, pattern: str) -> Iterator[npt.NDArray[Any]]:
-    """Give what is not 0 of each block of a pattern, in one dimension."""
+    """Return the part of each block of a pattern that is not 0, in one dimension."""
     found = access.parse(pattern, dataset.shape, dataset.dtype.itemsize, dataset.name)
     walk = found.walk(dataset.shape)
     for number in range(walk.operations):

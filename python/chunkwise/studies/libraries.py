@@ -1,7 +1,7 @@
 """Which libhdf5s and zlibs are on this machine, so that they can be compared?
 
-Of libhdf5 h5py's own, those of Debian's packages, the one in netCDF4's wheel, and what the
-user names; of zlib what can take the place of the one that libhdf5 calls.
+Of libhdf5: h5py's own, those of Debian's packages, the one in netCDF4's wheel, and those that the
+user names.  Of zlib: those that can replace the one that libhdf5 calls.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from chunkwise.errors import UsageError
 from chunkwise.files.netcdf3 import in_netcdf4_wheel
 from chunkwise.studies.study import LIBRARIES
 
-# What stands for libraries that were found, in a study's files.
+# Placeholders for found libraries in a study's files.
 ALL: Final = "@all"
 OTHERS: Final = "@others"
 OLDER: Final = "@older"
@@ -154,12 +154,12 @@ def _candidates() -> list[str]:
 def expand(
     space: Space, libraries: Mapping[str, Found], zlibs: Mapping[str, str] | None = None
 ) -> tuple[Space | None, list[str]]:
-    """Put the libraries that were found where a space says ``@all``, ``@others`` or ``@older``.
+    """Replace ``@all``, ``@others`` or ``@older`` in a space by the found libraries.
 
     Parameters
     ----------
     space : Space
-        What is to be measured.
+        What to measure.
     libraries : mapping of str to Found
         What `find` has found.
     zlibs : mapping of str to str, optional
@@ -168,7 +168,7 @@ def expand(
     Returns
     -------
     space : Space or None
-        None where nothing is left to be measured.
+        None if nothing is left to be measured.
     reasons : list of str
         What cannot be measured, and what would help.
     """
@@ -213,7 +213,7 @@ def _older(libraries: Mapping[str, Found]) -> list[str]:
 def labels_of(
     labels: Mapping[str, str], point: Mapping[str, str], libraries: Mapping[str, Found]
 ) -> dict[str, str]:
-    """Put the build of a row's library where its labels say ``@build``."""
+    """Replace ``@build`` in a row's labels by the build of its library."""
     found = libraries.get(point["libhdf5"])
     build = "named" if found is None else found.build
     return {name: build if text == BUILD else text for name, text in labels.items()}

@@ -15,7 +15,7 @@ of its experiments.  ::
     [axes]                                 # what every run has, unless it says otherwise
     reader = ["libhdf5"]
 
-    [own]                                  # only where the user's data can be measured too
+    [own]                                  # only if the user's data can be measured too
     data = "cris"                          # in the place of this
     cache = {"1MiB" = "@small-cache"}      # by axis: values that take the place of the study's
 
@@ -31,7 +31,7 @@ of its experiments.  ::
     seconds = {quick = 20}
     repeat = 1                             # where it differs from the study
     own = false                            # not of the user's dataset
-    scales = ["paper"]                     # where it is not measured at both
+    scales = ["paper"]                     # if it is not measured at both
     datasets = {quick = ["/a"], paper = ["/a", "/b"]}   # each, where a file has several
     check = true                           # compare every element that is read
     [[experiment.plot]]
@@ -51,7 +51,7 @@ Values of ``[own]`` are worked out from the user's dataset where they are placeh
                      ``@row-chunks-1``: one less
 ``@large-cache``     what reading by rows needs, so that no chunk is decoded twice:
                      two chunks at the least, 512 MiB at most
-``@filters``         as it is stored; ``deflate:6`` where it has no filter
+``@filters``         as it is stored; ``deflate:6`` if it has no filter
 ===================  ============================================================
 
 What is unknown or missing is an error that names the file and the entry
@@ -167,7 +167,7 @@ def _needed(where: str, values: dict[str, Any], name: str) -> list[Any]:
 
 
 def _located(where: str, make: Callable[..., T], *arguments: Any) -> T:
-    """Make something of what a file says, or say where it is wrong."""
+    """Make an object from a file's values, or say where they are wrong."""
     try:
         return make(*arguments)
     except KeyError as missing:

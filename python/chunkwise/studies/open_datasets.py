@@ -1,7 +1,7 @@
-"""What do many datasets, each with a chunk cache, cost in memory?
+"""How much memory do many datasets take, each with a chunk cache?
 
 A probe.  A program reads one dataset after the other, each in small pieces, and keeps them
-open, or closes each when it has read it.  Its peak memory is what the system says of the
+open, or closes each when it has read it.  Its peak memory is the system's figure for the
 process, h5py and Python included.
 """
 

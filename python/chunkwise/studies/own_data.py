@@ -1,9 +1,9 @@
-"""How are a study's questions put to a dataset of the user's?
+"""How does a study ask its questions about a user's dataset?
 
-The study names values that mean something on its own data alone: a cache of 1 MiB, chunks of
-1x30x9x717.  A table says what takes the place of each on another dataset; so a study of one's
-own dataset is the study with other values, and everything that follows (trials, plots,
-claims) needs to know nothing of it.
+The study names values that mean something only on its own data: a cache of 1 MiB, chunks of
+1x30x9x717.  A table says what replaces each on another dataset.  So a study of one's
+own dataset is the study with other values, and all later steps (trials, plots,
+claims) need not know about it.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _text(axis: str, value: Any, values: Values) -> Any:
 
 
 def _refuse(target: Target) -> None:
-    """Raise UsageError where a chunk cache makes no difference to reading row by row."""
+    """Raise UsageError if a chunk cache makes no difference to reading row by row."""
     if target.chunks is None:
         raise UsageError(
             f"{target.where} is {target.layout}, not chunked: it has no chunk cache and no "
@@ -209,7 +209,7 @@ def _small_chunk(target: Target) -> str:
     return format_shape((*side, last))
 
 
-# What a study's files may say in the place of a value; see `load`.
+# What a study's files may say instead of a value; see `load`.
 PLACEHOLDERS: Final[Mapping[str, Callable[[Target], str]]] = {
     "@row": lambda target: f"row={format_shape(_rows(target).block)}",
     "@whole-chunk": lambda target: f"chunk={format_shape(_chunk(target))}",

@@ -1,7 +1,7 @@
 """Where does the time of a program go that generates data and writes it?
 
-A profile by phases, made with clocks: the generator is timed for the same blocks that are
-then written, and of the writing, what the filters take is measured inside libhdf5
+A profile by phases, made with clocks.  The generator is timed for the same blocks that are
+then written.  The filters' part of writing is measured inside libhdf5
 (`chunkwise.trials.breakdown`).
 """
 
@@ -57,7 +57,7 @@ def _generating_s(path: str, dataset: str, pattern: access.Access) -> float:
 
 
 def _phases(record: Mapping[str, Any], generate_s: float) -> dict[str, dict[str, Any]]:
-    """Take one trial apart; where it failed, or nothing is known, no phase has figures."""
+    """Split one trial's time; if it failed, or nothing is known, no phase has figures."""
     common = {
         name: record[name]
         for name in ("status", "error", "repeat", "extrapolated", "hdf5", "time_method")

@@ -1,7 +1,7 @@
-"""What does a study measure that is no access pattern?
+"""What does a study measure that no access pattern can express?
 
-A probe takes a `Context` and gives points, each with its records: as a trial's, with
-``status`` and whatever figures it has.
+A probe takes a `Context` and gives points, each with its records: like a trial's, with
+``status`` and its own figures.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Context:
     folder: Path  # For files that are removed at the end
     readers: tuple[str, ...]  # Readers that are wanted; empty for all
     say: Callable[[Step], None]  # Reports progress; may raise to end the run
-    # What the run's axes say at this scale; None where nothing of it can be measured.
+    # What the run's axes say at this scale; None if nothing of it can be measured.
     space: Space | None = None
     # How many processes of MPI the user wants; empty for what the study says.
     ranks: tuple[int, ...] = ()

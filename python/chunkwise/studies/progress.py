@@ -1,7 +1,7 @@
 """How far is a study, and when will it end?
 
-What a study says of its length is divided among its runs by their trials and budgets, and
-corrected by how long those took that are done.
+The length that a study states is divided among its runs by their trials and budgets, and
+corrected by the time of those that are done.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from chunkwise.benching.axes import DEFAULT
 from chunkwise.benching.schedule import Step
 from chunkwise.studies.study import Experiment, Run, Scale, Study
 
-# A probe says nothing of its length: about so many trials.
+# A probe does not say its length: about this many trials.
 _OF_A_PROBE = 5
 # However the first run went, the others are not so much slower or faster than expected.
 _MOST = 10.0
 
 
 class Pace:
-    """Of the experiments that are run, what is done and what is left.
+    """The experiments of a run, done and left.
 
     Parameters
     ----------
@@ -52,13 +52,13 @@ class Pace:
         self._left.remove(run)
         self._done += self._trials[id(run)]
         expected_s = self._expected[id(run)]
-        # What was measured before a stop takes no time, and says nothing of what is left.
+        # Measurements from before a stop take no time, and say nothing about the rest.
         if took_s > expected_s / (2 * _MOST):
             self._took_s += took_s
             self._expected_s += expected_s
 
     def step(self, run: Run, step: Step) -> Step:
-        """Say of a step of one run where it is in all of them."""
+        """Say where a step of one run stands in all runs."""
         if step.warning:
             return step
         ratio = self._took_s / self._expected_s if self._expected_s else 1.0

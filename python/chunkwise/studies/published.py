@@ -1,7 +1,7 @@
 """What is measured today beside each value that the paper printed?
 
-Published values keep their tables: those of one source stand together, each with what every
-reader that measured the same takes today.
+Published values keep their tables: those of one source stand together, each with the times of
+all readers that measured the same today.
 """
 
 from __future__ import annotations

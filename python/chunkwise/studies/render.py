@@ -1,7 +1,7 @@
-"""What does a study say at its end, on a terminal of 80 columns?
+"""What does a study print at its end, on a terminal of 80 columns?
 
-An experiment's question, its figures beside the published ones, and what became of each of
-the paper's claims; then which of its advice still stands, and where the results are.
+An experiment's question, its figures beside the published ones, and the verdict on each of
+the paper's claims; then which of its advice still holds, and where the results are.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from chunkwise.studies.study import SCALES, Experiment, Study
 from chunkwise.studies.tables import tables_of
 from chunkwise.words import counted, format_seconds, joined
 
-# Read well also where there are no colours, and no letters but ASCII's.
+# Read well also if there are no colours, and no letters but ASCII's.
 _MARKS: Final[dict[Word, tuple[str, str]]] = {
     "holds": ("+", "green"),
     "weaker": ("<", "green"),
@@ -162,11 +162,11 @@ def _closing(
 
 
 def _how(study: Study, results: StudyResults) -> str:
-    """Say how often, how long, and on what all of it was measured."""
+    """Say how often, how long, and on which machine all of it was measured."""
     theirs = study.repeat["paper"]
     counts = [len(row.records) for one in results.outcomes.values() for row in one.rows()]
     least = min(counts, default=results.repeat)
-    # Where the time was up before all repeats were made, as bench has it.
+    # If the time was up before all repeats were made, as in bench.
     often = "once" if results.repeat == 1 else f"{results.repeat} times"
     often = f"{least} to {often}" if least < results.repeat else often
     paper = "" if results.repeat >= theirs else f" (at the scale paper it is {theirs})"

@@ -1,7 +1,7 @@
-"""How long does it take to give a dataset other chunks, by h5repack and by chunkwise?
+"""How long do h5repack and chunkwise take to give a dataset other chunks?
 
-A probe.  Both are timed as commands, from start to end, in turns, of the file as it is and of
-the same data not compressed.  What comes out is looked at: some builds of h5repack leave out
+A probe.  Both are timed as commands, from start to end, in turns, on the file as it is and on
+the same data without compression.  The results are checked: some builds of h5repack leave out
 data and report success.
 """
 
@@ -66,7 +66,7 @@ def measure(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, A
 
 
 def _timed(tool: str, source: Path, dataset: str, chunk: str, folder: Path) -> dict[str, Any]:
-    """Run one program once; whatever becomes of it is the record."""
+    """Run one program once; the record holds its result, even a failure."""
     made = folder / "made.h5"
     made.unlink(missing_ok=True)
     program = shutil.which("h5repack")

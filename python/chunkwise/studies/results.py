@@ -31,7 +31,7 @@ FORMAT: Final = "chunkwise-study"
 VERSION: Final = 2
 # Which the first version differs from in a word (`chunkwise.benching.older`).
 _VERSIONS: Final = (1, VERSION)
-# Of a record, what no figure and no report needs.
+# Fields of a record that no figure and no report needs.
 _LEFT_OUT: Final = frozenset({"checksums", "slabs", "file", "storage", "data", "scratch"})
 
 
@@ -59,7 +59,7 @@ class Row:
         return tuple(value for value in found if value is not None)
 
     def summary(self, figure: str, statistic: Statistic) -> Summary | None:
-        """Sum up a figure; None where no repeat has it."""
+        """Sum up a figure; None if no repeat has it."""
         values = self.values(figure)
         if not values:
             return None
@@ -68,7 +68,7 @@ class Row:
 
     @property
     def problem(self) -> str | None:
-        """Why there are no figures; None where there are some."""
+        """Why there are no figures; None if there are some."""
         if any(record["status"] == "ok" for record in self.records):
             return None
         return str(self.records[0].get("error") or self.records[0]["status"])
@@ -80,7 +80,7 @@ class Row:
 
     @property
     def fallback(self) -> str | None:
-        """Why libhdf5 did it in the place of chunkwise; None where it did not."""
+        """Why libhdf5 did it in the place of chunkwise; None if it did not."""
         told = (record.get("fallback") for record in self.records)
         return next((str(why) for why in told if why), None)
 
@@ -148,7 +148,7 @@ class StudyResults:
     # The machine, its processors and system, and the versions of all that is installed.
     environment: dict[str, str | int] = field(default_factory=dict)
     # The user's dataset that was measured: its ``file``, ``dataset``, ``shape``, ``chunks``,
-    # ``dtype`` and ``filters``; None where the study's own data was.
+    # ``dtype`` and ``filters``; None if the study's own data was.
     target: dict[str, Any] | None = None
     # By axis: which values the user's dataset was measured with in the place of the study's
     # (`chunkwise.studies.own_data.adapted` gives the study that these results are of).
@@ -208,7 +208,7 @@ class StudyResults:
 def labelled(
     records: Iterable[dict[str, Any]], labels: dict[str, str], point: dict[str, str]
 ) -> list[dict[str, Any]]:
-    """Give records what tells them apart, and leave out what nobody needs."""
+    """Give records what distinguishes them, and leave out what nobody needs."""
     return [
         {
             **{k: v for k, v in record.items() if k not in _LEFT_OUT and v is not None},

@@ -1,11 +1,11 @@
-"""By which rules is a paper's claim judged?
+"""Which rules judge a paper's claim?
 
 ``ratio``: one side is so many times the other.  ``same``: two sides differ by little.
 ``flat``: no value of an axis differs much from the standard one.  ``trend``: along an axis,
-figures rise or fall.  ``best``: a named value of an axis is the best, or about.  ``refused``:
-the library does not do it.  What another rule measures a claim by is
-a `chunkwise.studies.comparing.Ratio`, whose interval decides: where the noise allows either
-answer, none is given.  What is less than the limit and yet more than nothing is ``weaker``.
+figures rise or fall.  ``best``: a named value of an axis is the best, or nearly.  ``refused``:
+the library does not do it.  All other rules measure a claim by
+a `chunkwise.studies.comparing.Ratio`, and its interval decides: if the noise allows either
+answer, the verdict is ``cannot tell``.  An effect below the limit is ``weaker``.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _sided(
 
 
 def _flat(evidence: Evidence) -> Verdict:
-    """Compare each value of an axis with the standard one; the farthest of them is told."""
+    """Compare each value of an axis with the standard one; report the farthest."""
     settings = evidence.claim.settings
     axis, standard = settings["axis"], settings["standard"]
     if standard == FIRST:
@@ -122,7 +122,7 @@ def _flat(evidence: Evidence) -> Verdict:
     told = [_staying(evidence, one, len(found)) for one in found]
     words: tuple[Word, ...] = ("no longer holds", "weaker", "cannot tell", "holds")
     word = next(word for word in words if any(one[0] == word for one in told))
-    # Of the values that decide, the one that differs most.
+    # The deciding value that differs most.
     farthest = max(
         (n for n, one in enumerate(told) if one[0] == word), key=lambda n: found[n].distance
     )

@@ -1,9 +1,9 @@
 """What happens when a study is run, experiment by experiment?
 
-Data is generated, each run's space goes to `chunkwise.benching.run`, and what it gives is
-collected.  Each trial is saved as it is done, and the results after each experiment, so that
-a study that was stopped goes on where it was.  What cannot be measured on this machine is left
-out, with its reason; the end of everything is only what concerns everything: a full disk.
+Data is generated, each run's space goes to `chunkwise.benching.run`, and its results are
+collected.  Each trial is saved as soon as it is done, and the results after each experiment, so
+that a stopped study can continue.  What cannot be measured on this machine is left
+out, with a reason.  Only a failure that concerns everything, such as a full disk, ends the study.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from chunkwise.trials.environment import describe
 from chunkwise.trials.readers import check_reader
 from chunkwise.words import nearest
 
-# What a disk says that takes no more.
+# Errors of a full disk.
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
-# Of the user's dataset, what results say.
+# What results say about the user's dataset.
 _TOLD: Final = ("file", "dataset", "shape", "dtype", "chunks", "filters")
 Progress = Callable[[Step], None]
 
@@ -83,7 +83,7 @@ def run(study: Study, options: Options, progress: Progress | None = None) -> Stu
     Raises
     ------
     UsageError
-        An experiment or reader that there is not, a folder with other results in it, too
+        An unknown experiment or reader, a folder with other results in it, too
         little room, or values that make no sense.
     CannotWriteError
         The disk is full, or the folder cannot be written to any more.
@@ -122,7 +122,7 @@ class _Running:
         options = self.options
         # Before the folder is touched, as a library that the user names may be none.
         self.libraries = find_libraries(options.libhdf5)
-        # Of a user's file, bench looks for itself how much room it needs.
+        # For a user's file, bench itself checks how much room it needs.
         needed = 0 if self.target else self.study.disk_nbytes[options.scale]
         new = self._empty()
         earlier = self.folder.claim(new, needed, options.resume)
@@ -132,7 +132,7 @@ class _Running:
         self._warn_of_change(results.environment, now)
         results.source, results.environment = options.source, now
         try:
-            # From now on the folder says whose it is, whatever ends this run.
+            # From now on the folder says whose it is, even if this run is killed.
             results.save(self.folder.results)
             results.libraries |= {name: str(one) for name, one in self.libraries.items()}
             for number, experiment in enumerate(self.experiments):
@@ -160,7 +160,7 @@ class _Running:
     def _warn_of_change(
         self, before: Mapping[str, str | int], now: Mapping[str, str | int]
     ) -> None:
-        """Say so where an earlier part was measured on another machine, or by other versions."""
+        """Say so if an earlier part was measured on another machine, or with other versions."""
         changed = [f"{k} {before[k]}, now {now.get(k)}" for k in before if before[k] != now.get(k)]
         if changed:
             text = f"what is in {self.folder.name} was measured with {', '.join(changed)}"
@@ -247,7 +247,7 @@ class _Running:
                 sample_nbytes=SAMPLE_NBYTES if self.target else sys.maxsize,
                 scratch=str(self.files),
                 check=one.check and self._known(name, say),
-                # Counts are the same for whoever is first.
+                # Counts do not depend on who is first.
                 touch=one.repeat != 1,
             )
             for cell in results.cells:
@@ -316,7 +316,7 @@ def _chosen(study: Study, only: Sequence[str]) -> list[Experiment]:
 
 
 def _check_readers(study: Study, experiments: Sequence[Experiment], options: Options) -> None:
-    """Refuse readers that there are not, or that measure nothing of what is asked for."""
+    """Refuse unknown readers, or those that measure nothing that is asked for."""
     for name in options.readers:
         check_reader(name)
     runs = [one for experiment in experiments for one in experiment.runs]
@@ -331,7 +331,7 @@ def _check_readers(study: Study, experiments: Sequence[Experiment], options: Opt
 
 
 def _full(folder: Folder, error: OSError) -> CannotWriteError:
-    """Say what to do about a disk that takes no more."""
+    """Say what to do about a full disk."""
     reason = str(error) if isinstance(error, CannotWriteError) else error.strerror
     return CannotWriteError(
         f"{folder.name}: cannot be written to any more: {printable(str(reason))}; what was "

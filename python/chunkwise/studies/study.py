@@ -1,8 +1,8 @@
 """What is a study: which experiments, which published values, which claims?
 
-A study is data: TOML files in a folder of this package, read by `load`.  It says what is
+A study is data: TOML files in a folder of this package, which `load` reads.  It says what is
 measured in terms of `chunkwise.bench`'s parameter space, what the paper published, how that
-is drawn, and what the paper's advice comes to in figures.  Nothing here measures.
+is drawn, and which figures test the paper's advice.  Nothing here measures.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LIBRARIES: Final = ("libhdf5", "zlib")
 
 @dataclass(frozen=True)
 class Data:
-    """A dataset that experiments measure, made anew by `chunkwise.sample`."""
+    """A dataset that experiments measure; `chunkwise.sample` generates it."""
 
     name: str  # In the study's files
     sample: str  # A name of `chunkwise.sample.SAMPLES`
@@ -57,7 +57,7 @@ class Run:
     # A name of `chunkwise.studies.probes.PROBES`, which measures in the place of bench what no
     # access pattern can say; None for bench.
     probe: str | None = None
-    # What a probe is told.
+    # What a probe gets.
     settings: Mapping[Scale, Mapping[str, Any]] = field(default_factory=dict)
     # How often, where it differs from the study: counts need no second time.
     repeat: int | None = None
@@ -118,7 +118,7 @@ class Plot:
 
 @dataclass(frozen=True)
 class Claim:
-    """One thing that the paper says, and how it is told whether that still holds."""
+    """One statement of the paper, and the test whether it still holds."""
 
     id: str
     says: str  # What the paper says, in a short sentence
@@ -127,7 +127,7 @@ class Claim:
     # What the rule needs (see there): ``slow`` and ``fast`` (each a Where), ``axis``, ``least``,
     # ``most``, ...
     settings: Mapping[str, Any]
-    published: str = ""  # The paper's figures, in a few words; empty where it has none
+    published: str = ""  # The paper's figures, in a few words; empty if it has none
     # What follows for a user, if it holds; empty if nothing: claims with advice stand on the
     # report's first screen.
     advice: str = ""
@@ -180,7 +180,7 @@ class Study:
     disk_nbytes: Mapping[Scale, int]  # About how much room it needs
     data: Mapping[str, Data]
     experiments: tuple[Experiment, ...]
-    own: Own | None = None  # None where it makes sense on its own data only
+    own: Own | None = None  # None if it makes sense on its own data only
 
 
 def matches(row: Mapping[str, str], where: Where) -> bool:

@@ -1,6 +1,6 @@
-"""Are these the values of a study's results, of the types that all else relies on?
+"""Do a study's results have the values and types that all other code relies on?
 
-A file may come from anywhere.  What is wrong in it is found here, and said in one line.
+A file may come from anywhere.  If something is wrong in it, this module says so in one line.
 """
 
 from __future__ import annotations

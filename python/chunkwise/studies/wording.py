@@ -1,4 +1,4 @@
-"""How are a figure, a setting and a ratio said, to somebody who has not seen the paper?"""
+"""How are a figure, a setting and a ratio put into words for a reader without the paper?"""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MORE: Final = {
     "%": "{} as much",
     "": "{} as many",
 }
-# Of what it is so much, where the unit does not say it.
+# Of what it is so much, if the unit does not say it.
 _OF: Final = {
     "chunk_loads": " chunks loaded",
     "peak_rss_nbytes": " of peak memory",
@@ -33,7 +33,7 @@ _OF: Final = {
     "stored_nbytes": " stored",
     "written_nbytes": " written",
 }
-# What axes are called in a sentence, where their names do not do.
+# Names of axes in a sentence, if their own names do not fit.
 _TITLES: Final = {
     "chunk": "chunk shape",
     "access": "access pattern",
@@ -94,7 +94,7 @@ def shown(sample: Sample, figure: str) -> str:
 
 
 def named(sample: Sample, figure: str) -> str:
-    """Write a sample's middle, and of what it is so much."""
+    """Write a sample's middle, and its quantity."""
     return f"{shown(sample, figure)}{_OF.get(figure, '')}"
 
 

@@ -1,14 +1,14 @@
 """Where did the time of a walk go, and what did the chunk cache do?
 
-In libhdf5, whoever calls it, each filter's calls are counted and timed where libhdf5 makes
-them (`_native.Library.tally`); that is exact, and so is the number of chunks loaded, which
-is the number of calls of a filter that no chunk skips.  What storage takes is estimated:
-the same chunks' stored bytes are read once more, bare, and the mean is multiplied by the
-loads.  What remains is the chunk index, copying (scatter) and the calls themselves.
+In libhdf5, each filter's calls are counted and timed where libhdf5 makes
+them (`_native.Library.tally`), for every caller.  That is exact, and so is the number of loaded
+chunks, which is the number of calls of a filter that no chunk skips.  The time of storage is
+estimated: the same chunks' stored bytes are read once more, bare, and the mean is multiplied by
+the loads.  The rest is the chunk index, copying (scatter) and the calls themselves.
 
 chunkwise's engine measures itself, on all its threads.  Their seconds are added up, so
-that they may exceed the time that passed; what the reading thread did itself, what it
-waited for the others, and the rest make up that time.
+that they may exceed the time that passed.  That time consists of the reading thread's own work,
+its waiting for the others, and the rest.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FROM_BARE: Final[Method] = "filters measured, storage from bare reading"
 
 
 class Breakdown(TypedDict):
-    """Where a walk's seconds went; plain JSON values, None where not known.
+    """Where a walk's seconds went; plain JSON values, None if not known.
 
     Of writes all that follows is about writing; see `chunkwise.trials.write_breakdown`.
 
@@ -50,19 +50,19 @@ class Breakdown(TypedDict):
     elapsed_s : float
         Seconds in the reads alone; of writes, those of all phases but the sync.
     index_s : float or None
-        Seconds listing the chunk index, or adding to it; None where that is part of
+        Seconds listing the chunk index, or adding to it; None if that is part of
         `other_s`.
     storage_s : float or None
         Seconds reading stored bytes, at most what the filters leave of `elapsed_s`.
     filters_s : dict of str to float or None
         Seconds decoding, for each filter of the pipeline; of writes, encoding as well.
     scatter_s : float or None
-        Seconds copying elements to their places; None where that is part of `other_s`, as
+        Seconds copying elements to their places; None if that is part of `other_s`, as
         copies of less than 4 KiB out of a chunk always are.
     other_s : float or None
         Seconds of the reading thread that no other figure accounts for, never below 0.
     waiting_s : float or None
-        Seconds that the reading thread waited for others; None where one reads alone.
+        Seconds that the reading thread waited for others; None if one reads alone.
     other_threads_s : float or None
         How much of the seconds above (index, storage, filters, scatter) other threads
         spent; None likewise.  Without these, and with `waiting_s`, the seconds of the
@@ -119,13 +119,13 @@ class Watch:
     ) -> Breakdown:
         """Tell where the time went since `start`.
 
-        Nothing else may have been read through this library meanwhile.
+        Nothing else may read through this library at the same time.
 
         Parameters
         ----------
         table : chunkwise._native.ChunkTable or None
             The chunks of the dataset, listed after the walk (as listing loads the chunk
-            index), by any libhdf5; None where they cannot be listed, or there are none.
+            index), by any libhdf5; None if they cannot be listed, or there are none.
         walk : chunkwise._native.Walk
             What was read.
         operations : int
@@ -199,7 +199,7 @@ def between(
 
 
 def unskipped_calls(table: _native.ChunkTable | None, calls: Mapping[int, int]) -> int | None:
-    """Return the calls of a filter that no chunk skips; None where no such one was counted."""
+    """Return the calls of a filter that no chunk skips; None if no such one was counted."""
     always = table.always_applied if table else []
     return next((calls[n] for n in always if n in calls), None)
 
@@ -207,7 +207,7 @@ def unskipped_calls(table: _native.ChunkTable | None, calls: Mapping[int, int]) 
 def by_library(
     method: Method, elapsed_s: float, filters_s: dict[str, float | None], bare_s: float | None
 ) -> Breakdown:
-    """Tell what filters, and storage alone, leave of the time; chunks are still to be told."""
+    """Say what filters, and storage alone, leave of the time; chunks are not known yet."""
     known = [seconds for seconds in filters_s.values() if seconds is not None]
     left_s = max(0.0, elapsed_s - sum(known))
     storage_s = None if bare_s is None else min(bare_s, left_s)
@@ -228,7 +228,7 @@ def by_engine(
     before: dict[str, tuple[float, float]],
     after: dict[str, tuple[float, float]],
 ) -> tuple[Breakdown, dict[str, float]]:
-    """Tell what does not depend on what was done, and the seconds of all threads by phase."""
+    """Return facts that do not depend on the work, and all threads' seconds by phase."""
     own, pool = (
         {phase: after[phase][who] - before[phase][who] for phase in after} for who in (0, 1)
     )
@@ -332,7 +332,7 @@ def sentence(found: Breakdown) -> str:
 
 
 def filters_told(found: Breakdown, verb: str, chunks: int | None, note: str | None) -> list[str]:
-    """Say what filters took, for how many chunks; nothing where it is not known."""
+    """Say what filters took, for how many chunks; nothing if it is not known."""
     known = {name: s for name, s in found["filters_s"].items() if s is not None}
     if not known:
         return []

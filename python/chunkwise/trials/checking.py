@@ -1,7 +1,7 @@
-"""Is every element that was read the one that is known to be there?
+"""Is every element that was read the expected one?
 
-The known elements lie in a file, in C order, as libhdf5 or a formula gave them; which of them
-a selection names, NumPy says by a mask.  Nothing here uses chunkwise's own selections.
+The expected elements lie in a file, in C order, from libhdf5 or a formula.  NumPy says by a mask
+which of them a selection takes.  Nothing here uses chunkwise's own selections.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from chunkwise import _native
     from chunkwise.trials.trial import Trial
 
-# Rows are compared in pieces of so many elements of the array.
+# Rows are compared in pieces of this many elements of the array.
 _PIECE: Final = 1 << 22
 
 
@@ -42,7 +42,7 @@ class Checker:
     Raises
     ------
     UsageError
-        Its elements hold padding, of which nobody knows what it should be.
+        Its elements hold padding, whose values nobody knows.
     """
 
     def __init__(self, trial: Trial, walk: _native.Walk) -> None:

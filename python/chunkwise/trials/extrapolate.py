@@ -1,10 +1,10 @@
-"""What would the whole walk take, when only its first operations were done?
+"""How long would the whole walk take, if only its first operations were done?
 
 Multiplying by the count is wrong in both directions: the first read of a walk
-pays for decoding chunks that the next ones find in a cache, if there is one.  So
-the operations are told apart by their chunks (`geometry.Census`), each kind's
-mean is measured, and the whole is made up of the counts of each.  What the cache
-does, the measured means say; nothing is assumed about it.
+pays for decoding chunks that the next ones may find in a cache.  So
+operations are sorted by their chunks (`geometry.Census`), each kind's
+mean is measured, and the whole is the sum over all kinds.  The measured means show
+what the cache does; nothing is assumed about it.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ def put_off_scale(
     Parameters
     ----------
     operations, total_operations : int
-        Writes done, and those that there are.
+        Writes done, and all writes.
     written_nbytes : int
         Bytes of those done.
     cache_nbytes : int or None
-        The chunk cache; None where nobody knows it.
+        The chunk cache; None if nobody knows it.
     chunk_nbytes : int
         Bytes of a chunk; 0 for data that is not chunked, of which little is put off.
 

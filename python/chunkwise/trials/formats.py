@@ -8,7 +8,7 @@ import numpy as np
 
 # HDF5, as all other readers write it.
 NETCDF4: Final = "netcdf4"
-# By what netCDF-C calls them, and what they are called in a table.
+# Names in netCDF-C, and names in a table.
 FORMATS: Final = {
     NETCDF4: "netCDF-4",
     "classic": "netCDF classic",

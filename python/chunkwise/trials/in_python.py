@@ -260,7 +260,7 @@ def _growing(trial: Trial, dataset: h5py.Dataset | chunkwise.Dataset, write: Wri
 
 def _written(trial: Trial, walk: _native.Walk, dtype: np.dtype[Any], write: Write) -> WalkResult:
     """Time the writes of a walk alone; `dtype` is the dataset's."""
-    # Of elements that are arrays, NumPy makes further dimensions.
+    # NumPy turns elements that are arrays into further dimensions.
     array = elements(trial).view(dtype.base).reshape((*trial.shape, *dtype.shape))
     if trial.operation == "update":
         # Other elements than are there, which compress as well: chunks then change their size.

@@ -186,7 +186,7 @@ def _check_numbers(trial: Trial) -> None:
 
 
 def netcdf_cache(trial: Trial) -> tuple[int, int, float] | None:
-    """Complete the cache that a trial asks for by netCDF-C's own; None where it asks not."""
+    """Complete the cache that a trial asks for by netCDF-C's own; None if it asks not."""
     asked = (trial.cache_nslots, trial.cache_nbytes, trial.cache_w0)
     if all(value is None for value in asked):
         return None

@@ -8,7 +8,7 @@ Clock = Callable[[], int]
 
 
 class Laps:
-    """The moments between the parts of one operation; whoever does it tells them.
+    """The moments between the parts of one operation, as its code reports them.
 
     A reader that tells none pays nothing for it.
 
@@ -39,7 +39,7 @@ class Laps:
         self._done_ns = self._clock()
 
     def finish(self, begun_ns: int, ended_ns: int) -> tuple[int, int | None, int | None]:
-        """Begin anew, and return nanoseconds of the whole, of opening, and of selecting."""
+        """Start again, and return nanoseconds of the whole, of opening, and of selecting."""
         done = ended_ns if self._done_ns is None else self._done_ns
         opened = None if self._opened_ns is None else self._opened_ns - begun_ns
         select = None

@@ -1,8 +1,8 @@
 """Do a file's bytes come from memory or from storage, and how is that known?
 
-What the system keeps of a file in memory decides the first read of anything.  A warm
-trial finds all of it there; for a cold one it is dropped, which the system may refuse:
-so it is checked by the bytes that the process then really read from storage.
+The part of a file that the system keeps in memory decides how fast the first read is.  A warm
+trial finds all of it there.  For a cold one it is dropped, which the system may refuse.
+So the bytes that the process then really read from storage are checked.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def verdict(fetched_nbytes: int, from_storage_nbytes: int | None) -> str:
     fetched_nbytes
         Bytes of the file that it needed, about.
     from_storage_nbytes
-        Of these, what came from storage; None where that is not known.
+        Of these, what came from storage; None if that is not known.
 
     Returns
     -------

@@ -41,12 +41,12 @@ class Opened:
     walk: Callable[[_native.Walk, Look | None], WalkResult]
     # Gives slots, bytes and w0 of the chunk cache in force, once the walk is over.
     cache: Callable[[], Cache] = lambda: (None, None, None)
-    # The libhdf5 that reads; None where the reader has none to ask.
+    # The libhdf5 that reads; None if the reader has none to ask.
     library: _native.Library | None = None
     dataset_id: int | None = None  # The dataset's handle in that library
     watched: bool = True  # Whether that library does the reading; chunkwise's engine otherwise
     versions: dict[str, str] = field(default_factory=dict)  # Of what else took part
-    # Seconds that opening took; None where nobody took the time, or each operation opens the
+    # Seconds that opening took; None if nobody took the time, or each operation opens the
     # dataset for itself.
     open_s: float | None = None
 

@@ -39,7 +39,7 @@ PROPERTIES: Final = (
 )
 # How a trial is bounded, and where its files happen to lie: no part of what it measures.
 BOUNDS: Final = ("max_seconds", "timeout_s", "file", "storage", "data", "scratch")
-# What is told of the dataset so that a worker need not ask.
+# Facts about the dataset that a worker then need not ask for.
 FACTS: Final = (
     "shape",
     "itemsize",
@@ -120,7 +120,7 @@ class Trial:
     page_buffer_nbytes : int or None
         The page buffer, for files with paged file space (H5Pset_page_buffer_size).
     reopen : bool
-        Whether the file is opened anew for each operation, as a part of it.
+        Whether each operation opens the file again, as a part of it.
     check : bool
         Whether each element that is read is compared with `data`.
     native_type : bool
@@ -229,12 +229,12 @@ def _frozen(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one trial gave; the fields that a failed trial cannot fill are None.
+    """The result of one trial; a failed trial leaves some fields None.
 
     Attributes
     ----------
     trial : Trial
-        What was asked.
+        The trial.
     status : str
         ``ok``; ``failed`` (see `error`); or ``timeout``: ended after
         `timeout_s` seconds before its first bounded walk was over.
@@ -253,7 +253,7 @@ class Measurement:
         loop around them are outside; the chunk index, read on first use, is inside.
     open_s : float or None
         Of reads: seconds to open file and dataset, once, before `elapsed_s`; with
-        `Trial.reopen` those of all operations done, which are a part of it.  None where
+        `Trial.reopen` those of all operations done, which are a part of it.  None if
         nobody took the time.
     select_s : float or None
         Of reads: the part of `elapsed_s` in which unions were put together
@@ -261,7 +261,7 @@ class Measurement:
     read_s : float or None
         Of reads: the rest of `elapsed_s`.
     checked_elements : int or None
-        Elements that were compared with what they are known to be; None where none were.
+        Elements that were compared with their known values; None if none were.
     wrong : bool
         Whether the trial failed because one of them was another.
     create_s, flush_s, close_s, sync_s : float or None
@@ -286,13 +286,13 @@ class Measurement:
         Seconds per operation done: median, 95th and 99th percentile.
     storage_nbytes : int or None
         Bytes that the process read from storage during the walk (not from the page
-        cache); None where the system does not tell.
+        cache); None if the system does not tell.
     cpu_s : float or None
         Processor seconds of all threads during the walk, checksums included.
     decoded_chunks : int or None
         Chunks that chunkwise decoded; None for the other readers.
     fallback : str or None
-        Why libhdf5 read in the place of chunkwise's engine; None where it did not.
+        Why libhdf5 read in the place of chunkwise's engine; None if it did not.
     breakdown : Breakdown or None
         Where the seconds went, and what the chunk cache did.
     file_nbytes : int or None

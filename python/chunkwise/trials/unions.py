@@ -1,4 +1,4 @@
-"""How does a loop in Python read and write a selection, a union of hyperslabs among them?"""
+"""How does a loop in Python read and write a selection, such as a union of hyperslabs?"""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# What is written is read back with a cache that holds all of it, where that is possible.
+# Written data is read back with a cache that holds all of it, if possible.
 _READ_BACK_NBYTES = 1 << 30
 
 
@@ -95,7 +95,7 @@ def _read(trial: Trial) -> dict[str, Any]:
             trial.storage if trial.page_cache == "cold" else None,
         )
     told = None if pagecache.storage_nbytes() is None else int(storage_nbytes)
-    # What was read, at the dataset's own ratio, is what had to come from storage at least.
+    # At least the bytes read, by the dataset's own ratio, had to come from storage.
     nbytes = max(1, math.prod(trial.shape) * trial.itemsize)
     fetched = int(min(1.0, result["selected_nbytes"] / nbytes) * trial.stored_nbytes)
     return {
@@ -106,7 +106,7 @@ def _read(trial: Trial) -> dict[str, Any]:
         "cpu_s": cpu_s,
         "decoded_chunks": int(decoded) if trial.reader in NATIVE else None,
         "fallback": result.get("fallback"),
-        # What fell back was not watched where it was read.
+        # A read that fell back was not observed.
         "breakdown": None if "fallback" in result else spent,
         "page_cache": pagecache.verdict(fetched, told)
         if trial.page_cache == "cold"
@@ -147,7 +147,7 @@ def _timed(reader: Reader, loop: Callable[[], T]) -> T:
 
 
 def _table(trial: Trial, opened: Opened) -> _native.ChunkTable | None:
-    """List the chunks; None where there are none, or libhdf5 cannot list them."""
+    """List the chunks; None if there are none, or libhdf5 cannot list them."""
     if trial.chunks is None or opened.library is None:
         return None
     try:
@@ -180,7 +180,7 @@ def _write(trial: Trial) -> dict[str, Any]:
         file_nbytes = path.stat().st_size
         stored_nbytes, table = _read_back(trial, result, path)
         spent = None
-        # What fell back was not watched where it was written.
+        # A write that fell back was not observed.
         if "fallback" not in result:
             written = write_breakdown.Written(result, walk, str(path), stored_nbytes, table)
             spent = tell(written)
@@ -218,7 +218,7 @@ def _nbytes_of(path: str) -> int:
 
 
 def _held_nbytes(trial: Trial, written: WalkResult, cache: Cache) -> int | None:
-    """Return the bytes of chunks that the writer may have put off; None where unknown."""
+    """Return the bytes of chunks that the writer may have put off; None if unknown."""
     if trial.reader in NATIVE and "fallback" not in written:
         return _native.setting("write_buffer_nbytes")
     return cache[1]
@@ -303,7 +303,7 @@ def _versions(
     """Return the machine and the versions of what took part."""
     described = environment.describe(library and ".".join(map(str, library.version)))
     if trial.zlib_path is not None:
-        # In the place of libhdf5's own; it was checked.
+        # In place of libhdf5's own; it was checked.
         others = {**others, "zlib": check_in_force(trial.zlib_path, below(trial).path)}
     return {**described, **others}
 

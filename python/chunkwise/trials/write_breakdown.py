@@ -1,10 +1,10 @@
 """Where did the time of writing go, and how often was a chunk encoded?
 
-What is taken apart is all that a library may do with what it is given: making the dataset
-(where space may be allocated and filled), the writes, the flush and the close.  In libhdf5
-the filters' calls are counted and timed where it makes them, as for reads
-(`chunkwise.trials.breakdown`).  What storage takes is estimated: bytes of the file that was
-made are written once more, bare, to another one.  chunkwise's engine measures itself.
+It covers everything that a library may do with its data: creating the dataset
+(which may allocate and fill space), the writes, the flush and the close.  In libhdf5
+the filters' calls are counted and timed as for reads
+(`chunkwise.trials.breakdown`).  The time of storage is estimated: bytes of the new file
+are written once more, bare, to another one.  chunkwise's engine measures itself.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ T = TypeVar("T")
 # The engine measures what it does, and how long it hands chunks over; what of that is
 # storage is an estimate.
 OF_ENGINE: Final[Method] = "measured, storage from bare writing"
-# Data without chunks is written bare in pieces of at most so many bytes.
+# Data without chunks is written bare in pieces of at most this many bytes.
 _MOST_PIECE_NBYTES: Final = 1 << 20
 
 
@@ -53,12 +53,12 @@ class Written:
     walk: _native.Walk  # What was written
     path: str  # The file that was made
     stored_nbytes: int  # Bytes that the dataset's elements take in it
-    # Its chunks; None where there are none, or they cannot be listed.
+    # Its chunks; None if there are none, or they cannot be listed.
     table: _native.ChunkTable | None
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds that are taken apart."""
+        """Seconds, split into their parts."""
         result = self.result
         return result["create_s"] + result["elapsed_s"] + result["flush_s"] + result["close_s"]
 
@@ -172,7 +172,7 @@ def bare_seconds(path: str, piece_nbytes: int) -> float | None:
     Returns
     -------
     float or None
-        Seconds a byte; None where there are none, or they cannot be written.
+        Seconds a byte; None if there are none, or they cannot be written.
     """
     other = Path(f"{path}.bare")
     spent_s, nbytes = 0.0, 0

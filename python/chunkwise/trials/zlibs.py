@@ -1,9 +1,9 @@
-"""Which zlib does the libhdf5 of this process call, and is it the one that was asked for?
+"""Which zlib does the libhdf5 of this process call, and is it the requested one?
 
-libhdf5's deflate is zlib's.  Where libhdf5 is linked to it dynamically, another library with
-zlib's interface (zlib-ng built to be compatible, Cloudflare's zlib) takes its place when the
-process is started with it in LD_PRELOAD.  Where zlib was built into libhdf5 nothing happens,
-which must not pass for a measurement of the other one.
+libhdf5's deflate is zlib's.  If libhdf5 is linked to zlib dynamically, another library with
+zlib's interface (zlib-ng built to be compatible, Cloudflare's zlib) replaces it when the
+process starts with that library in LD_PRELOAD.  If zlib was built into libhdf5, nothing happens,
+and that must not count as a measurement of the other one.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def check_in_force(zlib: str, library: str) -> str:
                 "machine's architecture that has zlib's functions, such as zlib-ng's libz.so.1 "
                 "(built with ZLIB_COMPAT)"
             )
-        # What a library cannot find in itself or below it, it does not call.
+        # A library calls only what it finds in itself or below it.
         below = _place_of(ctypes.CDLL(library), call)
         if below is None or not (_same(below, zlib) or Path(below).name.startswith("libz")):
             raise UsageError(
@@ -80,7 +80,7 @@ def check_in_force(zlib: str, library: str) -> str:
 
 
 def version_of(path: str | None) -> str | None:
-    """Ask a library, or this process, for zlib's version; None where there is no zlib."""
+    """Ask a library, or this process, for zlib's version; None if there is no zlib."""
     try:
         version = ctypes.CDLL(path).zlibVersion
     except (OSError, AttributeError):

@@ -1,1 +1,1 @@
-"""Is a file as it was written?  Each of its bytes is read that can tell."""
+"""Is a file as it was written?  Every byte that can show this is read."""

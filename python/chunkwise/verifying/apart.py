@@ -1,8 +1,8 @@
-"""How are files verified on which libhdf5 may crash, or never come to an end?
+"""How are files verified on which libhdf5 may crash, or never finish?
 
-In child processes, which may crash alone, and end themselves when they stand still: a large file
-each, small ones together, and alone where one has ended its child.  How much is read is told
-through memory that both processes see.
+In child processes, which may crash alone, and end themselves if they make no progress.  A large
+file has its own child.  Small ones share one, and are verified alone if one of them has ended it.
+Children report how much they read through memory that both processes see.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STILL_S: Final = 300.0
 # A file of fewer bytes is read on one thread, where several are verified at a time.
 _SMALL_NBYTES: Final = 32 << 20
 _WORD: Final = 8
-# A child is given so many files, of so many bytes together; a larger one alone.
+# A child gets up to this many files and bytes; a larger file has a child alone.
 _TOGETHER: Final = 16
 _TOGETHER_NBYTES: Final = 4 << 20
 
@@ -60,7 +60,7 @@ class Counter:
         self._set(slot, self._at(slot) + nbytes)
 
     def end(self, slot: int, nbytes: int) -> None:
-        """Count a file as done, whatever was read of it."""
+        """Count a file as done, however much of it was read."""
         self._set(slot, 0)
         self.done_nbytes += nbytes
 
@@ -185,7 +185,7 @@ def _look(
     count: Callable[[int], None],
     still_s: float,
 ) -> Looked:
-    """Verify a file in the child; an alarm ends it where nothing is read any more."""
+    """Verify a file in the child; an alarm ends it if nothing is read any more."""
 
     def beat(nbytes: int) -> None:
         signal.setitimer(signal.ITIMER_REAL, still_s)

@@ -1,4 +1,4 @@
-"""What does a program call to have a file verified?"""
+"""What does a program call to verify a file?"""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def verify(
     FileFormatError
         The file does not exist, may not be read, or has another format.
     FileChangedError
-        Another program wrote to it meanwhile.
+        Another program wrote to it at the same time.
     UsageError
         The manifest cannot be read, or does not know this file.
     CannotWriteError
@@ -76,7 +76,7 @@ def verify(
 def expected_of(
     known: dict[str, manifests.FileManifest], path: PathLike, said: str
 ) -> manifests.FileManifest:
-    """Give what a manifest has of a file: the only one of its files, or that of its name.
+    """Return a manifest's entry for a file: its only entry, or the one of that name.
 
     Raises
     ------

@@ -1,8 +1,8 @@
-"""Of which bytes is the checksum of values taken?
+"""Which bytes go into the checksum of values?
 
-Of those that say what the values are, and nothing of how they are stored: numbers little-endian,
-the fields of a compound one behind the other, what has a length of its own behind its length, and
-references as the paths to which they lead.
+Those that say what the values are, and nothing about how they are stored.  Numbers are
+little-endian.  The fields of a compound follow each other.  A value of variable length follows its
+length.  References become the paths to which they lead.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def packed(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def element_nbytes(dtype: np.dtype[Any]) -> int:
-    """Give the bytes that an element counts as where values are cut into tiles."""
+    """Return the bytes of an element for cutting values into tiles."""
     return VARIABLE_NBYTES if dtype.hasobject else packed(dtype).itemsize
 
 
@@ -106,5 +106,5 @@ def _sized(raw: bytes, parts: list[bytes]) -> None:
 
 
 def _said(meaning: object) -> bytes:
-    """Say what a reference leads to: a path; of a region, with what is selected of it."""
+    """Say where a reference leads: a path; for a region, with its selection."""
     return encode_name(meaning if isinstance(meaning, str) else repr(meaning))

@@ -1,7 +1,7 @@
 """Is a dataset's data as it was written?
 
-Stored chunks are examined in the file's bytes, on all threads.  What is not stored so, what other
-filters made, and what lies on the file's heap is read by libhdf5, chunk by chunk.
+Stored chunks are examined in the file's bytes, on all threads.  libhdf5 reads the rest, chunk by
+chunk: data stored in another way, chunks with other filters, and data on the file's heap.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class DataFound:
     damages, damage_count
         At most `MOST_DAMAGES`, and how many there are.
     notes
-        What is to be known.
+        What a user should know.
     chunks
         Chunks that were read.
     stored_nbytes
@@ -87,7 +87,7 @@ def check_data(
     targets
         What references may lead to.
     beat
-        Told of stored bytes that were read since it was told last.
+        Called with the stored bytes read since its last call.
     """
     found = DataFound(path, targets)
     layout, _ = layout_of(dataset.get_create_plist())
@@ -183,7 +183,7 @@ def _all(dataset: h5d.DatasetID) -> Iterator[tuple[int, ...] | None]:
 def _decode_by_library(
     dataset: h5d.DatasetID, found: DataFound, examined: _native.Examined, beat: Beat
 ) -> None:
-    """Have libhdf5 decode what is not decoded here."""
+    """Let libhdf5 decode what is not decoded here."""
     dcpl = dataset.get_create_plist()
     codes = [dcpl.get_filter(i)[0] for i in range(dcpl.get_nfilters())]
     missing = [code for code in codes if not h5z.filter_avail(code)]

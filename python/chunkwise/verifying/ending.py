@@ -28,7 +28,7 @@ class Ending:
     nbytes
         Its size.
     stated
-        Where it ends by its own account; None where its superblock does not tell.
+        Where it ends by its own account; None if its superblock does not tell.
     damage
         What is wrong with that, or with its first bytes; None for nothing.
     """

@@ -43,14 +43,14 @@ class Wish:
 
 @dataclass(frozen=True)
 class Looked:
-    """What came of one file.
+    """The result for one file.
 
     Attributes
     ----------
     verified
         What was found.
     sums
-        Its part of a manifest; None where none was asked for, or its values cannot be read.
+        Its part of a manifest; None if none was asked for, or its values cannot be read.
     """
 
     verified: Verified
@@ -92,14 +92,14 @@ def look(
     expected
         What a manifest has of it; None for none.
     beat
-        Told of bytes that were read since it was told last.
+        Called with the bytes read since its last call.
 
     Raises
     ------
     FileFormatError
         There is no such file, it may not be read, or is of another format.
     FileChangedError
-        It was written to meanwhile.
+        It was written to during the work.
     """
     begun = time.monotonic()
     said = os.fspath(path)
@@ -226,7 +226,7 @@ def _compare(
 
 
 def failed(path: str, error: BaseException) -> Looked:
-    """Tell of a file that could not be verified, or that ended the process that did it."""
+    """Report a file that could not be verified, or that ended the verifying process."""
     reason = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
     reason = reason.removeprefix(f"{printable(path)}: ")
     try:

@@ -1,8 +1,8 @@
 """What are the values of a file, in so few bytes that they can be kept and compared?
 
 A manifest is JSON.  It holds, for each object of each file, the checksum of its values, with their
-type and shape, and the checksums of its attributes; nothing of chunks, filters, addresses or the
-order of bytes.  ``docs/verify.md`` says how others compute the same.
+type and shape, and the checksums of its attributes.  It has nothing about chunks, filters,
+addresses or byte order.  ``docs/verify.md`` says how other programs compute the same.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ VERSION: Final = 1
 
 
 def differences(expected: Mapping[str, Known], found: Mapping[str, Known]) -> Iterator[Damage]:
-    """Say in what a file differs from what a manifest has of it."""
+    """Say how a file differs from its entry in a manifest."""
     for path in sorted(expected.keys() | found.keys()):
         if path not in found:
             yield Damage("manifest", path, "is missing")
@@ -127,7 +127,7 @@ def write(path: str | os.PathLike[str], files: Mapping[str, FileManifest], *, fo
     record = {"format": FORMAT, "version": VERSION, "algorithm": ALGORITHM}
     try:
         with partial.open("x", encoding="ascii") as stream:
-            # By pieces: of 100,000 files it has gigabytes.
+            # In pieces: for 100,000 files it has gigabytes.
             stream.write(json_text(record)[:-1] + ',\n"files": {')
             for number, (name, known) in enumerate(sorted(files.items())):
                 stream.write(",\n" if number else "\n")

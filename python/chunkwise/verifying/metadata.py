@@ -1,7 +1,7 @@
-"""Can all be read that says what a file holds?
+"""Can all metadata of a file be read?
 
-Object headers, links and attributes, by each index that there is of them.  libhdf5 checks its
-checksums as it reads.
+Object headers, links and attributes, by every index of them.  libhdf5 checks its
+checksums while it reads.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class MetadataFound:
     Attributes
     ----------
     damages, notes
-        What is wrong, and what is to be known.
+        What is wrong, and what a user should know.
     attributes
         How many were read.
     """
@@ -154,7 +154,7 @@ def _read_attributes(entry: Entry, found: MetadataFound, targets: Targets) -> No
 
 
 def _list_by_order(identifier: Any) -> None:
-    """Go through the attributes by the order of their creation, where that is kept."""
+    """Go through the attributes in the order of their creation, if that is kept."""
     if isinstance(identifier, h5t.TypeID):
         return
     if identifier.get_create_plist().get_attr_creation_order() & h5py.h5p.CRT_ORDER_TRACKED:

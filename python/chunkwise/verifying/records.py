@@ -1,4 +1,4 @@
-"""What is known of a file after it was verified?"""
+"""What is known about a file after it was verified?"""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """One thing that is not as it was written.
+    """One part of a file that is not as it was written.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Damage:
     origin
         Element at which the chunk begins; None for what is no chunk.
     address
-        Where its bytes lie in the file; None where that is not known.
+        Where its bytes lie in the file; None if that is not known.
     nbytes
         How many bytes it takes there.
     """
@@ -62,7 +62,7 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something that is to be known, and is no damage.
+    """Something worth knowing that is not damage.
 
     Attributes
     ----------
@@ -81,20 +81,20 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What came of verifying one file.
+    """The result of verifying one file.
 
     Attributes
     ----------
     path
         The file, as given or as found.
     nbytes
-        Its size; None where even that is not known.
+        Its size; None if even that is not known.
     damages
-        All that was found, at most `MOST_DAMAGES` of one dataset.
+        All damage, at most `MOST_DAMAGES` for one dataset.
     damage_count
         How many there are, listed or not.
     notes
-        What is to be known.
+        What a user should know.
     objects, datasets, attributes, chunks
         How many were read.
     stored_nbytes
@@ -148,7 +148,7 @@ class Verified:
         return cls(**known)
 
 
-# So many damages of one dataset are listed.
+# This many damages of one dataset are listed.
 MOST_DAMAGES: Final = 10_000
 
 

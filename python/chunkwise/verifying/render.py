@@ -1,4 +1,4 @@
-"""What is printed of verified files, in 80 columns?"""
+"""What is printed about verified files, in 80 columns?"""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from chunkwise.verifying.records import Damage, Verified
 from chunkwise.words import counted, format_seconds
 
 _WIDTH: Final = 80
-# What is listed of one file; ``--json`` has all of it.
+# How much is listed for one file; ``--json`` has all of it.
 _MOST_LINES: Final = 100
 
 
 def file_lines(verified: Verified) -> Iterator[str]:
-    """Say what came of one file."""
+    """Say the result for one file."""
     damaged = verified.damage_count
     heading = f"{printable(verified.path)}: "
     if damaged:
@@ -52,7 +52,7 @@ def is_told(verified: Verified, *, alone: bool) -> bool:
 
 
 def summary_lines(files: Sequence[Verified], elapsed_s: float, known: int) -> Iterator[str]:
-    """Add up files, of which so many were known before."""
+    """Add up files; so many of them were known before."""
     damaged = [one for one in files if one.verdict == "damaged"]
     unchecked = sum(one.verdict == "unchecked" for one in files)
     sound = len(files) - len(damaged) - unchecked

@@ -1,7 +1,7 @@
-"""Which of many files are verified already, so that a run that was stopped goes on?
+"""Which of many files are verified already, so that a stopped run can continue?
 
-A file that the user names holds what came of each file, a line each, as it is found.  A file that
-has changed since, by its size or time of last change, is verified again.
+A file that the user names holds the result for each file, one line each, as soon as it is known.
+If a file has changed since, by its size or time of last change, it is verified again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FLAGS: Final = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_
 
 
 class State:
-    """What came of files, in this run and in those before.
+    """The results for files, in this run and in earlier ones.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class State:
     def _begin(self, head: dict[str, Any]) -> None:
         if not stat.S_ISREG(os.fstat(self._stream.fileno()).st_mode):
             raise self._foreign()
-        # By position: what is written goes to the end in any case.
+        # By position: writes go to the end in any case.
         self._stream.seek(0)
         lines = self._stream.read().split(b"\n")
         # A line that was cut by a power failure is no line.
@@ -99,7 +99,7 @@ class State:
         )
 
     def known(self, path: str) -> Looked | None:
-        """Give what came of a file, if that is known and the file has not changed since."""
+        """Return the result for a file, if it is known and the file has not changed since."""
         record = self._known.get(_full(path))
         if record is None:
             return None
@@ -109,7 +109,7 @@ class State:
         return None
 
     def note(self, looked: Looked, before: list[int] | None) -> None:
-        """Keep what came of a file that was so when it was begun.
+        """Keep the result for a file, with its state when work on it began.
 
         What could not be checked is not kept: it may be possible the next time.
 
@@ -143,7 +143,7 @@ class State:
 
 
 def stamp(path: str) -> list[int]:
-    """Give what tells that a file has changed: its size, and when it was last written to."""
+    """Return what shows a change of a file: its size, and the time of its last write."""
     status = Path(path).stat()
     return [status.st_size, status.st_mtime_ns]
 

@@ -1,7 +1,7 @@
 """What are the checksums of all values of a file?
 
-Of its datasets, in tiles, and of its attributes.  What is summed is in `canonical`, how it is cut
-in `tiles`.
+Of its datasets, in tiles, and of its attributes.  `canonical` says which bytes are summed,
+`tiles` how they are cut.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def sum_values(
     file
         Open for reading.
     beat
-        Told of bytes that were summed since it was told last.
+        Called with the bytes summed since its last call.
     unread
         Gets a note of each dataset and attribute whose values cannot be read: a filter or a file
         is missing, or nothing was written and nothing is said of what that means.
@@ -101,7 +101,7 @@ class _Summing:
         return known
 
     def _values(self, path: str, holder: Any, read: Callable[[Shape], str]) -> Known:
-        """Say of what type and shape values are, and sum them."""
+        """Say the type and shape of values, and sum them."""
         space, datatype = holder.get_space(), holder.get_type()
         known: Known = {"type": type_text(datatype), "shape": None}
         if space.get_simple_extent_type() == h5s.NULL:
@@ -168,7 +168,7 @@ class _Summing:
 
 
 def _numpy_type(datatype: Any) -> np.dtype[Any] | None:
-    """Give NumPy's type; None where it has none that is the same, bit for bit.
+    """Give NumPy's type; None if it has none that is the same, bit for bit.
 
     Raises
     ------

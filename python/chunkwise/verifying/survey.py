@@ -32,7 +32,7 @@ class File:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be verified.
+    """What to verify.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Asked:
     jobs
         How many at a time.
     still_s
-        Seconds after which a file is given up of which nothing is read any more.
+        Seconds without any read after which a file is given up.
     """
 
     files: Sequence[File]
@@ -80,12 +80,12 @@ class Progress:
 def survey(
     asked: Asked, state: State | None = None, progress: Progress | None = None
 ) -> Iterator[tuple[File, Looked]]:
-    """Verify file after file; whatever is wrong with one does not stop the rest.
+    """Verify file after file; a fault in one does not stop the rest.
 
     Parameters
     ----------
     asked
-        What is to be verified.
+        What to verify.
     state
         What is known from a run before, and where what is found is kept; None for nowhere.
     progress
@@ -126,7 +126,7 @@ def survey(
 
 
 def _expected(asked: Asked) -> dict[str, FileManifest | None]:
-    """Give what a manifest has of each file, by path."""
+    """Return a manifest's entries, by path."""
     known = asked.known
     if known is None:
         return {}
@@ -142,7 +142,7 @@ def _is_pair(asked: Asked) -> bool:
 
 
 def _with_missing(asked: Asked, file: File, looked: Looked) -> Looked:
-    """Say of a file that the manifest does not know it."""
+    """Say that the manifest does not know a file."""
     if asked.known is None or _is_pair(asked) or file.name in asked.known:
         return looked
     verified = looked.verified

@@ -1,10 +1,10 @@
 """What is the checksum of a dataset's values, however they are stored?
 
-Values are cut into tiles, whose shape follows from the dataset's shape and the size of an element
-alone.  Each tile has a SHA-256 of its bytes in row-major order, and the dataset the SHA-256 of all
-these, in row-major order too.  So tiles are summed side by side, on any number of threads, and a
-dataset is read in boxes that suit its chunks: of a tile that is read in several rows, the sum goes
-on from one to the next.
+Values are cut into tiles.  Only the dataset's shape and the size of an element determine the
+tiles' shape.  Each tile has a SHA-256 of its bytes in row-major order, and the dataset the SHA-256
+of all these, also in row-major order.  So any number of threads can sum tiles at the same time,
+and a dataset is read in boxes that suit its chunks: if a tile is read in several rows, the sum
+continues from one to the next.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What is a type called in a manifest?
 
-By what decides what its values are, and in words that stay: a manifest is read years later.  The
-order of a number's bytes is left out, and so is room between the fields of a compound, as values
-are summed without either.
+The name has everything that decides the values, in words that stay: a manifest is read years
+later.  It leaves out a number's byte order and room between the fields of a compound, because
+values are summed without either.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What is assigned to datasets, how they are made, and what waits before it is in the file."""
+"""How are datasets created and assigned to, and what waits before it is in the file?"""

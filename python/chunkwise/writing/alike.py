@@ -1,8 +1,8 @@
-"""Which new datasets are like one that was made before, and small?
+"""Which new datasets are small, and like one that was made before?
 
-Programs make many small datasets of one kind.  What the first of them came to (its type, shape
-and properties) is kept; libhdf5 makes and writes the others at once.  It encodes so little
-sooner than a writer is made ready.
+Programs make many small datasets of one kind.  The first one's type, shape
+and properties are kept, and libhdf5 makes and writes the others at once.  For so few bytes that is
+faster than preparing a writer.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Recipe:
         self._properties = properties
 
     def make(self, group: h5py.h5g.GroupID, name: bytes, data: npt.NDArray[Any]) -> Any:
-        """Make and write a dataset; None where there is such a name, or it fails.
+        """Make and write a dataset; None if there is such a name, or it fails.
 
         Nothing of it is left then.
         """
@@ -69,12 +69,12 @@ _recipes: OrderedDict[Key, Recipe] = OrderedDict()
 
 
 def key_of(asked: Request) -> Key | None:
-    """Give what datasets that are made alike have in common.
+    """Return what similar datasets have in common.
 
     Returns
     -------
     tuple or None
-        None where the data is not small, no plain numbers or asks for more than a property list
+        None if the data is not small, no plain numbers or asks for more than a property list
         can say.
     """
     data = asked.data
@@ -120,7 +120,7 @@ def make(group: h5py.h5g.GroupID, name: Any, key: Key, data: npt.NDArray[Any]) -
     Returns
     -------
     h5py.h5d.DatasetID or None
-        None where none is known that is like it, or where it has to be made with more care: then
+        None if none is known that is like it, or where it has to be made with more care: then
         nothing has changed.
     """
     recipe = _recipes.get(key)
@@ -129,7 +129,7 @@ def make(group: h5py.h5g.GroupID, name: Any, key: Key, data: npt.NDArray[Any]) -
     try:
         return recipe.make(group, name.encode(), np.ascontiguousarray(data))
     except HDF5_ERRORS:
-        # Whoever does it with more care says what there is to say.
+        # The more careful way says what there is to say.
         return None
 
 

@@ -1,8 +1,8 @@
-"""Which chunks of an assignment to h5py's own datasets are encoded here, and what is h5py's?
+"""Which chunks of an assignment to h5py's own datasets are encoded here, and which by h5py?
 
-The chunks that one assignment covers whole are encoded on all threads and put into the file
-before it returns; everything else h5py writes as ever.  Nothing waits: whoever looks at the file
-next, by whichever of h5py's functions, finds what h5py would have written.
+The chunks that one assignment covers completely are encoded on all threads and put into the file
+before it returns; h5py writes everything else as usual.  Nothing waits: the next look at the file,
+with any of h5py's functions, finds what h5py would have written.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _FAST: Final = frozenset(
 _DRIVERS: Final = ("sec2", "core")
 # Under this name a dataset of h5py's remembers what is known of it.
 _ATTRIBUTE: Final = "_chunkwise_at_once"
-# Of so many datasets is kept which encoder was chosen, while nobody holds the h5py objects.
+# The chosen encoders of this many datasets are kept while nobody holds the h5py objects.
 _MOST_KEPT: Final = 256
 # In libhdf5's cache there are no more writes than this, of the smallest that come here.
 _MOST_RECENT: Final = 128
@@ -119,7 +119,7 @@ def put(dataset: h5py.Dataset, index: Any, value: Any, write: Write) -> bool:
     Returns
     -------
     bool
-        False where h5py has to write all of it: also what has failed here, so that errors are
+        False if h5py has to write all of it: also what has failed here, so that errors are
         h5py's.
     """
     pending.settle_for_h5py(dataset)
@@ -146,7 +146,7 @@ def _why_not(dataset: h5py.Dataset, index: Any, value: Any, write: Write) -> str
     if isinstance(value, np.ndarray) and value.ndim:
         if not plain(index):
             return _OTHER
-    # To see how much a number fills may cost more than to write it, unless that is everything.
+    # Asking how much a number fills may cost more than writing it, unless that is everything.
     elif not (_is_everything(index) and isinstance(value, _NUMBERS)):
         return _OTHER
     try:
@@ -188,7 +188,7 @@ def _write(dataset: h5py.Dataset, index: Any, value: Any, write: Write) -> str |
         value = np.asarray(value, dtype=target.dtype)
     if value.shape not in ((), wanted):
         return _OTHER
-    # What is less may stay in libhdf5's cache until the dataset has grown, or is written again.
+    # Less may stay in libhdf5's cache until the dataset has grown, or is written again.
     growing = nbytes > target.cache_nbytes
     found = native.part(dataset.id.id, selection, growing)
     if found is None or isinstance(found, str):
@@ -224,7 +224,7 @@ def _write_in_pieces(
     whole: Array,
     growing: bool,
 ) -> bool:
-    """Write what first has to be converted, or put in order; False where libhdf5 has to."""
+    """Write what first has to be converted, or put in order; False if libhdf5 has to."""
     assert target.native is not None, "whoever calls has asked it already"
     nbytes = math.prod(whole.shape[1:]) * max(whole.itemsize, target.dtype.itemsize)
     chunks = max(PART_NBYTES // (nbytes * target.chunk[0]), 1)
@@ -245,7 +245,7 @@ def _write_in_pieces(
 
 
 def _around(box: Box, part: Box) -> Iterator[Box]:
-    """Give boxes that make up what of a box lies around a part of it: two a dimension at most."""
+    """Return the boxes around a part of a box: at most two a dimension."""
     rest = list(box)
     for axis, ((begin, end), (first, last)) in enumerate(zip(box, part, strict=True)):
         for bounds in ((begin, first), (last, end)):

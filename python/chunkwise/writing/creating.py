@@ -1,8 +1,8 @@
-"""How is a dataset made: of which type, shape, chunks and filters, and is that possible?
+"""How is a dataset created: with which type, shape, chunks and filters, and is that possible?
 
-What can be known to be impossible is said before libhdf5 is asked, whose refusal names no
-argument.  A filter that cannot take the type is tried out in memory first, since libhdf5
-would leave it out without a word.
+What is known to be impossible is refused before libhdf5 is asked, because its refusal names no
+argument.  A filter that may not take the type is first tried in memory, because libhdf5
+would leave it out without a message.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _UNDEMANDING: Final = frozenset({"deflate", "shuffle", "fletcher32"})
 # The types that scaleoffset's ways are for.
 _SCALED: Final[Mapping[str | int, int]] = {"in": h5t.INTEGER, "ds": h5t.FLOAT}
 _OF_NUMPY: Final = (np.ndarray, np.generic)
-# Of a value that is kept on the file's heap, what its dataset keeps.
+# The part that the dataset keeps of a value on the file's heap.
 _REFERENCE_NBYTES: Final = 16
 
 
@@ -61,8 +61,8 @@ class Created:
     """A new dataset."""
 
     dataset: h5py.Dataset  # As h5py has it
-    effort: Effort  # With which its chunks are to be encoded
-    # Still to be written, of the dataset's shape; None where there is none, or h5py has written
+    effort: Effort  # For encoding its chunks
+    # Still to be written, of the dataset's shape; None if there is none, or h5py has written
     # it, as it does what is not plain bytes.
     data: npt.NDArray[Any] | None
 
@@ -216,7 +216,7 @@ def _maxshape(asked: MaxShape, shape: tuple[int, ...], where: str) -> tuple[int 
         raise UsageError(
             f"{where}: maxshape has {counted(len(maxshape), 'dimension')}, shape "
             f"{format_shape(shape)} has "
-            f"{len(shape)}: give one number for each, None where it may grow without limit"
+            f"{len(shape)}: give one number for each, None if it may grow without limit"
         )
     if any(most is not None and most < n for most, n in zip(maxshape, shape, strict=True)):
         raise UsageError(
@@ -250,13 +250,13 @@ def _chunk(
         raise UsageError(f"{where}: a new dataset has no stored chunks: write auto, or a shape")
     itemsize = max(1, _REFERENCE_NBYTES if kind.get_class() == h5t.VLEN else kind.get_size())
     if wanted is None or wanted is True or wanted == "auto":
-        # As in h5py, where a largest shape is named, be it the present one.
+        # As in h5py, if a largest shape is named, even the present one.
         named = asked.maxshape not in (None, False) and not asked.options.get("external")
         if wanted is None and not (needed or named or asked.access):
             return None
         texts = [asked.access] if isinstance(asked.access, str) else list(asked.access)
         stated = patterns.stated(texts, shape, itemsize, maxshape, where)
-        # What is compressed takes no more room in larger chunks that are mostly empty.
+        # Compressed data takes no more room in larger chunks that are mostly empty.
         room = GROWN_NBYTES if _compresses(pipeline, asked.options) else None
         return default_chunk(shape, itemsize, maxshape, stated, grown_nbytes=room)
     return _checked_chunk(wanted, shape, maxshape, itemsize, where)
@@ -294,7 +294,7 @@ def _checked_chunk(
 
 
 def _lengths(given: Any, where: str, remedy: str, *, open: bool = False) -> tuple[Any, ...]:
-    """Whole numbers, of which one alone needs no tuple; some None where that is `open`."""
+    """Whole numbers, of which one alone needs no tuple; some None if that is `open`."""
     try:
         several = (given,) if np.ndim(given) == 0 else given
         return tuple(None if open and one is None else as_int(one) for one in several)

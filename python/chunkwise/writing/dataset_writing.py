@@ -1,8 +1,8 @@
 """How is a dataset written: in chunks that are encoded here, or through h5py?
 
-What a write covers in part is merged in memory, and is in the file after a flush.  One `Writing`
-stands for a dataset of an open file, whoever asks, so that nobody reads or writes past
-what is held.
+Partly covered chunks are merged in memory, and are in the file after a flush.  One `Writing`
+belongs to a dataset of an open file, for all its users, so that nobody reads or writes without
+the pending data.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Writing:
     def __init__(self, dataset: h5py.Dataset) -> None:
         self._h5 = dataset
         self.label = printable(f"{dataset.file.filename}: dataset {dataset.name}")
-        # By which all who write to the dataset are told from others.
+        # Tells the writers of this dataset from those of others.
         self.key = address_of(dataset.id)
         # Device and inode of its file; none where it is only in memory.
         self.inode: tuple[int, ...] = ()
@@ -105,7 +105,7 @@ class Writing:
     def put(self, index: Any, value: Any) -> None:
         """Write what ``dataset[index] = value`` means to h5py."""
         if hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic):
-            # Another dataset, maybe, whose turn is not to be waited for within this one's.
+            # It may be another dataset, and this one must not wait for its turn.
             value = np.asarray(value)
         with self._turn():
             if not self._dirty and self._h5 and direct.put(self._h5, index, value, alone=True):
@@ -180,7 +180,7 @@ class Writing:
             old = self._h5.shape
             new = _resized(old, size, axis)
             grows = new is not None and all(b >= a for a, b in zip(old, new, strict=True))
-            # What libhdf5 cuts off or stores in another way it must have.
+            # libhdf5 must get what it would cut off or store in another way.
             if self._dirty and (not grows or self._has_unfiltered_edges()):
                 self.settle()
             try:
@@ -192,7 +192,7 @@ class Writing:
                 ) from error
 
     def flush(self) -> None:
-        """Have all that was written in the file, and the file on storage."""
+        """Write everything to the file, and the file to storage."""
         with self._turn():
             self.settle()
             if not self._h5:
@@ -205,7 +205,7 @@ class Writing:
                 sync(file)
             except (OSError, RuntimeError) as error:
                 raise CannotWriteError(
-                    f"{self.label}: what was written cannot be flushed: {error}; it may not be "
+                    f"{self.label}: the written data cannot be flushed: {error}; it may not be "
                     "in the file"
                 ) from error
 
@@ -293,7 +293,7 @@ class Writing:
     def _settle_reached(self) -> None:
         """Commit what waits and libhdf5 is about to write over: of a virtual dataset, anywhere."""
         self.settle()
-        # Nobody waits for this turn meanwhile: of a virtual dataset no chunks are dirty.
+        # Nobody waits for this turn: a virtual dataset has no dirty chunks.
         pending.settle_reached(self._h5)
 
     def _fitting(self, array: Array) -> Array:
@@ -346,7 +346,7 @@ class Writing:
             if not smaller:
                 self._described = shape
                 return native
-            # What speaks against encoding here may have become true.
+            # The reasons against encoding here may have become true.
             self.settle()
         with phil:
             h5 = self._h5
@@ -365,13 +365,13 @@ class Writing:
         return native
 
     def _follow(self, native: _native.Writer) -> bool:
-        """Take over the dataset's shape, whoever has changed it; whether it became smaller."""
+        """Take over the dataset's shape after any change; return whether it became smaller."""
         shape, former = self._h5.shape, native.shape
         native.set_shape(shape)
         return any(new < old for new, old in zip(shape, former, strict=True))
 
     def _set_extent(self, new: Shape | None, size: Any, axis: int | None) -> None:
-        """Have libhdf5 resize it, which needs help where chunks at the edge are unfiltered."""
+        """Let libhdf5 resize it; with unfiltered chunks at the edge it needs help."""
         h5 = self._h5
         if new is None or not self._has_unfiltered_edges():
             h5.resize(size, axis)
@@ -411,7 +411,7 @@ class Writing:
             write()
         except OSError as error:
             raise CannotWriteError(
-                f"{self.label}: libhdf5 cannot write it: {error}; it may be written in part"
+                f"{self.label}: libhdf5 cannot write it: {error}; a part of it may be written"
             ) from error
         except (IndexError, TypeError, ValueError) as error:
             if isinstance(error, ChunkwiseError | UnicodeError):
@@ -425,7 +425,7 @@ class Writing:
 
 
 def sync(file: h5py.File) -> None:
-    """Have the system put a flushed file on storage, where it is a plain local one."""
+    """Sync a flushed file to storage, if it is a plain local one."""
     if file.driver == "sec2":
         os.fsync(cast("int", file.id.get_vfd_handle()))
 

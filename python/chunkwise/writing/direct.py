@@ -1,9 +1,9 @@
-"""Which writes does libhdf5 do as fast as they could be done here?
+"""Which writes does libhdf5 do as fast as chunkwise could?
 
-Without filters there is nothing to encode, and a small dataset is encoded before a writer is made
-ready.  Such writes go to libhdf5 at once, as they are.  The others, and whatever needs a
-conversion or a second look, are for `dataset_writing.py`: there parts of chunks are merged, which
-libhdf5 would read and write again and again where its cache does not hold them.
+Without filters there is nothing to encode, and a small dataset is encoded before a writer is
+ready.  Such writes go unchanged to libhdf5 at once.  All others, and those that need a
+conversion or a second look, go to `dataset_writing.py`.  It merges parts of chunks, which
+libhdf5 would read and write again and again if its cache does not hold them.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from chunkwise.writing import pending
 
 Shape = tuple[int, ...]
 
-# Of datasets that are no larger, libhdf5 does everything.
+# libhdf5 does everything for datasets up to this size.
 SMALL_NBYTES: Final = 64 << 10
-# Chunks of up to so many bytes are put into the file faster here, once there are so many bytes.
+# chunkwise writes chunks up to this size faster, once there are this many bytes.
 _TINY_CHUNK_NBYTES: Final = 16 << 10
 _MANY_NBYTES: Final = 4 << 20
 # What libhdf5 writes to a chunk that its cache does not hold goes to the file run by run.
@@ -90,7 +90,7 @@ class Stored:
 
 
 def put(dataset: h5py.Dataset, index: Any, value: Any, *, alone: bool = False) -> bool:
-    """Have libhdf5 write ``dataset[index] = value``, where it does so as fast.
+    """Let libhdf5 write ``dataset[index] = value``, if it is as fast.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def put(dataset: h5py.Dataset, index: Any, value: Any, *, alone: bool = False) -
     Returns
     -------
     bool
-        False where it is to be written in another way, also what libhdf5 has refused.
+        False if it must be written in another way, also after a refusal of libhdf5.
     """
     if type(value) is not np.ndarray or not value.ndim or not plain(index):
         return False
@@ -122,7 +122,7 @@ def put(dataset: h5py.Dataset, index: Any, value: Any, *, alone: bool = False) -
 
 
 def resize(dataset: h5py.Dataset, size: Any, axis: int | None) -> bool:
-    """Have libhdf5 resize a dataset; False where more has to be seen to, or it refuses."""
+    """Let libhdf5 resize a dataset; False if that needs more work, or libhdf5 refuses."""
     try:
         with phil:
             if pending.known(dataset) is not None:
@@ -147,7 +147,7 @@ def by_libhdf5(dataset: h5py.Dataset) -> str | None:
 
 
 def stored_of(dataset: h5py.Dataset) -> Stored | None:
-    """Tell how a dataset is stored; None where that is not for here.  Under h5py's lock."""
+    """Tell how a dataset is stored; None if that is not for here.  Under h5py's lock."""
     known = dataset.__dict__.get(_ATTRIBUTE, False)
     if known is False:
         known = dataset.__dict__[_ATTRIBUTE] = _ask(dataset)

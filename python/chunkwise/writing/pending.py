@@ -1,12 +1,12 @@
-"""Which datasets of which open files hold something that is not in the file yet?
+"""Which datasets of which open files hold data that is not in the file yet?
 
 It is written before h5py closes or flushes the file, when nobody refers to the dataset any
-more, and when the program ends.  What was written before a file begins to close is in the file
-once it is closed; what comes later is refused.  What cannot be written any more is never passed
-over in silence.
+more, and when the program ends.  Data written before a file begins to close is in the file
+once it is closed; later writes are refused.  Data that cannot be written any more is never
+dropped in silence.
 
-Who writes holds the dataset's own lock first and h5py's after it.  So nobody waits here for those
-who write while holding h5py's lock.
+A writer takes the dataset's own lock first and h5py's after it.  So nobody here waits for threads
+that write while they hold h5py's lock.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ phil = h5py._objects.phil
 # objects apart; a file's number is never given again.
 _writings: weakref.WeakValueDictionary[Key, Writing] = weakref.WeakValueDictionary()
 
-# What a dataset holds outlives whoever wrote it, until it is in the file.
+# Pending data outlives its writer, until it is in the file.
 _left: dict[int, Left] = {}
 
-# By how many threads a file is being closed, by its number.
+# The number of threads that are closing a file, by its number.
 _closing: Counter[Key] = Counter()
 
 # Whether the program ends.
@@ -75,7 +75,7 @@ def register(dataset: h5py.Dataset, writing: Writing) -> Writing:
 
 
 def settle_reached(dataset: h5py.Dataset, blocking: bool = True) -> None:
-    """Have libhdf5 given all that a read or a write of a dataset may meet.
+    """Give libhdf5 all pending data that a read or a write of a dataset may touch.
 
     Parameters
     ----------
@@ -96,21 +96,21 @@ def settle_reached(dataset: h5py.Dataset, blocking: bool = True) -> None:
 
 
 def settle_for_h5py(dataset: h5py.Dataset) -> None:
-    """Have libhdf5 given what it is about to read, also within h5py's own methods."""
+    """Give libhdf5 the pending data that it is about to read, also in h5py's methods."""
     if _writings:
         # Those who are writing may wait for h5py's lock, which some of its methods hold here.
         settle_reached(dataset, blocking=not phil._is_owned())
 
 
 def settle_inode(inode: tuple[int, ...]) -> None:
-    """Have all that was written to a file, by its device and inode, handed to libhdf5."""
+    """Give libhdf5 all pending data of a file, by its device and inode."""
     for writing in list(_writings.values()):
         if writing.inode == inode:
             writing.settle()
 
 
 def settle_all(blocking: bool = True) -> None:
-    """Have all that was written in this process handed to libhdf5, whatever the file.
+    """Give libhdf5 everything that this process has written, for all files.
 
     Parameters
     ----------
@@ -119,13 +119,13 @@ def settle_all(blocking: bool = True) -> None:
         wait for.
     """
     for writing in _alive():
-        # What was lost with a closed file is told to whoever uses that dataset.
+        # Users of that dataset learn what was lost with a closed file.
         if writing.is_open:
             writing.settle(blocking)
 
 
 def flush_beside(path: str | os.PathLike[str]) -> None:
-    """Have all that this process has written to a file in the file, before it is looked at.
+    """Write all this process's pending data to a file before it is examined.
 
     What waits for other files is handed to libhdf5, too, as links and virtual datasets may lead
     there.
@@ -194,7 +194,7 @@ def closing(file: h5py.File | None) -> Iterator[None]:
 
 
 def settle_file(file: h5py.File) -> None:
-    """Have all that was written to the datasets of a file handed to libhdf5.
+    """Give libhdf5 all pending data of a file's datasets.
 
     Each dataset is tried, whatever becomes of the others; the first error is raised.
 
@@ -214,7 +214,7 @@ def settle_file(file: h5py.File) -> None:
 
 
 def _number(file: h5py.File | None) -> Key | None:
-    """Give the number of an open file; None where nothing can be written to it."""
+    """Give the number of an open file; None if nothing can be written to it."""
     if file is None or not file.id.valid:
         return None
     try:
@@ -247,13 +247,13 @@ def _finish_all(wanted: Callable[[Key], bool]) -> None:
 
 
 def _alive() -> list[Writing]:
-    """Give all who write; others may come meanwhile."""
+    """Return all writers; others may be added at the same time."""
     found = [reference() for reference in _writings.valuerefs()]
     return [writing for writing in found if writing is not None]
 
 
 def balance(writing: Writing) -> None:
-    """Have other datasets write what they hold, where all together hold more than one may."""
+    """Let other datasets write, if all together hold more than one may."""
     others = [other for other in _alive() if other is not writing]
     most = _native.setting("write_buffer_nbytes") if others else 0
     if not others or sum(other.held_nbytes for other in others) + writing.held_nbytes <= most:
@@ -273,7 +273,7 @@ def lost(label: str, chunks: int) -> str:
 
 
 class Left:
-    """What is to be done for a dataset once nobody refers to its `Writing` any more.
+    """The work left for a dataset once nobody refers to its `Writing`.
 
     It is known from the first write on, so that whoever closes the file meanwhile finds it.
     """
@@ -311,7 +311,7 @@ class Left:
             return
         message = None
         try:
-            # Whoever has the lock may wait for h5py's, and this thread may hold that.
+            # The holder of the lock may wait for h5py's, which this thread may hold.
             self.flush(blocking=False)
             if self._lock.acquire(blocking=False):
                 chunks = self._native.dirty_chunks

@@ -1,8 +1,8 @@
 """How does libhdf5 resize a dataset whose chunks at the edge are stored without filters?
 
-With ``H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS``, chunks that are at the edge no more are filtered,
-and stored again, by `H5Dset_extent`.  It fails where no chunk was ever written, and loses chunks
-whose filter is left out then.  Both are seen to before it is called.
+With ``H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS``, `H5Dset_extent` filters chunks that are no longer at
+the edge, and stores them again.  It fails if no chunk was ever written, and loses chunks
+whose filter is then left out.  This module prevents both before it is called.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which elements does ``d[index] = value`` mean, and how are they stored?
 
-What is answered with None is left to h5py: its own conversions, indices and broadcasting.
+None means that h5py does the work: its own conversions, indices and broadcasting.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _without_names(index: Any) -> tuple[Any, tuple[str, ...]]:
 
 
 def _array(value: Any, dtype: np.dtype[Any]) -> Array | None:
-    """Make an array of what is assigned to whole elements, as h5py does."""
+    """Make an array of the values for whole elements, as h5py does."""
     if isinstance(value, np.ndarray):
         return value
     if dtype.kind == "O" or (dtype.kind == "S" and not isinstance(value, bytes)):
@@ -104,7 +104,7 @@ def _array(value: Any, dtype: np.dtype[Any]) -> Array | None:
 def _members(
     dtype: np.dtype[Any], names: tuple[str, ...], value: Any
 ) -> tuple[Array, list[tuple[int, int]]] | None:
-    """Make elements of which only these fields are set, and tell where those lie."""
+    """Make elements with only these fields set, and say where those lie."""
     fields = dtype.fields
     if fields is None or any(name not in fields for name in names):
         return None

@@ -18,12 +18,12 @@ phil = h5py._objects.phil
 
 
 class Writable:
-    """What can be written is written in parallel; libhdf5 does the rest.
+    """Writes in parallel if possible; libhdf5 does the rest.
 
-    A chunk that is written in part waits in memory for what it lacks, within a budget.  It is in
-    the file after `flush`, when the file is closed or flushed, also by h5py, and
-    before it is read here, by whatever name, link or virtual dataset.  Call `flush` before an
-    h5py object that is not of chunkwise reads or writes, or another process reads.
+    A partly written chunk waits in memory, within a budget, until it is complete.  It is in
+    the file after `flush`, after the file is closed or flushed, also by h5py, and
+    before it is read here, under any name, link or virtual dataset.  Call `flush` before an
+    h5py object that is not chunkwise's, or another process, reads or writes.
     """
 
     _writing: Writing | None = None
@@ -39,10 +39,10 @@ class Writable:
         Parameters
         ----------
         index
-            What stands between the brackets; of a selection, such as `chunkwise.hyperslab`
-            makes, what `write` makes of it.
+            An index between the brackets, or a selection, such as `chunkwise.hyperslab`
+            makes, which writes as in `write`.
         value : array_like
-            Of the shape of what is selected, or broadcast to it.
+            Of the selection's shape, or broadcast to it.
 
         Raises
         ------
@@ -71,8 +71,8 @@ class Writable:
             See `chunkwise.hyperslab`, `chunkwise.union` and `chunkwise.points`; None selects
             everything.
         value : array_like
-            Of the selection's shape, as `read` gives it, or a scalar.  Of a point that is named
-            several times one of its values stays.
+            Of the selection's shape, as `read` gives it, or a scalar.  If a point is named
+            several times, one of its values stays.
 
         Raises
         ------
@@ -86,14 +86,14 @@ class Writable:
     def append(self, value: npt.ArrayLike, axis: int = 0) -> None:
         """Grow by an array along an axis, and write it there.
 
-        Chunks that the dataset's end cuts off wait for more, so that each is encoded once.
+        Chunks at the dataset's end wait until they are full, so that each is encoded once.
 
         Parameters
         ----------
         value : array_like
-            Of the dataset's shape but along `axis`; without that axis it is one row.
+            Of the dataset's shape except along `axis`; without that axis it is one row.
         axis : int
-            Along which the dataset can grow.
+            The dimension that grows.
 
         Raises
         ------
@@ -114,7 +114,7 @@ class Writable:
         source : ndarray
             C-contiguous.
         source_sel, dest_sel : optional
-            Indices such as ``numpy.s_[2:5]``, of `source` and of the dataset; None is everything.
+            Indices such as ``numpy.s_[2:5]``, of `source` and of the dataset; None: everything.
         """
         self._settle()
         h5py.Dataset.write_direct(self, source, source_sel, dest_sel)
@@ -138,7 +138,7 @@ class Writable:
             self._written().resize(size, axis)
 
     def flush(self) -> None:
-        """Have all that was written in the file, and the file on storage (``fsync``).
+        """Write everything to the file, and the file to storage (``fsync``).
 
         Raises
         ------
@@ -148,21 +148,21 @@ class Writable:
         self._written().flush()
 
     def _flush_outside(self, file: tuple[int, ...]) -> None:
-        """Flush what was written here, unless it is in the file of that number."""
+        """Flush what this process has written, unless it is in the file of that number."""
         writing = self._writing
         if writing is not None and not writing.is_over and writing.key[:2] != file:
             writing.flush()
 
     def explain_write(self) -> WritePlan:
-        """How the dataset is written, as data.
+        """Say how the dataset is written, as data.
 
         Returns
         -------
         WritePlan
             ``path`` ("chunked" or "libhdf5") and ``reason`` (why libhdf5, or None);
-            ``by_libhdf5``, what of it libhdf5 writes nevertheless, as fast (None for nothing);
-            ``threads``; ``encoder``, which one of deflate was chosen, and its size beside zlib's
-            (None before there was a chunk, or without a choice); ``held_nbytes`` and
+            ``by_libhdf5``, the writes that libhdf5 does nevertheless, as fast (None: none);
+            ``threads``; ``encoder``, the chosen one for deflate, and its size beside zlib's
+            (None before the first chunk, or without a choice); ``held_nbytes`` and
             ``dirty_chunks`` that wait in memory; ``committed_chunks`` so far, and ``read_chunks``
             among them, whose stored bytes had to be read first.
         """
@@ -170,17 +170,17 @@ class Writable:
 
     @property
     def writer_reason(self) -> str | None:
-        """Why libhdf5 writes the dataset; None where it is written in parallel."""
+        """Why libhdf5 writes the dataset; None if it is written in parallel."""
         return self.explain_write()["reason"]
 
     def _written(self) -> Writing:
-        """What is being written, shared by all who write to the dataset."""
+        """The writer of the dataset, which all share who write to it."""
         if self._writing is None or (self._writing.is_over and self):
             self._writing = writing_of(self)
         return self._writing
 
     def _settle(self) -> None:
-        """Have libhdf5 given all that a read may meet, whoever has written it."""
+        """Give libhdf5 all pending data that a read may touch."""
         # Within h5py's own methods nobody is waited for: who writes may wait for its lock.
         blocking = not phil._is_owned()
         if self._virtual is None:

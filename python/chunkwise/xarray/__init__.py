@@ -1,4 +1,4 @@
-"""xarray: its engine (`engine.py`), and its datasets of Dask arrays written by all workers."""
+"""xarray: its engine (`engine.py`), and datasets of Dask arrays that all workers write."""
 
 from __future__ import annotations
 

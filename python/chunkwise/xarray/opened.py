@@ -1,7 +1,7 @@
-"""How do arrays of xarray keep their file, in whatever process they come to?
+"""How do arrays of xarray keep their file, in every process?
 
-Each process opens it once, when something of it is first read there, and opens it again after it
-was closed.  Nothing is closed to make room for others: `chunkwise.files.handles` sees to that.
+Each process opens it once, at its first read, and opens it again after it
+was closed.  This module closes nothing to make room for others: `chunkwise.files.handles` does.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Opened:
             self.hdf5.close()
 
 
-# What is open in this process: arrays that were sent here, one by one, share a file.
+# Files open in this process: arrays that were sent here one by one share a file.
 _opened: weakref.WeakValueDictionary[str, Opened] = weakref.WeakValueDictionary()
 
 

@@ -1,4 +1,4 @@
-"""How is an index of xarray's read?  By the engine, whatever lists and points it has."""
+"""How is an xarray index read?  By the engine, with all its lists and points."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from xarray.core import indexing
 
 from chunkwise.xarray.opened import Source
 
-# Of points that leave a dimension between them whole, so many elements are read at a time.
+# If points leave a dimension between them whole, this many elements are read at a time.
 _AT_A_TIME = 1 << 20
 
 
@@ -56,7 +56,7 @@ class Stored(BackendArray):
 
 
 class Shorter(Stored):
-    """A variable of which its dataset holds the first part; the rest are fill values.
+    """A variable whose dataset holds its first part; the rest are fill values.
 
     So netCDF has it where several variables share an unlimited dimension.
     """

@@ -1,8 +1,8 @@
-"""What does xarray write of a dataset, but for the data of Dask arrays?
+"""How does xarray write a dataset, without the data of Dask arrays?
 
 xarray itself makes the file, with one of its stores: dimensions, attributes, variables, and all
-data in memory.  It gives what is in Dask arrays, encoded as netCDF has it, to an object that only
-keeps it.
+data in memory.  It gives the contents of Dask arrays, encoded for netCDF, to an object that only
+keeps them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from chunkwise.names import printable
 
 Engine = Literal["netcdf4", "h5netcdf"]
 
-# Encodings by which netCDF4 or netCDF-C changes what is written.
+# Encodings with which netCDF4 or netCDF-C changes the written values.
 _ROUNDING: Final = ("least_significant_digit", "significant_digits")
 
 
@@ -42,7 +42,7 @@ class Later:
     by_xarray: dict[str, str] = field(default_factory=dict)
 
     def add(self, source: Any, target: Any, region: Any = None) -> None:
-        """Take an array, or write it where it is in memory."""
+        """Take an array, or write it if it is in memory."""
         import dask.array as da
 
         if not isinstance(source, da.Array):
@@ -116,7 +116,7 @@ def write_skeleton(
     unlimited_dims: Sequence[Any] | None,
     invalid_netcdf: bool,
 ) -> None:
-    """Have xarray make the file.
+    """Let xarray create the file.
 
     Parameters
     ----------

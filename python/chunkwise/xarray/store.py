@@ -1,7 +1,7 @@
 """What does a group of a netCDF-4 file hold, in xarray's words?
 
-h5netcdf tells what HDF5's objects mean in netCDF: dimensions, variables, attributes, types.
-Each question is asked once, as an answer may take many calls of libhdf5.
+h5netcdf says what HDF5's objects mean in netCDF: dimensions, variables, attributes, types.
+Each question is asked once, because an answer may take many calls of libhdf5.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Store(AbstractDataStore):
     def get_variables(self) -> dict[str, Variable]:
         """Variables by name, which are read when they are asked for."""
         here = self._source.open().hdf5[self._path]
-        # Where both are there, the one without is a dimension only.
+        # If both exist, the one without is only a dimension.
         renamed = (name for name in here if name.startswith(_NO_COORDINATE))
         stored = {name.removeprefix(_NO_COORDINATE): name for name in renamed}
         made = {}

@@ -1,7 +1,7 @@
 """How is an xarray dataset of Dask arrays written to a netCDF-4 file?
 
-xarray makes the file, complete but for the chunks of Dask arrays (``skeleton.py``); these are
-encoded and written by the workers, as arrays are in ``chunkwise.dask``.
+xarray makes the file, complete except for the chunks of Dask arrays (``skeleton.py``).  The
+workers encode and write these, like arrays in ``chunkwise.dask``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from chunkwise.xarray.skeleton import (
 
 # What netCDF-C calls a variable that has a dimension's name, and is not its coordinate.
 _NO_COORDINATE: Final = "_nc4_non_coord_"
-# What xarray calls a data array that cannot have its own name.
+# xarray's name for a data array that cannot have its own.
 _NAMELESS: Final = "__xarray_dataarray_variable__"
 _ITS_NAME: Final = "__xarray_dataarray_name__"
 

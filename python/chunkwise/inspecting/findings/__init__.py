@@ -32,7 +32,7 @@ DATASET_CHECKS: tuple[DatasetCheck, ...] = (
 
 
 NOTHING: Final[Mapping[str, tuple[Pattern, ...]]] = MappingProxyType({})
-# Of several findings that offer filters, the first of these is followed.
+# If several findings offer filters, the first of these is followed.
 _BY_FILTERS = (
     "weak-compression",
     "shuffle-missing",
@@ -81,7 +81,7 @@ def find(
 
 
 def _together(found: list[Finding]) -> Iterator[Finding]:
-    """Have the worst finding of each kind name, in its commands, every dataset that shares it.
+    """Make the commands of the worst finding of each kind name all datasets with it.
 
     The commands of the others copy the whole file for their own dataset alone.
     """
@@ -109,7 +109,7 @@ def _weight(finding: Finding) -> tuple[int, bool, int]:
 def _of_dataset(subject: Subject) -> list[Finding]:
     found = [finding for check in DATASET_CHECKS for finding in check(subject)]
     by_code = {finding.code: finding for finding in found}
-    # Whoever follows the one has followed the other.
+    # The same lines fix both.
     weak, useless = by_code.get("weak-compression"), by_code.get("shuffle-useless")
     if weak and useless and weak.fixes == useless.fixes:
         del by_code["shuffle-useless"]
@@ -141,7 +141,7 @@ def _copies_last(fix: Fix) -> bool:
 
 
 def _with_one_shape(subject: Subject, by_code: dict[str, Finding]) -> dict[str, Finding]:
-    """Have all findings about a dataset offer the same chunks: two shapes cannot both be had.
+    """Make all findings about a dataset offer the same chunks: it can have only one shape.
 
     A finding by itself may offer what is next to the dataset's own shape.  Where several do not
     agree, or what is offered would have a finding again, the rule for all datasets decides
@@ -176,7 +176,7 @@ def _shape(found: Finding) -> tuple[int, ...] | None:
 
 
 def _with_one_pipeline(by_code: dict[str, Finding]) -> list[Finding]:
-    """Have all findings about a dataset offer the same filters."""
+    """Make all findings about a dataset offer the same filters."""
     offering = [by_code[code] for code in _BY_FILTERS if code in by_code and by_code[code].fixes]
     if len({_pipeline(found) for found in offering}) < 2:
         return list(by_code.values())

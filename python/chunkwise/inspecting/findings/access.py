@@ -1,4 +1,4 @@
-"""Do a dataset's chunks suit the patterns that somebody says it is read by?"""
+"""Do a dataset's chunks suit the patterns that a user states?"""
 
 from __future__ import annotations
 

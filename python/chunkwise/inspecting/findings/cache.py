@@ -1,4 +1,4 @@
-"""Does a reader's default chunk cache hold the chunks that it comes back to?"""
+"""Does a reader's default chunk cache hold the chunks that the reader needs again?"""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from chunkwise.words import counted, format_seconds, joined
 FEWEST_DECODES: Final = 2.0
 # About a second of inflating: what is decoded in vain must take so long to be noticed.
 NOTICED_NBYTES: Final = 256 << 20
-# Without filters chunks are only fetched, about so many times as fast.
+# Without filters chunks are only fetched, about this many times as fast.
 FETCHING_SPEED: Final = 8
 # A cache is given in whole MiB, as people write it.
 UNIT_NBYTES: Final = 1 << 20
 # A cache beyond this is not what one dataset should be given.
 LARGEST_CACHE_NBYTES: Final = 512 << 20
-# What may be kept in memory as a whole without asking.
+# The most that may be kept in memory as a whole without asking.
 READ_ONCE_NBYTES: Final = 1 << 30
 
 
@@ -89,7 +89,7 @@ def chunk_exceeds_cache(subject: Subject) -> Iterator[Finding]:
 
 
 def reads_exceed_cache(subject: Subject) -> Iterator[Finding]:
-    """Find walks between two reads of a chunk of which too many others come."""
+    """Find walks that read too many other chunks between two reads of a chunk."""
     facts = subject.facts
     if not _has_chunks(facts):
         return
@@ -160,7 +160,7 @@ def slot_collision(subject: Subject) -> Iterator[Finding]:
             continue
         for name, block in _walks(subject):
             chunks = stored.walk(block).chunks_per_operation
-            # What does not fit by its bytes is lost whatever the slots.
+            # Chunks that do not fit by their bytes are lost with any number of slots.
             if chunks * facts.chunks.nbytes > reader.cache_nbytes:
                 continue
             kept = survival(facts, Pattern(name, block), reader, decoding_speed(facts))
@@ -306,7 +306,7 @@ def _reading(subject: Subject, block: Block, affected: Sequence[Reader]) -> tupl
     fixes: tuple[Fix, ...] = ()
     if held * facts.chunks.nbytes <= LARGEST_CACHE_NBYTES:
         fixes = _cache_for(subject, held, affected)
-    # Where chunkwise's own cache loses the same chunks, it is no remedy.
+    # If chunkwise's own cache loses the same chunks, it is no remedy.
     if decodes_by_size(stored, block, readers.reader(CHUNKWISE)) < FEWEST_DECODES:
         fixes += read_natively(subject.file, subject.path, facts.filters)
     if (facts.logical_nbytes or 0) <= READ_ONCE_NBYTES:
@@ -344,7 +344,7 @@ def _other_chunks(subject: Subject, block: Block, affected: Sequence[Reader]) ->
 
 
 def _named(readers: Sequence[Reader]) -> str:
-    """Name readers with their caches; this process only where nobody else is concerned."""
+    """Name readers with their caches; this process only if nobody else is concerned."""
     others = [each for each in readers if each.name != "this process"] or readers
     return joined([f"{each.title} ({format_size(each.cache_nbytes)})" for each in others])
 
@@ -365,7 +365,7 @@ def _in_words(facts: DatasetFacts, block: Block) -> str:
 
 
 def _here(subject: Subject, needed_nbytes: int) -> str:
-    """Say that the library at hand is not concerned, where it is not."""
+    """Say that the library at hand is not concerned, if it is not."""
     here = this_process()
     judged = any(each.cache_nbytes == here.cache_nbytes for each in subject.readers)
     if not judged or needed_nbytes > here.cache_nbytes:

@@ -1,7 +1,7 @@
-"""Does the shape of a dataset's chunks cost time or space, whoever reads it?
+"""Does the shape of a dataset's chunks cost every reader time or space?
 
-Shapes are judged by the present extent of a dataset, also where it can grow.  Of several
-findings that one change of the chunk shape would cure, only the most telling is given:
+Shapes are judged by the present extent of a dataset, even if it can grow.  If one
+change of the chunk shape would fix several findings, only the most telling is given:
 `unlimited-chunk-1` before `small-chunks`, `floor-chunk` before `edge-waste` before
 `single-chunk`.
 """
@@ -106,7 +106,7 @@ def check_count(subject: Subject) -> Iterator[Finding]:
     """Report too many chunks: ``unlimited-chunk-1``, or else ``small-chunks``."""
     chunks = _stored_chunks(subject)
     if chunks is not None:
-        # Whoever says what is read wants to hear of that (`access`).
+        # Users who state patterns want findings about these (`access`).
         found = None if subject.stated else _unlimited_chunk_1(subject, chunks)
         found = found or _small_chunks(subject, chunks)
         if found is not None:
@@ -159,7 +159,7 @@ def _unlimited_chunk_1(subject: Subject, chunks: ChunkFacts) -> Finding | None:
     offered = offered_chunks(subject)
     after = _touched_nbytes(subject, along, offered)
     fewer = -(-shape[axis] // offered[axis])
-    # What is given to series is taken from those who read step by step.
+    # Faster series make reading step by step slower.
     now, then = (
         math.prod(_grid(shape, c)) // -(-shape[axis] // c[axis]) for c in (chunks.shape, offered)
     )
@@ -228,7 +228,7 @@ def _small_chunks(subject: Subject, chunks: ChunkFacts) -> Finding | None:
         evidence={
             "chunks": chunks.allocated,
             "chunk_nbytes": chunks.nbytes,
-            # Unknown where the library cannot list so many chunks.
+            # Unknown if the library cannot list so many chunks.
             **({"median_stored_nbytes": chunks.median_nbytes} if chunks.median_nbytes else {}),
             "index_nbytes": listed,
             "offered_chunks": format_shape(offered),
@@ -247,7 +247,7 @@ def _are_small(chunks: ChunkFacts) -> bool:
 
 
 def _smallness(chunks: ChunkFacts) -> Severity:
-    """Judge reads of their own, beside what it takes to decode what is read."""
+    """Judge the cost of separate reads, compared with the time to decode the data."""
     found_s = PIECE_S * chunks.allocated
     must_s = chunks.allocated * chunks.nbytes / DECODED_NBYTES_PER_S
     rare = chunks.nbytes >= TINY_CHUNK_NBYTES
@@ -343,7 +343,7 @@ def _edge_waste(
 
 
 def _snug(subject: Subject, chunks: ChunkFacts) -> tuple[int, ...]:
-    """Return the smallest chunks that are as many; where it can grow, at least a page."""
+    """Return the smallest chunks that are as many; if it can grow, at least a page."""
     shape, maxshape = _shape(subject), subject.facts.maxshape
     assert maxshape is not None
     pairs = zip(shape, chunks.shape, strict=True)
@@ -374,7 +374,7 @@ def _single_chunk(subject: Subject, chunks: ChunkFacts) -> Finding | None:
         code="single-chunk",
         severity=max(
             by_cost(nbytes=again, times=1 + again / chunks.nbytes, rare=True),
-            # Of any small read, the first one too.
+            # The cost of any small read, even of the first one.
             by_cost(nbytes=chunks.nbytes - offered_nbytes, times=chunks.nbytes / offered_nbytes),
             key=SEVERITIES.index,
         ),

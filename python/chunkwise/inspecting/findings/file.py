@@ -46,7 +46,7 @@ _LOST_SHARE: Final = 0.1
 # Page sizes to choose from: the largest that h5repack's users take (4 MiB) down to a few
 # times the largest object headers.
 _PAGES: Final = tuple(1 << power for power in range(22, 15, -1))
-# What pages may add to a file: beyond, smaller pages are better.
+# The most that pages may add to a file; beyond that, smaller pages are better.
 _SLACK_SHARE: Final = 0.05
 # Signature, superblock and its extension are read before there are any pages (measured).
 _BEFORE_PAGES: Final = 3
@@ -155,11 +155,11 @@ def cloud_unready(facts: FileFacts) -> Iterator[Finding]:
 
 
 def lost_space(facts: FileFacts) -> Iterator[Finding]:
-    """Find a file much of which is in no use."""
+    """Find a file with much unused space."""
     found = facts.metadata
     if found is None or found.unaccounted_nbytes is None or _has_unknown_space(facts):
         return
-    # What a writer has taken and not yet linked to anything looks like lost space.
+    # Space that a writer has taken and not yet linked looks like lost space.
     if facts.file_format.flags:
         return
     lost = found.unaccounted_nbytes - _page_ends(facts)

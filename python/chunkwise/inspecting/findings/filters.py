@@ -1,4 +1,4 @@
-"""Do a dataset's filters earn what they cost, and can they be decoded here?"""
+"""Do a dataset's filters save more than they cost, and can they be decoded here?"""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from chunkwise.words import counted, format_seconds
 WEAK_SAVING: Final = 0.10
 # Below this, nothing that filters do can be felt.
 SMALLEST_NBYTES: Final = 1 << 20
-# What shuffle must save to be worth rewriting a file.
+# The least that shuffle must save to be worth rewriting a file.
 SHUFFLE_SAVING: Final = 0.10
-# What takes less than this share of its bytes takes next to nothing, shuffled or not.
+# Data that takes less than this share of its bytes takes almost nothing, shuffled or not.
 MOOT_SHARE: Final = 0.05
-# Where compression would matter to whoever pays for the disk.
+# From here on, compression matters to those who pay for the disk.
 LARGE_NBYTES: Final = 16 << 20
-# What an uncompressed dataset must shrink to: what is won is then more than what is left.
+# An uncompressed dataset must shrink to this: then more is saved than is left.
 UNCOMPRESSED_SHARE: Final = 0.5
 
 # Compressors that look for repeated bytes, as deflate does on which the sample was tried.
@@ -85,7 +85,7 @@ def weak_compression(subject: Subject) -> Iterator[Finding]:
 
 
 def shuffle_missing(subject: Subject) -> Iterator[Finding]:
-    """Compression without shuffle where a sample is at least 10% smaller with it."""
+    """Compression without shuffle, if a sample is at least 10% smaller with it."""
     facts = subject.facts
     better = _with_shuffle(subject.pipeline)
     tried = _encodings(facts)
@@ -114,7 +114,7 @@ def shuffle_missing(subject: Subject) -> Iterator[Finding]:
 
 
 def shuffle_useless(subject: Subject) -> Iterator[Finding]:
-    """Shuffle before compression where a sample is as small without it."""
+    """Shuffle before compression, if a sample is as small without it."""
     facts = subject.facts
     pipeline = subject.pipeline
     tried = _encodings(facts)
@@ -149,7 +149,7 @@ def uncompressed(subject: Subject) -> Iterator[Finding]:
     pipeline = subject.pipeline
     stored_nbytes = facts.stored_nbytes or 0
     encodings = facts.sample.encodings if facts.sample else ()
-    # What is neither a checksum nor a shuffle may compress: a lossy filter, a private one.
+    # Filters other than checksums and shuffles may compress: a lossy filter, a private one.
     idle = all(one.name in ("fletcher32", "shuffle") for one in pipeline.filters)
     if not idle or not encodings or stored_nbytes < LARGE_NBYTES:
         return
@@ -224,7 +224,7 @@ def filter_unavailable(subject: Subject) -> Iterator[Finding]:
     means can read is a note for those who use another.
     """
     facts = subject.facts
-    # Where nothing is stored there is nothing to decode, and fill values are read.
+    # If nothing is stored, there is nothing to decode, and reads give fill values.
     if not facts.stored_nbytes:
         return
     natively = (
@@ -307,7 +307,7 @@ def _without_shuffle(pipeline: Pipeline) -> Pipeline:
 
 
 def _other_order(facts: DatasetFacts, pipeline: Pipeline) -> tuple[Pipeline, float] | None:
-    """Give the pipeline with shuffle, or without, where that alone makes compression pay.
+    """Return the pipeline with or without shuffle, if that alone makes compression pay.
 
     With it comes the share of its bytes that a sample then takes.
     """
@@ -336,7 +336,7 @@ def _without_compression(pipeline: Pipeline) -> Pipeline:
 
 
 def _encodings(facts: DatasetFacts) -> tuple[Encoding, Encoding] | None:
-    """Give what the sample takes without and with shuffle; None if not both were tried."""
+    """Return the sample's sizes without and with shuffle; None if not both were tried."""
     tried = facts.sample.encodings if facts.sample else ()
     plain = [one for one in tried if not one.filters.startswith("shuffle+")]
     shuffled = [one for one in tried if one.filters.startswith("shuffle+")]

@@ -210,7 +210,7 @@ def _search(variable: str, file: str) -> tuple[Fix, ...]:
     """Give the line that finds a file by its name and tells HDF5 where it lies."""
     name = PurePath(file)
     if len(name.parts) != 1 and not name.is_absolute():
-        # HDF5 would look for the name's own folders below the one it is told.
+        # HDF5 would look for the name's own folders below the given one.
         return ()
     found = f"find ~ -name {shell_word(name.name)} -print -quit"
     return (Fix("shell", f'export {variable}="$(dirname "$({found})")"'),)

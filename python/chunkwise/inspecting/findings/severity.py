@@ -1,8 +1,8 @@
 """How bad is a finding that costs time or space?  One rule for all of them.
 
-What cannot be read, or is in danger of being misread, is judged by the check that finds it.
-Everything else is judged by what it costs, so that a wrong chunk shape on 200 elements is
-never worse than one that makes minutes of seconds.  docs/findings.md has the rule in words.
+If data cannot be read, or may be misread, the check that finds it gives the severity.
+All other findings are judged by their cost, so that a wrong chunk shape on 200 elements is
+never worse than one that turns seconds into minutes.  docs/findings.md has the rule in words.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from chunkwise.inspecting.finding import Severity
 # A reader waits, or pays for the disk.
 WARNING_S: Final = 2.0
 WARNING_NBYTES: Final = 100_000_000
-# Of what is read or stored without the fault: less drowns in it.
+# Share of what is read or stored without the fault; a smaller one is not noticed.
 WARNING_SHARE: Final = 0.1
-# So many times as much is a warning from fewer bytes on; below, a file is a toy.
+# This many times as much is a warning from fewer bytes on; below that, a file is a toy.
 MANY_TIMES: Final = 10.0
 NO_TOY_NBYTES: Final = 32 << 20
 # A way of reading that some never use has to make minutes of seconds.
 RARE_TIMES: Final = 100.0
 RARE_S: Final = 60.0
-# What is decoded in vain, at zlib's usual speed; what is only fetched is faster.
+# Bytes decoded in vain, at zlib's usual speed; bytes that are only fetched are faster.
 DECODED_NBYTES_PER_S: Final = 256 << 20
 FETCHED_NBYTES_PER_S: Final = 2 << 30
 # A read of its own: more than on a flash disk, less than on one that turns.

@@ -1,7 +1,7 @@
 """How are the facts about a file shown to a person?
 
-First the file's name, then what is wrong with it and what to do, then what it holds.
-Nothing here is wider than the console but the lines to paste, and nothing is cut
+First the file's name, then what is wrong with it and what to do, then its contents.
+Only lines to paste are wider than the console, and nothing is cut
 without saying so.
 """
 

@@ -1,4 +1,4 @@
-"""How is one dataset shown: a fact a line, with nothing left out?"""
+"""How is one dataset shown: one fact a line, with nothing left out?"""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from chunkwise.words import counted
 # Besides the worst, which is shown in full.
 _NAMES_SHOWN = 2
 _WHOLE_FILE = "(file)"
-# In place of a tool: the lines that mend or read the file as it is.
+# Instead of a tool: the lines that fix the file, or read it as it is.
 PRESENT = "present"
 
 
@@ -49,7 +49,7 @@ def print_findings(
     everything
         Whether to name every object that has a finding.
     nothing
-        What to say where there is none.
+        What to say if there is none.
     combined
         Whether one command for all of them is printed below, which they then refer to.
     """

@@ -39,7 +39,7 @@ def print_folder(
     Parameters
     ----------
     summaries
-        In the order in which they are to be shown.
+        In the order in which they are shown.
     passed_over
         Files that are not HDF5.
     console

@@ -1,4 +1,4 @@
-"""What is said of the file as a whole?"""
+"""What is shown about the file as a whole?"""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def print_heading(facts: FileFacts, console: Console) -> None:
 
 
 def print_format(facts: FileFacts, console: Console) -> None:
-    """Print the file's format, and where it is known what opening it costs."""
+    """Print the file's format, and the cost of opening it, if known."""
     print_wrapped(format_words(facts.file_format), console, "dim")
     if facts.metadata is not None:
         print_wrapped(metadata_words(facts.metadata), console, "dim")

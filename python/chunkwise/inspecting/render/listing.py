@@ -96,7 +96,7 @@ def _print_row(entry: ObjectFacts, found: list[Finding], waste: int, console: Co
     name = printable(entry.path)
     codes = ", ".join(dict.fromkeys(finding.code for finding in found))
     lines = wrapped(f"{name}  {codes}".rstrip(), console.width - _INDENT)
-    # Where the path leaves no room on its line, the codes stand on the next.
+    # If the path leaves no room on its line, the codes stand on the next.
     text = Text(_row(columns) + "  " + ("\n" + " " * _INDENT).join(lines))
     text.stylize("bold", _INDENT, _INDENT + len(name))
     console.print(text, highlight=False, soft_wrap=True)

@@ -1,8 +1,8 @@
 """How are the costs of reading a dataset in different ways shown?
 
-Two tables: what one read of each pattern touches, and whether what it touches is
-still in the reader's cache for the next one, so that reading everything that way
-decodes each chunk once.  Readers that fare equally share a row.
+Two tables: what one read of each pattern touches, and whether that is
+still in the reader's cache for the next read, so that reading everything that way
+decodes each chunk once.  Readers with equal results share a row.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from chunkwise.inspecting.render.words import (
 )
 from chunkwise.words import format_seconds
 
-# Of a table's columns the first two are names, which may be broken into such pieces.
+# The first two columns of a table are names, which may be broken into such pieces.
 _NAMES = 2
 _NAME_WIDTH = 6
 _ALONG = re.compile(r"(?P<words>line along|plane across) (?P<axis>\d+)")
 
 
 def print_patterns(dataset: DatasetFacts, console: Console) -> None:
-    """Print what reading a dataset costs; nothing where it was not computed."""
+    """Print what reading a dataset costs; nothing if it was not computed."""
     patterns = dataset.patterns
     if not patterns:
         return
@@ -65,7 +65,7 @@ def _legend(patterns: Sequence[PatternFacts]) -> Iterator[str]:
 
 
 def pattern_words(dataset: DatasetFacts, name: str) -> str:
-    """Name a pattern by the name of its dimension, where that has one."""
+    """Name a pattern by the name of its dimension, if it has one."""
     found = _ALONG.fullmatch(name)
     if found is None or not dataset.dimensions:
         return printable(name)

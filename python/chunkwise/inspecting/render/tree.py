@@ -1,4 +1,4 @@
-"""How is a whole file shown: as a tree, with one to three lines an object?"""
+"""How is a whole file shown: as a tree, with one to three lines for each object?"""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _print_lines(
 
 
 def _name(entry: ObjectFacts) -> str:
-    # Where the tree no longer shows the depth, the whole path does.
+    # If the tree no longer shows the depth, the whole path does.
     deep = entry.depth > _DEPTH_SHOWN
     return printable(entry.path if deep else entry.path.rpartition("/")[2] or "/")
 

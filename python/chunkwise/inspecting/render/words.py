@@ -1,7 +1,7 @@
 """How is one fact put into words?
 
-What is said of a dataset in one line of the tree and on a page of its own uses
-the same words.  Text from a file is escaped here, before it reaches a terminal.
+A dataset has the same words in one line of the tree and on its own page.
+Text from a file is escaped here, before it reaches a terminal.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ LEAST_WIDTH = 16
 STYLES: dict[Severity, str] = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
 CUT = "{count} not shown: add --all, or name a dataset"
 IN_VAIN = "wasted: bytes stored, fetched or decoded for nothing, as multiples of the {what}'s size"
-# What is counted stands behind its number, on the same line.
+# The counted thing stands behind its number, on the same line.
 _COUNTED = re.compile(r"(?<!\S)(\(?[\d.,]*\d) (?=[A-Za-z])")
 _JOINED = "\N{NO-BREAK SPACE}"
 
 
 def wrapped(line: str, width: int, indent: str = "") -> list[str]:
-    """Break a line at spaces; a path is broken only where it does not fit a line.
+    """Break a line at spaces; a path is broken only if it does not fit a line.
 
     A number and the word behind it (``6 attributes``) stay together.
 
@@ -81,7 +81,7 @@ def ratio_words(ratio: float) -> str:
 
 
 def vain_words(waste_nbytes: int, nbytes: int | None) -> str:
-    """Write waste as a multiple of a size: ``11,400x``, ``0.35x``, ``-`` where there is none."""
+    """Write waste as a multiple of a size: ``11,400x``, ``0.35x``, ``-`` if there is none."""
     if not waste_nbytes or not nbytes:
         return "-"
     share = waste_nbytes / nbytes

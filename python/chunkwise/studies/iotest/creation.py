@@ -1,8 +1,8 @@
-"""What does it cost to make a dataset that many ranks then write: by all, or by rank 0 alone?
+"""What does it cost to create a dataset that many ranks then write: by all, or by rank 0 alone?
 
-In a parallel file the library allocates all chunks of a dataset when it is made, or first
-opened to be written, and fills them.  Made collectively, the ranks share that work; made by
-rank 0 alone in a parallel file of its own, one process does it for all.
+In a parallel file the library allocates all chunks of a dataset when it is created, or first
+opened for writing, and fills them.  If it is created collectively, the ranks share that work.  If
+rank 0 creates it alone in a parallel file of its own, one process does it for all.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from chunkwise.words import joined
 
 
 def oversubscribed(rows: Sequence[Row], cpu_count: object) -> str:
-    """Say of which rows no scaling can be read; nothing where there are none.
+    """Say which rows show no scaling; nothing if there are none.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """What does each parameter of a walk do to its figures?
 
 Rows that differ in one parameter alone are compared in pairs: the geometric mean over all
-pairs is what that parameter does here, in this walk.
+pairs is the effect of that parameter, here, in this walk.
 """
 
 from __future__ import annotations

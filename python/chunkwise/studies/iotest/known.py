@@ -1,6 +1,6 @@
-"""What is known against a combination of the walk: which of them hang or crawl, and why?
+"""Which combinations of the walk are known to hang or crawl, and why?
 
-`chunkwise.parallel.checks` knows.  Here is what a combination looks like to it.
+`chunkwise.parallel.checks` knows.  This module describes a combination to it.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def known(world: World, folder: str) -> Known:
 
 
 def settings_of(here: Settings, geometry: Geometry, filters: Iterable[str]) -> Settings:
-    """Say of a combination what `warnings_for` asks."""
+    """Describe a combination for `warnings_for`."""
     one = geometry.combination
     if not uses_mpi(one):
         return Settings()
@@ -119,7 +119,7 @@ def names(settings: Walk) -> tuple[str, ...]:
 
 
 def said(found: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Say each thing that is known, with its code, where it holds, and what to do.
+    """Print each known fault, with its code, where it applies, and what to do.
 
     Parameters
     ----------

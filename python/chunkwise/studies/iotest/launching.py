@@ -1,7 +1,7 @@
-"""How does a process that is no rank start some, and get what they measured?
+"""How does a process that is no rank start ranks, and get their measurements?
 
-A probe of a study: for each number of ranks mpiexec starts the worker, which writes a record a
-line.  What the ranks themselves do is in `creation`, `pitfalls` and `run`.
+A probe of a study: for each number of ranks mpiexec starts the worker, which writes one record a
+line.  `creation`, `pitfalls` and `run` say what the ranks do.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def measure(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, A
     """
     settings = dict(context.settings)
     wanted = sorted({int(number) for number in settings.pop("ranks")})
-    # Some questions are of one process, or of two, whatever else is asked.
+    # Some questions always are about one process, or two.
     if settings.pop("any_ranks", True) and context.ranks:
         wanted = sorted(set(context.ranks))
     least = int(settings.pop("least_ranks", 1))
@@ -119,7 +119,7 @@ def _started(
 
 
 def _reason(words: str, code: int) -> str:
-    """Return what a rank said, before what its launcher says of it."""
+    """Return a rank's message, before its launcher's message about it."""
     lines = [line for line in words.splitlines() if line.strip()]
     ours = [line for line in lines if line.startswith("chunkwise: ")]
     if ours:

@@ -2,7 +2,7 @@
 
 A launcher that is told to end kills its processes after a while, whether they have ended or
 not, and a rank that waits for others in HDF5 hears no signal.  So a small process outlives
-rank 0, sees that it is gone, and removes what it was writing.
+rank 0, sees that it is gone, and removes its unfinished file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _WAIT = 'read -r word || rm -f -- "$@"'
 
 @contextlib.contextmanager
 def removed(paths: Sequence[str]) -> Iterator[None]:
-    """Remove files at the end of the block, and also where the process does not get there."""
+    """Remove files at the end of the block, and also if the process does not get there."""
     full = [str(Path(path).absolute()) for path in paths]
     quiet = subprocess.DEVNULL
     try:

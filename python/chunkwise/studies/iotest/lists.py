@@ -1,6 +1,6 @@
-"""How is a combination told to HDF5?  As property lists, made once for each.
+"""How does HDF5 get a combination?  As property lists, made once for each.
 
-What h5py does not offer (collective metadata) is called in the libhdf5 that h5py calls.
+h5py does not offer collective metadata; it is set by a call of the libhdf5 that h5py uses.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CORE_INCREMENT = 64 << 20
 
 @dataclass(frozen=True)
 class Lists:
-    """What HDF5 is told of one combination.
+    """What HDF5 gets for one combination.
 
     Attributes
     ----------
@@ -54,9 +54,9 @@ def lists(geometry: Geometry, filters: Pipeline, comm: MPI.Comm | None) -> Lists
     ----------
     geometry : Geometry
     filters : Pipeline
-        Of chunked datasets, where the library can write them.
+        Of chunked datasets, if the library can write them.
     comm : Comm or None
-        None where no file is shared by ranks.
+        None if no file is shared by ranks.
     """
     one = geometry.combination
     used = filters if takes_filters(one) else Pipeline()
@@ -76,7 +76,7 @@ def uses_mpi(one: Combination) -> bool:
 def access(one: Combination, comm: MPI.Comm | None) -> Any:
     """Return how the file is opened."""
     made = h5p.create(h5p.FILE_ACCESS)
-    # As h5py has it: a file is closed when it is told to be.
+    # As in h5py: a file is closed when the program says so.
     made.set_fclose_degree(h5f.CLOSE_STRONG)
     if one.io == "core":
         made.set_fapl_core(_CORE_INCREMENT, True)
@@ -95,7 +95,7 @@ def access(one: Combination, comm: MPI.Comm | None) -> Any:
 
 
 def collective_metadata(plist: Any) -> None:
-    """Have metadata read and written by all ranks together."""
+    """Make all ranks read and write metadata together."""
     for name in ("H5Pset_all_coll_metadata_ops", "H5Pset_coll_metadata_write"):
         call = getattr(_library(), name)
         call.argtypes, call.restype = (ctypes.c_int64, ctypes.c_bool), ctypes.c_int

@@ -169,7 +169,7 @@ def _read(
                 sleep(delay_s)
             if one.first:
                 dataset = h5d.open(opened, one.dataset.encode())
-            # What a read leaves out must not be taken from the tile before.
+            # Elements that a read leaves out must not come from the tile before.
             now = perf_counter()
             tile.fill(np.nan)
             blank = perf_counter()
@@ -197,7 +197,7 @@ def _read(
 
 @contextmanager
 def _left_open(world: World, opened: Any) -> Iterator[None]:
-    """Leave a file of several ranks open where one fails, until the program is ended.
+    """If a rank fails, leave a shared file open until the program ends.
 
     Closing is collective: the others would have to come, and may be elsewhere.
     """
@@ -205,7 +205,7 @@ def _left_open(world: World, opened: Any) -> Iterator[None]:
         yield
     except BaseException:
         if world.size > 1:
-            # What is in there has MPI end all ranks, as it cannot be finalised.
+            # If it holds a file, MPI must end all ranks, because it cannot be finalised.
             abandoned.append(opened)
         else:
             with suppress(OSError, RuntimeError):

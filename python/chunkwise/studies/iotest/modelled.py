@@ -1,7 +1,7 @@
-"""What would ranks take that had a core each, where those that were measured shared some?
+"""How long would ranks take with a core each, if the measured ranks shared some?
 
-The model of the parallel write is fitted to the rows in which each rank had a core: their writing
-is its encoding, as what storage and filters take is measured together, and the rest is fixed.
+The model of the parallel write is fitted to the rows in which each rank had a core.  Their writing
+counts as encoding, because storage and filters are measured together; the rest is fixed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Modelled:
 
 
 def modelled(rows: Sequence[Row]) -> list[Modelled]:
-    """Model series of rows some of which are oversubscribed; nothing where none is."""
+    """Model series that have oversubscribed rows; nothing if none has."""
     groups: dict[tuple[tuple[str, str], ...], list[Row]] = {}
     for row in rows:
         if "ranks" in row.point and "oversubscribed" in row.point and _told(row):
@@ -85,7 +85,7 @@ def _job(row: Row) -> Job:
     record = _told(row)[0]
     ranks, nbytes = int(row.point["ranks"]), int(record["selected_nbytes"])
     steps, arrays = record["shape"][:2]
-    # Of rank 4, all arrays of a step lie in one chunk of each rank.
+    # For rank 4, all arrays of a step lie in one chunk of each rank.
     chunks = steps * ranks * (1 if row.point.get("dataset-rank") == "4" else arrays)
     return Job(
         nbytes=nbytes,

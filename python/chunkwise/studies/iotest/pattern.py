@@ -1,13 +1,12 @@
 """Which datasets, chunks and parts has a combination, and which value has each element?
 
-A program writes, in each of its steps, some 2-D arrays of doubles.  Each rank has a tile of
-every array, after its place in the grid of ranks.  All arrays of all steps are one 4-D array,
-two 3-D ones of which are slices of it, or many 2-D ones.
+In each of its steps a program writes some 2-D arrays of doubles.  Each rank has a tile of
+every array, at its place in the grid of ranks.  By the dataset's rank, all arrays of all
+steps are one 4-D dataset, several 3-D ones, or many 2-D ones.
 
-Values are known by their place: a smooth bowl over the plane of all ranks, of 16 bits after the
-point, with 8 bits of noise after these, plus the number of the array among all arrays of all
-steps.  So a tile that lies in another's place is seen, and data compresses as measured data
-does.
+The place of an element gives its value: a smooth bowl over the plane of all ranks, with 16 bits
+after the point, then 8 bits of noise, plus the number of the array among all arrays of all
+steps.  So a tile in another's place shows, and data compresses like measured data.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ class Geometry:
 
     @property
     def chunk(self) -> tuple[int, ...] | None:
-        """Of each dataset; None where it is contiguous.
+        """Of each dataset; None if it is contiguous.
 
         A tile is a chunk, but for rank 4: there all arrays of a step lie in one, so that a
         write covers a small part of it.
@@ -74,7 +73,7 @@ class Geometry:
 
     @property
     def unlimited(self) -> int | None:
-        """The dimension that may grow, that of the steps; None where there is none."""
+        """The dimension that may grow, that of the steps; None if there is none."""
         if self.combination.layout != "chunked":
             return None
         by_step = self.combination.slowest == "step"

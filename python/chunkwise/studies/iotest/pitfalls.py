@@ -1,6 +1,6 @@
-"""What do the paper's warnings about chunks come to, in figures of this machine?
+"""What do the paper's warnings about chunks cost on this machine?
 
-Each is measured by itself, on one dataset: what the library refuses, and what it does again
+Each is measured separately, on one dataset: what the library refuses, and what it does again
 and again.  All but the first need one rank.
 """
 
@@ -83,7 +83,7 @@ def _independent(
 
 
 def _refused_or(call: Callable[[], object], what: str) -> dict[str, Any]:
-    """Time a call; where the library refuses it, its reason is the record."""
+    """Time a call; if the library refuses it, its reason is the record."""
     begun = perf_counter()
     try:
         call()

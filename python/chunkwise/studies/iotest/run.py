@@ -1,8 +1,8 @@
 """What happens when `mpirun -n N chunkwise study iotest` walks?
 
-Settings are checked by all ranks; then combination after combination is measured, and rank 0
-writes each down as it is done.  The file that is written is removed at the end, however that
-comes.
+All ranks check the settings.  Then each combination is measured in turn, and rank 0
+writes each result down as soon as it is known.  The file that ranks write is removed at the end,
+however the run ends.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def _look(settings: Settings, found: Sequence[Combination], files: Sequence[str]
     for file in files:
         if os.path.lexists(file):
             raise AlreadyExistsError(
-                f"{printable(file)}: is there already, and would be overwritten: remove it, or "
+                f"{printable(file)}: exists already, and would be overwritten: remove it, or "
                 "name another file (--hdf5-file)"
             )
     if not settings.csv_file:
@@ -191,7 +191,7 @@ def _look(settings: Settings, found: Sequence[Combination], files: Sequence[str]
             return kept
         if os.path.lexists(path):
             raise AlreadyExistsError(
-                f"{name}: is there already: remove it, name another file (--csv), or go on after "
+                f"{name}: exists already: remove it, name another file (--csv), or go on after "
                 "its rows (--restart)"
             )
         path.write_text(table.header(settings) + "\n", "utf-8")

@@ -16,7 +16,7 @@ from chunkwise.words import counted
 SCALINGS: Final = ("weak", "strong")
 # The drivers of a single process.
 DRIVERS: Final = ("posix", "core", "mpi-io-uni")
-# What the walk begins with, whatever is asked for.
+# The walk always begins with this.
 PLAIN_META_BLOCK: Final = 2048
 
 
@@ -51,7 +51,7 @@ class Settings:
     delay_s : float
         Seconds between two steps, for the computing of a program.
     filters : Pipeline
-        Of chunked datasets, where the library can write them: collectively, or in one process.
+        Of chunked datasets, if the library can write them: collectively, or in one process.
     """
 
     steps: int = 4

@@ -1,7 +1,7 @@
-"""How is a walk written down, so that it can be laid beside one of hdf5-iotest's?
+"""How is a walk written down, so that it can be compared with one of hdf5-iotest's?
 
-Its CSV file has the same columns, in the same order, by the same names (one of which begins
-with a blank).  Where filters are asked for there are more columns at the end.
+Its CSV file has the same columns, in the same order, with the same names (one of which begins
+with a blank).  If filters are asked for, there are more columns at the end.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Row:
 def row(
     one: Combination, filters: str, clocks: Sequence[Clock], file_nbytes: int, raw_nbytes: int
 ) -> Row:
-    """Sum up one combination over its ranks, of which the first is rank 0."""
+    """Sum up one combination over its ranks; the first is rank 0."""
     each = list(zip(*(clock.phases() for clock in clocks), strict=True))
     least, most = tuple(map(min, each)), tuple(map(max, each))
     return Row(one, filters, clocks[0].wall, file_nbytes, raw_nbytes, least, most)

@@ -1,7 +1,7 @@
 """Which combinations of parameters are walked, and in which order?
 
-Those of hdf5-iotest, in its order, by which each has its number: the dataset's rank is the
-outermost loop, whether operations are collective the innermost.
+Those of hdf5-iotest, in its order, which gives each its number: the dataset's rank is the
+outermost loop, collective or independent operations the innermost.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class Combination:
 def combinations(settings: Settings, ranks: int) -> Iterator[Combination]:
     """Give all combinations in their order, numbered from 1.
 
-    Alignment and the metadata block are walked only where they differ from HDF5's defaults, and
-    collective operations only where there are several ranks.
+    Alignment and the metadata block are walked only if they differ from HDF5's defaults, and
+    collective operations only if there are several ranks.
     """
     alignments = [(1, 0)]
     asked = (settings.alignment_increment, settings.alignment_threshold)

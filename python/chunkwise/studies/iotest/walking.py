@@ -1,4 +1,4 @@
-"""What does a study measure of the walk: some combinations, each with some filters?"""
+"""Which part of the walk does a study measure: some combinations, each with some filters?"""
 
 from __future__ import annotations
 

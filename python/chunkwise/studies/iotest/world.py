@@ -1,7 +1,7 @@
-"""Which ranks are there, and can they write one file by h5py?
+"""Which ranks are there, and can they write one file with h5py?
 
-How ranks fail and end together is `chunkwise.parallel.ranks`'s; what is timed waits by MPI's
-own calls, as hdf5-iotest does.
+`chunkwise.parallel.ranks` makes ranks fail and end together.  Timed code waits by MPI's
+own calls, as in hdf5-iotest.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class World:
     Attributes
     ----------
     comm : Comm or None
-        None where MPI is not used.
+        None if MPI is not used.
     rank, size : int
     """
 
@@ -66,7 +66,7 @@ class World:
         return ranks.on_first(self.together, work)
 
     def crowded(self) -> str:
-        """Say how many ranks share how few processors; nothing where each has one (collective).
+        """Say how many ranks share how few processors; nothing if each has one (collective).
 
         A launcher may have bound each rank to one processor: those of the machine count.
         """
@@ -79,7 +79,7 @@ class World:
 
 
 def world(mpi_alone: bool = False) -> World:
-    """Find the ranks, and initialise MPI where there are several.
+    """Find the ranks, and initialise MPI if there are several.
 
     Parameters
     ----------
@@ -102,8 +102,8 @@ def world(mpi_alone: bool = False) -> World:
     if len(loaded) > 1:
         raise UsageError(
             f"mpi4py and h5py's HDF5 {h5py.version.hdf5_version} load different MPI libraries "
-            f"({' and '.join(loaded)}): build h5py by the mpicc of that which mpirun is of; "
-            "`chunkwise mpi-check` tells more"
+            f"({' and '.join(loaded)}): build h5py with the mpicc of mpirun's MPI; "
+            "`chunkwise mpi-check` says more"
         )
     return World(comm, comm.rank, comm.size)
 
