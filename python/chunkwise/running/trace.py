@@ -1,4 +1,4 @@
-"""What did a program ask of which dataset, or write, and how is that said as access patterns?
+"""What did a program read or write, of which dataset, and which access patterns is that?
 
 The library under the program writes a file for each process (``crates/chunkwise-preload``).  Here
 they become one record, in which a walk is a pattern for ``chunkwise advise`` and ``bench``.
