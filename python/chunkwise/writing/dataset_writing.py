@@ -90,6 +90,8 @@ class Writing:
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._native: _native.Writer | None = None
+        # Whether what a former one held may not be in the file yet.
+        self._follows = True
         # The shape for which that was made.
         self._described: Shape | None = None
         self._left: pending.Left | None = None
@@ -102,13 +104,22 @@ class Writing:
 
     # What is asked for --------------------------------------------------------------
 
-    def put(self, index: Any, value: Any) -> None:
-        """Write what ``dataset[index] = value`` means to h5py."""
+    def put(self, index: Any, value: Any, asked: h5py.Dataset | None = None) -> None:
+        """Write what ``dataset[index] = value`` means to h5py.
+
+        Parameters
+        ----------
+        index, value : object
+            As h5py takes them.
+        asked : h5py.Dataset, optional
+            Which object was assigned to: under MPI it knows whether all ranks write together.
+        """
         if hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic):
             # Another dataset, maybe, whose turn is not to be waited for within this one's.
-            value = np.asarray(value)
+            value = np.asarray(value, self._converts_to(index))
+        h5 = self._h5 if asked is None else asked
         with self._turn():
-            if not self._dirty and self._h5 and direct.put(self._h5, index, value, alone=True):
+            if not self._dirty and h5 and direct.put(h5, index, value, alone=True):
                 return
             native = self._writer()
             if native.reason is None:
@@ -119,7 +130,7 @@ class Writing:
             self._settle_reached()
             if isinstance(value, np.ndarray):
                 value = self._fitting(value)
-            self._through_h5py(lambda: self._h5.__setitem__(index, value))
+            self._through_h5py(lambda: h5py.Dataset.__setitem__(h5, index, value))
 
     def write(self, selection: Selection | None, value: Any) -> None:
         """Write a selection; see `Dataset.write`."""
@@ -221,10 +232,7 @@ class Writing:
         if self._dirty:
             self._check_process()
             if not self.finish(blocking):
-                raise pending.BusyError(
-                    f"{self.label}: another thread is writing to it, and waits for h5py's lock, "
-                    "which this one holds: read it without that lock, outside of a visit"
-                )
+                raise pending.busy(self.label, "read it without that lock, outside of a visit")
 
     def finish(self, blocking: bool = True) -> bool:
         """Commit all dirty chunks, those of writes that have begun included.
@@ -300,19 +308,27 @@ class Writing:
         """The values as libhdf5 takes them: into a virtual dataset it writes them unconverted."""
         return converted(array, self._h5.dtype) if self._h5.is_virtual else array
 
+    def _converts_to(self, index: Any) -> np.dtype[Any] | None:
+        """Into which dtype NumPy makes what is no array one, as h5py has it; None: as it is."""
+        items = index if isinstance(index, tuple) else (index,)
+        if not self._h5 or any(isinstance(item, str) for item in items):
+            return None
+        dtype: np.dtype[Any] = self._h5.dtype.base
+        return None if dtype.kind == "O" else dtype
+
     def _turn(self) -> contextlib.AbstractContextManager[Any]:
         """Within it no other thread writes."""
         self._check_process()
+        if self._follows:
+            pending.settle_left(self.key, self.label)
+            self._follows = False
         return self._turn_at_once() if phil._is_owned() else self._lock
 
     @contextlib.contextmanager
     def _turn_at_once(self) -> Iterator[None]:
         # Who holds h5py's lock, as `visititems` does, is waited for by those who write.
         if not self._lock.acquire(blocking=False):
-            raise pending.BusyError(
-                f"{self.label}: another thread is writing to it, and waits for h5py's lock, which "
-                "this one holds: write without it, not within a visit"
-            )
+            raise pending.busy(self.label, "write without it, not within a visit")
         try:
             yield
         finally:
