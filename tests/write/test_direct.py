@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import h5py
+import hdf5plugin
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -141,6 +142,8 @@ ALIKE: list[dict[str, Any]] = [
     {"compression": "lzf"},
     {"filters": "shuffle+deflate:3", "chunks": (8, 5)},
     {"track_order": True, "track_times": True},
+    {"chunks": (4, 5), **hdf5plugin.Bitshuffle(cname="lz4")},
+    {"chunks": (4, 5), **hdf5plugin.Blosc(cname="zstd")},
 ]
 
 
