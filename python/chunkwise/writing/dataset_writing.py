@@ -99,6 +99,8 @@ class Writing:
         self._dirty = False
         # Whether chunks at the edge are stored without filters, once it is known.
         self._unfiltered_edges: bool | None = None
+        # Whether libhdf5 leaves filters out for some chunks, once it is known.
+        self._leaves_out: bool | None = None
         # How deflate's encoder is chosen, with the next writer.
         self.effort: Effort = "as-stated"
 
@@ -355,6 +357,9 @@ class Writing:
         self._check_open()
         pending.refuse_late(self.key[:2], self.label)
         native, shape = self._native, self._h5.shape
+        if not self._dirty and self._is_only_chunk(shape):
+            # How libhdf5 has stored it by now, maybe without a filter, decides who writes it next.
+            native = None
         if native is not None and shape == self._described:
             return native
         if native is not None and native.reason is None:
@@ -379,6 +384,15 @@ class Writing:
             self._left = pending.Left(self, native, self._h5)
         self._native, self._described = native, shape
         return native
+
+    def _is_only_chunk(self, shape: Shape) -> bool:
+        """Whether there is one chunk, for which libhdf5 may leave filters out."""
+        chunks = self._h5.chunks
+        if not chunks or any(n > length for n, length in zip(shape, chunks, strict=True)):
+            return False
+        if self._leaves_out is None:
+            self._leaves_out = unfiltered_edges.may_leave_out(self._h5)
+        return self._leaves_out
 
     def _follow(self, native: _native.Writer) -> bool:
         """Take over the dataset's shape, whoever has changed it; whether it became smaller."""
@@ -433,11 +447,6 @@ class Writing:
             if isinstance(error, ChunkwiseError | UnicodeError):
                 raise
             raise SelectionError(f"{self.label}: {hdf5_reason(error)}") from error
-        finally:
-            h5 = self._h5
-            if h5 and h5.chunks and all(a <= b for a, b in zip(h5.shape, h5.chunks, strict=True)):
-                # How its only chunk is stored now decides who writes it next.
-                self._native = None
 
 
 def sync(file: h5py.File) -> None:
