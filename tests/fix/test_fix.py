@@ -35,6 +35,7 @@ from chunkwise.fixing.measuring import Question, _require_same
 from chunkwise.fixing.records import Fixed, Found, Gain, Metadata
 from chunkwise.fixing.render import lines
 from chunkwise.inspecting import inspect
+from chunkwise.repacking.run import run as repack
 from chunkwise.trials.trial import Measurement, Trial
 from tests.advise.test_combined import of_many_kinds, virtual
 from tests.advise.test_every_fix import CASES, nothing_lost
@@ -172,7 +173,7 @@ def test_what_cannot_be_written_once_more_is_there_nevertheless(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     in_two_rounds(tmp_path / "a.h5")
-    repack, calls = mending.repack, iter(range(9))
+    calls = iter(range(9))
 
     def once(*given: Any) -> Any:
         if next(calls):

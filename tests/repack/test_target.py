@@ -16,7 +16,6 @@ import pytest
 import chunkwise
 from chunkwise.errors import CannotWriteError, FileChangedError, FileFormatError, UsageError
 from chunkwise.repacking import claim as claiming
-from chunkwise.repacking import creation
 from chunkwise.repacking.claim import BEFORE, Claim, claimed
 from chunkwise.repacking.publish import publish
 from chunkwise.repacking.target import Place, choose
@@ -328,7 +327,7 @@ def test_a_half_written_file_is_closed_to_others_from_the_first_moment(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     modes: list[int] = []
-    create = creation.h5f.create
+    create = h5py.h5f.create
 
     def created(path: bytes, *given: Any, **more: Any) -> Any:
         made = create(path, *given, **more)
@@ -336,7 +335,7 @@ def test_a_half_written_file_is_closed_to_others_from_the_first_moment(
             modes.append(stat.S_IMODE(os.stat(path).st_mode))  # noqa: PTH116
         return made
 
-    monkeypatch.setattr(creation.h5f, "create", created)
+    monkeypatch.setattr(h5py.h5f, "create", created)
     umask = os.umask(0)
     try:
         chunkwise.repack(source, tmp_path / "out.h5")
