@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import stat
 import subprocess
 import sys
 from dataclasses import fields
@@ -19,13 +21,21 @@ import chunkwise
 from chunkwise.advise.chunk_shape import default_chunk
 from chunkwise.advise.layout import Layout
 from chunkwise.cli.main import main
-from chunkwise.errors import ChunkwiseError, CorruptDataError, SelectionError, UsageError
+from chunkwise.errors import (
+    CannotWriteError,
+    ChunkwiseError,
+    CorruptDataError,
+    SelectionError,
+    UsageError,
+)
 from chunkwise.fixing import proving, records
+from chunkwise.fixing import run as mending
 from chunkwise.fixing.choose import ASKED_FOR, Change, choose
 from chunkwise.fixing.measuring import Question, _require_same
 from chunkwise.fixing.records import Fixed, Found, Gain, Metadata
 from chunkwise.fixing.render import lines
 from chunkwise.inspecting import inspect
+from chunkwise.repacking.run import run as repack
 from chunkwise.trials.trial import Measurement, Trial
 from tests.advise.test_combined import of_many_kinds, virtual
 from tests.advise.test_every_fix import CASES, nothing_lost
@@ -121,12 +131,17 @@ def test_many_findings_at_once_with_the_gain_measured(tmp_path: Path) -> None:
     assert "in turns" in text
 
 
-def test_filters_that_prove_useless_in_the_new_chunks_go_as_well(tmp_path: Path) -> None:
+def in_two_rounds(path: Path) -> Path:
     """Deflate saves much of chunks that lie beyond the data mostly, and of no others."""
     noise = np.random.default_rng(0).bytes(24 * 53 * 209 * 4)
     data = np.frombuffer(noise, "<u4").reshape(24, 53, 209)
-    with h5py.File(tmp_path / "a.h5", "w") as file:
+    with h5py.File(path, "w") as file:
         file.create_dataset("t", data=data, chunks=(1, 1, 69), compression=1)
+    return path
+
+
+def test_filters_that_prove_useless_in_the_new_chunks_go_as_well(tmp_path: Path) -> None:
+    in_two_rounds(tmp_path / "a.h5")
     assert "weak-compression" not in {one.code for one in inspect(tmp_path / "a.h5").findings}
     done = chunkwise.fix(tmp_path / "a.h5", tmp_path / "b.h5", seconds=0)
     assert mendable(tmp_path / "b.h5") == []
@@ -136,6 +151,42 @@ def test_filters_that_prove_useless_in_the_new_chunks_go_as_well(tmp_path: Path)
     assert change.chunk_before == (1, 1, 69)
     nothing_lost(tmp_path / "a.h5", tmp_path / "b.h5")
     assert names(tmp_path) == ["a.h5", "b.h5"]
+
+
+def test_a_write_protected_result_is_mended_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has the permissions of its source."""
+    in_two_rounds(tmp_path / "a.h5").chmod(0o444)
+
+    def access(path: Path, mode: int) -> bool:
+        return not (Path(path).is_file() and mode & os.W_OK)  # Root may write to all.
+
+    monkeypatch.setattr(os, "access", access)
+    done = chunkwise.fix(tmp_path / "a.h5", tmp_path / "b.h5", seconds=0)
+    assert {why for change in done.changes for why in change.why} >= {"weak-compression"}
+    assert stat.S_IMODE((tmp_path / "b.h5").stat().st_mode) == 0o444
+    assert names(tmp_path) == ["a.h5", "b.h5"]
+
+
+def test_what_cannot_be_written_once_more_is_there_nevertheless(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_two_rounds(tmp_path / "a.h5")
+    calls = iter(range(9))
+
+    def once(*given: Any) -> Any:
+        if next(calls):
+            raise CannotWriteError("b.h5: the disk is full")
+        return repack(*given)
+
+    monkeypatch.setattr(mending, "repack", once)
+    done = chunkwise.fix(tmp_path / "a.h5", tmp_path / "b.h5", seconds=0)
+    assert done.outcome == "fixed"
+    assert [one.code for one in done.left] == ["weak-compression"]
+    assert done.repacked is not None
+    assert any("the disk is full" in one for one in done.repacked.warnings)
+    nothing_lost(tmp_path / "a.h5", tmp_path / "b.h5")
 
 
 # --- what is left alone -----------------------------------------------------------------

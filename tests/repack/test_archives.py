@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -16,9 +18,18 @@ import pytest
 
 from chunkwise.cli.main import main
 from chunkwise.errors import FileFormatError, UsageError
+from chunkwise.repacking.claim import claimed
 from chunkwise.repacking.gathering import gather, read_list
+from chunkwise.repacking.target import choose
 
 VALUES = np.arange(200 * 100, dtype="<i4").reshape(200, 100)
+# Names that other runs give to what is half done, and to copies that they read.
+LEFT_BY_OTHERS = (
+    ".1.h5.0123456789abcdef.partial",
+    ".1.h5.repack/before.h5",
+    ".1.h5.repack.ab_12cde/1.h5",
+    ".old.nc.netcdf4.ab_12cde/old.nc",
+)
 
 
 def make(path: Path, chunks: tuple[int, int] = (1, 100), offset: int = 0) -> Path:
@@ -115,6 +126,60 @@ def test_a_file_that_cannot_be_repacked_does_not_stop_the_rest(
     assert is_done(archive / "4.h5", 4)
 
 
+def test_a_file_that_may_not_be_replaced_does_not_stop_the_rest(
+    archive: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are write-protected, by permissions, a folder's, or the system; or in use."""
+    protected = (archive / "1.h5", archive / "sub")
+
+    def access(path: Path, mode: int) -> bool:
+        return path not in protected or not mode & os.W_OK  # Root may write to all.
+
+    def replace(*given: Any, **more: Any) -> None:
+        if given[1] == "2.h5":
+            raise PermissionError(errno.EPERM, "immutable")
+        renamed(*given, **more)
+
+    renamed = os.replace
+    monkeypatch.setattr(os, "access", access)
+    monkeypatch.setattr(os, "replace", replace)
+    make(archive / "sub" / "5.h5", offset=5)
+    before = stamps(archive)
+    arguments = (archive, "--in-place", "--chunk", "200x100")
+    with claimed(choose(archive / "3.h5", None, in_place=True, force=False), resume=False):
+        code, out, err = run(monkeypatch, capsys, *arguments)
+    assert code == 1, err
+    assert out.count("FAILED") == 5  # Of 6.nc, which needs nothing, the folder as well.
+    said = (
+        "may not be written to",
+        "cannot be written to",
+        "another run is writing it",
+        "not permitted",
+    )
+    assert all(one in out for one in said), out
+    after = stamps(archive)
+    left = {name for name in after if after[name] == before.get(name)}
+    assert left == {"1.h5", "2.h5", "3.h5", "sub/5.h5", "sub/6.nc", "notes.txt"}
+
+
+@pytest.mark.parametrize("resume", [[], ["--resume"]])
+def test_a_file_of_several_names_is_replaced_by_force_alone(
+    resume: list[str],
+    archive: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    os.link(archive / "1.h5", archive.parent / "another.h5")
+    arguments = (archive, "--in-place", "--chunk", "200x100", *resume)
+    code, out, _ = run(monkeypatch, capsys, *arguments)
+    assert code == 1
+    assert "has 2 names" in out
+    assert (archive / "1.h5").samefile(archive.parent / "another.h5")
+    assert is_done(archive / "2.h5", 2)
+    assert run(monkeypatch, capsys, *arguments, "--force")[0] == 0
+    assert is_done(archive / "1.h5", 1)
+
+
 # --- lists ------------------------------------------------------------------------------
 
 
@@ -162,6 +227,28 @@ def test_a_name_of_the_list_that_is_not_there_fails_alone(
     assert is_done(archive / "0.h5", 0)
 
 
+def test_names_of_a_list_are_paths_of_any_kind(
+    archive: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Upwards, and with characters in them that end lines of text, but none of a list."""
+    odd = (archive / "0.h5").rename(archive / "0\u2028a\x0b.h5")
+    listed = ["../archive/1.h5", "../archive/sub/../2.h5", f"../archive/{odd.name}"]
+    (tmp_path / "list.txt").write_text("\r\n".join(listed), newline="")
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    arguments = ["--files-from", "../list.txt", "--chunk", "200x100"]
+    code, _, err = run(monkeypatch, capsys, *arguments, "--out", "out")
+    assert code == 0, err
+    made = {path.name for path in Path("out").iterdir() if not path.name.startswith(".")}
+    assert made == {"1.h5", "2.h5", odd.name}
+    assert run(monkeypatch, capsys, *arguments, "--in-place")[0] == 0
+    assert is_done(archive / "1.h5", 1)
+    assert is_done(archive / "2.h5", 2)
+
+
 def test_lists_that_name_nothing(tmp_path: Path) -> None:
     (tmp_path / "empty.txt").write_text("\n# nothing\n")
     with pytest.raises(UsageError, match="names no file"):
@@ -182,7 +269,10 @@ def test_each_file_is_in_one_part(archive: Path, count: int) -> None:
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
     # The same whenever a task begins, and whatever others have done meanwhile.
     make(archive / "0.h5", (200, 100))
-    (archive / ".1.h5.0123456789abcdef.partial").write_bytes((archive / "1.h5").read_bytes())
+    content = (archive / "1.h5").read_bytes()
+    for name in LEFT_BY_OTHERS:
+        (archive / name).parent.mkdir(exist_ok=True)
+        (archive / name).write_bytes(content)
     again = gather([str(archive)], None)
     assert [again.task(f"{i}/{count}").pairs for i in range(1, count + 1)] == parts
 
@@ -210,6 +300,23 @@ def test_tasks_of_an_array_share_a_folder_of_results(
     code, out, _ = run(monkeypatch, capsys, *arguments)
     assert "done before" in out
     assert "repacked" not in out
+
+
+def test_a_rule_that_means_a_dataset_of_another_part(
+    archive: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with h5py.File(archive / "0.h5", "a") as file:
+        file.create_dataset("only", data=VALUES, chunks=(1, 100))
+    for count, task in enumerate(("9/9", "2/7", "1/7")):
+        arguments = (archive, "--in-place", "--chunk", "only:200x100", "--task", task)
+        code, _, err = run(monkeypatch, capsys, *arguments)
+        assert code == 0, err
+        with h5py.File(archive / "0.h5") as file:
+            assert file["only"].chunks == ((200, 100) if count == 2 else (1, 100))
+    arguments = (archive, "--in-place", "--chunk", "none:200x100", "--task", "2/7")
+    code, _, err = run(monkeypatch, capsys, *arguments)
+    assert code == 2
+    assert "means no dataset in any of the files" in err
 
 
 # --- mistakes ---------------------------------------------------------------------------

@@ -14,10 +14,11 @@ import pytest
 
 import chunkwise
 from chunkwise.cli.main import main
-from chunkwise.errors import ChunkwiseError, UsageError
+from chunkwise.errors import ChunkwiseError, FileChangedError, UsageError
 from chunkwise.files import netcdf3
 from chunkwise.inspecting import inspect
 from chunkwise.repacking.gathering import gather
+from chunkwise.repacking.progress import Moment
 from tests.support.tools import needs_netcdf, require_tool
 
 pytestmark = needs_netcdf
@@ -126,6 +127,30 @@ def test_fix(tmp_path: Path) -> None:
     assert not any(one.layout for one in inspect(tmp_path / "b.nc").findings)
     assert dump(tmp_path / "b.nc") == dump(source)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.nc", "b.nc"]
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_file_that_changes_while_it_is_mended_is_left_alone(
+    in_place: bool, tmp_path: Path
+) -> None:
+    """What is read is a copy, but what counts is the file."""
+    source = tmp_path / "a.nc"
+    with netCDF4.Dataset(source, "w", format="NETCDF3_CLASSIC") as file:
+        file.createDimension("time", None)
+        file.createDimension("station", 6)
+        # Of which netCDF-C makes a chunk a step.
+        made = file.createVariable("series", "f4", ("time", "station"))
+        made[:5000] = np.arange(30000).reshape(5000, 6)
+
+    def change(_: Moment) -> None:
+        with netCDF4.Dataset(source, "a") as file:
+            file["series"][0, 0] += 1
+
+    target = None if in_place else tmp_path / "b.nc"
+    with pytest.raises(FileChangedError, match=r"/a\.nc: changed while it was repacked"):
+        chunkwise.fix(source, target, in_place=in_place, seconds=0, progress=change)
+    assert dump(source, "-k").strip() == "classic"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.nc"]
 
 
 def test_without_netcdf_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import h5py
 import pytest
 
+import chunkwise
 from chunkwise.errors import CannotWriteError, FileChangedError, FileFormatError, UsageError
+from chunkwise.repacking import claim as claiming
 from chunkwise.repacking.claim import BEFORE, Claim, claimed
 from chunkwise.repacking.publish import publish
 from chunkwise.repacking.target import Place, choose
@@ -260,3 +264,81 @@ def test_a_folder_that_cannot_be_written_to(source: Path, tmp_path: Path) -> Non
     folder.mkdir(mode=0o500)
     with pytest.raises(CannotWriteError, match="cannot be written to"):
         place_of(source, folder / "out.h5")
+
+
+def test_a_file_in_place_is_there_whatever_its_folder_says(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not every file system can bring names to disk."""
+    fsync = os.fsync
+
+    def refuse(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "no such operation")
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with claimed(place_of(source), resume=False) as claim:
+        fill(claim, b"new")
+        publish(claim)
+    assert source.read_bytes() == b"new"
+    assert names(tmp_path) == {"in.h5"}
+
+
+def test_what_replaces_anothers_file_has_its_group(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root alone gives files away; whoever is in a group gives files to that."""
+    given: list[tuple[int, int]] = []
+
+    def chown(_: int, owner: int, group: int) -> None:
+        if owner != -1:
+            raise PermissionError(errno.EPERM, "not permitted")
+        given.append((owner, group))
+
+    monkeypatch.setattr(os, "fchown", chown)
+    with claimed(place_of(source), resume=False) as claim:
+        fill(claim, b"new")
+        publish(claim)
+    assert given == [(-1, source.stat().st_gid)]
+
+
+def test_a_run_that_ends_as_another_begins_is_no_reason_to_fail(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It removes the work folder that the other one has just opened."""
+    place, check = place_of(source), claiming._require_own_names
+    place.folder.mkdir(mode=0o700)
+
+    def ended(*given: Any) -> None:
+        check(*given)
+        monkeypatch.undo()
+        place.folder.rmdir()
+
+    monkeypatch.setattr(claiming, "_require_own_names", ended)
+    with claimed(place, resume=False) as claim:
+        fill(claim, b"new")
+        publish(claim)
+    assert source.read_bytes() == b"new"
+    assert names(tmp_path) == {"in.h5"}
+
+
+def test_a_half_written_file_is_closed_to_others_from_the_first_moment(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes: list[int] = []
+    create = h5py.h5f.create
+
+    def created(path: bytes, *given: Any, **more: Any) -> Any:
+        made = create(path, *given, **more)
+        if path.endswith(b".partial"):
+            modes.append(stat.S_IMODE(os.stat(path).st_mode))  # noqa: PTH116
+        return made
+
+    monkeypatch.setattr(h5py.h5f, "create", created)
+    umask = os.umask(0)
+    try:
+        chunkwise.repack(source, tmp_path / "out.h5")
+    finally:
+        os.umask(umask)
+    assert modes == [0o600]

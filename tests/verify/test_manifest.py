@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 import chunkwise
 from chunkwise.errors import AlreadyExistsError, CorruptDataError, UsageError
+from chunkwise.files import durable
 from chunkwise.verifying import manifest as manifests
 from chunkwise.verifying.summing import sum_values
 from tests.support.verifying import command, field
@@ -230,3 +232,27 @@ def test_a_damaged_file_gets_no_manifest(source: Path) -> None:
 def sum_of(path: Path) -> str:
     with h5py.File(path) as file:
         return str(sum_values(file)["/float"]["sha256"])
+
+
+def test_a_manifest_has_its_name_once_it_is_on_storage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[tuple[str, bool]] = []
+    target, fsync = tmp_path / "m.json", os.fsync
+
+    def synced(descriptor: int) -> None:
+        done.append((str(Path(f"/proc/self/fd/{descriptor}").readlink()), target.exists()))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    # Another process of this number, elsewhere or long ago.
+    others = tmp_path / f".m.json.{os.getpid()}.partial"
+    others.write_text("another's")
+    manifests.write(target, {}, force=False)
+    assert manifests.read(target) == {}
+    ((path, named),) = done
+    assert (Path(path).parent, named) == (tmp_path, False)
+    durable.write_whole(target, b"again")
+    assert [named for _, named in done] == [False, True]
+    assert target.read_bytes() == b"again"
+    assert {path.name for path in tmp_path.iterdir()} == {"m.json", others.name}

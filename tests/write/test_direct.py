@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import h5py
+import hdf5plugin
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -141,6 +142,8 @@ ALIKE: list[dict[str, Any]] = [
     {"compression": "lzf"},
     {"filters": "shuffle+deflate:3", "chunks": (8, 5)},
     {"track_order": True, "track_times": True},
+    {"chunks": (4, 5), **hdf5plugin.Bitshuffle(cname="lz4")},
+    {"chunks": (4, 5), **hdf5plugin.Blosc(cname="zstd")},
 ]
 
 
@@ -199,3 +202,33 @@ def test_a_dataset_that_cannot_be_written_is_not_there(
         assert list(file) == ["a"]
         file.create_dataset("b", data=values)
         np.testing.assert_array_equal(file["b"][...], values)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    steps=st.lists(
+        st.tuples(st.sampled_from(["number", "array", "h5py", "read"]), st.integers(0, 5)),
+        min_size=4,
+        max_size=10,
+    ),
+)
+def test_an_only_chunk_is_written_by_turns(tmp_path: Path, steps: list[tuple[str, int]]) -> None:
+    """Of lzf libhdf5 leaves out what does not shrink, and remembers that for too long."""
+    numbers = np.random.default_rng(len(steps)).integers(0, 200, (len(steps), 6), "i4")
+    model = np.zeros(6, "i4")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        theirs = file.create_dataset("x", (6,), "i4", chunks=(6,), compression="lzf")
+        ours = chunkwise.wrap(theirs)
+        for (what, first), values in zip(steps, numbers, strict=True):
+            if what == "number":
+                ours[first:] = model[first:] = values[0]
+            elif what == "array":
+                ours[first // 4 :] = model[first // 4 :] = values[first // 4 :]
+            elif what == "h5py":
+                ours.flush()
+                theirs[first:] = model[first:] = values[first:]
+            else:
+                np.testing.assert_array_equal(ours[...], model)
+        np.testing.assert_array_equal(ours[...], model)
+    with h5py.File(tmp_path / "x.h5") as file:
+        np.testing.assert_array_equal(file["x"][...], model)

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import h5py
@@ -16,6 +17,7 @@ import pytest
 
 import chunkwise
 from chunkwise.errors import CannotWriteError, UsageError
+from tests.support.threads import run_in_threads
 
 NOISE = np.random.default_rng(0).integers(0, 255, (8, 4096), "u1")
 
@@ -55,6 +57,34 @@ def test_what_nobody_refers_to_is_written(tmp_path: Path) -> None:
         del d
         gc.collect()
         np.testing.assert_array_equal(file["x"][0], NOISE[0])
+
+
+def test_what_nobody_refers_to_follows_the_dataset(tmp_path: Path) -> None:
+    """It was resized meanwhile, and written to where it was not before."""
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        options = {"chunks": (10,), "maxshape": (None,), "compression": 1}
+        theirs = file.create_dataset("x", (5,), "i4", **options)
+        d = chunkwise.wrap(theirs)
+        d[:3] = [1, 2, 3]
+        theirs.resize((10,))
+        theirs[5:] = 7
+        del d
+        gc.collect()
+        assert theirs[...].tolist() == [1, 2, 3, 0, 0, 7, 7, 7, 7, 7]
+
+
+def test_threads_that_keep_no_object_lose_nothing(tmp_path: Path) -> None:
+    """Each ends a write to a chunk, which completes it from the file, as others begin one."""
+    rows, columns = 60, 2048
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", (rows, columns), "i4", chunks=(rows, columns), compression=1)
+
+        def write(first: int) -> None:
+            for row in range(first, rows, 3):
+                chunkwise.wrap(file["x"])[row] = np.full(columns, row + 1, "i4")
+
+        run_in_threads([partial(write, first) for first in range(3)])
+        assert file["x"][:, 0].tolist() == list(range(1, rows + 1))
 
 
 def test_a_file_closed_below_h5py_is_an_error(tmp_path: Path) -> None:

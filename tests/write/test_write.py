@@ -113,6 +113,41 @@ def test_values_are_converted_as_h5py_converts_them(
         np.testing.assert_array_equal(file["ours"][...], theirs[...])
 
 
+class Like:
+    """No array, but what NumPy makes one of."""
+
+    def __init__(self, *values: float) -> None:
+        self.values = np.array(values)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.asarray(self.values, dtype)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", ">i4", "f2", "?", "S3", "V4"])
+def test_what_is_no_array_is_made_one_as_by_h5py(tmp_path: Path, dtype: str) -> None:
+    """By NumPy, whose conversions are others than libhdf5's."""
+    file, ours, theirs = both(tmp_path / "x.h5", shape=(4,), chunks=(3,), dtype=dtype)
+    value = Like(300.7, -300.0, 5.0, 65521.0)
+    with file, np.errstate(all="ignore"):
+        try:
+            theirs[...] = value
+        except TypeError:
+            with pytest.raises(TypeError):
+                ours[...] = value
+        else:
+            ours[...] = value
+        assert ours[...].tobytes() == theirs[...].tobytes()
+
+
+def test_a_matrix_is_an_array(tmp_path: Path) -> None:
+    file, ours, theirs = both(tmp_path / "x.h5", shape=(5, 3, 4), chunks=(2, 2, 4), dtype="i4")
+    value = np.arange(20).reshape(5, 4).view(np.matrix)
+    with file:
+        for d in (ours, theirs):
+            d[:, 1] = value
+        np.testing.assert_array_equal(ours[...], theirs[...])
+
+
 def test_fields_lists_masks_and_points_go_through_h5py(tmp_path: Path) -> None:
     file, ours, theirs = both(tmp_path / "x.h5", shape=(6, 2), chunks=(4, 2), dtype=RECORD)
     with file:

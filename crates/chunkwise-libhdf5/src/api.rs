@@ -5,7 +5,7 @@
 
 #![allow(non_camel_case_types, non_snake_case)]
 
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 
 /// An object's handle.
 pub type hid_t = i64;
@@ -297,6 +297,8 @@ functions! {
         fn H5Dread_chunk1(hid_t, hid_t, *const hsize_t, *mut u32, *mut c_void) -> herr_t;
         // For developers (H5Ddevelop.h), exported by every version from 1.10.0 on.
         fn H5Dget_chunk_index_type(hid_t, *mut c_int) -> herr_t;
+        // From 1.10.2 on.
+        fn H5FDdriver_query(hid_t, *mut c_ulong) -> herr_t;
     }
     globals {
         H5P_CLS_FILE_CREATE_ID_g,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 
 def sync(path: str | os.PathLike[str]) -> None:
@@ -22,10 +25,12 @@ def sync(path: str | os.PathLike[str]) -> None:
         os.close(descriptor)
 
 
-def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file that appears whole or not at all.
+@contextlib.contextmanager
+def whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Write a file that appears whole or not at all, also where power fails.
 
-    It is made under a name that nobody can have planted something at, and is then renamed.
+    What the block writes is made under a name that nobody can have planted something at.  It gets
+    its own when the block ends without error, and its content is on storage.
 
     Raises
     ------
@@ -36,9 +41,22 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
     partial = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.partial")
     with partial.open("xb") as stream:
         try:
-            stream.write(content)
+            yield stream
             stream.flush()
+            os.fsync(stream.fileno())
             partial.replace(path)
         except BaseException:
             partial.unlink(missing_ok=True)
             raise
+
+
+def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file at once; see `whole`.
+
+    Raises
+    ------
+    OSError
+        The system refuses.
+    """
+    with whole(path) as stream:
+        stream.write(content)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from chunkwise.advise.layout import FileLayout, Layout, as_pattern
+from chunkwise.errors import ChunkwiseError
 from chunkwise.files.netcdf3 import as_netcdf4
 from chunkwise.fixing.choose import Choice, choose
 from chunkwise.fixing.measuring import Measured, questions
@@ -22,10 +23,11 @@ from chunkwise.inspecting.facts import FileFacts
 from chunkwise.inspecting.finding import Finding
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.progress import Watch
+from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.run import Job, check_room, planned
 from chunkwise.repacking.run import run as repack
-from chunkwise.repacking.target import Identity, Place
+from chunkwise.repacking.target import ConvertedPlace, Identity, Place
 from chunkwise.repacking.target import choose as where
 
 DEFAULT_SECONDS: Final = 30.0
@@ -180,7 +182,14 @@ def mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
     with as_netcdf4(place.source, place.target.parent) as readable:
         if readable != place.source:
             # Measured and repacked is the copy; the target is what it would be.
-            place = replace(place, source=readable, identity=Identity.settled(readable))
+            place = ConvertedPlace(
+                readable,
+                place.target,
+                Identity.settled(readable),
+                place.said,
+                place.replaces,
+                original=place,
+            )
         return _mend(source, place, wish, do)
 
 
@@ -201,7 +210,7 @@ def _mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
     do.tell("writing")
     summary = repack(job_of(choice.layout, wish), place, do.watch)
     target = str(place.target)
-    choice, after = _once_more(choice, best, target, wish, do)
+    choice, summary, after = _once_more(choice, summary, best, target, wish, do)
     gains = tuple(one.promised for one in asked)
     if measured is not None:
         if not place.in_place:
@@ -235,14 +244,21 @@ def _chosen(facts: FileFacts, wish: Wish, best: dict[str, Layout]) -> Choice:
 
 
 def _once_more(
-    choice: Choice, best: dict[str, Layout], target: str, wish: Wish, do: Doing
-) -> tuple[Choice, FileFacts]:
-    """Inspect the result, and fix in place what is found only now.
+    choice: Choice,
+    summary: Summary,
+    best: dict[str, Layout],
+    target: str,
+    wish: Wish,
+    do: Doing,
+) -> tuple[Choice, Summary, FileFacts]:
+    """Look at the result, and mend in place what is found in it only now.
 
     Returns
     -------
     choice : Choice
         All that was changed.
+    summary : Summary
+        What was written first; with a warning where the result could not be written once more.
     facts : FileFacts
         About the result.
     """
@@ -254,10 +270,16 @@ def _once_more(
             break
         do.tell("writing once more")
         again = Wish(wish.access, wish.merge, wish.options, 0.0)
-        place = where(target, None, in_place=True, force=False)
-        repack(job_of(more.layout, again), place, do.watch)
+        try:
+            # Made by this run, also where its permissions forbid to write to it.
+            place = where(target, None, in_place=True, force=True)
+            repack(job_of(more.layout, again), place, do.watch)
+        except ChunkwiseError as error:
+            # What is there is complete and verified.
+            warnings = (*summary.warnings, f"could not be improved further: {error}")
+            return choice, replace(summary, warnings=warnings), facts
         choice = choice.then(more)
-    return choice, facts
+    return choice, summary, facts
 
 
 def _begun(facts: FileFacts, choice: Choice) -> Fixed:

@@ -50,8 +50,6 @@ class _Accountant(io.RawIOBase):
         self._begin = 0
         # Where the last chunk would have been written.
         self._placed: int | None = None
-        # Whether nothing is written any more.
-        self.given_up = False
 
     def dummy(self, nbytes: int) -> memoryview:
         """Bytes that nobody reads, which tell a chunk from everything else."""

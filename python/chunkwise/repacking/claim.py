@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from chunkwise.errors import CannotWriteError, UsageError
+from chunkwise.errors import CannotWriteError, UsageError, like
 from chunkwise.names import printable
 from chunkwise.repacking.shard_files import ShardFiles
 from chunkwise.repacking.target import Place, cannot_write
@@ -90,12 +90,10 @@ class Claim:
         """Its path, for who makes it exclusively, or reads it."""
         return self.place.target.with_name(self.partial_name)
 
-    def made(self, descriptor: int) -> None:
-        """Note that the open file is the partial one: no other will be brought into place."""
-        self._made = os.fstat(descriptor)
-
     def make_partial(self) -> int:
-        """Make the partial file; gives a descriptor for writing.
+        """Make the partial file, closed to others; gives a descriptor for writing.
+
+        No other file will be brought into place.
 
         Raises
         ------
@@ -104,8 +102,13 @@ class Claim:
         """
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | _SAFELY
         descriptor = os.open(self.partial_name, flags, 0o600, dir_fd=self.parent)
-        self.made(descriptor)
+        self._made = os.fstat(descriptor)
         return descriptor
+
+    def require_partial(self, descriptor: int) -> None:
+        """Raise OSError unless an open file is the partial one."""
+        if self._made is None or not os.path.samestat(os.fstat(descriptor), self._made):
+            raise OSError(errno.ESTALE, "the half-written file was replaced by another program")
 
     def link_partial(self) -> None:
         """Make the partial file another name of the source.
@@ -126,9 +129,11 @@ class Claim:
             It is not there, or something else is.
         """
         descriptor = os.open(self.partial_name, flags | _SAFELY, dir_fd=self.parent)
-        if self._made is None or not os.path.samestat(os.fstat(descriptor), self._made):
+        try:
+            self.require_partial(descriptor)
+        except OSError:
             os.close(descriptor)
-            raise OSError(errno.ESTALE, "the half-written file was replaced by another program")
+            raise
         return descriptor
 
     def make(self, name: str) -> int:
@@ -306,6 +311,8 @@ def _lock(place: Place, parent: int, stack: contextlib.ExitStack) -> Claim:
                     claim.adopt()
                     stack.push(attempt.pop_all())
                     return claim
+            except FileNotFoundError:
+                continue
             except OSError:
                 # On a full disk nothing stays, except a folder that holds something.
                 with contextlib.suppress(OSError):
@@ -324,7 +331,7 @@ def _hold(place: Place, lock: int) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise CannotWriteError(
+        raise like(CannotWriteError, BlockingIOError())(
             f"{printable(place.said)}: another run is writing it; wait for it to end"
         ) from None
     except OSError:

@@ -67,10 +67,10 @@ def create(claim: Claim, source: h5py.File, options: Options) -> Target:
         The system refuses.
     """
     fcpl, fapl = properties(source, options)
-    made = h5f.create(os.fsencode(claim.partial), h5f.ACC_EXCL, fcpl=fcpl, fapl=fapl)
-    # Nobody else may read what perhaps nobody else may read in the source.
-    os.fchmod(made.get_vfd_handle(), 0o600)
-    claim.made(made.get_vfd_handle())
+    # Nobody else may read what perhaps nobody else may read in the source, from the first moment.
+    os.close(claim.make_partial())
+    made = h5f.create(os.fsencode(claim.partial), h5f.ACC_TRUNC, fcpl=fcpl, fapl=fapl)
+    claim.require_partial(made.get_vfd_handle())
     return Target(h5py.File(made))
 
 

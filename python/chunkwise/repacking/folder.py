@@ -123,9 +123,12 @@ def check(batch: Batch, rules: Rules, *, force: bool, resume: bool) -> None:
 
 
 def _require_meaning(batch: Batch, rules: Rules) -> None:
-    """Look into files until each rule has met a dataset that it means: mostly one is enough."""
+    """Look into files until each rule has met a dataset that it means: mostly one is enough.
+
+    Also into those of other parts, which may have what these lack.
+    """
     left = list(rules.all)
-    for source, _ in batch.pairs:
+    for source in (*(source for source, _ in batch.pairs), *batch.others):
         if not left:
             return
         try:
@@ -246,6 +249,8 @@ def each(
     manifest = None if batch.out is None else Manifest(batch.out, key, resume, batch.part)
     for name, reason in batch.failed:
         yield FileResult(name, "", "failed", reason=reason)
+    # Going on means to replace results; in place these would be sources.
+    replaces = force or (resume and not batch.in_place)
     left: list[int] = []
     for number, (source, target) in enumerate(batch.pairs):
         if manifest is not None and manifest.has(source, target):
@@ -255,15 +260,13 @@ def each(
             left.append(number)
         else:
             tell = watch(number, source)
-            result, identity = _treated(batch.out, source, target, treat, force or resume, tell)
+            result, identity = _treated(batch.out, source, target, treat, replaces, tell)
             yield _noted(manifest, result, identity)
     works = (
         (
             number,
             printable(str(batch.pairs[number][0])),
-            partial(
-                _treated, batch.out, *batch.pairs[number], treat, force or resume, check_ended
-            ),
+            partial(_treated, batch.out, *batch.pairs[number], treat, replaces, check_ended),
         )
         for number in left
     )
@@ -315,9 +318,9 @@ def _treated(
             _make_folders(out, target)
             place = choose(source, target, in_place=False, force=force)
         done = treat(place, watch)
-    except CannotWriteError:
-        raise
     except (ChunkwiseError, *HDF5_ERRORS) as error:
+        if isinstance(error, CannotWriteError) and not _is_about_one(error, out):
+            raise
         wrong = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
         wrong = wrong.removeprefix(f"{printable(str(source))}: ")
         return FileResult(str(source), str(target), "failed", _size(source), None, wrong), None
@@ -332,6 +335,13 @@ def _treated(
         elapsed_s=elapsed_s,
     )
     return result, done.identity or place.identity
+
+
+def _is_about_one(error: CannotWriteError, out: Path | None) -> bool:
+    """Whether one file cannot be written, and others may: it is in use; in place, protected."""
+    return isinstance(error, BlockingIOError) or (
+        out is None and isinstance(error, PermissionError)
+    )
 
 
 def _make_folders(out: Path, target: Path) -> None:

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence, Sized
 from dataclasses import dataclass, replace
+from functools import partial
 from glob import has_magic
 from pathlib import Path
 from typing import Final
@@ -22,8 +23,9 @@ from chunkwise.names import printable
 from chunkwise.words import counted
 
 _TASK: Final = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
-# What a run makes beside a target, which another one may meet (`claim`).
-_OURS: Final = re.compile(r"\.(.+)\.([0-9a-f]{16}\.partial|repack)")
+# Files and folders that a run makes beside a target, which another one may meet: `claim`,
+# `run.closed`, `netcdf3.as_netcdf4`.
+_OURS: Final = re.compile(r"\.(.+)\.([0-9a-f]{16}\.partial|repack|(repack|netcdf4)\.[a-z0-9_]{8})")
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,15 @@ class Batch:
         What could not be looked into, with the reason.
     part
         Which part of the files these are, such as ``3-of-8``; empty for all.
+    others
+        Sources of the other parts.
     """
 
     pairs: tuple[tuple[Path, Path], ...]
     out: Path | None
     failed: tuple[tuple[str, str], ...] = ()
     part: str = ""
+    others: tuple[Path, ...] = ()
 
     @property
     def in_place(self) -> bool:
@@ -78,6 +83,9 @@ class Batch:
             pairs=self.pairs[number - 1 :: count],
             failed=self.failed if number == 1 else (),
             part=f"{number}-of-{count}",
+            others=tuple(
+                source for i, (source, _) in enumerate(self.pairs) if i % count != number - 1
+            ),
         )
 
 
@@ -187,7 +195,8 @@ def read_list(path: str) -> tuple[str, ...]:
         raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as wrong:
         raise UsageError(f"--files-from {said}: cannot be read: {wrong.strerror}") from None
-    lines = raw.decode("utf-8", "surrogateescape").splitlines()
+    # As bytes: names may have in them what ends a line of text, such as U+2028.
+    lines = [line.decode("utf-8", "surrogateescape") for line in raw.splitlines()]
     found = tuple(line for line in lines if line.strip() and not line.startswith("#"))
     if not found:
         raise UsageError(f"--files-from {said}: names no file ({counted(len(lines), 'line')})")
@@ -210,11 +219,10 @@ def _found(
             failed.append((argument, "no such file"))
             continue
         found = find_files([argument], taken)
-        failed += found.unreadable
-        for name in found.files:
-            source = Path(name)
-            if not _is_ours(source):
-                yield source, _below(source, _base(argument) if base is None else base)
+        below = partial(_below, argument, base)
+        failed += [(name, why) for name, why in found.unreadable if not _is_ours(below(name))]
+        places = ((Path(name), below(name)) for name in found.files)
+        yield from (pair for pair in places if not _is_ours(pair[1]))
 
 
 def _require_any(found: Collection[object], failed: Sized, arguments: Sequence[str]) -> None:
@@ -223,9 +231,9 @@ def _require_any(found: Collection[object], failed: Sized, arguments: Sequence[s
         raise FileFormatError(f"{said}: no HDF5 file found")
 
 
-def _is_ours(path: Path) -> bool:
-    """Whether it is what another run is making."""
-    return _OURS.fullmatch(path.name) is not None
+def _is_ours(below: Path) -> bool:
+    """Whether it is, or is in, what another run makes or has left."""
+    return any(_OURS.fullmatch(part) for part in below.parts)
 
 
 def _common(listed: Sequence[str]) -> Path:
@@ -234,12 +242,11 @@ def _common(listed: Sequence[str]) -> Path:
     return Path(os.path.commonpath(folders)) if folders else Path()
 
 
-def _below(source: Path, base: Path) -> Path:
-    """Give the path of a file below a folder."""
-    try:
-        return source.relative_to(base)
-    except ValueError:
-        return source.absolute().relative_to(base.absolute())
+def _below(argument: str, common: Path | None, name: str) -> Path:
+    """Give the path of a file below its argument, or below the folder that a list is about."""
+    if common is None:
+        return Path(name).relative_to(_base(argument))
+    return Path(os.path.abspath(name)).relative_to(common)  # noqa: PTH100
 
 
 def _base(argument: str) -> Path:

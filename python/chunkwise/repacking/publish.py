@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from chunkwise.errors import ChunkwiseError
 from chunkwise.repacking.claim import Claim
+from chunkwise.repacking.shard_files import give_to
 from chunkwise.repacking.target import cannot_write
 
 # Errors of a file system without extended attributes, or without this one.
@@ -55,7 +56,9 @@ def publish(claim: Claim) -> None:
             os.close(partial)
         place.require_unchanged()
         bring(claim)
-        os.fsync(claim.parent)
+        # It is there, whether or not the file system can say when a name is on disk.
+        with contextlib.suppress(OSError):
+            os.fsync(claim.parent)
     except OSError as wrong:
         if isinstance(wrong, ChunkwiseError):
             raise
@@ -101,8 +104,7 @@ def _there(claim: Claim) -> os.stat_result | None:
 
 def _dress(claim: Claim, partial: int, replaced: os.stat_result) -> None:
     """Give a file the owner, permissions and extended attributes of the one it replaces."""
-    with contextlib.suppress(PermissionError):
-        os.fchown(partial, replaced.st_uid, replaced.st_gid)
+    give_to(partial, replaced)
     os.fchmod(partial, stat.S_IMODE(replaced.st_mode))
     if not hasattr(os, "listxattr"):
         return

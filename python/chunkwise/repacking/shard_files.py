@@ -122,8 +122,7 @@ class ShardFiles:
                     if not os.path.samestat(os.fstat(descriptor), made):
                         raise FileNotFoundError("a shard was replaced by another program")
                     if owner is not None:
-                        with contextlib.suppress(PermissionError):
-                            os.fchown(descriptor, owner.st_uid, owner.st_gid)
+                        give_to(descriptor, owner)
                     os.fchmod(descriptor, mode)
                     os.fsync(descriptor)
                 finally:
@@ -197,3 +196,13 @@ class ShardFiles:
                 if stat.S_ISREG(there.st_mode):
                     found.append((int(one[1]), entry.name))
         return sorted(found)
+
+
+def give_to(descriptor: int, owner: os.stat_result) -> None:
+    """Give an open file the owner and the group of another one, as far as the system lets it."""
+    try:
+        os.fchown(descriptor, owner.st_uid, owner.st_gid)
+    except PermissionError:
+        # Root alone gives files away; to a group of one's own anybody does.
+        with contextlib.suppress(PermissionError):
+            os.fchown(descriptor, -1, owner.st_gid)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from chunkwise.errors import CannotWriteError, FileChangedError, UsageError
+from chunkwise.errors import CannotWriteError, FileChangedError, UsageError, like
 from chunkwise.files.netcdf3 import is_netcdf3, require_netcdf
 from chunkwise.files.unclosed import is_unclosed, open_readable
 from chunkwise.names import printable, system_reason
@@ -129,6 +129,24 @@ class Place:
 
 
 @dataclass(frozen=True)
+class ConvertedPlace(Place):
+    """Where the result goes of a source that is a copy, made of a file of another format.
+
+    Attributes
+    ----------
+    original
+        The same for that file, which must not change meanwhile.
+    """
+
+    original: Place
+
+    def require_unchanged(self) -> None:
+        """Raise FileChangedError if something wrote to the original, or to its copy."""
+        self.original.require_unchanged()
+        super().require_unchanged()
+
+
+@dataclass(frozen=True)
 class NewFile(Place):
     """Where a file goes that is made of data in memory; `source` means nothing."""
 
@@ -213,7 +231,7 @@ def choose(
         place = Place(origin, goal, identity, said, replaces=force)
     _require_writable(place.target.parent, place.said)
     if place.target.exists() and not force and not os.access(place.target, os.W_OK):
-        raise CannotWriteError(
+        raise like(CannotWriteError, PermissionError())(
             f"{printable(place.said)}: may not be written to; --force, or force=True, replaces it"
         )
     return place
@@ -221,7 +239,7 @@ def choose(
 
 def _require_writable(folder: Path, said: str) -> None:
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise CannotWriteError(
+        raise like(CannotWriteError, PermissionError())(
             f"{printable(said)}: the folder {printable(str(folder))} cannot be written to; "
             "choose another, or change its permissions"
         )
@@ -270,4 +288,7 @@ def cannot_write(said: str, wrong: BaseException) -> CannotWriteError:
     if isinstance(wrong, CannotWriteError):
         return CannotWriteError(f"{printable(said)}: {wrong}; nothing was changed")
     reason = system_reason(wrong) or printable(" ".join(str(wrong).split()))
-    return CannotWriteError(f"{printable(said)}: cannot be written: {reason}; nothing was changed")
+    kind: type[CannotWriteError] = CannotWriteError
+    if isinstance(wrong, PermissionError):
+        kind = like(kind, wrong)
+    return kind(f"{printable(said)}: cannot be written: {reason}; nothing was changed")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from chunkwise.errors import AlreadyExistsError, CannotWriteError, UsageError
+from chunkwise.files.durable import whole
 from chunkwise.names import json_text, printable
 from chunkwise.verifying.records import Damage
 from chunkwise.verifying.tiles import ALGORITHM
@@ -123,23 +124,17 @@ def write(path: str | os.PathLike[str], files: Mapping[str, FileManifest], *, fo
     where = printable(str(target))
     if not force and os.path.lexists(target):
         raise AlreadyExistsError(f"{where}: exists; remove it, or give another name or --force")
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     record = {"format": FORMAT, "version": VERSION, "algorithm": ALGORITHM}
     try:
-        with partial.open("x", encoding="ascii") as stream:
-            # In pieces: for 100,000 files it has gigabytes.
-            stream.write(json_text(record)[:-1] + ',\n"files": {')
+        with whole(target) as stream:
+            # By pieces: of 100,000 files it has gigabytes.
+            stream.write(json_text(record)[:-1].encode() + b',\n"files": {')
             for number, (name, known) in enumerate(sorted(files.items())):
-                stream.write(",\n" if number else "\n")
-                stream.write(f"{json_text(name)}: {_pretty(known)}")
-            stream.write("\n}}\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        partial.replace(target)
+                stream.write(b",\n" if number else b"\n")
+                stream.write(f"{json_text(name)}: {_pretty(known)}".encode("ascii"))
+            stream.write(b"\n}}\n")
     except OSError as error:
         raise CannotWriteError(f"{where}: cannot be written: {error.strerror}") from None
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _pretty(known: FileManifest) -> str:

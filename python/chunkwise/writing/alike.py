@@ -13,7 +13,7 @@ from typing import Any, Final
 import h5py
 import numpy as np
 import numpy.typing as npt
-from h5py import h5d, h5p, h5s, h5t
+from h5py import h5d, h5f, h5p, h5s, h5t, h5z
 from h5py._objects import phil
 
 from chunkwise.names import HDF5_ERRORS
@@ -29,6 +29,8 @@ _IN_THE_LIST: Final = frozenset(
     | {"track_order", "track_times"}
 )
 _MOST_KEPT: Final = 64
+# Filters whose values are what they are.
+_LASTING: Final = (h5z.FILTER_DEFLATE, h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32, h5z.FILTER_LZF)
 
 
 class Recipe:
@@ -49,6 +51,25 @@ class Recipe:
         self._space = h5s.create_simple(shape)
         self._properties = properties
 
+    def is_lasting(self) -> bool:
+        """Whether another dataset has the same filters.  Under h5py's lock.
+
+        Some, such as bitshuffle, change their values whenever a dataset is made.
+        """
+        before = _filters(self._properties)
+        if all(code in _LASTING for code, *_ in before):
+            return True
+        fapl = h5p.create(h5p.FILE_ACCESS)
+        fapl.set_fapl_core(backing_store=False)
+        file = h5f.create(b"alike", h5f.ACC_TRUNC, fapl=fapl)
+        try:
+            made = h5d.create(file, None, self._kind, self._space, self._properties)
+            return _filters(made.get_create_plist()) == before
+        except HDF5_ERRORS:
+            return False
+        finally:
+            file.close()
+
     def make(self, group: h5py.h5g.GroupID, name: bytes, data: npt.NDArray[Any]) -> Any:
         """Make and write a dataset; None if there is such a name, or it fails.
 
@@ -63,6 +84,10 @@ class Recipe:
             group.unlink(name)
             raise
         return made
+
+
+def _filters(properties: h5p.PropDCID) -> list[tuple[Any, ...]]:
+    return [properties.get_filter(place) for place in range(properties.get_nfilters())]
 
 
 _recipes: OrderedDict[Key, Recipe] = OrderedDict()
@@ -134,9 +159,11 @@ def make(group: h5py.h5g.GroupID, name: Any, key: Key, data: npt.NDArray[Any]) -
 
 
 def remember(key: Key, data: npt.NDArray[Any], properties: h5p.PropDCID) -> None:
-    """Keep how a dataset was made."""
+    """Keep how a dataset was made, if others can be made in the same way."""
     recipe = Recipe(data.dtype, data.shape, properties)
     with phil:
+        if not recipe.is_lasting():
+            return
         _recipes[key] = recipe
         if len(_recipes) > _MOST_KEPT:
             _recipes.popitem(last=False)

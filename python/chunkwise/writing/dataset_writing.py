@@ -90,6 +90,8 @@ class Writing:
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._native: _native.Writer | None = None
+        # Whether what a former one held may not be in the file yet.
+        self._follows = True
         # The shape for which that was made.
         self._described: Shape | None = None
         self._left: pending.Left | None = None
@@ -97,18 +99,29 @@ class Writing:
         self._dirty = False
         # Whether chunks at the edge are stored without filters, once it is known.
         self._unfiltered_edges: bool | None = None
+        # Whether libhdf5 leaves filters out for some chunks, once it is known.
+        self._leaves_out: bool | None = None
         # How deflate's encoder is chosen, with the next writer.
         self.effort: Effort = "as-stated"
 
     # What is asked for --------------------------------------------------------------
 
-    def put(self, index: Any, value: Any) -> None:
-        """Write what ``dataset[index] = value`` means to h5py."""
+    def put(self, index: Any, value: Any, asked: h5py.Dataset | None = None) -> None:
+        """Write what ``dataset[index] = value`` means to h5py.
+
+        Parameters
+        ----------
+        index, value : object
+            As h5py takes them.
+        asked : h5py.Dataset, optional
+            Which object was assigned to: under MPI it knows whether all ranks write together.
+        """
         if hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic):
-            # It may be another dataset, and this one must not wait for its turn.
-            value = np.asarray(value)
+            # Another dataset, maybe, whose turn is not to be waited for within this one's.
+            value = np.asarray(value, self._converts_to(index))
+        h5 = self._h5 if asked is None else asked
         with self._turn():
-            if not self._dirty and self._h5 and direct.put(self._h5, index, value, alone=True):
+            if not self._dirty and h5 and direct.put(h5, index, value, alone=True):
                 return
             native = self._writer()
             if native.reason is None:
@@ -119,7 +132,7 @@ class Writing:
             self._settle_reached()
             if isinstance(value, np.ndarray):
                 value = self._fitting(value)
-            self._through_h5py(lambda: self._h5.__setitem__(index, value))
+            self._through_h5py(lambda: h5py.Dataset.__setitem__(h5, index, value))
 
     def write(self, selection: Selection | None, value: Any) -> None:
         """Write a selection; see `Dataset.write`."""
@@ -221,10 +234,7 @@ class Writing:
         if self._dirty:
             self._check_process()
             if not self.finish(blocking):
-                raise pending.BusyError(
-                    f"{self.label}: another thread is writing to it, and waits for h5py's lock, "
-                    "which this one holds: read it without that lock, outside of a visit"
-                )
+                raise pending.busy(self.label, "read it without that lock, outside of a visit")
 
     def finish(self, blocking: bool = True) -> bool:
         """Commit all dirty chunks, those of writes that have begun included.
@@ -300,19 +310,27 @@ class Writing:
         """The values as libhdf5 takes them: into a virtual dataset it writes them unconverted."""
         return converted(array, self._h5.dtype) if self._h5.is_virtual else array
 
+    def _converts_to(self, index: Any) -> np.dtype[Any] | None:
+        """Into which dtype NumPy makes what is no array one, as h5py has it; None: as it is."""
+        items = index if isinstance(index, tuple) else (index,)
+        if not self._h5 or any(isinstance(item, str) for item in items):
+            return None
+        dtype: np.dtype[Any] = self._h5.dtype.base
+        return None if dtype.kind == "O" else dtype
+
     def _turn(self) -> contextlib.AbstractContextManager[Any]:
         """Within it no other thread writes."""
         self._check_process()
+        if self._follows:
+            pending.settle_left(self.key, self.label)
+            self._follows = False
         return self._turn_at_once() if phil._is_owned() else self._lock
 
     @contextlib.contextmanager
     def _turn_at_once(self) -> Iterator[None]:
         # Who holds h5py's lock, as `visititems` does, is waited for by those who write.
         if not self._lock.acquire(blocking=False):
-            raise pending.BusyError(
-                f"{self.label}: another thread is writing to it, and waits for h5py's lock, which "
-                "this one holds: write without it, not within a visit"
-            )
+            raise pending.busy(self.label, "write without it, not within a visit")
         try:
             yield
         finally:
@@ -339,6 +357,9 @@ class Writing:
         self._check_open()
         pending.refuse_late(self.key[:2], self.label)
         native, shape = self._native, self._h5.shape
+        if not self._dirty and self._is_only_chunk(shape):
+            # How libhdf5 has stored it by now, maybe without a filter, decides who writes it next.
+            native = None
         if native is not None and shape == self._described:
             return native
         if native is not None and native.reason is None:
@@ -363,6 +384,15 @@ class Writing:
             self._left = pending.Left(self, native, self._h5)
         self._native, self._described = native, shape
         return native
+
+    def _is_only_chunk(self, shape: Shape) -> bool:
+        """Whether there is one chunk, for which libhdf5 may leave filters out."""
+        chunks = self._h5.chunks
+        if not chunks or any(n > length for n, length in zip(shape, chunks, strict=True)):
+            return False
+        if self._leaves_out is None:
+            self._leaves_out = unfiltered_edges.may_leave_out(self._h5)
+        return self._leaves_out
 
     def _follow(self, native: _native.Writer) -> bool:
         """Take over the dataset's shape after any change; return whether it became smaller."""
@@ -417,11 +447,6 @@ class Writing:
             if isinstance(error, ChunkwiseError | UnicodeError):
                 raise
             raise SelectionError(f"{self.label}: {hdf5_reason(error)}") from error
-        finally:
-            h5 = self._h5
-            if h5 and h5.chunks and all(a <= b for a, b in zip(h5.shape, h5.chunks, strict=True)):
-                # How its only chunk is stored now decides who writes it next.
-                self._native = None
 
 
 def sync(file: h5py.File) -> None:

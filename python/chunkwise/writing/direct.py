@@ -112,7 +112,7 @@ def put(dataset: h5py.Dataset, index: Any, value: Any, *, alone: bool = False) -
     try:
         # Who begins to write here holds this lock.
         with phil:
-            if not alone and pending.known(dataset) is not None:
+            if not alone and not pending.is_free(dataset):
                 return False
             stored = stored_of(dataset)
             return stored is not None and _write(dataset, stored, index, value)
@@ -125,7 +125,7 @@ def resize(dataset: h5py.Dataset, size: Any, axis: int | None) -> bool:
     """Let libhdf5 resize a dataset; False if that needs more work, or libhdf5 refuses."""
     try:
         with phil:
-            if pending.known(dataset) is not None:
+            if not pending.is_free(dataset):
                 return False
             stored = stored_of(dataset)
             if stored is None or stored.chunk is None or stored.has_unfiltered_edges:
@@ -185,5 +185,7 @@ def _write(dataset: h5py.Dataset, stored: Stored, index: Any, value: np.ndarray[
         space = dataset.id.get_space()
         lowlevel.select(space, [parts])
     within = h5s.ALL if space is h5s.ALL else h5s.create_simple(value.shape)
-    dataset.id.write(within, space, np.ascontiguousarray(value), stored.kind)
+    # Under MPI the list says whether all ranks write together.
+    value = np.ascontiguousarray(value)
+    dataset.id.write(within, space, value, stored.kind, dxpl=dataset._dxpl)
     return True

@@ -44,8 +44,8 @@ phil = h5py._objects.phil
 # objects apart; a file's number is never given again.
 _writings: weakref.WeakValueDictionary[Key, Writing] = weakref.WeakValueDictionary()
 
-# Pending data outlives its writer, until it is in the file.
-_left: dict[int, Left] = {}
+# What a dataset holds outlives whoever wrote it, until it is in the file.
+_left: dict[Key, Left] = {}
 
 # The number of threads that are closing a file, by its number.
 _closing: Counter[Key] = Counter()
@@ -61,6 +61,30 @@ class BusyError(UsageError):
 def known(dataset: h5py.Dataset) -> Writing | None:
     """Who writes to a dataset, if anybody does."""
     return _writings.get(address_of(dataset.id)) if _writings else None
+
+
+def is_free(dataset: h5py.Dataset) -> bool:
+    """Whether nobody writes to a dataset, and nothing waits.  Under h5py's lock."""
+    if not _writings and not _left:
+        return True
+    key = address_of(dataset.id)
+    return _writings.get(key) is None and key not in _left
+
+
+def settle_left(key: Key, label: str) -> None:
+    """Wait until what a former `Writing` of a dataset held is in the file.
+
+    Two that complete the same chunk from the file at the same time each lose what the other
+    adds to it.
+
+    Raises
+    ------
+    BusyError
+        When h5py's lock is held here, and another thread commits it, which waits for that.
+    """
+    left = _left.get(key)
+    if left is not None and not left.finish(blocking=not phil._is_owned()):
+        raise busy(label, "write without it, not within a visit")
 
 
 def register(dataset: h5py.Dataset, writing: Writing) -> Writing:
@@ -226,24 +250,25 @@ def _number(file: h5py.File | None) -> Key | None:
 
 def _finish_all(wanted: Callable[[Key], bool]) -> None:
     failure: BaseException | None = None
-    for writing in _alive():
-        if wanted(writing.key):
-            try:
-                if not writing.finish(blocking=not phil._is_owned()):
-                    raise BusyError(
-                        f"{writing.label}: another thread is writing to it, and waits for h5py's "
-                        "lock, which this one holds: flush or close the file without it"
-                    )
-            except Exception as error:
-                failure = failure or error
-    for left in list(_left.values()):
-        if wanted(left.key) and left.writing() is None:
-            try:
-                left.flush(blocking=not phil._is_owned())
-            except Exception as error:
-                failure = failure or error
+    waiting: list[Writing | Left] = [*_alive(), *list(_left.values())]
+    for one in waiting:
+        if not wanted(one.key):
+            continue
+        try:
+            if not one.finish(blocking=not phil._is_owned()):
+                raise busy(one.label, "flush or close the file without it")
+        except Exception as error:
+            failure = failure or error
     if failure is not None:
         raise failure
+
+
+def busy(label: str, remedy: str) -> BusyError:
+    """Say that a dataset's writer is not waited for."""
+    return BusyError(
+        f"{label}: another thread is writing to it, and waits for h5py's lock, which this one "
+        f"holds: {remedy}"
+    )
 
 
 def _alive() -> list[Writing]:
@@ -280,13 +305,13 @@ class Left:
 
     def __init__(self, writing: Writing, native: _native.Writer, dataset: h5py.Dataset) -> None:
         self.key = writing.key
-        self.writing = weakref.ref(writing)
+        self.label = writing.label
+        self._writing = weakref.ref(writing)
         self._native = native
         self._dataset = dataset
-        self._label = writing.label
         self._process = os.getpid()
         self._lock = threading.Lock()
-        _left[id(self)] = self
+        _left[self.key] = self
         self._finalize = weakref.finalize(writing, self._finish)
         # `_end` sees to those who are there when the program ends.
         self._finalize.atexit = False
@@ -294,15 +319,33 @@ class Left:
     def drop(self) -> None:
         """Forget it: somebody else takes care."""
         self._finalize.detach()
-        _left.pop(id(self), None)
+        self._forget()
 
-    def flush(self, blocking: bool) -> None:
-        """Commit what is left, unless another thread does it and is not to be waited for."""
-        if os.getpid() != self._process or not self._lock.acquire(blocking):
-            return
+    def _forget(self) -> None:
+        found = _left.pop(self.key, None)
+        if found is not None and found is not self:
+            # That of the one who writes now.
+            _left.setdefault(self.key, found)
+
+    def finish(self, blocking: bool) -> bool:
+        """Commit what is left, where nobody else takes care of it.
+
+        Returns
+        -------
+        bool
+            False where another thread does so, which is not waited for.
+        """
+        if os.getpid() != self._process or self._writing() is not None:
+            return True
+        if not self._lock.acquire(blocking):
+            return False
         try:
             if self._native.dirty_chunks and self._dataset:
+                # Others may have resized it.
+                self._native.set_shape(self._dataset.shape)
                 self._native.flush(interruptible=False)
+            self._forget()
+            return True
         finally:
             self._lock.release()
 
@@ -311,18 +354,15 @@ class Left:
             return
         message = None
         try:
-            # The holder of the lock may wait for h5py's, which this thread may hold.
-            self.flush(blocking=False)
-            if self._lock.acquire(blocking=False):
+            # Whoever has the lock may wait for h5py's, and this thread may hold that.
+            if self.finish(blocking=False):
                 chunks = self._native.dirty_chunks
-                self._lock.release()
-                message = lost(self._label, chunks) if chunks else None
+                message = lost(self.label, chunks) if chunks else None
         except Exception as error:
             # Nobody is there to catch it.
+            self._forget()
             chunks = self._native.dirty_chunks
             message = f"{error}; {counted(chunks, 'chunk')} {'is' if chunks == 1 else 'are'} lost"
-        finally:
-            _left.pop(id(self), None)
         if message is not None:
             warnings.warn(message, RuntimeWarning, stacklevel=2)
 

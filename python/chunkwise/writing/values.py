@@ -94,7 +94,8 @@ def _without_names(index: Any) -> tuple[Any, tuple[str, ...]]:
 def _array(value: Any, dtype: np.dtype[Any]) -> Array | None:
     """Make an array of the values for whole elements, as h5py does."""
     if isinstance(value, np.ndarray):
-        return value
+        # A matrix, of a class derived from it, would stay one of two dimensions.
+        return np.asarray(value)
     if dtype.kind == "O" or (dtype.kind == "S" and not isinstance(value, bytes)):
         # Text may have to be encoded.
         return None

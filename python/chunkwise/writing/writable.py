@@ -60,7 +60,7 @@ class Writable:
         if isinstance(index, Selection):
             self._written().write(index, value)
         elif self._writing is not None or not direct.put(self, index, value):
-            self._written().put(index, value)
+            self._written().put(index, value, self)
 
     def write(self, selection: Selection | None, value: npt.ArrayLike) -> None:
         """Write a hyperslab, a union of several, or points.

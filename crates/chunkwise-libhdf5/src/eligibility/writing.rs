@@ -1,6 +1,6 @@
 //! Can chunks of a dataset be encoded here, and with which facts?
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_ulong};
 use std::sync::Arc;
 
 use chunkwise_codec::{Encoder, Encoding, Filter, FilterKind, Pipeline, Step};
@@ -90,6 +90,29 @@ unsafe fn check_handle(api: &Api, file: &Handle) -> Result<(), Unsuited> {
     }
 }
 
+/// Refuse a file that ranks of MPI have open together: of what one of them puts into it alone the
+/// others' libhdf5 does not know.
+///
+/// # Safety
+/// A live file of this library, with the lock held.
+unsafe fn check_ranks(api: &Api, file: &Handle) -> Result<(), Unsuited> {
+    // `H5FD_FEAT_HAS_MPI`
+    const HAS_MPI: c_ulong = 0x100;
+    let Some(query) = api.H5FDdriver_query else { return Ok(()) };
+    // SAFETY: the caller's contract; every handle is checked.
+    unsafe {
+        let fapl = (api.H5Fget_access_plist)(file.id);
+        let fapl = Handle::new(api, "H5Fget_access_plist", fapl, api.H5Pclose)?;
+        let mut features: c_ulong = 0;
+        let status = query((api.H5Pget_driver)(fapl.id), &raw mut features);
+        api.checked("H5FDdriver_query", status)?;
+        if features & HAS_MPI != 0 {
+            return because("ranks of MPI have the file open together");
+        }
+    }
+    Ok(())
+}
+
 /// Look at what may have changed since a dataset was described for writing by these facts; gives
 /// its grid now.
 ///
@@ -145,6 +168,7 @@ pub unsafe fn describe_for_writing(
                 return because("the file is open for reading only");
             }
             check_handle(api, &file)?;
+            check_ranks(api, &file)?;
             let file_type =
                 Handle::new(api, "H5Dget_type", (api.H5Dget_type)(dataset), api.H5Tclose)?;
             let element_size = check_type(api, file_type.id, memory_type)?;
