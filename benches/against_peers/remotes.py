@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import h5py
 import numpy as np
@@ -21,6 +24,10 @@ from against_peers.task import CannotReadError, Sample, Task
 # Reads a part of a dataset behind a URL.
 Reading = Callable[[str, str], Any]
 POINTS: Final = 500
+# The front of the file, the nodes of its index, its chunks: each says where the next ones lie.
+ROUNDS: Final = 3
+FRONT_NBYTES: Final = 256 << 10
+CONNECTIONS: Final = 8
 
 
 @contextmanager
@@ -59,10 +66,7 @@ def opened_and_read(
             importlib.import_module(name)
         except ImportError as why:
             raise CannotReadError(f"not installed ({why}); it comes with 'bench'") from why
-    with h5py.File(file) as opened:
-        shape = opened[dataset].shape
-        ranges = _ranges(opened[dataset])
-    points = np.sort(np.random.default_rng(0).integers(shape, size=(POINTS, 3)), axis=0)
+    points, ranges = _wanted(file, dataset)
     read = _READERS[reader](kind, points, ranges)
     with served(file, latency_s) as url:
 
@@ -72,6 +76,66 @@ def opened_and_read(
             return Sample(time.perf_counter() - begun, data)
 
         yield measure
+
+
+def three_rounds(file: str, dataset: str, kind: str, latency_s: float = 0.05) -> Task:
+    """The latency of three rounds, and the time that all their bytes take by bare sockets.
+
+    Parameters are as of `opened_and_read`.  The bytes are the front of the file and the chunks
+    that are needed, each once.
+    """
+    points, ranges = _wanted(file, dataset)
+    chunks = sum(stop - start for start, stop in _needed(kind, points, ranges))
+    share = min(FRONT_NBYTES + chunks, Path(file).stat().st_size) // CONNECTIONS
+    with served(file, latency_s) as url, ExitStack() as opened:
+        address = urlsplit(url)
+        lines = [
+            opened.enter_context(socket.create_connection((address.hostname, address.port)))
+            for _ in range(CONNECTIONS)
+        ]
+
+        def receive(line: socket.socket, number: int) -> None:
+            asked = f"bytes={number * share}-{(number + 1) * share - 1}"
+            line.sendall(f"GET {address.path} HTTP/1.1\r\nRange: {asked}\r\n\r\n".encode())
+            room = bytearray(1 << 20)
+            begin = b""
+            while b"\r\n\r\n" not in begin:
+                begin += line.recv(1 << 16)
+            head, _, body = begin.partition(b"\r\n\r\n")
+            left = int(head.lower().partition(b"content-length: ")[2].split()[0]) - len(body)
+            while left > 0:
+                left -= line.recv_into(room, min(len(room), left))
+
+        def measure() -> Sample:
+            begun = time.perf_counter()
+            threads = [
+                threading.Thread(target=receive, args=(line, number))
+                for number, line in enumerate(lines)
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            transfer_s = time.perf_counter() - begun - latency_s
+            told = {"rounds": ROUNDS, "nbytes": CONNECTIONS * share, "transfer_s": transfer_s}
+            return Sample(ROUNDS * latency_s + transfer_s, told=told)
+
+        yield measure
+
+
+def _wanted(file: str, dataset: str) -> tuple[Any, list[tuple[int, int]]]:
+    """The points, and where each map's chunk lies."""
+    with h5py.File(file) as opened:
+        shape = opened[dataset].shape
+        points = np.sort(np.random.default_rng(0).integers(shape, size=(POINTS, 3)), axis=0)
+        return points, _ranges(opened[dataset])
+
+
+def _needed(kind: str, points: Any, ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Where the chunks lie that are needed."""
+    if kind == "maps":
+        return ranges[_some((len(ranges),))]
+    return [ranges[step] for step in sorted({*points[:, 0].tolist()})]
 
 
 def _some(shape: tuple[int, ...]) -> slice:
@@ -119,10 +183,7 @@ def _by_h5py(**options: Any) -> Callable[[str, Any, Any], Reading]:
 def _by_ranges(kind: str, points: Any, ranges: list[tuple[int, int]]) -> Reading:
     import fsspec
 
-    if kind == "maps":
-        wanted = ranges[_some((len(ranges),))]
-    else:
-        wanted = [ranges[step] for step in sorted({*points[:, 0].tolist()})]
+    wanted = _needed(kind, points, ranges)
 
     def read(url: str, _: str) -> Any:
         web = fsspec.filesystem("http")

@@ -169,8 +169,10 @@ class Library:
         `filters` are HDF5's numbers.  A filter whose function cannot be found is missing in
         the answer.  The counts are of all datasets that this library reads or writes.
         """
-    def chunk_listing(self, dataset_id: int) -> ChunkListing:
+    def chunk_listing(self, dataset_id: int, storage: Storage | None = None) -> ChunkListing:
         """List the chunks of an open dataset of this library.
+
+        `storage` holds the bytes of its file, where that is no local one.
 
         Raises
         ------

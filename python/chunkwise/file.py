@@ -14,7 +14,8 @@ from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.files.handles import FileHandle, Index, Kept
 from chunkwise.files.opening_writable import Mode
 from chunkwise.group import Group
-from chunkwise.remote.opening import is_url, local_path, open_object, open_url
+from chunkwise.remote.opening import open_object, open_url
+from chunkwise.remote.urls import is_url, local_path
 from chunkwise.settings import check_environment
 
 __all__ = ["File", "open"]
@@ -57,7 +58,7 @@ class File(Group, h5py.File):  # type: ignore[misc]
         elif storage_options is not None:
             raise UsageError("storage_options: are for URLs only; leave them out for other files")
         elif index not in (None, False) and not isinstance(name, str | bytes | os.PathLike):
-            raise UsageError("index=... is for local files opened by path; leave it out")
+            raise UsageError("index=... is for files opened by path or URL; leave it out")
         elif driver is None and not args and mode == "r" and hasattr(name, "read"):
             opened = open_object(name, **options)
             home = FileHandle(opened.file, options=options, sync=sync, remote=opened)
@@ -160,14 +161,16 @@ def _opened_url(
         home = FileHandle.open(path, mode, options, sync)
         home.use_sidecar(index)
         return home
-    if index is not None and index is not False:
-        raise UsageError("index=... is for local files opened for reading; leave it out for URLs")
     if mode != "r":
         raise UsageError(
             f"mode={mode!r}: a URL can only be read; write a local file, and upload it"
         )
+    if index is True:
+        raise UsageError("index=True: of a URL, say which sidecar is meant: index=PATH")
     opened = open_url(url, storage_options, **options)
-    return FileHandle(opened.file, options=options, sync=sync, remote=opened)
+    home = FileHandle(opened.file, options=options, sync=sync, remote=opened)
+    home.use_sidecar(index)
+    return home
 
 
 def _reopened(path: str, options: dict[str, Any], sync: bool) -> File:
@@ -198,9 +201,10 @@ def open(
         Whether `File.flush` and `File.close` return only when storage has the data, so
         that it survives a crash of the machine; otherwise when the system has it.
     index : path-like or bool, optional
-        A sidecar that says where the chunks lie, from ``chunkwise index``.  None takes
-        ``PATH.cwi`` if it exists, with a warning if it is no longer valid; False takes none;
-        with True or a path, a missing or invalid sidecar is an error.
+        A sidecar that says where the chunks lie, as ``chunkwise index`` makes it.  None takes
+        ``PATH.cwi`` if it is there, with a warning if it does not hold any more; False takes none;
+        True and a path are an error where there is none that holds.  Of a URL, a path has to be
+        given.
     storage_options : mapping, optional
         For fsspec, if `path` is a URL.
     **options

@@ -1,6 +1,7 @@
-"""How many threads, and how much memory, may this process use?
+"""How many threads, and how much memory, may this process use, and how long does it wait?
 
-The engine keeps the values; here they are read from arguments and from the environment.
+The values are the engine's, but for the time-out of requests, which Python makes; here they are
+read from arguments and from the environment.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import operator
 import os
 import sys
+from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple, SupportsIndex
 
 from chunkwise import _native
@@ -21,6 +23,7 @@ Environment (sizes as in 256MiB; see docs/memory.md):
   CHUNKWISE_CACHE_NBYTES         decoded chunks kept for later reads
   CHUNKWISE_WRITE_BUFFER_NBYTES  chunks written in part, until complete
   CHUNKWISE_PREFETCH_NBYTES      stored bytes read before they are wanted
+  CHUNKWISE_REQUEST_TIMEOUT_S    seconds without an answer from a server
 """
 
 
@@ -29,6 +32,7 @@ class _Values(NamedTuple):
     cache_nbytes: int
     write_buffer_nbytes: int
     prefetch_nbytes: int
+    request_timeout_s: float
 
 
 class Settings(_Values):
@@ -45,25 +49,32 @@ class Settings(_Values):
     write_buffer_nbytes : int
         Bytes of partly written chunks that wait to be complete.
     prefetch_nbytes : int
-        Stored bytes that are read ahead.
+        Stored bytes that are read before they are wanted.
+    request_timeout_s : float
+        Seconds without an answer after which a request to a server has failed.
     """
 
     # What the call has changed, None for the default; and what that was before.
-    _changed: dict[str, int | None]
-    _former: dict[str, int | None]
+    _changed: dict[str, float | None]
+    _former: dict[str, float | None]
 
     def __enter__(self) -> Settings:
-        now = _native.change_settings(self._changed)
+        now = _change(self._changed)
         if now != self._changed:
             # Somebody has changed them since the call, or since the last ``with``.
             self._former = now
         return self
 
     def __exit__(self, *_: object) -> None:
-        _native.change_settings(self._former)
+        _change(self._former)
 
 
 VARIABLES: Final = {name: f"CHUNKWISE_{name.upper()}" for name in _Values._fields}
+
+# What the engine does not ask for: None for the default.
+_TIMEOUT: Final = "request_timeout_s"
+_chosen_timeout_s: float | None = None
+_default_timeout_s = 30.0
 
 # What is wrong with a variable, until somebody can be told.
 _wrong: list[str] = []
@@ -75,8 +86,9 @@ def settings(
     cache_nbytes: SupportsIndex | str | None = None,
     write_buffer_nbytes: SupportsIndex | str | None = None,
     prefetch_nbytes: SupportsIndex | str | None = None,
+    request_timeout_s: float | Literal["default"] | None = None,
 ) -> Settings:
-    """Set how many threads and how much memory this process uses; give what is in force.
+    """Set how much this process uses, and how long it waits; give what is in force.
 
     Without arguments nothing changes.
 
@@ -98,6 +110,10 @@ def settings(
         Stored bytes that a read fetches before they are wanted; from the next read on.  At 0 none
         are, and no chunk is decoded ahead of the next read.  By default 64 MiB, or a sixteenth
         of the control group's memory if that is less.
+    request_timeout_s : float or "default", optional
+        Seconds, from 0.001 to 86,400: a request to a server that brings nothing for so long has
+        failed, and is made again, up to five times in all; from the next request on.  By default
+        30 (see `docs/remote.md`).
 
     Returns
     -------
@@ -131,14 +147,15 @@ def settings(
         "cache_nbytes": cache_nbytes,
         "write_buffer_nbytes": write_buffer_nbytes,
         "prefetch_nbytes": prefetch_nbytes,
+        "request_timeout_s": request_timeout_s,
     }
     changed = {
         name: None if value == "default" else _valid(name, value, f"settings: {name}={value!r}")
         for name, value in given.items()
         if value is not None
     }
-    former = _native.change_settings(changed)
-    found = Settings(*(_native.setting(name) for name in _Values._fields))
+    former = _change(changed)
+    found = Settings(*map(_in_force, _Values._fields))
     found._changed, found._former = changed, former
     return found
 
@@ -157,7 +174,8 @@ def check_environment() -> None:
 
 def read_environment() -> None:
     """Take over what variables say, when chunkwise is imported."""
-    found: dict[str, int] = {}
+    global _default_timeout_s
+    found: dict[str, float] = {}
     for name, variable in VARIABLES.items():
         text = os.environ.get(variable, "").strip()
         if not text:
@@ -169,15 +187,41 @@ def read_environment() -> None:
             _wrong.append(str(wrong))
     # The engine looks at this one itself, as long as there are no threads.
     found.pop("threads", None)
+    _default_timeout_s = found.pop(_TIMEOUT, _default_timeout_s)
     threads = _dask_threads()
     if threads:
         found["threads"] = threads
     if found:
-        _native.set_default_settings(found)
+        _native.set_default_settings({name: int(value) for name, value in found.items()})
 
 
-def _valid(name: str, value: Any, label: str) -> int:
+def request_timeout_s() -> float:
+    """Seconds without an answer after which a request has failed."""
+    return _default_timeout_s if _chosen_timeout_s is None else _chosen_timeout_s
+
+
+def _in_force(name: str) -> Any:
+    return request_timeout_s() if name == _TIMEOUT else _native.setting(name)
+
+
+def _change(values: Mapping[str, float | None]) -> dict[str, float | None]:
+    """Change some, None for the default; gives what was chosen before."""
+    global _chosen_timeout_s
+    of_engine = {
+        name: None if value is None else int(value)
+        for name, value in values.items()
+        if name != _TIMEOUT
+    }
+    former: dict[str, float | None] = {**_native.change_settings(of_engine)}
+    if _TIMEOUT in values:
+        former[_TIMEOUT], _chosen_timeout_s = _chosen_timeout_s, values[_TIMEOUT]
+    return former
+
+
+def _valid(name: str, value: Any, label: str) -> float:
     """Give the number, or say what is wrong with it."""
+    if name == _TIMEOUT:
+        return _valid_seconds(value, label)
     try:
         if name == "threads":
             number = int(value) if isinstance(value, str) else operator.index(value)
@@ -192,6 +236,17 @@ def _valid(name: str, value: Any, label: str) -> int:
     if not least <= number <= most:
         raise UsageError(f"{label}: give a number from {least} to {most}")
     return number
+
+
+def _valid_seconds(value: Any, label: str) -> float:
+    least, most = 0.001, 86_400
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError):
+        raise UsageError(f"{label}: it is no number of seconds") from None
+    if not least <= seconds <= most:
+        raise UsageError(f"{label}: give seconds from {least} to {most:,}")
+    return seconds
 
 
 def _nbytes(value: Any) -> int:

@@ -56,7 +56,7 @@ def test_many_files_go_into_a_folder(path: Path, tmp_path: Path) -> None:
         (("b.h5", "-o", "out"), "give --format"),
         (("a/a.h5", "-o", "out", "--format", "json"), "one name"),
         (("--format", "json"), "say where it shall be"),
-        (("-o", "out.cwi", "--url", "s3://x"), "a sidecar is for a local file"),
+        (("-o", "out.cwi", "--url", "s3://x"), "--url is for references"),
     ],
 )
 def test_what_makes_no_sense_is_refused(

@@ -154,7 +154,7 @@ def test_files_that_are_written_have_none(tmp_path: Path) -> None:
     chunkwise.index(path)
     with chunkwise.open(path, "r+") as file:
         assert file["growing"].explain()["sidecar"] is None
-    with pytest.raises(UsageError, match="for local files opened for reading"):
+    with pytest.raises(UsageError, match="for files opened for reading"):
         chunkwise.open(path, "r+", index=True)
 
 

@@ -245,8 +245,24 @@ def test_what_a_file_object_leads_to_is_found_by_libhdf5(tmp_path: Path) -> None
             assert "lies in" in plan["reason"]
 
 
-def test_a_sidecar_is_for_paths(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="local files"):
+def test_a_sidecar_is_for_paths_and_urls(path: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="by path or URL"):
         chunkwise.open(io.BytesIO(), index=True)
-    with pytest.raises(UsageError, match="local files"):
-        chunkwise.open("memory://there.h5", index=tmp_path / "there.cwi")
+    with pytest.raises(UsageError, match="by path or URL"):
+        chunkwise.open(f"simplecache::file://{path}", index=tmp_path / "there.cwi")
+
+
+@pytest.mark.usefixtures("bound_always")
+def test_a_file_object_that_was_written_anew_is_read_anew() -> None:
+    stream = io.BytesIO()
+    with h5py.File(stream, "w") as file:
+        file.create_dataset("x", data=np.zeros((8, 100), "i4"), chunks=(1, 100))
+    with chunkwise.patch_h5py():
+        for number in range(3):
+            with h5py.File(stream) as file:
+                before = engine_reads()
+                assert (file["x"][...] == number).all()
+                assert engine_reads() == before + 1
+            # In the same place, and with as many bytes.
+            with h5py.File(stream, "r+") as file:
+                file["x"][...] = number + 1

@@ -140,8 +140,10 @@ def test_a_read_takes_few_rounds_and_few_bytes_more(latency_s: float) -> None:
 
 
 def test_a_read_asks_for_all_its_parts_together(content: bytes) -> None:
-    """Each waits at the server for thirty others: one by one, none would be answered."""
-    together = threading.Barrier(30)
+    """Each waits at the server for all others: one by one, none would be answered."""
+    # Thirty neighbours, two a request.
+    together = threading.Barrier(15)
+    opening.PATIENCE = Patience(attempts=1, timeout_s=10.0)
 
     def waiting(_: Any) -> bool:
         with contextlib.suppress(threading.BrokenBarrierError):

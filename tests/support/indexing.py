@@ -12,28 +12,35 @@ import pytest
 from tests.support.reading import same
 
 
-def by_zarr(target: Path) -> Any:
+def by_zarr(target: Path, protocol: str = "file") -> Any:
     """The group that the references of an index are, as zarr reads them."""
     zarr = pytest.importorskip("zarr", minversion="3")
     fsspec = pytest.importorskip("fsspec")
-    files = fsspec.filesystem(
-        "reference", fo=str(target), remote_protocol="file", asynchronous=True
-    )
+    files = fsspec.filesystem("reference", asynchronous=True, **_storage(target, protocol))
     store = zarr.storage.FsspecStore(files, read_only=True)
     return zarr.open_group(store, mode="r", zarr_format=2, use_consolidated=True)
 
 
-def by_xarray(target: Path, group: str | None = None, **options: Any) -> Any:
+def _storage(target: Path, protocol: str) -> dict[str, Any]:
+    storage: dict[str, Any] = {"fo": str(target), "remote_protocol": protocol}
+    if protocol != "file":
+        # What zarr asks by coroutines.
+        storage["remote_options"] = {"asynchronous": True}
+    return storage
+
+
+def by_xarray(
+    target: Path, group: str | None = None, protocol: str = "file", **options: Any
+) -> Any:
     """The same, as xarray reads it."""
     xarray = pytest.importorskip("xarray")
     pytest.importorskip("zarr", minversion="3")
     pytest.importorskip("fsspec")
-    storage = {"fo": str(target), "remote_protocol": "file"}
     return xarray.open_dataset(
         "reference://",
         engine="zarr",
         group=group,
-        backend_kwargs={"consolidated": True, "storage_options": storage},
+        backend_kwargs={"consolidated": True, "storage_options": _storage(target, protocol)},
         **options,
     )
 

@@ -24,12 +24,16 @@ from chunkwise import _native
 from chunkwise.cli.main import BY_SETTINGS, cli
 from chunkwise.errors import UsageError
 
-NAMES = ("threads", "cache_nbytes", "write_buffer_nbytes", "prefetch_nbytes")
+OF_ENGINE = ("threads", "cache_nbytes", "write_buffer_nbytes", "prefetch_nbytes")
+NAMES = (*OF_ENGINE, "request_timeout_s")
 KIB, MIB = 1 << 10, 1 << 20
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "threads": st.integers(1, 4),
-    **dict.fromkeys(NAMES[1:], st.sampled_from([0, 1, 20 * KIB, MIB, 1 << 40]) | st.integers(0)),
+    **dict.fromkeys(
+        OF_ENGINE[1:], st.sampled_from([0, 1, 20 * KIB, MIB, 1 << 40]) | st.integers(0)
+    ),
+    "request_timeout_s": st.floats(0.001, 86_400),
 }
 COMBINATIONS = st.fixed_dictionaries(
     {},
@@ -134,6 +138,10 @@ def test_set_threads_is_the_same_setting() -> None:
         ({"cache_nbytes": -1}, "settings: cache_nbytes=-1: give a number from 0 to"),
         ({"prefetch_nbytes": 1 << 63}, "settings: prefetch_nbytes="),
         ({"write_buffer_nbytes": "3M"}, "M alone could mean two units"),
+        ({"request_timeout_s": 0}, "request_timeout_s=0: give seconds from 0.001 to 86,400"),
+        ({"request_timeout_s": float("nan")}, "give seconds from"),
+        ({"request_timeout_s": float("inf")}, "give seconds from"),
+        ({"request_timeout_s": "soon"}, "request_timeout_s='soon': it is no number of seconds"),
     ],
 )
 def test_a_wrong_value_changes_nothing(wanted: dict[str, Any], said: str) -> None:
@@ -280,14 +288,20 @@ def test_variables_are_read_and_may_be_overridden() -> None:
         "CHUNKWISE_WRITE_BUFFER_NBYTES": " 1e6 ",
         "CHUNKWISE_PREFETCH_NBYTES": "0",
     }
-    assert child(SHOW, CHUNKWISE_THREADS="1", **sizes) == f"1 {3 * MIB} 1000000 0"
+    assert child(SHOW, CHUNKWISE_THREADS="1", **sizes) == f"1 {3 * MIB} 1000000 0 30.0"
     program = (
         "import chunkwise\n"
         "with chunkwise.settings(cache_nbytes=7, threads=2): print(*chunkwise.settings())\n"
         "print(*chunkwise.settings(threads='default'))"
     )
     lines = child(program, CHUNKWISE_THREADS="1", **sizes).splitlines()
-    assert lines == ["2 7 1000000 0", f"1 {3 * MIB} 1000000 0"]
+    assert lines == ["2 7 1000000 0 30.0", f"1 {3 * MIB} 1000000 0 30.0"]
+    program = (
+        "import chunkwise\n"
+        "with chunkwise.settings(request_timeout_s=2): print(chunkwise.settings()[4])\n"
+        "print(chunkwise.settings()[4])"
+    )
+    assert child(program, CHUNKWISE_REQUEST_TIMEOUT_S=" 4.5 ").split() == ["2.0", "4.5"]
     # Empty is as good as none; a number of threads is a limit.
     assert child(SHOW, CHUNKWISE_CACHE_NBYTES="", CHUNKWISE_THREADS="4000") == child(SHOW)
 
@@ -300,6 +314,7 @@ def test_variables_are_read_and_may_be_overridden() -> None:
         ("CHUNKWISE_CACHE_NBYTES", "256M", "CHUNKWISE_CACHE_NBYTES=256M: size"),
         ("CHUNKWISE_WRITE_BUFFER_NBYTES", "-1", "a number of bytes cannot be negative"),
         ("CHUNKWISE_PREFETCH_NBYTES", "lots", "CHUNKWISE_PREFETCH_NBYTES=lots: size"),
+        ("CHUNKWISE_REQUEST_TIMEOUT_S", "-1", "CHUNKWISE_REQUEST_TIMEOUT_S=-1: give seconds"),
     ],
 )
 def test_a_wrong_variable_is_one_clear_error(
@@ -338,7 +353,7 @@ def test_the_variables_are_in_the_help_of_commands() -> None:
         assert max(map(len, shown.splitlines())) <= 80
 
 
-def values_here(_: int) -> tuple[int, ...]:
+def values_here(_: int) -> tuple[float, ...]:
     return tuple(chunkwise.settings())
 
 
@@ -346,7 +361,9 @@ def test_a_forked_child_has_the_settings_a_spawned_one_the_variables(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     at_first = tuple(chunkwise.settings())
-    chosen = chunkwise.settings(threads=3, cache_nbytes=MIB, prefetch_nbytes=0)
+    chosen = chunkwise.settings(
+        threads=3, cache_nbytes=MIB, prefetch_nbytes=0, request_timeout_s=7
+    )
     with multiprocessing.get_context("fork").Pool(1) as pool:
         assert pool.map(values_here, [0]) == [tuple(chosen)]
         # Not by a signal, for which the runner of tests may have a handler.

@@ -14,6 +14,10 @@ READERS: Final = {
     "chunkwise": "chunkwise",
     "ranges": "cat_ranges of the chunks",
 }
+# What no reader that opens the file can do without.
+BOUND: Final = "three rounds and the bytes"
+# So many times as long may chunkwise take.
+MOST_TIMES: Final = 1.3
 
 
 def remote(store: Store) -> Iterator[Comparison]:
@@ -32,11 +36,21 @@ def remote(store: Store) -> Iterator[Comparison]:
             )
             for reader, name in READERS.items()
         )
+        bound = Reader(
+            BOUND,
+            "remotes:three_rounds",
+            {"kind": kind, **data.arguments},
+            limit=True,
+            compared=False,
+        )
+        within = Target(1 / MOST_TIMES, BOUND)
         yield Comparison(
             f"remote-{kind}",
             "remote",
             f"cube behind HTTP, 50 ms a request: opened, {title} read",
-            readers,
-            (Target(0.5),) if kind == "maps" else (),
-            note="the chunks alone: their addresses known, nothing decoded",
+            (*readers, bound),
+            (Target(0.5), within) if kind == "maps" else (within,),
+            note="cat_ranges: the chunks alone, their addresses known, nothing decoded; three "
+            "rounds: the latency of front, index and chunks, and all their bytes by bare sockets, "
+            "nothing decoded",
         )

@@ -87,6 +87,8 @@ pub struct State {
     nbytes: u64,
     begun: bool,
     over: bool,
+    /// Something could not be read: who decodes finds out what, and nothing is asked for besides.
+    failed: bool,
 }
 
 /// The segments of one read, fetched ahead.
@@ -100,8 +102,11 @@ pub struct FetchAhead<'a> {
     most_nbytes: u64,
     /// Threads that may read ahead.
     fetchers: usize,
-    /// Segments that each of them asks for together.
+    /// Segments that each of them asks for together at most...
     group: u64,
+    /// ... as long as they take no more requests, and no more bytes.
+    requests: u64,
+    group_nbytes: u64,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -116,8 +121,14 @@ impl<'a> FetchAhead<'a> {
         batches: &'a (dyn Fn(u64) -> Batches + Sync),
     ) -> Self {
         let most_nbytes = most_nbytes.min(Setting::PrefetchNbytes.value() as u64);
-        let state =
-            State { next: 0, segments: HashMap::new(), nbytes: 0, begun: false, over: false };
+        let state = State {
+            next: 0,
+            segments: HashMap::new(),
+            nbytes: 0,
+            begun: false,
+            over: false,
+            failed: false,
+        };
         let (state, changed) = (Mutex::new(state), Condvar::new());
         let cost = storage.cost();
         let mut nbytes = nbytes.max(1);
@@ -127,13 +138,25 @@ impl<'a> FetchAhead<'a> {
             let stored: u64 = batches(0).iter().map(|batch| batch.nbytes).sum();
             nbytes = if stored > 0 { stored } else { nbytes };
             let room = most_nbytes / fetchers / nbytes;
-            group = len.div_ceil(fetchers).min(cost.requests_a_fetcher()).min(room).max(1);
+            group = len.div_ceil(fetchers).min(room).max(1);
             fetchers = fetchers.min(len.div_ceil(group));
         }
+        let (requests, group_nbytes) = (cost.requests_a_fetcher(), most_nbytes / cost.fetchers());
         let most_fetchers = if most_nbytes == 0 { 0 } else { fetchers };
         let fetchers = (most_nbytes / nbytes.saturating_mul(group)).max(1);
         let fetchers = fetchers.min(most_fetchers) as usize;
-        Self { storage, len, batches, most_nbytes, fetchers, group, state, changed }
+        Self {
+            storage,
+            len,
+            batches,
+            most_nbytes,
+            fetchers,
+            group,
+            requests,
+            group_nbytes,
+            state,
+            changed,
+        }
     }
 
     /// Begin to fetch, if each request takes long; otherwise that is seen when the first does.
@@ -233,7 +256,7 @@ impl<'a> FetchAhead<'a> {
                 let waited = self.changed.wait_while(self.state(), full);
                 let mut state = waited.unwrap_or_else(PoisonError::into_inner);
                 let first = state.next;
-                if state.over || first >= self.len {
+                if state.over || state.failed || first >= self.len {
                     return;
                 }
                 self.claim(&mut state, first)
@@ -244,21 +267,47 @@ impl<'a> FetchAhead<'a> {
 
     /// Take some segments, which nobody else fetches then.
     fn claim(&self, state: &mut State, first: u64) -> Range<u64> {
-        let segments = first..first.saturating_add(self.group).min(self.len);
+        let segments = first..self.end_of_group(first);
         state.next = segments.end;
         state.segments.extend(segments.clone().map(|segment| (segment, Segment::Coming)));
         segments
     }
 
+    /// Where the segments end that are asked for together with `first`.
+    fn end_of_group(&self, first: u64) -> u64 {
+        let most = first.saturating_add(self.group).min(self.len);
+        if self.group == 1 {
+            return most;
+        }
+        let cost = self.storage.cost();
+        let (mut requests, mut nbytes, mut run) = (0, 0_u64, None);
+        for segment in first..most {
+            for batch in &(self.batches)(segment) {
+                let (begin, len) = (batch.address, batch.nbytes);
+                let longer = run.and_then(|run: (u64, u64)| {
+                    cost.joined(run, (begin, len)).map(|nbytes| (run.0, nbytes))
+                });
+                requests += u64::from(longer.is_none());
+                run = longer.or(Some((begin, len)));
+                nbytes = nbytes.saturating_add(len);
+            }
+            if segment > first && (requests > self.requests || nbytes > self.group_nbytes) {
+                return segment;
+            }
+        }
+        most
+    }
+
     /// Fetch segments that were claimed.
     fn arrive(&self, segments: Range<u64>) {
         let fetched = segments.clone().map(|_| Vec::new()).collect();
-        let mut arriving = Arriving { ahead: self, first: segments.start, fetched };
-        self.fetch_segments(segments, &mut arriving.fetched);
+        let mut arriving = Arriving { ahead: self, first: segments.start, fetched, failed: false };
+        arriving.failed = !self.fetch_segments(segments, &mut arriving.fetched);
     }
 
-    /// The bytes of some segments; left out are those that cannot be read, or make no sense to keep.
-    fn fetch_segments(&self, segments: Range<u64>, fetched: &mut [Vec<Fetched>]) {
+    /// The bytes of some segments, none where they cannot be read; left out are those that make no
+    /// sense to keep.  Whether they could be read.
+    fn fetch_segments(&self, segments: Range<u64>, fetched: &mut [Vec<Fetched>]) -> bool {
         for (segment, fetched) in segments.zip(&mut *fetched) {
             let batches = (self.batches)(segment);
             fetched.extend(batches.iter().filter_map(|batch| self.room_for(batch)));
@@ -274,6 +323,7 @@ impl<'a> FetchAhead<'a> {
         if read.is_err() {
             fetched.iter_mut().for_each(Vec::clear);
         }
+        read.is_ok()
     }
 
     /// Room for the bytes of a batch; None for a size that the file does not have, which is the
@@ -301,11 +351,13 @@ struct Arriving<'a> {
     ahead: &'a FetchAhead<'a>,
     first: u64,
     fetched: Vec<Vec<Fetched>>,
+    failed: bool,
 }
 
 impl Drop for Arriving<'_> {
     fn drop(&mut self) {
         let mut state = self.ahead.state();
+        state.failed |= self.failed;
         for (segment, fetched) in (self.first..).zip(std::mem::take(&mut self.fetched)) {
             state.nbytes += fetched.iter().map(|one| one.bytes.len() as u64).sum::<u64>();
             state.segments.insert(segment, Segment::Here(fetched));
@@ -411,6 +463,28 @@ mod tests {
         }
     }
 
+    /// One that fails.
+    struct Broken(Far);
+
+    impl Storage for Broken {
+        fn read_at(&self, address: u64, out: &mut [u8]) -> Result<(), ReadError> {
+            self.read_ranges(&mut [(address, out)])
+        }
+
+        fn read_ranges(&self, ranges: &mut [(u64, &mut [u8])]) -> Result<(), ReadError> {
+            self.0.1.lock().unwrap().push(ranges.len());
+            Err(ReadError::Cancelled)
+        }
+
+        fn end(&self) -> u64 {
+            u64::MAX
+        }
+
+        fn cost(&self) -> StorageCost {
+            self.0.cost()
+        }
+    }
+
     #[test]
     fn of_a_storage_far_away_several_segments_are_asked_for_together_and_once() {
         let bytes: Vec<u8> = (0..=255).cycle().take(2000).collect();
@@ -418,7 +492,37 @@ mod tests {
         assert_eq!(all(&far, 200), bytes);
         let asked = far.1.into_inner().unwrap();
         assert_eq!(asked.iter().sum::<usize>(), 200);
-        assert!(asked.iter().all(|&ranges| ranges <= 4) && asked.len() <= 60, "{asked:?}");
+        // They lie next to each other: a thread's share is one request.
+        assert!(asked.iter().all(|&ranges| ranges <= 13) && asked.len() <= 20, "{asked:?}");
+    }
+
+    #[test]
+    fn what_lies_apart_takes_no_more_requests_at_a_time() {
+        let far = Far(MemoryStorage(Vec::new()), Mutex::default());
+        let batch = |segment: u64| Batch { first: 0, count: 1, address: segment << 21, nbytes: 9 };
+        let apart = |segment| [batch(segment)].into_iter().collect();
+        let ahead = FetchAhead::new(&far, (200, 9), u64::MAX, &apart);
+        assert!(ahead.end_of_group(0) <= far.cost().requests_a_fetcher());
+        assert_eq!(ahead.end_of_group(199), 200);
+        // Nor more bytes than are this thread's share.
+        let large = |segment: u64| {
+            let nbytes = 1 << 20;
+            [Batch { first: 0, count: 1, address: segment * nbytes, nbytes }].into_iter().collect()
+        };
+        let ahead = FetchAhead::new(&far, (200, 1 << 20), 32 << 20, &large);
+        assert!(ahead.end_of_group(4) <= 6);
+    }
+
+    #[test]
+    fn where_something_cannot_be_read_nothing_is_asked_for_besides() {
+        let far = Far(MemoryStorage(Vec::new()), Mutex::default());
+        let batch = |segment: u64| Batch { first: 0, count: 1, address: segment << 21, nbytes: 9 };
+        let batches = |segment| [batch(segment)].into_iter().collect();
+        let far = Broken(far);
+        let ahead = FetchAhead::new(&far, (1000, 9), u64::MAX, &batches);
+        std::thread::scope(|scope| ahead.begin_where_slow(scope));
+        let fetchers = far.cost().fetchers() as usize;
+        assert!(far.0.1.into_inner().unwrap().len() <= fetchers);
     }
 
     #[test]

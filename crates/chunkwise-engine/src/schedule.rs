@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
+use crate::storage::joined;
 use crate::{ChunkRecord, StorageCost};
 
 /// A thread takes about so many bytes of (decoded) chunks at a time...
@@ -91,24 +92,20 @@ pub fn batches(chunks: &[ChunkRecord], cost: StorageCost) -> Batches {
     let mut found = Batches::new();
     for (number, chunk) in chunks.iter().enumerate() {
         if let Some(batch) = found.last_mut()
-            && let Some(end) = joined(batch, chunk, (gap_nbytes, cost.request_nbytes))
+            && let Some(nbytes) = joined(
+                (batch.address, batch.nbytes),
+                (chunk.address, chunk.stored_nbytes),
+                (gap_nbytes, cost.request_nbytes),
+            )
         {
             batch.count += 1;
-            batch.nbytes = end - batch.address;
+            batch.nbytes = nbytes;
             continue;
         }
         let (address, nbytes) = (chunk.address, chunk.stored_nbytes);
         found.push(Batch { first: number, count: 1, address, nbytes });
     }
     found
-}
-
-/// Where a batch would end with this chunk; None when the chunk does not belong to it.
-fn joined(batch: &Batch, chunk: &ChunkRecord, (most_gap, most): (u64, u64)) -> Option<u64> {
-    let end = batch.address.checked_add(batch.nbytes)?;
-    let gap = chunk.address.checked_sub(end)?;
-    let together = chunk.address.checked_add(chunk.stored_nbytes)?;
-    (gap <= most_gap && together - batch.address <= most).then_some(together)
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ use crate::{Library, Unsuited};
 /// A live handle of this library.
 pub unsafe fn written_chunks(library: &Library, dataset: hid_t) -> Result<ChunkIndex, Unsuited> {
     // SAFETY: the caller's contract.
-    unsafe { grid_and_written(library, dataset) }.map(|(_, index)| index)
+    unsafe { grid_and_written(library, dataset, FileBytes::default()) }.map(|(_, index)| index)
 }
 
 /// Where the first `most` written chunks of `dataset` begin, in the order of the array.
@@ -44,7 +44,7 @@ pub unsafe fn written_origins(
     most: usize,
 ) -> Result<Vec<Vec<u64>>, Unsuited> {
     // SAFETY: the caller's contract.
-    let (grid, index) = unsafe { grid_and_written(library, dataset)? };
+    let (grid, index) = unsafe { grid_and_written(library, dataset, FileBytes::default())? };
     Ok(index.positions().take(most).map(|position| origin_of(&grid, position)).collect())
 }
 
@@ -63,7 +63,7 @@ pub unsafe fn look_up_written(
     same: hid_t,
 ) -> Result<(), Unsuited> {
     // SAFETY: the caller's contract.
-    let (grid, index) = unsafe { grid_and_written(library, same)? };
+    let (grid, index) = unsafe { grid_and_written(library, same, FileBytes::default())? };
     library.locked(|api| {
         for position in index.positions() {
             let mut nbytes = 0;
@@ -83,7 +83,8 @@ fn origin_of(grid: &ChunkGrid, position: u64) -> Vec<u64> {
     grid.chunk_index(position).iter().zip(grid.chunk()).map(|(index, len)| index * len).collect()
 }
 
-/// The grid of a dataset's chunks, and those that are written.
+/// The grid of a dataset's chunks, and those that are written; its file's bytes are had as `bytes`
+/// says.
 ///
 /// # Errors
 /// As of [`written_chunks`].
@@ -93,6 +94,7 @@ fn origin_of(grid: &ChunkGrid, position: u64) -> Vec<u64> {
 pub unsafe fn grid_and_written(
     library: &Library,
     dataset: hid_t,
+    bytes: FileBytes<'_>,
 ) -> Result<(ChunkGrid, ChunkIndex), Unsuited> {
     library.locked(|api| {
         // SAFETY: the lock is held, the rest is the caller's contract.
@@ -103,7 +105,8 @@ pub unsafe fn grid_and_written(
             let options = chunk_options(api, dcpl.id, shape.len())?;
             let grid = ChunkGrid::new(&shape, &options.chunk)
                 .map_err(|error| Unsuited::Reason(error.to_string()))?;
-            let index = written_in(library, api, dataset, &grid, &max_shape, options.filters > 0)?;
+            let filtered = options.filters > 0;
+            let index = written_as(library, api, (dataset, bytes), &grid, &max_shape, filtered)?;
             Ok((grid, index))
         }
     })
@@ -124,11 +127,27 @@ pub unsafe fn written_in(
     max_shape: &[u64],
     filtered: bool,
 ) -> Result<ChunkIndex, Unsuited> {
+    let dataset = (dataset, FileBytes::default());
+    // SAFETY: the caller's contract.
+    unsafe { written_as(library, api, dataset, grid, max_shape, filtered) }
+}
+
+/// As [`written_in`], of a file whose bytes are had so.
+///
+/// # Safety
+/// As of [`written_in`].
+unsafe fn written_as(
+    library: &Library,
+    api: &Api,
+    (dataset, bytes): (hid_t, FileBytes<'_>),
+    grid: &ChunkGrid,
+    max_shape: &[u64],
+    filtered: bool,
+) -> Result<ChunkIndex, Unsuited> {
     let conventions = library.conventions();
     // SAFETY: the caller's contract; handles are checked.
     unsafe {
-        let (storage, user_block) = match open_storage(library, api, dataset, FileBytes::default())
-        {
+        let (storage, user_block) = match open_storage(library, api, dataset, bytes) {
             Ok(found) => found,
             // What libhdf5 has in memory is not in the file...
             Err(Unsuited::Reason(_)) => {

@@ -141,7 +141,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<writer::PyWriter>()?;
     m.add_class::<selection::PySelection>()?;
     m.add_class::<storage::PyStorage>()?;
-    m.add_function(wrap_pyfunction!(storage::file_object, m)?)?;
+    m.add_function(wrap_pyfunction!(library::file_object, m)?)?;
     m.add_class::<table::PyChunkTable>()?;
     m.add_class::<listing::PyChunkListing>()?;
     m.add_class::<listing::PySavedChunks>()?;

@@ -1,17 +1,23 @@
 //! A libhdf5 for Python, under h5py's own lock.
 
+use std::ffi::c_void;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
-use chunkwise_libhdf5::{Calls, Library, LibraryLock, MutexLock, Placement, Unsuited, Witness};
+use chunkwise_libhdf5::{
+    Calls, FileBytes, Library, LibraryLock, MutexLock, Placement, Unsuited, Witness, driver_info,
+};
 use chunkwise_measure::{OpenDataset, Properties};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::{bind_error, raise};
 use crate::listing::PyChunkListing;
 use crate::names::Name;
+use crate::storage::PyStorage;
 use crate::table::PyChunkTable;
 
 /// h5py's `phil`: taken and released with the GIL held, by the same thread.  Waiting
@@ -44,6 +50,14 @@ struct Held<'a, 'py> {
 
 impl Drop for Held<'_, '_> {
     fn drop(&mut self) {
+        // What libhdf5 has called may have left an exception behind (a file object of h5py's): of what
+        // it came to, who called libhdf5 was told.
+        let left = PyErr::take(self.py);
+        if left.is_some_and(|error| error.is_instance_of::<PyKeyboardInterrupt>(self.py)) {
+            // Raised again where Python next looks for signals.
+            // SAFETY: may be called by any thread.
+            unsafe { pyo3::ffi::PyErr_SetInterrupt() };
+        }
         if let Err(error) = self.release.call0(self.py) {
             error.write_unraisable(self.py, None);
         }
@@ -170,9 +184,17 @@ impl PyLibrary {
     }
 
     /// All chunks of an open dataset.  The handle must be of this library, as above.
-    fn chunk_listing(&self, py: Python<'_>, dataset_id: i64) -> PyResult<PyChunkListing> {
+    #[pyo3(signature = (dataset_id, storage = None))]
+    fn chunk_listing(
+        &self,
+        py: Python<'_>,
+        dataset_id: i64,
+        storage: Option<&PyStorage>,
+    ) -> PyResult<PyChunkListing> {
+        let bytes = FileBytes { plain: false, storage: storage.map(|given| &given.0) };
         // SAFETY: a live handle of this library, by the contract above.
-        let found = unsafe { chunkwise_libhdf5::grid_and_written(&self.library, dataset_id) };
+        let found =
+            unsafe { chunkwise_libhdf5::grid_and_written(&self.library, dataset_id, bytes) };
         let (grid, index) = found.map_err(|error| unread_index(py, &error))?;
         Ok(PyChunkListing { grid, index })
     }
@@ -202,4 +224,19 @@ impl PyLibrary {
         let library = library.map_err(|error| bind_error(py, &error))?;
         Ok(Self { library: Arc::new(library) })
     }
+}
+
+/// The file object through which h5py has opened a dataset's file (see `_native.pyi`).
+#[pyfunction]
+pub fn file_object<'py>(
+    py: Python<'py>,
+    library: &PyLibrary,
+    dataset_id: i64,
+    driver: i64,
+) -> Option<Bound<'py, PyAny>> {
+    // SAFETY: a live handle of this library, by the contract in `_native.pyi`.
+    let found: NonNull<c_void> = unsafe { driver_info(&library.library, dataset_id, driver) }?;
+    // SAFETY: the driver is h5py's own for file objects, which was given such an object, and keeps it
+    // as long as the file is open: it is, as the dataset is.
+    unsafe { Bound::from_borrowed_ptr_or_opt(py, found.as_ptr().cast()) }
 }

@@ -1,18 +1,13 @@
 //! Storage that Python gives: an object store, or a file object.
 
-use std::ffi::c_void;
 use std::fs::File;
 use std::os::fd::BorrowedFd;
-use std::ptr::NonNull;
 use std::sync::Arc;
 
 use chunkwise_engine::{FileStorage, ReadError, Storage, StorageCost};
-use chunkwise_libhdf5::driver_info;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyOSError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-
-use crate::library::PyLibrary;
 
 /// See `_native.pyi`.
 #[pyclass(name = "Storage", module = "chunkwise._native", frozen)]
@@ -126,15 +121,28 @@ impl Storage for Given {
     }
 
     fn read_ranges(&self, ranges: &mut [(u64, &mut [u8])]) -> Result<(), ReadError> {
-        let wanted: Vec<_> =
-            ranges.iter().map(|(address, out)| (*address, out.len() as u64)).collect();
-        self.ask("read_ranges", &wanted, |number, bytes| {
-            let Some((_, out)) = ranges.get_mut(number) else { return false };
-            let fits = bytes.len() == out.len();
-            if fits {
-                out.copy_from_slice(bytes);
+        // What is near to what comes before it comes with that.
+        let mut requests: Vec<(u64, u64)> = Vec::with_capacity(ranges.len());
+        let mut of_request = Vec::with_capacity(ranges.len());
+        for (address, out) in ranges.iter() {
+            let next = (*address, out.len() as u64);
+            match requests.last_mut().map(|last| (self.cost.joined(*last, next), last)) {
+                Some((Some(nbytes), last)) => last.1 = nbytes,
+                _ => requests.push(next),
             }
-            fits
+            of_request.push(requests.len() - 1);
+        }
+        let mut wanted = ranges.iter_mut().zip(of_request).peekable();
+        self.ask("read_ranges", &requests, |number, bytes| {
+            let begin = requests[number].0;
+            while let Some(((address, out), _)) = wanted.next_if(|(_, of)| *of == number) {
+                let at = (*address - begin) as usize;
+                let Some(part) = bytes.get(at..).and_then(|rest| rest.get(..out.len())) else {
+                    return false;
+                };
+                out.copy_from_slice(part);
+            }
+            bytes.len() as u64 == requests[number].1
         })
     }
 
@@ -171,19 +179,4 @@ impl Storage for Given {
     fn read_at_once(&self, _: u64, _: &mut [u8]) -> bool {
         false
     }
-}
-
-/// The file object through which h5py has opened a dataset's file (see `_native.pyi`).
-#[pyfunction]
-pub fn file_object<'py>(
-    py: Python<'py>,
-    library: &PyLibrary,
-    dataset_id: i64,
-    driver: i64,
-) -> Option<Bound<'py, PyAny>> {
-    // SAFETY: a live handle of this library, by the contract in `_native.pyi`.
-    let found: NonNull<c_void> = unsafe { driver_info(&library.library, dataset_id, driver) }?;
-    // SAFETY: the driver is h5py's own for file objects, which was given such an object, and keeps it
-    // as long as the file is open: it is, as the dataset is.
-    unsafe { Bound::from_borrowed_ptr_or_opt(py, found.as_ptr().cast()) }
 }

@@ -26,6 +26,7 @@ Examples:
   chunkwise index model.nc -o model.parquet     the same, for millions of chunks
   chunkwise index model.nc -o m.json --url s3://bucket/model.nc
   chunkwise index run1.nc run2.nc -o refs/ --format json
+  chunkwise index https://host/model.nc -o model.json
 
 \b
 To read references:
@@ -77,8 +78,9 @@ def command(
 ) -> None:
     """Write down where the chunks of a file lie.
 
-    As references, with which zarr and xarray read FILE where it is, or as a sidecar,
-    with which chunkwise.open finds chunks at once.  FILE is only read.
+    As references, by which zarr and xarray read FILE where it is, or as a sidecar,
+    by which chunkwise.open need not look for chunks in FILE.  FILE is only read; it
+    may be a URL.
 
     Datasets whose filters or types zarr does not have are left out, and named.
     """
@@ -122,16 +124,30 @@ def _targets(
     if form is None:
         raise UsageError(f"for files in the folder {output}: give --format, such as json")
     folder = Path(output)
-    folder.mkdir(parents=True, exist_ok=True)
-    names = [Path(file.rstrip("/")).name + _SUFFIX[form] for file in files]
+    names = [_name(file) + _SUFFIX[form] for file in files]
     if len({*names}) < len(names):
         raise UsageError("two of the files have one name; index them one at a time")
+    folder.mkdir(parents=True, exist_ok=True)
     return [folder / name for name in names]
+
+
+def _name(file: str) -> str:
+    """What the index of a file is called, without its suffix."""
+    from pathlib import Path
+
+    from chunkwise.remote.urls import file_name, is_url, shown
+
+    found = file_name(file) if is_url(file) else Path(file.rstrip("/")).name
+    if not found:
+        raise UsageError(f"{shown(file)}: has no name; index it alone, with -o OUT.json")
+    return found
 
 
 @contextmanager
 def _following(check: Callable[[], None]) -> Iterator[Callable[[str], Callable[[int], None]]]:
     """Show on a terminal how many chunks are written, of one file after another."""
+    from chunkwise.remote import urls
+
     with bar("{task.fields[file]}", "{task.completed:,.0f} chunks") as shown:
         task = shown.add_task("", total=None, file="")
 
@@ -140,7 +156,8 @@ def _following(check: Callable[[], None]) -> Iterator[Callable[[str], Callable[[
                 check()
                 shown.update(task, completed=chunks)
 
-            shown.update(task, file=escape(printable(file)), completed=0)
+            name = urls.shown(file) if urls.is_url(file) else printable(file)
+            shown.update(task, file=escape(name), completed=0)
             return follow
 
         yield of

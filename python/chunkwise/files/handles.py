@@ -37,7 +37,7 @@ from chunkwise.writing import pending
 
 if TYPE_CHECKING:
     from chunkwise.file import File
-    from chunkwise.files.sidecar import Sidecar
+    from chunkwise.files.sidecar import Content, Sidecar
     from chunkwise.remote.opening import Opened
 
 # How `chunkwise.open` gets a sidecar.
@@ -185,13 +185,17 @@ class FileHandle:
     def use_sidecar(self, index: Index) -> None:
         """Know where chunks lie from a sidecar: see `chunkwise.open`, also for what it raises."""
         asked = index is not None and index is not False
-        if index is False or not self.is_plain or self.changes or self._path is None:
+        named = not isinstance(index, bool | None)
+        far = self._remote is not None and self._remote.source is not None
+        plain = self.is_plain and not self.changes and self._path is not None
+        if index is False or not (plain or (far and named)):
             if asked:
+                self.close()
                 raise UsageError(
-                    f"{printable(self.filename)}: index=... is for local files opened for reading"
+                    f"{printable(self.filename)}: index=... is for files opened for reading, by "
+                    "path or URL"
                 )
             return
-        named = not isinstance(index, bool | None)
         path = os.fspath(index) if named else self.filename + SUFFIX  # type: ignore[arg-type]
         if not asked and not os.path.exists(path):  # noqa: PTH110 (each time a file is opened)
             return
@@ -199,16 +203,37 @@ class FileHandle:
         from chunkwise.files.sidecar import Sidecar
 
         with phil:
-            descriptor = self.id.get_vfd_handle()
+            content = self.content()
             user_block = self.id.get_create_plist().get_userblock()
         try:
-            self.sidecar = Sidecar(path, descriptor, user_block, self.filename)
-            self._index = absolute(path) if named else index
+            self.sidecar = Sidecar(path, content, user_block, self.filename)
+            self._index = _absolute(path) if named else index
         except (FileChangedError, FileFormatError) as error:
             if asked:
                 self.close()
                 raise
             warnings.warn(f"{error}; it is not used", RuntimeWarning, stacklevel=4)
+
+    def content(self) -> Content:
+        """Its bytes, for a sidecar; under h5py's lock."""
+        from chunkwise.files.sidecar import LocalContent, RemoteContent
+
+        if self._remote is not None and self._remote.source is not None:
+            return RemoteContent(self._remote.source)
+        return LocalContent(self.id.get_vfd_handle())
+
+    def check_requests(self, label: str) -> None:
+        """Tell of a request that has failed just now, which the engine can only take for damage.
+
+        Raises
+        ------
+        chunkwise.errors.RemoteError, chunkwise.errors.FileChangedError
+            Messages begin with `label`.
+        """
+        source = None if self._remote is None else self._remote.source
+        failure = None if source is None else source.failed_lately()
+        if failure is not None:
+            raise type(failure)(f"{label}: {failure}") from failure
 
     @property
     def is_open(self) -> bool:
@@ -255,11 +280,11 @@ class FileHandle:
             raise UsageError(f"{where}: the file is closed, and cannot be copied or sent")
         path, remote = self._path, self._remote
         if remote is not None and remote.url is not None:
-            more = (
-                {}
-                if remote.storage_options is None
-                else {"storage_options": remote.storage_options}
-            )
+            more: dict[str, Any] = {}
+            if remote.storage_options is not None:
+                more["storage_options"] = remote.storage_options
+            if self._index is not None:
+                more["index"] = self._index
             return remote.url, {**self._options, **more}, self._sync
         if path is None:
             if self.id.get_access_plist().get_driver() != h5fd.SEC2:

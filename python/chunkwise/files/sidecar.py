@@ -1,10 +1,11 @@
 """Where do a file's chunks lie according to a sidecar beside it, and is that still true?
 
 A sidecar has a header in JSON, and then, for each dataset, pages of entries
-(``crates/chunkwise-engine/src/saved_index.rs``).  The header describes the state of the file
-from which it was made: size, time of the last change, a checksum of blocks of it (all of a small
-file), and for each dataset a checksum of the beginning of its object header.  If one differs, the
-sidecar is not used.
+(``crates/chunkwise-engine/src/saved_index.rs``).  The header says from which state of which file
+it was made: size, time of the last change, a checksum of blocks of it (all of a small file), and
+for each dataset a checksum of where its object header begins.  Of an object behind a URL it says
+size and what the server says besides (ETag, or time of the last change).  Where one differs it is
+not used.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ import struct
 import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from chunkwise import _native
-from chunkwise.errors import FileChangedError, FileFormatError
+from chunkwise.errors import FileChangedError, FileFormatError, UsageError
 from chunkwise.files.identity import sample
 from chunkwise.files.objects import Address
 from chunkwise.names import printable, shell_line
+
+if TYPE_CHECKING:
+    from chunkwise.remote.source import Source
 
 _MAGIC: Final = b"\x89CWI\r\n\x1a\n"
 _VERSION: Final = 1
@@ -39,13 +43,59 @@ class State:
 
     nbytes: int
     mtime_ns: int
-    sample: str  # As `identity.sample`
+    sample: str  # As `identity.sample`; of an object behind a URL, its version
 
-    @classmethod
-    def of(cls, descriptor: int) -> State:
-        """Of an open file."""
-        status = os.fstat(descriptor)
-        return cls(status.st_size, status.st_mtime_ns, sample(descriptor))
+
+class Content(Protocol):
+    """The bytes of a file, and what tells them from others."""
+
+    def state(self) -> State:
+        """What the file is now."""
+
+    def read(self, address: int, nbytes: int) -> bytes:
+        """Bytes at an address, as far as the file reaches."""
+
+
+class LocalContent(Content):
+    """Those of an open file here."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def state(self) -> State:
+        """What the file is now."""
+        status = os.fstat(self._descriptor)
+        return State(status.st_size, status.st_mtime_ns, sample(self._descriptor))
+
+    def read(self, address: int, nbytes: int) -> bytes:
+        """Bytes at an address, as far as the file reaches."""
+        return os.pread(self._descriptor, nbytes, address)
+
+
+class RemoteContent(Content):
+    """Those of an object, as it was when it was opened: another one's are refused."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def state(self) -> State:
+        """What the object is.
+
+        Raises
+        ------
+        UsageError
+            It cannot be told from another one of its size.
+        """
+        if not self._source.version.tag:
+            raise UsageError(
+                f"{self._source.shown}: the server sends neither ETag nor Last-Modified, by which "
+                "a sidecar knows its file; write OUT.json"
+            )
+        return State(self._source.size, 0, f"version {self._source.version.tag}")
+
+    def read(self, address: int, nbytes: int) -> bytes:
+        """Bytes at an address, as far as the object reaches."""
+        return self._source.read(address, address + nbytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +132,9 @@ def header_address(address: Address) -> int:
     return low | high << 32
 
 
-def header_sum(descriptor: int, address: int) -> int:
+def header_sum(content: Content, address: int) -> int:
     """Return the checksum of the beginning of an object header."""
-    return zlib.crc32(os.pread(descriptor, _COMPARED_NBYTES, address))
+    return zlib.crc32(content.read(address, _COMPARED_NBYTES))
 
 
 def head_of(state: State, parts: list[Part]) -> bytes:
@@ -110,8 +160,8 @@ class Sidecar:
     ----------
     path
         Of the sidecar.
-    descriptor
-        Of the file, open.
+    content
+        Of the file.
     user_block
         Bytes before the file's address 0.
     filename
@@ -126,13 +176,13 @@ class Sidecar:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], descriptor: int, user_block: int, filename: str
+        self, path: str | os.PathLike[str], content: Content, user_block: int, filename: str
     ) -> None:
         self._user_block = user_block
         self.path = os.fspath(path)
         self._where = printable(self.path)
         state, self._parts, self._begin = self._read()
-        if state != State.of(descriptor):
+        if state != content.state():
             remedy = shell_line("chunkwise", "index", filename, "-o", self.path, "--force")
             raise FileChangedError(
                 f"{self._where}: is of another file than {printable(filename)}, or of it before "
@@ -167,12 +217,12 @@ class Sidecar:
             raise FileFormatError(damaged) from None
         return state, {part.address: part for part in parts}, _HEAD.size + nbytes
 
-    def find(self, address: int, descriptor: int) -> Any:
+    def find(self, address: int, content: Content) -> Any:
         """Give the chunks of the dataset whose header is at an address, for `_native.Dataset`.
 
         None if the sidecar has none of it, or its header is not what it was.
         """
         part = self._parts.get(address)
-        if part is None or header_sum(descriptor, address + self._user_block) != part.header:
+        if part is None or header_sum(content, address + self._user_block) != part.header:
             return None
         return self._saved, self._begin + part.begin, part.dense, part.entries

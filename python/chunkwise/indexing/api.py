@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import h5py
+from h5py import h5fd
 
-from chunkwise.errors import CannotWriteError, UsageError
+from chunkwise import _native
+from chunkwise.errors import CannotWriteError, ChunkwiseError, UsageError
 from chunkwise.files.handles import SUFFIX
 from chunkwise.files.opening import open_h5
-from chunkwise.files.sidecar import is_sidecar
+from chunkwise.files.sidecar import Content, LocalContent, RemoteContent, is_sidecar
 from chunkwise.grammar import parse_size
 from chunkwise.indexing.contents import contents_of
 from chunkwise.indexing.kerchunk import parquet_engine, write_json, write_parquet
 from chunkwise.indexing.placing import placed
 from chunkwise.indexing.records import Format, Indexed
 from chunkwise.indexing.sidecar import write_sidecar
-from chunkwise.names import printable
+from chunkwise.names import HDF5_ERRORS, printable
+from chunkwise.remote.urls import is_url, local_path, parts, shown, without_caches
+
+if TYPE_CHECKING:
+    from chunkwise.remote.source import Source
 
 # Values up to this many bytes go into the index if zarr cannot read them in the file.
 INLINE_NBYTES: Final = 64 << 10
@@ -41,6 +48,7 @@ def index(
     url: str | None = None,
     inline: int | str = INLINE_NBYTES,
     force: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Indexed:
     """Write down where the chunks of a file lie, for zarr and xarray or for `chunkwise.open`.
@@ -48,21 +56,24 @@ def index(
     Parameters
     ----------
     source : path or URL
-        An HDF5 or netCDF-4 file; it is only read.
+        An HDF5 or netCDF-4 file; it is only read.  URLs are those of `chunkwise.open`.
     target : path, optional
         The index: ``OUT.json`` or ``OUT.parquet`` (Kerchunk's references, one file or a
         folder), or ``OUT.cwi``, a sidecar for `chunkwise.open`.  None is a sidecar beside the
-        file, ``SOURCE.cwi``, which `chunkwise.open` finds itself.  It appears when it is
-        complete, or not at all.
+        file, ``SOURCE.cwi``, which `chunkwise.open` finds by itself; of a URL, a target has to be
+        given.  It appears when it is complete, or not at all.
     format : {"json", "parquet", "sidecar"}, optional
         None: by the target's name.
     url : str, optional
-        Where readers of the references will find the file; None: where it is now.
+        Where readers of the references will find the file; None is where it is now, as
+        `source` says it (without the caches of a chain of URLs).
     inline : int or str, default 64 KiB
         The references hold the values of datasets up to this many bytes, if zarr cannot read
         their filters or type in the file.
     force : bool, default False
         Replace a target that exists.  A sidecar is replaced anyway.
+    storage_options : mapping, optional
+        For fsspec, where `source` is a URL; not written down.
     progress : callable, optional
         Called now and then with the chunks written so far; what it raises ends the work.
 
@@ -80,22 +91,31 @@ def index(
     chunkwise.errors.CannotWriteError
         The target cannot be written.
     chunkwise.errors.FileChangedError
-        The file was changed during the work.
+        The file was changed meanwhile.
+    chunkwise.errors.RemoteError
+        A URL leads to nothing that can be read, or some of it could not be had.
     chunkwise.errors.UsageError
         Arguments contradict each other, or a package for Parquet is missing.
     """
     begun = time.monotonic()
     name = os.fspath(source)
-    is_url = "://" in name
-    made = _target(name, target, is_url=is_url)
+    if is_url(name):
+        name = local_path(name) or name
+    far = is_url(name)
+    where = shown(name) if far else printable(name)
+    if storage_options is not None and not far:
+        raise UsageError("storage_options: are for URLs only; leave them out for other files")
+    made = _target(name, target, where if far else None)
     kind = format or _format(made)
     inline_nbytes = parse_size(inline) if isinstance(inline, str) else inline
-    if kind == "sidecar" and (is_url or url is not None):
-        raise UsageError(f"{printable(name)}: a sidecar is for a local file; write OUT.json")
+    if kind == "sidecar" and url is not None:
+        raise UsageError(f"{where}: --url is for references, not for a sidecar: write OUT.json")
+    found_at = url or (_far_away(name, where) if far and kind != "sidecar" else _here(name))
     if kind == "parquet":
         parquet_engine()
     replaces = force or (kind == "sidecar" and is_sidecar(made))
-    _refuse_source(name, made)
+    if not far:
+        _refuse_source(name, made)
 
     def told(chunks: int) -> None:
         if progress is not None:
@@ -104,30 +124,46 @@ def index(
     def check() -> None:
         told(0)
 
-    with _opened(name, is_url=is_url) as (file, end), placed(made, force=replaces) as partial:
+    opened = _opened_far(name, where, storage_options) if far else _opened_here(name)
+    with opened as found, placed(made, force=replaces) as partial:
         if kind == "sidecar":
-            datasets, chunks, left_out = write_sidecar(partial, file, told)
+            content = found.content
+            if content is None:
+                raise UsageError(
+                    f"{where}: a sidecar is for a local file, or for a URL that is read part by "
+                    "part; write OUT.json"
+                )
+            datasets, chunks, left_out = write_sidecar(
+                partial, found.file, content, found.storage, told
+            )
             inlined = 0
         else:
-            contents = contents_of(file, end, inline_nbytes, check)
+            contents = contents_of(found.file, found.nbytes, inline_nbytes, check, found.storage)
             write = write_json if kind == "json" else write_parquet
-            write(partial, contents, url or _found_at(name, is_url=is_url), told)
+            write(partial, contents, found_at, told)
             datasets, left_out = len(contents.variables), contents.left_out
             chunks = sum(one.chunks for one in contents.variables)
             inlined = sum(bool(one.inlined) for one in contents.variables)
+        found.check_requests(where)
         nbytes = _nbytes(partial)
-    elapsed_s = time.monotonic() - begun
-    shown = os.fspath(made)
     return Indexed(
-        name, shown, kind, datasets, chunks, inlined, nbytes, elapsed_s, tuple(left_out)
+        source=shown(name) if far else name,
+        target=os.fspath(made),
+        format=kind,
+        datasets=datasets,
+        chunks=chunks,
+        inlined=inlined,
+        index_nbytes=nbytes,
+        elapsed_s=time.monotonic() - begun,
+        left_out=tuple(left_out),
     )
 
 
-def _target(name: str, target: str | os.PathLike[str] | None, *, is_url: bool) -> Path:
+def _target(name: str, target: str | os.PathLike[str] | None, url: str | None) -> Path:
     if target is not None:
         return Path(target)
-    if is_url:
-        raise UsageError(f"{printable(name)}: say where to write the index: -o OUT.json")
+    if url is not None:
+        raise UsageError(f"{url}: say where the index shall be: -o OUT.json")
     return Path(name + SUFFIX)
 
 
@@ -150,22 +186,71 @@ def _refuse_source(name: str, made: Path) -> None:
         raise CannotWriteError(f"{printable(name)}: is the file itself; name another target")
 
 
+@dataclass(frozen=True)
+class _Opened:
+    """A file that is being indexed.
+
+    Its bytes are in `content` and `storage`, as far as they can be had without libhdf5; behind a
+    URL, they come from `source`.
+    """
+
+    file: h5py.File
+    nbytes: int
+    content: Content | None = None
+    storage: _native.Storage | None = None
+    source: Source | None = None
+
+    def check_requests(self, where: str) -> None:
+        """Fail where something could not be had, and so is missing, or was taken for damage."""
+        failure = None if self.source is None else self.source.failure
+        if failure is not None:
+            raise type(failure[1])(f"{where}: {failure[1]}") from failure[1]
+
+
 @contextmanager
-def _opened(name: str, *, is_url: bool) -> Iterator[tuple[h5py.File, int]]:
-    """Open the file, and tell its bytes."""
-    if is_url:
-        from chunkwise.file import open as open_any
-
-        with open_any(name) as opened:
-            file = opened.h5py
-            yield file, file.id.get_filesize()
-        return
+def _opened_here(name: str) -> Iterator[_Opened]:
     with open_h5(name) as file:
-        yield file, os.stat(name).st_size  # noqa: PTH116 (a string)
+        plain = file.id.get_access_plist().get_driver() == h5fd.SEC2
+        content = LocalContent(file.id.get_vfd_handle()) if plain else None
+        yield _Opened(file, os.stat(name).st_size, content)  # noqa: PTH116 (a string)
 
 
-def _found_at(name: str, *, is_url: bool) -> str:
-    return name if is_url else str(Path(name).absolute())
+@contextmanager
+def _opened_far(
+    url: str, where: str, storage_options: Mapping[str, Any] | None
+) -> Iterator[_Opened]:
+    from chunkwise.remote.opening import open_url
+
+    opened = open_url(url, storage_options)
+    with opened.file as file:
+        source = opened.source
+        content = None if source is None else RemoteContent(source)
+        found = _Opened(file, file.id.get_filesize(), content, opened.storage, source)
+        try:
+            yield found
+        except (ChunkwiseError, *HDF5_ERRORS):
+            # Whatever it looks like.
+            found.check_requests(where)
+            raise
+
+
+def _here(name: str) -> str:
+    return str(Path(name).absolute())
+
+
+def _far_away(url: str, where: str) -> str:
+    """The URL of the bytes, for the references."""
+    found = without_caches(url)
+    if len(parts(found)) > 1:
+        raise UsageError(
+            f"{where}: references cannot lead through a chain of URLs; give --url, or index the "
+            "file itself"
+        )
+    if "@" in found.partition("://")[2].partition("/")[0]:
+        raise UsageError(
+            f"{where}: the references would hold its password; say by --url where readers find it"
+        )
+    return found
 
 
 def _nbytes(path: Path) -> int:

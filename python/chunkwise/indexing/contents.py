@@ -10,6 +10,7 @@ from typing import Any, Final
 import h5py
 from h5py import h5a
 
+from chunkwise import _native
 from chunkwise.files.objects import HDF5_ERRORS, Entry, encode_name, hdf5_reason, walk
 from chunkwise.indexing.arrays import UnfitError, Variable
 from chunkwise.indexing.attributes import (
@@ -54,8 +55,21 @@ class Contents:
     left_out: list[LeftOut] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class _Limits:
+    """As `variables.variable_of` takes them."""
+
+    end: int
+    inline_nbytes: int
+    storage: _native.Storage | None
+
+
 def contents_of(
-    file: h5py.File, end: int, inline_nbytes: int, check: Callable[[], None]
+    file: h5py.File,
+    end: int,
+    inline_nbytes: int,
+    check: Callable[[], None],
+    storage: _native.Storage | None = None,
 ) -> Contents:
     """Look at all of a file.
 
@@ -69,6 +83,8 @@ def contents_of(
         As `variables.variable_of` takes it.
     check
         Called for each object; what it raises ends the work.
+    storage
+        The file's bytes, where no path leads to them.
     """
     found = Contents()
     entries = list(_entries(file, check))
@@ -86,7 +102,7 @@ def contents_of(
     names = DimensionNames(paths, scales, lengths)
     for entry in entries:
         check()
-        _add(found, entry, names, end, inline_nbytes)
+        _add(found, entry, names, _Limits(end, inline_nbytes, storage))
     return found
 
 
@@ -96,15 +112,13 @@ def _entries(file: h5py.File, check: Callable[[], None]) -> Iterator[Entry]:
         yield entry
 
 
-def _add(
-    found: Contents, entry: Entry, names: DimensionNames, end: int, inline_nbytes: int
-) -> None:
+def _add(found: Contents, entry: Entry, names: DimensionNames, limits: _Limits) -> None:
     try:
         if entry.kind == "group":
             _add_group(found, entry)
         elif entry.kind == "dataset":
             if not is_dimension_only(entry.identifier):
-                _add_dataset(found, entry, names, end, inline_nbytes)
+                _add_dataset(found, entry, names, limits)
         elif entry.kind != "named_type":
             target = f" {printable(entry.target)}" if entry.target else ""
             why = entry.reason or f"it is {_LINKS[entry.kind]}{target}"
@@ -133,9 +147,7 @@ def _add_group(found: Contents, entry: Entry) -> None:
     found.metadata[f"{prefix}.zattrs"] = attributes
 
 
-def _add_dataset(
-    found: Contents, entry: Entry, names: DimensionNames, end: int, inline_nbytes: int
-) -> None:
+def _add_dataset(found: Contents, entry: Entry, names: DimensionNames, limits: _Limits) -> None:
     key = _key(entry.path)
     if f"{key}/.zarray" in found.metadata or f"{key}/.zgroup" in found.metadata:
         raise UnfitError("zarr would have two objects of its name")
@@ -143,9 +155,10 @@ def _add_dataset(
         key,
         entry.identifier,
         _fill(entry.identifier),
-        end,
-        inline_nbytes,
+        limits.end,
+        limits.inline_nbytes,
         names.length_of_first(entry.identifier),
+        limits.storage,
     )
     attributes = _attributes(found, entry)
     if variable.array["fill_value"] is not None:

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import h5py
-from h5py import h5d, h5fd
+from h5py import h5d
 
+from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.errors import ChunkwiseError, FileChangedError, UsageError
+from chunkwise.errors import ChunkwiseError, FileChangedError
 from chunkwise.files.objects import HDF5_ERRORS, Entry, hdf5_reason, walk
-from chunkwise.files.sidecar import Part, State, head_of, header_address, header_sum
+from chunkwise.files.sidecar import Content, Part, head_of, header_address, header_sum
 from chunkwise.indexing.records import LeftOut
 from chunkwise.names import printable
 
@@ -19,7 +20,9 @@ from chunkwise.names import printable
 Told = Callable[[int], None]
 
 
-def write_sidecar(path: Path, file: h5py.File, told: Told) -> tuple[int, int, list[LeftOut]]:
+def write_sidecar(
+    path: Path, file: h5py.File, content: Content, storage: _native.Storage | None, told: Told
+) -> tuple[int, int, list[LeftOut]]:
     """Write down where all chunks of a file lie.
 
     Parameters
@@ -27,7 +30,9 @@ def write_sidecar(path: Path, file: h5py.File, told: Told) -> tuple[int, int, li
     path
         A new file.
     file
-        Open for reading, as a plain local file.
+        Open for reading.
+    content, storage
+        Its bytes; `storage` is None for a local file.
     told
         What it raises ends the work.
 
@@ -39,14 +44,11 @@ def write_sidecar(path: Path, file: h5py.File, told: Told) -> tuple[int, int, li
     Raises
     ------
     UsageError
-        It is no plain local file.
+        It cannot be told from another one.
     FileChangedError
         The file was changed during the work.
     """
-    if file.id.get_access_plist().get_driver() != h5fd.SEC2:
-        raise UsageError(f"{printable(file.filename)}: a sidecar is for a local file")
-    descriptor = file.id.get_vfd_handle()
-    state = State.of(descriptor)
+    state = content.state()
     user_block = file.userblock_size
     parts: list[Part] = []
     left_out: list[LeftOut] = []
@@ -59,19 +61,19 @@ def write_sidecar(path: Path, file: h5py.File, told: Told) -> tuple[int, int, li
                 if not _is_chunked(entry):
                     continue
                 try:
-                    listing = library().chunk_listing(entry.identifier.id)
+                    listing = library().chunk_listing(entry.identifier.id, storage)
                 except (ChunkwiseError, *HDF5_ERRORS) as error:
                     left_out.append(LeftOut(entry.path, hdf5_reason(error)))
                     continue
-                dense, entries, content = listing.saved()
-                stream.write(content)
+                dense, entries, saved = listing.saved()
+                stream.write(saved)
                 assert entry.address is not None
                 address = header_address(entry.address)
-                total = header_sum(descriptor, address + user_block)
+                total = header_sum(content, address + user_block)
                 parts.append(Part(printable(entry.path), address, total, begin, dense, entries))
-                begin += len(content)
+                begin += len(saved)
                 chunks += listing.written
-        if State.of(descriptor) != state:
+        if content.state() != state:
             raise FileChangedError(f"{printable(file.filename)}: was changed meanwhile")
         with path.open("xb") as stream, pages.open("rb") as source:
             stream.write(head_of(state, parts))

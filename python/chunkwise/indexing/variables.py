@@ -32,6 +32,7 @@ def variable_of(
     end: int,
     inline_nbytes: int,
     length: int | None = None,
+    storage: _native.Storage | None = None,
 ) -> Variable:
     """Describe a dataset for zarr.
 
@@ -50,7 +51,9 @@ def variable_of(
         index itself.
     length
         Of its first dimension in netCDF, where that is an unlimited one that other datasets have
-        made longer; None if it is the dataset's own.
+        made longer; None where it is the dataset's own.
+    storage
+        The file's bytes, where no path leads to them.
 
     Raises
     ------
@@ -58,7 +61,7 @@ def variable_of(
         It cannot be read by zarr, and is not put into the index.
     """
     try:
-        return _where_it_lies(path, dataset, fill, end, length)
+        return _where_it_lies(path, dataset, fill, end, length, storage)
     except UnfitError as unfit:
         return inlined(path, dataset, fill, inline_nbytes, str(unfit))
     except HDF5_ERRORS as error:
@@ -66,7 +69,12 @@ def variable_of(
 
 
 def _where_it_lies(
-    path: str, dataset: h5d.DatasetID, fill: Any, end: int, length: int | None
+    path: str,
+    dataset: h5d.DatasetID,
+    fill: Any,
+    end: int,
+    length: int | None,
+    storage: _native.Storage | None,
 ) -> Variable:
     shape, _ = extent_of(dataset.get_space())
     if shape is None:
@@ -81,7 +89,7 @@ def _where_it_lies(
         codecs = codecs_of(dcpl, math.prod(chunk) * dtype.itemsize)
         if isinstance(codecs, str):
             raise UnfitError(codecs)
-        listing = _listing(dataset, end)
+        listing = _listing(dataset, end, storage)
         if codecs and listing.any_mask:
             raise UnfitError("some of its chunks are stored without all filters (filter masks)")
         unfiltered = library().unfiltered_partial_chunks
@@ -114,8 +122,10 @@ def _is_longer(dataset: h5d.DatasetID, length: int) -> bool:
     return bool(limits[0] == h5s.UNLIMITED and filled)
 
 
-def _listing(dataset: h5d.DatasetID, end: int) -> _native.ChunkListing:
-    listing = library().chunk_listing(dataset.id)
+def _listing(
+    dataset: h5d.DatasetID, end: int, storage: _native.Storage | None = None
+) -> _native.ChunkListing:
+    listing = library().chunk_listing(dataset.id, storage)
     if listing.furthest > end:
         raise UnfitError("a chunk lies beyond the end of the file, which is cut off")
     return listing

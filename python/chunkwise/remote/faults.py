@@ -6,9 +6,17 @@ import asyncio
 from dataclasses import dataclass
 
 from chunkwise.errors import ChunkwiseError, FileChangedError, RemoteError
+from chunkwise.remote.urls import without_secrets
+from chunkwise.settings import request_timeout_s
 
 # Answers that another attempt may turn into bytes.
 PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+# Exceptions of other packages, by name.
+_TIMEOUTS = frozenset({"FSTimeoutError", "ConnectTimeoutError", "ReadTimeoutError"})
+_PASSING = frozenset(
+    {"ClientError", "ConnectionError", "HTTPClientError", "HTTPError", "IncompleteReadError"}
+)
 
 CHANGED = "the object has changed since it was opened; open it again"
 
@@ -29,22 +37,27 @@ class Patience:
     ----------
     attempts : int
         Times that a request is made before the read fails.
-    timeout_s : float
-        Seconds without a byte after which a request has failed.
+    timeout_s : float or None
+        Seconds without a byte after which a request has failed; None for what the settings say.
     pause_s : float
         Seconds before the second attempt; twice as many before each next one.
     least_nbytes_per_s : int
-        A request that is slower than this has failed.
+        Where all requests together are slower than this, they have failed.
     """
 
     attempts: int = 5
-    timeout_s: float = 30.0
+    timeout_s: float | None = None
     pause_s: float = 0.1
     least_nbytes_per_s: int = 50_000
 
+    @property
+    def wait_s(self) -> float:
+        """Seconds without a byte after which a request has failed, as of now."""
+        return request_timeout_s() if self.timeout_s is None else self.timeout_s
+
     def of(self, nbytes: int) -> float:
-        """Seconds that a request for so many bytes may take."""
-        return self.timeout_s + nbytes / self.least_nbytes_per_s
+        """Seconds that a request may take while so many bytes come, its own among them."""
+        return self.wait_s + nbytes / self.least_nbytes_per_s
 
 
 def refused_status(status: int, reason: str, variables: str) -> Exception:
@@ -81,11 +94,14 @@ def judged(error: BaseException, patience: Patience) -> Exception:
     """
     if isinstance(error, PassingError | RefusedError | ChunkwiseError):
         return error
-    said = str(error).strip() or type(error).__name__
+    said = without_secrets(str(error)).strip() or type(error).__name__
     kinds = {kind.__name__ for kind in type(error).__mro__}
-    if isinstance(error, TimeoutError | asyncio.TimeoutError) or "FSTimeoutError" in kinds:
-        return PassingError(f"no answer within {patience.timeout_s:g} s")
+    if isinstance(error, TimeoutError | asyncio.TimeoutError) or kinds & _TIMEOUTS:
+        return PassingError(f"no answer within {patience.wait_s:g} s")
     if isinstance(error, FileNotFoundError):
+        # fsspec takes whatever goes wrong as it looks for a file for this.
+        if isinstance(error.__cause__, Exception):
+            return judged(error.__cause__, patience)
         return RefusedError("there is no such object; check the URL")
     if isinstance(error, IsADirectoryError | NotADirectoryError):
         return RefusedError("is a directory; give the URL of a file")
@@ -100,10 +116,12 @@ def judged(error: BaseException, patience: Patience) -> Exception:
         return RefusedError(f"the URL leads nowhere ({type(error).__name__}); check it")
     status = getattr(error, "status", None)
     if isinstance(status, int) and status >= 300:
-        return refused_status(status, str(getattr(error, "message", "")), "check the credentials")
+        return refused_status(
+            status, without_secrets(str(getattr(error, "message", ""))), "check the credentials"
+        )
     if "gaierror" in kinds or "DNSError" in str(type(getattr(error, "os_error", None))):
         return RefusedError(f"the host is not known ({said}); check the URL")
-    if isinstance(error, OSError | EOFError) or "ClientError" in kinds or "HTTPError" in kinds:
+    if isinstance(error, OSError | EOFError) or kinds & _PASSING:
         return PassingError(said)
     return RefusedError(f"{type(error).__name__}: {said}")
 

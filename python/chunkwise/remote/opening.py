@@ -6,14 +6,12 @@ import atexit
 import contextlib
 import io
 import os
-import re
 import stat
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, cast
-from urllib.parse import urlsplit
 
 import h5py
 from h5py import h5f, h5fd
@@ -21,16 +19,16 @@ from h5py import h5f, h5fd
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import FileFormatError, RemoteError, UsageError, like
+from chunkwise.files.objects import Address, address_of
 from chunkwise.names import HDF5_ERRORS, printable
+from chunkwise.remote.chains import with_time_outs
 from chunkwise.remote.faults import Patience, judged, told
 from chunkwise.remote.source import Source
 from chunkwise.remote.stores import AnyStore, BytesStore, FileStore, S3Store, Store, WebStore
 from chunkwise.remote.stream import Stream
+from chunkwise.remote.urls import CACHES, parts, protocol, shown, without_secrets
 
-_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*(://|::)")
 _SIGNATURE: Final = b"\x89HDF\r\n\x1a\n"
-
-_CACHES: Final = ("blockcache::", "cached::", "filecache::", "simplecache::")
 
 # How long requests are waited for.
 PATIENCE = Patience()
@@ -51,6 +49,8 @@ class Opened:
         By which another process opens it.
     storage_options : mapping
         With which it does.
+    source : Source or None
+        Where its bytes come from, where they are asked for part by part.
     """
 
     file: h5py.File
@@ -58,24 +58,7 @@ class Opened:
     name: str
     url: str | None = None
     storage_options: Mapping[str, Any] | None = None
-
-
-def is_url(name: object) -> bool:
-    """Whether a name is a URL for fsspec, and no file here."""
-    return (
-        isinstance(name, str)
-        and ":" in name
-        and _URL.match(name) is not None
-        and not os.path.lexists(name)
-    )
-
-
-def local_path(url: str) -> str | None:
-    """The path that a URL of a local file stands for; None for other URLs."""
-    for prefix in ("file://", "local://"):
-        if url.startswith(prefix) and "::" not in url:
-            return url[len(prefix) :]
-    return None
+    source: Source | None = None
 
 
 def open_url(url: str, storage_options: Mapping[str, Any] | None, **options: Any) -> Opened:
@@ -99,26 +82,26 @@ def open_url(url: str, storage_options: Mapping[str, Any] | None, **options: Any
     chunkwise.errors.FileFormatError
         It is no HDF5 file.
     """
-    shown = _shown(url)
-    make = partial(_store_of_url, url, dict(storage_options or {}), shown)
-    copy = _whole_copy(url, dict(storage_options or {}), shown)
+    name = shown(url)
+    make = partial(_store_of_url, url, dict(storage_options or {}), name)
+    copy = _whole_copy(url, dict(storage_options or {}), name)
     if copy is None:
-        return _opened(_source(make, shown), options, url, storage_options)
+        return _opened(_source(make, name), options, url, storage_options)
     file, storage = copy
-    made = _as_hdf5(file, options, shown)
-    return Opened(made, storage, shown, url, storage_options)
+    made = _as_hdf5(file, options, name)
+    return Opened(made, storage, name, url, storage_options)
 
 
 def open_object(file: Any, **options: Any) -> Opened:
     """Open a file object, which stays its owner's; parameters and errors as of `open_url`."""
     storage = _storage_of_local(file)
     if storage is not None:
-        made = _as_hdf5(file, options, printable(repr(file)))
+        made = _as_hdf5(file, options, _named(file))
         return Opened(made, storage, str(made.filename))
     found = _source_of_object(file)
     if found is None:
         raise UsageError(
-            f"{printable(repr(file))}: is no file object that can be read: give a path, a URL, or "
+            f"{_named(file)}: is no file object that can be read: give a path, a URL, or "
             "what has read, seek and tell, open in binary mode"
         )
     return _opened(found, options)
@@ -149,55 +132,53 @@ def storage_of(dataset: h5py.Dataset) -> _native.Storage | None:
     local = _storage_of_local(file)
     if local is not None:
         return local
+    # Opened again, it may hold something else: libhdf5 gives each opening another number.
+    number = address_of(dataset.id)[:2]
     with contextlib.suppress(TypeError):
-        known = _of_objects.get(file)
-        if known is not None:
-            return known.storage
+        known, source = _of_objects.get(file, (None, None))
+        if source is not None and known == number:
+            return source.storage
     source = _source_of_object(file, shared=True)
     if source is None:
         return None
     with contextlib.suppress(TypeError):
-        _of_objects[file] = source
+        _of_objects[file] = number, source
     return source.storage
 
 
-# Sources of file objects that h5py has opened.
-_of_objects: weakref.WeakKeyDictionary[Any, Source] = weakref.WeakKeyDictionary()
+# Sources of file objects that h5py has opened, and libhdf5's number of the open file.
+_of_objects: weakref.WeakKeyDictionary[Any, tuple[Address, Source]] = weakref.WeakKeyDictionary()
 
 
-def _shown(url: str) -> str:
-    """A URL without what must not get into messages: passwords, signatures."""
-    parts = []
-    for part in url.split("::"):
-        try:
-            found = urlsplit(part)
-            host = found.netloc.rpartition("@")[2]
-        except ValueError:
-            parts.append(part)
-            continue
-        shown = f"{found.scheme}://{host}{found.path}" if "://" in part else part
-        parts.append(f"{shown}?..." if found.query and "://" in part else shown)
-    return printable("::".join(parts))
+def _named(file: Any) -> str:
+    """A file object in messages."""
+    return without_secrets(printable(repr(file)))
 
 
 def _whole_copy(
-    url: str, options: dict[str, Any], shown: str
+    url: str, options: dict[str, Any], name: str
 ) -> tuple[Any, _native.Storage] | None:
     """The copy on this machine that ``filecache::`` and ``simplecache::`` make, and its bytes."""
     if not url.startswith(("filecache::", "simplecache::")):
         return None
-    fs, path = _found(url, options, shown)
+    fs, path = _found(url, options, name)
     try:
         file = fs.open(path, "rb")
+    except FileNotFoundError as error:
+        # It says so, too, where nobody answers.
+        raise RemoteError(
+            f"{name}: fsspec finds no such object, or has no answer; check the URL and the network"
+        ) from error
     except Exception as error:
-        raise RemoteError(f"{shown}: {told(judged(error, PATIENCE), 1)}") from error
+        raise RemoteError(f"{name}: {told(judged(error, PATIENCE), 1)}") from error
     storage = _storage_of_local(file)
     return None if storage is None else (file, storage)
 
 
-def _store_of_url(url: str, options: dict[str, Any], shown: str) -> Store:
-    fs, path = _found(url, options, shown)
-    if url.startswith(_CACHES):
+def _store_of_url(url: str, options: dict[str, Any], name: str) -> Store:
+    fs, path = _found(url, options, name)
+    chain = parts(url)
+    if len(chain) > 1 and protocol(chain[0]) in CACHES:
         # Asked for parts by several at a time, they would write their copies several times, too.
         try:
             return FileStore(fs.open(path, "rb"))
@@ -206,32 +187,34 @@ def _store_of_url(url: str, options: dict[str, Any], shown: str) -> Store:
     return _store_in(fs, path)
 
 
-def _found(url: str, options: dict[str, Any], shown: str) -> tuple[Any, str]:
+def _found(url: str, options: dict[str, Any], name: str) -> tuple[Any, str]:
     """File system and path of a URL."""
     try:
         from fsspec.core import url_to_fs
     except ImportError as wrong:
         raise UsageError(
-            f"{shown}: to open a URL fsspec is needed ({wrong}): pip install 'chunkwise[remote]'"
+            f"{name}: to open a URL fsspec is needed ({wrong}): pip install 'chunkwise[remote]'"
         ) from None
     try:
-        fs, path = url_to_fs(url, **options)
+        fs, path = url_to_fs(url, **with_time_outs(url, options, PATIENCE))
         return fs, str(path)
     except ImportError as wrong:
-        raise UsageError(f"{shown}: {wrong}; pip install 'chunkwise[remote]'") from None
+        raise UsageError(f"{name}: {wrong}; pip install 'chunkwise[remote]'") from None
     except (ValueError, TypeError, KeyError) as wrong:
         raise UsageError(
-            f"{shown}: fsspec does not take it: {wrong}; check the URL and storage_options"
+            f"{name}: fsspec does not take it: {without_secrets(str(wrong))}; check the URL and "
+            "storage_options"
         ) from None
     except OSError as wrong:
-        raise like(RemoteError, wrong)(f"{shown}: {wrong}; check the URL") from None
+        said = without_secrets(str(wrong))
+        raise like(RemoteError, wrong)(f"{name}: {said}; check the URL") from None
 
 
 def _store_in(fs: Any, path: str) -> Store:
     module = type(fs).__module__
     if module == "fsspec.implementations.http":
         return WebStore(fs, path, PATIENCE)
-    if module.startswith("s3fs.") and hasattr(fs, "_call_s3"):
+    if module.startswith("s3fs.") and hasattr(fs, "_get_s3_method_kwargs"):
         return S3Store(fs, path)
     return AnyStore(fs, path)
 
@@ -244,11 +227,11 @@ def _remade(fs: Any) -> Any:
     return type(fs)(*fs.storage_args, **fs.storage_options)
 
 
-def _source(make: Callable[[], Store], shown: str) -> Source:
+def _source(make: Callable[[], Store], name: str) -> Source:
     try:
-        return Source(make, shown, PATIENCE)
+        return Source(make, name, PATIENCE)
     except RemoteError as error:
-        raise like(RemoteError, error)(f"{shown}: {error}") from error
+        raise like(RemoteError, error)(f"{name}: {error}") from error
 
 
 def _source_of_object(file: Any, *, shared: bool = False) -> Source | None:
@@ -256,13 +239,13 @@ def _source_of_object(file: Any, *, shared: bool = False) -> Source | None:
     fsspec_file = _in_fsspec(file)
     if fsspec_file is not None:
         fs, path = fsspec_file
-        return _source(lambda: _store_in(_remade(fs), path), _shown(str(path)))
-    shown = printable(repr(file))
+        return _source(lambda: _store_in(_remade(fs), path), shown(str(path)))
+    name = _named(file)
     if type(file) is io.BytesIO:
-        return _source(lambda: BytesStore(file), shown)
-    if shared or not all(hasattr(file, name) for name in ("read", "seek", "tell")):
+        return _source(lambda: BytesStore(file), name)
+    if shared or not all(hasattr(file, method) for method in ("read", "seek", "tell")):
         return None
-    return _source(lambda: FileStore(file), shown)
+    return _source(lambda: FileStore(file), name)
 
 
 def _in_fsspec(file: Any) -> tuple[Any, str] | None:
@@ -307,11 +290,11 @@ def _opened(
         strategy = plist.get_file_space_strategy()[0]
         if strategy == getattr(h5f, "FSPACE_STRATEGY_PAGE", 1):
             source.of_pages(plist.get_file_space_page_size())
-    return Opened(file, source.storage, source.shown, url, storage_options)
+    return Opened(file, source.storage, source.shown, url, storage_options, source)
 
 
-def _as_hdf5(given: Any, options: Mapping[str, Any], shown: str) -> h5py.File:
-    """Let libhdf5 open a file object."""
+def _as_hdf5(given: Any, options: Mapping[str, Any], name: str) -> h5py.File:
+    """Have libhdf5 open a file object."""
     try:
         file = h5py.File(given, "r", **options)
     except HDF5_ERRORS as error:
@@ -319,9 +302,9 @@ def _as_hdf5(given: Any, options: Mapping[str, Any], shown: str) -> h5py.File:
             raise given.error from error
         if options and not isinstance(error, OSError):
             raise like(UsageError, error)(
-                f"{shown}: cannot be opened with {options}: {error}"
+                f"{name}: cannot be opened with {options}: {error}"
             ) from None
-        raise like(FileFormatError, error)(f"{shown}: {_refused(given, error)}") from None
+        raise like(FileFormatError, error)(f"{name}: {_refused(given, error)}") from None
     _open_files.add(file.id)
     return file
 

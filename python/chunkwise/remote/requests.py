@@ -30,6 +30,26 @@ Range = tuple[int, int]
 _TOGETHER: Final = 64
 
 
+class _Traffic:
+    """Bytes of all files together: asked for and not come yet, and come."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.under_way = self.come = 0
+
+    def begin(self, nbytes: int) -> None:
+        with self._lock:
+            self.under_way += nbytes
+
+    def end(self, nbytes: int, *, came: bool) -> None:
+        with self._lock:
+            self.under_way -= nbytes
+            self.come += nbytes if came else 0
+
+
+_traffic = _Traffic()
+
+
 class Interrupts:
     """What threads wait for; it is given up when they are told to stop."""
 
@@ -121,7 +141,7 @@ async def _repeated(ask: Begin[_Answer], nbytes: int, patience: Patience) -> _An
     pause = patience.pause_s
     for attempt in range(1, patience.attempts + 1):
         try:
-            return await asyncio.wait_for(ask(), patience.of(nbytes))
+            return await _watched(ask, nbytes, patience)
         except Exception as error:
             met = judged(error, patience)
             if not isinstance(met, PassingError) or attempt == patience.attempts:
@@ -129,6 +149,34 @@ async def _repeated(ask: Begin[_Answer], nbytes: int, patience: Patience) -> _An
         await asyncio.sleep(pause)
         pause *= 2
     raise AssertionError("a request is made at least once")
+
+
+async def _watched(ask: Begin[_Answer], nbytes: int, patience: Patience) -> _Answer:
+    """Ask, and wait as long as the bytes of all requests meanwhile may take.
+
+    A slow line is shared by those that are under way: each of them alone would be too slow.
+
+    Raises
+    ------
+    asyncio.TimeoutError
+        It took longer.
+    """
+    begun, before = time.monotonic(), _traffic.come
+    _traffic.begin(nbytes)
+    task = asyncio.ensure_future(ask())
+    try:
+        while not task.done():
+            shared = _traffic.under_way + _traffic.come - before
+            left_s = begun + patience.of(shared) - time.monotonic()
+            if left_s <= 0:
+                raise asyncio.TimeoutError
+            await asyncio.wait({task}, timeout=left_s)
+        return task.result()
+    finally:
+        _traffic.end(nbytes, came=task.done() and not task.cancelled() and not task.exception())
+        if not task.done():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
 
 def _repeated_here(ask: Begin[_Answer], patience: Patience) -> _Answer:
@@ -201,11 +249,13 @@ def _no_collection() -> Iterator[None]:
 
 
 def _after_fork() -> None:
-    global _pauses, _paused
+    global _pauses, _paused, _traffic
     _pauses = threading.Lock()
     if _paused and _was_enabled:
         gc.enable()
     _paused = 0
+    # Nothing is under way here.
+    _traffic = _Traffic()
 
 
 os.register_at_fork(after_in_child=_after_fork)

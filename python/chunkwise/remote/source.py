@@ -43,6 +43,8 @@ class Source:
         Bytes of the file.
     cost : tuple of int
         See `chunkwise._native.Storage`.
+    failure : tuple or None
+        When (`time.monotonic`) and by which error a request has failed for good at last.
 
     Raises
     ------
@@ -69,6 +71,7 @@ class Source:
             latency_ns = min(max(elapsed_ns - sent_ns, 1_000_000), 1_000_000_000)
             self.cost = (latency_ns, _NBYTES_PER_S, _REQUEST_NBYTES, _IN_FLIGHT)
         self._spent: list[tuple[Range, float, ChunkwiseError]] = []
+        self.failure: tuple[float, ChunkwiseError] | None = None
         self.storage = _native.Storage(self)
         _sources.add(self)
 
@@ -115,6 +118,12 @@ class Source:
             found[number] = parts[0] if count == 1 else b"".join(parts)
         return [bytes_ for bytes_ in found if bytes_ is not None]
 
+    def failed_lately(self) -> ChunkwiseError | None:
+        """What a request has failed with for good, for as long as it is not made again."""
+        if self.failure is None or time.monotonic() > self.failure[0] + _SPENT_S:
+            return None
+        return self.failure[1]
+
     def interrupt(self) -> None:
         """End what is waited for."""
         self._interrupts.stop()
@@ -128,7 +137,9 @@ class Source:
             found = fetch(self._store, ranges, self.version, self._patience, self._interrupts)
         except ChunkwiseError as error:
             if self._interrupts.count == begun:
-                until = time.monotonic() + _SPENT_S
+                now = time.monotonic()
+                self.failure = now, error
+                until = now + _SPENT_S
                 self._spent = [*self._spent[-63:], *((one, until, error) for one in ranges[:64])]
             raise
         self.requests += len(ranges)

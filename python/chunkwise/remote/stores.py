@@ -13,7 +13,14 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from chunkwise.errors import FileChangedError
-from chunkwise.remote.faults import CHANGED, PassingError, Patience, RefusedError, refused_status
+from chunkwise.remote.faults import (
+    CHANGED,
+    PASSING_STATUS,
+    PassingError,
+    Patience,
+    RefusedError,
+    refused_status,
+)
 
 # What stores say of an object that is another one when the object is.
 _TELLING: Final = (
@@ -86,9 +93,9 @@ class WebStore(Store):
         if known is not None and known.tag.startswith('"'):
             headers["If-Match"] = known.tag
         if "timeout" not in options and "timeout" not in self._fs.client_kwargs:
-            wait = self._patience.timeout_s
+            wait_s = self._patience.wait_s
             options["timeout"] = aiohttp.ClientTimeout(
-                total=None, sock_connect=wait, sock_read=wait
+                total=None, sock_connect=wait_s, sock_read=wait_s
             )
         session = await self._fs.set_session()
         url = self._fs.encode_url(self._url)
@@ -111,9 +118,10 @@ class WebStore(Store):
 def _version_of(answer: Any, start: int, stop: int, known: Version | None) -> Version:
     """What an answer says that it is a part of; an error for one that is no part of an object."""
     tag = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
+    encoding = answer.headers.get("Content-Encoding", "identity")
+    if answer.status in (200, 206) and encoding != "identity":
+        raise RefusedError("the server compresses what it sends; download the file first")
     if answer.status == 206:
-        if answer.headers.get("Content-Encoding", "identity") != "identity":
-            raise RefusedError("the server compresses what it sends; download the file first")
         said = _RANGE.fullmatch(answer.headers.get("Content-Range", "").strip())
         if said is None or not said[3].isdigit():
             raise RefusedError(
@@ -168,32 +176,44 @@ class S3Store(Store):
         if known is not None:
             options["IfMatch"] = known.tag
         try:
-            answer = await self._fs._call_s3(
-                "get_object",
-                Bucket=self._bucket,
-                Key=self._key,
-                Range=f"bytes={start}-{stop - 1}",
-                **options,
-            )
+            answer = await self._get_object(Range=f"bytes={start}-{stop - 1}", **options)
         except Exception as error:
             raise _of_s3(error, known) from error
         try:
+            size = _size_of_s3(answer, start, stop)
             found = bytes(await answer["Body"].read())
         finally:
+            # Without its end, what was not read of it is not waited for.
             answer["Body"].close()
-        said = _RANGE.fullmatch(answer.get("ContentRange", ""))
-        size = int(said[3]) if said is not None and said[3].isdigit() else None
-        if size is None:
-            if start or len(found) > stop:
-                raise RefusedError("the store sends no parts of objects; download it first")
-            size = len(found)
-        return found, Version(size, answer["ETag"])
+        return found, Version(size, answer.get("ETag", ""))
+
+    async def _get_object(self, **options: Any) -> Any:
+        """One request: it is made again, where that helps, by who asks for it."""
+        fs = self._fs
+        await fs.set_session()
+        client = await fs.get_s3(self._bucket)
+        options = {"Bucket": self._bucket, "Key": self._key, **options}
+        return await client.get_object(**fs._get_s3_method_kwargs(client.get_object, **options))
+
+
+def _size_of_s3(answer: Any, start: int, stop: int) -> int:
+    """Bytes of the object of which an answer brings a part; an error where it brings more."""
+    said = _RANGE.fullmatch(answer.get("ContentRange") or "")
+    if said is not None and said[3].isdigit():
+        size = int(said[3])
+        if int(said[1]) != start or int(said[2]) != min(stop, size) - 1:
+            raise RefusedError(f"the store sends {said[0]} for bytes {start}-{stop - 1}")
+        return size
+    length = answer.get("ContentLength")
+    if start or length is None or length > stop:
+        raise RefusedError("the store sends no parts of objects; download it first")
+    return int(length)
 
 
 def _of_s3(error: Exception, known: Version | None) -> Exception:
-    """What an error of S3 means: s3fs has made one of the system's of it."""
+    """What an error of S3 means."""
     said = str(error)
-    response = getattr(error.__cause__, "response", None) or getattr(error, "response", None)
+    response = getattr(error, "response", None)
     status = ((response or {}).get("ResponseMetadata") or {}).get("HTTPStatusCode")
     code = str(((response or {}).get("Error") or {}).get("Code", ""))
     if status == 412 or code == "PreconditionFailed":
@@ -204,6 +224,8 @@ def _of_s3(error: Exception, known: Version | None) -> Exception:
         return RefusedError(f"no right to read it ({said}); {_S3_CREDENTIALS}")
     if isinstance(error, FileNotFoundError) or status == 404:
         return RefusedError("there is no such object; check the URL")
+    if isinstance(status, int) and 300 <= status < 500 and status not in PASSING_STATUS:
+        return RefusedError(f"the store refuses it ({said}); check the URL and the credentials")
     return error
 
 
@@ -223,7 +245,11 @@ class AnyStore(Store):
     async def first(self, nbytes: int) -> tuple[bytes, Version]:
         """The first bytes, and what they are of."""
         version = await self._now()
-        return await self.get(0, min(nbytes, version.size), version), version
+        found = await self.get(0, min(nbytes, version.size), version)
+        if version.size <= nbytes and await self._now() != version:
+            # Nothing else of it will be asked for, which would tell.
+            raise PassingError("the object changes")
+        return found, version
 
     async def get(self, start: int, stop: int, version: Version) -> bytes:
         """Bytes of that version."""
@@ -237,6 +263,8 @@ class AnyStore(Store):
             return await self._file.get(start, stop, version)
         else:
             found = self._fs.cat_file(self._path, start=start, end=stop)
+        if len(found) > stop - start:
+            raise RefusedError("the store sends more than is asked for; download it first")
         if len(found) != stop - start:
             raise PassingError(f"the store sent {len(found)} of {stop - start} bytes")
         return bytes(found)

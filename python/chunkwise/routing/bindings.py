@@ -135,9 +135,14 @@ class Binding:
         ------
         chunkwise.errors.CorruptDataError
             Of an own dataset, where libhdf5 cannot make sense of it.
+        chunkwise.errors.RemoteError, chunkwise.errors.FileChangedError
+            Its index was not found unsound, but could not be had.
         """
         with phil:
             if self.bound is not None and dataset:
+                home = _home_of(dataset)
+                if home is not None:
+                    home.check_requests(self.bound.label)
                 self._renew(dataset, listed=listed)
 
     def _renew(self, dataset: h5py.Dataset, *, listed: bool = False) -> None:
@@ -362,8 +367,8 @@ def _describe(
     if sidecar is not None:
         assert home is not None
         address = header_address(address_of(dataset.id))
-        saved = sidecar.find(address, home.id.get_vfd_handle())
-    # If another process writes, `refresh` decides what is visible; only our objects learn of it.
+        saved = sidecar.find(address, home.content())
+    # Of a file that another process writes, `refresh` says what is to be seen; only ours is told.
     follows = home is not None and home.changes
     asked = (library(), *handles, dtype, label, listed, text, plain, storage, follows, saved)
     native = _native.Dataset(*asked)

@@ -39,6 +39,12 @@ impl StorageCost {
         u64::try_from(nbytes / places).unwrap_or(u64::MAX).min(MOST_GAP_NBYTES)
     }
 
+    /// Bytes of one request for `run` and for what is wanted `next` (addresses and bytes), where it
+    /// brings both sooner than two do; None where it does not.
+    pub fn joined(&self, run: (u64, u64), next: (u64, u64)) -> Option<u64> {
+        joined(run, next, (self.gap_nbytes(), self.request_nbytes))
+    }
+
     /// Threads that read ahead.
     pub fn fetchers(&self) -> u64 {
         self.in_flight.clamp(1, if self.is_remote() { 16 } else { 4 }) as u64
@@ -48,6 +54,17 @@ impl StorageCost {
     pub fn requests_a_fetcher(&self) -> u64 {
         if self.is_remote() { (self.in_flight as u64).div_ceil(self.fetchers()).max(1) } else { 1 }
     }
+}
+
+/// As [`StorageCost::joined`], where the most bytes between both and in all are known.
+pub(crate) fn joined(
+    (address, nbytes): (u64, u64),
+    (next, len): (u64, u64),
+    (most_gap, most): (u64, u64),
+) -> Option<u64> {
+    let gap = next.checked_sub(address.checked_add(nbytes)?)?;
+    let together = next.checked_add(len)?.checked_sub(address)?;
+    (gap <= most_gap && together <= most).then_some(together)
 }
 
 #[cfg(test)]
@@ -66,6 +83,13 @@ mod tests {
         assert!(far.is_remote() && !StorageCost::LOCAL.is_remote());
         assert_eq!(far.gap_nbytes(), 100_000);
         assert_eq!((far.fetchers(), far.requests_a_fetcher()), (16, 7));
+        // Up to that gap, and to the size of a request.
+        assert_eq!(far.joined((10, 20), (100_030, 5)), Some(100_025));
+        assert_eq!(far.joined((10, 20), (100_031, 5)), None);
+        assert_eq!(far.joined((10, 20), (29, 5)), None);
+        assert_eq!(far.joined((0, 4 << 20), (4 << 20, 4 << 20)), Some(8 << 20));
+        assert_eq!(far.joined((0, 4 << 20), (4 << 20, (4 << 20) + 1)), None);
+        assert_eq!(far.joined((0, u64::MAX), (u64::MAX, u64::MAX)), None);
         let endless = StorageCost { latency_ns: u64::MAX, nbytes_per_s: u64::MAX, ..far };
         assert_eq!(endless.gap_nbytes(), MOST_GAP_NBYTES);
     }

@@ -12,6 +12,7 @@ mod throttled;
 use std::sync::Arc;
 
 pub use cost::StorageCost;
+pub(crate) use cost::joined;
 pub use descriptors::distrust_descriptors;
 pub use external::{ExternalRun, ExternalStorage};
 pub use file::FileStorage;
