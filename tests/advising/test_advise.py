@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -210,10 +209,11 @@ def test_what_is_near_the_best_is_measured_until_nothing_is_better(
     # First all once, then the best beside the present one, then from each best to the next.
     assert len(rounds) > 2
     assert [present in layouts for layouts in rounds[:3]] == [True, True, False]
-    for before, after in pairwise(rounds[1:]):
-        assert after[0] in before
+    # What is not near the best is measured once, without it.
+    for number, layouts in enumerate(rounds[1:], 1):
+        earlier = {one for former in rounds[:number] for one in former}
+        assert layouts[0] in earlier or not earlier & set(layouts)
     assert known[advice.best] < min(known[one] for one in rounds[0])
-    assert advice.best in rounds[-1]
     assert advice.verified
 
 

@@ -207,7 +207,7 @@ class FileHandle:
             user_block = self.id.get_create_plist().get_userblock()
         try:
             self.sidecar = Sidecar(path, content, user_block, self.filename)
-            self._index = _absolute(path) if named else index
+            self._index = absolute(path) if named else index
         except (FileChangedError, FileFormatError) as error:
             if asked:
                 self.close()
