@@ -175,8 +175,11 @@ def _calls(rng: Rng, files: dict[str, dict[str, tuple[int, ...]]]) -> list[str]:
             numbers.discard(slot)
             if name.startswith("n"):
                 numbers.add(slot)
-        elif what in "fL":
-            calls.append(f"{what} {rng.choice(list(open_files))}")
+        elif what == "f":
+            way = rng.choice(["f", "f", "i"])
+            calls.append(f"f {rng.choice(list(open_files))} {way}")
+        elif what == "L":
+            calls.append(f"L {rng.choice(list(open_files))}")
         elif what in "CU":
             file = int(rng.choice(list(open_files)))
             known = files[open_files[file]]
@@ -239,7 +242,10 @@ def _spaces(rng: Rng, shape: tuple[int, ...]) -> tuple[str, str]:
         return f"S {rank} {max(size, 1)}{ones} 1 H 0 {part}", in_file
     if way < 0.9 and (len(shape) == 2 or " P " not in in_file):
         return f"S 2 {count + 1} 3 1 H 0 1 1 1 1 {max(count, 1)} 1 1 1", in_file
-    places = rng.permutation(count + 3)[:count]
+    # Some come twice.
+    places = rng.integers(0, count + 3, count)
+    if rng.random() < 0.8:
+        places = rng.permutation(count + 3)[:count]
     listed = " ".join(f"{place}{' 0' * (len(shape) - 1)}" for place in places)
     ones = " 1" * (len(shape) - 1)
     rank = len(shape)

@@ -160,7 +160,11 @@ int main(void) {
             printf(" %d", files[slot] >= 0);
             break;
         }
-        case 'f': slot = number(); printf(" %d", H5Fclose(files[slot])); break;
+        case 'f': /* close a file: slot, way */
+            slot = number();
+            printf(" %d", word() == 'i' ? H5Idec_ref(files[slot]) : H5Fclose(files[slot]));
+            printf(" %d errors", (int)H5Eget_num(H5E_DEFAULT));
+            break;
         case 'D': /* open a dataset: slot, file, name */
             slot = number();
             { hid_t file = files[number()];

@@ -33,6 +33,14 @@ def made(name: str, folder: Path) -> Path:
     return folder / name
 
 
+def write_for_seldom(path: Path) -> None:
+    """Write the file that `seldom` reads."""
+    values = np.random.default_rng(1).normal(size=20000) * 10.0 ** np.arange(-8, 12, 0.001)
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=values, chunks=(500,), compression=1)
+        file["contiguous"] = np.arange(2000, dtype="<f4").reshape(40, 50)
+
+
 def both(words: list[str | Path], folder: Path, calls: str | None = None, **given: str) -> str:
     """Run a program alone and with the engine, compare, and give what was reported."""
     report = folder / "report"
@@ -139,3 +147,45 @@ def test_threads(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "out.h5") as file:
         expected = np.arange(64 * 4096) % 1013
         assert all((file[name][...].ravel() == expected).all() for name in "abcd")
+
+
+@pytest.fixture(scope="module")
+def seldom(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program that does what few do, beside a file for it."""
+    folder = tmp_path_factory.mktemp("seldom")
+    write_for_seldom(folder / "x.h5")
+    return made("seldom", folder)
+
+
+@pytest.mark.parametrize("way", ["handlers", "closes", "arithmetic", "traps"])
+def test_what_few_programs_do(way: str, seldom: Path, tmp_path: Path) -> None:
+    """Error handlers of HDF5 1.6, files closed by reference, another arithmetic."""
+    report = both([seldom, way, seldom.with_name("x.h5")], tmp_path)
+    assert "by chunkwise" in report
+    told = "computes in an arithmetic of its own" in report
+    assert told == (way in ("arithmetic", "traps")), report
+
+
+def test_reads_within_callbacks(tmp_path: Path) -> None:
+    """HDF5 holds its lock in callbacks: nothing that another thread waits for is waited for."""
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        for name in "abc":
+            file.create_dataset(name, data=np.arange(20000.0), chunks=(2000,), compression=1)
+    both([made("callbacks", tmp_path), "x.h5", "60"], tmp_path)
+
+
+def test_an_error_handler_that_throws(tmp_path: Path) -> None:
+    require_tool("g++")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", data=np.arange(20000.0), chunks=(2000,), compression=1)
+    done = subprocess.run(
+        [require_tool("h5cc"), "-shlib", "-o", "throws", HERE / "throws.cpp"], cwd=tmp_path,
+        env=dict(os.environ, HDF5_CC="g++", HDF5_CLINKER="g++"), capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    under = dict(os.environ, **environment.variables())
+    for variables in (dict(os.environ), under):
+        done = subprocess.run(
+            ["./throws", "x.h5"], cwd=tmp_path, env=variables, capture_output=True, text=True
+        )
+        assert (done.stdout, done.returncode) == ("left\ncaught an error\n", 0), done.stderr

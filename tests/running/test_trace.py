@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 from chunkwise import access
 from chunkwise.report.build import report
 from chunkwise.running import environment, telling, trace
+from tests.running import test_in_c
 from tests.support.tools import require_tool
 from tests.support.traces import dataset, walk
 
@@ -273,3 +275,98 @@ def test_a_converter_whose_cache_is_too_small(only: bool, tmp_path: Path) -> Non
 def _chunk_nbytes(path: Path) -> int:
     with h5py.File(path) as file:
         return int(np.prod(file["x"].chunks)) * 8
+
+
+def traced(
+    folder: Path, *words: str | Path, only: bool
+) -> tuple[tuple[str, str], dict[str, trace.TracedDataset], dict[str, trace.TracedDataset]]:
+    """Trace a program: what it said, read, and wrote, by dataset."""
+    told = folder / "traced"
+    told.mkdir()
+    given = dict(os.environ, **environment.variables(), CHUNKWISE_TRACE=str(told))
+    if only:
+        given["CHUNKWISE_OBSERVE"] = "1"
+    done = subprocess.run(words, cwd=folder, env=given, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    datasets = trace.collected(told).datasets
+    read, written = (
+        {one.dataset: one for one in datasets if one.operation == operation}
+        for operation in ("read", "write")
+    )
+    return (done.stdout, done.stderr), read, written
+
+
+def untraced(folder: Path, *words: str | Path) -> tuple[str, str]:
+    """Run a program as it is: what it said."""
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("only", [False, True], ids=["engine", "observed"])
+def test_selections_of_all_kinds(only: bool, tmp_path: Path) -> None:
+    """Nothing is printed for the program, and all that was read is counted."""
+    test_in_c.write_for_seldom(tmp_path / "x.h5")
+    words = (test_in_c.made("seldom", tmp_path), "selections", "x.h5", "out.h5")
+    plain = untraced(tmp_path, *words)
+    assert plain[1] == ""
+    said, found, written = traced(tmp_path, *words, only=only)
+    assert said == plain
+    assert (set(found), set(written)) == ({"/contiguous", "/grows"}, {"/grows", "/written"})
+    one = found["/contiguous"]
+    # Of another number of dimensions, irregular, and of points: in no walk.
+    assert (one.calls, one.unlisted, one.nbytes) == (5, 5, 4 * 500)
+    one = found["/grows"]
+    assert (one.calls, one.shape, one.nbytes) == (2, (30, 6), 4 * 6 * (10 + 30))
+
+
+@pytest.mark.parametrize("only", [False, True], ids=["engine", "observed"])
+def test_several_datasets_by_one_call(only: bool, tmp_path: Path) -> None:
+    """Each is a read of its own; the time and what was decoded are divided among them."""
+    rng = np.random.default_rng(3)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        for name, chunk in (("a", (5, 30)), ("c", (20, 30))):
+            values = rng.integers(0, 99, (40, 30)).astype("f4")
+            file.create_dataset(name, data=values, chunks=chunk, compression=1)
+        file["plain"] = np.arange(600, dtype="f4")
+    words = (made_with_several(tmp_path), "x.h5", "out.h5")
+    plain = untraced(tmp_path, *words)
+    said, found, written = traced(tmp_path, *words, only=only)
+    assert said == plain
+    # A call that fails reads with the engine what it can.
+    tried = 0 if only else 1
+    rows, field = 4 * 150, 4 * 1200
+    assert {name: (one.calls, one.nbytes) for name, one in found.items()} == {
+        "/a": (4 + tried, field + (3 + tried) * rows),
+        "/c": (4 + tried, (4 + tried) * field),
+        "/plain": (1, 4 * 600),
+    }
+    assert {name: (one.calls, one.nbytes) for name, one in written.items()} == {
+        "/a": (1, field),
+        "/c": (1, field),
+        "/plain": (1, 4 * 600),
+    }
+    ours = {name: one.by_chunkwise for name, one in found.items()}
+    assert ours == ({"/a": 0, "/c": 0, "/plain": 0} if only else {"/a": 5, "/c": 5, "/plain": 0})
+    assert all(one.seconds > 0 for one in found.values())
+    # All chunks once; HDF5 had them in its cache later.
+    loaded = {name: one.loaded for name, one in found.items()}
+    assert loaded == ({"/a": 8, "/c": 2, "/plain": 0} if only else dict.fromkeys(found, 0))
+    assert [run.times for run in found["/a"].runs] == [1, 3, 1][: 2 + tried]
+
+
+def made_with_several(folder: Path) -> Path:
+    """Compile a program for the libhdf5 of h5py's wheel, if that is 1.14 or later."""
+    wheel = Path(h5py.__file__).resolve().parents[1] / "h5py.libs"
+    libraries = [path for path in wheel.glob("libhdf5-*") if ".so" in path.name]
+    if not libraries or h5py.version.hdf5_version_tuple < (1, 14, 0):
+        pytest.skip("this h5py is not a wheel with HDF5 1.14 or later")
+    source = Path(__file__).resolve().parent / "multi.c"
+    # Found by what it depends on, too.
+    found = f"-Wl,--disable-new-dtags,-rpath,{wheel}"
+    made = subprocess.run(
+        [require_tool("gcc"), "-o", "multi", source, libraries[0], found], cwd=folder,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    return folder / "multi"

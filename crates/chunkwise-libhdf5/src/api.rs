@@ -206,6 +206,7 @@ functions! {
         fn H5get_libversion(*mut c_uint, *mut c_uint, *mut c_uint) -> herr_t;
         fn H5Eset_auto2(hid_t, *const c_void, *mut c_void) -> herr_t;
         fn H5Eget_auto2(hid_t, *mut *const c_void, *mut *mut c_void) -> herr_t;
+        fn H5Eauto_is_v2(hid_t, *mut c_uint) -> herr_t;
         fn H5Ewalk2(hid_t, c_int, ErrorCallback, *mut c_void) -> herr_t;
         fn H5Eclear2(hid_t) -> herr_t;
         fn H5Iget_file_id(hid_t) -> hid_t;
@@ -290,6 +291,9 @@ functions! {
         fn H5Tis_variable_str(hid_t) -> htri_t;
     }
     optional {
+        // Where deprecated functions were not left out.
+        fn H5Eget_auto1(*mut *const c_void, *mut *mut c_void) -> herr_t;
+        fn H5Eset_auto1(*const c_void, *mut c_void) -> herr_t;
         // From 1.10.10, 1.12.3 and 1.14.0 on.
         fn H5Dchunk_iter(hid_t, hid_t, ChunkCallback, *mut c_void) -> herr_t;
         // Up to 1.14; 2.0 has it under the second name.

@@ -229,35 +229,58 @@ fn borrowed_file(descriptor: BorrowedFd<'_>) -> File {
 /// whoever else uses the library: it is put back afterwards.
 struct Quiet<'a> {
     api: &'a Api,
-    /// Whether it was turned off.
-    is_known: bool,
+    /// Which kind of handler was turned off.
+    kind: Kind,
     function: *const c_void,
     data: *mut c_void,
+}
+
+/// Handlers of one kind cannot be asked for as those of the other: to try is an error that the
+/// program's handler is called for.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// `H5Eset_auto1`
+    First,
+    /// `H5Eset_auto2`
+    Second,
+    /// None was found.
+    Unknown,
 }
 
 impl<'a> Quiet<'a> {
     fn new(api: &'a Api) -> Self {
         let (mut function, mut data) = (std::ptr::null(), std::ptr::null_mut());
+        let mut is_second: c_uint = 1;
         // SAFETY: valid pointers; null turns printing off.  The lock is held.
-        let is_known = unsafe {
-            // It fails where a program has set a handler of the first kind (`H5Eset_auto1`), which
-            // could not be put back.
-            let is_known = (api.H5Eget_auto2)(DEFAULT, &raw mut function, &raw mut data) >= 0;
-            if is_known {
-                (api.H5Eset_auto2)(DEFAULT, std::ptr::null(), std::ptr::null_mut());
+        let kind = unsafe {
+            (api.H5Eauto_is_v2)(DEFAULT, &raw mut is_second);
+            match (is_second, api.H5Eget_auto1, api.H5Eset_auto1) {
+                (0, Some(get), Some(set)) if get(&raw mut function, &raw mut data) >= 0 => {
+                    set(std::ptr::null(), std::ptr::null_mut());
+                    Kind::First
+                }
+                (1.., ..) if (api.H5Eget_auto2)(DEFAULT, &raw mut function, &raw mut data) >= 0 => {
+                    (api.H5Eset_auto2)(DEFAULT, std::ptr::null(), std::ptr::null_mut());
+                    Kind::Second
+                }
+                _ => Kind::Unknown,
             }
-            is_known
         };
-        Self { api, is_known, function, data }
+        Self { api, kind, function, data }
     }
 }
 
 impl Drop for Quiet<'_> {
     fn drop(&mut self) {
-        if self.is_known {
-            // SAFETY: what H5Eget_auto2 gave, put back under the same hold of the lock.
-            unsafe { (self.api.H5Eset_auto2)(DEFAULT, self.function, self.data) };
-        }
+        let Self { api, kind, function, data } = *self;
+        // SAFETY: what was found, put back under the same hold of the lock.
+        unsafe {
+            match (kind, api.H5Eset_auto1) {
+                (Kind::First, Some(set)) => set(function, data),
+                (Kind::Second, _) => (api.H5Eset_auto2)(DEFAULT, function, data),
+                _ => 0,
+            }
+        };
     }
 }
 

@@ -248,23 +248,33 @@ unsafe fn tally_one(library: &Loaded, id: i32) -> Option<TallySlot> {
     // SAFETY: both functions take a class and give a herr_t in every version from 1.8 on,
     // the inner one needing no more than a library that has been started.
     let register = unsafe { std::mem::transmute::<*mut c_void, Register>(register) };
-    let mut owners = OWNERS.lock();
     let owned = |owner: &Owner| owner.library == public as usize && owner.class.id == id;
-    let number = match owners.iter().position(owned) {
-        Some(number) => number,
+    let find = |owners: &[Owner]| {
+        let number = owners.iter().position(owned)?;
+        Some((number, owners[number].class))
+    };
+    // Nothing of libhdf5 is called while these are locked: a thread that is in it may wait for them.
+    let known = find(&OWNERS.lock());
+    let (number, class) = match known {
+        Some(found) => found,
         None => {
-            let number = owners.len();
-            let function = *FUNCTIONS.get(number)?;
             // SAFETY: the caller's contract.
             let original = unsafe { class_of(library, id)? };
-            // The slot is free, so that this sets it.
-            SLOTS[number].original.get_or_init(|| original.1);
-            let class = FilterClass { filter: Some(function), ..original.0 };
-            owners.push(Owner { library: public as usize, class });
-            number
+            let mut owners = OWNERS.lock();
+            match find(&owners) {
+                Some(found) => found,
+                None => {
+                    let number = owners.len();
+                    let function = *FUNCTIONS.get(number)?;
+                    // The slot is free, so that this sets it.
+                    SLOTS[number].original.get_or_init(|| original.1);
+                    let class = FilterClass { filter: Some(function), ..original.0 };
+                    owners.push(Owner { library: public as usize, class });
+                    (number, class)
+                }
+            }
         }
     };
-    let class = owners[number].class;
     // SAFETY: a valid class, which libhdf5 copies; the lock is held.
     if unsafe { register(&raw const class) } < 0 {
         return None;

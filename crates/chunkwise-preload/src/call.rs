@@ -7,7 +7,7 @@ use chunkwise_libhdf5::binding::{DEFAULT, hid_t};
 use chunkwise_select::{Hyperslab, Selection};
 
 use crate::callee::{Bound, Callee};
-use crate::spaces::{Reason, Space, space_of};
+use crate::spaces::{Reason, Space, places_of, space_of};
 
 /// The arguments of `H5Dread`, and of `H5Dwrite`.
 #[derive(Clone, Copy)]
@@ -80,11 +80,13 @@ pub unsafe fn selections(
 ) -> Result<(Selection, Destination), Reason> {
     // SAFETY: the caller's contract.
     let of = |space| unsafe { space_of(&bound.more, space) };
+    // SAFETY: as above.
+    let to = |space| unsafe { places_of(&bound.more, space) };
     let (file, memory) = match (call.file_space, call.memory_space) {
         (DEFAULT, DEFAULT) => (None, None),
-        (DEFAULT, memory) => (None, Some(of(memory)?)),
+        (DEFAULT, memory) => (None, Some(to(memory)?)),
         (file, DEFAULT) => (Some(of(file)?), None),
-        (file, memory) => (Some(of(file)?), Some(of(memory)?)),
+        (file, memory) => (Some(of(file)?), Some(to(memory)?)),
     };
     paired(shape, file, memory)
 }

@@ -9,15 +9,17 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex};
 
 use chunkwise_engine::NumberType;
-use chunkwise_libhdf5::binding::{herr_t, hid_t};
+use chunkwise_libhdf5::binding::{herr_t, hid_t, hsize_t};
 use chunkwise_libhdf5::{Library, LibraryLock};
 use chunkwise_loader::{Loaded, loaded_paths};
 
 use crate::more::More;
 
+/// What the program has it call may throw through these (C++).
+///
 /// Of `H5Dread`; `H5Dwrite` only promises not to change the buffer.
-type Read = unsafe extern "C" fn(hid_t, hid_t, hid_t, hid_t, hid_t, *mut c_void) -> herr_t;
-type ReadMulti = unsafe extern "C" fn(
+type Read = unsafe extern "C-unwind" fn(hid_t, hid_t, hid_t, hid_t, hid_t, *mut c_void) -> herr_t;
+type ReadMulti = unsafe extern "C-unwind" fn(
     usize,
     *const hid_t,
     *const hid_t,
@@ -27,9 +29,14 @@ type ReadMulti = unsafe extern "C" fn(
     *const *mut c_void,
 ) -> herr_t;
 /// Of `H5Tregister` and `H5Tunregister`, whose last argument is a function.
-type Register = unsafe extern "C" fn(c_int, *const c_char, hid_t, hid_t, *const c_void) -> herr_t;
-type OfOne = unsafe extern "C" fn(hid_t) -> c_int;
-type OfNone = unsafe extern "C" fn() -> herr_t;
+type Register =
+    unsafe extern "C-unwind" fn(c_int, *const c_char, hid_t, hid_t, *const c_void) -> herr_t;
+type OfOne = unsafe extern "C-unwind" fn(hid_t) -> c_int;
+type OfNone = unsafe extern "C-unwind" fn() -> herr_t;
+/// Of `H5Sselect_elements`.
+type Pick = unsafe extern "C-unwind" fn(hid_t, c_int, usize, *const hsize_t) -> herr_t;
+/// Of `H5Dset_extent` and `H5Dextend`.
+type Resize = unsafe extern "C-unwind" fn(hid_t, *const hsize_t) -> herr_t;
 
 /// One libhdf5, and its own functions in whose place this library stands.
 pub struct Callee {
@@ -40,6 +47,8 @@ pub struct Callee {
     pub write: Option<Read>,
     /// `H5Dread_multi`, from 1.14 on.
     pub read_multi: Option<ReadMulti>,
+    /// `H5Dwrite_multi`, whose buffers it only promises not to change.
+    pub write_multi: Option<ReadMulti>,
     /// `H5Dclose`
     pub close_dataset: Option<OfOne>,
     /// `H5Oclose`
@@ -54,8 +63,14 @@ pub struct Callee {
     pub refresh_object: Option<OfOne>,
     /// `H5close`
     pub close_library: Option<OfNone>,
+    /// `H5Dset_extent`
+    pub set_extent: Option<Resize>,
+    /// `H5Dextend`
+    pub extend: Option<Resize>,
     /// `H5Soffset_simple`
-    pub offset_simple: Option<unsafe extern "C" fn(hid_t, *const i64) -> herr_t>,
+    pub offset_simple: Option<unsafe extern "C-unwind" fn(hid_t, *const i64) -> herr_t>,
+    /// `H5Sselect_elements`
+    pub select_elements: Option<Pick>,
     /// `H5Tget_class`
     pub class: Option<OfOne>,
     /// `H5Tregister`
@@ -216,6 +231,7 @@ impl Callee {
             read: own!(loaded, "H5Dread"),
             write: own!(loaded, "H5Dwrite"),
             read_multi: own!(loaded, "H5Dread_multi"),
+            write_multi: own!(loaded, "H5Dwrite_multi"),
             close_dataset: own!(loaded, "H5Dclose"),
             close_object: own!(loaded, "H5Oclose"),
             dec_ref: own!(loaded, "H5Idec_ref"),
@@ -223,7 +239,10 @@ impl Callee {
             refresh: own!(loaded, "H5Drefresh"),
             refresh_object: own!(loaded, "H5Orefresh"),
             close_library: own!(loaded, "H5close"),
+            set_extent: own!(loaded, "H5Dset_extent"),
+            extend: own!(loaded, "H5Dextend"),
             offset_simple: own!(loaded, "H5Soffset_simple"),
+            select_elements: own!(loaded, "H5Sselect_elements"),
             class: own!(loaded, "H5Tget_class"),
             register: own!(loaded, "H5Tregister"),
             unregister: own!(loaded, "H5Tunregister"),

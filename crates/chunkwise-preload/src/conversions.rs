@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use chunkwise_engine::{Conversion, NumberKind, NumberType, convert_all, edge_numbers};
 use chunkwise_libhdf5::binding::{Api, DEFAULT, hid_t};
 
+use crate::arithmetic::Usual;
 use crate::callee::{Bound, Callee};
 use crate::spaces::Reason;
 
@@ -45,7 +46,8 @@ impl Types {
     }
 }
 
-/// How elements are converted between memory and the file; None where they are the same.
+/// How elements are converted between memory and the file; None where they are the same.  In `usual`
+/// arithmetic both convert what they are compared by.
 ///
 /// # Safety
 /// The program's own `memory_type`, valid or not, and a live `file_type`.
@@ -56,6 +58,7 @@ pub unsafe fn between(
     file_type: hid_t,
     memory_type: hid_t,
     writing: bool,
+    usual: &Usual,
 ) -> Result<Option<Conversion>, Reason> {
     // SAFETY: a handle that is none makes the call fail.
     match unsafe { (api.H5Tequal)(file_type, memory_type) } {
@@ -65,6 +68,9 @@ pub unsafe fn between(
     }
     if CHANGED.load(Ordering::Relaxed) {
         return Err("the program has conversions of its own");
+    }
+    if usual.differs() {
+        return Err("its type is converted, and the program computes in an arithmetic of its own");
     }
     // Locks are only tried: a forked child may find one locked for ever.
     if let Ok(seen) = types.0.try_read() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::walked::Walked;
 use crate::wishes;
@@ -39,7 +39,8 @@ pub struct Tally {
     ours: AtomicU64,
     ours_nbytes: AtomicU64,
     theirs: AtomicU64,
-    reason: Mutex<String>,
+    /// The first reason for a call that was passed on.
+    reason: OnceLock<String>,
 }
 
 impl Tally {
@@ -58,18 +59,14 @@ impl Tally {
 
     /// Calls by the engine, and the first reason for one that was passed on.
     pub fn by_whom(&self) -> (u64, String) {
-        let mut reason = String::new();
-        locked(&self.reason, |first| reason.clone_from(first));
+        let reason = self.reason.get().cloned().unwrap_or_default();
         (self.ours.load(Ordering::Relaxed), reason)
     }
 
     /// A call that was passed on, for a reason of which the first is kept.
     pub fn theirs(&self, reason: &str) {
         self.theirs.fetch_add(1, Ordering::Relaxed);
-        let mut first = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
-        if first.is_empty() {
-            reason.clone_into(&mut first);
-        }
+        self.reason.get_or_init(|| reason.to_string());
     }
 }
 

@@ -4,14 +4,14 @@
 //! until that is closed.  One that is closed in a way that is not seen is only kept too long.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
-use std::ffi::CStr;
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::{CStr, c_int, c_ulong};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError, RwLock};
 
 use chunkwise_engine::{Dataset, WholeChunks};
 use chunkwise_libhdf5::binding::{
-    Api, Chunking, Handle, chunk_options, filters_of, hid_t, shape_of,
+    Api, Chunking, Handle, ObjectInfo, chunk_options, filters_of, hid_t, shape_of,
 };
 use chunkwise_libhdf5::{ChunkCommitter, Library, TallySlot, Unsuited, describe, tally_slot};
 use chunkwise_select::Dims;
@@ -31,7 +31,8 @@ pub struct Known {
     pub little: AtomicU32,
     /// Its file changed so that libhdf5 has to write it from then on.
     pub written_by_libhdf5: AtomicBool,
-    /// A copy of its type as it is stored, which the program's memory type must equal.
+    /// A copy of its type as it is stored, which the program's memory type must equal; none where it
+    /// is only observed.
     pub file_type: hid_t,
     /// How elements become those of other types in memory.
     pub types: Types,
@@ -166,10 +167,11 @@ unsafe fn known_to_all(
     is_small: impl FnOnce() -> bool,
 ) -> Option<Arc<Known>> {
     let id = key.1;
-    let small = match table().read().unwrap_or_else(PoisonError::into_inner).get(&key) {
-        Some(State::Known(known)) => return Some(Arc::clone(known)),
-        _ => is_small(),
-    };
+    if let Some(known) = in_table(key) {
+        return Some(known);
+    }
+    // The table is not held: to ask calls libhdf5, which may wait for a thread that waits for it.
+    let small = is_small();
     match table().read().unwrap_or_else(PoisonError::into_inner).get(&key) {
         Some(State::Known(known)) => return Some(Arc::clone(known)),
         Some(State::Passed(count)) if small => {
@@ -184,19 +186,36 @@ unsafe fn known_to_all(
         table_now.insert(key, State::Passed(AtomicU32::new(1)));
         return None;
     }
-    // Looking calls libhdf5, which may wait for a thread that waits for the table.
+    // As above.
     drop(table_now);
     // SAFETY: the caller's contract.
-    let known = Arc::new(unsafe { look(callee, id)? });
-    let state = State::Known(Arc::clone(&known));
-    let former = table().write().unwrap_or_else(PoisonError::into_inner).insert(key, state);
-    close_types(callee, former);
-    Some(known)
+    let known = unsafe { look(callee, id)? };
+    let mut table_now = table().write().unwrap_or_else(PoisonError::into_inner);
+    let first = match table_now.get(&key) {
+        // Another thread has looked at the same time, and reads with what it has found.
+        Some(State::Known(first)) => Some(Arc::clone(first)),
+        _ => {
+            table_now.insert(key, State::Known(Arc::clone(&known)));
+            None
+        }
+    };
+    drop(table_now);
+    let Some(first) = first else { return Some(known) };
+    close_types(callee, Some(State::Known(known)));
+    Some(first)
+}
+
+/// What the table knows of a handle.
+fn in_table(key: (usize, hid_t)) -> Option<Arc<Known>> {
+    match table().read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        Some(State::Known(known)) => Some(Arc::clone(known)),
+        _ => None,
+    }
 }
 
 /// # Safety
 /// As [`known`].
-unsafe fn look(callee: &Callee, id: hid_t) -> Option<Known> {
+unsafe fn look(callee: &Callee, id: hid_t) -> Option<Arc<Known>> {
     wishes::follow();
     let bound = match callee.bound() {
         Ok(bound) => bound,
@@ -206,45 +225,96 @@ unsafe fn look(callee: &Callee, id: hid_t) -> Option<Known> {
         }
     };
     bound.library.locked(|api| {
-        // SAFETY: a handle that is not valid makes the first call fail.
-        let file_type = unsafe {
-            let stored = (api.H5Dget_type)(id);
-            let stored = Handle::new(api, "H5Dget_type", stored, api.H5Tclose).ok()?;
-            // A committed type would keep the program's file open.
-            api.checked_id("H5Tcopy", (api.H5Tcopy)(stored.id)).ok()?
-        };
-        // SAFETY: live handles of this library.
-        let engine = match unsafe { describe(&bound.library, id, file_type) } {
-            Ok(dataset) => Ok(dataset),
-            Err(Unsuited::Reason(reason)) => Err(reason),
-            Err(Unsuited::Failed(error)) => Err(error.to_string()),
-        };
-        // SAFETY: made above.
-        let size = unsafe { (api.H5Tget_size)(file_type) } as u64;
+        if !wishes::observe_only() {
+            // SAFETY: the caller's contract.
+            return unsafe { look_closely(bound, api, id) }.map(Arc::new);
+        }
         // SAFETY: as above.
-        let line = wishes::tell().then(|| unsafe { counted::line(names(bound, id)) });
-        let (shape, item_nbytes) = match &engine {
-            Ok(dataset) => (dataset.shape().into(), dataset.element_size() as u64),
-            // SAFETY: as above.
-            Err(_) => unsafe { (shape_of(api, id).map(|found| found.0).unwrap_or_default(), size) },
+        let place = unsafe { place_of(callee, api, id)? };
+        if let Ok(alike) = ALIKE.try_lock()
+            && let Some(known) = alike.get(&place)
+        {
+            return Some(Arc::clone(known));
+        }
+        // SAFETY: as above; nothing is compared with the type, which was made just now.
+        let known = unsafe {
+            let mut known = look_closely(bound, api, id)?;
+            (api.H5Tclose)(std::mem::replace(&mut known.file_type, NO_TYPE));
+            Arc::new(known)
         };
+        // In a file that is written a dataset may come to lie where another one was.
+        if known.engine.is_ok()
+            && let Ok(mut alike) = ALIKE.try_lock()
+        {
+            alike.insert(place, Arc::clone(&known));
+        }
+        Some(known)
+    })
+}
+
+/// What is known of datasets, by where they lie, until a file is closed: what is only observed need
+/// not be looked at again for each handle.  Locks are only tried: a forked child may find one locked.
+static ALIKE: Mutex<BTreeMap<Place, Arc<Known>>> = Mutex::new(BTreeMap::new());
+
+/// Of a known dataset that is only observed.
+const NO_TYPE: hid_t = -1;
+
+/// Of a dataset: library, process, file and address.
+type Place = (usize, u32, [c_ulong; 2], u64);
+
+/// # Safety
+/// As [`known`], of a library whose lock is held.
+unsafe fn place_of(callee: &Callee, api: &Api, id: hid_t) -> Option<Place> {
+    let mut info = ObjectInfo::default();
+    // SAFETY: a handle that is not valid makes the call fail; a string and a place for the answer.
+    let status = unsafe { (api.H5Gget_objinfo)(id, c".".as_ptr(), false, &raw mut info) };
+    let library = std::ptr::from_ref(callee) as usize;
+    (status >= 0).then(|| (library, std::process::id(), info.file, info.address()))
+}
+
+/// Look at it, whatever is known.
+///
+/// # Safety
+/// As [`known`], of a library whose lock is held.
+unsafe fn look_closely(bound: &Bound, api: &Api, id: hid_t) -> Option<Known> {
+    // SAFETY: a handle that is not valid makes the first call fail.
+    let file_type = unsafe {
+        let stored = (api.H5Dget_type)(id);
+        let stored = Handle::new(api, "H5Dget_type", stored, api.H5Tclose).ok()?;
+        // A committed type would keep the program's file open.
+        api.checked_id("H5Tcopy", (api.H5Tcopy)(stored.id)).ok()?
+    };
+    // SAFETY: live handles of this library.
+    let engine = match unsafe { describe(&bound.library, id, file_type) } {
+        Ok(dataset) => Ok(dataset),
+        Err(Unsuited::Reason(reason)) => Err(reason),
+        Err(Unsuited::Failed(error)) => Err(error.to_string()),
+    };
+    // SAFETY: made above.
+    let size = unsafe { (api.H5Tget_size)(file_type) } as u64;
+    // SAFETY: as above.
+    let line = wishes::tell().then(|| unsafe { counted::line(names(bound, id)) });
+    let (shape, item_nbytes) = match &engine {
+        Ok(dataset) => (dataset.shape().into(), dataset.element_size() as u64),
         // SAFETY: as above.
-        let traced = wishes::trace()
-            .and_then(|_| unsafe { traced(&bound.library, api, id, shape.len()).ok() });
-        let whole = OnceLock::new();
-        let (types, written_by_libhdf5) = (Types::default(), AtomicBool::new(false));
-        Some(Known {
-            engine,
-            whole,
-            little: AtomicU32::new(0),
-            written_by_libhdf5,
-            file_type,
-            types,
-            shape,
-            item_nbytes,
-            traced,
-            line,
-        })
+        Err(_) => unsafe { (shape_of(api, id).map(|found| found.0).unwrap_or_default(), size) },
+    };
+    // SAFETY: as above.
+    let traced =
+        wishes::trace().and_then(|_| unsafe { traced(&bound.library, api, id, shape.len()).ok() });
+    let whole = OnceLock::new();
+    let (types, written_by_libhdf5) = (Types::default(), AtomicBool::new(false));
+    Some(Known {
+        engine,
+        whole,
+        little: AtomicU32::new(0),
+        written_by_libhdf5,
+        file_type,
+        types,
+        shape,
+        item_nbytes,
+        traced,
+        line,
     })
 }
 
@@ -299,13 +369,25 @@ pub fn forget(callee: &Callee, id: hid_t) {
     close_types(callee, former);
 }
 
-/// Forget the handles that have been closed.
-pub fn forget_closed(callee: &Callee) {
-    let of_this: Vec<hid_t> = {
-        let table = table().read().unwrap_or_else(PoisonError::into_inner);
-        let own = std::ptr::from_ref(callee) as usize;
-        table.keys().filter(|key| key.0 == own).map(|key| key.1).collect()
-    };
+/// Handles of a library that are in the table.
+fn handles(callee: &Callee) -> Vec<hid_t> {
+    let table = table().read().unwrap_or_else(PoisonError::into_inner);
+    let own = std::ptr::from_ref(callee) as usize;
+    table.keys().filter(|key| key.0 == own).map(|key| key.1).collect()
+}
+
+/// Forget the handles that were closed with a file, which is closed now as `status` says.
+pub fn forget_closed(callee: &Callee, status: c_int) {
+    if status < 0 {
+        // Without a call of libhdf5: the program is to find its errors.
+        drop(take_all(callee));
+        return;
+    }
+    forget_alike();
+    let of_this = handles(callee);
+    if of_this.is_empty() {
+        return;
+    }
     let Ok(bound) = callee.bound() else { return };
     for id in of_this {
         // SAFETY: any number may be asked about.
@@ -316,21 +398,45 @@ pub fn forget_closed(callee: &Callee) {
     }
 }
 
+/// As [`forget_closed`], where one reference to a handle of any kind was given up: so many are left.
+pub fn forget_closed_by_reference(callee: &Callee, id: hid_t, left: c_int) {
+    // Above the lower 56 bits each handle has its kind, in every version that is bound.
+    const KIND_BIT: u32 = 56;
+    const FILE: hid_t = 1;
+    if left == 0 && id >> KIND_BIT == FILE {
+        forget_closed(callee, 0);
+    }
+}
+
 /// Forget all handles of a library.
 pub fn forget_all(callee: &Callee) {
+    take_all(callee).into_values().for_each(|state| close_types(callee, Some(state)));
+}
+
+/// Take all handles of a library out of the table.
+fn take_all(callee: &Callee) -> HashMap<(usize, hid_t), State> {
     let own = std::ptr::from_ref(callee) as usize;
     let mut table_now = table().write().unwrap_or_else(PoisonError::into_inner);
     let (gone, kept) = std::mem::take(&mut *table_now).into_iter().partition(|one| one.0.0 == own);
     *table_now = kept;
     drop(table_now);
     GENERATION.fetch_add(1, Ordering::Release);
-    let gone: HashMap<_, _> = gone;
-    gone.into_values().for_each(|state| close_types(callee, Some(state)));
+    forget_alike();
+    gone
+}
+
+fn forget_alike() {
+    if let Ok(mut alike) = ALIKE.try_lock() {
+        alike.clear();
+    }
 }
 
 /// Close what was kept open for a dataset.
 fn close_types(callee: &Callee, state: Option<State>) {
     let Some(State::Known(known)) = state else { return };
+    if known.file_type == NO_TYPE {
+        return;
+    }
     if let Ok(bound) = callee.bound() {
         // SAFETY: made by `look`, and nobody else closes it; a read that goes on in another
         // thread has compared it already, or passes its call on.

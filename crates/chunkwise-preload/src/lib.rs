@@ -18,6 +18,7 @@
 //!
 //! A child begins without what the parent knew of its datasets ([`datasets`]), as the engine does.
 
+mod arithmetic;
 mod call;
 mod callee;
 mod conversions;

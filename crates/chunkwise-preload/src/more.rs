@@ -20,6 +20,7 @@ functions! {
         fn H5Sget_select_type(hid_t) -> c_int;
         fn H5Sget_select_npoints(hid_t) -> i64;
         fn H5Sget_select_bounds(hid_t, *mut hsize_t, *mut hsize_t) -> herr_t;
+        fn H5Sis_regular_hyperslab(hid_t) -> htri_t;
         fn H5Sget_regular_hyperslab(hid_t, *mut hsize_t, *mut hsize_t, *mut hsize_t, *mut hsize_t) -> herr_t;
         fn H5Sget_select_hyper_nblocks(hid_t) -> i64;
         fn H5Sget_select_hyper_blocklist(hid_t, hsize_t, hsize_t, *mut hsize_t) -> herr_t;

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use chunkwise_engine::{Dataset, FieldBytes, Fields, Layout, Made, spread};
 use chunkwise_libhdf5::binding::DEFAULT;
 
+use crate::arithmetic::Usual;
 use crate::call::{Call, Destination, Why, check_transfer, has_fewer, is_small, selections};
 use crate::callee::{Bound, Callee};
 use crate::conversions;
@@ -40,10 +41,7 @@ unsafe fn answered(callee: &Callee, call: &Call) -> bool {
     let known = unsafe { datasets::known(callee, call.dataset, || is_small(callee, call)) };
     let Some(known) = known else { return false };
     if wishes::observe_only() {
-        // Why it would not be answered otherwise.
-        if let (Err(reason), Some(line)) = (&known.engine, &known.line) {
-            line.reads.theirs(reason);
-        }
+        count_observed(&known);
         return false;
     }
     let outcome = match (&known.engine, callee.bound()) {
@@ -54,6 +52,13 @@ unsafe fn answered(callee: &Callee, call: &Call) -> bool {
     };
     note(&known, &outcome);
     outcome.is_ok()
+}
+
+/// Count a read that is left to libhdf5 whatever it is, with the reason why it would be otherwise.
+pub fn count_observed(known: &Known) {
+    if let (Err(reason), Some(line)) = (&known.engine, &known.line) {
+        line.reads.theirs(reason);
+    }
 }
 
 fn is_contiguous(dataset: &Dataset) -> bool {
@@ -101,12 +106,20 @@ unsafe fn read(bound: &Bound, dataset: &Dataset, known: &Known, call: &Call) -> 
     if is_contiguous(dataset) && unsafe { is_little(bound, dataset, known, call) } {
         return Err("little of contiguous data, which libhdf5 reads as fast".into());
     }
+    let usual = Usual::begin();
     let (conversion, selected, destination) = bound.library.locked(|api| -> Result<_, Why> {
         // SAFETY: the caller's contract.
         unsafe {
             let (types, memory_type) = (&known.types, call.memory_type);
-            let conversion =
-                conversions::between(api, bound, types, known.file_type, memory_type, false)?;
+            let conversion = conversions::between(
+                api,
+                bound,
+                types,
+                known.file_type,
+                memory_type,
+                false,
+                &usual,
+            )?;
             check_transfer(bound, call.transfer)?;
             let (selected, destination) = selections(bound, dataset.shape(), call)?;
             Ok((conversion, selected, destination))

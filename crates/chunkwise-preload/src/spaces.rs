@@ -28,6 +28,8 @@ pub type Reason = &'static str;
 
 /// Whether the program has ever moved a selection (`H5Soffset_simple`).
 pub static MOVED: AtomicBool = AtomicBool::new(false);
+/// Whether the program has ever selected points (`H5Sselect_elements`).
+pub static PICKED: AtomicBool = AtomicBool::new(false);
 
 /// More blocks or points than this are listed by libhdf5 more slowly than it reads them.
 const MOST_PARTS: i64 = 1 << 20;
@@ -42,13 +44,9 @@ const ALL: c_int = 3;
 /// The handle is the caller's of this library, valid or not.
 pub unsafe fn space_of(more: &More, space: hid_t) -> Result<Space, Reason> {
     const UNKNOWN: Reason = "a dataspace that libhdf5 does not explain";
-    let mut dims: [hsize_t; MAX_RANK] = [0; MAX_RANK];
-    // SAFETY: room for as many dimensions as there can be; a null pointer is allowed.
-    let rank =
-        unsafe { (more.H5Sget_simple_extent_dims)(space, dims.as_mut_ptr(), std::ptr::null_mut()) };
-    let rank = usize::try_from(rank).map_err(|_| UNKNOWN)?;
-    let shape = Dims::from_slice(dims.get(..rank).ok_or(UNKNOWN)?);
-    if rank == 0 {
+    // SAFETY: the caller's contract.
+    let shape = unsafe { extents(more, space) }.ok_or(UNKNOWN)?;
+    if shape.is_empty() {
         return Err("a scalar or null dataspace");
     }
     // SAFETY: as above.
@@ -72,6 +70,135 @@ pub unsafe fn space_of(more: &More, space: hid_t) -> Result<Space, Reason> {
     Ok(Space { shape, selected, len })
 }
 
+/// As [`space_of`], of memory.
+///
+/// # Safety
+/// As [`space_of`].
+pub unsafe fn places_of(more: &More, space: hid_t) -> Result<Space, Reason> {
+    // SAFETY: the caller's contract.
+    let found = unsafe { space_of(more, space)? };
+    if let Selection::Product(_) = found.selected {
+        let rank = found.shape.len();
+        // SAFETY: as above.
+        let listed = unsafe { points_of(more, space, rank)? };
+        // The element that is put there last stays, which need not be the last one selected.
+        if repeats(&listed, rank) {
+            return Err("a place in memory that is selected twice");
+        }
+    }
+    Ok(found)
+}
+
+/// Whether one of some points of so many dimensions comes twice.
+fn repeats(listed: &[hsize_t], rank: usize) -> bool {
+    let mut points: Vec<&[hsize_t]> = listed.chunks_exact(rank).collect();
+    points.sort_unstable();
+    points.windows(2).any(|pair| pair[0] == pair[1])
+}
+
+/// The points that a selection of points has, one after the other.
+///
+/// # Safety
+/// As [`space_of`]; a selection of points.
+unsafe fn points_of(more: &More, space: hid_t, rank: usize) -> Result<Vec<hsize_t>, Reason> {
+    // SAFETY: room for as many points as there are.
+    unsafe {
+        let points = (more.H5Sget_select_npoints)(space);
+        list(points, rank, |out| {
+            (more.H5Sget_select_elem_pointlist)(space, 0, points as hsize_t, out)
+        })
+    }
+}
+
+/// What of a dataset a read by this dataspace asked for, as a trace tells it: the hyperslab, where
+/// it is a regular one, and the number of elements.
+///
+/// No call fails here of a dataspace with which a read went well, as libhdf5 prints those that do; and
+/// there are few calls, as each takes as long as all else here.
+///
+/// # Safety
+/// As [`space_of`].
+pub unsafe fn asked(more: &More, space: hid_t) -> (Option<Hyperslab>, u64) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let len = u64::try_from((more.H5Sget_select_npoints)(space)).unwrap_or(0);
+        if len == 0 {
+            return (None, 0);
+        }
+        // Points that fill a box may be some of it twice.
+        let are_points = || (more.H5Sget_select_type)(space) == POINTS;
+        let slab = match a_box(more, space, len) {
+            Some(slab) => (!PICKED.load(Ordering::Relaxed) || !are_points()).then_some(slab),
+            None if (more.H5Sget_select_type)(space) != HYPERSLABS => None,
+            None if (more.H5Sis_regular_hyperslab)(space) <= 0 => None,
+            // Where it was moved to is not told by its parts.
+            None => regular(more, space).filter(|slab| {
+                let begins: Dims = slab.axes().iter().map(Axis::start).collect();
+                !MOVED.load(Ordering::Relaxed)
+                    || is_in_place(more, space, &begins, &Selected::from(slab).ends())
+            }),
+        };
+        (slab, len)
+    }
+}
+
+/// What is selected, where that is `len` elements without gaps.
+///
+/// # Safety
+/// As [`space_of`]; something is selected.
+unsafe fn a_box(more: &More, space: hid_t, len: u64) -> Option<Hyperslab> {
+    // No element has that index.
+    let (mut first, mut last) = ([hsize_t::MAX; MAX_RANK], [hsize_t::MAX; MAX_RANK]);
+    // SAFETY: room for every dimension.
+    let status =
+        unsafe { (more.H5Sget_select_bounds)(space, first.as_mut_ptr(), last.as_mut_ptr()) };
+    if status < 0 {
+        return None;
+    }
+    let bounds = first.iter().zip(&last).take_while(|bounds| *bounds.1 < hsize_t::MAX);
+    let axes = bounds.map(|(&first, &last)| Axis::range(first, last.saturating_sub(first) + 1));
+    let volume = axes.clone().try_fold(1u64, |volume, axis| volume.checked_mul(axis.len()));
+    (volume == Some(len)).then(|| Hyperslab::from_axes(axes.collect()))
+}
+
+/// # Safety
+/// As [`space_of`].
+unsafe fn extents(more: &More, space: hid_t) -> Option<Dims> {
+    let mut dims: [hsize_t; MAX_RANK] = [0; MAX_RANK];
+    // SAFETY: room for as many dimensions as there can be; a null pointer is allowed.
+    let rank =
+        unsafe { (more.H5Sget_simple_extent_dims)(space, dims.as_mut_ptr(), std::ptr::null_mut()) };
+    let rank = usize::try_from(rank).ok()?;
+    dims.get(..rank).map(Dims::from_slice)
+}
+
+/// A regular hyperslab, wherever its dataspace ends.
+///
+/// # Safety
+/// As [`space_of`].
+unsafe fn regular(more: &More, space: hid_t) -> Option<Hyperslab> {
+    const ANYWHERE: [hsize_t; MAX_RANK] = [hsize_t::MAX; MAX_RANK];
+    // SAFETY: the caller's contract.
+    let parts = unsafe { regular_parts(more, space)? };
+    // Blocks have at least one element.
+    let rank = parts[3].iter().take_while(|&&block| block > 0).count();
+    let [start, stride, count, block] = parts.each_ref().map(|part| &part[..rank]);
+    Hyperslab::new(&ANYWHERE[..rank], start, stride, count, block).ok()
+}
+
+/// Start, stride, count and block of a regular hyperslab in each dimension; None of another one,
+/// which libhdf5 takes for an error.
+///
+/// # Safety
+/// As [`space_of`].
+unsafe fn regular_parts(more: &More, space: hid_t) -> Option<[[hsize_t; MAX_RANK]; 4]> {
+    let mut parts = [[0; MAX_RANK]; 4];
+    let [start, stride, count, block] = parts.each_mut().map(|part| part.as_mut_ptr());
+    // SAFETY: room for every dimension.
+    let status = unsafe { (more.H5Sget_regular_hyperslab)(space, start, stride, count, block) };
+    (status >= 0).then_some(parts)
+}
+
 /// A selection, and in each dimension its first element and one past its last.
 struct Parts {
     selected: Selection,
@@ -92,20 +219,8 @@ impl Parts {
 unsafe fn hyperslabs(more: &More, space: hid_t, shape: &[u64]) -> Result<Parts, Reason> {
     const ODD: Reason = "a selection of hyperslabs that reaches beyond its dataspace";
     let rank = shape.len();
-    let mut parts = [[0 as hsize_t; MAX_RANK]; 4];
-    let [start, stride, count, block] = &mut parts;
-    // SAFETY: room for every dimension.
-    let status = unsafe {
-        (more.H5Sget_regular_hyperslab)(
-            space,
-            start.as_mut_ptr(),
-            stride.as_mut_ptr(),
-            count.as_mut_ptr(),
-            block.as_mut_ptr(),
-        )
-    };
-    // It fails where the selection is not regular.
-    if status >= 0 {
+    // SAFETY: the caller's contract.
+    if let Some(parts) = unsafe { regular_parts(more, space) } {
         let [start, stride, count, block] = parts.each_ref().map(|part| &part[..rank]);
         let slab = Hyperslab::new(shape, start, stride, count, block);
         return slab.map(Parts::of).map_err(|_| ODD);
@@ -137,13 +252,8 @@ unsafe fn hyperslabs(more: &More, space: hid_t, shape: &[u64]) -> Result<Parts, 
 unsafe fn points(more: &More, space: hid_t, shape: &[u64]) -> Result<Parts, Reason> {
     const ODD: Reason = "a selection of points that reaches beyond its dataspace";
     let rank = shape.len();
-    // SAFETY: room for as many points as there are.
-    let listed = unsafe {
-        let points = (more.H5Sget_select_npoints)(space);
-        list(points, rank, |out| {
-            (more.H5Sget_select_elem_pointlist)(space, 0, points as hsize_t, out)
-        })?
-    };
+    // SAFETY: the caller's contract.
+    let listed = unsafe { points_of(more, space, rank)? };
     let mut columns = vec![Vec::with_capacity(listed.len() / rank); rank];
     for point in listed.chunks_exact(rank) {
         for (column, &index) in columns.iter_mut().zip(point) {

@@ -3,19 +3,26 @@
 //! `CHUNKWISE_TRACE` names a folder, into which each process writes what it has read when it ends.
 //! With `CHUNKWISE_OBSERVE` nothing is answered here: times are those of the program's libhdf5.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::sync::OnceLock;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use chunkwise_libhdf5::binding::{DEFAULT, herr_t, hid_t};
+use chunkwise_libhdf5::binding::{DEFAULT, herr_t, shape_of};
 use chunkwise_libhdf5::decodes;
-use chunkwise_select::{Hyperslab, Selection};
+use chunkwise_select::Hyperslab;
 
-use crate::callee::Callee;
+use crate::call::Call;
+use crate::callee::{Bound, Callee};
 use crate::counted::{Line, Operation, Tally, Traced};
 use crate::datasets::{Known, TracedStorage};
 use crate::walked::Span;
-use crate::{datasets, spaces, wishes};
+use crate::{datasets, reading, spaces, wishes};
+
+/// Whether the program has ever changed the extents of a dataset (`H5Dset_extent`).
+pub static RESIZED: AtomicBool = AtomicBool::new(false);
 
 /// Carry a call out, and note what it asked for and how long it took.
 ///
@@ -25,34 +32,139 @@ use crate::{datasets, spaces, wishes};
 pub unsafe fn timed(
     operation: Operation,
     callee: &Callee,
-    dataset: hid_t,
-    file_space: hid_t,
+    call: &Call,
     carry_out: impl FnOnce() -> (herr_t, Answered),
 ) -> herr_t {
     // SAFETY: the caller's contract.
-    let known = unsafe { datasets::known(callee, dataset, || false) };
+    let known = unsafe { known(callee, call) };
     let storage = known.as_ref().and_then(|known| known.traced.as_ref());
     let before = decoded(storage);
-    let first = began().0;
-    let start = Instant::now();
+    let start = Start::now();
     let (status, answered) = carry_out();
-    let (began, within) =
-        (start.duration_since(first).as_secs_f64(), start.elapsed().as_secs_f64());
-    let span = Span { began, ended: began + within, within };
+    let span = start.ended();
     if status >= 0
         && let Some(known) = &known
     {
-        let decodes = (answered == Answered::ByLibhdf5).then(|| {
-            let mut decodes = decoded(storage);
-            for (now, before) in decodes.iter_mut().zip(&before) {
-                *now = (now.0.saturating_sub(before.0), now.1.saturating_sub(before.1));
-            }
-            decodes
+        noted(|| {
+            let decodes =
+                (answered == Answered::ByLibhdf5).then(|| decoded_since(&before, storage));
+            // SAFETY: as above, of a call that went well.
+            let asked = unsafe { asked(callee, known, call)? };
+            note(operation, known, &asked, span, decodes.as_ref())
         });
-        // SAFETY: as above, of a call that went well.
-        unsafe { note(operation, callee, known, file_space, span, decodes.as_ref()) };
     }
     status
+}
+
+/// As [`timed`], of a dataset that is read by one call with others, and is left to that call unless
+/// `answer` answers it; says whether it does.
+///
+/// # Safety
+/// As [`timed`].
+pub unsafe fn tried(callee: &Callee, call: &Call, answer: impl FnOnce() -> bool) -> bool {
+    // SAFETY: the caller's contract.
+    let known = unsafe { known(callee, call) };
+    let start = Start::now();
+    let is_answered = answer();
+    let span = start.ended();
+    if is_answered && let Some(known) = &known {
+        noted(|| {
+            // SAFETY: as above.
+            let asked = unsafe { asked(callee, known, call)? };
+            note(Operation::Read, known, &asked, span, None)
+        });
+    }
+    is_answered
+}
+
+/// Have libhdf5 read or write several datasets by one call, and note what was asked of each: the time is
+/// divided by bytes, and what was decoded by the chunks that each touches.
+///
+/// # Safety
+/// As [`timed`], of each.
+pub unsafe fn together(
+    operation: Operation,
+    callee: &Callee,
+    calls: &[Call],
+    carry_out: impl FnOnce() -> herr_t,
+) -> herr_t {
+    // SAFETY: the caller's contract.
+    let known = calls.iter().map(|call| unsafe { known(callee, call) });
+    let known: Vec<Option<Arc<Known>>> = known.collect();
+    let known =
+        || known.iter().zip(calls).filter_map(|(known, call)| Some((known.as_ref()?, call)));
+    let before: Vec<Decodes> = known().map(|(known, _)| decoded(known.traced.as_ref())).collect();
+    let start = Start::now();
+    let status = carry_out();
+    let span = start.ended();
+    if status < 0 {
+        return status;
+    }
+    noted(|| {
+        // SAFETY: as above, of a call that went well.
+        let parts =
+            known().map(|(known, call)| Some((known, unsafe { asked(callee, known, call)? })));
+        let parts: Vec<(&Arc<Known>, Asked<'_>)> = parts.collect::<Option<_>>()?;
+        let nbytes: f64 = parts.iter().map(|(known, asked)| asked.nbytes(known) as f64).sum();
+        for (i, ((known, asked), before)) in parts.iter().zip(&before).enumerate() {
+            let share = if nbytes > 0.0 { asked.nbytes(known) as f64 / nbytes } else { 0.0 };
+            let mut decodes = decoded_since(before, known.traced.as_ref());
+            let slots = known.traced.iter().flat_map(|storage| &storage.filters);
+            for (decoded, slot) in decodes.iter_mut().zip(slots) {
+                let has_it = |known: &Known| {
+                    let storage = known.traced.as_ref();
+                    storage.is_some_and(|storage| storage.filters.contains(slot))
+                };
+                let touched = |(known, asked): &(&Arc<Known>, Asked<'_>)| match has_it(known) {
+                    true => asked.touched(known).max(1),
+                    false => 0,
+                };
+                let sum = |parts: &[_]| parts.iter().map(touched).fold(0, u64::saturating_add);
+                let (first, last, all) = (sum(&parts[..i]), sum(&parts[..=i]), sum(&parts[..]));
+                *decoded = (part(decoded.0, first, last, all), part(decoded.1, first, last, all));
+            }
+            let own = Span { within: span.within * share, ..span };
+            note(operation, known, asked, own, Some(&decodes));
+        }
+        Some(())
+    });
+    status
+}
+
+/// What of a number falls to `first..last` of so many, such that nothing is lost of it in all.
+fn part(number: u64, first: u64, last: u64, of: u64) -> u64 {
+    let up_to = |n: u64| (u128::from(number) * u128::from(n) / u128::from(of.max(1))) as u64;
+    up_to(last).saturating_sub(up_to(first))
+}
+
+/// # Safety
+/// As [`timed`].
+unsafe fn known(callee: &Callee, call: &Call) -> Option<Arc<Known>> {
+    // A panic must not reach the program, here and below: the read is not traced then.
+    // SAFETY: the caller's contract.
+    let found = || unsafe { datasets::known(callee, call.dataset, || false) };
+    catch_unwind(AssertUnwindSafe(found)).ok().flatten()
+}
+
+/// Note what a read asked for.
+fn noted(work: impl FnOnce() -> Option<()>) {
+    let _ = catch_unwind(AssertUnwindSafe(work));
+}
+
+/// When a call began, by this process's clock and since the first that was traced.
+struct Start(Instant, Instant);
+
+impl Start {
+    fn now() -> Self {
+        let first = began().0;
+        Self(Instant::now(), first)
+    }
+
+    fn ended(&self) -> Span {
+        let within = self.0.elapsed().as_secs_f64();
+        let began = self.0.duration_since(self.1).as_secs_f64();
+        Span { began, ended: began + within, within }
+    }
 }
 
 /// When the first traced call began: by this process's clock, and in seconds of Unix time.
@@ -86,46 +198,100 @@ fn decoded(storage: Option<&TracedStorage>) -> Decodes {
     found
 }
 
+fn decoded_since(before: &Decodes, storage: Option<&TracedStorage>) -> Decodes {
+    let mut decodes = decoded(storage);
+    let filters = storage.map_or(0, |storage| storage.filters.len());
+    for (now, before) in decodes.iter_mut().zip(before).take(filters) {
+        *now = (now.0.saturating_sub(before.0), now.1.saturating_sub(before.1));
+    }
+    decodes
+}
+
+/// What a read asked for.
+struct Asked<'a> {
+    /// Extents of the dataset.
+    shape: Cow<'a, [u64]>,
+    /// What of it, where that is a regular hyperslab.
+    slab: Option<Hyperslab>,
+    /// Elements.
+    len: u64,
+}
+
+impl Asked<'_> {
+    fn nbytes(&self, known: &Known) -> u64 {
+        self.len.saturating_mul(known.item_nbytes)
+    }
+
+    /// Chunks that are touched, as far as that is known.
+    fn touched(&self, known: &Known) -> u64 {
+        let chunks = self.slab.as_ref().zip(known.traced.as_ref());
+        chunks.map_or(0, |(slab, storage)| touched(slab, &storage.chunk))
+    }
+}
+
 /// # Safety
 /// As [`timed`], of a call that went well.
-unsafe fn note(
+unsafe fn asked<'a>(callee: &Callee, known: &'a Known, call: &Call) -> Option<Asked<'a>> {
+    let bound = callee.bound().ok()?;
+    // SAFETY: the caller's contract; it was read with just now, so that nothing fails, and leaves
+    // no error to the program.
+    let (shape, (slab, len)) = unsafe {
+        let shape = shape_now(bound, known, call);
+        let asked = match call.file_space {
+            // A scalar, too, is all or nothing.
+            space if space == DEFAULT || shape.is_empty() => {
+                let whole = Hyperslab::all(&shape);
+                let len = whole.len().unwrap_or(0);
+                (Some(whole), len)
+            }
+            space => spaces::asked(&bound.more, space),
+        };
+        (shape, asked)
+    };
+    // Of contiguous data libhdf5 takes dataspaces of other dimensions, too.
+    let slab = slab.filter(|slab| slab.rank() == shape.len());
+    Some(Asked { shape, slab, len })
+}
+
+/// The extents of a dataset.  Those that the engine reads keep them.
+///
+/// # Safety
+/// As [`asked`].
+unsafe fn shape_now<'a>(bound: &Bound, known: &'a Known, call: &Call) -> Cow<'a, [u64]> {
+    if known.engine.is_ok() || !RESIZED.load(Ordering::Relaxed) {
+        return Cow::Borrowed(&known.shape);
+    }
+    // SAFETY: the caller's contract.
+    let found = bound.library.locked(|api| unsafe { shape_of(api, call.dataset) });
+    found.map_or(Cow::Borrowed(&known.shape), |(shape, _)| Cow::Owned(shape.to_vec()))
+}
+
+fn note(
     operation: Operation,
-    callee: &Callee,
     known: &Known,
-    file_space: hid_t,
+    asked: &Asked<'_>,
     span: Span,
     decodes: Option<&Decodes>,
 ) -> Option<()> {
     let line = known.line.as_ref()?;
-    let bound = callee.bound().ok()?;
-    // It was used just now: nothing fails, and leaves no error to the program.
-    let space = (file_space != DEFAULT)
-        // SAFETY: a live handle.
-        .then(|| unsafe { spaces::space_of(&bound.more, file_space) });
-    let whole;
-    let (slab, len) = match &space {
-        None => {
-            whole = Hyperslab::all(&known.shape);
-            (Some(&whole), whole.len().unwrap_or(0))
-        }
-        Some(Ok(space)) => match &space.selected {
-            Selection::Hyperslab(slab) => (Some(slab), space.len),
-            _ => (None, space.len),
-        },
-        Some(Err(_)) => (None, 0),
-    };
+    if operation == Operation::Read && wishes::observe_only() {
+        reading::count_observed(known);
+    }
+    let Asked { shape, slab, .. } = asked;
     line.traced(operation, |traced| {
+        if *traced.shape != **shape {
+            traced.shape = shape.to_vec();
+        }
         if traced.calls == 0 {
-            traced.shape = known.shape.to_vec();
             traced.item_nbytes = known.item_nbytes;
             traced.chunk = known.traced.as_ref().map_or_else(Vec::new, |it| it.chunk.to_vec());
         }
         traced.calls += 1;
-        traced.nbytes = traced.nbytes.saturating_add(len.saturating_mul(known.item_nbytes));
+        traced.nbytes = traced.nbytes.saturating_add(asked.nbytes(known));
         traced.seconds += span.within;
-        traced.walked.note(&known.shape, slab, span);
+        traced.walked.note(shape, slab.as_ref(), span);
         if let (Some(storage), Some(decodes)) = (&known.traced, decodes) {
-            note_chunks(traced, storage, slab, decodes);
+            note_chunks(traced, storage, slab.as_ref(), decodes);
         }
     });
     Some(())
@@ -197,6 +363,9 @@ pub fn finish<'l>(lines: impl Iterator<Item = (&'l (String, String), &'l Line)>)
             });
         }
     }
+    if comma.is_empty() {
+        return;
+    }
     text.push_str("]}\n");
     // Nobody is left to be told of a failure; the reader misses the file.
     let _ = std::fs::write(format!("{folder}/{}.json", std::process::id()), text);
@@ -250,10 +419,20 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use super::{part, quoted};
 
     #[test]
     fn names_are_escaped() {
         assert_eq!(quoted("a\"b\\c\n"), "\"a\\\"b\\\\c\\u000a\"");
+    }
+
+    #[test]
+    fn nothing_is_lost_where_a_number_is_divided() {
+        let ends = [0, 3, 3, 10, 11];
+        let shares: Vec<u64> =
+            ends.windows(2).map(|ends| part(100, ends[0], ends[1], 11)).collect();
+        assert_eq!(shares.iter().sum::<u64>(), 100);
+        assert_eq!((shares[0], shares[1]), (27, 0));
+        assert_eq!(part(5, 0, 0, 0), 0);
     }
 }

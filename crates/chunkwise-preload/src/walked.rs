@@ -23,10 +23,12 @@ pub struct Walked {
 #[derive(Debug)]
 struct Run {
     first: Hyperslab,
-    last: Hyperslab,
+    /// Where the last one begins; it is like the first otherwise.
+    last: Dims,
     times: u64,
-    /// From each to the next; None where that is not the same.
-    by: Option<Vec<i128>>,
+    /// From each to the next, modulo 2^64: a step back has its highest bit; None where that is not the
+    /// same.
+    by: Option<Dims>,
     /// Whether each is the next in row-major order.
     in_order: bool,
     span: Span,
@@ -62,8 +64,8 @@ impl Walked {
             self.unlisted += 1;
             return;
         }
-        let (first, last) = (slab.clone(), slab.clone());
-        self.runs.push(Run { first, last, times: 1, by: None, in_order: true, span });
+        let last = slab.axes().iter().map(Axis::start).collect();
+        self.runs.push(Run { first: slab.clone(), last, times: 1, by: None, in_order: true, span });
     }
 
     /// As JSON: a list of runs, and how many selections are in none.
@@ -73,14 +75,15 @@ impl Walked {
             let axis =
                 |a: &Axis| format!("[{}, {}, {}, {}]", a.start(), a.stride(), a.count(), a.block());
             let first: Vec<_> = run.first.axes().iter().map(axis).collect();
-            let by = run.by.as_ref().map(|by| format!("{by:?}"));
+            let steps = |by: &Dims| by.iter().map(|&step| step as i64).collect::<Vec<_>>();
+            let by = run.by.as_ref().map(|by| format!("{:?}", steps(by)));
             let comma = if i > 0 { ", " } else { "" };
             let _ = write!(
                 text,
                 "{comma}{{\"first\": [{}], \"last\": {:?}, \"times\": {}, \"by\": {}, \
                  \"in_order\": {}, \"began\": {:e}, \"ended\": {:e}, \"seconds\": {:e}}}",
                 first.join(", "),
-                starts(&run.last).as_slice(),
+                run.last.as_slice(),
                 run.times,
                 by.as_deref().unwrap_or("null"),
                 run.in_order && run.times > 1,
@@ -98,44 +101,51 @@ impl Run {
     /// Go on with `slab`, if it is what comes next.
     fn takes(&mut self, shape: &[u64], slab: &Hyperslab, span: Span) -> bool {
         let form = |a: &Axis| (a.stride(), a.count(), a.block());
-        if !slab.axes().iter().map(form).eq(self.last.axes().iter().map(form)) {
+        let (first, now) = (self.first.axes(), slab.axes());
+        if first.len() != now.len() || first.iter().zip(now).any(|(a, b)| form(a) != form(b)) {
             return false;
         }
-        let (before, now) = (starts(&self.last), starts(slab));
-        let by: Vec<i128> =
-            before.iter().zip(&now).map(|(&b, &n)| i128::from(n) - i128::from(b)).collect();
-        let in_order = self.in_order && next(shape, &self.last).as_ref() == Some(&now);
-        let same = self.times == 1 || self.by.as_ref() == Some(&by);
+        let steps =
+            || now.iter().zip(&self.last).map(|(now, &last)| now.start().wrapping_sub(last));
+        let in_order = self.in_order && is_next(shape, &self.last, now);
+        let same =
+            self.times == 1 || self.by.as_ref().is_some_and(|by| steps().eq(by.iter().copied()));
         if !in_order && !same {
             return false;
         }
+        if self.times == 1 {
+            self.by = Some(steps().collect());
+        } else if !same {
+            self.by = None;
+        }
         self.in_order = in_order;
-        self.by = same.then_some(by);
-        self.last = slab.clone();
+        for (last, axis) in self.last.iter_mut().zip(now) {
+            *last = axis.start();
+        }
         self.times += 1;
         self.span = self.span.and(span);
         true
     }
 }
 
-/// Where a box begins.
-fn starts(slab: &Hyperslab) -> Dims {
-    slab.axes().iter().map(Axis::start).collect()
-}
-
-/// Where the next box of a walk in row-major order begins; None after the last.
-fn next(shape: &[u64], slab: &Hyperslab) -> Option<Dims> {
-    let mut starts = starts(slab);
-    for d in (0..shape.len()).rev() {
-        let axis = slab.axes()[d];
-        let span = axis.index_of(axis.len().checked_sub(1)?) + 1 - axis.start();
-        if starts[d] + 2 * span <= shape[d] {
-            starts[d] += span;
-            return Some(starts);
+/// Whether a box is the next one in row-major order after its like that begins at `last`.
+fn is_next(shape: &[u64], last: &[u64], now: &[Axis]) -> bool {
+    let mut is_moved = false;
+    for ((axis, &last), &size) in now.iter().zip(last).zip(shape).rev() {
+        let next = match is_moved {
+            true => last,
+            false => {
+                let Some(end) = axis.len().checked_sub(1) else { return false };
+                let span = axis.index_of(end) + 1 - axis.start();
+                is_moved = span.saturating_mul(2).saturating_add(last) <= size;
+                if is_moved { last + span } else { 0 }
+            }
+        };
+        if axis.start() != next {
+            return false;
         }
-        starts[d] = 0;
     }
-    None
+    is_moved
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use chunkwise_libhdf5::binding::{Api, Handle, hid_t};
 use chunkwise_libhdf5::{BindError, describe_for_writing, look_again, opened_locally};
 use chunkwise_select::{Axis, Selection};
 
+use crate::arithmetic::Usual;
 use crate::call::{Call, Destination, Why, check_transfer, has_fewer, is_small, selections};
 use crate::callee::{Bound, Callee};
 use crate::conversions;
@@ -40,15 +41,12 @@ pub unsafe fn answer(callee: &Callee, call: &Call) -> bool {
 }
 
 unsafe fn answered(callee: &Callee, call: &Call) -> bool {
-    if call.buffer.is_null() || !wishes::write() {
+    if call.buffer.is_null() || !wishes::write() || wishes::observe_only() {
         return false;
     }
     // SAFETY: the caller's contract.
     let known = unsafe { datasets::known(callee, call.dataset, || is_small(callee, call)) };
     let (Some(known), Ok(bound)) = (known, callee.bound()) else { return false };
-    if wishes::observe_only() {
-        return false;
-    }
     // SAFETY: as above.
     let outcome = unsafe { write(bound, &known, call) };
     if let Some(line) = &known.line {
@@ -58,6 +56,19 @@ unsafe fn answered(callee: &Callee, call: &Call) -> bool {
         }
     }
     outcome.is_ok()
+}
+
+/// Count one of several datasets that libhdf5 writes by one call.
+///
+/// # Safety
+/// The program's own call of this library's `H5Dwrite_multi`.
+pub unsafe fn count_among_others(callee: &Callee, call: &Call) {
+    // SAFETY: the caller's contract.
+    let known = || unsafe { datasets::known(callee, call.dataset, || false) };
+    let known = catch_unwind(AssertUnwindSafe(known)).ok().flatten();
+    if let Some(line) = known.as_ref().and_then(|known| known.line.as_ref()) {
+        line.writes.theirs("several datasets are written by one call");
+    }
 }
 
 /// Write; the bytes that were written here.
@@ -87,12 +98,20 @@ unsafe fn write(bound: &Bound, known: &Known, call: &Call) -> Result<u64, Why> {
     // SAFETY: as above.
     let grid = unsafe { look_again(&bound.library, call.dataset, chunks.info()) };
     let grid = grid.inspect_err(|_| known.written_by_libhdf5.store(true, Ordering::Relaxed))?;
+    let usual = Usual::begin();
     let (conversion, selected, destination) = bound.library.locked(|api| -> Result<_, Why> {
         // SAFETY: as above.
         unsafe {
             let (types, memory_type) = (&known.types, call.memory_type);
-            let conversion =
-                conversions::between(api, bound, types, known.file_type, memory_type, true)?;
+            let conversion = conversions::between(
+                api,
+                bound,
+                types,
+                known.file_type,
+                memory_type,
+                true,
+                &usual,
+            )?;
             check_transfer(bound, call.transfer)?;
             let (selected, destination) = selections(bound, grid.shape(), call)?;
             Ok((conversion, selected, destination))

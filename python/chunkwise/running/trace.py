@@ -92,7 +92,8 @@ class TracedDataset:
     shape, item_nbytes
         Elements in each dimension, and bytes of one.
     calls, nbytes, seconds
-        Calls of ``H5Dread`` or ``H5Dwrite``, their bytes, and the time within the calls.
+        Calls of ``H5Dread`` or ``H5Dwrite``, or of one for several datasets, their bytes, and the
+        time within the calls.
     by_chunkwise
         Those of the calls that chunkwise carried out.
     reason
