@@ -139,6 +139,18 @@ def test_what_is_no_array_is_made_one_as_by_h5py(tmp_path: Path, dtype: str) -> 
         assert ours[...].tobytes() == theirs[...].tobytes()
 
 
+def test_what_is_no_array_is_converted_for_a_field(tmp_path: Path) -> None:
+    file, ours, theirs = both(tmp_path / "x.h5", shape=(4,), chunks=(3,), dtype=RECORD)
+    with file:
+        # Its elements become those of the field as libhdf5 reads them.
+        file["numbers"] = np.array([1e300, np.nan, -1e300, 5])
+        for d in (ours, theirs):
+            d["x"] = file["numbers"]
+            with pytest.raises(OSError, match="conversion"):
+                d["x"] = np.zeros(4, "V4")
+        np.testing.assert_array_equal(ours[...], theirs[...])
+
+
 def test_a_matrix_is_an_array(tmp_path: Path) -> None:
     file, ours, theirs = both(tmp_path / "x.h5", shape=(5, 3, 4), chunks=(2, 2, 4), dtype="i4")
     value = np.arange(20).reshape(5, 4).view(np.matrix)

@@ -313,10 +313,16 @@ class Writing:
     def _converts_to(self, index: Any) -> np.dtype[Any] | None:
         """Into which dtype NumPy makes what is no array one, as h5py has it; None: as it is."""
         items = index if isinstance(index, tuple) else (index,)
-        if not self._h5 or any(isinstance(item, str) for item in items):
+        names = [item for item in items if isinstance(item, str)]
+        dtype: np.dtype[Any] | None = self._h5.dtype if self._h5 else None
+        if names and dtype is not None:
+            # Of several, and of no field, h5py says what is wrong.
+            fields = dtype.fields
+            known = len(names) == 1 and fields is not None and names[0] in fields
+            dtype = fields[names[0]][0] if known and fields is not None else None
+        if dtype is None or dtype.base.kind == "O":
             return None
-        dtype: np.dtype[Any] = self._h5.dtype.base
-        return None if dtype.kind == "O" else dtype
+        return dtype.base
 
     def _turn(self) -> contextlib.AbstractContextManager[Any]:
         """Within it no other thread writes."""

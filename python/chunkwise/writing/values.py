@@ -118,7 +118,8 @@ def _members(
     else:
         (name, *others) = names
         wanted = fields[name][0]
-        if others or wanted.subdtype is not None or wanted.kind in "VO":
+        opaque = isinstance(value, np.ndarray) and value.dtype.kind == "V"
+        if others or opaque or wanted.subdtype is not None or wanted.kind in "VO":
             return None
         value = np.asarray(value, dtype=wanted)
         sources = {name: value}
