@@ -25,6 +25,8 @@ const PIECE_NBYTES: u64 = 4 << 20;
 const PARALLEL_NBYTES: u64 = 128 << 10;
 /// Elements of a union that are looked up at a time.
 const MOST_POINTS: u64 = 1 << 20;
+/// Of unions of more elements, no element is looked at by itself to explain them.
+const MOST_LISTED: u64 = 1 << 24;
 /// Pairs of mappings that are compared before it is taken for granted that some overlap.
 const MOST_COMPARED: usize = 1 << 22;
 
@@ -59,6 +61,14 @@ impl Source {
         match self {
             Self::Stored(dataset) => dataset.leaves_missing_untouched(),
             Self::Virtual(dataset) => dataset.leaves_missing_untouched(),
+        }
+    }
+
+    /// What tells it from others.
+    fn address(&self) -> usize {
+        match self {
+            Self::Stored(dataset) => Arc::as_ptr(dataset).addr(),
+            Self::Virtual(dataset) => Arc::as_ptr(dataset).addr(),
         }
     }
 
@@ -149,6 +159,10 @@ pub struct VirtualDataset {
     fill: Option<Vec<u8>>,
     /// No element is in two mappings.
     sources: Vec<MappedSource>,
+    /// Of all that it leads to: found out once, as sources may be shared by many mappings on many
+    /// levels.
+    converts: bool,
+    leaves_missing: bool,
 }
 
 /// A piece of a read.
@@ -180,7 +194,15 @@ impl VirtualDataset {
             return Err(ReadError::Fields);
         }
         let disjoint = are_disjoint(&sources, shape.len());
-        Ok(disjoint.then(|| Arc::new(Self { shape, element_size, fill, sources })))
+        let converts = sources.iter().any(|one| {
+            let within = matches!(&one.source, Source::Virtual(inner) if inner.converts);
+            within || one.fields.is_some()
+        });
+        let leaves_missing =
+            fill.is_none() || sources.iter().any(|one| one.source.leaves_missing_untouched());
+        Ok(disjoint.then(|| {
+            Arc::new(Self { shape, element_size, fill, sources, converts, leaves_missing })
+        }))
     }
 
     /// Elements in each dimension, slowest first.
@@ -195,15 +217,12 @@ impl VirtualDataset {
 
     /// Whether some elements are left as they are, for want of a fill value.
     pub fn leaves_missing_untouched(&self) -> bool {
-        self.fill.is_none() || self.sources.iter().any(|one| one.source.leaves_missing_untouched())
+        self.leaves_missing
     }
 
     /// Whether elements of a source are converted, here or deeper.
     pub fn converts(&self) -> bool {
-        self.sources.iter().any(|one| {
-            one.fields.is_some()
-                || matches!(&one.source, Source::Virtual(inner) if inner.converts())
-        })
+        self.converts
     }
 
     /// Know where all chunks of all sources lie.
@@ -211,8 +230,11 @@ impl VirtualDataset {
     /// # Errors
     /// [`ReadError::Source`] for an index that is not as it should be.
     pub fn list_chunks(&self) -> Result<(), ReadError> {
+        // Many mappings may lead to one source, on each of several levels.
+        let mut seen = HashSet::new();
         self.sources
             .iter()
+            .filter(|one| seen.insert(one.source.address()))
             .try_for_each(|one| one.source.list_chunks().map_err(|error| named(one, error)))
     }
 
@@ -224,16 +246,13 @@ impl VirtualDataset {
         if let Selection::Union { union, .. } = selection {
             return Ok(union.len().saturating_mul(self.element_size as u64));
         }
-        let wanted = Wanted::of(selection);
-        let all = wanted.len().saturating_mul(self.element_size as u64);
         let mut decoded = 0u64;
-        for one in &self.sources {
-            if let Some(part) = one.mapping.part(&wanted) {
-                let nbytes = one.source.work_nbytes(&part.selection()?)?;
-                decoded = decoded.saturating_add(nbytes);
-            }
-        }
-        Ok(decoded.max(all))
+        self.for_each_source(selection, |one, selection| {
+            decoded = decoded.saturating_add(one.source.work_nbytes(selection)?);
+            Ok(())
+        })?;
+        let selected = selection.len().unwrap_or(u64::MAX);
+        Ok(decoded.max(selected.saturating_mul(self.element_size as u64)))
     }
 
     /// Read `selection` into `out`, in its order; with `fields`, of each element these.
@@ -282,21 +301,32 @@ impl VirtualDataset {
         cancelled: &AtomicBool,
     ) -> Result<(), ReadError> {
         let selected = out.len() as u64;
-        let parts: Vec<Piece<'_>> = self.parts(wanted).collect();
-        check_unchanged(&parts)?;
-        let covered = parts.iter().map(|one| one.part.len()).sum::<u64>();
+        let (mut parts, mut rest) = held_at_once(&self.sources, wanted);
+        let later = rest.iter().filter_map(|one| one.mapping.part(wanted));
+        let covered = parts.iter().map(|one| one.part.len()).sum::<u64>()
+            + later.map(|part| part.len()).sum::<u64>();
         if covered < wanted.len() {
             self.fill_all(fields, out);
         }
         let result = SharedResult::new(out);
-        if let [one] = parts.as_slice()
-            && one.part.lands_whole_at().is_some()
-        {
-            // The source's own read knows best.
-            return read_piece(one, fields, size, &result, cancelled);
+        loop {
+            check_unchanged(&parts)?;
+            match parts.as_slice() {
+                // The source's own read knows best.
+                [one] if one.part.lands_whole_at().is_some() => {
+                    read_piece(one, fields, size, &result, cancelled)?;
+                }
+                _ => {
+                    let pieces = parts.into_iter().flat_map(|one| pieces_of(one, size));
+                    let pieces: Vec<_> = pieces.collect();
+                    read_pieces(&pieces, fields, size, selected, &result, cancelled)?;
+                }
+            }
+            if rest.is_empty() {
+                return Ok(());
+            }
+            (parts, rest) = held_at_once(rest, wanted);
         }
-        let pieces: Vec<_> = parts.into_iter().flat_map(|one| pieces_of(one, size)).collect();
-        read_pieces(&pieces, fields, size, selected, &result, cancelled)
     }
 
     /// What reading `selection` would do if nothing were cached.
@@ -304,8 +334,8 @@ impl VirtualDataset {
     /// # Errors
     /// As [`Dataset::explain`].
     pub fn explain(&self, selection: &Selection) -> Result<Explanation, ReadError> {
-        let wanted = Wanted::of(selection);
-        let selected_nbytes = wanted.len().saturating_mul(self.element_size as u64);
+        let selected = selection.len().unwrap_or(u64::MAX);
+        let selected_nbytes = selected.saturating_mul(self.element_size as u64);
         let mut sum = Explanation {
             chunks: 0,
             missing_chunks: 0,
@@ -315,9 +345,8 @@ impl VirtualDataset {
             selected_nbytes,
             blocks: None,
         };
-        for Piece { source, part } in self.parts(&wanted) {
-            let selection = part.selection()?;
-            let one = source.source.explain(&selection);
+        self.for_each_source(selection, |source, selection| {
+            let one = source.source.explain(selection);
             let one = one.map_err(|error| named(source, error))?;
             sum.chunks += one.chunks;
             sum.missing_chunks += one.missing_chunks;
@@ -328,14 +357,35 @@ impl VirtualDataset {
                 let (before, of) = sum.blocks.unwrap_or((0, 0));
                 sum.blocks = Some((before + decoded, of + all));
             }
-        }
+            Ok(())
+        })?;
         Ok(sum)
     }
 
-    fn parts<'a>(&'a self, wanted: &'a Wanted) -> impl Iterator<Item = Piece<'a>> {
-        self.sources
-            .iter()
-            .filter_map(|source| source.mapping.part(wanted).map(|part| Piece { source, part }))
+    /// Call `visit` with each source that has some of `selection`, and what that is there, in
+    /// whatever order.
+    fn for_each_source(
+        &self,
+        selection: &Selection,
+        mut visit: impl FnMut(&MappedSource, &Selection) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
+        if let Selection::Union { union, .. } = selection
+            && union.len() > MOST_LISTED
+        {
+            for one in &self.sources {
+                if let Some(found) = one.mapping.source_of(union)? {
+                    visit(one, &found)?;
+                }
+            }
+            return Ok(());
+        }
+        let wanted = Wanted::of(selection);
+        for one in &self.sources {
+            if let Some(part) = one.mapping.part(&wanted) {
+                visit(one, &part.selection()?)?;
+            }
+        }
+        Ok(())
     }
 
     /// Fill the result, before what is mapped is read.
@@ -346,6 +396,25 @@ impl VirtualDataset {
             (Some(fill), Some(fields)) => fill_run(out, &fields.of_element(fill)),
         }
     }
+}
+
+/// What sources have of the elements wanted, one after another until that takes as much memory as it
+/// may, and those that are left: of lists each source has numbers of its own.
+fn held_at_once<'a>(
+    sources: &'a [MappedSource],
+    wanted: &Wanted,
+) -> (Vec<Piece<'a>>, &'a [MappedSource]) {
+    let (mut found, mut listed, mut rest) = (Vec::new(), 0, sources);
+    while let [source, others @ ..] = rest
+        && listed < MOST_POINTS
+    {
+        if let Some(part) = source.mapping.part(wanted) {
+            listed += part.listed();
+            found.push(Piece { source, part });
+        }
+        rest = others;
+    }
+    (found, rest)
 }
 
 /// Whether no two mappings are about the same element.

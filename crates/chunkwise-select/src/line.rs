@@ -1,14 +1,37 @@
 //! Which places of one dimension, one behind the other?
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use crate::Axis;
 
 /// Places of one dimension in the order in which they are wanted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) enum Line {
     /// At equal distances; a negative step goes backwards.
     Even { start: u64, step: i64, count: u64 },
     /// In any order.
-    List(Vec<u64>),
+    List(List),
+}
+
+/// Places that take memory, which parts and clones share.
+#[derive(Debug, Clone)]
+pub(crate) struct List {
+    all: Arc<Vec<u64>>,
+    within: Range<usize>,
+}
+
+impl List {
+    fn places(&self) -> &[u64] {
+        &self.all[self.within.clone()]
+    }
+}
+
+impl From<Vec<u64>> for Line {
+    fn from(places: Vec<u64>) -> Self {
+        let within = 0..places.len();
+        Self::List(List { all: Arc::new(places), within })
+    }
 }
 
 impl Line {
@@ -24,14 +47,26 @@ impl Line {
             let step = axis.stride() as i64;
             Self::Even { start: axis.start(), step, count: axis.count() }
         } else {
-            Self::List((0..axis.len()).map(|at| axis.index_of(at)).collect())
+            Self::collected((0..axis.len()).map(|at| axis.index_of(at)))
         }
+    }
+
+    fn collected(places: impl Iterator<Item = u64>) -> Self {
+        places.collect::<Vec<_>>().into()
     }
 
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Even { count, .. } => *count,
-            Self::List(places) => places.len() as u64,
+            Self::List(list) => list.within.len() as u64,
+        }
+    }
+
+    /// How many of them take memory.
+    pub(crate) fn listed(&self) -> u64 {
+        match self {
+            Self::Even { .. } => 0,
+            Self::List(_) => self.len(),
         }
     }
 
@@ -42,7 +77,7 @@ impl Line {
                 // Places lie within a dimension, so that nothing wraps for good.
                 start.wrapping_add(at.wrapping_mul(*step as u64))
             }
-            Self::List(places) => places[at as usize],
+            Self::List(list) => list.places()[at as usize],
         }
     }
 
@@ -50,8 +85,10 @@ impl Line {
     pub(crate) fn part(&self, begin: u64, count: u64) -> Self {
         match self {
             Self::Even { step, .. } => Self::Even { start: self.get(begin), step: *step, count },
-            Self::List(places) => {
-                Self::List(places[begin as usize..(begin + count) as usize].to_vec())
+            Self::List(List { all, within }) => {
+                let begin = within.start + begin as usize;
+                let within = begin..begin + count as usize;
+                Self::List(List { all: Arc::clone(all), within })
             }
         }
     }
@@ -83,7 +120,7 @@ impl Line {
                         step: axis.stride() as i64,
                         count: end - first,
                     },
-                    _ => Self::List((first..end).map(|at| axis.index_of(at) - start).collect()),
+                    _ => Self::collected((first..end).map(|at| axis.index_of(at) - start)),
                 };
                 (places, Self::range(first, end - first))
             }
@@ -95,7 +132,7 @@ impl Line {
                         positions.push(position);
                     }
                 }
-                (Self::List(places), Self::List(positions))
+                (places.into(), positions.into())
             }
         }
     }
@@ -112,14 +149,9 @@ impl Line {
                 Self::Even { start, step: step.saturating_mul(stride as i64), count }
             }
             Self::Even { .. } => {
-                Self::List((0..self.len()).map(|at| axis.index_of(self.get(at))).collect())
+                Self::collected((0..self.len()).map(|at| axis.index_of(self.get(at))))
             }
-            Self::List(mut positions) => {
-                for position in &mut positions {
-                    *position = axis.index_of(*position);
-                }
-                Self::List(positions)
-            }
+            Self::List(list) => Self::collected(list.places().iter().map(|&at| axis.index_of(at))),
         }
     }
 }

@@ -107,6 +107,28 @@ impl Mapping {
         self.wanted.axes().iter().zip(other.wanted.axes()).all(|(one, two)| may_meet(one, two))
     }
 
+    /// The elements of the source that those of a union are, whatever their order in a result; None
+    /// where it has none of them.  This takes memory for each box of the union, not for each element.
+    ///
+    /// # Errors
+    /// When they are too irregular.
+    pub fn source_of(&self, union: &Union) -> Result<Option<Selection>, SelectError> {
+        let common = union.and(&Union::new(union.rank(), [&self.wanted])?)?;
+        let mut slabs = Vec::new();
+        for slab in common.boxes()? {
+            let wanted = Wanted::of(&Selection::Hyperslab(slab));
+            match self.part(&wanted).map(|part| part.selection()).transpose()? {
+                None => {}
+                Some(Selection::Hyperslab(slab)) => slabs.push(slab),
+                Some(_) => return Err(SelectError::TooManySpans),
+            }
+        }
+        match slabs.len() {
+            0 => Ok(None),
+            _ => Selection::union(self.source_shape.len(), slabs).map(Some),
+        }
+    }
+
     /// What of the elements wanted this mapping has; None where it is nothing.
     pub fn part(&self, wanted: &Wanted) -> Option<Part> {
         let axes = self.wanted.axes();
@@ -123,13 +145,12 @@ impl Mapping {
                     let (places, positions) = line.within(&axes[first]);
                     (places, of_source(first, positions).into_iter().collect())
                 }
-                Group::Points(columns) => {
-                    let (places, positions) = points_within(columns, &axes[first..first + rank]);
+                Group::Points(points) => {
+                    let (places, positions) = points.within(&axes[first..first + rank]);
                     let columns = positions.into_iter().enumerate();
-                    let columns = columns
-                        .filter_map(|(d, line)| of_source(first + d, Line::List(line)))
-                        .collect();
-                    (Line::List(places), columns)
+                    let columns =
+                        columns.filter_map(|(d, line)| of_source(first + d, line.into())).collect();
+                    (places.into(), columns)
                 }
             };
             if places.len() == 0 {
@@ -184,22 +205,51 @@ fn may_meet(one: &Axis, two: &Axis) -> bool {
     ahead < one.block() || stride - ahead < two.block()
 }
 
-/// Which points lie on all of the axes, and as which of their elements, a column an axis.
-fn points_within(columns: &[Vec<u64>], axes: &[Axis]) -> (Vec<u64>, Vec<Vec<u64>>) {
-    let mut places = Vec::new();
-    let mut positions = vec![Vec::new(); axes.len()];
-    let count = columns.first().map_or(0, Vec::len);
-    for at in 0..count {
-        let found: Option<Dims> =
-            columns.iter().zip(axes).map(|(column, axis)| position_on(axis, column[at])).collect();
-        if let Some(found) = found {
-            places.push(at as u64);
-            for (column, position) in positions.iter_mut().zip(found) {
-                column.push(position);
+/// Places in several dimensions together, a column each.
+#[derive(Debug, Clone)]
+struct Points {
+    columns: Vec<Vec<u64>>,
+    /// Whether the first column never falls, as in row-major order.
+    sorted: bool,
+}
+
+impl Points {
+    fn new(columns: Vec<Vec<u64>>) -> Self {
+        let sorted = columns.first().is_some_and(|first| first.is_sorted());
+        Self { columns, sorted }
+    }
+
+    fn len(&self) -> usize {
+        self.columns.first().map_or(0, Vec::len)
+    }
+
+    /// Which of them lie on all of the axes, which are not empty, and as which of their elements, a
+    /// column an axis.
+    fn within(&self, axes: &[Axis]) -> (Vec<u64>, Vec<Vec<u64>>) {
+        let mut places = Vec::new();
+        let mut positions = vec![Vec::new(); axes.len()];
+        let candidates = match (self.columns.first(), axes.first()) {
+            (Some(column), Some(axis)) if self.sorted => {
+                // Of many mappings each has a few: the others are not gone through for it.
+                let last = axis.index_of(axis.len() - 1);
+                column.partition_point(|&at| at < axis.start())
+                    ..column.partition_point(|&at| at <= last)
+            }
+            _ => 0..self.len(),
+        };
+        for at in candidates {
+            let columns = self.columns.iter().zip(axes);
+            let found: Option<Dims> =
+                columns.map(|(column, axis)| position_on(axis, column[at])).collect();
+            if let Some(found) = found {
+                places.push(at as u64);
+                for (column, position) in positions.iter_mut().zip(found) {
+                    column.push(position);
+                }
             }
         }
+        (places, positions)
     }
-    (places, positions)
 }
 
 /// What is wanted of a virtual array, as one or more groups of dimensions: every choice in one goes
@@ -213,22 +263,22 @@ pub struct Wanted {
 enum Group {
     /// Of one dimension.
     One(Line),
-    /// Of several together, a column each.
-    Points(Vec<Vec<u64>>),
+    /// Of several together.
+    Points(Points),
 }
 
 impl Group {
     fn rank(&self) -> usize {
         match self {
             Self::One(_) => 1,
-            Self::Points(columns) => columns.len(),
+            Self::Points(points) => points.columns.len(),
         }
     }
 
     fn len(&self) -> u64 {
         match self {
             Self::One(line) => line.len(),
-            Self::Points(columns) => columns.first().map_or(0, Vec::len) as u64,
+            Self::Points(points) => points.len() as u64,
         }
     }
 }
@@ -245,7 +295,7 @@ impl Wanted {
                 let all = Self::of_union(union, u64::MAX).next();
                 return all.unwrap_or_else(|| {
                     let columns = vec![Vec::new(); union.rank()];
-                    Self { groups: smallvec::smallvec![Group::Points(columns)] }
+                    Self { groups: smallvec::smallvec![Group::Points(Points::new(columns))] }
                 });
             }
             Selection::Product(product) => product
@@ -255,10 +305,7 @@ impl Wanted {
                     Choices::Slice { start, step, count } => {
                         Group::One(Line::Even { start, step, count })
                     }
-                    Choices::Points(mut columns) => match columns.len() {
-                        1 => Group::One(Line::List(columns.remove(0))),
-                        _ => Group::Points(columns),
-                    },
+                    Choices::Points(columns) => Group::Points(Points::new(columns)),
                 })
                 .collect(),
         };
@@ -290,7 +337,7 @@ impl Wanted {
                     runs.next();
                 }
             }
-            let found = Self { groups: smallvec::smallvec![Group::Points(columns)] };
+            let found = Self { groups: smallvec::smallvec![Group::Points(Points::new(columns))] };
             (!found.is_empty()).then_some(found)
         })
     }
@@ -334,6 +381,12 @@ impl Part {
     /// Whether it has none, which does not happen.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// How many numbers it keeps in lists, one for each place that follows from no other.
+    pub fn listed(&self) -> u64 {
+        let lines = |one: &Chosen| one.columns.iter().map(|(_, line)| line.listed()).sum::<u64>();
+        self.chosen.iter().map(|one| one.places.listed() + lines(one)).sum()
     }
 
     /// The elements of the source.
@@ -689,12 +742,44 @@ mod tests {
             let mut got: Vec<Dims> = Vec::new();
             for wanted in Wanted::of_union(&union, most) {
                 prop_assert!(wanted.len() <= most);
-                let Group::Points(columns) = &wanted.groups[0] else { unreachable!() };
+                let Group::Points(Points { columns, .. }) = &wanted.groups[0] else { unreachable!() };
                 got.extend((0..columns[0].len()).map(|n| columns.iter().map(|c| c[n]).collect()));
             }
             prop_assert_eq!(got, expected);
             let all = Wanted::of(&Selection::union(3, slabs).unwrap());
             prop_assert_eq!(all.len(), union.len());
+        }
+
+        #[test]
+        fn what_a_union_is_in_the_source(
+            (here, there, _) in cases(),
+            boxes in prop::collection::vec(prop::collection::vec((0u64..12, 1u64..9), 3), 0..4),
+        ) {
+            let rank = here.rank();
+            let range = |&(start, len): &(u64, u64)| Axis::range(start, len);
+            let slabs: Vec<_> = boxes
+                .iter()
+                .map(|axes| Hyperslab::from_axes(axes[..rank].iter().map(range).collect()))
+                .collect();
+            let union = Union::new(rank, &slabs).unwrap();
+            let shape: Dims = smallvec::smallvec![20; there.rank()];
+            let pairs = elements(&here).into_iter().zip(elements(&there));
+            let mut expected: Vec<Dims> =
+                pairs.filter(|(here, _)| union.contains(here)).map(|(_, there)| there).collect();
+            let is_block = |axis: &Axis| axis.is_contiguous() || axis.block() == 1;
+            let is_plain = here.axes().iter().chain(there.axes()).all(is_block);
+            match Mapping::new(here, there, &shape).unwrap().source_of(&union) {
+                Ok(found) => {
+                    let mut found = found.map_or(Vec::new(), |found| selected(&found));
+                    found.sort_unstable();
+                    expected.sort_unstable();
+                    prop_assert_eq!(found, expected);
+                }
+                Err(error) => {
+                    prop_assert_eq!(error, SelectError::TooManySpans);
+                    prop_assert!(!is_plain);
+                }
+            }
         }
 
         #[test]

@@ -154,7 +154,7 @@ class FileHandle:
         self._options = options or {}
         self._sync = sync
         # The working directory may change.
-        self._path = None if path is None else _absolute(os.fspath(path))
+        self._path = None if path is None else absolute(os.fspath(path))
         # By identity, since h5py's own equality asks libhdf5.
         self._objects: weakref.WeakValueDictionary[int, Kept] = weakref.WeakValueDictionary()
         self._met: weakref.ref[Met] | None = None
@@ -203,7 +203,7 @@ class FileHandle:
             user_block = self.id.get_create_plist().get_userblock()
         try:
             self.sidecar = Sidecar(path, descriptor, user_block, self.filename)
-            self._index = _absolute(path) if named else index
+            self._index = absolute(path) if named else index
         except (FileChangedError, FileFormatError) as error:
             if asked:
                 self.close()
@@ -593,7 +593,7 @@ def _found_again(file: Any, path: str | None) -> Any:
     return reopen(*recipe)[path]
 
 
-def _absolute(path: str) -> str:
+def absolute(path: str) -> str:
     """A path that leads to the same file from anywhere, links and ``..`` as they are."""
     return path if path.startswith("/") else str(Path(path).absolute())
 

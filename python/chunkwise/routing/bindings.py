@@ -20,7 +20,7 @@ from h5py._objects import phil
 
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.errors import ChunkwiseError
+from chunkwise.errors import ChunkwiseError, CorruptDataError
 from chunkwise.files import closing
 from chunkwise.files.handles import FileHandle, Kept
 from chunkwise.files.objects import Address, address_of
@@ -29,7 +29,12 @@ from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.remote.opening import storage_of
 from chunkwise.routing import eligibility, elsewhere
 from chunkwise.routing.conversions import Part, identical, parts_between, text_of
-from chunkwise.routing.elsewhere import LeftToLibhdf5Error, Sources
+from chunkwise.routing.elsewhere import (
+    LeadsToItselfError,
+    LeftToLibhdf5Error,
+    Sources,
+    Trail,
+)
 
 # The chunk indexes of this many datasets are kept while nobody holds the h5py objects.
 MOST_KEPT = 1024
@@ -106,7 +111,22 @@ class Binding:
             why = sources.why_not_now()
             if why is None and sources.is_outdated():
                 self.look_again(dataset, listed=False)
+            why = why or self._why_not_its_shape(dataset)
             return self if why is None else Binding(why=why)
+
+    def _why_not_its_shape(self, dataset: h5py.Dataset) -> str | None:
+        """Have a dataset read in the shape that its sources give it now; or why libhdf5 has to."""
+        bound = self.bound
+        if bound is None or dataset.shape == bound.shape:
+            return None
+        if self.own:
+            # What is known of it is older than what is bound.
+            dataset._cache_props.clear()
+        if dataset.id.shape != bound.shape:
+            self.look_again(dataset, listed=False)
+            bound = self.bound
+        # An h5py object keeps the shape that it has met.
+        return None if bound is None or dataset.shape == bound.shape else elsewhere.CHANGED
 
     def look_again(self, dataset: h5py.Dataset, *, listed: bool = True) -> None:
         """Find out what has changed, or all of a chunk index that a read has found unsound.
@@ -308,12 +328,12 @@ def _describe(
     listed: bool = False,
     label: str | None = None,
     plain: bool = False,
-    depth: int = 0,
+    trail: Trail | None = None,
 ) -> Binding:
     """Ask libhdf5 for all that the engine needs, under h5py's lock; `listed`, for all chunks.
 
-    Messages begin with `label`; a file that is said to be `plain` is a local one.  So many virtual
-    datasets (`depth`) led here.
+    Messages begin with `label`; a file that is said to be `plain` is a local one.  The `trail` is
+    that of the virtual datasets that led here.
     """
     dtype = dataset.dtype
     why = eligibility.why_not_of_type(dtype)
@@ -355,9 +375,17 @@ def _describe(
             runs, sources = elsewhere.external_files(dataset)
             native = _native.Dataset(*asked, runs)
         elif layout == _native.VIRTUAL_LAYOUT:
-            native, sources = _mapped(dataset, dtype, label, listed, depth)
+            native, sources = _mapped(dataset, dtype, label, listed, trail or Trail())
     except LeftToLibhdf5Error as left:
         return Binding(why=str(left))
+    except LeadsToItselfError:
+        if trail is not None:
+            raise
+        # libhdf5 ends the process, or gives other values than there are.
+        raise CorruptDataError(
+            f"{label}: the dataset is virtual, and leads to itself; make it anew, of datasets "
+            "that have elements of their own"
+        ) from None
     if native.reason is not None:
         return Binding(why=native.reason)
     told = None if saved is None or sidecar is None else sidecar.path
@@ -365,7 +393,7 @@ def _describe(
 
 
 def _mapped(
-    dataset: h5py.Dataset, dtype: np.dtype[Any], label: str, listed: bool, depth: int
+    dataset: h5py.Dataset, dtype: np.dtype[Any], label: str, listed: bool, trail: Trail
 ) -> tuple[_native.Dataset, Sources]:
     """Describe a virtual dataset, and all that it leads to.
 
@@ -376,9 +404,10 @@ def _mapped(
     """
     if dtype.subdtype is not None:
         raise LeftToLibhdf5Error("it is virtual, and its elements are arrays")
+    trail = trail.to(dataset)
 
     def described(source: h5py.Dataset, label: str, plain: bool) -> Bound:
-        options = {"listed": listed, "label": label, "plain": plain, "depth": depth + 1}
+        options = {"listed": listed, "label": label, "plain": plain, "trail": trail}
         found = _described(source, **options)
         if found.bound is None:
             raise LeftToLibhdf5Error(f"its source {label}: {found.why}")
@@ -395,7 +424,7 @@ def _mapped(
             )
         return parts
 
-    found, sources = elsewhere.mapped(dataset, described, depth)
+    found, sources = elsewhere.mapped(dataset, described, trail)
     mapped = [
         (one.here, one.source.native, one.there, converted(one.source), one.source.label)
         for one in found

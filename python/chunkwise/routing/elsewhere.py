@@ -10,17 +10,19 @@ them.  `Sources` says whether something like that has happened.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Final
 
 import h5py
 import numpy as np
-from h5py import h5d, h5f, h5g, h5i, h5s
+from h5py import h5d, h5f, h5fd, h5g, h5i, h5s
 
+from chunkwise.files.handles import absolute
+from chunkwise.files.objects import Address, address_of
 from chunkwise.names import HDF5_ERRORS, printable
 
 Parts = tuple[list[int], list[int], list[int], list[int]]
@@ -30,7 +32,7 @@ Describe = Callable[[h5py.Dataset, str, bool], Any]
 # This many sources are looked for; if there are more, libhdf5 opens those that it needs.
 MOST_SOURCES: Final = 1 << 14
 # Virtual datasets whose sources are virtual, whose sources are virtual...
-_DEEPEST = 8
+_DEEPEST = 32
 # Files that are held open while sources are looked for.
 _HELD_FILES = 1
 _MOST_BLOCKS = 1 << 16
@@ -45,6 +47,10 @@ class LeftToLibhdf5Error(Exception):
     """Why libhdf5 reads a dataset."""
 
 
+class LeadsToItselfError(Exception):
+    """A virtual dataset is a source of itself, and so libhdf5's reads never end."""
+
+
 @dataclass
 class Sources:
     """The other files to which a dataset leads, and those where one was missing.
@@ -57,11 +63,14 @@ class Sources:
         Paths at which there was nothing.
     incomplete : dict
         Files without the dataset that was looked for: what the system says of them.
+    folder : str or None
+        The working directory, where it matters to what was found.
     """
 
     files: set[FileKey] = field(default_factory=set)
     absent: list[str] = field(default_factory=list)
     incomplete: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    folder: str | None = None
 
     def why_not_now(self) -> str | None:
         """Tell why libhdf5 has to read now; None if nothing has happened.
@@ -73,9 +82,11 @@ class Sources:
         return None
 
     def is_outdated(self) -> bool:
-        """Whether a source may be there by now that was missing."""
-        return any(map(os.path.lexists, self.absent)) or any(
-            _status(path) != status for path, status in self.incomplete.items()
+        """Whether others may be found by now, such as one that was missing."""
+        return (
+            (self.folder is not None and self.folder != _working_directory())
+            or any(map(os.path.exists, self.absent))
+            or any(_status(path) != status for path, status in self.incomplete.items())
         )
 
     def add(self, other: Sources) -> None:
@@ -83,6 +94,51 @@ class Sources:
         self.files |= other.files
         self.absent += other.absent
         self.incomplete |= other.incomplete
+        self.folder = self.folder or other.folder
+
+
+@dataclass(frozen=True)
+class Trail:
+    """The virtual datasets that led to a source.
+
+    Attributes
+    ----------
+    places : tuple
+        Where they lie, the first one first.
+    numbers : iterator of int
+        Counts the sources of all of them.
+    """
+
+    places: tuple[Address, ...] = ()
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def to(self, dataset: h5py.Dataset) -> Trail:
+        """The trail that goes on to the sources of a virtual dataset.
+
+        Raises
+        ------
+        LeadsToItselfError
+            It was there before.
+        LeftToLibhdf5Error
+            The trail is too long.
+        """
+        place = address_of(dataset.id)
+        if place in self.places:
+            raise LeadsToItselfError
+        if len(self.places) > _DEEPEST:
+            raise LeftToLibhdf5Error(f"more than {_DEEPEST} virtual datasets lead to each other")
+        return Trail((*self.places, place), self.numbers)
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether the last dataset is itself a source of another."""
+        return len(self.places) > 1
+
+    def count(self) -> None:
+        """Take note of one more source; LeftToLibhdf5Error where these are too many."""
+        # Of all together, as each one of them may lead to as many.
+        if next(self.numbers) >= MOST_SOURCES:
+            raise LeftToLibhdf5Error(f"it has more than {MOST_SOURCES:,} sources")
 
 
 @dataclass(frozen=True)
@@ -109,6 +165,11 @@ def external_files(dataset: h5py.Dataset) -> tuple[list[tuple[str, int, int]], S
     -------
     tuple
         Path, offset and bytes of each run, the last perhaps without end; and the files.
+
+    Raises
+    ------
+    LeftToLibhdf5Error
+        With the reason why libhdf5 reads it.
     """
     dcpl = dataset.id.get_create_plist()
     prefix = os.fsencode(dataset.id.get_access_plist().get_efile_prefix() or b"")
@@ -118,13 +179,26 @@ def external_files(dataset: h5py.Dataset) -> tuple[list[tuple[str, int, int]], S
         path = os.fsdecode(name)
         if prefix and not path.startswith("/"):
             path = f"{os.fsdecode(prefix)}/{path}"
-        runs.append((os.path.abspath(path), offset, min(nbytes, _UNLIMITED)))  # noqa: PTH100
+        if offset < 0:
+            raise LeftToLibhdf5Error(
+                f"its external file {printable(path)} begins before its start"
+            )
+        if not path.startswith("/"):
+            # libhdf5 opens them at each read, from where the process is then.
+            sources.folder = _working_directory()
+            if not sources.folder:
+                raise LeftToLibhdf5Error("the working directory was removed")
+            path = f"{sources.folder}/{path}"
+        if os.path.exists(path) and not os.path.isfile(path):  # noqa: PTH110, PTH113
+            # A device or a pipe, whose length the system does not say.
+            raise LeftToLibhdf5Error(f"its external file {printable(path)} is no regular file")
+        runs.append((path, offset, min(nbytes, _UNLIMITED)))
         sources.files |= _keys(path)
     return runs, sources
 
 
 def mapped(
-    dataset: h5py.Dataset, describe: Describe, depth: int
+    dataset: h5py.Dataset, describe: Describe, trail: Trail
 ) -> tuple[list[MappedTo], Sources]:
     """Find the sources of a virtual dataset.
 
@@ -136,22 +210,20 @@ def mapped(
         Takes a source, what messages about it begin with, and whether its file is a plain local
         one; gives what is to be known of it, with its own `Sources` as ``sources`` (or None).
         Raises `LeftToLibhdf5Error`.
-    depth : int
-        How many virtual datasets led here.
+    trail : Trail
+        It ends with this dataset.
 
     Raises
     ------
     LeftToLibhdf5Error
         With the reason.
     """
-    if depth > _DEEPEST:
-        raise LeftToLibhdf5Error(f"more than {_DEEPEST} virtual datasets lead to each other")
     access = dataset.id.get_access_plist()
     if access.get_virtual_view() != h5d.VDS_LAST_AVAILABLE:
         raise LeftToLibhdf5Error("it is viewed up to the first source that is missing")
-    finder = _Finder(dataset, describe)
+    finder = _Finder(dataset, describe, trail)
     try:
-        return [one for number in range(finder.count) for one in finder.of(number)], finder.sources
+        return list(finder.all()), finder.sources
     except HDF5_ERRORS as error:
         raise LeftToLibhdf5Error(f"its mappings cannot be read: {error}") from None
 
@@ -159,22 +231,34 @@ def mapped(
 class _Finder:
     """Finds the sources of one virtual dataset."""
 
-    def __init__(self, dataset: h5py.Dataset, describe: Describe) -> None:
+    def __init__(self, dataset: h5py.Dataset, describe: Describe, trail: Trail) -> None:
         self._describe = describe
+        self._trail = trail
         self._file = h5i.get_file_id(dataset.id)
         self._properties = dataset.id.get_create_plist()
         self._shape = dataset.id.shape
-        self._prefix = os.fsdecode(dataset.id.get_access_plist().get_virtual_prefix() or b"")
+        access = dataset.id.get_access_plist()
+        self._prefix = os.fsdecode(access.get_virtual_prefix() or b"")
+        self._gap = access.get_virtual_printf_gap()
         self._access = self._file.get_access_plist()
         # As libhdf5 does, which then takes a file that is open in any way.
         self._access.set_fclose_degree(h5f.CLOSE_WEAK)
         self._open: dict[str, h5f.FileID] = {}
         self._found: dict[tuple[str, str], Any] = {}
         self._paths: dict[str, str | None] = {}
+        self._is_endless = False
         self.sources = Sources()
         self.count = self._properties.get_virtual_count()
         if self.count > MOST_SOURCES:
             raise LeftToLibhdf5Error(f"it has more than {MOST_SOURCES:,} mappings")
+
+    def all(self) -> Iterator[MappedTo]:
+        """What all mappings come to now."""
+        for number in range(self.count):
+            yield from self.of(number)
+        if self._is_endless and self._trail.is_nested:
+            # libhdf5 reads it in the shape that was written down, not in that of its sources.
+            raise LeftToLibhdf5Error("one of its mappings has no end, and it is a source itself")
 
     def of(self, number: int) -> Iterator[MappedTo]:
         """What one mapping of the dataset holds now."""
@@ -191,6 +275,7 @@ class _Finder:
             if source is not None:
                 yield MappedTo(here.parts(self._shape), source, there.parts(source.shape))
             return
+        self._is_endless = True
         if there.unlimited is None:
             yield from self._numbered(file, name, here, there)
             return
@@ -202,19 +287,21 @@ class _Finder:
             yield MappedTo(here.first(length), source, there.first(length))
 
     def _numbered(self, file: str, name: str, here: _Space, there: _Space) -> Iterator[MappedTo]:
-        """Sources with a number in their name, as many as there is room for."""
+        """Sources with a number in their name, up to the first gap that is too long."""
         axis = here.unlimited
         assert axis is not None, "of such mappings alone"
         start, stride, _, block = (values[axis] for values in here.regular)
         if block == _UNLIMITED:
             raise LeftToLibhdf5Error("one of its mappings has no end")
         count = max(-(-(self._shape[axis] - start) // stride), 0)
-        if count > MOST_SOURCES:
-            raise LeftToLibhdf5Error(f"it has more than {MOST_SOURCES:,} sources")
+        found = 0
         for number in range(count):
+            if number > found + self._gap:
+                return
             source = self._source(_named(file, number), _named(name, number))
             if source is None:
                 continue
+            found = number + 1
             begin = start + number * stride
             if begin + block > self._shape[axis]:
                 raise LeftToLibhdf5Error("one of its sources reaches beyond it")
@@ -225,8 +312,7 @@ class _Finder:
         """What is known of a source; None if file or dataset are missing."""
         key = file, name
         if key not in self._found:
-            if len(self._found) >= MOST_SOURCES:
-                raise LeftToLibhdf5Error(f"it has more than {MOST_SOURCES:,} sources")
+            self._trail.count()
             self._found[key] = self._described(file, name)
         return self._found[key]
 
@@ -268,6 +354,8 @@ class _Finder:
             else:
                 self._paths[file] = None
                 self.sources.absent += tried
+                # Which is one of these places, wherever the process goes.
+                self.sources.folder = _working_directory()
         return self._paths[file]
 
     def _candidates(self, file: str) -> Iterator[str]:
@@ -283,11 +371,21 @@ class _Finder:
     def _folders(self) -> list[str]:
         """The folders in which libhdf5 looks for files, in its order."""
         listed = [*os.environ.get("HDF5_VDS_PREFIX", "").split(":"), self._prefix]
-        own = os.path.abspath(os.fsdecode(self._file.name))  # noqa: PTH100
-        folders = [os.path.abspath(folder) for folder in listed if folder]  # noqa: PTH100
-        folders += [os.path.dirname(own), str(Path.cwd())]  # noqa: PTH120
+        own = self._own_path
+        folders = [absolute(folder) for folder in listed if folder]
+        folders += [os.path.dirname(own), absolute("")]  # noqa: PTH120
         actual = os.path.dirname(os.path.realpath(own))  # noqa: PTH120
         return list(dict.fromkeys([*folders, actual]))
+
+    @property
+    def _own_path(self) -> str:
+        """Where the dataset's own file is, by the name under which it was opened."""
+        name = os.fsdecode(self._file.name)
+        own = absolute(name)
+        if own != name and _keys(own) != _keys_of(self._file):
+            # libhdf5 knows where the process was then.
+            raise LeftToLibhdf5Error("its file was opened from another working directory")
+        return own
 
     def _opened(self, path: str) -> h5f.FileID:
         found = self._open.get(path)
@@ -399,7 +497,15 @@ def _files_being_written() -> Iterator[FileKey]:
     """Device and inode of all files that this process has open for writing."""
     for file in h5f.get_obj_ids(h5f.OBJ_ALL, h5f.OBJ_FILE):
         if file.get_intent() & h5f.ACC_RDWR:
-            yield from _keys(os.fsdecode(file.name))
+            yield from _keys_of(file)
+
+
+def _keys_of(file: h5f.FileID) -> set[FileKey]:
+    """Device and inode of an open file, wherever its name leads by now."""
+    if file.get_access_plist().get_driver() != h5fd.SEC2:
+        return _keys(os.fsdecode(file.name))
+    found = os.fstat(file.get_vfd_handle())
+    return {(found.st_dev, found.st_ino)}
 
 
 def _keys(path: str) -> set[FileKey]:
@@ -422,11 +528,28 @@ def _status(path: str) -> tuple[int, ...]:
     )
 
 
+def _working_directory() -> str:
+    """Where the process is; nothing where that folder was removed."""
+    try:
+        return os.getcwd()  # noqa: PTH109
+    except OSError:
+        return ""
+
+
 def fill_of(dataset: h5py.Dataset, dtype: np.dtype[Any]) -> bytes | None:
-    """The fill value of a dataset, as an element of a type; None if it is undefined."""
+    """The fill value of a dataset, as an element of a type; None if it is undefined.
+
+    Raises
+    ------
+    LeftToLibhdf5Error
+        It cannot be had.
+    """
     dcpl = dataset.id.get_create_plist()
-    if dcpl.fill_value_defined() == h5d.FILL_VALUE_UNDEFINED:
-        return None
-    value = np.zeros((), dtype)
-    dcpl.get_fill_value(value)
+    try:
+        if dcpl.fill_value_defined() == h5d.FILL_VALUE_UNDEFINED:
+            return None
+        value = np.zeros((), dtype)
+        dcpl.get_fill_value(value)
+    except HDF5_ERRORS as error:
+        raise LeftToLibhdf5Error(f"its fill value cannot be read: {error}") from None
     return value.tobytes()

@@ -47,7 +47,12 @@ _UNDECODED = "a chunk that is left to libhdf5"
 
 
 def getitem(
-    dataset: h5py.Dataset, binding: Binding, args: Any, new_dtype: Any, lenient: bool = False
+    dataset: h5py.Dataset,
+    binding: Binding,
+    args: Any,
+    new_dtype: Any,
+    lenient: bool = False,
+    again: bool = False,
 ) -> Any:
     """Read ``dataset[args]``; NotImplemented if libhdf5 has to.
 
@@ -85,6 +90,8 @@ def getitem(
             raise
         result = NotImplemented
     except UndecodedChunkError as error:
+        if not again and _is_known_anew(dataset, binding, error):
+            return getitem(dataset, binding, args, new_dtype, lenient, again=True)
         why = _left(dataset, binding, error)
         result = NotImplemented
     if result is not NotImplemented:
@@ -95,7 +102,7 @@ def getitem(
     return result
 
 
-def array(dataset: h5py.Dataset, binding: Binding, dtype: Any) -> Any:
+def array(dataset: h5py.Dataset, binding: Binding, dtype: Any, again: bool = False) -> Any:
     """Read all elements, of a type or their own; NotImplemented if libhdf5 has to.
 
     It is not counted then: h5py fills an array by `read_direct`, which comes here again.
@@ -107,6 +114,8 @@ def array(dataset: h5py.Dataset, binding: Binding, dtype: Any) -> Any:
         wanted = dataset.dtype if dtype is None else np.dtype(dtype)
         result = transfers.as_type(bound, ..., wanted)
     except UndecodedChunkError as error:
+        if not again and _is_known_anew(dataset, binding, error):
+            return array(dataset, binding, dtype, again=True)
         _left(dataset, binding, error)
         return NotImplemented
     if result is not NotImplemented:
@@ -115,7 +124,12 @@ def array(dataset: h5py.Dataset, binding: Binding, dtype: Any) -> Any:
 
 
 def into(
-    dataset: h5py.Dataset, binding: Binding, dest: Any, source_sel: Any, dest_sel: Any
+    dataset: h5py.Dataset,
+    binding: Binding,
+    dest: Any,
+    source_sel: Any,
+    dest_sel: Any,
+    again: bool = False,
 ) -> bool:
     """Read ``dataset[source_sel]`` into ``dest[dest_sel]``; False if libhdf5 has to."""
     bound, why = binding.bound, binding.why
@@ -128,6 +142,8 @@ def into(
                 counts.engine += 1
                 return True
         except UndecodedChunkError as error:
+            if not again and _is_known_anew(dataset, binding, error):
+                return into(dataset, binding, dest, source_sel, dest_sel, again=True)
             why = _left(dataset, binding, error)
         except SelectionError:
             pass
@@ -141,6 +157,7 @@ def selected(
     selection: _native.Selection,
     out: Any = None,
     stacklevel: int = 5,
+    again: bool = False,
 ) -> Any:
     """Read a selection into `out`, or a new array; as `getitem`."""
     bound, why = binding.bound, binding.why
@@ -148,12 +165,27 @@ def selected(
         try:
             result = bound.native.read(selection, out)
         except UndecodedChunkError as error:
+            if not again and _is_known_anew(dataset, binding, error):
+                return selected(dataset, binding, selection, out, stacklevel, again=True)
             why = _left(dataset, binding, error, stacklevel)
         else:
             counts.engine += 1
             return result
     counts.h5py[why] += 1
     return NotImplemented
+
+
+def _is_known_anew(dataset: h5py.Dataset, binding: Binding, error: UndecodedChunkError) -> bool:
+    """Whether a source that has changed is known as it is now, so that the engine reads once more.
+
+    libhdf5 may have it open as it was before.
+    """
+    before = binding.bound
+    if before is None or not isinstance(error, ChangedSourceError):
+        return False
+    binding.look_again(dataset, listed=False)
+    now = binding.bound
+    return now is not None and now.shape == before.shape
 
 
 def _left(
