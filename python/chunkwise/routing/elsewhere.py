@@ -537,7 +537,7 @@ def _working_directory() -> str:
 
 
 def fill_of(dataset: h5py.Dataset, dtype: np.dtype[Any]) -> bytes | None:
-    """The fill value of a dataset, as an element of a type; None where it is undefined.
+    """The fill value of a dataset, as an element of a type; None if it is undefined.
 
     Raises
     ------

@@ -103,7 +103,7 @@ def getitem(
 
 
 def array(dataset: h5py.Dataset, binding: Binding, dtype: Any, again: bool = False) -> Any:
-    """Read all elements, of a type or their own; NotImplemented where libhdf5 has to.
+    """Read all elements, of a type or their own; NotImplemented if libhdf5 has to.
 
     It is not counted then: h5py fills an array by `read_direct`, which comes here again.
     """
