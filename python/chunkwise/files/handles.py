@@ -206,7 +206,7 @@ class FileHandle:
             content = self.content()
             user_block = self.id.get_create_plist().get_userblock()
         try:
-            self.sidecar = Sidecar(path, descriptor, user_block, self.filename)
+            self.sidecar = Sidecar(path, content, user_block, self.filename)
             self._index = absolute(path) if named else index
         except (FileChangedError, FileFormatError) as error:
             if asked:
