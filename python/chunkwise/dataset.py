@@ -407,7 +407,10 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
 
 
 def wrap(dataset: h5py.Dataset) -> Dataset:
-    """Return the same dataset, read and written by the engine.
+    """Return a second object for the same dataset, which the engine reads and writes.
+
+    h5py's own object stays as it is.  What is written by the second one may wait in memory: h5py's
+    object sees it after ``flush()`` or ``close()``.
 
     Parameters
     ----------

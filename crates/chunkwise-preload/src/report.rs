@@ -93,7 +93,8 @@ fn text() -> String {
                 "read and wrote no dataset"
             } else {
                 "made no call of HDF5 that could be seen: it does not use HDF5, is linked \
-                 statically with it, or looks its functions up by itself"
+                 statically with it, looks its functions up by itself, or its files are no HDF5 \
+                 files (netCDF-3)"
             };
             let _ = writeln!(text, "{who} {what}.");
         }

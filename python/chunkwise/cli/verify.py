@@ -226,7 +226,7 @@ def _write_manifest(path: str, found: list[tuple[File, Looked]], *, force: bool)
     lacking = len(found) - len(sums)
     if lacking:
         said = (
-            f"the manifest lacks {counted(lacking, 'file')}, which are damaged or cannot be read"
+            f"the manifest lacks {counted(lacking, 'file')}: damaged, or cannot be read"
         )
         echo(f"chunkwise: warning: {said}", err=True)
 
