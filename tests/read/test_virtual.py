@@ -431,3 +431,28 @@ def test_external_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     # What lies beyond a file's end is 0.
     os.truncate("b.raw", 50)
     agree(path, indices, "contiguous")
+
+
+def test_what_a_read_brought_is_found_again(tmp_path: Path) -> None:
+    """Of more chunks than the cache holds, most are there the next time, as in one dataset."""
+    layout = h5py.VirtualLayout((40, 50, 50), "f4")
+    for number in range(8):
+        with h5py.File(tmp_path / f"{number}.h5", "w") as file:
+            values = np.full((5, 50, 50), number, "f4")
+            file.create_dataset("x", data=values, chunks=(1, 50, 50), compression=1)
+        source = h5py.VirtualSource(f"{number}.h5", "x", (5, 50, 50))
+        layout[5 * number : 5 * number + 5] = source
+    with h5py.File(tmp_path / "master.h5", "w") as file:
+        file.create_virtual_dataset("x", layout)
+    chunkwise.cache_clear()
+    with (
+        chunkwise.settings(cache_nbytes=30 * 50 * 50 * 4),
+        chunkwise.open(tmp_path / "master.h5") as file,
+    ):
+        hits = []
+        for _ in range(2):
+            before = chunkwise.cache_stats()["hits"]
+            assert file["x"][:, 3, 4].tolist() == [n // 5 for n in range(40)]
+            hits.append(chunkwise.cache_stats()["hits"] - before)
+    assert hits[0] == 0
+    assert hits[1] >= 20

@@ -16,6 +16,7 @@ use crate::crew::share;
 use crate::dataset::Layout;
 use crate::fields::Fields;
 use crate::process::thread_count;
+use crate::read::Call;
 use crate::scatter::{SharedResult, fill_run};
 use crate::{Dataset, Explanation, ReadError};
 
@@ -127,15 +128,21 @@ impl Source {
         out: &mut [u8],
         cancelled: &AtomicBool,
     ) -> Result<(), ReadError> {
+        self.read_within(selection, fields, out, Call::new(cancelled))
+    }
+
+    fn read_within(
+        &self,
+        selection: &Selection,
+        fields: Option<&Fields>,
+        out: &mut [u8],
+        call: Call<'_>,
+    ) -> Result<(), ReadError> {
         match self {
             Self::Stored(dataset) => {
-                let plan = dataset.plan(selection)?;
-                match fields {
-                    None => dataset.read_plan(&plan, out, cancelled),
-                    Some(fields) => dataset.read_fields(&plan, fields, out, cancelled),
-                }
+                dataset.read_within(&dataset.plan(selection)?, fields, out, call)
             }
-            Self::Virtual(dataset) => dataset.read(selection, fields, out, cancelled),
+            Self::Virtual(dataset) => dataset.read_within(selection, fields, out, call),
         }
     }
 }
@@ -267,6 +274,16 @@ impl VirtualDataset {
         out: &mut [u8],
         cancelled: &AtomicBool,
     ) -> Result<(), ReadError> {
+        self.read_within(selection, fields, out, Call::new(cancelled))
+    }
+
+    fn read_within(
+        &self,
+        selection: &Selection,
+        fields: Option<&Fields>,
+        out: &mut [u8],
+        call: Call<'_>,
+    ) -> Result<(), ReadError> {
         if fields.is_some() && self.converts() {
             return Err(ReadError::Fields);
         }
@@ -277,7 +294,7 @@ impl VirtualDataset {
             return Err(ReadError::Destination { selected, destination });
         }
         let Selection::Union { union, .. } = selection else {
-            return self.read_wanted(&Wanted::of(selection), fields, size, out, cancelled);
+            return self.read_wanted(&Wanted::of(selection), fields, size, out, call);
         };
         // Of a union each element takes memory, so that not too many are looked at at a time.
         let mut left = out;
@@ -285,7 +302,7 @@ impl VirtualDataset {
             let nbytes =
                 usize::try_from(wanted.len() * size).map_err(|_| ReadError::Memory(None))?;
             let (part, rest) = left.split_at_mut(nbytes.min(left.len()));
-            self.read_wanted(&wanted, fields, size, part, cancelled)?;
+            self.read_wanted(&wanted, fields, size, part, call)?;
             left = rest;
         }
         Ok(())
@@ -298,7 +315,7 @@ impl VirtualDataset {
         fields: Option<&Fields>,
         size: u64,
         out: &mut [u8],
-        cancelled: &AtomicBool,
+        call: Call<'_>,
     ) -> Result<(), ReadError> {
         let selected = out.len() as u64;
         let (mut parts, mut rest) = held_at_once(&self.sources, wanted);
@@ -314,12 +331,12 @@ impl VirtualDataset {
             match parts.as_slice() {
                 // The source's own read knows best.
                 [one] if one.part.lands_whole_at().is_some() => {
-                    read_piece(one, fields, size, &result, cancelled)?;
+                    read_piece(one, fields, size, &result, call)?;
                 }
                 _ => {
                     let pieces = parts.into_iter().flat_map(|one| pieces_of(one, size));
                     let pieces: Vec<_> = pieces.collect();
-                    read_pieces(&pieces, fields, size, selected, &result, cancelled)?;
+                    read_pieces(&pieces, fields, size, selected, &result, call)?;
                 }
             }
             if rest.is_empty() {
@@ -487,12 +504,12 @@ fn read_pieces(
     size: u64,
     selected: u64,
     result: &SharedResult<'_>,
-    cancelled: &AtomicBool,
+    call: Call<'_>,
 ) -> Result<(), ReadError> {
     let (next, failure) = (AtomicUsize::new(0), Mutex::new(None));
     let work = || {
         while let Some(piece) = pieces.get(next.fetch_add(1, Relaxed)) {
-            if let Err(error) = read_piece(piece, fields, size, result, cancelled) {
+            if let Err(error) = read_piece(piece, fields, size, result, call) {
                 // Nobody takes another.
                 next.store(pieces.len(), Relaxed);
                 failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
@@ -528,16 +545,18 @@ fn read_piece(
     fields: Option<&Fields>,
     size: u64,
     result: &SharedResult<'_>,
-    cancelled: &AtomicBool,
+    call: Call<'_>,
 ) -> Result<(), ReadError> {
     let MappedSource { source, fields: own, .. } = piece.source;
-    if cancelled.load(Relaxed) {
+    if call.cancelled.load(Relaxed) {
         return Err(ReadError::Cancelled);
     }
     let (fields, part) = (fields.or(own.as_ref()), &piece.part);
     let selection = part.selection()?;
     let read = |out: &mut [u8]| {
-        source.read(&selection, fields, out, cancelled).map_err(|error| named(piece.source, error))
+        source
+            .read_within(&selection, fields, out, call)
+            .map_err(|error| named(piece.source, error))
     };
     let beyond = || ReadError::Memory(None);
     if let Some(begin) = part.lands_whole_at() {

@@ -83,7 +83,7 @@ impl Dataset {
         out: &mut [u8],
         cancelled: &AtomicBool,
     ) -> Result<(), ReadError> {
-        self.read_parts(plan, None, out, cancelled)
+        self.read_within(plan, None, out, Call::new(cancelled))
     }
 
     /// As [`read_plan`](Self::read_plan), of each element these fields alone.
@@ -97,23 +97,24 @@ impl Dataset {
         out: &mut [u8],
         cancelled: &AtomicBool,
     ) -> Result<(), ReadError> {
-        self.read_parts(plan, Some(fields), out, cancelled)
+        self.read_within(plan, Some(fields), out, Call::new(cancelled))
     }
 
-    fn read_parts(
+    /// Read, as all of a call or a part of it.
+    pub(crate) fn read_within(
         &self,
         plan: &Plan<'_>,
         fields: Option<&Fields>,
         out: &mut [u8],
-        cancelled: &AtomicBool,
+        call: Call<'_>,
     ) -> Result<(), ReadError> {
+        let Call { cancelled, read } = call;
         let size = fields.map_or(self.info.element_size, |fields| fields.size);
         let selected = check_destination(plan, size, out)?;
         self.prepare(plan)?;
         if fields.is_none() && self.is_filled(plan, out) {
             return Ok(());
         }
-        let read = ProcessState::of_this_process().next_read();
         let chunked = matches!(self.info.layout, Layout::Chunked { .. });
         if chunked && (1..=MOST_FOLLOWED).contains(&plan.len()) {
             self.prefetch(plan, read);
@@ -187,6 +188,20 @@ impl Dataset {
             timed(Phase::Scatter, || fill_run(out, fill));
         }
         true
+    }
+}
+
+/// What all parts of one call have in common.
+#[derive(Clone, Copy)]
+pub(crate) struct Call<'a> {
+    pub cancelled: &'a AtomicBool,
+    /// Its number: the cache drops nothing for a call that this call has used or brought.
+    read: u64,
+}
+
+impl<'a> Call<'a> {
+    pub fn new(cancelled: &'a AtomicBool) -> Self {
+        Self { cancelled, read: ProcessState::of_this_process().next_read() }
     }
 }
 
