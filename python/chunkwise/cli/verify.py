@@ -225,9 +225,7 @@ def _write_manifest(path: str, found: list[tuple[File, Looked]], *, force: bool)
     manifests.write(path, sums, force=force)
     lacking = len(found) - len(sums)
     if lacking:
-        said = (
-            f"the manifest lacks {counted(lacking, 'file')}: damaged, or cannot be read"
-        )
+        said = f"the manifest lacks {counted(lacking, 'file')}: damaged, or cannot be read"
         echo(f"chunkwise: warning: {said}", err=True)
 
 

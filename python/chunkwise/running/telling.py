@@ -114,8 +114,8 @@ def decoding(one: TracedDataset) -> Iterator[str]:
     seconds = under_run(one, len(os.sched_getaffinity(0)))
     if seconds is not None and seconds < one.seconds * 0.9:
         yield (
-            f"Under 'chunkwise run', each chunk is decoded once, on all processors: about "
-            f"{format_seconds(seconds)} in place of {format_seconds(one.seconds)}."
+            f"Under 'chunkwise run', each chunk is decoded once, on all processors: at most "
+            f"about {format_seconds(seconds)} in place of {format_seconds(one.seconds)}."
         )
 
 
