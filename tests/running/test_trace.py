@@ -263,6 +263,14 @@ def test_a_converter_whose_cache_is_too_small(only: bool, tmp_path: Path) -> Non
     assert "Written: 64 of 4x1x240 in order." in told
     assert one["found"]["code"] == "writes-exceed-cache"
     assert one["found"]["line"] in told.replace("\n  ", "\n")
+    # The other line, too, runs as it is printed.
+    lines = told.replace("\\\n", "").splitlines()
+    (advise,) = (line for line in lines if "chunkwise advise" in line)
+    words = [*shlex.split(advise), "--budget", "1s"]
+    assert "4x1x240 write" in words
+    advised = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True)
+    assert advised.returncode == 0, advised.stderr
+    assert "(written)" in advised.stdout
     with h5py.File(tmp_path / "t.h5") as file:
         before = file["t"][()]
     (tmp_path / "remedy.inc").write_text(one["found"]["line"])
