@@ -31,10 +31,12 @@ CONNECTIONS: Final = 8
 
 
 @contextmanager
-def served(file: str, latency_s: float) -> Iterator[str]:
-    """The URL of a file that a process of its own serves."""
+def served(file: str, latency_s: float, rate: float | None) -> Iterator[str]:
+    """The URL of a file that a process of its own serves, at most at ``rate`` bytes a second."""
     server_path = str(Path(__file__).with_name("web.py"))
     command = [sys.executable, server_path, file, str(latency_s)]
+    if rate is not None:
+        command.append(str(rate))
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdout is not None
         port = int(server.stdout.readline())
@@ -45,7 +47,12 @@ def served(file: str, latency_s: float) -> Iterator[str]:
 
 
 def opened_and_read(
-    reader: str, file: str, dataset: str, kind: str, latency_s: float = 0.05
+    reader: str,
+    file: str,
+    dataset: str,
+    kind: str,
+    latency_s: float = 0.05,
+    rate: float | None = None,
 ) -> Task:
     """Open a file and read some of it: 60 ``maps`` in a row, or ``points`` anywhere.
 
@@ -60,6 +67,8 @@ def opened_and_read(
         What is read.
     latency_s : float
         Seconds before each answer.
+    rate : float or None
+        Bytes a second of the line between both; by default, what loopback allows.
     """
     for name in ("fsspec", "aiohttp"):
         try:
@@ -68,7 +77,7 @@ def opened_and_read(
             raise CannotReadError(f"not installed ({why}); it comes with 'bench'") from why
     points, ranges = _wanted(file, dataset)
     read = _READERS[reader](kind, points, ranges)
-    with served(file, latency_s) as url:
+    with served(file, latency_s, rate) as url:
 
         def measure() -> Sample:
             begun = time.perf_counter()
@@ -78,7 +87,9 @@ def opened_and_read(
         yield measure
 
 
-def three_rounds(file: str, dataset: str, kind: str, latency_s: float = 0.05) -> Task:
+def three_rounds(
+    file: str, dataset: str, kind: str, latency_s: float = 0.05, rate: float | None = None
+) -> Task:
     """The latency of three rounds, and the time that all their bytes take by bare sockets.
 
     Parameters are as of `opened_and_read`.  The bytes are the front of the file and the chunks
@@ -87,7 +98,7 @@ def three_rounds(file: str, dataset: str, kind: str, latency_s: float = 0.05) ->
     points, ranges = _wanted(file, dataset)
     chunks = sum(stop - start for start, stop in _needed(kind, points, ranges))
     share = min(FRONT_NBYTES + chunks, Path(file).stat().st_size) // CONNECTIONS
-    with served(file, latency_s) as url, ExitStack() as opened:
+    with served(file, latency_s, rate) as url, ExitStack() as opened:
         address = urlsplit(url)
         lines = [
             opened.enter_context(socket.create_connection((address.hostname, address.port)))

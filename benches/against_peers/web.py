@@ -1,6 +1,6 @@
-"""Serve one file by HTTP on loopback, each answer after a while.
+"""Serve one file by HTTP on loopback, each answer after a while, over a line of some bandwidth.
 
-``python web.py FILE SECONDS`` says its port, and ends with its standard input.
+``python web.py FILE SECONDS [BYTES_PER_S]`` says its port, and ends with its standard input.
 """
 
 from __future__ import annotations
@@ -9,15 +9,37 @@ import asyncio
 import contextlib
 import re
 import sys
+import time
 from pathlib import Path
 from typing import Final
 
+# Bytes of an answer sent at once over a line of limited bandwidth.
+_PIECE: Final = 64 << 10
 _RANGE: Final = re.compile(rb"range: bytes=(\d+)-(\d*)", re.IGNORECASE)
 
 
-async def serve(content: bytes, latency_s: float) -> None:
+class Line:
+    """One line that all answers share: the bytes pass one after the other."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._free_at = 0.0
+
+    async def carry(self, writer: asyncio.StreamWriter, content: memoryview) -> None:
+        """Send ``content`` as fast as the line allows."""
+        for begin in range(0, len(content), _PIECE):
+            piece = content[begin : begin + _PIECE]
+            now = time.monotonic()
+            self._free_at = max(now, self._free_at) + len(piece) / self._rate
+            await asyncio.sleep(self._free_at - now)
+            writer.write(piece)
+            await writer.drain()
+
+
+async def serve(content: bytes, latency_s: float, rate: float | None) -> None:
     """Answer until nobody holds standard input any more."""
     size = len(content)
+    line = Line(rate) if rate else None
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
@@ -39,7 +61,11 @@ async def serve(content: bytes, latency_s: float) -> None:
                     lines.append(f"Content-Range: bytes {begin}-{end - 1}/{size}")
                 writer.write("\r\n".join([*lines, "", ""]).encode())
                 if head.startswith(b"GET"):
-                    writer.write(memoryview(content)[begin:end])
+                    body = memoryview(content)[begin:end]
+                    if line:
+                        await line.carry(writer, body)
+                    else:
+                        writer.write(body)
                 await writer.drain()
         writer.close()
 
@@ -50,4 +76,5 @@ async def serve(content: bytes, latency_s: float) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(Path(sys.argv[1]).read_bytes(), float(sys.argv[2])))
+    file, latency_s, *rate = sys.argv[1:]
+    asyncio.run(serve(Path(file).read_bytes(), float(latency_s), float(rate[0]) if rate else None))
