@@ -206,10 +206,7 @@ impl<'a> Blocks<'a> {
         chunk: &mut [u8],
     ) -> Result<(), DecodeError> {
         let block = self.run(number);
-        let first = runs.partition_point(|run| run.end <= block.start);
-        let inside = |byte: usize| byte.clamp(block.start, block.end) - block.start;
-        let runs = runs[first..].iter().take_while(|run| run.start < block.end);
-        let runs = runs.map(|run| inside(run.start)..inside(run.end));
+        let runs = self.within(number, runs);
         match &self.coding {
             Coding::Blosc(streams) if streams.gives_some() => {
                 let (runs, out) = (runs.collect::<Vec<_>>(), &mut chunk[block.clone()]);
@@ -251,6 +248,33 @@ impl<'a> Blocks<'a> {
             Some(boxes) => boxes.put(number, block, chunk),
             None => chunk[self.run(number)].copy_from_slice(block),
         }
+    }
+
+    /// Put those of such bytes back that lie in `runs`: bytes of the chunk, in order and apart.
+    ///
+    /// # Panics
+    /// As [`put`](Self::put).
+    pub fn put_some(&self, number: usize, block: &[u8], runs: &[Range<usize>], chunk: &mut [u8]) {
+        if let Some(boxes) = self.boxes() {
+            return boxes.put_some(number, block, runs, chunk);
+        }
+        let out = &mut chunk[self.run(number)];
+        for run in self.within(number, runs) {
+            out[run.clone()].copy_from_slice(&block[run]);
+        }
+    }
+
+    /// What there is of `runs` in a block that is a run itself, from its first byte.
+    fn within<'r>(
+        &self,
+        number: usize,
+        runs: &'r [Range<usize>],
+    ) -> impl Iterator<Item = Range<usize>> + use<'r> {
+        let block = self.run(number);
+        let first = runs.partition_point(|run| run.end <= block.start);
+        let inside = move |byte: usize| byte.clamp(block.start, block.end) - block.start;
+        let runs = runs[first..].iter().take_while(move |run| run.start < block.end);
+        runs.map(move |run| inside(run.start)..inside(run.end))
     }
 
     fn boxes(&self) -> Option<&Blosc2Blocks<'a>> {

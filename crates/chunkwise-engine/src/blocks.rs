@@ -3,7 +3,8 @@
 //! Chunks that are stored in blocks ([`chunkwise_codec::Blocks`]) are read out of a memory map:
 //!
 //! * Of a chunk of which a small part is wanted, the blocks that hold it are decoded, and kept, so
-//!   that none is decoded twice. Nothing else of the chunk is read from the file.
+//!   that none is decoded twice; what is wanted of kept blocks is all that is copied from them.
+//!   Nothing else of the chunk is read from the file.
 //! * Where more and more of a chunk is wanted, or much of it at once, it is decoded whole, and kept
 //!   as any other; blocks that are there are not decoded again.
 //! * The blocks of a large chunk are decoded by all threads that have nothing else to do.
@@ -105,17 +106,18 @@ impl Reading<'_> {
         held: Option<usize>,
     ) -> Option<Part<'b>> {
         let mut wanted = self.dataset.blocks_of(task, &blocks)?;
-        let runs = match held {
-            None => self.dataset.few_runs_of(task, &blocks, &wanted),
-            Some(_) => None,
-        };
+        let met = held.is_some();
         let held = held.unwrap_or(0);
+        let runs = match held > 0 || !met && blocks.gives_some() {
+            true => self.dataset.few_runs_of(task, &blocks, &wanted),
+            false => None,
+        };
         let kept = match held {
             0 => Vec::new(),
             _ => ProcessState::of_this_process().cache().blocks(key, self.read, &mut wanted),
         };
         let walked = held * WALKED_SHARE >= wanted.len() && wanted.contains(&true);
-        (!walked).then_some(Part { blocks, wanted, kept, runs })
+        (!walked).then_some(Part { blocks, wanted, kept, runs, met })
     }
 
     /// Decode a part of a chunk to its places in `raw`, and keep what was not kept before; None
@@ -127,10 +129,17 @@ impl Reading<'_> {
         (stored, raw, scratch): (&mut Vec<u8>, &mut Vec<u8>, &mut Scratch),
         held: Option<usize>,
     ) -> Option<()> {
-        let Part { mut blocks, wanted, kept, runs } = part;
+        let Part { mut blocks, wanted, kept, mut runs, met } = part;
         resize(raw, usize::try_from(self.dataset.chunk_nbytes).ok()?).ok()?;
         for (number, kept) in &kept {
-            blocks.put(*number, kept.bytes(), raw);
+            match &runs {
+                Some(runs) => blocks.put_some(*number, kept.bytes(), runs, raw),
+                None => blocks.put(*number, kept.bytes(), raw),
+            }
+        }
+        if met {
+            // Of what is met again, whole blocks are decoded, and kept.
+            runs = None;
         }
         let Some(last) = wanted.iter().rposition(|&wanted| wanted) else { return Some(()) };
         if !blocks.find(last + 1) {
@@ -188,8 +197,10 @@ struct Part<'b> {
     wanted: Vec<bool>,
     /// Those that are there already.
     kept: Vec<(usize, KeptBlock)>,
-    /// Where only some bytes of the blocks are to be decoded: these of the chunk, in order.
+    /// Where only some bytes of the blocks are needed: these of the chunk, in order.
     runs: Option<Vec<Range<usize>>>,
+    /// Whether something of the chunk was wanted before.
+    met: bool,
 }
 
 fn count(marks: &[bool]) -> usize {
@@ -280,8 +291,8 @@ impl Dataset {
         (2 * count(&wanted) <= wanted.len()).then_some(wanted)
     }
 
-    /// Which bytes of the chunk a task wants, in order, where these are a small part of the blocks
-    /// that hold them, and cost a small part.
+    /// Which bytes of the chunk a task wants, in order, where these are few runs, and a small part of
+    /// the blocks that hold them.
     fn few_runs_of(
         &self,
         task: &ChunkTask<'_>,
@@ -292,7 +303,7 @@ impl Dataset {
         let numbers = (0..wanted.len()).filter(|&number| wanted[number]);
         let held: u64 = numbers.map(|number| blocks.nbytes_of(number) as u64).sum();
         let selected = task.selected_elements().saturating_mul(size);
-        if !blocks.gives_some() || selected > held / FEW_SHARE {
+        if selected > held / FEW_SHARE {
             return None;
         }
         let mut runs = Vec::new();

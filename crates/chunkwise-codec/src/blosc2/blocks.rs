@@ -133,4 +133,17 @@ impl<'a> Blosc2Blocks<'a> {
             grid.put(number, block, 0, array);
         }
     }
+
+    /// Put those of its bytes back that are in `runs`: bytes of the array, in order and apart.
+    pub(crate) fn put_some(
+        &self,
+        number: usize,
+        block: &[u8],
+        runs: &[Range<usize>],
+        array: &mut [u8],
+    ) {
+        if let Some(grid) = &self.grid {
+            grid.put_some(number, block, runs, array);
+        }
+    }
 }

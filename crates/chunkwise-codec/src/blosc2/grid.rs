@@ -79,6 +79,19 @@ impl Grid {
         });
     }
 
+    /// The same of those bytes alone that are in `runs`: bytes of the array, in order and apart.
+    pub(super) fn put_some(
+        &self,
+        number: usize,
+        block: &[u8],
+        runs: &[Range<usize>],
+        out: &mut [u8],
+    ) {
+        self.visit_some(0, number, 0, 0, runs, &mut |within, bytes| {
+            out[bytes.clone()].copy_from_slice(&block[within..within + bytes.len()]);
+        });
+    }
+
     /// How many ranges of the array are each made up by blocks in a row.
     pub(super) fn slabs(&self) -> usize {
         self.counts[..=self.cut_dimension()].iter().product()
@@ -170,6 +183,45 @@ impl Grid {
         let stride: usize = self.shape[dim + 1..].iter().product();
         for i in 0..len {
             self.visit(dim + 1, number, within + i * block_stride, at + (begin + i) * stride, run);
+        }
+    }
+
+    /// As [`visit`](Self::visit), of what is in `runs`: rows without any are passed over at once.
+    fn visit_some(
+        &self,
+        dim: usize,
+        number: usize,
+        within: usize,
+        at: usize,
+        runs: &[Range<usize>],
+        run: &mut impl FnMut(usize, Range<usize>),
+    ) {
+        let (inner, block_stride, stride): (usize, usize, usize) = (
+            self.counts[dim + 1..].iter().product(),
+            self.block[dim + 1..].iter().product(),
+            self.shape[dim + 1..].iter().product(),
+        );
+        let begin = number / inner % self.counts[dim] * self.block[dim];
+        let len = self.block[dim].min(self.shape[dim].saturating_sub(begin));
+        let size = self.element_size;
+        let end = (at + (begin + len) * stride) * size;
+        let mut row = (at + begin * stride) * size;
+        while row < end {
+            let runs = &runs[runs.partition_point(|run| run.end <= row)..];
+            let Some(first) = runs.first().filter(|run| run.start < end) else { return };
+            if dim + 1 == self.shape.len() {
+                let bytes = first.start.max(row)..first.end.min(end);
+                row = bytes.end;
+                let from = (at + begin) * size;
+                run(within * size + bytes.start - from, bytes);
+                continue;
+            }
+            // The row in which the next run begins, or this one.
+            let number_of_row = (first.start.max(row) / size - at) / stride;
+            let i = number_of_row - begin;
+            let at = at + number_of_row * stride;
+            self.visit_some(dim + 1, number, within + i * block_stride, at, runs, run);
+            row = (at + stride) * size;
         }
     }
 }

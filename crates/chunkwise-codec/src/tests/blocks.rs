@@ -82,6 +82,7 @@ proptest! {
         (id, options, len) in filters(),
         seed in any::<u64>(),
         (from, to) in (0f64..1.0, 0f64..1.0),
+        cuts in prop::collection::btree_set(0usize..1000, 0..12),
     ) {
         let raw = raw(len, seed);
         let (pipeline, stored) = encoded(id, &options, &raw);
@@ -114,6 +115,11 @@ proptest! {
         prop_assert!(blocks.find(last + 1));
         let mut out = vec![0x5a; len];
         let mut again = vec![0x5a; len];
+        // Runs of it, too, out of kept blocks.
+        let cuts: Vec<usize> = cuts.into_iter().map(|cut| cut * (len + 1) / 1000).collect();
+        let pairs = cuts.chunks_exact(2).map(|pair| pair[0]..pair[1]);
+        let runs: Vec<_> = pairs.filter(|run| !run.is_empty()).collect();
+        let (mut some, mut held) = (vec![0x5a; len], vec![0; len]);
         for number in (0..marks.len()).filter(|&number| marks[number]) {
             let stored = blocks.stored(number).unwrap();
             blocks.decode(number, stored, &mut scratch, 0, &mut out).unwrap();
@@ -121,7 +127,12 @@ proptest! {
             blocks.take(number, &out, &mut kept);
             prop_assert_eq!(kept.len(), blocks.nbytes_of(number));
             blocks.put(number, &kept, &mut again);
+            blocks.put_some(number, &kept, &runs, &mut some);
+            blocks.put(number, &vec![1; kept.len()], &mut held);
         }
+        let is_put = |at: usize| held[at] == 1 && runs.iter().any(|run| run.contains(&at));
+        let right = |at: usize| some[at] == if is_put(at) { raw[at] } else { 0x5a };
+        prop_assert!((0..len).all(right));
         prop_assert!(out[part.clone()] == raw[part]);
         prop_assert!(out == again);
         // No other bytes are in them, but those of other rows of boxes.
