@@ -39,6 +39,8 @@ const WALKED_SHARE: usize = 4;
 const FEW_SHARE: u64 = 4;
 /// ... in so many runs at most.
 const FEW_RUNS: u64 = 4096;
+/// What the system gives at a time to memory that is written for the first time.
+const PAGE_NBYTES: usize = 4096;
 
 impl Reading<'_> {
     /// Copy what is wanted of a chunk, where it is stored in blocks and that is of use; whether
@@ -77,22 +79,22 @@ impl Reading<'_> {
         let bytes = chunk.record.bytes_of(map.bytes())?;
         let mapped = Mapped { map: &map, bytes, helpers, key, read: self.read };
         let held = state.cache().blocks_held(key);
-        let Buffers { stored, raw, scratch } = buffers;
         if !all {
-            let blocks = dataset.blocks(chunk, bytes, scratch)?;
+            let blocks = dataset.blocks(chunk, bytes, &mut buffers.scratch)?;
             if let Some(part) = self.part(task, blocks, key, held) {
-                self.decode_part(part, mapped, (stored, raw, scratch), held)?;
+                self.decode_part(part, mapped, buffers, held)?;
                 if !dataset.is_sound(chunk, &map) {
                     return None;
                 }
                 // SAFETY: the caller's contract.
-                unsafe { self.copy(task, raw) };
+                unsafe { self.copy(task, &buffers.part[..dataset.chunk_nbytes as usize]) };
                 return Some(());
             }
         }
         if !shared && held.unwrap_or(0) == 0 {
             return None;
         }
+        let Buffers { raw, scratch, .. } = buffers;
         // SAFETY: the caller's contract.
         unsafe { self.finish(task, chunk, StoredBytes::Mapped(mapped), (raw, scratch)) }.ok()
     }
@@ -120,17 +122,29 @@ impl Reading<'_> {
         (!walked).then_some(Part { blocks, wanted, kept, runs, met })
     }
 
-    /// Decode a part of a chunk to its places in `raw`, and keep what was not kept before; None
-    /// where something is wrong.
+    /// Decode a part of a chunk to its places in `buffers.part`, and keep what was not kept before;
+    /// None where something is wrong.
     fn decode_part(
         &self,
         part: Part<'_>,
         mapped: Mapped<'_>,
-        (stored, raw, scratch): (&mut Vec<u8>, &mut Vec<u8>, &mut Scratch),
+        buffers: &mut Buffers,
         held: Option<usize>,
     ) -> Option<()> {
         let Part { mut blocks, wanted, kept, mut runs, met } = part;
-        resize(raw, usize::try_from(self.dataset.chunk_nbytes).ok()?).ok()?;
+        let Buffers { stored, part: raw, part_nbytes, scratch, .. } = buffers;
+        let nbytes = usize::try_from(self.dataset.chunk_nbytes).ok()?;
+        if raw.len() < nbytes {
+            // Fresh memory, of which nothing is in use.
+            (*raw, *part_nbytes) = (Vec::new(), 0);
+            resize(raw, nbytes).ok()?;
+        }
+        let raw = &mut raw[..nbytes];
+        let numbers = (0..wanted.len()).filter(|&number| wanted[number]);
+        let decoded: usize = numbers.map(|number| blocks.nbytes_of(number)).sum();
+        let copied: usize = kept.iter().map(|(number, _)| blocks.nbytes_of(*number)).sum();
+        let pages = runs.as_ref().map_or(usize::MAX, |runs| runs.len() * PAGE_NBYTES);
+        *part_nbytes += decoded + copied.min(pages);
         for (number, kept) in &kept {
             match &runs {
                 Some(runs) => blocks.put_some(*number, kept.bytes(), runs, raw),

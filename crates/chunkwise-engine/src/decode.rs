@@ -21,6 +21,10 @@ const CHECKED_NBYTES: u64 = 1 << 20;
 pub(crate) struct Buffers {
     pub stored: Vec<u8>,
     pub raw: Vec<u8>,
+    /// A chunk of which a part is decoded.
+    pub part: Vec<u8>,
+    /// At most so many bytes of its memory are in use: the system gives none for the others.
+    pub part_nbytes: usize,
     pub scratch: Scratch,
 }
 
@@ -33,6 +37,9 @@ impl Buffers {
             if buffer.capacity() > Self::KEEP_NBYTES {
                 *buffer = Vec::new();
             }
+        }
+        if self.part_nbytes > Self::KEEP_NBYTES {
+            (self.part, self.part_nbytes) = (Vec::new(), 0);
         }
         self.scratch.trim(Self::KEEP_NBYTES);
     }

@@ -255,7 +255,7 @@ impl Work<'_> {
         if address.checked_add(stored_nbytes).is_none_or(|last| last > end) {
             return Ok(Some(Fault::BeyondEnd { end }));
         }
-        let Buffers { stored, raw, scratch } = buffers;
+        let Buffers { stored, raw, scratch, .. } = buffers;
         let Layout::Chunked { pipeline, unfiltered_partial_chunks, .. } = &self.dataset.info.layout
         else {
             return Ok(None);

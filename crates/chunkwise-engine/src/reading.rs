@@ -281,7 +281,7 @@ impl<'a> Reading<'a> {
         }
         let records: SmallVec<[ChunkRecord; 4]> =
             waiting.iter().map(|(_, chunk)| chunk.record).collect();
-        let Buffers { stored, raw, scratch } = buffers;
+        let Buffers { stored, raw, scratch, .. } = buffers;
         for batch in batches(&records, self.dataset.storage.cost()) {
             let members = &waiting[batch.first..][..batch.count];
             match timed(Phase::Storage, || source.read(&batch, stored)) {
