@@ -184,6 +184,16 @@ impl SlabTask<'_> {
                 break;
             }
         }
+        // Where one element of a dimension is taken, it only moves what is inside it: a series
+        // through a chunk is one strip.
+        while outer > 0 && self.parts[outer - 1].len == 1 {
+            outer -= 1;
+            let position = self.parts[outer].position;
+            src0 += within(outer, position) * src_unit;
+            dst0 += position * dst_unit;
+            src_unit *= chunk[outer];
+            dst_unit *= out[outer];
+        }
         if outer == 0 {
             visit(Strip::run(src0, dst0, run));
             return;

@@ -364,20 +364,31 @@ def _completed(
         fresh_nbytes=fresh,
         small_nbytes=small,
         pieces_nbytes=pieces_nbytes,
-        far=_far(stored, pattern, reader, pieces, runs * max(0.0, 1 - loads / max(1.0, touches))),
+        far=_far(stored, pattern, reader, pieces, (runs, selected, 1 - loads / max(1.0, touches))),
         indexed=float(chunks if ours and not pattern.writes else distinct),
         seeks=max(1.0, (loads + partial or pieces) / _chunks_in_a_row(stored, pattern)),
     )
 
 
 def _far(
-    stored: Stored, pattern: Pattern, reader: Reader, pieces: float, cached_runs: float
+    stored: Stored,
+    pattern: Pattern,
+    reader: Reader,
+    pieces: float,
+    copied: tuple[float, float, float],
 ) -> float:
-    """Count runs far apart in memory: of the mapped file, and of chunks kept before."""
+    """Count runs far apart in memory: of the mapped file, and of chunks kept before.
+
+    ``copied`` are runs out of chunks, their bytes, and the share of those from kept chunks.
+    """
     if pattern.selections is not None:
         return 0.0
-    if _stride(stored, pattern.block, stored.chunks)[1] < _FAR_NBYTES:
+    length, apart = _stride(stored, pattern.block, stored.chunks)
+    if apart < _FAR_NBYTES:
         return 0.0
+    runs, nbytes, again = copied
+    # Runs that lie beside each other in the chunk, if not in the caller's array, are near.
+    cached_runs = min(runs, nbytes / length) * max(0.0, again)
     whole = math.prod(stored.shape) * stored.itemsize
     kept = min(whole, reader.cache_nbytes)
     return pieces * (whole > _NEAR_NBYTES) + cached_runs * (kept > _NEAR_NBYTES)

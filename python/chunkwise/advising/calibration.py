@@ -33,7 +33,7 @@ from chunkwise.files.durable import write_whole
 from chunkwise.trials import pagecache
 from chunkwise.trials.environment import available_memory_nbytes
 
-VERSION: Final = 8
+VERSION: Final = 9
 LIBHDF5: Final = "libhdf5"
 # Size of the scratch dataset: walks over it are whole, and short.
 _SHAPE: Final = (128, 2048)
