@@ -32,3 +32,11 @@ def test_the_examples_run(
     outcome = doctest.testfile(str(DOCS / page), module_relative=False, optionflags=flags)
     assert outcome.attempted > fewest
     assert outcome.failed == 0
+
+
+def test_whoever_installs_xarray_s_extra_is_told_of_dask() -> None:
+    for page in (DOCS.parent / "README.md", DOCS / "index.md", DOCS / "xarray.md"):
+        text = page.read_text("utf-8")
+        # `open_mfdataset` needs it.
+        assert "'.[xarray,dask]'" in text
+        assert "[xarray]'" not in text
