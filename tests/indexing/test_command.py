@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -65,3 +66,23 @@ def test_what_makes_no_sense_is_refused(
     monkeypatch.chdir(path.parent)
     with pytest.raises(ChunkwiseError, match=told):
         run(path, *words)
+
+
+@pytest.mark.parametrize("name", ["out.json", "out.parquet", "out.cwi"])
+def test_an_index_has_its_name_once_it_is_on_storage(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    if name.endswith("parquet"):
+        pytest.importorskip("fastparquet", reason="fastparquet is not installed")
+    synced: list[tuple[int, bool]] = []
+    out, fsync = tmp_path / name, os.fsync
+
+    def noted(descriptor: int) -> None:
+        synced.append((os.fstat(descriptor).st_ino, out.exists()))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    assert run(path, "-o", out).exit_code == 0
+    made = {one.stat().st_ino for one in (out, *out.rglob("*"))}
+    assert {inode for inode, _ in synced} == made
+    assert not any(named for _, named in synced)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from chunkwise.errors import AlreadyExistsError, CannotWriteError, UsageError
+from chunkwise.files.durable import sync
 from chunkwise.names import printable
 
 
@@ -32,6 +33,9 @@ def placed(target: Path, *, force: bool) -> Iterator[Path]:
     partial = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.partial")
     try:
         yield partial
+        # On storage before it has its name: no power failure leaves half of it there.
+        for path in (*partial.rglob("*"), partial):
+            sync(path)
         former = None
         if target.is_dir() and not target.is_symlink():
             # A folder cannot be replaced by a name: the former one goes aside first.
