@@ -14,6 +14,7 @@ from glob import glob, has_magic
 from types import TracebackType
 from typing import Any, cast
 
+import h5py
 import numpy as np
 import numpy.typing as npt
 
@@ -30,6 +31,7 @@ from chunkwise.errors import (
 from chunkwise.file import File
 from chunkwise.names import printable
 from chunkwise.routing.conversions import identical
+from chunkwise.routing.elsewhere import file_names, leads_to, place_of
 from chunkwise.routing.reading import counts
 from chunkwise.selecting.indexers import OuterIndex
 from chunkwise.selecting.indexing import resolve
@@ -38,6 +40,7 @@ from chunkwise.words import counted
 __all__ = ["Joined", "open_many"]
 
 Array = npt.NDArray[Any]
+phil = h5py._objects.phil
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
@@ -66,6 +69,7 @@ class Joined:
         self._files: list[File] = []
         try:
             self._parts = [self._opened(path) for path in self.paths]
+            self._require_each_once()
             self._check(axis)
         except BaseException:
             self.close()
@@ -81,6 +85,31 @@ class Joined:
                 "files have"
             )
         return found
+
+    def _require_each_once(self) -> None:
+        """Refuse a virtual dataset that has the data of another of the files."""
+        names = {os.path.basename(path) for path in self.paths}  # noqa: PTH119
+        places: dict[tuple[int, ...], str] = {}
+        for number, part in enumerate(self._parts):
+            # Most are not virtual, or lead to files of other names; %b stands for a number.
+            if not part.is_virtual or not any(
+                os.path.basename(name) in names or "%" in name  # noqa: PTH119
+                for name in file_names(part)
+            ):
+                continue
+            with phil:
+                behind = leads_to(h5py.Dataset(part.id))
+            places = places or {
+                place_of(one): path for one, path in zip(self._parts, self.paths, strict=True)
+            }
+            twice = next((path for place, path in places.items() if place in behind), None)
+            if twice is not None:
+                path = printable(self.paths[number])
+                raise UsageError(
+                    f"{self._where(number)}: it is virtual and has the data of "
+                    f"{printable(twice)}, which would be there twice; leave {path} out of the "
+                    f"files or their pattern, or read it alone: chunkwise.open({path!r})"
+                )
 
     def _check(self, axis: int) -> None:
         """Check that all fit the first."""
@@ -297,7 +326,8 @@ def open_many(paths: Paths, dataset: str, axis: int = 0) -> Joined:
         When a file has another type, or another shape apart from its length along `axis`; names
         the file (a TypeError).
     chunkwise.errors.UsageError
-        For an axis that they do not have (a ValueError).
+        For an axis that they do not have; for a virtual dataset that has the data of another of
+        the files, such as a master file's (a ValueError).
     """
     if isinstance(paths, str | os.PathLike):
         pattern = os.fspath(paths)

@@ -203,3 +203,44 @@ def test_names_with_marks_of_a_pattern(tmp_path: Path) -> None:
     path = write(tmp_path / "a[1].h5", PARTS[0])
     with chunkwise.open_many(path, "g/x") as found:
         np.testing.assert_array_equal(found[...], PARTS[0])
+
+
+def master(path: Path, sources: list[tuple[str, str, int]], name: str = "g/x") -> Path:
+    """Write a virtual dataset over (file, dataset, length) along the first dimension."""
+    layout = h5py.VirtualLayout((sum(length for *_, length in sources), 6, 5), "i4")
+    begin = 0
+    for file, dataset, length in sources:
+        layout[begin : begin + length] = h5py.VirtualSource(file, dataset, (length, 6, 5))
+        begin += length
+    with h5py.File(path, "w") as f:
+        f.create_virtual_dataset(name, layout)
+    return path
+
+
+def test_a_master_over_the_others_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "run1.h5", PARTS[0])
+    write(tmp_path / "run2.h5", PARTS[2])
+    over = [("run1.h5", "g/x", 4), ("run2.h5", "/g/x", 7)]
+    made = master(tmp_path / "all.h5", over)
+    said = r"all\.h5: dataset g/x: it is virtual and has the data of .*run1\.h5.*leave .*all\.h5"
+    with pytest.raises(UsageError, match=said):
+        chunkwise.open_many(str(tmp_path / "*.h5"), "g/x")
+    # Through another virtual dataset.
+    made.rename(tmp_path / "run2.hdf")
+    master(tmp_path / "all.h5", [("run1.h5", "other", 4), ("run2.hdf", "g/x", 11)])
+    with pytest.raises(UsageError, match=r"all\.h5: dataset"):
+        chunkwise.open_many([tmp_path / name for name in ("all.h5", "run1.h5")], "g/x")
+    (tmp_path / "all.h5").unlink()
+    with chunkwise.open_many(str(tmp_path / "*.h5"), "g/x") as found:
+        np.testing.assert_array_equal(found[...], np.concatenate([PARTS[0], PARTS[2]]))
+
+
+def test_virtual_datasets_of_other_data_are_joined(tmp_path: Path) -> None:
+    write(tmp_path / "raw.h5", PARTS[2])
+    # One leads to a file that is not joined, one to another dataset of a file that is.
+    one = master(tmp_path / "one.h5", [("raw.h5", "g/x", 7)])
+    with h5py.File(one, "r+") as f:
+        f["other"] = PARTS[0]
+    two = master(tmp_path / "two.h5", [("one.h5", "other", 4)])
+    with chunkwise.open_many([one, two], "g/x") as found:
+        np.testing.assert_array_equal(found[...], np.concatenate([PARTS[2], PARTS[0]]))

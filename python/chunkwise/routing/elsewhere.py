@@ -13,8 +13,10 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any, Final
 
 import h5py
@@ -27,6 +29,8 @@ from chunkwise.names import HDF5_ERRORS, printable
 
 Parts = tuple[list[int], list[int], list[int], list[int]]
 FileKey = tuple[int, int]
+# Device and inode of a file, and an address in it.
+Place = tuple[int, ...]
 Describe = Callable[[h5py.Dataset, str, bool], Any]
 
 # This many sources are looked for; if there are more, libhdf5 opens those that it needs.
@@ -226,6 +230,45 @@ def mapped(
         return list(finder.all()), finder.sources
     except HDF5_ERRORS as error:
         raise LeftToLibhdf5Error(f"its mappings cannot be read: {error}") from None
+
+
+def place_of(dataset: h5py.Dataset) -> Place:
+    """Tell in which file a dataset lies, and at what address: the same when it is opened again."""
+    key = next(iter(_keys_of(h5i.get_file_id(dataset.id))), (0, 0))
+    return (*key, *h5g.get_objinfo(dataset.id).objno)
+
+
+def file_names(dataset: h5py.Dataset) -> list[str]:
+    """List the names of the files to which a virtual dataset leads, as they are written in it."""
+    dcpl = dataset.id.get_create_plist()
+    try:
+        return [dcpl.get_virtual_filename(i) for i in range(dcpl.get_virtual_count())]
+    except HDF5_ERRORS:
+        return []
+
+
+def leads_to(dataset: h5py.Dataset, trail: Trail | None = None) -> set[Place]:
+    """Find the datasets to which a virtual one leads, also through others, as far as can be told.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+        Virtual; under h5py's lock.
+    trail : Trail, optional
+        The datasets that led to it.
+    """
+    found: set[Place] = set()
+
+    def described(source: h5py.Dataset, _label: str, _plain: bool) -> SimpleNamespace:
+        found.add(place_of(source))
+        if source.is_virtual:
+            found.update(leads_to(source, here))
+        return SimpleNamespace(shape=source.shape, sources=None)
+
+    with suppress(LeftToLibhdf5Error, LeadsToItselfError):
+        here = (trail or Trail()).to(dataset)
+        mapped(dataset, described, here)
+    return found
 
 
 class _Finder:
