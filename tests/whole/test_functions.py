@@ -86,6 +86,8 @@ def test_every_option_has_its_parameter() -> None:
 def test_what_makes_no_sense_is_refused(file: Path) -> None:
     with pytest.raises(UsageError, match="no reader is called 'hdf'"):
         chunkwise.inspect(file, readers=["hdf"])
+    with pytest.raises(UsageError, match="that of netcdf-java is not known: choose from"):
+        chunkwise.inspect(file, readers=["netcdf-java"])
     with pytest.raises(DatasetNotFoundError):
         chunkwise.inspect(file, "y")
     with pytest.raises(UsageError, match="properties: no 'cache'"):

@@ -7,6 +7,9 @@ from functools import cache
 from typing import Final
 
 from chunkwise import _native
+from chunkwise.advise.readability import PROGRAM_NAMES
+from chunkwise.errors import UsageError
+from chunkwise.words import offered
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +53,25 @@ def reader(name: str) -> Reader:
     """Return the reader of a name of `NAMES`.
 
     ``chunkwise`` has one cache for all datasets of the process, without slots.
+
+    Raises
+    ------
+    UsageError
+        There is none of that name, or it is a program whose chunk cache is not known.
     """
     if name == CHUNKWISE:
         budget = _native.cache_stats()["budget_nbytes"]
         return Reader(CHUNKWISE, CHUNKWISE, budget, None, None)
-    return next(known for known in LIBRARIES if known.name == name)
+    for known in LIBRARIES:
+        if known.name == name:
+            return known
+    if name in PROGRAM_NAMES:
+        raise UsageError(
+            f"inspect judges by a reader's chunk cache, and that of {name} is not known: choose "
+            f"from {', '.join(NAMES)} (libhdf5-1.10 is every libhdf5 before 2.0); for filters "
+            f"that {name} reads, give --for {name} to repack or fix"
+        )
+    raise UsageError(f"no reader is called '{name}'{offered(name, NAMES)}")
 
 
 @cache

@@ -96,10 +96,10 @@ Exit code:
 @click.option(
     "--for",
     "readers",
-    type=click.Choice(NAMES),
+    metavar="READER",
     multiple=True,
-    help="Who will read the file; may be repeated.  [default: the three libraries, and this "
-    "process]",
+    help=f"Who will read the file, by its chunk cache: {', '.join(NAMES)}; may be repeated.  "
+    "[default: the three libraries, and this process]",
 )
 @click.option(
     "--access",

@@ -16,9 +16,8 @@ from typing import Final
 import h5py
 from h5py import h5d
 
-from chunkwise.advise.readers import LIBRARIES, NAMES, Reader, reader, this_process
+from chunkwise.advise.readers import LIBRARIES, Reader, reader, this_process
 from chunkwise.advise.traffic import Pattern
-from chunkwise.errors import UsageError
 from chunkwise.files.objects import Address, Entry, walk
 from chunkwise.files.opening import find_dataset, full_name
 from chunkwise.files.unclosed import open_readable
@@ -126,11 +125,7 @@ def inspect(
 
 
 def _reader(named: str | Reader) -> Reader:
-    if not isinstance(named, str):
-        return named
-    if named not in NAMES:
-        raise UsageError(f"no reader is called '{named}': choose from {', '.join(NAMES)}")
-    return reader(named)
+    return reader(named) if isinstance(named, str) else named
 
 
 def everyone() -> tuple[Reader, ...]:
