@@ -198,3 +198,11 @@ def test_inspect_names_the_command_that_converts(tmp_path: Path) -> None:
     source = make(tmp_path / "a.nc")
     with pytest.raises(ChunkwiseError, match=r"convert it: chunkwise repack .*a\.nc a_nc4\.nc"):
         inspect(source)
+
+
+def test_a_file_that_was_cut_is_told(tmp_path: Path) -> None:
+    source = make(tmp_path / "a.nc")
+    assert chunkwise.repack(source, tmp_path / "b.nc").warnings == ()
+    source.write_bytes(source.read_bytes()[:-1000])
+    (said,) = chunkwise.repack(source, tmp_path / "c.nc").warnings
+    assert "values beyond its end were read as zeros" in said

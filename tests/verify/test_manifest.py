@@ -13,10 +13,13 @@ import numpy as np
 import pytest
 
 import chunkwise
-from chunkwise.errors import AlreadyExistsError, CorruptDataError, UsageError
+from chunkwise.errors import AlreadyExistsError, CorruptDataError, FileFormatError, UsageError
 from chunkwise.files import durable
 from chunkwise.verifying import manifest as manifests
+from chunkwise.verifying.classic import classic_end
+from chunkwise.verifying.file import Wish, look
 from chunkwise.verifying.summing import sum_values
+from tests.support.tools import needs_netcdf
 from tests.support.verifying import command, field
 
 
@@ -256,3 +259,74 @@ def test_a_manifest_has_its_name_once_it_is_on_storage(
     assert [named for _, named in done] == [False, True]
     assert target.read_bytes() == b"again"
     assert {path.name for path in tmp_path.iterdir()} == {"m.json", others.name}
+
+
+@needs_netcdf
+def test_a_manifest_has_netcdf3_files_and_names_those_it_lacks(tmp_path: Path) -> None:
+    import netCDF4
+
+    folder = tmp_path / "in"
+    (folder / "sub").mkdir(parents=True)
+    with netCDF4.Dataset(folder / "sub" / "old.nc", "w", format="NETCDF3_CLASSIC") as made:
+        made.createDimension("x", 5)
+        made.createVariable("t", "f4", ("x",))[:] = np.arange(5)
+    with h5py.File(folder / "leads.h5", "w") as file:
+        gone = file.create_group("gone")
+        file["refs"] = np.array([gone.ref], h5py.ref_dtype)
+        del file["gone"]
+    with h5py.File(folder / "good.h5", "w") as file:
+        file["x"] = 1
+    known = tmp_path / "known.json"
+    done = command("in", "--write-manifest", known, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "in/leads.h5: damaged: 1 finding" in done.stdout
+    assert done.stderr.endswith("the manifest lacks 1 file: leads.h5 (damaged)\n")
+    assert set(manifests.read(known)) == {"sub/old.nc", "good.h5"}
+    (folder / "leads.h5").unlink()
+    assert command(folder, "--manifest", known).returncode == 0
+    # A repacked copy has the same values, and a changed file has not.
+    old, new = folder / "sub" / "old.nc", tmp_path / "new.nc"
+    chunkwise.repack(old, new, chunk={"t": (5,)}, filters={"t": "deflate:1"})
+    only = tmp_path / "only.json"
+    assert chunkwise.verify(old, write_manifest=only).verdict == "sound"
+    assert chunkwise.verify(new, manifest=only).verdict == "sound"
+    with netCDF4.Dataset(old, "a") as made:
+        made["t"][2] = 9
+    found = chunkwise.verify(old, manifest=only)
+    assert [one.path for one in found.damages] == ["/t"]
+    # Without a manifest there is nothing in it to check.
+    with pytest.raises(FileFormatError, match="netCDF-3"):
+        chunkwise.verify(old)
+
+
+@needs_netcdf
+@pytest.mark.parametrize("kind", ["NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA"])
+@pytest.mark.parametrize("types", [("i2",), ("f8", "i1"), ("S1", "i2", "f4")])
+@pytest.mark.parametrize("grows", [False, True])
+def test_a_netcdf3_file_that_was_cut_is_damaged(
+    tmp_path: Path, kind: Any, types: tuple[str, ...], grows: bool
+) -> None:
+    import netCDF4
+
+    path = tmp_path / "a.nc"
+    with netCDF4.Dataset(path, "w", format=kind) as made:
+        made.title = "twelve bytes"
+        made.createDimension("t", None if grows else 5)
+        made.createDimension("x", 3)
+        for number, dtype in enumerate(types):
+            variable = made.createVariable(f"v{number}", dtype, ("t", "x"))
+            variable.setncattr("list", np.arange(3, dtype="i2"))
+            variable[:] = np.full((5, 3), b"a" if dtype == "S1" else 7, dtype)
+    end = classic_end(path)
+    nbytes = path.stat().st_size
+    # Only the room after the last value is beyond it.
+    assert end is not None
+    assert nbytes - 3 <= end <= nbytes
+    with path.open("r+b") as stream:
+        stream.truncate(end - 1)
+    found = look(path, Wish(sums=True, folder=tmp_path)).verified
+    assert [one.kind for one in found.damages] == ["truncated"]
+    for count in range(0, 200, 7):
+        with path.open("r+b") as stream:
+            stream.truncate(200 - count)
+        assert classic_end(path) in (None, end)

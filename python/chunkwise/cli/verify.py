@@ -15,6 +15,7 @@ from chunkwise.cli.reading import showing_bytes
 from chunkwise.cli.signals import Ending, ending
 from chunkwise.cli.values import Count
 from chunkwise.errors import UsageError
+from chunkwise.names import printable
 from chunkwise.words import counted
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ Exit code:
   130  interrupted
 """
 INTERRUPTED = 130
+# Files of which the end says that a manifest lacks them; each is told with its findings.
+_NAMED = 20
 
 
 @click.command(epilog=EXAMPLES)
@@ -147,6 +150,7 @@ def _asked(
     *,
     many: bool,
 ) -> Asked:
+    from chunkwise.files.netcdf3 import is_netcdf3
     from chunkwise.repacking.gathering import gather_named, read_list
     from chunkwise.trials.environment import usable_cpus
     from chunkwise.verifying import manifest as manifests
@@ -162,7 +166,11 @@ def _asked(
         alone = File(arguments[0], Path(arguments[0]).name)
         return Asked((alone,), (), wish, known)
     listed = () if files_from is None else read_list(files_from)
-    found = gather_named(arguments, listed, is_wanted)
+
+    def wanted(path: str) -> bool:
+        return is_wanted(path) or ((wish.sums or known is not None) and is_netcdf3(path))
+
+    found = gather_named(arguments, listed, wanted)
     files = tuple(File(str(path), below.as_posix()) for path, below in found.files)
     return Asked(files, found.failed, wish, known, jobs or usable_cpus())
 
@@ -172,7 +180,6 @@ def _require_free(path: str, *, force: bool) -> None:
     import os
 
     from chunkwise.errors import AlreadyExistsError
-    from chunkwise.names import printable
 
     if os.path.lexists(path) and not force:
         raise AlreadyExistsError(
@@ -223,9 +230,14 @@ def _write_manifest(path: str, found: list[tuple[File, Looked]], *, force: bool)
 
     sums = {file.name: looked.sums for file, looked in found if looked.sums is not None}
     manifests.write(path, sums, force=force)
-    lacking = len(found) - len(sums)
+    lacking = [
+        f"{printable(file.name)} ({'damaged' if looked.verified.damage_count else 'not checked'})"
+        for file, looked in found
+        if looked.sums is None
+    ]
     if lacking:
-        said = f"the manifest lacks {counted(lacking, 'file')}: damaged, or cannot be read"
+        named = ", ".join(lacking[:_NAMED]) + (", ..." if len(lacking) > _NAMED else "")
+        said = f"the manifest lacks {counted(len(lacking), 'file')}: {named}"
         echo(f"chunkwise: warning: {said}", err=True)
 
 

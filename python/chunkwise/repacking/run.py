@@ -21,7 +21,7 @@ from h5py import h5f
 
 from chunkwise import _native
 from chunkwise.errors import CannotWriteError, UsageError
-from chunkwise.files.netcdf3 import as_netcdf4
+from chunkwise.files.netcdf3 import as_netcdf4, is_netcdf3
 from chunkwise.files.unclosed import copy_closed, is_unclosed, open_readable
 from chunkwise.grammar import format_size
 from chunkwise.names import printable
@@ -42,6 +42,7 @@ from chunkwise.repacking.records import ShardResult, Summary
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.target import Place, cannot_write
 from chunkwise.repacking.work import Apart, carry_out, result_of
+from chunkwise.verifying.classic import classic_end
 from chunkwise.words import counted
 
 # This many earlier results are named.
@@ -296,6 +297,12 @@ def _journal(claim: Claim, identity: bytes, opened: ExitStack) -> tuple[_native.
 
 
 def _missing(place: Place) -> tuple[str, ...]:
+    if is_netcdf3(place.source):
+        stated, nbytes = classic_end(place.source), place.source.stat().st_size
+        if stated is None or nbytes >= stated:
+            return ()
+        said = f"the source has {counted(nbytes, 'byte')}, and should have {stated:,}"
+        return (f"{said}: values beyond its end were read as zeros",)
     if not is_unclosed(place.source):
         return ()
     return ("the writer of the source did not close it: what it had not flushed is missing",)

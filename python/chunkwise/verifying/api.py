@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from tempfile import gettempdir
 
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
@@ -31,7 +32,7 @@ def verify(
     Parameters
     ----------
     path : path
-        An HDF5 or netCDF-4 file; it is only read.
+        An HDF5 or netCDF-4 file; with a manifest also netCDF-3.  It is only read.
     manifest : path, optional
         A manifest from ``write_manifest``, whose values the file must have.  It is for one file,
         of any name, or has this file's name.
@@ -67,7 +68,9 @@ def verify(
     if manifest is not None:
         expected = expected_of(manifests.read(manifest), path, os.fspath(manifest))
     flush_beside(path)
-    looked = look(path, Wish(sums=write_manifest is not None), expected)
+    values = manifest is not None or write_manifest is not None
+    folder = Path(gettempdir()) if values else None
+    looked = look(path, Wish(write_manifest is not None, folder), expected)
     if write_manifest is not None and looked.sums is not None:
         manifests.write(write_manifest, {Path(path).name: looked.sums}, force=force)
     return looked.verified

@@ -73,9 +73,14 @@ def look_at_ends(path: str | os.PathLike[str]) -> Ending:
     stated = stated_end(superblock)
     # A writer that is at work, or was killed, has not said yet where the file ends.
     if stated is not None and status.st_size < stated and not superblock.flags:
-        said = f"the file has {counted(status.st_size, 'byte')}, and should have {stated:,}"
-        return Ending(status.st_size, stated, Damage("truncated", None, said))
+        return Ending(status.st_size, stated, cut(status.st_size, stated))
     return Ending(status.st_size, stated)
+
+
+def cut(nbytes: int, stated: int) -> Damage:
+    """Say that a file has fewer bytes than it states."""
+    said = f"the file has {counted(nbytes, 'byte')}, and should have {stated:,}"
+    return Damage("truncated", None, said)
 
 
 def is_wanted(path: str) -> bool:

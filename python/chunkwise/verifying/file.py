@@ -7,25 +7,33 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event, Thread
+from typing import Final
 
 import h5py
 
 from chunkwise.errors import ChunkwiseError, FileChangedError, FileFormatError
+from chunkwise.files.netcdf3 import as_netcdf4, is_netcdf3
 from chunkwise.files.objects import Entry, walk
 from chunkwise.files.unclosed import is_unclosed, open_readable
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.verifying import manifest
+from chunkwise.verifying.classic import classic_end
 from chunkwise.verifying.data import Beat, check_data
-from chunkwise.verifying.ending import Ending, look_at_ends
+from chunkwise.verifying.ending import Ending, cut, look_at_ends
 from chunkwise.verifying.manifest import FileManifest
 from chunkwise.verifying.metadata import check_object, check_space
 from chunkwise.verifying.records import Damage, Note, Verified
 from chunkwise.verifying.references import Targets
 from chunkwise.verifying.summing import sum_values
 from chunkwise.words import counted
+
+# Seconds after which a conversion is known to go on, far fewer than `apart.STILL_S`.
+_BEAT_S: Final = 20.0
 
 
 @dataclass(frozen=True)
@@ -36,9 +44,12 @@ class Wish:
     ----------
     sums
         Whether the values are summed, for a manifest.
+    folder
+        Where netCDF-3 files are copied, for their values; None if they are refused.
     """
 
     sums: bool = False
+    folder: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -103,12 +114,15 @@ def look(
     """
     begun = time.monotonic()
     said = os.fspath(path)
-    ending = look_at_ends(path)
+    converts = wish.folder is not None and is_netcdf3(path)
+    ending = _classic(Path(path)) if converts else look_at_ends(path)
     found = _Found()
     sums: FileManifest | None = None
     before = _stamp(path)
     if ending.damage is not None:
         found.add(ending.damage)
+    elif converts:
+        sums = _look_at_netcdf3(Path(path), wish, expected, found, beat)
     else:
         sums = _look_inside(path, ending, wish, expected, found, beat)
     if _stamp(path) != before:
@@ -134,6 +148,44 @@ def look(
 def _stamp(path: str | os.PathLike[str]) -> tuple[int, int, int]:
     status = Path(path).stat()
     return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _classic(path: Path) -> Ending:
+    """Look where a netCDF-3 file ends."""
+    nbytes, stated = path.stat().st_size, classic_end(path)
+    if stated is None or nbytes >= stated:
+        return Ending(nbytes, stated)
+    return Ending(nbytes, stated, cut(nbytes, stated))
+
+
+def _look_at_netcdf3(
+    path: Path, wish: Wish, expected: FileManifest | None, found: _Found, beat: Beat
+) -> FileManifest | None:
+    """Look at the values of a netCDF-3 file, in a netCDF-4 copy; give its part of a manifest."""
+    with ExitStack() as opened:
+        with _at_work(beat):
+            copy = opened.enter_context(as_netcdf4(path, wish.folder))
+        known = None if expected is None else manifest.without_maker(expected)
+        sums = _look_inside(copy, look_at_ends(copy), wish, known, found, beat)
+    return None if sums is None else manifest.without_maker(sums)
+
+
+@contextmanager
+def _at_work(beat: Beat) -> Iterator[None]:
+    """Tell that work goes on while the block runs, of which nothing else is heard."""
+    ended = Event()
+
+    def tell() -> None:
+        while not ended.wait(_BEAT_S):
+            beat(0)
+
+    teller = Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        teller.join()
 
 
 def _look_inside(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from chunkwise.verifying.apart import SLOTS_EACH, STILL_S, Counter, look_apart
 from chunkwise.verifying.file import Looked, Wish
@@ -56,6 +58,11 @@ class Asked:
     known: dict[str, FileManifest] | None = None
     jobs: int = 1
     still_s: float = STILL_S
+
+    @property
+    def values(self) -> bool:
+        """Whether a manifest is written or compared, which netCDF-3 files have a part of."""
+        return self.wish.sums or self.known is not None
 
 
 @dataclass
@@ -116,12 +123,14 @@ def survey(
         progress.total_nbytes = sum(nbytes for _, nbytes in sizes)
         progress.done_nbytes = lambda: counter.nbytes
     stamps = {file.path: _stamp(file.path) for file in left} if state is not None else {}
-    found = look_apart(sizes, asked.wish, asked.jobs, counter, expected, asked.still_s)
-    for file, looked in zip(left, found, strict=True):
-        looked = _with_missing(asked, file, looked)
-        if state is not None:
-            state.note(looked, stamps[file.path])
-        yield file, looked
+    with TemporaryDirectory(prefix="chunkwise.") if asked.values else nullcontext() as folder:
+        wish = asked.wish if folder is None else replace(asked.wish, folder=Path(folder))
+        found = look_apart(sizes, wish, asked.jobs, counter, expected, asked.still_s)
+        for file, looked in zip(left, found, strict=True):
+            looked = _with_missing(asked, file, looked)
+            if state is not None:
+                state.note(looked, stamps[file.path])
+            yield file, looked
     yield from _lacking(asked)
 
 
