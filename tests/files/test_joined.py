@@ -230,7 +230,16 @@ def test_a_master_over_the_others_is_refused(tmp_path: Path) -> None:
     master(tmp_path / "all.h5", [("run1.h5", "other", 4), ("run2.hdf", "g/x", 11)])
     with pytest.raises(UsageError, match=r"all\.h5: dataset"):
         chunkwise.open_many([tmp_path / name for name in ("all.h5", "run1.h5")], "g/x")
-    (tmp_path / "all.h5").unlink()
+    # By numbers in names.
+    write(tmp_path / "run0.h5", PARTS[3])
+    layout = h5py.VirtualLayout((2, 6, 5), "i4", maxshape=(None, 6, 5))
+    layout[0 : h5py.h5s.UNLIMITED] = h5py.VirtualSource("run%b.h5", "g/x", (1, 6, 5))
+    with h5py.File(tmp_path / "all.h5", "w") as f:
+        f.create_virtual_dataset("g/x", layout)
+    with pytest.raises(UsageError, match=r"all\.h5: dataset .*run0\.h5"):
+        chunkwise.open_many(str(tmp_path / "*.h5"), "g/x")
+    for name in ("all.h5", "run0.h5"):
+        (tmp_path / name).unlink()
     with chunkwise.open_many(str(tmp_path / "*.h5"), "g/x") as found:
         np.testing.assert_array_equal(found[...], np.concatenate([PARTS[0], PARTS[2]]))
 
