@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from chunkwise.errors import UsageError
+from chunkwise.grammar import Pipeline
 from chunkwise.repacking.decide import Wanted, decide
 from chunkwise.repacking.facts import Source, look
 from chunkwise.repacking.rules import Rules
@@ -131,8 +132,8 @@ def test_small_datasets_are_left_unless_named(file: h5py.File) -> None:
 
 
 def test_merged_data_are_the_files_own(file: h5py.File) -> None:
-    assert wanted(file, "virtual", None, None, merge=True) == Wanted(
-        None, source_of(file, "virtual").pipeline, merged=True
+    assert wanted(file, "external", None, None, merge=True) == Wanted(
+        None, Pipeline(), merged=True
     )
     assert wanted(file, "virtual", "5x5x5", "lzf", merge=True).chunk == (5, 5, 5)
     dcpl = creation_list(source_of(file, "external"), None, source_of(file, "external").pipeline)
@@ -173,3 +174,44 @@ def test_values_of_filters_are_those_that_hdf5_completes(file: h5py.File) -> Non
         _, filters = refusal(memory, source, source.chunk, dcpl)
     assert filters == stored_filters(source.identifier.get_create_plist())
     assert np.array_equal(file["cube"].fillvalue, 0)
+
+
+@pytest.mark.parametrize(
+    ("chunk", "filters", "chunk_wanted", "filters_wanted", "why"),
+    [
+        (None, None, (1, 30, 40), "deflate:4", "its sources have such chunks and filters"),
+        (None, "stored", (1, 30, 40), "deflate:4", "its sources have such chunks and filters"),
+        (None, "lzf", (1, 30, 40), "lzf", "its sources have such chunks"),
+        (None, "none", (1, 30, 40), "none", "its sources have such chunks"),
+        ("5x5x5", None, (5, 5, 5), "deflate:4", ""),
+        ("contiguous", None, None, "none", ""),
+    ],
+)
+def test_merged_data_are_stored_as_their_sources_are(
+    file: h5py.File, chunk: Any, filters: Any, chunk_wanted: Any, filters_wanted: str, why: str
+) -> None:
+    found = wanted(file, "virtual", chunk, filters, merge=True)
+    assert (found.chunk, str(found.pipeline), found.why) == (chunk_wanted, filters_wanted, why)
+    assert found.merged
+
+
+def test_stacked_and_rounded_sources(file: h5py.File) -> None:
+    file.create_dataset("deep", (30, 40), "f4", chunks=(10, 40), compression=1)
+    file.create_dataset("coarse", (30, 40), "f4", chunks=(15, 40), scaleoffset=2)
+    for name, axis in (("deep", 0), ("deep", 1), ("coarse", 2), ("plane", 0)):
+        shape = [30, 40]
+        shape.insert(axis, 3)
+        layout = h5py.VirtualLayout(tuple(shape), "f4")
+        for at in range(3):
+            layout[(slice(None),) * axis + (at,)] = h5py.VirtualSource(file[name])
+        file.create_virtual_dataset(f"{name} {axis}", layout)
+    found = {
+        name: wanted(file, name, None, None, merge=True)
+        for name in ("deep 0", "deep 1", "coarse 2", "plane 0")
+    }
+    assert [(one.chunk, str(one.pipeline)) for one in found.values()] == [
+        ((1, 10, 40), "deflate:1"),
+        ((10, 1, 40), "deflate:1"),
+        ((15, 40, 1), "none"),  # Rounding again would change values.
+        (None, "none"),  # Contiguous, and of another type.
+    ]

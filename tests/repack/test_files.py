@@ -15,6 +15,7 @@ import xarray
 
 import chunkwise
 from chunkwise.repacking.progress import Teller
+from chunkwise.repacking.render import summary_lines
 from chunkwise.repacking.verify import compare_files
 from tests.support.everything import write_everything
 from tests.support.repacking import nobody, require_equal, text_of, write_example
@@ -76,6 +77,25 @@ def test_merged_data_are_real_data(tmp_path: Path) -> None:
             assert theirs[name].external is None
             assert not theirs[name].is_virtual
             np.testing.assert_array_equal(theirs[name][...], mine[name][...])
+
+
+def test_merged_data_are_stored_as_their_sources_are(tmp_path: Path) -> None:
+    source, out = tmp_path / "all.h5", tmp_path / "out.h5"
+    data = np.arange(24 * 30 * 40, dtype="i4").reshape(24, 30, 40)
+    layout = h5py.VirtualLayout(data.shape, "i4")
+    for number in range(3):
+        part = data[8 * number : 8 * number + 8]
+        with h5py.File(tmp_path / f"{number}.h5", "w") as file:
+            file.create_dataset("x", data=part, chunks=(2, 30, 40), compression=5, shuffle=True)
+        layout[8 * number : 8 * number + 8] = h5py.VirtualSource(f"{number}.h5", "x", part.shape)
+    with h5py.File(source, "w") as file:
+        file.create_virtual_dataset("x", layout)
+    said = " ".join(" ".join(summary_lines(chunkwise.repack(source, out, merge=True))).split())
+    assert "/x: chunks 2x30x40, filters shuffle+deflate:5: its sources have such" in said
+    with h5py.File(out) as file:
+        made = file["x"]
+        assert (made.chunks, made.compression_opts, made.shuffle) == ((2, 30, 40), 5, True)
+        np.testing.assert_array_equal(made[...], data)
 
 
 @pytest.mark.parametrize(

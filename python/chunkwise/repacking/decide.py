@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import h5py
 
@@ -23,12 +23,18 @@ from chunkwise.advise.chunk_shape import (
 from chunkwise.advise.traffic import Pattern
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.files.around import Surroundings
-from chunkwise.grammar import Pipeline, Shape, format_shape, format_size
+from chunkwise.grammar import Filter, Pipeline, Shape, format_shape, format_size
 from chunkwise.names import printable
+from chunkwise.repacking.behind import stored_behind
 from chunkwise.repacking.facts import Source
 from chunkwise.repacking.rules import ChunkWish, Rule, Rules, holding
 from chunkwise.words import counted
 
+# Numbers of registered filters that round: BitGroom, Granular BitRound, FPZIP, ZFP, SZ, SZ3,
+# SPERR.  What is not known here is taken to be exact, and found out by verification.
+_ROUNDING: Final = frozenset({32013, 32014, 32017, 32022, 32023, 32024, 32028})
+_OF_SOURCES: Final = "its sources have such chunks"
+_AND_FILTERS: Final = " and filters"
 Wish = TypeVar("Wish")
 
 
@@ -53,7 +59,8 @@ class Wanted:
     left
         Why rules that mean it by a pattern do not apply to it.
     why
-        Of chunks that were chosen, what reads come to in them.
+        Of chunks that were chosen, what reads come to in them; of merged data, that they are
+        stored as the sources are.
     """
 
     chunk: Shape | None
@@ -103,8 +110,10 @@ def decide(source: Source, rules: Rules, *, merge: bool, access: Sequence[str] =
         A rule names the dataset and it cannot have what the rule asks for.
     """
     merged = merge and source.layout in ("virtual", "external")
-    wanted = Wanted(source.chunk, source.pipeline, merged)
-    if merged and None in source.maxshape:
+    taken = _of_sources(source) if merged else None
+    stored = source.pipeline if taken is None else taken.pipeline
+    wanted = Wanted(source.chunk, source.pipeline, merged) if taken is None else taken
+    if merged and wanted.chunk is None and None in source.maxshape:
         # Only chunked data can grow.
         wanted = replace(wanted, chunk=_auto(source, ()))
     rule = _applying(rules.chunks, source, rules.min_nbytes)
@@ -113,7 +122,7 @@ def decide(source: Source, rules: Rules, *, merge: bool, access: Sequence[str] =
     filter_rule = _applying(rules.filters, source, rules.min_nbytes)
     if filter_rule is None:
         return wanted
-    pipeline = source.pipeline if filter_rule.wish == "stored" else filter_rule.wish
+    pipeline = stored if filter_rule.wish == "stored" else filter_rule.wish
     chunk_asked = rule is not None and wanted.ruled
     reason = _no_filters(source, wanted, pipeline, filter_rule.asks(source.names), chunk_asked)
     if reason is not None:
@@ -122,8 +131,33 @@ def decide(source: Source, rules: Rules, *, merge: bool, access: Sequence[str] =
     if pipeline.filters and chunk is None:
         chunk = _auto(source, access)
     filtered = filter_rule.wish != "stored" and pipeline == source.pipeline
-    wanted = replace(wanted, chunk=chunk, pipeline=pipeline, filtered=filtered)
+    why = wanted.why if pipeline == stored else wanted.why.removesuffix(_AND_FILTERS)
+    wanted = replace(wanted, chunk=chunk, pipeline=pipeline, filtered=filtered, why=why)
     return _ruled(wanted, source, filter_rule)
+
+
+def _of_sources(source: Source) -> Wanted | None:
+    """Give merged data the chunks and filters of the datasets that they come from, or None."""
+    found = stored_behind(source.identifier) if source.layout == "virtual" else None
+    if found is None or not source.plain:
+        return None
+    # A chunk is no longer than a dimension that cannot grow.
+    pairs = zip(found[0], source.maxshape, strict=True)
+    chunk = tuple(min(length, limit) if limit else length for length, limit in pairs)
+    if is_lossy(found[1]):
+        return Wanted(chunk, Pipeline(), True, why=_OF_SOURCES)
+    return Wanted(chunk, found[1], True, why=_OF_SOURCES + _AND_FILTERS)
+
+
+def is_lossy(pipeline: Pipeline) -> bool:
+    """Tell whether values pass these filters only approximately."""
+    return any(_rounds(one) for one in pipeline.filters)
+
+
+def _rounds(one: Filter) -> bool:
+    if one.name == "scaleoffset":
+        return one.options[0] == "ds" or one.options[1] != 0
+    return "truncprec" in one.options or one.filter_id in _ROUNDING
 
 
 def _applying(rules: Sequence[Rule[Wish]], source: Source, min_nbytes: int) -> Rule[Wish] | None:

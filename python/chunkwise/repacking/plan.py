@@ -16,12 +16,12 @@ from chunkwise._lib import library
 from chunkwise.advise.remedies import ENCODED_FILTERS
 from chunkwise.errors import UsageError
 from chunkwise.files.opening import missing_filter
-from chunkwise.grammar import Filter, Pipeline, format_size
+from chunkwise.grammar import format_size
 from chunkwise.grammar.codecs import CODECS
 from chunkwise.names import printable
 from chunkwise.repacking import estimate
 from chunkwise.repacking.behind import missing_behind
-from chunkwise.repacking.decide import Wanted, decide
+from chunkwise.repacking.decide import Wanted, decide, is_lossy
 from chunkwise.repacking.facts import Contents, Source
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.rules import Rules, require_matches
@@ -31,9 +31,6 @@ from chunkwise.words import counted
 
 # Numbers below are HDF5's own filters.
 _FIRST_PLUGIN: Final = 256
-# Numbers of registered filters that round: BitGroom, Granular BitRound, FPZIP, ZFP, SZ, SZ3,
-# SPERR.  What is not known here is taken to be exact, and found out by verification.
-_ROUNDING: Final = frozenset({32013, 32014, 32017, 32022, 32023, 32024, 32028})
 
 Action = Literal["copied", "rechunked", "by libhdf5", "kept"]
 
@@ -144,17 +141,6 @@ class Plan:
     def expected_s(self) -> float:
         """Seconds, roughly."""
         return sum(step.expected_s for step in self.steps)
-
-
-def is_lossy(pipeline: Pipeline) -> bool:
-    """Tell whether values pass these filters only approximately."""
-    return any(_rounds(one) for one in pipeline.filters)
-
-
-def _rounds(one: Filter) -> bool:
-    if one.name == "scaleoffset":
-        return one.options[0] == "ds" or one.options[1] != 0
-    return "truncprec" in one.options or one.filter_id in _ROUNDING
 
 
 def make_plan(

@@ -47,6 +47,8 @@ class DatasetResult:
         Among how many files it is divided; 0 if it is not.
     elapsed_s
         Seconds it took, without verification.
+    why
+        Why it has these chunks, where no rule says so.
     """
 
     path: str
@@ -67,6 +69,7 @@ class DatasetResult:
     left: tuple[str, ...] = ()
     shards: int = 0
     elapsed_s: float = 0.0
+    why: str = ""
 
 
 @dataclass(frozen=True)

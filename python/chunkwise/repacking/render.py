@@ -191,6 +191,10 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     for encoder, number in encoders.most_common(3):
         where = f"{number:,} datasets" if number > 1 else _path_with(changed, encoder)
         yield f"  {where}: {encoder}"
+    merged = [one for one in changed if one.chunk_before == "virtual" and one.why]
+    for one in merged[:_LEFT_SHOWN]:
+        how = f"chunks {one.chunk}, filters {one.filters}: {one.why}"
+        yield from _wrapped(f"{printable(one.path)}: {how}", "  ")
     replayed = sum(one.replayed for one in summary.datasets)
     if replayed:
         yield f"  {counted(replayed, 'chunk')} encoded by the run that was stopped"

@@ -392,6 +392,7 @@ def result_of(step: Step, taken_nbytes: int) -> DatasetResult:
         stored_nbytes=taken_nbytes,
         left=wanted.left,
         shards=0 if step.division is None else step.division.count,
+        why=wanted.why,
     )
 
 
