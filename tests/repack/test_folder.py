@@ -13,6 +13,7 @@ import pytest
 from chunkwise.errors import FileFormatError, UsageError
 from chunkwise.repacking import folder, run
 from chunkwise.repacking.folder import FileResult, Unchanged, check, gather, survey
+from chunkwise.repacking.render import batch_lines
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.run import Job
 from tests.support.repacking import command, nobody, require_equal
@@ -156,3 +157,35 @@ def test_a_rule_that_means_nothing_in_any_file(archive: Path) -> None:
     assert done.returncode == 2
     assert "rule 'y:100': means no dataset in any of the files" in done.stderr
     assert not (archive.parent / "out").exists()
+
+
+def test_many_files_say_which_readers_lose_access(archive: Path) -> None:
+    batch = gather([str(archive)], archive.parent / "out")
+    job = Job(Rules.of(None, "shuffle+zstd:1"))
+    check(batch, job.rules, force=False, resume=False)
+    every = list(survey(batch, job, unchanged="copy", force=False, watch=lambda *_: nobody))
+    said = " ".join(" ".join(batch_lines(every, 1.0)).split())
+    assert said.count("readers of 3 files: ") == 3
+    assert "readers of 3 files: it cannot be read any more by netCDF-Java" in said
+    # What needs nothing new of its readers says nothing of them.
+    assert not any("readers" in line for line in batch_lines(results(archive, resume=True), 1.0))
+
+
+def test_a_dry_run_of_a_folder(archive: Path) -> None:
+    write(archive / "right.h5", chunk=100)
+    (archive / "cut.h5").write_bytes((archive / "a.h5").read_bytes()[:1000])
+    done = command(archive, "--chunk", "x:100", "--filter", "zstd:3", "--dry-run")
+    assert (done.returncode, done.stderr) == (1, "")
+    lines = done.stdout.splitlines()
+    assert f"planned     {archive}/a.h5  1 of 1 dataset change; " in done.stdout
+    assert any(line.startswith(f"FAILED  {archive}/cut.h5: truncated") for line in lines)
+    assert "5 files: 4 planned, 1 failed" in lines
+    assert any("(dry run: nothing is written)" in line for line in lines)
+    assert any(line.startswith("readers of 4 files: ") for line in lines)
+    out = archive.parent / "out"
+    done = command(archive, "--chunk", "x:100", "--dry-run", "--out", out, "--json")
+    records = {Path(one["source"]).name: one for one in map(json.loads, done.stdout.splitlines())}
+    assert records["right.h5"]["outcome"] == "skipped"
+    assert records["a.h5"]["summary"]["format"] == "chunkwise-repack-plan"
+    assert records["a.h5"]["target"] == str(out / "a.h5")
+    assert not out.exists()

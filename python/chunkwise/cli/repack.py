@@ -225,8 +225,9 @@ def command(
         proof=Proof(manifest, write_manifest, force),
     )
     with using_threads(threads), ending() as ends, leaving():
-        if many and (out is not None or in_place or files_from is not None):
-            if in_place == (out is not None):
+        looks = dry_run and out is None and not in_place and len(arguments) < 2
+        if many and (out is not None or in_place or files_from is not None or looks):
+            if in_place == (out is not None) and not looks:
                 raise UsageError("for many files, give either --out FOLDER or --in-place")
             if in_place and unchanged == "link":
                 raise UsageError("--unchanged link is for --out; in place, write skip or copy")
@@ -323,17 +324,17 @@ def _many(
     as_json: bool,
     ends: Ending,
 ) -> int:
-    from chunkwise.repacking.folder import check, survey
+    from chunkwise.repacking.folder import check, plans, survey
     from chunkwise.repacking.render import file_line
 
-    if dry_run:
-        raise UsageError("--dry-run is for one file; name one of them")
     batch = asked.batch()
-    check(batch, job.rules, force=force, resume=job.resume)
+    check(batch, job.rules, force=force, resume=job.resume, dry_run=dry_run)
 
     def repacked(
         at: Callable[[int, Path], Watch], going_on: Callable[[], object]
     ) -> Iterator[FileResult]:
+        if dry_run:
+            return plans(batch, job, at)
         return survey(
             batch,
             job,
@@ -350,5 +351,5 @@ def _many(
     results, _ = batches.tell_each(
         batch, repacked, line, jobs=asked.jobs, as_json=as_json, ends=ends
     )
-    lost = any(result.summary is not None and result.summary.lost for result in results)
+    lost = not dry_run and any(result.summary and result.summary.lost for result in results)
     return _LOST if lost or any(result.outcome == "failed" for result in results) else 0

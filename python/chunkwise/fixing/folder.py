@@ -15,13 +15,14 @@ from chunkwise.fixing.records import Fixed
 from chunkwise.fixing.run import Doing, Wish, mend, plan
 from chunkwise.inspecting import inspect
 from chunkwise.inspecting.facts import FileFacts
-from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
+from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.repacking.folder import (
     Batch,
     FileResult,
     Treated,
     Unchanged,
     each,
+    failed,
     left_as_it_is,
 )
 from chunkwise.repacking.progress import Moment, Watch
@@ -104,9 +105,7 @@ def plans(batch: Batch, wish: Wish, watch: Callable[[int, Path], Watch]) -> Iter
         try:
             found: Fixed = plan(str(source), wish, do)
         except (ChunkwiseError, *HDF5_ERRORS) as error:
-            wrong = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
-            wrong = wrong.removeprefix(f"{printable(str(source))}: ")
-            yield FileResult(str(source), "", "failed", nbytes, None, wrong)
+            yield failed(source, "", error)
             continue
         outcome = "planned" if found.outcome == "planned" else "skipped"
         yield FileResult(

@@ -25,14 +25,15 @@ from chunkwise import _native
 from chunkwise.errors import CannotWriteError, ChunkwiseError, CorruptDataError, UsageError
 from chunkwise.files.netcdf3 import as_netcdf4
 from chunkwise.files.objects import walk
-from chunkwise.files.unclosed import open_readable
+from chunkwise.files.unclosed import is_unclosed, open_readable
 from chunkwise.files.workers import by_workers, check_ended
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.repacking.claim import claimed
 from chunkwise.repacking.gathering import Batch, gather
 from chunkwise.repacking.manifest import Manifest
-from chunkwise.repacking.progress import Watch
+from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.repacking.publish import bring, publish
+from chunkwise.repacking.records import plan_record
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.run import Job, closed, planned, run_plan
 from chunkwise.repacking.target import Identity, Place, cannot_write, choose
@@ -56,8 +57,10 @@ __all__ = [
     "Unchanged",
     "check",
     "each",
+    "failed",
     "gather",
     "left_as_it_is",
+    "plans",
     "survey",
 ]
 
@@ -96,8 +99,8 @@ class FileResult:
         return {"format": "chunkwise-repack-file", "version": 1, **asdict(self)}
 
 
-def check(batch: Batch, rules: Rules, *, force: bool, resume: bool) -> None:
-    """Refuse what can be refused before any file is written.
+def check(batch: Batch, rules: Rules, *, force: bool, resume: bool, dry_run: bool = False) -> None:
+    """Refuse what can be refused before any file is written; without a dry run, make the folder.
 
     Raises
     ------
@@ -114,7 +117,7 @@ def check(batch: Batch, rules: Rules, *, force: bool, resume: bool) -> None:
             "run, --force replaces"
         )
     _require_meaning(batch, rules)
-    if batch.out is None:
+    if batch.out is None or dry_run:
         return
     try:
         batch.out.mkdir(parents=True, exist_ok=True)
@@ -222,6 +225,39 @@ def repack_one(job: Job, unchanged: Unchanged, place: Place, watch: Watch) -> Tr
         return left_as_it_is(place, unchanged)
 
 
+def plans(batch: Batch, job: Job, watch: Callable[[int, Path], Watch]) -> Iterator[FileResult]:
+    """Say for each file what would be done to it, without writing anything.
+
+    Yields
+    ------
+    FileResult
+        ``planned``, or ``skipped`` if no change is needed; its `summary` is the plan as JSON has
+        it.
+    """
+    job = replace(job, strict=False)
+    for name, reason in batch.failed:
+        yield FileResult(name, "", "failed", reason=reason)
+    for number, (source, target) in enumerate(batch.pairs):
+        watch(number, source)(Moment("planning"))
+        try:
+            with as_netcdf4(source) as readable, planned(job, readable) as (_, plan):
+                anew = (job.anew and batch.in_place) or readable != source or is_unclosed(source)
+                asked = anew or plan.changes or job.options.reshapes_file
+                record = plan_record(str(source), str(target), plan)
+        except (ChunkwiseError, *HDF5_ERRORS) as error:
+            yield failed(source, target, error)
+            continue
+        outcome: Outcome = "planned" if asked else "skipped"
+        yield FileResult(str(source), str(target), outcome, _size(source), summary=record)
+
+
+def failed(source: Path, target: Path | str, error: BaseException) -> FileResult:
+    """Tell of a file with which something is wrong."""
+    wrong = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
+    wrong = wrong.removeprefix(f"{printable(str(source))}: ")
+    return FileResult(str(source), str(target), "failed", _size(source), None, wrong)
+
+
 def each(
     batch: Batch,
     treat: Treat,
@@ -321,9 +357,7 @@ def _treated(
     except (ChunkwiseError, *HDF5_ERRORS) as error:
         if isinstance(error, CannotWriteError) and not _is_about_one(error, out):
             raise
-        wrong = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
-        wrong = wrong.removeprefix(f"{printable(str(source))}: ")
-        return FileResult(str(source), str(target), "failed", _size(source), None, wrong), None
+        return failed(source, target, error), None
     elapsed_s = time.monotonic() - begin
     result = FileResult(
         str(source),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from chunkwise.grammar import format_size
 from chunkwise.names import printable
@@ -25,6 +25,7 @@ _SHOWN = 40
 _WIDTH = 80
 _LONG_PATH = 60
 _LEFT_SHOWN = 8
+_STORED = ("stored_nbytes_before", "expected_stored_nbytes")
 _KEPT = {
     "copied": "copied as they are stored",
     "by libhdf5": "written by libhdf5 (variable length or references)",
@@ -246,10 +247,31 @@ def file_line(result: FileResult) -> str:
     if result.outcome == "failed":
         return f"FAILED  {printable(result.source)}: {result.reason}"
     sizes = ""
+    if isinstance(result.summary, dict):
+        sizes = f"  {_planned(result.summary)}"
     if result.outcome == "repacked":
         before, after = result.source_nbytes or 0, result.target_nbytes or 0
         sizes = f"  {format_size(before)} -> {format_size(after)}"
     return f"{result.outcome:11} {printable(result.source)}{sizes}"
+
+
+def _planned(record: dict[str, Any]) -> str:
+    """Say what would be done to one of many files, given its plan as JSON has it."""
+    changed = sum(one["changes"] for one in record["datasets"])
+    if not changed:
+        return "no dataset changes"
+    now, then = (format_size(record[key]) for key in _STORED)
+    count = counted(len(record["datasets"]), "dataset")
+    return f"{changed:,} of {count} change; {now} -> about {then}"
+
+
+def _readers_of(result: FileResult) -> tuple[str, ...]:
+    """Say which programs read less of one file among many."""
+    if isinstance(result.summary, dict):
+        return tuple(result.summary["readers"])
+    # What `fix` did has in it what `repack` did for it.
+    summary = getattr(result.summary, "repacked", result.summary)
+    return tuple(getattr(summary, "readers", ()))
 
 
 def batch_lines(results: Sequence[FileResult], elapsed_s: float) -> Iterator[str]:
@@ -262,3 +284,13 @@ def batch_lines(results: Sequence[FileResult], elapsed_s: float) -> Iterator[str
     yield f"{counted(len(results), 'file')}: {said or 'nothing done'}"
     if done:
         yield f"{format_size(before)} -> {format_size(after)} in {format_seconds(elapsed_s)}"
+    plans = [result.summary for result in results if isinstance(result.summary, dict)]
+    if plans:
+        now, then = (sum(one[key] for one in plans) for key in _STORED)
+        yield (
+            f"{format_size(now)} stored now, about {format_size(then)} expected "
+            "(dry run: nothing is written)"
+        )
+    losses = Counter(said for result in results for said in _readers_of(result))
+    for said, number in losses.most_common():
+        yield from _wrapped(f"readers of {counted(number, 'file')}: {said}")
