@@ -18,7 +18,7 @@ import h5py
 from h5py import h5fd, h5i
 
 from chunkwise import _native
-from chunkwise.errors import ChunkwiseError, RemoteError
+from chunkwise.errors import ChunkwiseError, FileChangedError, RemoteError
 from chunkwise.files.objects import Address, address_of
 from chunkwise.names import HDF5_ERRORS
 from chunkwise.remote import opening
@@ -31,6 +31,8 @@ from chunkwise.remote.urls import shown
 _MOST_KEPT: Final = 64
 # The bucket is in the name of the host.
 _BUCKET_FIRST: Final = re.compile(r"(.+)\.(s3[.-](?:[a-z0-9-]+\.)?amazonaws\.com(?:\.cn)?)")
+# By these, HDF5 2.0 asks another server than the URL names.
+_OTHER_SERVERS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 # Of temporary credentials, which need a session token.
 _TEMPORARY: Final = "ASIA"
 
@@ -42,7 +44,10 @@ def storage_of(dataset: h5py.Dataset) -> _native.Storage | str | None:
 
     Called under h5py's lock.
     """
-    opened = _opened(dataset)
+    try:
+        opened = _opened(dataset)
+    except HDF5_ERRORS as error:
+        return f"driver ros3: {error}"
     if opened is None:
         return None
     number = address_of(dataset.id)[:2]
@@ -54,19 +59,25 @@ def storage_of(dataset: h5py.Dataset) -> _native.Storage | str | None:
     return found if isinstance(found, str) else found.storage
 
 
-def given_up(dataset: h5py.Dataset) -> str | None:
-    """Leave a file to libhdf5 from now on, as a request has just failed; gives the reason.
+def given_up(dataset: h5py.Dataset, error: Exception) -> str | None:
+    """Leave a file to libhdf5 from now on if a read has failed by its requests; gives the reason.
 
-    None for a file that is none of these, and where no request has failed.
+    None for a file of another driver, and for an error that comes from elsewhere.
     """
+    opened = _opened(dataset)
+    if opened is None:
+        return None
     number = address_of(dataset.id)[:2]
     found = _of_files.get(number)
-    if isinstance(found, Source):
-        failure = found.failed_lately()
-        if failure is None:
-            return None
-        found = _of_files[number] = _left(found.shown, failure)
-    return found
+    if isinstance(found, str):
+        return found
+    failure = None if found is None else found.failed_lately()
+    if failure is None and isinstance(error, RemoteError | FileChangedError):
+        failure = error
+    if failure is None:
+        return None
+    why = _of_files[number] = _left(shown(opened[0]), failure)
+    return why
 
 
 def forget(number: Address) -> None:
@@ -109,6 +120,9 @@ def _store(url: str, told: Mapping[str, Any]) -> Store:
     there = urlsplit(url)
     if there.scheme not in ("http", "https"):
         raise RemoteError(f"libhdf5 alone knows the server of a URL with {there.scheme}://")
+    for variable in _OTHER_SERVERS:
+        if os.environ.get(variable):
+            raise RemoteError(f"{variable} is set, by which libhdf5 may ask another server")
     if told["authenticate"]:
         return _signing(url, told)
     from urllib.request import getproxies, proxy_bypass

@@ -201,7 +201,7 @@ def _left(dataset: h5py.Dataset, binding: Binding, error: Exception, stacklevel:
     """
     if isinstance(error, UnsoundIndexError | RemoteError | FileChangedError) and not binding.own:
         with phil:
-            why = ros3.given_up(dataset) if dataset else None
+            why = ros3.given_up(dataset, error) if dataset else None
         if why is not None:
             binding.leave(why)
             if isinstance(error, FileChangedError):
