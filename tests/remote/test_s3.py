@@ -12,8 +12,9 @@ import pytest
 
 import chunkwise
 from chunkwise.errors import FileChangedError, RemoteError
-from chunkwise.remote import opening
+from chunkwise.remote import opening, ros3
 from chunkwise.remote.faults import Patience
+from chunkwise.remote.source import Source
 
 pytest.importorskip("s3fs", reason="s3fs is not installed")
 pytest.importorskip("moto", reason="moto is not installed")
@@ -72,6 +73,18 @@ def test_objects_are_read(store: Any, options: dict[str, Any]) -> None:
             np.testing.assert_array_equal(file[name][::4, 3, ::9], VALUES[::4, 3, ::9])
     with store.open("bucket/folder/a.h5") as given, chunkwise.open(given) as file:
         np.testing.assert_array_equal(file["x"][5], VALUES[5])
+
+
+def test_what_the_driver_ros3_was_told(store: Any, endpoint: str) -> None:
+    told = {"authenticate": True, "aws_region": b"us-east-1"}
+    told |= {"secret_id": b"testing", "secret_key": b"testing"}
+    content = store.cat_file("bucket/folder/a.h5")
+    source = ros3._source(f"{endpoint}/bucket/folder/a.h5", len(content), told)
+    assert isinstance(source, Source)
+    assert source.read_ranges([(300_000, 1000)]) == [content[300_000:301_000]]
+    found = ros3._source(f"{endpoint}/bucket/none.h5", len(content), told)
+    assert isinstance(found, str)
+    assert "no such object" in found
 
 
 def test_an_object_that_has_changed(store: Any, options: dict[str, Any]) -> None:

@@ -26,6 +26,7 @@ from chunkwise.files.handles import FileHandle, Kept
 from chunkwise.files.objects import Address, address_of
 from chunkwise.files.sidecar import header_address
 from chunkwise.names import HDF5_ERRORS, printable
+from chunkwise.remote import ros3
 from chunkwise.remote.opening import storage_of
 from chunkwise.routing import eligibility, elsewhere
 from chunkwise.routing.conversions import Part, identical, parts_between, text_of
@@ -145,6 +146,10 @@ class Binding:
                     home.check_requests(self.bound.label)
                 self._renew(dataset, listed=listed)
 
+    def leave(self, why: str) -> None:
+        """Have libhdf5 read the dataset from now on."""
+        self.bound, self.why = None, why
+
     def _renew(self, dataset: h5py.Dataset, *, listed: bool = False) -> None:
         found = (_describe if self.own else _described)(dataset, listed=listed)
         self.bound, self.why = found.bound, found.why
@@ -186,6 +191,7 @@ class _Bindings:
         for address, binding in list(self.files.pop(number, {}).items()):
             self._recent.pop(address, None)
             binding.bound = None
+        ros3.forget(number)
 
     def clear(self) -> None:
         for number in list(self.files):
@@ -361,7 +367,10 @@ def _describe(
     plain = plain or (home is not None and home.is_plain)
     storage = None if home is None else home.storage
     if storage is None and not plain:
-        storage = storage_of(dataset)
+        found = storage_of(dataset) or ros3.storage_of(dataset)
+        if isinstance(found, str):
+            return Binding(why=found)
+        storage = found
     sidecar = None if home is None or listed else home.sidecar
     saved = None
     if sidecar is not None:

@@ -16,14 +16,18 @@ from typing import Any
 
 import h5py
 import numpy as np
+from h5py._objects import phil
 
 from chunkwise import _native
 from chunkwise.errors import (
     ChangedSourceError,
+    FileChangedError,
+    RemoteError,
     SelectionError,
     UndecodedChunkError,
     UnsoundIndexError,
 )
+from chunkwise.remote import ros3
 from chunkwise.routing import elsewhere, transfers
 from chunkwise.routing.bindings import Binding, Bound
 from chunkwise.routing.indexing import is_mask, listed, plain
@@ -44,6 +48,8 @@ counts = Counts()
 _OTHER_INDEX = "an index that does not fit, or of another kind"
 _OTHER_TYPE = "a conversion, a destination or an index that libhdf5 alone handles"
 _UNDECODED = "a chunk that is left to libhdf5"
+# What libhdf5 may read where the engine cannot.
+_FAILED = (UndecodedChunkError, RemoteError, FileChangedError)
 
 
 def getitem(
@@ -89,7 +95,7 @@ def getitem(
         if lenient:
             raise
         result = NotImplemented
-    except UndecodedChunkError as error:
+    except _FAILED as error:
         if not again and _is_known_anew(dataset, binding, error):
             return getitem(dataset, binding, args, new_dtype, lenient, again=True)
         why = _left(dataset, binding, error)
@@ -113,7 +119,7 @@ def array(dataset: h5py.Dataset, binding: Binding, dtype: Any, again: bool = Fal
     try:
         wanted = dataset.dtype if dtype is None else np.dtype(dtype)
         result = transfers.as_type(bound, ..., wanted)
-    except UndecodedChunkError as error:
+    except _FAILED as error:
         if not again and _is_known_anew(dataset, binding, error):
             return array(dataset, binding, dtype, again=True)
         _left(dataset, binding, error)
@@ -141,7 +147,7 @@ def into(
             if transfers.into(bound, dest, source, target):
                 counts.engine += 1
                 return True
-        except UndecodedChunkError as error:
+        except _FAILED as error:
             if not again and _is_known_anew(dataset, binding, error):
                 return into(dataset, binding, dest, source_sel, dest_sel, again=True)
             why = _left(dataset, binding, error)
@@ -164,7 +170,7 @@ def selected(
     if bound is not None:
         try:
             result = bound.native.read(selection, out)
-        except UndecodedChunkError as error:
+        except _FAILED as error:
             if not again and _is_known_anew(dataset, binding, error):
                 return selected(dataset, binding, selection, out, stacklevel, again=True)
             why = _left(dataset, binding, error, stacklevel)
@@ -175,7 +181,7 @@ def selected(
     return NotImplemented
 
 
-def _is_known_anew(dataset: h5py.Dataset, binding: Binding, error: UndecodedChunkError) -> bool:
+def _is_known_anew(dataset: h5py.Dataset, binding: Binding, error: Exception) -> bool:
     """Whether a source that has changed is known as it is now, so that the engine reads once more.
 
     libhdf5 may have it open as it was before.
@@ -188,10 +194,21 @@ def _is_known_anew(dataset: h5py.Dataset, binding: Binding, error: UndecodedChun
     return now is not None and now.shape == before.shape
 
 
-def _left(
-    dataset: h5py.Dataset, binding: Binding, error: UndecodedChunkError, stacklevel: int = 4
-) -> str:
-    """Leave a read to libhdf5, with a warning if a chunk is odd; return the reason."""
+def _left(dataset: h5py.Dataset, binding: Binding, error: Exception, stacklevel: int = 4) -> str:
+    """Leave a read to libhdf5, with a warning if a chunk is odd or the file another one.
+
+    Returns the reason; raises what libhdf5 cannot do better.
+    """
+    if isinstance(error, UnsoundIndexError | RemoteError | FileChangedError) and not binding.own:
+        with phil:
+            why = ros3.given_up(dataset, error) if dataset else None
+        if why is not None:
+            binding.leave(why)
+            if isinstance(error, FileChangedError):
+                warnings.warn(f"{error}: reading through libhdf5", RuntimeWarning, stacklevel)
+            return why
+    if isinstance(error, RemoteError | FileChangedError):
+        raise error
     if isinstance(error, UnsoundIndexError):
         binding.look_again(dataset)
         return binding.why
