@@ -18,7 +18,7 @@ import pytest
 
 import chunkwise
 from chunkwise.errors import FileChangedError, RemoteError, UsageError
-from chunkwise.remote import opening
+from chunkwise.remote import opening, source
 from chunkwise.remote.faults import Patience
 from tests.support.patched import bound_always, engine_reads, left_to_h5py
 from tests.support.web import serving
@@ -266,3 +266,18 @@ def test_a_file_object_that_was_written_anew_is_read_anew() -> None:
             # In the same place, and with as many bytes.
             with h5py.File(stream, "r+") as file:
                 file["x"][...] = number + 1
+
+
+def test_closed_files_leave_no_source(memory: str) -> None:
+    gc.collect()
+    before = len(source._sources)
+    for _ in range(3):
+        with chunkwise.open(memory) as file:
+            # The storage belongs to the engine meanwhile, too.
+            binding = file["x"]
+            gc.collect()
+            np.testing.assert_array_equal(binding[3:20], VALUES[3:20])
+        del file, binding
+    chunkwise.cache_clear()
+    gc.collect()
+    assert len(source._sources) == before

@@ -5,13 +5,15 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use chunkwise_engine::{FileStorage, ReadError, Storage, StorageCost};
+use pyo3::PyTraverseError;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyOSError};
+use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 /// See `_native.pyi`.
 #[pyclass(name = "Storage", module = "chunkwise._native", frozen)]
-pub struct PyStorage(pub Arc<dyn Storage>);
+pub struct PyStorage(pub Arc<dyn Storage>, Option<Py<PyAny>>);
 
 #[pymethods]
 impl PyStorage {
@@ -21,7 +23,20 @@ impl PyStorage {
         let (latency_ns, nbytes_per_s, request_nbytes, in_flight) =
             source.getattr("cost")?.extract()?;
         let cost = StorageCost { latency_ns, nbytes_per_s, request_nbytes, in_flight };
-        Ok(Self(Arc::new(Given { source: source.unbind(), size, cost })))
+        let known = Some(source.clone().unbind());
+        Ok(Self(Arc::new(Given { source: source.unbind(), size, cost }), known))
+    }
+
+    /// A source that keeps its storage is kept by it in turn: Python's collector has to see that.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let Self(storage, source) = self;
+        visit.call(source)?;
+        // The storage holds the source once more. While the engine has that storage, too, it is not
+        // this object's alone, and must not go with it.
+        if Arc::strong_count(storage) == 1 {
+            visit.call(source)?;
+        }
+        Ok(())
     }
 
     #[staticmethod]
@@ -30,7 +45,7 @@ impl PyStorage {
         let theirs = unsafe { BorrowedFd::borrow_raw(descriptor) };
         let copy = theirs.try_clone_to_owned().map(File::from);
         let storage = copy.and_then(|file| FileStorage::reopening(&file));
-        Ok(Self(storage.map_err(PyOSError::new_err)?))
+        Ok(Self(storage.map_err(PyOSError::new_err)?, None))
     }
 }
 
