@@ -158,3 +158,17 @@ def _both(kind: Any, builtin: Any) -> Any:
 
 def _remade(kind: Any, builtin: Any, args: tuple[Any, ...]) -> Any:
     return _both(kind, builtin)(*args)
+
+
+def note(error: BaseException, text: str) -> None:
+    """Add a line to what is said of an error, as `add_note` does since Python 3.11."""
+    notes: list[str] = vars(error).setdefault("__notes__", [])
+    if text not in notes:
+        notes.append(text)
+
+
+def notes_of(error: BaseException | None) -> list[str]:
+    """Return the lines that `note` added to an error, or to the one that caused it."""
+    if error is None:
+        return []
+    return [*vars(error).get("__notes__", ()), *notes_of(error.__cause__)]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -103,8 +104,8 @@ def test_a_sample_is_whole_slabs_spread_over_the_data(file: Path) -> None:
 
 
 def test_space_is_checked_before(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    usage = type("usage", (), {"free": 1000})
-    monkeypatch.setattr("chunkwise.benching.variants.shutil.disk_usage", lambda _: usage)
+    usage = SimpleNamespace(total=1 << 30, free=1000)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: usage)
     target = look(file, "g/x")
     with pytest.raises(UsageError, match="name a folder with --scratch"):
         benching.run(file, "g/x", space=Space.of(access=["all"], chunk=["1x30x20"]), repeat=1)

@@ -21,12 +21,14 @@ import chunkwise
 from chunkwise.advise.chunk_shape import default_chunk
 from chunkwise.advise.layout import Layout
 from chunkwise.cli.main import main
+from chunkwise.cli.signals import leaving
 from chunkwise.errors import (
     CannotWriteError,
     ChunkwiseError,
     CorruptDataError,
     SelectionError,
     UsageError,
+    notes_of,
 )
 from chunkwise.fixing import proving, records
 from chunkwise.fixing import run as mending
@@ -35,6 +37,9 @@ from chunkwise.fixing.measuring import Question, _require_same
 from chunkwise.fixing.records import Fixed, Found, Gain, Metadata
 from chunkwise.fixing.render import lines
 from chunkwise.inspecting import inspect
+from chunkwise.repacking import run as repacking
+from chunkwise.repacking.claim import Claim
+from chunkwise.repacking.publish import noting_it_stays
 from chunkwise.repacking.run import run as repack
 from chunkwise.trials.trial import Measurement, Trial
 from tests.advise.test_combined import of_many_kinds, virtual
@@ -416,6 +421,91 @@ def test_a_run_that_is_ended_leaves_nothing(tmp_path: Path) -> None:
         chunkwise.fix(tmp_path / "a.h5", in_place=True, seconds=0, progress=late)
     assert names(tmp_path) == ["a.h5"]
     assert stamp(tmp_path / "a.h5") == before
+
+
+def small_chunks(path: Path) -> Path:
+    with h5py.File(path, "w") as file:
+        file["t"] = numbers = np.arange(512 * 512, dtype="<i4").reshape(512, 512)
+        file.create_dataset("tiny", data=numbers, chunks=(8, 64), compression=1)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("moment", "seconds", "target"),
+    [("looking at the result", 0, "a.h5"), ("measuring after", 1, "b.h5")],
+)
+def test_what_is_in_place_stays_there_and_is_told(
+    moment: str, seconds: float, target: str, tmp_path: Path
+) -> None:
+    source, kept = small_chunks(tmp_path / "a.h5"), small_chunks(tmp_path / "kept.h5")
+    in_place = target == source.name
+
+    def stop(text: str) -> None:
+        if text.startswith(moment):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        chunkwise.fix(
+            source,
+            None if in_place else tmp_path / target,
+            in_place=in_place,
+            seconds=seconds,
+            tell=stop,
+        )
+    made = tmp_path / target
+    assert notes_of(stopped.value) == [f"{made}: the new file is complete and in place"]
+    assert names(tmp_path) == sorted({"a.h5", "kept.h5", target})
+    assert mendable(kept) != mendable(made)
+    nothing_lost(kept, made)
+
+
+@pytest.mark.parametrize(
+    ("where", "end", "code", "said"),
+    [
+        ((mending, "_once_more"), KeyboardInterrupt(), 130, "chunkwise: interrupted"),
+        ((repacking, "run_record"), SystemExit(143), 143, None),
+        ((Claim, "give_back"), CorruptDataError("bad"), 2, "chunkwise: bad"),
+        ((repacking, "publish"), KeyboardInterrupt(), 130, "chunkwise: interrupted"),
+    ],
+)
+def test_the_command_tells_what_is_in_place(
+    where: tuple[Any, str],
+    end: BaseException,
+    code: int,
+    said: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    small_chunks(tmp_path / "a.h5")
+    monkeypatch.chdir(tmp_path)
+
+    def stop(*_: object, **__: object) -> None:
+        raise end
+
+    monkeypatch.setattr(*where, stop)
+    assert run(monkeypatch, "a.h5", "-o", "b.h5", "--no-measure") == code
+    lines_told = [] if said is None else [said]
+    made = where[1] != "publish"
+    if made:
+        lines_told.append("chunkwise: b.h5: the new file is complete and in place")
+    assert capsys.readouterr().err.strip().splitlines() == lines_told
+    assert (tmp_path / "b.h5").exists() == made
+
+
+def test_a_full_disk_is_told_with_what_is_in_place(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    codes: list[int] = []
+    # It ends the process at once.
+    monkeypatch.setattr("os._exit", codes.append)
+    with leaving(), noting_it_stays("b.h5"), noting_it_stays("b.h5"):
+        raise CannotWriteError("full")
+    assert codes == [2]
+    assert capsys.readouterr().err.splitlines() == [
+        "chunkwise: full",
+        "chunkwise: b.h5: the new file is complete and in place",
+    ]
 
 
 # --- records ----------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
@@ -266,11 +266,22 @@ def test_a_file_that_is_open_for_writing_is_refused(source: Path) -> None:
 
 
 def test_too_little_room_is_told_before(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shutil.disk_usage", lambda _: os.statvfs_result((0,) * 10) and _Usage())
+    monkeypatch.setattr("shutil.disk_usage", lambda _: _Usage(1 << 30, 0, 1000))
     with pytest.raises(CannotWriteError, match="are free on this disk"):
         chunkwise.repack(source, source.with_name("out.h5"), filters="none")
     assert only_the_source(source.parent)
 
 
-class _Usage:
-    free = 1000
+def test_a_file_system_that_does_not_tell_its_size_is_written_to(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: _Usage(0, 0, 0))
+    done = chunkwise.repack(source, source.with_name("out.h5"), filters="none", salvage=True)
+    assert done.warnings == ()
+    require_equal(source, source.with_name("out.h5"))
+
+
+class _Usage(NamedTuple):
+    total: int
+    used: int
+    free: int

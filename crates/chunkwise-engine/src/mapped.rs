@@ -120,7 +120,8 @@ impl Source {
     /// Read `selection` into `out`, in its order; with `fields`, of each element these.
     ///
     /// # Errors
-    /// As [`Dataset::read_plan`] and [`VirtualDataset::read`].
+    /// As [`Dataset::read_plan`], of a virtual one about the source that it concerns;
+    /// [`ReadError::Replaced`] where a file is not what it was.
     pub fn read(
         &self,
         selection: &Selection,
@@ -260,21 +261,6 @@ impl VirtualDataset {
         })?;
         let selected = selection.len().unwrap_or(u64::MAX);
         Ok(decoded.max(selected.saturating_mul(self.element_size as u64)))
-    }
-
-    /// Read `selection` into `out`, in its order; with `fields`, of each element these.
-    ///
-    /// # Errors
-    /// As [`Dataset::read_plan`], about the source that it concerns; [`ReadError::Replaced`] where a
-    /// file is not what it was.
-    pub fn read(
-        &self,
-        selection: &Selection,
-        fields: Option<&Fields>,
-        out: &mut [u8],
-        cancelled: &AtomicBool,
-    ) -> Result<(), ReadError> {
-        self.read_within(selection, fields, out, Call::new(cancelled))
     }
 
     fn read_within(

@@ -33,14 +33,19 @@ pub(crate) unsafe fn no_space(api: &Api, dataset: hid_t, nbytes: u64) -> Option<
         }
         (space, limit.rlim_cur)
     };
-    let free = space.f_bavail.saturating_mul(space.f_frsize);
-    if free < wanted {
+    if let Some(free) = free_nbytes(&space).filter(|&free| free < wanted) {
         return Some(format!("no space left on the device: {free} bytes are free"));
     }
     if limit != libc::RLIM_INFINITY && end.saturating_add(wanted) > limit {
         return Some(format!("no file may be larger than {limit} bytes here (RLIMIT_FSIZE)"));
     }
     None
+}
+
+/// The free bytes of a file system; None where it states a size of 0, as some mounts do that do not tell.
+fn free_nbytes(space: &libc::statvfs) -> Option<u64> {
+    let nbytes = |blocks: u64| blocks.saturating_mul(space.f_frsize);
+    (nbytes(space.f_blocks) > 0).then(|| nbytes(space.f_bavail))
 }
 
 /// The descriptor of a plain local file, and where the file ends.
@@ -57,5 +62,21 @@ unsafe fn file_of(api: &Api, dataset: hid_t) -> Option<(c_int, u64)> {
         let mut end: hsize_t = 0;
         api.checked("H5Fget_filesize", (api.H5Fget_filesize)(file.id, &raw mut end)).ok()?;
         Some((descriptor, end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_of_zero_is_an_unknown_one() {
+        // SAFETY: zeros are valid values.
+        let mut space: libc::statvfs = unsafe { std::mem::zeroed() };
+        assert_eq!(free_nbytes(&space), None);
+        (space.f_frsize, space.f_blocks) = (512, 8);
+        assert_eq!(free_nbytes(&space), Some(0));
+        space.f_bavail = 3;
+        assert_eq!(free_nbytes(&space), Some(3 * 512));
     }
 }

@@ -2,11 +2,15 @@
 
 use std::ffi::c_void;
 
+use chunkwise_engine::Conversion;
 use chunkwise_libhdf5::Unsuited;
 use chunkwise_libhdf5::binding::{DEFAULT, hid_t};
 use chunkwise_select::{Hyperslab, Selection};
 
+use crate::arithmetic::Usual;
 use crate::callee::{Bound, Callee};
+use crate::conversions;
+use crate::datasets::Known;
 use crate::spaces::{Reason, Space, places_of, space_of};
 
 /// The arguments of `H5Dread`, and of `H5Dwrite`.
@@ -69,11 +73,37 @@ impl From<Unsuited> for Why {
     }
 }
 
+/// How the elements of a call for a dataset of this shape are converted, if they are, which they
+/// are, and where they are in memory.
+///
+/// # Safety
+/// The program's own call of this library, for the dataset that is `known`.
+pub unsafe fn wanted(
+    bound: &Bound,
+    known: &Known,
+    shape: &[u64],
+    call: &Call,
+    writing: bool,
+    usual: &Usual,
+) -> Result<(Option<Conversion>, Selection, Destination), Why> {
+    bound.library.locked(|api| {
+        let (types, file_type, memory_type) = (&known.types, known.file_type, call.memory_type);
+        // SAFETY: the caller's contract.
+        unsafe {
+            let conversion =
+                conversions::between(api, bound, types, file_type, memory_type, writing, usual)?;
+            check_transfer(bound, call.transfer)?;
+            let (selected, destination) = selections(bound, shape, call)?;
+            Ok((conversion, selected, destination))
+        }
+    })
+}
+
 /// The selections of a call for a dataset of this shape.
 ///
 /// # Safety
 /// The program's own call of this library; its lock must be held.
-pub unsafe fn selections(
+unsafe fn selections(
     bound: &Bound,
     shape: &[u64],
     call: &Call,
@@ -95,7 +125,7 @@ pub unsafe fn selections(
 ///
 /// # Safety
 /// The program's own handles, valid or not.
-pub unsafe fn check_transfer(bound: &Bound, transfer: hid_t) -> Result<(), Reason> {
+unsafe fn check_transfer(bound: &Bound, transfer: hid_t) -> Result<(), Reason> {
     let default = bound.more.H5P_LST_DATASET_XFER_ID_g;
     // SAFETY: a handle that is none makes the call fail.
     let equals = || unsafe { (bound.more.H5Pequal)(transfer, default) } > 0;

@@ -11,9 +11,8 @@ use chunkwise_engine::{Dataset, FieldBytes, Fields, Layout, Made, spread};
 use chunkwise_libhdf5::binding::DEFAULT;
 
 use crate::arithmetic::Usual;
-use crate::call::{Call, Destination, Why, check_transfer, has_fewer, is_small, selections};
+use crate::call::{Call, Destination, Why, has_fewer, is_small, wanted};
 use crate::callee::{Bound, Callee};
-use crate::conversions;
 use crate::datasets::{self, Known};
 use crate::wishes;
 
@@ -107,24 +106,9 @@ unsafe fn read(bound: &Bound, dataset: &Dataset, known: &Known, call: &Call) -> 
         return Err("little of contiguous data, which libhdf5 reads as fast".into());
     }
     let usual = Usual::begin();
-    let (conversion, selected, destination) = bound.library.locked(|api| -> Result<_, Why> {
+    let (conversion, selected, destination) =
         // SAFETY: the caller's contract.
-        unsafe {
-            let (types, memory_type) = (&known.types, call.memory_type);
-            let conversion = conversions::between(
-                api,
-                bound,
-                types,
-                known.file_type,
-                memory_type,
-                false,
-                &usual,
-            )?;
-            check_transfer(bound, call.transfer)?;
-            let (selected, destination) = selections(bound, dataset.shape(), call)?;
-            Ok((conversion, selected, destination))
-        }
-    })?;
+        unsafe { wanted(bound, known, dataset.shape(), call, false, &usual)? };
     if conversion.is_some() && dataset.leaves_missing_untouched() {
         return Err("elements without a value, to be converted".into());
     }

@@ -19,39 +19,25 @@ use crate::{conversions, datasets, reading, spaces, trace, wishes, writing};
 const FAILED: c_int = -1;
 
 /// Export `$name`, which calls `$inner` with its arguments in registers (up to six), and the
-/// return address as the seventh.
+/// return address as the seventh.  A function `of seven` has its own seventh argument on the stack,
+/// and the return address is the eighth.
 macro_rules! stand_in {
     ($name:ident => $inner:path) => {
-        /// In the place of libhdf5's.
-        ///
-        /// # Safety
-        /// As that function.
-        #[unsafe(naked)]
-        #[unsafe(no_mangle)]
-        #[allow(non_snake_case)]
-        pub unsafe extern "C-unwind" fn $name() {
-            #[cfg(target_arch = "x86_64")]
-            // The seventh argument lies on the stack, which is aligned with it.
-            std::arch::naked_asm!(
-                ".cfi_startproc",
-                "push qword ptr [rsp]",
-                ".cfi_adjust_cfa_offset 8",
-                "call {inner}",
-                "add rsp, 8",
-                ".cfi_adjust_cfa_offset -8",
-                "ret",
-                ".cfi_endproc",
-                inner = sym $inner,
-            );
-            #[cfg(target_arch = "aarch64")]
-            std::arch::naked_asm!("mov x6, x30", "b {inner}", inner = sym $inner);
-        }
+        // The stack is aligned with the seventh argument on it.
+        stand_in!($name => $inner, "x6", "8", "push qword ptr [rsp]", ".cfi_adjust_cfa_offset 8");
     };
-}
-
-/// The same for a function of seven arguments: the return address is the eighth.
-macro_rules! stand_in_of_seven {
-    ($name:ident => $inner:path) => {
+    ($name:ident => $inner:path, of seven) => {
+        stand_in!(
+            $name => $inner, "x7", "24",
+            "sub rsp, 8",
+            ".cfi_adjust_cfa_offset 8",
+            "push qword ptr [rsp + 8]",
+            ".cfi_adjust_cfa_offset 8",
+            "push qword ptr [rsp + 24]",
+            ".cfi_adjust_cfa_offset 8"
+        );
+    };
+    ($name:ident => $inner:path, $register:literal, $pushed:literal, $($push:literal),+) => {
         /// In the place of libhdf5's.
         ///
         /// # Safety
@@ -61,32 +47,30 @@ macro_rules! stand_in_of_seven {
         #[allow(non_snake_case)]
         pub unsafe extern "C-unwind" fn $name() {
             #[cfg(target_arch = "x86_64")]
-            // Its own seventh argument, and the return address as the eighth.
             std::arch::naked_asm!(
                 ".cfi_startproc",
-                "sub rsp, 8",
-                ".cfi_adjust_cfa_offset 8",
-                "push qword ptr [rsp + 8]",
-                ".cfi_adjust_cfa_offset 8",
-                "push qword ptr [rsp + 24]",
-                ".cfi_adjust_cfa_offset 8",
+                $($push,)+
                 "call {inner}",
-                "add rsp, 24",
-                ".cfi_adjust_cfa_offset -24",
+                concat!("add rsp, ", $pushed),
+                concat!(".cfi_adjust_cfa_offset -", $pushed),
                 "ret",
                 ".cfi_endproc",
                 inner = sym $inner,
             );
             #[cfg(target_arch = "aarch64")]
-            std::arch::naked_asm!("mov x7, x30", "b {inner}", inner = sym $inner);
+            std::arch::naked_asm!(
+                concat!("mov ", $register, ", x30"),
+                "b {inner}",
+                inner = sym $inner,
+            );
         }
     };
 }
 
 stand_in!(H5Dread => read);
 stand_in!(H5Dwrite => write);
-stand_in_of_seven!(H5Dread_multi => read_multi);
-stand_in_of_seven!(H5Dwrite_multi => write_multi);
+stand_in!(H5Dread_multi => read_multi, of seven);
+stand_in!(H5Dwrite_multi => write_multi, of seven);
 stand_in!(H5Dclose => close_dataset);
 stand_in!(H5Oclose => close_object);
 stand_in!(H5Idec_ref => dec_ref);

@@ -17,9 +17,8 @@ use chunkwise_libhdf5::{BindError, describe_for_writing, look_again, opened_loca
 use chunkwise_select::{Axis, Selection};
 
 use crate::arithmetic::Usual;
-use crate::call::{Call, Destination, Why, check_transfer, has_fewer, is_small, selections};
+use crate::call::{Call, Destination, Why, has_fewer, is_small, wanted};
 use crate::callee::{Bound, Callee};
-use crate::conversions;
 use crate::datasets::{self, Known, Whole};
 use crate::wishes;
 
@@ -99,24 +98,9 @@ unsafe fn write(bound: &Bound, known: &Known, call: &Call) -> Result<u64, Why> {
     let grid = unsafe { look_again(&bound.library, call.dataset, chunks.info()) };
     let grid = grid.inspect_err(|_| known.written_by_libhdf5.store(true, Ordering::Relaxed))?;
     let usual = Usual::begin();
-    let (conversion, selected, destination) = bound.library.locked(|api| -> Result<_, Why> {
-        // SAFETY: as above.
-        unsafe {
-            let (types, memory_type) = (&known.types, call.memory_type);
-            let conversion = conversions::between(
-                api,
-                bound,
-                types,
-                known.file_type,
-                memory_type,
-                true,
-                &usual,
-            )?;
-            check_transfer(bound, call.transfer)?;
-            let (selected, destination) = selections(bound, grid.shape(), call)?;
-            Ok((conversion, selected, destination))
-        }
-    })?;
+    let (conversion, selected, destination) =
+        // SAFETY: the caller's contract.
+        unsafe { wanted(bound, known, grid.shape(), call, true, &usual)? };
     chunks.set_grid(grid);
     let Selection::Hyperslab(slab) = &selected else { return Err("not a box".into()) };
     let Destination::Run(first) = destination else {

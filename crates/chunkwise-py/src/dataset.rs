@@ -393,7 +393,7 @@ impl PyDataset {
                     py,
                     nbytes,
                     || (),
-                    |cancelled| dataset.read(selection, fields, out, cancelled),
+                    |cancelled| engine.read(selection, fields, out, cancelled),
                 )?
             }
         };

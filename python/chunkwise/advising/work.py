@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import math
 import os
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from chunkwise.benching.variants import SPARE_NBYTES, scratch_folder
 from chunkwise.errors import UsageError
 from chunkwise.files.around import Surroundings
 from chunkwise.files.opening import find_dataset
+from chunkwise.files.room import free_nbytes
 from chunkwise.files.unclosed import open_readable
 from chunkwise.words import LAYOUTS
 
@@ -236,7 +236,7 @@ class Work:
         each_s = number * _TRIAL_S + writing_s
         affordable = int(_FIRST_SHARE * self._left_s / each_s) - 1
         # bench refuses to fill a disk: fewer layouts at a time then, or none.
-        room = shutil.disk_usage(folder).free - SPARE_NBYTES
+        room = free_nbytes(folder) - SPARE_NBYTES
         affordable = min(affordable, room // max(1, min(self.target.nbytes, most)) - _BESIDE)
         if affordable < 1:
             return None

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +36,7 @@ from chunkwise.benching.space import Space
 from chunkwise.benching.target import Target, look
 from chunkwise.benching.variants import SPARE_NBYTES, scratch_folder
 from chunkwise.errors import UsageError
+from chunkwise.files.room import free_nbytes
 from chunkwise.grammar import Pipeline, format_size
 
 # The file that lines to paste name.
@@ -139,7 +139,7 @@ def _made(
     # No more than is read is made; it is the whole, again and again.
     slab = min(chunks[0], shape[0])
     rows = min(shape[0], max(1, most // (row_nbytes * slab)) * slab)
-    free = shutil.disk_usage(folder).free
+    free = free_nbytes(folder)
     if free < rows * row_nbytes + SPARE_NBYTES:
         raise UsageError(
             f"{folder}: {format_size(rows * row_nbytes)} of generated data need more than the "

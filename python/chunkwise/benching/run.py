@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -35,6 +34,7 @@ from chunkwise.benching.variants import (
     stored,
 )
 from chunkwise.errors import UsageError
+from chunkwise.files.room import free_nbytes
 from chunkwise.names import printable
 from chunkwise.trials.formats import is_netcdf3
 from chunkwise.trials.pagecache import warm
@@ -203,7 +203,7 @@ def _repacked(
     if source is None:
         return found
     for variant in others:
-        free = shutil.disk_usage(made.folder).free
+        free = free_nbytes(made.folder)
         if time.monotonic() > until or free < source.nbytes + SPARE_NBYTES:
             break
         say(f"repacking into {variant}")

@@ -8,7 +8,6 @@ Otherwise a temporary copy, as if the writer had closed the file.
 from __future__ import annotations
 
 import contextlib
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from chunkwise.benching.planning import Plan
 from chunkwise.benching.target import Target, look
 from chunkwise.benching.variants import SPARE_NBYTES, scratch_folder, stored
 from chunkwise.errors import ChunkwiseError, UsageError
+from chunkwise.files.room import free_nbytes
 from chunkwise.files.unclosed import copy_closed
 from chunkwise.grammar import format_size
 from chunkwise.names import printable
@@ -93,7 +93,7 @@ def _copied(original: Target, scratch: str | None, say: Callable[[str], None]) -
         )
     nbytes = Path(original.file).stat().st_size
     with scratch_folder(scratch) as folder:
-        free = shutil.disk_usage(folder).free
+        free = free_nbytes(folder)
         if free < nbytes + SPARE_NBYTES:
             raise UsageError(
                 f"{where}: its writer has not closed it, and a copy of {format_size(nbytes)} "

@@ -9,7 +9,6 @@ that all of them hold the same.
 from __future__ import annotations
 
 import contextlib
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -28,6 +27,7 @@ from chunkwise.benching.target import Target, look
 from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.files.objects import HDF5_ERRORS, encode_name, hdf5_reason
 from chunkwise.files.opening import find_dataset, missing_filter, open_h5
+from chunkwise.files.room import free_nbytes
 from chunkwise.grammar import Pipeline, format_shape, format_size, parse_shape
 from chunkwise.trials.formats import FORMATS, NETCDF4, is_netcdf3
 from chunkwise.words import counted
@@ -206,7 +206,7 @@ def prepared(
         )
         # A copy is updated while the other waits for the next trial.
         files = len(missing) + elements + bool(writing or updating) + len(updating)
-        free = shutil.disk_usage(folder).free
+        free = free_nbytes(folder)
         if files and free < files * nbytes + SPARE_NBYTES:
             raise UsageError(
                 f"{folder}: {counted(files, 'variant')} of {format_size(nbytes)} need more than "

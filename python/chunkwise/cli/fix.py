@@ -40,8 +40,10 @@ Examples:
 Exit code:
   0    done, or there was nothing to fix and the file did not change
   1    one of many files could not be fixed
-  2    wrong usage, or it failed and made no target
-  130  interrupted: no target was made, the source did not change
+  2    wrong usage, or it failed
+  130  interrupted
+  After 2 and 130 the source did not change and no target was made, unless a
+  line says that the new file is complete and in place.
 """
 
 

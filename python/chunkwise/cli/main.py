@@ -14,7 +14,7 @@ import click
 from chunkwise._native import __version__
 from chunkwise._startup import measure_h5py_as_it_is
 from chunkwise.cli.echo import echo
-from chunkwise.errors import ChunkwiseError
+from chunkwise.errors import ChunkwiseError, notes_of
 from chunkwise.names import printable_lines
 from chunkwise.settings import HELP, check_environment
 
@@ -138,8 +138,16 @@ def _run() -> NoReturn:
 
 def _told(error: BaseException) -> tuple[str, int] | None:
     """Tell an expected error: what is printed, and the exit code; None for any other."""
+    found = _told_alone(error)
+    notes = "".join(f"chunkwise: {one}\n" for one in notes_of(error))
+    return None if found is None else (found[0] + notes, found[1])
+
+
+def _told_alone(error: BaseException) -> tuple[str, int] | None:
+    """As `_told`, without what was noted on the error."""
     if isinstance(error, SystemExit):
-        return None
+        # By a signal, once a result was in place; any other is on its way out already.
+        return ("", error.code) if notes_of(error) and isinstance(error.code, int) else None
     if isinstance(error, click.exceptions.Exit):
         return "", error.exit_code
     if isinstance(error, click.ClickException):

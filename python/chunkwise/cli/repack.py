@@ -55,8 +55,10 @@ Rules:
 Exit code:
   0    done
   1    --salvage lost chunks; or one of several files could not be repacked
-  2    wrong usage, or it failed and made no target
-  130  interrupted: no target was made, the source did not change
+  2    wrong usage, or it failed
+  130  interrupted
+  After 2 and 130 the source did not change and no target was made, unless a
+  line says that the new file is complete and in place.
 """
 
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from chunkwise.cli.echo import echo
-from chunkwise.errors import CannotWriteError
+from chunkwise.errors import CannotWriteError, notes_of
 
 
 class Ending:
@@ -77,6 +77,8 @@ def leaving() -> Iterator[None]:
         yield
     except CannotWriteError as wrong:
         echo(f"chunkwise: {wrong}", err=True)
+        for line in notes_of(wrong):
+            echo(f"chunkwise: {line}", err=True)
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(2)

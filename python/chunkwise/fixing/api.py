@@ -88,7 +88,8 @@ def fix(
     ------
     ChunkwiseError
         For every failure: the message names file, dataset or pattern, and what to do.  The
-        source did not change, and there is no target.
+        source did not change, and there is no target, unless a note (``__notes__``) says that
+        the new file is in place.
 
     Examples
     --------

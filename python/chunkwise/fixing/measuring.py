@@ -228,5 +228,5 @@ def _require_same(
             if one.checksums[count] != other.checksums[count]:
                 raise CorruptDataError(
                     f"'{printable(question.path)}': {question.access.name} reads other values "
-                    "from the new file than from the old one; keep the old one, and report this"
+                    "from the new file than from the old one; do not use it, and report this"
                 )

@@ -23,6 +23,7 @@ from chunkwise.inspecting.facts import FileFacts
 from chunkwise.inspecting.finding import Finding
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.progress import Watch
+from chunkwise.repacking.publish import noting_it_stays
 from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.run import Job, check_room, planned
@@ -177,7 +178,8 @@ def mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
     Raises
     ------
     ChunkwiseError
-        Whatever is wrong; the source is untouched, and there is no target.
+        Whatever is wrong; the source is untouched, and there is no target, unless a note says
+        that the new file is in place.
     """
     with as_netcdf4(place.source, place.target.parent) as readable:
         if readable != place.source:
@@ -209,27 +211,28 @@ def _mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
         measured.measure("before")
     do.tell("writing")
     summary = repack(job_of(choice.layout, wish), place, do.watch)
-    target = str(place.target)
-    choice, summary, after = _once_more(choice, summary, best, target, wish, do)
-    gains = tuple(one.promised for one in asked)
-    if measured is not None:
-        if not place.in_place:
-            measured.prepare(file, "before")
-        measured.prepare(target, "after")
-        measured.measure(*(("after",) if place.in_place else ("before", "after")))
-        gains = measured.gains()
-    return replace(
-        _begun(facts, choice),
-        target=place.said,
-        outcome="fixed",
-        left=_found(after.findings),
-        gains=gains,
-        in_turns=not place.in_place,
-        target_nbytes=Path(target).stat().st_size,
-        metadata_after=_metadata(after),
-        repacked=summary,
-        elapsed_s=time.monotonic() - begin,
-    )
+    with noting_it_stays(place.said):
+        target = str(place.target)
+        choice, summary, after = _once_more(choice, summary, best, target, wish, do)
+        gains = tuple(one.promised for one in asked)
+        if measured is not None:
+            if not place.in_place:
+                measured.prepare(file, "before")
+            measured.prepare(target, "after")
+            measured.measure(*(("after",) if place.in_place else ("before", "after")))
+            gains = measured.gains()
+        return replace(
+            _begun(facts, choice),
+            target=place.said,
+            outcome="fixed",
+            left=_found(after.findings),
+            gains=gains,
+            in_turns=not place.in_place,
+            target_nbytes=Path(target).stat().st_size,
+            metadata_after=_metadata(after),
+            repacked=summary,
+            elapsed_s=time.monotonic() - begin,
+        )
 
 
 def _proved(facts: FileFacts, file: str, wish: Wish, do: Doing) -> dict[str, Layout]:

@@ -129,7 +129,8 @@ def repack(
     ------
     ChunkwiseError
         For every failure: the message names file, dataset or rule, and what to do.  The source
-        did not change, and there is no target.
+        did not change, and there is no target, unless a note (``__notes__``) says that the new
+        file is in place.
     """
     if unchanged not in ("skip", "copy"):
         raise UsageError(f"unchanged {unchanged!r}: write skip or copy")

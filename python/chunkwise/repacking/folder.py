@@ -22,7 +22,13 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from chunkwise import _native
-from chunkwise.errors import CannotWriteError, ChunkwiseError, CorruptDataError, UsageError
+from chunkwise.errors import (
+    CannotWriteError,
+    ChunkwiseError,
+    CorruptDataError,
+    UsageError,
+    notes_of,
+)
 from chunkwise.files.netcdf3 import as_netcdf4
 from chunkwise.files.objects import walk
 from chunkwise.files.unclosed import is_unclosed, open_readable
@@ -218,10 +224,14 @@ def survey(
 
 def repack_one(job: Job, unchanged: Unchanged, place: Place, watch: Watch) -> Treated:
     """Repack one of many files, or give one that is as asked already its place."""
-    with closed(place) as readable, planned(job, readable) as (file, plan):
+    with (
+        contextlib.ExitStack() as placed,
+        closed(place) as readable,
+        planned(job, readable) as (file, plan),
+    ):
         asked = plan.changes or job.options.reshapes_file or (job.anew and place.in_place)
         if asked or readable != place.source:
-            return Treated("repacked", run_plan(job, place, file, plan, watch))
+            return Treated("repacked", run_plan(job, place, file, plan, watch, placed))
         return left_as_it_is(place, unchanged)
 
 
@@ -255,6 +265,7 @@ def failed(source: Path, target: Path | str, error: BaseException) -> FileResult
     """Tell of a file with which something is wrong."""
     wrong = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
     wrong = wrong.removeprefix(f"{printable(str(source))}: ")
+    wrong = "; ".join((wrong, *notes_of(error)))
     return FileResult(str(source), str(target), "failed", _size(source), None, wrong)
 
 

@@ -11,7 +11,8 @@ import os
 import stat
 from collections.abc import Iterator
 
-from chunkwise.errors import ChunkwiseError
+from chunkwise.errors import ChunkwiseError, note
+from chunkwise.names import printable
 from chunkwise.repacking.claim import Claim
 from chunkwise.repacking.shard_files import give_to
 from chunkwise.repacking.target import cannot_write
@@ -57,12 +58,22 @@ def publish(claim: Claim) -> None:
         place.require_unchanged()
         bring(claim)
         # It is there, whether or not the file system can say when a name is on disk.
-        with contextlib.suppress(OSError):
+        with noting_it_stays(place.said), contextlib.suppress(OSError):
             os.fsync(claim.parent)
     except OSError as wrong:
         if isinstance(wrong, ChunkwiseError):
             raise
         raise cannot_write(place.said, wrong) from wrong
+
+
+@contextlib.contextmanager
+def noting_it_stays(said: str) -> Iterator[None]:
+    """Note on what ends the block that the new file is in place, and stays there."""
+    try:
+        yield
+    except BaseException as error:
+        note(error, f"{printable(said)}: the new file is complete and in place")
+        raise
 
 
 def bring(claim: Claim) -> None:

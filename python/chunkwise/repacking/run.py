@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -22,6 +21,7 @@ from h5py import h5f
 from chunkwise import _native
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.files.netcdf3 import as_netcdf4, is_netcdf3
+from chunkwise.files.room import free_nbytes
 from chunkwise.files.unclosed import copy_closed, is_unclosed, open_readable
 from chunkwise.grammar import format_size
 from chunkwise.names import printable
@@ -36,7 +36,7 @@ from chunkwise.repacking.phases import run_record
 from chunkwise.repacking.plan import Plan, make_plan
 from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.repacking.proving import Proof, prove
-from chunkwise.repacking.publish import publish
+from chunkwise.repacking.publish import noting_it_stays, publish
 from chunkwise.repacking.reading import require_readable, who_loses
 from chunkwise.repacking.records import ShardResult, Summary
 from chunkwise.repacking.rules import Rules
@@ -121,7 +121,7 @@ def check_room(place: Place, plan: Plan) -> str | None:
             f"{printable(place.said)}: a file and its shards cannot be replaced in one step: give "
             "OUT, not --in-place, with --shards"
         )
-    free = shutil.disk_usage(place.target.parent).free
+    free = free_nbytes(place.target.parent)
     certain = sum(
         step.out_nbytes
         for step in plan.steps
@@ -164,17 +164,22 @@ def run(
     Raises
     ------
     ChunkwiseError
-        Whatever is wrong; the source is untouched, and there is no target.
+        Whatever is wrong; the source is untouched, and there is no target, unless a note says
+        that the new file is in place.
     """
     job.proof.require_possible(job.options)
     watch(Moment("planning"))
-    with closed(place) as readable, planned(job, readable) as (file, plan):
+    with (
+        ExitStack() as placed,
+        closed(place) as readable,
+        planned(job, readable) as (file, plan),
+    ):
         asked = job.anew or plan.changes or job.options.reshapes_file
         if place.in_place and readable == place.source and not asked:
             if job.proof.asked:
                 _prove(job, place, file, plan, place.source, watch)()
             return _left(place, plan)
-        return run_plan(job, place, file, plan, watch, crew, apart)
+        return run_plan(job, place, file, plan, watch, placed, crew, apart)
 
 
 @contextmanager
@@ -222,10 +227,14 @@ def run_plan(
     file: h5py.File,
     plan: Plan,
     watch: Watch,
+    placed: ExitStack,
     crew: Crew | None = None,
     apart: Apart | None = None,
 ) -> Summary:
-    """Carry out the plan of a file that is open; see `run`."""
+    """Carry out the plan of a file that is open; see `run`.
+
+    What leaves `placed` by an exception gets a note if the new file is in place.
+    """
     begin = time.monotonic()
     warning = check_room(place, plan)
     before = place.source.stat().st_size
@@ -239,6 +248,7 @@ def run_plan(
         watch(Moment("syncing"))
         figures = crew.measured()
         publish(claim)
+        placed.enter_context(noting_it_stays(place.said))
     written()
     elapsed_s = time.monotonic() - begin
     measured = None

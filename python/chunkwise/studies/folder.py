@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from chunkwise.errors import UsageError
+from chunkwise.files.room import free_nbytes
 from chunkwise.grammar import format_size
 from chunkwise.names import printable
 from chunkwise.studies.results import StudyResults
@@ -78,7 +79,7 @@ class Folder:
         try:
             for folder in (self.files, self.trials):
                 folder.mkdir(parents=True, exist_ok=True)
-            free = shutil.disk_usage(self.path).free
+            free = free_nbytes(self.path)
         except OSError as error:
             raise UsageError(
                 f"{self.name}: no folder that can be written to: {error.strerror}; name another "
