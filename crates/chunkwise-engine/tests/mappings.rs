@@ -211,6 +211,7 @@ fn what_is_wrong_is_said() {
     let made = MappedSource { fields: Some(wider()), ..whole(sound()) };
     let wide = VirtualDataset::new(Dims::from_slice(&shape), 8, None, vec![made]).unwrap().unwrap();
     assert!(wide.converts());
+    let wide = Source::Virtual(wide);
     let mut out = [0; 24 * 8];
     let error = wide.read(&all().into(), Some(&wider()), &mut out, &go_on).unwrap_err();
     assert_eq!(error, ReadError::Fields);
