@@ -681,6 +681,11 @@ class Dataset:
         in a new array, and stays in `out`.
         """
     def explain(self, selection: Selection) -> dict[str, int | None]: ...
+    def end_reads(self, wait: bool) -> None:
+        """Begin no other read, and wait, if asked, for those of other threads: its file is closed.
+
+        A read that comes later raises `chunkwise.errors.ChangedSourceError`.
+        """
     def list_chunks(self) -> None:
         """Know where all chunks lie; else they are looked up as reads need them."""
 

@@ -359,9 +359,10 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
                     self._cache_props["shape"] = bound.shape
             return self._binding
 
-    def _release(self) -> None:
-        """Drop the file's descriptor and the dataset's chunks in the cache."""
-        self._binding = None
+    def _release(self) -> list[bindings.Bound]:
+        """Drop the file's descriptor and the cached chunks; tells what was bound."""
+        binding, self._binding = self._binding, None
+        return [] if binding is None or binding.bound is None else [binding.bound]
 
     def _let_go(self) -> None:
         super()._let_go()
@@ -432,4 +433,5 @@ def wrap(dataset: h5py.Dataset) -> Dataset:
         return dataset
     if not isinstance(dataset, h5py.Dataset):
         raise UsageError(f"wrap() takes an h5py.Dataset, not {type(dataset).__name__}")
+    bindings.watch_closing()
     return Dataset(dataset.id, readonly=dataset._readonly)

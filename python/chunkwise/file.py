@@ -16,6 +16,7 @@ from chunkwise.files.opening_writable import Mode
 from chunkwise.group import Group
 from chunkwise.remote.opening import open_object, open_url
 from chunkwise.remote.urls import is_url, local_path
+from chunkwise.routing import bindings
 from chunkwise.settings import check_environment
 
 __all__ = ["File", "open"]
@@ -122,9 +123,9 @@ class File(Group, h5py.File):  # type: ignore[misc]
                 # Pending data is written while the datasets still exist.
                 self._home.close()
         finally:
-            for dataset in list(self._met.values()):
-                dataset._release()
+            met = list(self._met.values())
             self._met.clear()
+            bindings.end_reads([bound for dataset in met for bound in dataset._release()])
 
     def _flush_linked(self) -> None:
         """Flush datasets that external links led to, in other files."""

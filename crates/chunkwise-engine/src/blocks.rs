@@ -35,6 +35,9 @@ const PIECE_NBYTES: usize = 64 << 10;
 /// Of a chunk of which one part in so many is there, all is decoded when more is wanted: several
 /// threads do that together, and whoever walks on finds the next chunks decoded ahead.
 const WALKED_SHARE: usize = 4;
+/// The same holds once so many reads have come to it that decoding it would have taken no longer:
+/// as many bytes are decoded in the time in which one read finds its blocks.
+const READ_NBYTES: u64 = 4096;
 /// A first read gets some bytes of blocks where these are at most one part in so many of them...
 const FEW_SHARE: u64 = 4;
 /// ... in so many runs at most.
@@ -114,11 +117,12 @@ impl Reading<'_> {
             true => self.dataset.few_runs_of(task, &blocks, &wanted),
             false => None,
         };
-        let kept = match held {
-            0 => Vec::new(),
+        let (kept, reads) = match held {
+            0 => (Vec::new(), 0),
             _ => ProcessState::of_this_process().cache().blocks(key, self.read, &mut wanted),
         };
-        let walked = held * WALKED_SHARE >= wanted.len() && wanted.contains(&true);
+        let often = reads.saturating_mul(READ_NBYTES) >= self.dataset.chunk_nbytes;
+        let walked = (often || held * WALKED_SHARE >= wanted.len()) && wanted.contains(&true);
         (!walked).then_some(Part { blocks, wanted, kept, runs, met })
     }
 
@@ -364,7 +368,8 @@ impl Dataset {
         let (met, kept) = {
             let mut cache = state.cache();
             let met = cache.blocks_held(mapped.key).is_some();
-            (met, cache.blocks(mapped.key, mapped.read, &mut wanted))
+            let (kept, _) = cache.blocks(mapped.key, mapped.read, &mut wanted);
+            (met, kept)
         };
         for (number, kept) in &kept {
             blocks.put(*number, kept.bytes(), out);

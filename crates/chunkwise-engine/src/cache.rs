@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use lru::LruCache;
 
-use crate::cache_entry::{ChunkKey, Decoded, ENTRY_NBYTES, Entry, Held, KeptBlock};
+use crate::cache_entry::{ChunkKey, Decoded, ENTRY_NBYTES, Entry, Held, HeldBlocks, KeptBlock};
 
 /// What the cache holds and has done since the process started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -94,25 +94,29 @@ impl ChunkCache {
     /// it was not met yet.
     pub fn blocks_held(&self, key: ChunkKey) -> Option<usize> {
         match self.entry(key).map(|entry| &entry.held) {
-            Some(Held::Blocks(blocks, _)) => Some(blocks.len()),
+            Some(Held::Blocks(held)) => Some(held.by_number.len()),
             _ => None,
         }
     }
 
     /// Those of the wanted blocks that are held of a chunk, which [`get`](Self::get) has not
-    /// found; they are wanted no more.
+    /// found, and how many reads have asked so; they are wanted no more.
     pub fn blocks(
         &mut self,
         key: ChunkKey,
         read: u64,
         wanted: &mut [bool],
-    ) -> Vec<(usize, KeptBlock)> {
-        let Some(Entry { held: Held::Blocks(blocks, _), .. }) = self.entry(key) else {
-            return Vec::new();
+    ) -> (Vec<(usize, KeptBlock)>, u64) {
+        let entry = match self.protected.peek_mut(&key) {
+            None => self.probation.peek_mut(&key),
+            protected => protected,
         };
+        let Some(Entry { held: Held::Blocks(held), .. }) = entry else { return (Vec::new(), 0) };
+        held.reads += 1;
+        let reads = held.reads;
         let mut found = Vec::new();
         for (number, wanted) in wanted.iter_mut().enumerate().filter(|(_, wanted)| **wanted) {
-            if let Some(block) = blocks.get(&number) {
+            if let Some(block) = held.by_number.get(&number) {
                 found.push((number, block.clone()));
                 *wanted = false;
             }
@@ -125,7 +129,7 @@ impl ChunkCache {
             self.stats.misses -= 1;
             self.stats.hits += 1;
         }
-        found
+        (found, reads)
     }
 
     /// Offer blocks of a chunk that read number `read` has decoded together, beside those that are
@@ -137,19 +141,19 @@ impl ChunkCache {
         let protected = self.protected.pop(&key);
         self.protected_nbytes -= protected.as_ref().map_or(0, Entry::nbytes);
         let before = protected.or_else(|| self.probation.pop(&key));
-        let (mut blocks, mut nbytes) = match before {
+        let mut held = match before {
             Some(entry) => {
                 self.uncount(key, entry.nbytes());
                 match entry.held {
-                    Held::Blocks(blocks, nbytes) => (blocks, nbytes),
+                    Held::Blocks(held) => held,
                     Held::Whole(_) => return,
                 }
             }
-            None => (HashMap::new(), 0),
+            None => HeldBlocks::default(),
         };
-        nbytes += fresh.first().map_or(0, |(_, block)| block.decoded.capacity());
-        blocks.extend(fresh);
-        self.keep(key, Entry { held: Held::Blocks(blocks, nbytes), read, prefetched: false });
+        held.nbytes += fresh.first().map_or(0, |(_, block)| block.decoded.capacity());
+        held.by_number.extend(fresh);
+        self.keep(key, Entry { held: Held::Blocks(held), read, prefetched: false });
     }
 
     fn entry(&self, key: ChunkKey) -> Option<&Entry> {
@@ -291,8 +295,8 @@ impl ChunkCache {
         self.uncount(key, entry.nbytes());
         match entry.held {
             Held::Whole(chunk) => self.spare_memory(chunk),
-            Held::Blocks(blocks, _) => {
-                blocks.into_values().for_each(|block| self.spare_memory(block.decoded));
+            Held::Blocks(held) => {
+                held.by_number.into_values().for_each(|block| self.spare_memory(block.decoded));
             }
         }
         entry.prefetched

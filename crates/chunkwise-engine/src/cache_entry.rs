@@ -34,8 +34,18 @@ impl KeptBlock {
 /// What is held of a chunk.
 pub(crate) enum Held {
     Whole(Decoded),
-    /// Some of its blocks, by their numbers, and the bytes that they take.
-    Blocks(HashMap<usize, KeptBlock>, usize),
+    /// Some of its blocks.
+    Blocks(HeldBlocks),
+}
+
+/// Blocks of a chunk that are held.
+#[derive(Default)]
+pub(crate) struct HeldBlocks {
+    pub by_number: HashMap<usize, KeptBlock>,
+    /// The bytes that they take.
+    pub nbytes: usize,
+    /// How many reads wanted some of the chunk since.
+    pub reads: u64,
 }
 
 pub(crate) struct Entry {
@@ -56,7 +66,9 @@ impl Entry {
     pub fn nbytes(&self) -> usize {
         match &self.held {
             Held::Whole(chunk) => chunk.capacity() + ENTRY_NBYTES,
-            Held::Blocks(blocks, nbytes) => nbytes + blocks.len() * BLOCK_NBYTES + ENTRY_NBYTES,
+            Held::Blocks(held) => {
+                held.nbytes + held.by_number.len() * BLOCK_NBYTES + ENTRY_NBYTES
+            }
         }
     }
 

@@ -59,7 +59,8 @@ pub use mapped::{MappedSource, Source, VirtualDataset};
 pub use on_demand::{Chunks, FindChunks, OnDemand};
 pub use one_pass::{LostChunk, OnePass};
 pub use process::{
-    cache_clear, cache_stats, change, in_force, set_default, set_threads, thread_count,
+    cache_clear, cache_stats, change, in_force, process_number, set_default, set_threads,
+    thread_count,
 };
 pub use profile::{Phase, PhaseTimes, Profile, profile, set_profiling, timed};
 pub use references::write_references;

@@ -6,7 +6,7 @@
 //! memory is shared until written, and never freed).
 
 use std::num::NonZero;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 // Not parking_lot's, whose queues of waiting threads a forked child would inherit.
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 
@@ -20,6 +20,8 @@ use crate::threads::take_no_signals;
 
 /// What the reads of one process share.
 pub struct ProcessState {
+    /// Another one in a forked child.
+    number: u32,
     /// Decoded chunks of all datasets.
     cache: Mutex<ChunkCache>,
     pool: Mutex<Pool>,
@@ -46,6 +48,7 @@ enum Pool {
 
 static STATE: AtomicPtr<ProcessState> = AtomicPtr::new(std::ptr::null_mut());
 static AT_FORK: Once = Once::new();
+static NUMBER: AtomicU32 = AtomicU32::new(0);
 
 /// Runs in the child right after `fork`, where little more than this store is allowed.
 extern "C" fn forget_parent() {
@@ -55,6 +58,7 @@ extern "C" fn forget_parent() {
 impl ProcessState {
     fn new() -> Self {
         Self {
+            number: NUMBER.fetch_add(1, Ordering::Relaxed),
             cache: Mutex::new(ChunkCache::new(Setting::CacheNbytes.value())),
             pool: Mutex::new(Pool::Unmade),
             in_flight: InFlight::default(),
@@ -155,6 +159,12 @@ fn make_pool() -> Pool {
         .panic_handler(|_| {})
         .build();
     pool.map_or(Pool::None, |pool| Pool::Made(Arc::new(pool)))
+}
+
+/// A number of this process that its forked children do not have: what threads of the parent have
+/// begun is known by it.
+pub fn process_number() -> u32 {
+    ProcessState::of_this_process().number
 }
 
 /// Threads that one read uses in this process.

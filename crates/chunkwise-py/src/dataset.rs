@@ -22,6 +22,7 @@ use crate::library::PyLibrary;
 use crate::listing::PySavedChunks;
 use crate::selection::{Parts, PySelection};
 use crate::storage::PyStorage;
+use crate::under_way::UnderWay;
 
 #[pyclass(name = "Dataset", module = "chunkwise._native", frozen)]
 pub struct PyDataset {
@@ -34,6 +35,7 @@ pub struct PyDataset {
     elsewhere: bool,
     /// A program may be writing the chunks.
     follows: bool,
+    under_way: UnderWay,
 }
 
 /// Hyperslabs of a virtual dataset that are hyperslabs of a source: the former, the source, the
@@ -109,7 +111,8 @@ impl PyDataset {
                 Fields::new(engine.element_size(), dtype.itemsize(), parts.unwrap_or_default());
             fields = Some(made.map_err(|error| read_error(py, &label, &error))?);
         }
-        Ok(Self { engine, dtype: dtype.unbind(), label, fields, elsewhere, follows })
+        let (dtype, under_way) = (dtype.unbind(), UnderWay::default());
+        Ok(Self { engine, dtype, label, fields, elsewhere, follows, under_way })
     }
 
     /// A virtual dataset, whose elements lie in others; the rest is `fill`, or without it is left
@@ -163,6 +166,7 @@ impl PyDataset {
             fields: None,
             elsewhere: false,
             follows: false,
+            under_way: UnderWay::default(),
         })
     }
 
@@ -301,6 +305,12 @@ impl PyDataset {
         Ok(array)
     }
 
+    /// Begin no other read, and with `wait` return when those that are under way have ended: its file
+    /// is closed.
+    fn end_reads(&self, py: Python<'_>, wait: bool) -> PyResult<()> {
+        self.under_way.end(py, wait)
+    }
+
     /// What reading a selection would do, in figures.
     fn explain<'py>(
         &self,
@@ -365,6 +375,10 @@ impl PyDataset {
         out: &mut [u8],
     ) -> PyResult<()> {
         let failed = |error: ReadError| read_error(py, &self.label, &error);
+        let Some(_until_it_ends) = self.under_way.begin() else {
+            let message = format!("{}: its file was closed; open it again", self.label);
+            return Err(raise(py, "ChangedSourceError", message));
+        };
         let done = match engine {
             Source::Stored(dataset) => {
                 if self.elsewhere && !dataset.storage().is_unchanged() {

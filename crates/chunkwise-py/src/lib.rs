@@ -26,6 +26,7 @@ mod settings;
 mod storage;
 mod table;
 mod tree;
+mod under_way;
 mod walk;
 mod whole;
 mod writer;

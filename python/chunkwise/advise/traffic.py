@@ -40,6 +40,9 @@ HUGE_NBYTES: Final = 4 << 20
 # Runs that are so far apart are not fetched ahead by processors, whose caches hold about so much.
 _FAR_NBYTES: Final = 512
 _NEAR_NBYTES: Final = 4 << 20
+# What they fetch at a time, and how much of that they hold until a walk comes back to it.
+_LINE_NBYTES: Final = 64
+_LINES_HELD: Final = (1 << 20) // _LINE_NBYTES
 # Chunks that chunkwise has under work at a time when it writes.
 _UNDER_WORK: Final = 4
 _AS_MUCH_AS_IT_TAKES: Final = 1 << 60
@@ -364,7 +367,14 @@ def _completed(
         fresh_nbytes=fresh,
         small_nbytes=small,
         pieces_nbytes=pieces_nbytes,
-        far=_far(stored, pattern, reader, pieces, (runs, selected, 1 - loads / max(1.0, touches))),
+        far=_far(
+            stored,
+            pattern,
+            reader,
+            operations,
+            pieces,
+            (runs, selected, 1 - loads / max(1.0, touches)),
+        ),
         indexed=float(chunks if ours and not pattern.writes else distinct),
         seeks=max(1.0, (loads + partial or pieces) / _chunks_in_a_row(stored, pattern)),
     )
@@ -374,6 +384,7 @@ def _far(
     stored: Stored,
     pattern: Pattern,
     reader: Reader,
+    operations: float,
     pieces: float,
     copied: tuple[float, float, float],
 ) -> float:
@@ -391,7 +402,14 @@ def _far(
     cached_runs = min(runs, nbytes / length) * max(0.0, again)
     whole = math.prod(stored.shape) * stored.itemsize
     kept = min(whole, reader.cache_nbytes)
-    return pieces * (whole > _NEAR_NBYTES) + cached_runs * (kept > _NEAR_NBYTES)
+    far = pieces * (whole > _NEAR_NBYTES) + cached_runs * (kept > _NEAR_NBYTES)
+    walks_on = (
+        not pattern.scattered and pattern.order is None and pattern.block[-1] < stored.shape[-1]
+    )
+    if walks_on and max(pieces, runs) <= operations * _LINES_HELD:
+        # The next block finds what came with this one's.
+        far *= min(1.0, length / _LINE_NBYTES)
+    return far
 
 
 def _fresh_nbytes(

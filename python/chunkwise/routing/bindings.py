@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -186,12 +186,16 @@ class _Bindings:
             self._recent.popitem(last=False)
         return found
 
-    def release(self, number: FileNumber) -> None:
-        """Drop a file; datasets that are still open are bound again."""
+    def release(self, number: FileNumber) -> list[Bound]:
+        """Drop a file, and tell what was bound; datasets that are still open are bound again."""
+        dropped = []
         for address, binding in list(self.files.pop(number, {}).items()):
             self._recent.pop(address, None)
+            if binding.bound is not None:
+                dropped.append(binding.bound)
             binding.bound = None
         ros3.forget(number)
+        return dropped
 
     def clear(self) -> None:
         for number in list(self.files):
@@ -227,6 +231,11 @@ def activate() -> None:
     closing.ask(_while_closing)
 
 
+def watch_closing() -> None:
+    """Have h5py's files wait for reads of own datasets, too, when they are closed."""
+    closing.ask(_while_closing)
+
+
 def deactivate() -> None:
     """Bind nothing more, and drop all bindings; under h5py's lock."""
     _bindings.active = False
@@ -252,18 +261,36 @@ def binding_of(dataset: h5py.Dataset) -> Binding:
 
 
 def _while_closing(file: h5py.File, closes: bool, method: Callable[[], Any]) -> Any:
-    """Let go of a file's datasets when it is closed."""
+    """Let go of a file's datasets when it is closed, once nobody reads them any more."""
     number = _open_number(file) if closes else None
     done = method()
     if number is not None:
         with phil:
-            _bindings.release(number)
+            dropped = _bindings.release(number)
+            wrapped = [one.bound for key, one in _ours.items() if key[:2] == number]
+        end_reads([*dropped, *wrapped])
     return done
+
+
+def end_reads(several: Iterable[Bound | None]) -> None:
+    """Let no other read of these begin, and wait for those that other threads have begun.
+
+    As closing a file waits for libhdf5's; who holds h5py's lock does not wait, for what he waits
+    for may need it.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Or what else a signal handler raises meanwhile.
+    """
+    for one in several:
+        if one is not None:
+            one.native.end_reads(not phil._is_owned())
 
 
 def _open_number(file: h5py.File) -> FileNumber | None:
     """libhdf5's number of an open file; None if nothing is bound, or it is closed."""
-    if not _bindings.files:
+    if not _bindings.files and not _ours:
         return None
     with phil:
         return _number_of(file.id) if file.id.valid else None

@@ -224,14 +224,15 @@ fn blocks_of_a_chunk_count_as_what_they_take_and_give_way_to_the_chunk() {
     assert_eq!((cache.blocks_held((1, 0)), cache.holds((1, 0))), (Some(6), false));
     // What is there is wanted no more.
     let mut wanted = [false, true, true, false, true, false, true];
-    let found = cache.blocks((1, 0), 2, &mut wanted);
+    let (found, reads) = cache.blocks((1, 0), 2, &mut wanted);
+    assert_eq!(reads, 1);
     assert_eq!(found.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [1, 2, 6]);
     assert!(found.iter().all(|(_, block)| block.bytes().len() == 5000));
     assert_eq!(wanted, [false, false, false, false, true, false, false]);
     // A miss that was none after all.
     assert!(cache.get((1, 0), 3).is_none());
     let before = cache.stats();
-    cache.blocks((1, 0), 3, &mut [true, true]);
+    assert_eq!(cache.blocks((1, 0), 3, &mut [true, true]).1, 2);
     let after = cache.stats();
     assert_eq!((after.hits, after.misses), (before.hits + 1, before.misses - 1));
     cache.put((1, 0), chunk(40), 4);
