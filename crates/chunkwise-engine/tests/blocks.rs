@@ -163,6 +163,25 @@ fn whoever_walks_on_gets_the_chunk_and_nothing_is_decoded_twice() {
 }
 
 #[test]
+fn whoever_comes_often_gets_the_chunk_with_the_next_block() {
+    let _alone = alone();
+    let model = model(&[1, 512, 512], &FRAME, BITSHUFFLE, |_, _| ());
+    let before = cache_stats();
+    for _ in 0..127 {
+        model.check(&model.slab(&[0, 3, 0], &[1, 1, 512]));
+    }
+    // Seldom enough so far.
+    model.check(&model.slab(&[0, 11, 0], &[1, 1, 512]));
+    assert_eq!(since(before), (1, 2));
+    for row in [3, 11, 300, 500, 100] {
+        model.check(&model.slab(&[0, row, 0], &[1, 1, 512]));
+    }
+    // No other block by itself.
+    assert_eq!(since(before), (1, 2));
+    cache_clear();
+}
+
+#[test]
 fn without_a_cache_only_what_is_wanted_is_decoded() {
     let _alone = alone();
     change(Setting::CacheNbytes, Some(0));
