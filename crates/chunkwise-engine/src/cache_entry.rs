@@ -66,9 +66,7 @@ impl Entry {
     pub fn nbytes(&self) -> usize {
         match &self.held {
             Held::Whole(chunk) => chunk.capacity() + ENTRY_NBYTES,
-            Held::Blocks(held) => {
-                held.nbytes + held.by_number.len() * BLOCK_NBYTES + ENTRY_NBYTES
-            }
+            Held::Blocks(held) => held.nbytes + held.by_number.len() * BLOCK_NBYTES + ENTRY_NBYTES,
         }
     }
 
