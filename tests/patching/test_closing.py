@@ -113,7 +113,9 @@ def test_a_signal_handler_closes_the_file_that_its_thread_reads(tmp_path: Path) 
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     # In the middle of the read, which went on.
-    assert closed and closed[0] < ended and not file
+    assert closed
+    assert closed[0] < ended
+    assert not file
     assert values[0].sum() == values[-16].sum() == expected
 
 
