@@ -242,3 +242,22 @@ def test_of_the_first_blocks_of_a_walk_chunks_are_counted_as_of_all() -> None:
     few = Reader("", "", 1 << 30, 10, 0.75)
     first = replace(level, operations=66 * 216 // 4)
     assert traffic(stored, first, few).partial > 0.1 * traffic(stored, first, nobody).partial
+
+
+def far(walk: Pattern) -> tuple[float, float]:
+    """Count runs far apart in memory of a walk, and of blocks at random places, as many."""
+    stored = Stored((400, 120, 180), (400, 12, 180), 4, filtered=False)
+    scattered = replace(walk, scattered=True)
+    return traffic(stored, walk, ENGINE).far, traffic(stored, scattered, ENGINE).far
+
+
+def test_a_walk_finds_what_came_with_the_block_before() -> None:
+    walked, scattered = far(Pattern("", (400, 1, 1)))
+    # 16 elements of 4 bytes in a line of memory.
+    assert walked == pytest.approx(scattered / 16)
+    assert scattered > 0
+
+
+def test_a_walk_in_longer_runs_than_lines_shares_none() -> None:
+    walked, scattered = far(Pattern("", (400, 1, 60)))
+    assert walked == scattered > 0

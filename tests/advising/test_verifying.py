@@ -108,6 +108,16 @@ def test_the_part_holds_the_datasets_own_values(tmp_path: Path) -> None:
         assert (part.file, part.whole) == (str(path), True)
 
 
+def test_a_dataset_less_than_twice_as_large_as_a_part_is_measured_whole(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", SHAPE, "i4", chunks=(30, 20, 20))
+    target = look(path, "x")
+    for most_nbytes, whole in [(target.nbytes // 2 + 1, True), (target.nbytes // 2, False)]:
+        with verifying.cut(target, asked("1x40x60"), most_nbytes, str(tmp_path), print) as part:
+            assert part.whole is whole
+
+
 def problem(*texts: str) -> Problem:
     return Problem(
         SHAPE, 4, tuple(one.pattern for one in asked(*texts)), LIBHDF5_2, "libhdf5", MACHINE,

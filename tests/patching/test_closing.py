@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -83,19 +83,30 @@ def test_no_read_sees_what_is_written_after_closing(
     assert all(isinstance(error, ValueError | RuntimeError) for error in raised), raised
 
 
-def _long(path: Path) -> None:
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a file whose one dataset takes one thread far more than 0.1 s to read."""
+    path = tmp_path_factory.mktemp("closing") / "long.h5"
     with h5py.File(path, "w") as f:
-        f.create_dataset("x", (2048, 16384), "i8", chunks=(1, 16384), compression=9)
+        f.create_dataset("x", (4096, 16384), "i8", chunks=(1, 16384), compression=9)
         f["x"][:16] = np.random.default_rng(0).integers(0, 99, (16, 16384))
         stored = [f["x"].id.read_direct_chunk((n, 0)) for n in range(16)]
-        for row in range(16, 2048):
+        for row in range(16, 4096):
             f["x"].id.write_direct_chunk((row, 0), stored[row % 16][1])
+    return path
 
 
-def test_a_signal_handler_closes_the_file_that_its_thread_reads(tmp_path: Path) -> None:
-    _long(tmp_path / "a.h5")
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    chunkwise.set_threads(1)
+    yield
+    chunkwise.set_threads(None)
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_a_signal_handler_closes_the_file_that_its_thread_reads(long: Path) -> None:
     chunkwise.patch_h5py()
-    file = h5py.File(tmp_path / "a.h5")
+    file = h5py.File(long)
     expected = file["x"][0].sum()
     closed = []
 
@@ -119,10 +130,10 @@ def test_a_signal_handler_closes_the_file_that_its_thread_reads(tmp_path: Path) 
     assert values[0].sum() == values[-16].sum() == expected
 
 
-def test_a_forked_child_does_not_wait_for_reads_of_its_parent(tmp_path: Path) -> None:
-    _long(tmp_path / "a.h5")
+@pytest.mark.usefixtures("one_thread")
+def test_a_forked_child_does_not_wait_for_reads_of_its_parent(long: Path) -> None:
     chunkwise.patch_h5py()
-    file = h5py.File(tmp_path / "a.h5")
+    file = h5py.File(long)
     dataset = file["x"]
     dataset[0]
     thread = threading.Thread(target=lambda: dataset[...])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -228,11 +228,11 @@ def active() -> bool:
 def activate() -> None:
     """Bind datasets from now on."""
     _bindings.active = True
-    closing.ask(_while_closing)
+    watch_closing()
 
 
 def watch_closing() -> None:
-    """Have h5py's files wait for reads of own datasets, too, when they are closed."""
+    """Have h5py's files wait for the engine's reads when they are closed."""
     closing.ask(_while_closing)
 
 
@@ -267,25 +267,26 @@ def _while_closing(file: h5py.File, closes: bool, method: Callable[[], Any]) -> 
     if number is not None:
         with phil:
             dropped = _bindings.release(number)
-            wrapped = [one.bound for key, one in _ours.items() if key[:2] == number]
-        end_reads([*dropped, *wrapped])
+            ours = [one.bound for key, one in _ours.items() if key[:2] == number and one.bound]
+        end_reads([*dropped, *ours])
     return done
 
 
-def end_reads(several: Iterable[Bound | None]) -> None:
+def end_reads(several: Sequence[Bound]) -> None:
     """Let no other read of these begin, and wait for those that other threads have begun.
 
-    As closing a file waits for libhdf5's; who holds h5py's lock does not wait, for what he waits
-    for may need it.
+    As closing a file waits for libhdf5's.  A thread that holds h5py's lock does not wait: those
+    reads may need it.
 
     Raises
     ------
     KeyboardInterrupt
         Or what else a signal handler raises meanwhile.
     """
-    for one in several:
-        if one is not None:
-            one.native.end_reads(not phil._is_owned())
+    # All of them first, in case a signal ends the waiting.
+    for wait in (False, True)[: 1 if phil._is_owned() else 2]:
+        for one in several:
+            one.native.end_reads(wait)
 
 
 def _open_number(file: h5py.File) -> FileNumber | None:
