@@ -5,7 +5,7 @@
 //! its place in the grid.  So a small file in memory is written and asked about when
 //! the library is bound.
 
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{CString, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
 use crate::BindError;
@@ -79,7 +79,11 @@ pub unsafe fn probe(api: &Api) -> Result<ChunkConventions, BindError> {
         let fcpl = handles.keep("H5Pcreate", fcpl, api.H5Pclose)?;
         api.checked("H5Pset_userblock", (api.H5Pset_userblock)(fcpl, USER_BLOCK))?;
         let truncate: c_uint = 2;
-        let file = (api.H5Fcreate)(c"chunkwise-probe.h5".as_ptr(), truncate, fcpl, fapl);
+        // Files in memory are told apart by name alone, and another thread may be probing, or
+        // another copy of this code: an address that lives through the probe is nobody else's.
+        let name = CString::new(format!("chunkwise-probe-{:p}.h5", &raw const fapl));
+        let name = name.unwrap_or_default();
+        let file = (api.H5Fcreate)(name.as_ptr(), truncate, fcpl, fapl);
         let file = handles.keep("H5Fcreate", file, api.H5Fclose)?;
         let dims = [2 * CHUNK];
         let space = (api.H5Screate_simple)(1, dims.as_ptr(), std::ptr::null());

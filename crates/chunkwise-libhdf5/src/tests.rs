@@ -4,7 +4,11 @@ mod committing;
 mod libraries;
 mod set_filter;
 
-use chunkwise_libhdf5::{BindError, Library, LibraryVersion, MutexLock, Witness, hid_t};
+use std::sync::Barrier;
+
+use chunkwise_libhdf5::{
+    BindError, Library, LibraryLock, LibraryVersion, MutexLock, Witness, hid_t,
+};
 
 use self::libraries::libraries;
 
@@ -21,6 +25,48 @@ fn conventions_are_those_of_the_version() {
             assert!(found.address_includes_user_block, "{library:?}");
             assert!(found.has_chunk_iter && !found.chunk_iter_is_scaled, "{library:?}");
         }
+    }
+}
+
+/// The library's own lock alone, as where each thread of a program comes with its first call.
+struct NoLock;
+
+impl LibraryLock for NoLock {
+    fn with(&self, work: &mut dyn FnMut()) {
+        work();
+    }
+}
+
+/// Whether this libhdf5 may be called by several threads at once.
+fn is_threadsafe(library: &Library) -> bool {
+    let function = library.loaded().symbol("H5is_library_threadsafe");
+    let mut answer = false;
+    if !function.is_null() {
+        // SAFETY: this is its signature in every version; it takes no lock that is held.
+        unsafe {
+            let function: unsafe extern "C" fn(*mut bool) -> i32 = std::mem::transmute(function);
+            assert!(function(&raw mut answer) >= 0);
+        }
+    }
+    answer
+}
+
+#[test]
+fn threads_bind_at_the_same_time() {
+    for library in libraries().iter().filter(|library| is_threadsafe(library)) {
+        let barrier = Barrier::new(8);
+        let bind = || {
+            barrier.wait();
+            Library::from_path(library.path(), Box::new(NoLock)).map(|bound| bound.conventions())
+        };
+        std::thread::scope(|scope| {
+            let started: Vec<_> = (0..8)
+                .map(|_| scope.spawn(|| (0..20).map(|_| bind()).collect::<Vec<_>>()))
+                .collect();
+            for found in started.into_iter().flat_map(|thread| thread.join().unwrap()) {
+                assert_eq!(found.unwrap(), library.conventions());
+            }
+        });
     }
 }
 
