@@ -56,6 +56,8 @@ pub struct Dataset {
     pub(crate) grid: ChunkGrid,
     pub(crate) chunk_nbytes: u64,
     pub(crate) pattern: AccessPattern,
+    /// Chunks that reads of many of them touched for few bytes each.
+    pub(crate) short_runs: AtomicU64,
     /// For work that outlives a call.
     pub(crate) itself: Weak<Dataset>,
 }
@@ -119,10 +121,10 @@ impl Dataset {
             return Err(ReadError::Memory(None));
         }
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let pattern = AccessPattern::new();
+        let (pattern, short_runs) = (AccessPattern::new(), AtomicU64::new(0));
         Ok(Arc::new_cyclic(|itself| {
             let itself = Weak::clone(itself);
-            Self { number, storage, info, grid, chunk_nbytes, pattern, itself }
+            Self { number, storage, info, grid, chunk_nbytes, pattern, short_runs, itself }
         }))
     }
 

@@ -31,6 +31,7 @@ mod prefetch;
 mod process;
 mod profile;
 mod read;
+mod read_map;
 mod reading;
 mod references;
 mod repeated;

@@ -12,6 +12,7 @@ use crate::dataset::Layout;
 use crate::fields::Fields;
 use crate::process::ProcessState;
 use crate::profile::{Phase, timed};
+use crate::read_map::ReadMap;
 use crate::reading::{Numbers, Reading};
 use crate::scatter::{SharedResult, fill_run};
 use crate::{Dataset, OnePass, ReadError};
@@ -119,27 +120,15 @@ impl Dataset {
         if chunked && (1..=MOST_FOLLOWED).contains(&plan.len()) {
             self.prefetch(plan, read);
         }
-        let result = SharedResult::new(out);
-        let reading = Reading { dataset: self, plan, read, result, cancelled, once: None, fields };
-        // SAFETY: the tasks of a plan cover disjoint elements of the result, and here each is
-        // carried out once.
-        unsafe {
-            let far = self.storage.cost().is_remote();
-            if !far && (plan.len() < 2 || self.work_nbytes(plan) < PARALLEL_NBYTES) {
-                return reading.alone(&Numbers::All(plan.len()));
-            }
-            if selected >= SMALL_NBYTES || plan.len() > SMALL_CHUNKS {
-                return reading.shared(&Numbers::All(plan.len()));
-            }
-            // A small read of chunks that are mostly cached is over before another thread
-            // wakes: only what has to be decoded is worth sharing.
-            let left = reading.cached();
-            match left.as_slice() {
-                [] => Ok(()),
-                [_] if !far => reading.alone(&Numbers::These(&left)),
-                _ => reading.shared(&Numbers::These(&left)),
-            }
-        }
+        let map = ReadMap::of(self, plan);
+        self.again_without_map(map, |map| {
+            let (result, once) = (SharedResult::new(out), None);
+            let reading =
+                Reading { dataset: self, plan, read, result, cancelled, once, fields, map };
+            // SAFETY: the tasks of a plan cover disjoint elements of the result, and here each is
+            // carried out once, or anew after all were.
+            unsafe { reading.carry_out(selected) }
+        })
     }
 
     /// As [`read_plan`](Self::read_plan), as a part of one pass over the dataset: nothing that
@@ -160,20 +149,29 @@ impl Dataset {
             return Ok(());
         }
         let read = ProcessState::of_this_process().next_read();
-        let result = SharedResult::new(out);
-        let once = Some(pass);
-        let fields = None;
-        let reading = Reading { dataset: self, plan, read, result, cancelled, once, fields };
-        // SAFETY: as above.
-        unsafe {
-            let small = plan.len() < 2 || self.work_nbytes(plan) < PARALLEL_NBYTES;
-            let far = self.storage.cost().is_remote();
-            if !far && (pass.threads < 2 || small) {
-                reading.alone(&Numbers::All(plan.len()))
-            } else {
-                reading.shared(&Numbers::All(plan.len()))
-            }
-        }
+        let (once, fields) = (Some(pass), None);
+        let far = self.storage.cost().is_remote();
+        let alone = plan.len() < 2 || pass.threads < 2 || self.work_nbytes(plan) < PARALLEL_NBYTES;
+        // What is lost is listed once.
+        let map = if pass.lost.is_some() { ReadMap::none() } else { ReadMap::new() };
+        self.again_without_map(map, |map| {
+            let result = SharedResult::new(out);
+            let reading =
+                Reading { dataset: self, plan, read, result, cancelled, once, fields, map };
+            let all = Numbers::All(plan.len());
+            // SAFETY: as above.
+            unsafe { if alone && !far { reading.alone(&all) } else { reading.shared(&all) } }
+        })
+    }
+
+    /// Read with a map; again without it, if the file has shrunk meanwhile.
+    fn again_without_map(
+        &self,
+        map: ReadMap,
+        mut read: impl FnMut(&ReadMap) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
+        let done = read(&map);
+        if map.is_sound(&*self.storage) { done } else { read(&ReadMap::none()) }
     }
 
     /// Fill `out` where there are many chunks and none of them was ever written, which need not be
@@ -188,6 +186,34 @@ impl Dataset {
             timed(Phase::Scatter, || fill_run(out, fill));
         }
         true
+    }
+}
+
+impl Reading<'_> {
+    /// Carry all tasks out, for a result of so many bytes.
+    ///
+    /// # Safety
+    /// As [`alone`](Self::alone).
+    unsafe fn carry_out(&self, selected: u64) -> Result<(), ReadError> {
+        let (dataset, plan) = (self.dataset, self.plan);
+        let far = dataset.storage.cost().is_remote();
+        // SAFETY: the caller's contract.
+        unsafe {
+            if !far && (plan.len() < 2 || dataset.work_nbytes(plan) < PARALLEL_NBYTES) {
+                return self.alone(&Numbers::All(plan.len()));
+            }
+            if selected >= SMALL_NBYTES || plan.len() > SMALL_CHUNKS {
+                return self.shared(&Numbers::All(plan.len()));
+            }
+            // A small read of chunks that are mostly cached is over before another thread
+            // wakes: only what has to be decoded is worth sharing.
+            let left = self.cached();
+            match left.as_slice() {
+                [] => Ok(()),
+                [_] if !far => self.alone(&Numbers::These(&left)),
+                _ => self.shared(&Numbers::These(&left)),
+            }
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use crate::fields::Fields;
 use crate::memory::{most_threads, work_nbytes};
 use crate::process::{ProcessState, thread_count};
 use crate::profile::{Phase, timed};
+use crate::read_map::ReadMap;
 use crate::repeated::{is_small, leaves_room, was_wanted_whole};
 use crate::runs::{RawRead, raw_batches};
 use crate::scatter::SharedResult;
@@ -109,6 +110,8 @@ pub(crate) struct Reading<'a> {
     pub once: Option<OnePass<'a>>,
     /// Where some fields of each element are wanted.
     pub fields: Option<&'a Fields>,
+    /// Out of which short runs are copied.
+    pub map: &'a ReadMap,
 }
 
 impl<'a> Reading<'a> {
@@ -348,7 +351,8 @@ impl<'a> Reading<'a> {
                 let fetched_first = FetchedFirst { fetched, storage: &*dataset.storage };
                 let storage: &dyn Storage =
                     if fetched.is_empty() { &*dataset.storage } else { &fetched_first };
-                let raw = RawRead { storage, address, size, result, fields, helpers };
+                let map = self.map;
+                let raw = RawRead { storage, address, size, result, fields, map, helpers };
                 // SAFETY: the caller's contract.
                 let read = unsafe { raw.read(task, buffer) };
                 read.map(|()| None).map_err(|error| {

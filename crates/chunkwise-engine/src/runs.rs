@@ -3,11 +3,11 @@
 //! Bytes that are stored as they are (contiguous datasets, unfiltered chunks) are read
 //! by positioned reads.  A long run goes straight into the result, in pieces on several
 //! threads if they have nothing else to do; so does one whose elements become others on the way.
-//! Many short ones are copied out of a memory map where there is one; otherwise those that lie near
-//! each other are read in one call, gaps included, and copied out.
+//! Many short ones are copied out of a memory map where there is one ([`ReadMap`]); otherwise those
+//! that lie near each other are read in one call, gaps included, and copied out.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 
 use chunkwise_codec::resize;
 use chunkwise_select::{ChunkTask, Strip};
@@ -17,9 +17,9 @@ use crate::crew::{share, share_beside};
 use crate::decode::with_buffers;
 use crate::fields::Fields;
 use crate::profile::{Phase, timed};
+use crate::read_map::ReadMap;
 use crate::scatter::{SharedResult, copy_strip};
 use crate::schedule::Batch;
-use crate::storage::Map;
 use crate::{ReadError, Storage, StorageCost};
 
 /// A run of at least this many bytes is read straight into the result.
@@ -52,6 +52,8 @@ pub struct RawRead<'a> {
     pub result: &'a SharedResult<'a>,
     /// Where some fields of each element are wanted, or other types.
     pub fields: Option<&'a Fields>,
+    /// Out of which short runs are copied.
+    pub map: &'a ReadMap,
     /// Threads that may share a long run.
     pub helpers: usize,
 }
@@ -93,14 +95,21 @@ impl RawRead<'_> {
             // SAFETY: the caller's contract.
             return unsafe { self.read_whole(task, buffer, nbytes) };
         }
-        // SAFETY: the caller's contract, and one after the other.
-        unsafe {
-            if self.read_by(task, buffer, true)? {
-                return Ok(());
-            }
-            // The file has shrunk: positioned reads tell what is missing.
-            self.read_by(task, buffer, false).map(|_| ())
+        if let Some(pieces) = self.pieces(task) {
+            // SAFETY: the caller's contract; pieces of a task are disjoint.
+            return unsafe { self.read_pieces(&pieces, buffer) };
         }
+        let mut group = Group::new(self, buffer);
+        let mut outcome = Ok(());
+        task.for_each_strip_in_order(|strip| {
+            if outcome.is_ok() {
+                // SAFETY: the caller's contract; strips of one task are disjoint.
+                outcome = unsafe { group.add(strip) };
+            }
+        });
+        outcome?;
+        // SAFETY: as above.
+        unsafe { group.flush() }
     }
 
     /// Read the chunk's first `nbytes`, and copy the elements of `task` out of them.
@@ -123,30 +132,6 @@ impl RawRead<'_> {
             });
         });
         Ok(())
-    }
-
-    /// Whether everything was there.
-    unsafe fn read_by(
-        &self,
-        task: &ChunkTask<'_>,
-        buffer: &mut Vec<u8>,
-        by_map: bool,
-    ) -> Result<bool, ReadError> {
-        if let Some(pieces) = self.pieces(task) {
-            // SAFETY: the caller's contract; pieces of a task are disjoint.
-            return unsafe { self.read_pieces(&pieces, buffer, by_map) };
-        }
-        let mut group = Group::new(self, buffer, by_map);
-        let mut outcome = Ok(());
-        task.for_each_strip_in_order(|strip| {
-            if outcome.is_ok() {
-                // SAFETY: the caller's contract; strips of one task are disjoint.
-                outcome = unsafe { group.add(strip) };
-            }
-        });
-        outcome?;
-        // SAFETY: as above.
-        unsafe { group.finish() }
     }
 
     /// What threads take at a time of elements that are converted; None where there are few of
@@ -209,51 +194,34 @@ impl RawRead<'_> {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Read pieces on several threads; whether everything was there.
+    /// Read pieces on several threads.
     ///
     /// # Safety
     /// As [`read`](Self::read); the pieces are disjoint.
-    unsafe fn read_pieces(
-        &self,
-        pieces: &[Strip],
-        buffer: &mut Vec<u8>,
-        by_map: bool,
-    ) -> Result<bool, ReadError> {
-        let (next, all_there) = (AtomicUsize::new(0), AtomicBool::new(true));
-        let failure = Mutex::new(None);
+    unsafe fn read_pieces(&self, pieces: &[Strip], buffer: &mut Vec<u8>) -> Result<(), ReadError> {
+        let (next, failure) = (AtomicUsize::new(0), Mutex::new(None));
         let work = |buffer: &mut Vec<u8>| {
             let one = |piece: Strip, buffer: &mut Vec<u8>| {
-                let mut group = Group::new(self, buffer, by_map);
+                let mut group = Group::new(self, buffer);
                 // SAFETY: the caller's contract; each piece is taken once.
                 unsafe {
                     group.add(piece)?;
-                    group.finish()
+                    group.flush()
                 }
             };
             while let Some(&piece) = pieces.get(next.fetch_add(1, Relaxed)) {
-                match one(piece, buffer) {
-                    Ok(is_there) => drop(all_there.fetch_and(is_there, Relaxed)),
-                    Err(error) => {
-                        // Nobody takes another.
-                        next.store(pieces.len(), Relaxed);
-                        failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                    }
+                if let Err(error) = one(piece, buffer) {
+                    // Nobody takes another.
+                    next.store(pieces.len(), Relaxed);
+                    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
                 }
             }
         };
         let theirs = || with_buffers(|buffers| work(&mut buffers.stored));
         share_beside(self.helpers.min(pieces.len() - 1), &theirs, || work(buffer));
         let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
-        failure.map_or(Ok(all_there.into_inner()), Err)
+        failure.map_or(Ok(()), Err)
     }
-}
-
-/// Whether short runs are copied out of a map.
-enum Mapped {
-    /// None has come yet.
-    Untried,
-    By(Arc<Map>),
-    Not,
 }
 
 /// Strips that one call will read.
@@ -261,31 +229,15 @@ struct Group<'a> {
     of: &'a RawRead<'a>,
     buffer: &'a mut Vec<u8>,
     strips: SmallVec<[Strip; 4]>,
-    mapped: Mapped,
-    /// One past the last byte taken from the map.
-    mapped_end: u64,
+    /// Some were copied out of the map.
+    mapped: bool,
     /// One past the last element of all the strips, in the chunk.
     end: u64,
 }
 
 impl<'a> Group<'a> {
-    fn new(of: &'a RawRead<'a>, buffer: &'a mut Vec<u8>, by_map: bool) -> Self {
-        let mapped = if by_map { Mapped::Untried } else { Mapped::Not };
-        Self { of, buffer, strips: SmallVec::new(), mapped, mapped_end: 0, end: 0 }
-    }
-
-    /// Read what is left; whether everything was there.
-    ///
-    /// # Safety
-    /// As [`add`](Self::add).
-    unsafe fn finish(mut self) -> Result<bool, ReadError> {
-        // SAFETY: the caller's contract.
-        unsafe { self.flush()? };
-        Ok(match &self.mapped {
-            // The file's last page may have lost its end without anybody noticing.
-            Mapped::By(map) => map.is_intact() && self.of.storage.end() >= self.mapped_end,
-            Mapped::Untried | Mapped::Not => true,
-        })
+    fn new(of: &'a RawRead<'a>, buffer: &'a mut Vec<u8>) -> Self {
+        Self { of, buffer, strips: SmallVec::new(), mapped: of.map.serves_single_runs(), end: 0 }
     }
 
     /// Read the strip now, or with those that follow.
@@ -294,7 +246,7 @@ impl<'a> Group<'a> {
     /// No other thread may touch the strip's elements of the result meanwhile.
     unsafe fn add(&mut self, strip: Strip) -> Result<(), ReadError> {
         let run = strip.len * self.of.size;
-        let several = strip.count > 1 || !self.strips.is_empty() || self.mapped_end > 0;
+        let several = strip.count > 1 || !self.strips.is_empty() || self.mapped;
         // SAFETY: the caller's contract.
         if run < DIRECT_NBYTES && several && unsafe { self.copy_mapped(&strip) } {
             return Ok(());
@@ -330,17 +282,13 @@ impl<'a> Group<'a> {
     /// # Safety
     /// As [`add`](Self::add).
     unsafe fn copy_mapped(&mut self, strip: &Strip) -> bool {
-        if matches!(self.mapped, Mapped::Untried) {
-            self.mapped = self.of.storage.map().map_or(Mapped::Not, Mapped::By);
-        }
-        let Mapped::By(map) = &self.mapped else { return false };
-        let begin = usize::try_from(self.of.address).ok();
-        let Some(bytes) = begin.and_then(|begin| map.bytes().get(begin..)) else { return false };
+        let RawRead { storage, address, size, map, .. } = *self.of;
+        let Some(bytes) = map.bytes_from(storage, address) else { return false };
         // SAFETY: the caller's contract.
         let copied = unsafe { self.of.copy(bytes, strip) };
         if copied.is_some() {
-            let end = self.of.address + end_of(strip) * self.of.size;
-            self.mapped_end = self.mapped_end.max(end);
+            map.took_until(address + end_of(strip) * size);
+            self.mapped = true;
         }
         copied.is_some()
     }
@@ -365,6 +313,10 @@ impl<'a> Group<'a> {
         Ok(())
     }
 
+    /// Read what is left.
+    ///
+    /// # Safety
+    /// As [`add`](Self::add), for all strips that were added.
     unsafe fn flush(&mut self) -> Result<(), ReadError> {
         let Some(first) = self.strips.first() else { return Ok(()) };
         let size = self.of.size;

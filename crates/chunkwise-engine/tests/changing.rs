@@ -8,9 +8,10 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use chunkwise_codec::Pipeline;
 use chunkwise_engine::{
-    Conversion, Dataset, DatasetInfo, FieldBytes, Fields, Layout, Made, MemoryStorage, NumberKind,
-    NumberType, ReadError, set_threads,
+    ChunkIndexBuilder, ChunkRecord, Conversion, Dataset, DatasetInfo, FieldBytes, Fields, Layout,
+    Made, MemoryStorage, NumberKind, NumberType, ReadError, set_threads,
 };
 use chunkwise_select::Hyperslab;
 use stored::{file_of, stored_in};
@@ -62,7 +63,8 @@ fn read(
 }
 
 fn is_cut(outcome: &Result<Vec<u8>, ReadError>, at: u64) -> bool {
-    matches!(outcome, Err(ReadError::Truncated { end, .. }) if *end == at)
+    use ReadError::{Truncated, TruncatedChunk};
+    matches!(outcome, Err(Truncated { end, .. } | TruncatedChunk { end, .. }) if *end == at)
 }
 
 #[test]
@@ -91,6 +93,40 @@ fn what_a_file_has_lost_is_missed() {
             file.write_all_at(&whole, 0).unwrap();
             assert_eq!(found(), expected);
         }
+    }
+}
+
+/// Of many chunks a few bytes each, often enough for a map to be worth it.
+#[test]
+fn short_runs_of_many_chunks_are_the_same_out_of_a_map() {
+    let rows = 300;
+    let whole = bytes(rows);
+    // A chunk a row.
+    let mut index = ChunkIndexBuilder::default();
+    for row in 0..rows {
+        let address = ADDRESS + row * COLUMNS * 2;
+        let record = ChunkRecord { address, stored_nbytes: COLUMNS * 2, filter_mask: 0 };
+        index.push(row, record).unwrap();
+    }
+    let index = index.finish(rows).unwrap().into();
+    let (chunk, pipeline) = ([1, COLUMNS].as_slice().into(), Pipeline::new(Vec::new()));
+    let layout = Layout::Chunked { chunk, pipeline, unfiltered_partial_chunks: false, index };
+    let chunked = DatasetInfo { layout, ..info(rows) };
+    let file = file_of(&whole);
+    let dataset = Dataset::new(chunked, stored_in(&file)).unwrap();
+    let sound = Dataset::new(info(rows), Arc::new(MemoryStorage(whole.clone()))).unwrap();
+    let wider = wider();
+    for first in 0..COLUMNS - 1 {
+        let fields = (first % 3 == 0).then_some(&wider);
+        assert_eq!(read(&dataset, (first, 2), fields), read(&sound, (first, 2), fields));
+    }
+    let (end, columns) = (whole.len() as u64, (COLUMNS - 2, 2));
+    for left in [end - 1, end / 2, 0] {
+        file.set_len(left).unwrap();
+        let outcome = read(&dataset, columns, None);
+        assert!(is_cut(&outcome, left), "{outcome:?}");
+        file.write_all_at(&whole, 0).unwrap();
+        assert_eq!(read(&dataset, columns, None), read(&sound, columns, None));
     }
 }
 
