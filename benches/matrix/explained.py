@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from matrix.cases import LAYOUTS, Case
+from matrix.cases import Case
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ REASONS = (
     Reason(
         "a file of its own: what is wrong with it is said, it is known again, and closed by "
         "whoever is last",
-        0.4e-3,
+        0.6e-3,
         lambda case: case.work == "write" and case.face == "open",
     ),
     Reason(
@@ -47,7 +47,7 @@ REASONS = (
     Reason(
         "a walk of few steps, of which the first asks libhdf5 where the data lies",
         0.25e-3,
-        lambda case: case.phase == "walk" and LAYOUTS[case.layout][1] is None,
+        lambda case: case.phase == "walk" and case.filters == "none",
     ),
 )
 

@@ -182,6 +182,27 @@ def test_datasets_made_alike_are_alike(tmp_path: Path, options: dict[str, Any]) 
         assert sorted(file) == ["d0", "d1", "d2", "g", "other", "turned"]
 
 
+def test_records_are_made_alike_but_for_what_h5py_sees_in_them(tmp_path: Path) -> None:
+    plain = np.dtype([("a", "<i2"), ("b", [("c", ">f4"), ("d", "u1", (3,))])])
+    coloured = np.dtype([("a", h5py.enum_dtype({"red": 1}, "<i2")), *plain.descr[1:]])
+    # As keys they are one.
+    assert coloured == plain
+    assert hash(coloured) == hash(plain)
+    values = np.zeros(6, plain)
+    values["a"] = range(6)
+    with chunkwise.open(tmp_path / "x.h5", "w") as file:
+        for name, dtype in (("a", plain), ("b", plain), ("c", coloured), ("d", plain)):
+            file.create_dataset(name, data=values.astype(dtype), compression=1)
+        assert plain in {key[0] for key in alike._recipes}
+    with h5py.File(tmp_path / "x.h5") as file:
+        for name in "abd":
+            assert file[name].dtype == plain
+            assert file[name].id.get_type() == file["a"].id.get_type()
+            np.testing.assert_array_equal(file[name][...], values)
+        assert h5py.check_enum_dtype(file["c"].dtype["a"]) == {"red": 1}
+        assert h5py.check_enum_dtype(file["d"].dtype["a"]) is None
+
+
 def test_a_dataset_that_cannot_be_written_is_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::deflater::Deflater;
-use crate::{DeflateEngine, Effort, EncodeScratch, Encoding, Step};
+use crate::{DeflateEngine, Effort, EncodeScratch, Encoder, Encoding, Step};
 
 /// Bytes that are tried: more at levels at which zlib takes less time, and few where nothing
 /// depends on them.
@@ -18,9 +18,10 @@ pub(crate) const fn most_nbytes(effort: Effort, level: u32) -> usize {
     }
 }
 
-/// Longer chunks are tried in parts: those that come to deflate as they are...
+/// Longer chunks are tried in parts: those that come to deflate as they are, or such planes of shuffled
+/// chunks...
 const LONGEST_PLAIN_NBYTES: usize = 1 << 20;
-/// ... and those that come from another filter.
+/// ... and those that come from another filter, shuffled ones at the most.
 const LONGEST_NBYTES: usize = 16 << 20;
 
 /// The length of such a part.
@@ -43,13 +44,24 @@ pub(crate) struct Trial {
 impl Trial {
     /// For the deflate at place `at` of `steps`, with about `most` bytes of the samples; None where nothing comes to it.
     ///
-    /// Of shuffled chunks parts tell little: what an engine makes depends on where its blocks
-    /// meet the planes' ends, which is several percent.
+    /// Of shuffled chunks with short planes parts tell little: what an engine makes depends on where
+    /// its blocks meet the planes' ends, which is several percent.  Of long planes, each gives as many
+    /// parts.
     pub(crate) fn new(steps: &[Step], at: usize, most: usize, samples: &[&[u8]]) -> Option<Self> {
         let longest = samples.iter().map(|sample| sample.len()).max()?;
-        let whole = if at == 0 { LONGEST_PLAIN_NBYTES } else { LONGEST_NBYTES };
-        let each = if longest <= whole { longest.max(1) } else { PART_NBYTES };
-        let count = most.div_ceil(each).clamp(1, samples.len());
+        let planes = match at.checked_sub(1).and_then(|before| steps.get(before)) {
+            Some(Step { encoder: Encoder::Shuffle { element_size }, .. }) => *element_size,
+            _ => 1,
+        };
+        let whole = match (at, planes) {
+            (0, _) => LONGEST_PLAIN_NBYTES,
+            (_, 1) => LONGEST_NBYTES,
+            _ => LONGEST_PLAIN_NBYTES.saturating_mul(planes).min(LONGEST_NBYTES),
+        };
+        let in_parts = longest > whole;
+        let each = if in_parts { PART_NBYTES } else { longest.max(1) };
+        let from_one = if in_parts { planes.min(most / each) } else { 1 };
+        let count = most.div_ceil(each * from_one).clamp(1, samples.len());
         let parts_each = (most / each / count).max(1);
 
         let before = Encoding::new(steps.get(..at)?.to_vec());
@@ -62,12 +74,14 @@ impl Trial {
                 parts.push(out);
                 continue;
             }
-            for i in 0..parts_each {
-                let begin = middle(i, parts_each, out.len() - PART_NBYTES);
+            for part in 0..parts_each {
+                // Each sample from other places.
+                let stretch = part * count + i;
+                let begin = middle(stretch, parts_each * count, out.len() - PART_NBYTES);
                 parts.push(out.get(begin..begin + PART_NBYTES)?.to_vec());
             }
         }
-        let unknown = if longest > whole {
+        let unknown = if in_parts {
             PARTS
         } else if count == 1 {
             ONE_CHUNK
@@ -164,14 +178,14 @@ mod tests {
     proptest! {
         #[test]
         fn parts_are_spread_and_bounded(
-            len in 0usize..1_500_000,
+            len in 0usize..3_500_000,
             count in 0usize..30,
             shuffled in any::<bool>(),
             level in 1u32..=9,
         ) {
             let bytes = vec![1; len];
             let samples = vec![&bytes[..]; count];
-            let shuffle = Encoder::Shuffle { element_size: 4 };
+            let shuffle = Encoder::Shuffle { element_size: 2 };
             let encoders = shuffled.then_some(shuffle).into_iter().chain([Encoder::deflate(level)]);
             let steps: Vec<_> =
                 encoders.map(|encoder| Step { encoder, optional: true }).collect();
@@ -184,8 +198,30 @@ mod tests {
             prop_assert!(tried < most + len.max(1));
             prop_assert!(!trial.parts.is_empty());
             let whole = |part: &Vec<u8>| part.len() == len;
-            let part = |part: &Vec<u8>| part.len() == PART_NBYTES && !shuffled;
+            let longest = LONGEST_PLAIN_NBYTES << u32::from(shuffled);
+            let part = |part: &Vec<u8>| part.len() == PART_NBYTES && len > longest;
             prop_assert!(trial.parts.iter().all(|one| whole(one) || part(one)));
+        }
+
+        /// Planes compress each in their own way: a sample of one alone tells nothing.
+        #[test]
+        fn parts_are_of_all_planes_alike(
+            planes in prop_oneof![Just(2usize), Just(4), Just(8)],
+            count in 1usize..30,
+            level in 1u32..=9,
+        ) {
+            let bytes: Vec<u8> = (0..planes as u8).cycle().take((planes + 1) << 20).collect();
+            let samples = vec![&bytes[..]; count];
+            let encoders = [Encoder::Shuffle { element_size: planes }, Encoder::deflate(level)];
+            let steps = encoders.map(|encoder| Step { encoder, optional: true });
+            let most = most_nbytes(Effort::AsStated, level);
+            let trial = Trial::new(&steps, 1, most, &samples).unwrap();
+            let mut met = vec![0usize; planes];
+            for part in &trial.parts {
+                met[usize::from(part[PART_NBYTES / 2])] += 1;
+            }
+            let (least, most) = (met.iter().min().unwrap(), met.iter().max().unwrap());
+            prop_assert!(*least > 0 && most - least <= 1 + trial.parts.len() / 8, "{:?}", met);
         }
 
         #[test]

@@ -15,7 +15,8 @@ from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5f, h5t
+from h5py import h5f, h5fd, h5i, h5t
+from h5py._hl.compat import filename_decode
 from h5py._objects import phil
 
 from chunkwise import _native
@@ -343,8 +344,14 @@ def refreshed(dataset: h5py.Dataset) -> None:
 def label_of(dataset: h5py.Dataset) -> str:
     """What messages about a dataset begin with; what is no UTF-8 in it is escaped."""
     home = _home_of(dataset)
-    filename = dataset.file.filename if home is None else home.filename
+    # As `dataset.file.filename`, without making a file object.
+    filename = filename_decode(h5f.get_name(dataset.id)) if home is None else home.filename
     return printable(f"{filename}: dataset {dataset.name}")
+
+
+def _is_plain(dataset: h5py.Dataset) -> bool:
+    """Whether the file that a dataset is in is a local one to libhdf5 (the sec2 driver)."""
+    return bool(h5i.get_file_id(dataset.id).get_access_plist().get_driver() == h5fd.SEC2)
 
 
 def _home_of(dataset: h5py.Dataset) -> FileHandle | None:
@@ -392,8 +399,9 @@ def _describe(
         memory_type = h5t.py_create(dtype, logical=h5py.check_enum_dtype(dtype) is not None)
     handles = dataset.id.id, memory_type.id
     home = _home_of(dataset)
-    plain = plain or (home is not None and home.is_plain)
     storage = None if home is None else home.storage
+    # By the driver itself, unless somebody knows: looking at each driver takes as long as a read.
+    plain = storage is None and (plain or (_is_plain(dataset) if home is None else home.is_plain))
     if storage is None and not plain:
         found = storage_of(dataset) or ros3.storage_of(dataset)
         if isinstance(found, str):

@@ -8,6 +8,7 @@ and `conversions.py` say which indices and types it takes.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import h5py
@@ -29,8 +30,8 @@ def why_not_bound(dataset: h5py.Dataset) -> str | None:
     """Tell cheaply why a dataset of h5py's own is not worth binding, or cannot be."""
     if not dataset._readonly and h5i.get_file_id(dataset._id).get_intent() & h5f.ACC_RDWR:
         return WRITABLE
-    size = dataset.size
-    if size is None or size * dataset._id.get_type().get_size() < SMALLEST_NBYTES:
+    shape = dataset.shape
+    if shape is None or math.prod(shape) * dataset._id.get_type().get_size() < SMALLEST_NBYTES:
         return SMALL
     return None
 

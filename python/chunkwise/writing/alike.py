@@ -39,7 +39,7 @@ class Recipe:
     Parameters
     ----------
     dtype : numpy.dtype
-        Of numbers.
+        Of numbers, or of records of numbers.
     shape : tuple of int
         Of at least one dimension.
     properties : h5py.h5p.PropDCID
@@ -99,14 +99,13 @@ def key_of(asked: Request) -> Key | None:
     Returns
     -------
     tuple or None
-        None if the data is not small, no plain numbers or asks for more than a property list
-        can say.
+        None if the data is not small, no numbers or records of them, or asks for more than a
+        property list can say.
     """
     data = asked.data
     if (
         type(data) is not np.ndarray
-        or data.dtype.kind not in "biufc"
-        or data.dtype.metadata is not None
+        or not _is_of_numbers(data.dtype)
         or not 0 < data.nbytes <= MOST_NBYTES
         or not data.ndim
         or asked.shape is not None
@@ -126,6 +125,15 @@ def key_of(asked: Request) -> Key | None:
     except TypeError:
         return None  # Lists, say.
     return key
+
+
+def _is_of_numbers(dtype: np.dtype[Any]) -> bool:
+    """Whether elements are numbers or records of them, without a meaning that h5py adds."""
+    if dtype.metadata is not None:
+        return False
+    if dtype.fields is None:
+        return dtype.kind in "biufc"
+    return all(_is_of_numbers(member[0].base) for member in dtype.fields.values())
 
 
 def make(group: h5py.h5g.GroupID, name: Any, key: Key, data: npt.NDArray[Any]) -> Any:
