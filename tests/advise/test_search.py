@@ -27,9 +27,11 @@ from chunkwise.advise.references import (
     within,
 )
 from chunkwise.advise.search import (
+    DOUBTED,
     MOST_CHUNK_NBYTES,
     MOST_CHUNKS,
     Problem,
+    by_size,
     chosen,
     front,
     near,
@@ -228,6 +230,25 @@ def test_what_is_to_be_measured_is_unlike_each_other_and_not_the_present_one() -
     assert len(set(layouts)) == len(layouts) == 6
     assert PRESENT not in layouts
     assert asked.score(few[0].figures) == min(asked.score(one.figures) for one in few)
+
+
+def test_chunks_of_each_size_come_before_the_second_best_of_one() -> None:
+    asked = problem()
+    ranked = search(asked).ranked
+    few = by_size(ranked, asked)
+    assert sorted(map(str, few)) == sorted(map(str, ranked))
+    most = asked.score(ranked[0].figures) + DOUBTED
+    hopeful = [one for one in few if asked.score(one.figures) <= most]
+    assert few[: len(hopeful)] == hopeful
+    sizes = [round(math.log(math.prod(one.layout.chunks or asked.shape) * 4, 4)) for one in few]
+    of_hopeful = sizes[: len(hopeful)]
+    number = len(set(of_hopeful))
+    assert number > 2
+    assert len(set(of_hopeful[:number])) == number
+    # Of one size, in the order of the model.
+    for size in set(of_hopeful):
+        same = [one for one, other in zip(hopeful, of_hopeful, strict=True) if other == size]
+        assert same == sorted(same, key=ranked.index)
 
 
 def test_what_is_near_differs_little_and_in_its_shape_alone() -> None:

@@ -6,6 +6,7 @@
 //! it decodes the chunk whole ([`Pipeline::decode`](crate::Pipeline::decode)), which says.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::blosc2::Blosc2Blocks;
 use crate::bytes::Reader;
@@ -20,13 +21,19 @@ const LARGE_NBYTES: usize = 32 << 10;
 /// Bytes that are stored as they are are taken so many at a time.
 const AS_IT_IS_NBYTES: usize = 64 << 10;
 
+/// Where the first blocks of a chunk are in its stored bytes.  To find a block means to look at all
+/// before it, or at a table of all; so whoever comes back to a chunk keeps this.
+pub type Places = Arc<[Range<u32>]>;
+
 /// The blocks of one chunk, whose stored bytes are at hand.
 #[derive(Debug)]
 pub struct Blocks<'a> {
     stored: &'a [u8],
     cut: Cut,
     coding: Coding<'a>,
-    /// The stored bytes of the first blocks, as far as they were looked for.
+    /// Where the first blocks are, as somebody has found before.
+    known: Places,
+    /// The stored bytes of those after them, as far as they were looked for.
     places: Vec<&'a [u8]>,
     /// What follows them, where a block begins after the one before.
     rest: Reader<'a>,
@@ -83,7 +90,34 @@ impl<'a> Blocks<'a> {
         };
         let rest = Reader::new(stored.get(header_len..)?);
         let sound = cut.len == raw_len && cut.block_len >= LEAST_NBYTES;
-        sound.then_some(Self { stored, cut, coding, places: Vec::new(), rest })
+        let (known, places) = (Places::default(), Vec::new());
+        sound.then_some(Self { stored, cut, coding, known, places, rest })
+    }
+
+    /// Take over what [`found`](Self::found) gave for the same stored bytes before.
+    pub fn know(&mut self, known: Places) {
+        let end = known.last().map_or(Some(0), |last| usize::try_from(last.end).ok());
+        let after = end.filter(|&end| end > 0).and_then(|end| self.stored.get(end..));
+        if let Some(after) = after {
+            self.places.clear();
+            (self.known, self.rest) = (known, Reader::new(after));
+        }
+    }
+
+    /// Where the first blocks are, if more of them are known by now than [`know`](Self::know) was
+    /// told.
+    pub fn found(&self) -> Option<Places> {
+        if self.places.is_empty() {
+            return None;
+        }
+        let place = |bytes: &&[u8]| {
+            let start = (bytes.as_ptr() as usize).checked_sub(self.stored.as_ptr() as usize)?;
+            let end = start.checked_add(bytes.len())?;
+            let is_there = end <= self.stored.len();
+            is_there.then_some(u32::try_from(start).ok()?..u32::try_from(end).ok()?)
+        };
+        let known = self.known.iter().cloned().map(Some);
+        known.chain(self.places.iter().map(place)).collect()
     }
 
     /// How many there are.
@@ -136,12 +170,15 @@ impl<'a> Blocks<'a> {
 
     /// Find where the first `count` blocks are stored; false when that cannot be.
     pub fn find(&mut self, count: usize) -> bool {
-        if self.places.len() < count { self.look_for(count).is_some() } else { true }
+        self.known.len() + self.places.len() >= count || self.look_for(count).is_some()
     }
 
     /// The stored bytes of a block that was found.
     pub fn stored(&self, number: usize) -> Option<&'a [u8]> {
-        self.places.get(number).copied()
+        match self.known.get(number) {
+            Some(place) => self.stored.get(place.start as usize..place.end as usize),
+            None => self.places.get(number - self.known.len()).copied(),
+        }
     }
 
     /// Decode block `number`, of which `stored` is what [`stored`](Self::stored) gave, to its
@@ -301,12 +338,14 @@ impl<'a> Blocks<'a> {
             Coding::Blosc2(blocks) => blocks.places()?,
             Coding::Blosc(_) => places(self.stored, blosc::HEADER_LEN, self.count())?,
         };
+        // These are of all blocks.
+        self.known = Places::default();
         Some(())
     }
 
     /// Each block has its length before it, and the next one after it.
     fn follow(&mut self, count: usize) -> Option<()> {
-        for number in self.places.len()..count {
+        for number in self.known.len() + self.places.len()..count {
             let bytes = match &self.coding {
                 Coding::Bitshuffle(options) => {
                     options.next_block(self.run(number).len(), &mut self.rest)?

@@ -54,7 +54,7 @@ mod zstd;
 pub use alike::Choices;
 pub use bitshuffle::encode::BitshuffleEncoder;
 pub use bitshuffle::{Bitshuffle, Inner};
-pub use blocks::Blocks;
+pub use blocks::{Blocks, Places};
 pub use blosc::encode::BloscEncoder;
 pub use blosc2::encode::Blosc2Encoder;
 pub use crc::crc32;

@@ -83,7 +83,10 @@ impl Reading<'_> {
         let mapped = Mapped { map: &map, bytes, helpers, key, read: self.read };
         let held = state.cache().blocks_held(key);
         if !all {
-            let blocks = dataset.blocks(chunk, bytes, &mut buffers.scratch)?;
+            let mut blocks = dataset.blocks(chunk, bytes, &mut buffers.scratch)?;
+            if let Some(places) = held.and_then(|_| state.cache().places(key)) {
+                blocks.know(places);
+            }
             if let Some(part) = self.part(task, blocks, key, held) {
                 self.decode_part(part, mapped, buffers, held)?;
                 if !dataset.is_sound(chunk, &map) {
@@ -176,7 +179,9 @@ impl Reading<'_> {
         }
         match &runs {
             _ if self.once.is_some() => {}
-            Some(_) => state.cache().keep_blocks(mapped.key, Vec::new(), self.read),
+            Some(_) => {
+                state.cache().keep_blocks(mapped.key, Vec::new(), blocks.found(), self.read);
+            }
             None => self.keep(&blocks, &wanted, mapped, raw),
         }
         Some(())
@@ -203,8 +208,9 @@ impl Reading<'_> {
             blocks.take(number, raw, &mut together);
             (number, begin..together.len())
         });
-        let kept = kept.collect();
-        state.cache().keep_blocks(mapped.key, KeptBlock::of(Arc::new(together), kept), self.read);
+        let kept: Vec<_> = kept.collect();
+        let kept = KeptBlock::of(Arc::new(together), kept);
+        state.cache().keep_blocks(mapped.key, kept, blocks.found(), self.read);
     }
 }
 

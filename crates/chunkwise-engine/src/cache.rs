@@ -12,6 +12,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use chunkwise_codec::Places;
 use lru::LruCache;
 
 use crate::cache_entry::{ChunkKey, Decoded, ENTRY_NBYTES, Entry, Held, HeldBlocks, KeptBlock};
@@ -132,9 +133,24 @@ impl ChunkCache {
         (found, reads)
     }
 
+    /// Where the first blocks of a chunk are stored, as far as that was kept.
+    pub fn places(&self, key: ChunkKey) -> Option<Places> {
+        match self.entry(key).map(|entry| &entry.held) {
+            Some(Held::Blocks(held)) => Some(Arc::clone(&held.places)),
+            _ => None,
+        }
+    }
+
     /// Offer blocks of a chunk that read number `read` has decoded together, beside those that are
-    /// held; where there are none, the chunk counts as met.
-    pub fn keep_blocks(&mut self, key: ChunkKey, fresh: Vec<(usize, KeptBlock)>, read: u64) {
+    /// held; where there are none, the chunk counts as met.  With them comes where its first blocks
+    /// are stored, if more is known of that than before.
+    pub fn keep_blocks(
+        &mut self,
+        key: ChunkKey,
+        fresh: Vec<(usize, KeptBlock)>,
+        places: Option<Places>,
+        read: u64,
+    ) {
         if self.holds(key) {
             return;
         }
@@ -153,6 +169,9 @@ impl ChunkCache {
         };
         held.nbytes += fresh.first().map_or(0, |(_, block)| block.decoded.capacity());
         held.by_number.extend(fresh);
+        if let Some(places) = places.filter(|places| places.len() > held.places.len()) {
+            held.places = places;
+        }
         self.keep(key, Entry { held: Held::Blocks(held), read, prefetched: false });
     }
 

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use chunkwise_codec::Places;
+
 /// Names a chunk: the dataset's number in this process and the chunk's position.
 pub type ChunkKey = (u64, u64);
 
@@ -46,6 +48,8 @@ pub(crate) struct HeldBlocks {
     pub nbytes: usize,
     /// How many reads wanted some of the chunk since.
     pub reads: u64,
+    /// Where the first of them are stored.
+    pub places: Places,
 }
 
 pub(crate) struct Entry {
@@ -62,11 +66,17 @@ pub const ENTRY_NBYTES: usize = 192;
 /// What a block costs beside its bytes, in a chunk's entry.
 const BLOCK_NBYTES: usize = 80;
 
+/// What it costs to know where a block is stored.
+const PLACE_NBYTES: usize = size_of::<Range<u32>>();
+
 impl Entry {
     pub fn nbytes(&self) -> usize {
         match &self.held {
             Held::Whole(chunk) => chunk.capacity() + ENTRY_NBYTES,
-            Held::Blocks(held) => held.nbytes + held.by_number.len() * BLOCK_NBYTES + ENTRY_NBYTES,
+            Held::Blocks(held) => {
+                let places = held.places.len() * PLACE_NBYTES;
+                held.nbytes + held.by_number.len() * BLOCK_NBYTES + places + ENTRY_NBYTES
+            }
         }
     }
 

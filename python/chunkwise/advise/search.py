@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations, product
@@ -45,6 +46,10 @@ _COARSE: Final = 125
 _SPREAD: Final = 5
 # One in this many measured layouts is a reference.
 _REFERENCES: Final = 4
+# A layout may be better than the model says by so much in its score, which is a logarithm.
+DOUBTED: Final = math.log(1.6)
+# Chunks so many times as large are of another size.
+_OTHER_SIZE: Final = 4
 # Doublings and halvings of sides between two chunk shapes that are unlike, or near each other.
 _UNLIKE: Final = 1.0
 _NEAR: Final = 1.6
@@ -451,24 +456,38 @@ def chosen(found: Found, problem: Problem, number: int, present: Layout | None) 
     """Choose the layouts that are worth a measurement: the best, and unlike each other.
 
     Neighbours that cost the same tell little; the model is more often wrong about a filter, or
-    about the size of chunks, than about one length.
+    about the size of chunks, than about one length.  So chunks of each size are among them.
     """
     # The choices of others are worth a look even if the model ranks them lower.
-    named = (one for one in found.ranked if one.names and one.layout != present)
-    others = [one for one in named if problem.fits(one)][: number // _REFERENCES]
+    able = [one for one in found.ranked if one.layout != present and problem.fits(one)]
+    others = [one for one in able if one.names][: number // _REFERENCES]
     first = by_rule(found, problem)
     kept = [first] if first.layout != present else []
-    for one in found.ranked:
+    for one in by_size(able, problem):
         if len(kept) >= number - len(others):
             break
-        if (
-            one.layout != present
-            and problem.fits(one)
-            and is_new(one.layout, [other.layout for other in kept])
-        ):
+        if is_new(one.layout, [other.layout for other in kept]):
             kept.append(one)
     kept += [one for one in others if one not in kept]
     return sorted(kept, key=lambda one: problem.score(one.figures))
+
+
+def by_size(ranked: Sequence[Outcome], problem: Problem) -> list[Outcome]:
+    """Sort layouts: the best with chunks of each size first, then the next best of each.
+
+    Those that the model holds for much worse than the best come last.
+    """
+    most = DOUBTED + min((problem.score(one.figures) for one in ranked), default=0.0)
+    met: Counter[int] = Counter()
+
+    def place(rank: int, one: Outcome) -> tuple[bool, int, int]:
+        nbytes = math.prod(one.layout.chunks or problem.shape) * problem.itemsize
+        size = round(math.log(nbytes, _OTHER_SIZE))
+        met[size] += 1
+        return problem.score(one.figures) > most, met[size], rank
+
+    places = {one.layout: place(rank, one) for rank, one in enumerate(ranked)}
+    return sorted(ranked, key=lambda one: places[one.layout])
 
 
 def near(found: Found, problem: Problem, best: Layout, number: int) -> list[Outcome]:

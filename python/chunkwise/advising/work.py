@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -13,7 +12,17 @@ from typing import Final
 
 from chunkwise.advise.chunk_shape import PAGE_NBYTES, shrunk
 from chunkwise.advise.layout import Layout
-from chunkwise.advise.search import Found, Outcome, Problem, chosen, is_new, near, search
+from chunkwise.advise.search import (
+    DOUBTED,
+    Found,
+    Outcome,
+    Problem,
+    by_size,
+    chosen,
+    is_new,
+    near,
+    search,
+)
 from chunkwise.advise.seconds import Codec, Machine
 from chunkwise.advising import calibration, concluding, patterns, sampling, wishes
 from chunkwise.advising.answer import Advice
@@ -41,10 +50,8 @@ _LAST_LAYOUTS: Final = 2
 # For the best of them, this many that are like it; as many again while there is time.
 _NEIGHBOURS: Final = 2
 _REPEATS: Final = 3
-# Of what was measured, so many of the best filters are tried with other chunks; and layouts of
-# which the model's score (a logarithm) is worse by so much, because it errs.
+# Of what was measured, so many of the best filters are tried with other chunks.
 _FILTERS_EXPLORED: Final = 2
-_DOUBTED: Final = math.log(1.6)
 # Measuring a layout so often takes so many times what measuring it once did, at most.
 _REPEATED: Final = 2.5
 # The budget's share for trying filters.
@@ -349,13 +356,14 @@ def _unexplored(
     think much worse, under the filters of the best.
     """
     filters = list(dict.fromkeys(one.filters for one in best))[:_FILTERS_EXPLORED]
-    most = _DOUBTED + problem.score(problem.outcome(best[0]).figures)
+    most = DOUBTED + problem.score(problem.outcome(best[0]).figures)
     kept: list[Layout] = []
     able = [
         one
         for one in found.ranked
         if one.layout not in tried and one.layout.filters in filters and problem.fits(one)
     ]
+    able = by_size(able, problem)
     for one in sorted(able, key=lambda one: not (one.names and one.layout.filters == filters[0])):
         named = one.names and one.layout.filters == filters[0]
         hopeful = problem.score(one.figures) <= most

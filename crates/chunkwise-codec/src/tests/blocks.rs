@@ -67,7 +67,7 @@ fn decode_each(blocks: &mut Blocks<'_>, len: usize, scratch: &mut Scratch) -> Op
     for number in 0..blocks.ranges() {
         let (bytes, numbers) = blocks.range(number);
         for number in numbers {
-            let stored = blocks.stored(number).unwrap();
+            let stored = blocks.stored(number)?;
             blocks.decode(number, stored, scratch, bytes.start, &mut out[bytes.clone()]).ok()?;
         }
     }
@@ -113,6 +113,21 @@ proptest! {
         let last = marks.iter().rposition(|&marked| marked).unwrap();
         let mut blocks = pipeline.blocks(&stored, 0, len, &mut scratch).unwrap();
         prop_assert!(blocks.find(last + 1));
+        // What was found is found at once the next time, and what follows from there.
+        let places = blocks.found().unwrap();
+        prop_assert!(places.len() > last && places.len() <= blocks.count());
+        let mut known = pipeline.blocks(&stored, 0, len, &mut scratch).unwrap();
+        known.know(places);
+        prop_assert!(known.found().is_none() && known.find(last + 1));
+        prop_assert!((0..=last).all(|number| known.stored(number) == blocks.stored(number)));
+        prop_assert!(decode_each(&mut known, len, &mut scratch) == Some(raw.clone()));
+        prop_assert!(known.found().is_none_or(|places| places.len() == blocks.count()));
+        // Of other bytes they may say anything; only the error is certain.
+        let few = &stored[..stored.len() - stored.len().min(9)];
+        if let Some(mut cut) = pipeline.blocks(few, 0, len, &mut scratch) {
+            cut.know(blocks.found().unwrap());
+            prop_assert!(decode_each(&mut cut, len, &mut scratch).is_none());
+        }
         let mut out = vec![0x5a; len];
         let mut again = vec![0x5a; len];
         // Runs of it, too, out of kept blocks.

@@ -217,9 +217,9 @@ fn blocks(numbers: std::ops::Range<usize>, nbytes: usize) -> Vec<(usize, KeptBlo
 fn blocks_of_a_chunk_count_as_what_they_take_and_give_way_to_the_chunk() {
     let mut cache = ChunkCache::new(100_000);
     assert!(cache.get((1, 0), 0).is_none());
-    cache.keep_blocks((1, 0), blocks(0..4, 20), 0);
+    cache.keep_blocks((1, 0), blocks(0..4, 20), None, 0);
     assert!((20_000..21_000).contains(&cache.stats().held_nbytes));
-    cache.keep_blocks((1, 0), blocks(6..8, 10), 1);
+    cache.keep_blocks((1, 0), blocks(6..8, 10), None, 1);
     assert!((30_000..31_500).contains(&cache.stats().held_nbytes));
     assert_eq!((cache.blocks_held((1, 0)), cache.holds((1, 0))), (Some(6), false));
     // What is there is wanted no more.
@@ -238,7 +238,7 @@ fn blocks_of_a_chunk_count_as_what_they_take_and_give_way_to_the_chunk() {
     cache.put((1, 0), chunk(40), 4);
     assert_eq!((cache.stats().held_nbytes, cache.blocks_held((1, 0))), (40_000, None));
     // The chunk is better.
-    cache.keep_blocks((1, 0), blocks(0..4, 20), 5);
+    cache.keep_blocks((1, 0), blocks(0..4, 20), None, 5);
     assert!(cache.holds((1, 0)) && cache.stats().held_nbytes == 40_000);
 }
 
@@ -246,7 +246,7 @@ fn blocks_of_a_chunk_count_as_what_they_take_and_give_way_to_the_chunk() {
 fn blocks_go_as_chunks_do_and_their_memory_is_used_again() {
     let mut cache = ChunkCache::new(1_000_000);
     for position in 0..200 {
-        cache.keep_blocks((1, position), blocks(0..3, 20), position);
+        cache.keep_blocks((1, position), blocks(0..3, 20), None, position);
         assert!(cache.stats().held_nbytes <= 1_000_000);
     }
     assert!(cache.blocks_held((1, 199)) == Some(3) && cache.blocks_held((1, 0)).is_none());
@@ -254,6 +254,6 @@ fn blocks_go_as_chunks_do_and_their_memory_is_used_again() {
     cache.forget(1);
     assert_eq!((cache.stats().held_nbytes, cache.protected_nbytes), (0, 0));
     cache.set_budget(0);
-    cache.keep_blocks((1, 0), blocks(0..3, 20), 0);
+    cache.keep_blocks((1, 0), blocks(0..3, 20), None, 0);
     assert_eq!((cache.stats().held_nbytes, cache.blocks_held((1, 0))), (0, None));
 }
