@@ -40,6 +40,7 @@ Examples:
   chunkwise study hyperslabs --scale paper --seconds 10
   chunkwise study netcdf4 --scale paper --repeat 3 --out results
   chunkwise study netcdf4 --scale paper --repeat 3 --out results --resume
+  chunkwise study netcdf4 --scale paper --repeat 3 --out results --resume --undecided 12
   chunkwise study iotest --ranks 1,2
   mpirun -n 2 chunkwise study iotest --quick
   chunkwise study ./my-study
@@ -98,6 +99,13 @@ class Studies(click.Command):
     help="Measure everything this often.  [default: the study's own number]",
 )
 @click.option(
+    "--undecided",
+    type=Count(),
+    metavar="COUNT",
+    help="Afterwards measure what decides the claims that cannot be told more often, up to "
+    "COUNT times.",
+)
+@click.option(
     "--seconds",
     type=Duration(),
     help="Time for the reads or writes of each trial, as in 10s or 2min; what takes "
@@ -132,6 +140,7 @@ def command(
     reader: str | None,
     libhdf5: str | None,
     repeat: int | None,
+    undecided: int | None,
     seconds: float | None,
     out: Path | None,
     ranks: str | None,
@@ -183,6 +192,7 @@ def command(
         source="" if name in NAMES else str(Path(name).resolve()),
         seconds=seconds,
         ranks=launching.numbers(ranks, study),
+        undecided=undecided,
     )
     if launching.starts_ranks(study):
         launching.require()

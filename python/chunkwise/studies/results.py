@@ -119,8 +119,12 @@ class Outcome:
         return [Row(dict(point), tuple(records)) for point, records in found.items()]
 
     def after(self, earlier: Outcome) -> Outcome:
-        """Return this outcome with what an earlier run measured, and this one did not."""
-        rows = {tuple(row.point.items()): row for row in (*earlier.rows(), *self.rows())}
+        """Return this outcome with what an earlier run measured, and this one did not or less."""
+        rows = {tuple(row.point.items()): row for row in earlier.rows()}
+        for row in self.rows():
+            point = tuple(row.point.items())
+            if point not in rows or len(row.records) >= len(rows[point].records):
+                rows[point] = row
         return Outcome(
             [record for row in rows.values() for record in row.records],
             list(self.skipped),

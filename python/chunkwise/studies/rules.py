@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from chunkwise.benching.verdict import THRESHOLD
@@ -49,6 +49,19 @@ class Verdict:
 
     word: Word
     sentence: str  # With today's numbers; ends with a full stop
+    # How often what decides has to be measured for another word than `cannot tell`, about; None
+    # for any other word, and where more repeats would hardly tell.
+    repeats: int | None = None
+    # Labels and values of what decides, without the axis that is summed over.
+    decisive: tuple[Mapping[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """What is added to a sentence, and how many repeats would tell (as `Verdict.repeats`)."""
+
+    text: str = ""
+    repeats: int | None = None
 
 
 @dataclass(frozen=True)
@@ -85,7 +98,7 @@ def _same(evidence: Evidence) -> Verdict:
 
 
 def _sided(
-    evidence: Evidence, first: str, second: str, decide: Callable[[Ratio], tuple[Word, str]]
+    evidence: Evidence, first: str, second: str, decide: Callable[[Ratio], tuple[Word, Doubt]]
 ) -> Verdict:
     """Compare two sides, in pairs of rows that differ in nothing else."""
     settings = evidence.claim.settings
@@ -185,7 +198,7 @@ def _best(evidence: Evidence) -> Verdict:
     first, second = (rival, chosen) if figure.better == "higher" else (chosen, rival)
     found = ratio([(group[first], group[second]) for group in groups])
     within = evidence.get("within", 1.1)
-    doubt = ""
+    doubt = Doubt()
     word: Word
     if found.reaches(within):
         worst = max(costs, key=costs.__getitem__) == chosen and found.low >= THRESHOLD
@@ -199,25 +212,26 @@ def _best(evidence: Evidence) -> Verdict:
     still = " still" if best == chosen else ""
     text = f"the best of {len(costs)} is{still} {setting(settings['axis'], best)}: "
     text += _along(evidence, found)
+    also: Sequence[Pair] = ()
     if word == "holds" and "against" in settings:
-        word, gained, doubt = _gained(evidence, groups, chosen)
+        word, gained, doubt, also = _gained(evidence, groups, chosen)
         text = f"{text}; {gained}"
-    return _verdict(evidence, word, text, doubt, found)
+    return _verdict(evidence, word, text, doubt, found, also)
 
 
 def _gained(
     evidence: Evidence, groups: Sequence[Mapping[str, Sample]], chosen: str
-) -> tuple[Word, str, str]:
+) -> tuple[Word, str, Doubt, Sequence[Pair]]:
     """Whether the best of an axis is better than its standard value: of equals none is best."""
     axis, against = (evidence.claim.settings[name] for name in ("axis", "against"))
     both = [(group[against], group[chosen]) for group in groups if against in group]
     if not both:
-        return "not measured", f"nothing was measured with {setting(axis, against)}", ""
+        return "not measured", f"nothing was measured with {setting(axis, against)}", Doubt(), ()
     if FIGURES[evidence.claim.figure].better == "higher":
         both = [(second, first) for first, second in both]
     gain = ratio(both)
     word, doubt = _reaching(evidence, gain, THRESHOLD)
-    return word, _along(evidence, gain), doubt
+    return word, _along(evidence, gain), doubt, gain.pairs
 
 
 def _refused(evidence: Evidence) -> Verdict:
@@ -233,27 +247,28 @@ def _refused(evidence: Evidence) -> Verdict:
     return Verdict("no longer holds", "It was done.")
 
 
-def _reaching(evidence: Evidence, found: Ratio, least: float) -> tuple[Word, str]:
+def _reaching(evidence: Evidence, found: Ratio, least: float) -> tuple[Word, Doubt]:
     """Decide whether a ratio is as large as a claim says."""
     least = evidence.get("least", least)
     if found.opposed:
-        return "no longer holds", " The pairs contradict each other."
+        return "no longer holds", Doubt(" The pairs contradict each other.")
     reached = found.reaches(least)
     # What must be left of the effect: by the logarithm, half of it.
     some = found.low >= min(THRESHOLD, math.sqrt(least))
     if reached is None:
         sure = " That there is an effect is certain." if some else ""
-        return "cannot tell", _doubt(found, least) + sure
+        doubt = _doubt(found, least)
+        return "cannot tell", replace(doubt, text=doubt.text + sure)
     if reached:
-        return "holds", ""
+        return "holds", Doubt()
     if found.high <= 1 / evidence.get("least_reversed", THRESHOLD):
-        return "reversed", ""
+        return "reversed", Doubt()
     if some:
-        return "weaker", f" The limit is {plain(least)}."
-    return "no longer holds", ""
+        return "weaker", Doubt(f" The limit is {plain(least)}.")
+    return "no longer holds", Doubt()
 
 
-def _staying(evidence: Evidence, found: Ratio, comparisons: int = 1) -> tuple[Word, str]:
+def _staying(evidence: Evidence, found: Ratio, comparisons: int = 1) -> tuple[Word, Doubt]:
     """Decide whether a ratio is as near to 1 as a claim says.
 
     Where several are compared, and one that is not near decides for all, its interval is so
@@ -261,21 +276,21 @@ def _staying(evidence: Evidence, found: Ratio, comparisons: int = 1) -> tuple[Wo
     """
     most = evidence.get("most", THRESHOLD)
     if found.opposed:
-        return "no longer holds", " The pairs contradict each other."
+        return "no longer holds", Doubt(" The pairs contradict each other.")
     over, under = found.reaches(most), found.reaches(1 / most)
     if over is False and under is True:
-        return "holds", ""
+        return "holds", Doubt()
     wide = found.widened(comparisons)
     if wide.reaches(most) is True or wide.reaches(1 / most) is False:
         # Nearly: by the logarithm, not twice as far as the limit.
         near = min(THRESHOLD, most**2)
         if found.reaches(near) is False and found.reaches(1 / near) is True:
-            return "weaker", f" The limit is {plain(most)}."
-        return "no longer holds", ""
+            return "weaker", Doubt(f" The limit is {plain(most)}.")
+        return "no longer holds", Doubt()
     return "cannot tell", _doubt(wide, most if over is not False else 1 / most)
 
 
-def _doubt(found: Ratio, border: float) -> str:
+def _doubt(found: Ratio, border: float) -> Doubt:
     """Say what the noise leaves open, and what would settle it."""
     needed = found.deciding(border)
     if found.value < 1:
@@ -287,9 +302,10 @@ def _doubt(found: Ratio, border: float) -> str:
         if needed is None
         else f"about {counted(needed, 'repeat')} would tell"
     )
-    return (
+    return Doubt(
         f" By {often} this ratio may be anything from {factor(found.low).removesuffix(' times')} "
-        f"to {factor(found.high)}, and the verdict turns at {plain(border)}: {remedy}."
+        f"to {factor(found.high)}, and the verdict turns at {plain(border)}: {remedy}.",
+        needed,
     )
 
 
@@ -349,14 +365,22 @@ def _quotient(one: Sample, other: Sample) -> float:
     return one.middle / other.middle if other.middle else float("inf")
 
 
-def _verdict(evidence: Evidence, word: Word, text: str, doubt: str, found: Ratio) -> Verdict:
-    """Finish a sentence: versions, doubt, and the paper's figures."""
+def _verdict(
+    evidence: Evidence,
+    word: Word,
+    text: str,
+    doubt: Doubt,
+    found: Ratio,
+    also: Sequence[Pair] = (),
+) -> Verdict:
+    """Finish a sentence: versions, doubt, and the paper's figures; `also` decides, too."""
     used = versions(sample for pair in found.pairs for sample in pair)
     text += f" ({joined(used)})" if used and not all(name in text for name in used) else ""
-    text = f"{text[0].upper()}{text[1:]}.{doubt}"
+    text = f"{text[0].upper()}{text[1:]}.{doubt.text}"
     if evidence.claim.published:
         text = f"{text[:-1]} [paper: {evidence.claim.published.rstrip('.')}]."
-    return Verdict(word, text)
+    decisive = tuple(sample.point for pair in (*found.pairs, *also) for sample in pair)
+    return Verdict(word, text, doubt.repeats, decisive)
 
 
 def _missing(evidence: Evidence, where: Where | None, what: str) -> Verdict:

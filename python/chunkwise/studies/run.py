@@ -39,6 +39,7 @@ from chunkwise.studies.probes import PROBES, Context
 from chunkwise.studies.progress import Pace
 from chunkwise.studies.results import Outcome, StudyResults, labelled
 from chunkwise.studies.study import Experiment, Run, Scale, Study
+from chunkwise.studies.undecided import Undecided, undecided
 from chunkwise.trials.environment import describe
 from chunkwise.trials.readers import check_reader
 from chunkwise.words import nearest
@@ -47,6 +48,8 @@ from chunkwise.words import nearest
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 # What results say about the user's dataset.
 _TOLD: Final = ("file", "dataset", "shape", "dtype", "chunks", "filters")
+# So many times what is undecided is looked for.
+_ROUNDS: Final = 3
 Progress = Callable[[Step], None]
 
 
@@ -71,6 +74,9 @@ class Options:
     # How many processes of MPI, one number after the other, where a study starts some; empty for
     # the study's own numbers.
     ranks: tuple[int, ...] = ()
+    # The most that the rows of a claim are measured if it cannot be told; None for no more often
+    # than all others.
+    undecided: int | None = None
 
 
 def run(study: Study, options: Options, progress: Progress | None = None) -> StudyResults:
@@ -145,6 +151,8 @@ class _Running:
                     results.elapsed_s = before_s + time.monotonic() - begun
                 results.save(self.folder.results)
             results.complete = all(one.complete for one in results.outcomes.values())
+            if options.undecided is not None:
+                self._decide(results, options.undecided)
         except OSError as error:
             if not isinstance(error, CannotWriteError) and error.errno not in _FULL:
                 raise
@@ -156,6 +164,30 @@ class _Running:
             with contextlib.suppress(OSError):
                 results.save(self.folder.results)
         return results
+
+    def _decide(self, results: StudyResults, most: int) -> None:
+        """Measure more often what decides the claims that cannot be told.
+
+        How many repeats would tell is an estimate, which is better with more of them: so it is
+        made again.
+        """
+        for _ in range(_ROUNDS):
+            before = _measured_often(results)
+            chosen = [one.id for one in self.experiments]
+            found = list(undecided(self.study, results, most, chosen))
+            for number, one in enumerate(found):
+                experiment, outcome = one.experiment, Outcome(complete=False)
+                earlier = results.outcomes[experiment.id]
+                outcome.skipped = list(earlier.skipped)
+                place = f"undecided {number + 1}/{len(found)}, {one.claim.id}:"
+                try:
+                    self._measure(experiment, outcome, place, one)
+                    outcome.complete = earlier.complete
+                finally:
+                    self._keep(results, experiment, outcome)
+                results.save(self.folder.results)
+            if _measured_often(results) == before:
+                return
 
     def _warn_of_change(
         self, before: Mapping[str, str | int], now: Mapping[str, str | int]
@@ -184,13 +216,22 @@ class _Running:
         order = [one.id for one in self.study.experiments if one.id in found]
         results.outcomes = {name: found[name] for name in order}
 
-    def _measure(self, experiment: Experiment, outcome: Outcome, place: str) -> None:
+    def _measure(
+        self,
+        experiment: Experiment,
+        outcome: Outcome,
+        place: str,
+        again: Undecided | None = None,
+    ) -> None:
+        """Measure an experiment, or of what was measured what is to be measured `again`."""
         begun = time.monotonic()
 
         def saying(one: Run) -> Progress:
             def say(step: Step) -> None:
                 text = f"{place} {experiment.title}: {step.text}"
-                self.progress(self.pace.step(one, replace(step, text=text)))
+                step = replace(step, text=text)
+                # How long is left is known of all, not of some trials.
+                self.progress(step if again else self.pace.step(one, step))
 
             return say
 
@@ -198,19 +239,29 @@ class _Running:
             for number, one in enumerate(experiment.runs):
                 if self.options.scale not in one.scales:
                     continue
+                if again is not None and (one.probe is not None or one.repeat is not None):
+                    # A probe measures all or nothing; what is counted needs no repeats.
+                    continue
                 run_begun = time.monotonic()
                 try:
-                    self._measure_run(experiment, number, one, outcome, saying(one))
+                    self._measure_run(experiment, number, one, outcome, saying(one), again)
                 except (CannotWriteError, MemoryError):
                     raise
                 except ChunkwiseError as wrong:
                     outcome.skipped.append(str(wrong))
-                self.pace.finished(one, time.monotonic() - run_begun)
+                if again is None:
+                    self.pace.finished(one, time.monotonic() - run_begun)
         finally:
             outcome.elapsed_s = time.monotonic() - begun
 
     def _measure_run(
-        self, experiment: Experiment, number: int, one: Run, outcome: Outcome, say: Progress
+        self,
+        experiment: Experiment,
+        number: int,
+        one: Run,
+        outcome: Outcome,
+        say: Progress,
+        again: Undecided | None,
     ) -> None:
         space, reasons = self._space(one)
         outcome.skipped += [reason for reason in reasons if reason not in outcome.skipped]
@@ -232,13 +283,16 @@ class _Running:
         if space is None:
             return
         for name, given in product(one.data, one.labels_at(self.options.scale)):
+            within = space if again is None else self._part(space, again, name, given)
+            if within is None:
+                continue
             path, dataset, labels = self._file(name, say)
             place = f"{experiment.id}-{number}-{name}{given.get('dataset', '').replace('/', '-')}"
             results = benching.run(
                 path,
                 given.get("dataset", dataset),
-                space,
-                repeat=one.repeat or self.repeat,
+                within,
+                repeat=one.repeat or (again or self).repeat,
                 seconds=one.seconds[self.options.scale] or MOST_SECONDS,
                 trial_seconds=self.options.seconds,
                 progress=say,
@@ -271,6 +325,18 @@ class _Running:
             space = Space(design="list", trials=tuple(kept))
         return space, reasons
 
+    def _part(
+        self, space: Space, again: Undecided, name: str, given: Mapping[str, str]
+    ) -> Space | None:
+        """Keep of a space what is to be measured again of a dataset; None for nothing."""
+        labels = self.study.data[name].labels
+        kept = tuple(
+            point
+            for point in space.points((DEFAULT,))
+            if again.concerns({**labels_of(dict(given), point, self.libraries), **labels, **point})
+        )
+        return Space(design="list", trials=kept) if kept else None
+
     def _file(self, name: str, say: Progress) -> tuple[str, str, dict[str, str]]:
         """Return a dataset's file, generated if it is not there, its path and its labels."""
         data = self.study.data[name]
@@ -302,6 +368,11 @@ class _Running:
             say(Step(f"working out what {name} holds"))
             sample.write_elements(data.sample, path, dataset=data.dataset, **options)
         return str(path)
+
+
+def _measured_often(results: StudyResults) -> int:
+    """Count all repeats."""
+    return sum(len(one.records) for one in results.outcomes.values())
 
 
 def _chosen(study: Study, only: Sequence[str]) -> list[Experiment]:

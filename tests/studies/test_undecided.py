@@ -1,0 +1,136 @@
+"""Is what decides the undecided claims measured more often, and nothing else?"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chunkwise.benching.libraries import LibHDF5
+from chunkwise.studies.claims import judge, judge_all
+from chunkwise.studies.load import load
+from chunkwise.studies.results import Outcome, StudyResults
+from chunkwise.studies.run import Options, run
+from chunkwise.studies.study import Study
+from chunkwise.studies.undecided import undecided
+from chunkwise.trials.trial import Measurement, Trial
+from tests.support.studies import claim, row, write_study
+
+SMALL = 1024
+# Of the small cache, against 1 s with the large one: twice at the least is claimed.
+SCATTERED = (3.4, 1.7, 2.5, 2.6)
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    return load(str(write_study(tmp_path / "tiny")))
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, int | None]]:
+    """Have trials measured by nobody; count them by reader and cache."""
+    counts: Counter[tuple[str, int | None]] = Counter()
+    slow = itertools.chain(SCATTERED, itertools.repeat(2.6))
+
+    def measure(trial: Trial, *_: Any) -> Measurement:
+        if trial.timeout_s == 5.0:
+            # The trial before the first of a run, which is kept by nobody.
+            return Measurement(trial, "ok", total_s=1.0, elapsed_s=1.0)
+        counts[trial.reader, trial.cache_nbytes] += 1
+        is_slow = trial.cache_nbytes == SMALL and trial.access == "row"
+        seconds = next(slow) if is_slow else 1.0
+        return Measurement(trial, "ok", total_s=seconds, elapsed_s=seconds)
+
+    def find(asked: str | None, _: str) -> LibHDF5:
+        return LibHDF5(asked, "2.0.0", (), {})
+
+    monkeypatch.setattr("chunkwise.studies.libraries._installed", dict)
+    monkeypatch.setattr(sys.modules["chunkwise.benching.run"], "find_library", find)
+    monkeypatch.setattr("chunkwise.studies.libraries.find_one", find)
+    monkeypatch.setattr("chunkwise.benching.schedule.measure_in_worker", measure)
+    return counts
+
+
+@pytest.fixture
+def running(study: Study, tmp_path: Path) -> Callable[..., StudyResults]:
+    def again(**given: Any) -> StudyResults:
+        return run(study, Options("quick", tmp_path / "out", repeat=3, resume=True, **given))
+
+    return again
+
+
+def often(results: StudyResults, experiment: str) -> list[int]:
+    return [len(row.records) for row in results.outcomes[experiment].rows()]
+
+
+def test_what_decides_a_claim_is_measured_until_it_can_be_told(
+    study: Study, made: Counter[Any], running: Callable[..., StudyResults]
+) -> None:
+    first = running()
+    (judged,) = judge_all(study, first)
+    assert judged.verdict.word == "cannot tell"
+    needed = judged.verdict.repeats
+    assert needed is not None
+    assert needed > 3
+    assert f"about {needed} repeats would tell" in judged.verdict.sentence
+    # As often as is allowed, and not where that is too few.
+    assert often(running(undecided=needed - 1), "rows") == [3, 3]
+    before = made.total()
+    results = running(undecided=40)
+    (judged,) = judge_all(study, results)
+    assert (judged.verdict.word, judged.verdict.repeats) == ("holds", None)
+    repeats = often(results, "rows")
+    assert repeats[0] == repeats[1] >= needed
+    assert often(results, "chunks") == [3, 3, 3]
+    assert made.total() - before == sum(repeats) - 6
+    assert results.complete
+    # Nothing is lost by a run that asks for fewer, nor measured where nothing is undecided.
+    before = made.total()
+    for kept in (running(), running(undecided=40)):
+        assert often(kept, "rows") == repeats
+        assert kept.repeat == 3
+    assert made.total() == before
+
+
+def test_experiments_that_are_not_asked_for_stay(
+    made: Counter[Any], running: Callable[..., StudyResults]
+) -> None:
+    running()
+    before = made.total()
+    running(undecided=40, only=("chunks",))
+    assert made.total() == before
+
+
+def test_what_decides_is_of_all_pairs_and_of_all_that_is_summed_up(study: Study) -> None:
+    slow = (9.0, 2.0, 5.0)
+    rows = [
+        row(*(slow if cache == "1KiB" else (1.0, 1.5, 2.0)), cache=cache, size=size, step=step)
+        for cache, size, step in itertools.product(("1KiB", "1MiB"), "ab", "12")
+    ]
+    sides = {"slow": {"cache": "1KiB"}, "fast": {"cache": "1MiB"}, "least": 2.5}
+    verdict = judge(claim("ratio", over="step", **sides), rows, "median")
+    assert verdict.word == "cannot tell"
+    assert [dict(point) for point in verdict.decisive] == [
+        {"cache": cache, "size": size} for size in "ab" for cache in ("1KiB", "1MiB")
+    ]
+    experiment = study.experiments[0]
+    summed = claim("ratio", over="step", where={"size": "a"}, **sides)
+    changed = Study(
+        **{
+            **vars(study),
+            "experiments": (type(experiment)(**{**vars(experiment), "claims": (summed,)}),),
+        }
+    )
+    records = [{**record, "point": one.point} for one in rows for record in one.records]
+    results = StudyResults("tiny", "quick", 3, "", outcomes={"rows": Outcome(records)})
+    (found,) = undecided(changed, results, 10_000, ["rows"])
+    assert {tuple(sorted(point)) for point in found.points} == {
+        tuple(sorted(one.point.items())) for one in rows if one.point["size"] == "a"
+    }
+    assert not list(undecided(changed, results, found.repeat - 1, ["rows"]))
+    assert not list(undecided(changed, results, 10_000, ["chunks"]))
