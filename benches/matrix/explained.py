@@ -45,6 +45,12 @@ REASONS = (
         lambda case: case.work == "read" and case.phase in ("open", "first"),
     ),
     Reason(
+        "two threads fill new memory; what another processor has in its cache is cleared six "
+        "times as slowly",
+        3e-3,
+        lambda case: case.how == "all" and case.layout.endswith("contiguous"),
+    ),
+    Reason(
         "a walk of few steps, of which the first asks libhdf5 where the data lies",
         0.25e-3,
         lambda case: case.phase == "walk" and case.filters == "none",
