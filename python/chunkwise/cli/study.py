@@ -40,7 +40,7 @@ Examples:
   chunkwise study hyperslabs --scale paper --seconds 10
   chunkwise study netcdf4 --scale paper --repeat 3 --out results
   chunkwise study netcdf4 --scale paper --repeat 3 --out results --resume
-  chunkwise study netcdf4 --scale paper --repeat 3 --out results --resume --undecided 12
+  chunkwise study netcdf4 --out results --resume --undecided 12
   chunkwise study iotest --ranks 1,2
   mpirun -n 2 chunkwise study iotest --quick
   chunkwise study ./my-study

@@ -82,7 +82,7 @@ def getitem(
         elif new_dtype is not None or bound.has_arrays:
             why = _OTHER_TYPE
             wanted = bound.dtype if new_dtype is None else np.dtype(new_dtype)
-            result = transfers.as_type(bound, args, wanted)
+            result = transfers.as_type(bound, args, wanted, lenient)
         if new_dtype is None and result is NotImplemented:
             if lenient or type(args) is int or plain(args):
                 result = _by_index(dataset, bound, args)

@@ -26,8 +26,11 @@ COPIED: Parts = []
 _PIECE_NBYTES = 32 << 20
 
 
-def as_type(bound: Bound, args: Any, wanted: np.dtype[Any]) -> Any:
-    """Read ``d.astype(wanted)[args]``; NotImplemented if h5py has to."""
+def as_type(bound: Bound, args: Any, wanted: np.dtype[Any], lenient: bool = False) -> Any:
+    """Read ``d.astype(wanted)[args]``; NotImplemented if h5py has to.
+
+    When lenient, nothing is read as an empty array, also where h5py refuses that.
+    """
     parts = _parts(bound, wanted)
     if parts is None or not (plain(args) or listed(args, bound.shape)):
         return NotImplemented
@@ -35,7 +38,7 @@ def as_type(bound: Bound, args: Any, wanted: np.dtype[Any]) -> Any:
     if selection is None:
         return NotImplemented
     result = _read(bound, selection, wanted, parts)
-    if not plain(args) and not is_mask(args) and result.size == 0:
+    if not lenient and not plain(args) and not is_mask(args) and result.size == 0:
         # A list beside a slice of nothing is an error in most versions of h5py.
         return NotImplemented
     # As h5py does, an element rather than an array of no dimension.
