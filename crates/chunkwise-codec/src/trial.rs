@@ -60,7 +60,7 @@ impl Trial {
         };
         let in_parts = longest > whole;
         let each = if in_parts { PART_NBYTES } else { longest.max(1) };
-        let from_one = if in_parts { planes.min(most / each) } else { 1 };
+        let from_one = if in_parts { planes.min(most / each).max(1) } else { 1 };
         let count = most.div_ceil(each * from_one).clamp(1, samples.len());
         let parts_each = (most / each / count).max(1);
 

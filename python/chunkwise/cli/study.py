@@ -102,8 +102,7 @@ class Studies(click.Command):
     "--undecided",
     type=Count(),
     metavar="COUNT",
-    help="Afterwards measure what decides the claims that cannot be told more often, up to "
-    "COUNT times.",
+    help="Afterwards repeat what decides the claims that cannot be told, up to COUNT times.",
 )
 @click.option(
     "--seconds",
