@@ -330,3 +330,23 @@ def test_what_is_planted_in_the_folder_is_not_followed(
     run(study, options(tmp_path, resume=resume))
     assert partial.is_symlink()
     assert [path.read_text() for path in victim.iterdir()] == ["precious"]
+
+
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_folder_in_which_another_run_measures_is_refused(
+    study: Study, tmp_path: Path, resume: bool
+) -> None:
+    asked = options(tmp_path, resume=resume)
+    steps: list[Step] = []
+
+    def begin_another(step: Step) -> None:
+        if not steps:
+            steps.append(step)
+            with pytest.raises(UsageError, match="another run measures in this folder"):
+                run(study, asked)
+
+    results = run(study, asked, begin_another)
+    assert steps
+    assert results.complete
+    assert all(outcome.records for outcome in results.outcomes.values())

@@ -21,7 +21,7 @@ SAVED = sorted(path.name.removesuffix(".json.gz") for path in FOLDER.glob("*-*.j
 
 @pytest.mark.parametrize("name", SAVED)
 def test_verdicts_are_counted_and_reported_as_they_are(name: str) -> None:
-    study = load(name.split("-")[0])
+    study = load(name.rpartition("-")[0])
     judged = judge_all(study, StudyResults.read(FOLDER / f"{name}.json.gz"))
     counts: Counter[str] = Counter(one.verdict.word for one in judged)
     assert f"| {name} | {' | '.join(str(counts[word]) for word in WORDS)} |" in TEXT

@@ -152,10 +152,10 @@ def command(
 ) -> int:
     """Measure again, on this machine, what a paper has measured.
 
-    NAME is one of occam, netcdf4, iotest, hyperslabs and cris, or a folder with a study.toml in
-    it.  Under mpirun, iotest has options of its own: chunkwise study iotest --help.
-    Prints today's figures beside the published ones, and which of the paper's claims still
-    hold.  Ends with code 1 if a reader gave wrong values or nothing could be measured.
+    NAME is one of those that --list prints, or a folder with a study.toml in it.  Under mpirun,
+    iotest has options of its own: chunkwise study iotest --help.  Prints today's figures beside
+    the published ones, and which of the paper's claims still hold.  Ends with code 1 if a
+    reader gave wrong values or nothing could be measured.
     """
     console = for_results()
     if name is None:

@@ -6,7 +6,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import os
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -47,6 +51,40 @@ class Folder:
         """The path, for a message."""
         return printable(str(self.path))
 
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other runs out while the block lasts, as each removes what the other generates.
+
+        Raises
+        ------
+        UsageError
+            Another run measures in this folder, or it cannot be made.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as error:
+            raise self._cannot_make(error) from None
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UsageError(
+                    f"{self.name}: another run measures in this folder: wait until it ends, or "
+                    "name another one (--out)"
+                ) from None
+            except OSError:
+                pass  # Some file systems have no locks: there, nobody is kept out.
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _cannot_make(self, error: OSError) -> UsageError:
+        return UsageError(
+            f"{self.name}: no folder that can be written to: {error.strerror}; name another "
+            "one (--out)"
+        )
+
     def claim(self, new: StudyResults, needed: int, resume: bool) -> StudyResults | None:
         """Make the folders, and return what an earlier run left if this one goes on with it.
 
@@ -81,10 +119,7 @@ class Folder:
                 folder.mkdir(parents=True, exist_ok=True)
             free = free_nbytes(self.path)
         except OSError as error:
-            raise UsageError(
-                f"{self.name}: no folder that can be written to: {error.strerror}; name another "
-                "one (--out)"
-            ) from None
+            raise self._cannot_make(error) from None
         if free < needed:
             raise UsageError(
                 f"{self.name}: {new.study} needs about {format_size(needed)}, and "

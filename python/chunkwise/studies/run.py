@@ -124,10 +124,14 @@ class _Running:
         self.libraries: Mapping[str, Found] = {}
 
     def run(self) -> StudyResults:
+        # Before the folder is touched, as a library that the user names may be none.
+        self.libraries = find_libraries(self.options.libhdf5)
+        with self.folder.held():
+            return self._run()
+
+    def _run(self) -> StudyResults:
         begun = time.monotonic()
         options = self.options
-        # Before the folder is touched, as a library that the user names may be none.
-        self.libraries = find_libraries(options.libhdf5)
         # For a user's file, bench itself checks how much room it needs.
         needed = 0 if self.target else self.study.disk_nbytes[options.scale]
         new = self._empty()
