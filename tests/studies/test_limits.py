@@ -11,8 +11,9 @@ from chunkwise.studies.study import Claim
 
 # What the papers' own figures come to: printed values divided, or the printed factor.
 RATIOS = {
-    ("occam", "szip-faster"): 85 / 25 / 1.25,
-    ("occam", "szip-smaller"): 15 / 2.5,
+    # Of the decrease of 60 s a fifth, 12 s, is the machine's.
+    ("occam", "szip-faster"): 85 / (25 + 12),
+    ("occam", "szip-smaller"): 14.5 / 2.5,
     ("occam", "shuffle-time"): 154 / 140.88,
     ("occam", "compression-costs"): 90.3 / 13.06,
     ("occam", "better-gzip-beats-szip"): 25.96 / 21.75,
@@ -52,7 +53,9 @@ RATIOS = {
 ALIKE = {
     ("occam", "serial-and-parallel"): 1.08,
     ("occam", "versions-alike"): 1.08,
-    ("netcdf4", "chunked-synced-writes"): 1.13,
+    ("netcdf4", "chunked-large-synced-writes"): 1.14,
+    ("netcdf4", "chunked-small-synced-writes"): 1.1,
+    ("netcdf4", "rows-read-whole"): 1.08,
     ("cris", "cost-rows"): 4,
     ("cris", "cost-chunks"): 10,
 }
