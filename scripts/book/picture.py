@@ -45,9 +45,9 @@ def times(results: Path = RESULTS) -> tuple[dict[int, float], float]:
         for record in outcome["records"]:
             if not _is_asked(record):
                 continue
-            if record["driver"] == "chunkwise":
+            if record["reader"] == "chunkwise":
                 ours.append(record["total_s"])
-            elif record["driver"] == "libhdf5":
+            elif record["reader"] == "libhdf5":
                 caches[record["actual_cache_nbytes"]].append(record["total_s"])
     return {size: median(found) for size, found in sorted(caches.items())}, median(ours)
 
