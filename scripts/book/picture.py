@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "docs" / "studies" / "cris-paper.json.gz"
 FOLDER = ROOT / "docs" / "_static"
 MIB = 2**20
+SHAPE = [60, 30, 9, 717]
 # 4 x 30 x 9 x 717 elements of 4 bytes.
 CHUNK_NBYTES = 3_097_440
 PUBLISHED = {1 * MIB: 345.0, 3 * MIB: 0.37}
@@ -57,6 +58,8 @@ def _is_asked(record: dict[str, Any]) -> bool:
     return (
         record.get("status") == "ok"
         and record.get("access") == "row"
+        # Other experiments read a part of it.
+        and record.get("shape") == SHAPE
         and point.get("libhdf5") == "default"
         and all(point.get(name) == "stored" for name in ("chunk", "filter"))
     )
@@ -119,14 +122,19 @@ def draw(name: str, folder: Path = FOLDER) -> Path:
         )
         axes.axvline(CHUNK_NBYTES / MIB, color=ground["ink"], lw=0.9, ls=":")
         axes.set_xlim(0.8, 10)
-        axes.set_ylim(0.02, 2000)
+        axes.set_ylim(0.014, 2000)
         words: dict[str, Any] = {"color": ground["ink"], "va": "center"}
-        axes.text(1.06, 90, "libhdf5", **{**words, "color": SLOW, "fontweight": "bold"})
-        axes.text(0.86, 0.058, "chunkwise", **{**words, "color": FAST, "fontweight": "bold"})
+        axes.text(
+            1.06, theirs[MIB] / 2.3, "libhdf5", **{**words, "color": SLOW, "fontweight": "bold"}
+        )
+        axes.text(0.86, ours / 1.8, "chunkwise", **{**words, "color": FAST, "fontweight": "bold"})
         axes.text(1.06, 750, "published: 345 s", **words)
         axes.text(3.2, 0.9, "published: 0.37 s", **words)
         axes.text(3.2, 40, "from here on, the cache\nholds one chunk (2.95 MiB)", **words)
-        axes.text(8, 0.045, "default since\nHDF5 2.0", ha="center", fontsize=10.5, **words)
+        axes.text(
+            8, ours / 2.3, "default since\nHDF5 2.0",
+            ha="center", fontsize=10.5, **words,
+        )  # fmt: skip
         axes.set_xticks([1, 2, 3, 4, 8], ["1 MiB", "2", "3", "4", "8"])
         axes.xaxis.set_minor_locator(mpl.ticker.NullLocator())
         axes.set_yticks([0.1, 1, 10, 60, 300], ["0.1 s", "1 s", "10 s", "1 min", "5 min"])
