@@ -100,7 +100,7 @@ impl Encoding {
         let Some((at, level)) = self.deflate() else { return self.tuned(effort, samples) };
         let known = choices.locked().choices.clone();
         let pieces = pieces_of(samples, itemsize);
-        let trial = Trial::new(self.steps(), at, PIECES * PIECE_NBYTES, &pieces);
+        let trial = Trial::new(self.steps(), at, (PIECES * PIECE_NBYTES, usize::MAX), &pieces);
         let nbytes: usize = pieces.iter().map(|piece| piece.len()).sum();
         let share = |zlib: &Sizes| zlib.total() as f64 / nbytes.max(1) as f64;
         let sizes = |engine| trial.as_ref().and_then(|trial| trial.sizes(engine));

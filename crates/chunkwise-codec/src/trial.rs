@@ -42,12 +42,19 @@ pub(crate) struct Trial {
 }
 
 impl Trial {
-    /// For the deflate at place `at` of `steps`, with about `most` bytes of the samples; None where nothing comes to it.
+    /// For the deflate at place `at` of `steps`, with about `most` bytes of the samples; None where
+    /// nothing comes to it, or less than a sample cannot be tried and has more than `limit` bytes.
     ///
     /// Of shuffled chunks with short planes parts tell little: what an engine makes depends on where
     /// its blocks meet the planes' ends, which is several percent.  Of long planes, each gives as many
     /// parts.
-    pub(crate) fn new(steps: &[Step], at: usize, most: usize, samples: &[&[u8]]) -> Option<Self> {
+    pub(crate) fn new(
+        steps: &[Step],
+        at: usize,
+        (most, limit): (usize, usize),
+        samples: &[&[u8]],
+    ) -> Option<Self> {
+        let most = most.min(limit);
         let longest = samples.iter().map(|sample| sample.len()).max()?;
         let planes = match at.checked_sub(1).and_then(|before| steps.get(before)) {
             Some(Step { encoder: Encoder::Shuffle { element_size }, .. }) => *element_size,
@@ -60,6 +67,9 @@ impl Trial {
         };
         let in_parts = longest > whole;
         let each = if in_parts { PART_NBYTES } else { longest.max(1) };
+        if each > limit {
+            return None;
+        }
         let from_one = if in_parts { planes.min(most / each).max(1) } else { 1 };
         let count = most.div_ceil(each * from_one).clamp(1, samples.len());
         let parts_each = (most / each / count).max(1);
@@ -190,7 +200,7 @@ mod tests {
             let steps: Vec<_> =
                 encoders.map(|encoder| Step { encoder, optional: true }).collect();
             let most = most_nbytes(Effort::AsStated, level);
-            let Some(trial) = Trial::new(&steps, steps.len() - 1, most, &samples) else {
+            let Some(trial) = Trial::new(&steps, steps.len() - 1, (most, usize::MAX), &samples) else {
                 prop_assert_eq!(count, 0);
                 return Ok(());
             };
@@ -215,7 +225,7 @@ mod tests {
             let encoders = [Encoder::Shuffle { element_size: planes }, Encoder::deflate(level)];
             let steps = encoders.map(|encoder| Step { encoder, optional: true });
             let most = most_nbytes(Effort::AsStated, level);
-            let trial = Trial::new(&steps, 1, most, &samples).unwrap();
+            let trial = Trial::new(&steps, 1, (most, usize::MAX), &samples).unwrap();
             let mut met = vec![0usize; planes];
             for part in &trial.parts {
                 met[usize::from(part[PART_NBYTES / 2])] += 1;

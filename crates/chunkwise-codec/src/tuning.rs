@@ -85,20 +85,27 @@ impl Encoding {
     /// few others: a twentieth of a second at usual levels.  The same samples give the same
     /// choice; more than 20 are of use where chunks are small.
     pub fn tuned(&self, effort: Effort, samples: &[&[u8]]) -> (Self, Option<Tuning>) {
-        self.tuned_by(effort, samples, None, &alone)
+        self.tuned_by(effort, samples, usize::MAX, None, &alone)
     }
 
-    /// The same, tried by a `crew` of threads; with `former`, other samples of a dataset that was
+    /// The same, tried by a `crew` of threads; None, too, where more than `limit` bytes of them
+    /// would have to be tried, which would take longer than it gains.  With `former`, other samples of a dataset that was
     /// begun with its engine, which is given up only where they speak against it, so that chance
     /// does not decide.
     pub fn tuned_by(
         &self,
         effort: Effort,
         samples: &[&[u8]],
+        limit: usize,
         former: Option<&Self>,
         crew: Crew<'_>,
     ) -> (Self, Option<Tuning>) {
-        self.chosen(effort, samples, former.and_then(Self::engine), crew)
+        self.chosen(effort, samples, limit, former.and_then(Self::engine), crew)
+    }
+
+    /// Whether there is an engine to choose.
+    pub fn has_engines(&self) -> bool {
+        self.deflate().is_some()
     }
 
     /// The engine of its deflate.
@@ -113,6 +120,7 @@ impl Encoding {
         &self,
         effort: Effort,
         samples: &[&[u8]],
+        limit: usize,
         former: Option<DeflateEngine>,
         crew: Crew<'_>,
     ) -> (Self, Option<Tuning>) {
@@ -120,7 +128,7 @@ impl Encoding {
             let most = most_nbytes(effort, level);
             // Whether what is in use still does is asked several times, of a dataset that grows.
             let most = if former.is_some() { most / 2 } else { most };
-            let trial = Trial::new(self.steps(), at, most, samples)?;
+            let trial = Trial::new(self.steps(), at, (most, limit), samples)?;
             let stated = DeflateEngine::Zlib(level);
             // Zlib takes longer than all of these, one of which is mostly chosen.
             let likely = built(LIKELY_SPEED).map(|(engine, _)| engine);
@@ -363,6 +371,13 @@ mod tests {
             for effort in [Effort::AsStated, Effort::Fast] {
                 assert_eq!(encoding.tuned(effort, &samples), (encoding.clone(), None));
             }
+        }
+        // Nor where to try a chunk would take longer than to encode all.
+        for (limit, tried) in [(chunk.len() - 1, false), (chunk.len(), true)] {
+            let (tuned, tuning) =
+                deflating(4).tuned_by(Effort::AsStated, &[&chunk], limit, None, &alone);
+            assert_eq!(tuning.is_some(), tried);
+            assert!(tried || tuned == deflating(4));
         }
         // Nor does an empty chunk, or one byte, tell anything.
         for samples in [&[&[][..]][..], &[&[1u8][..]]] {

@@ -1,5 +1,7 @@
 //! When is deflate's encoder chosen for what is being written, and by which chunks?
 
+use std::borrow::Cow;
+
 use chunkwise_codec::{Effort, Encoding, Tuning};
 
 use crate::crew::share;
@@ -14,6 +16,9 @@ const SAMPLES: usize = 4;
 /// Each time it takes about as many bytes, of at most so many chunks.
 const SAMPLES_NBYTES: usize = 1 << 19;
 const MOST_SAMPLES: usize = 16;
+
+/// At most such a part of the dataset is tried: to try takes several times as long as to encode.
+const TRIED_PART: u64 = 4;
 
 /// Samples are kept for the next choice unless they take more.
 const MOST_KEPT_NBYTES: usize = 8 << 20;
@@ -59,30 +64,43 @@ impl EncoderChoice {
         }
         let most = (SAMPLES_NBYTES / maker.chunk_nbytes.max(1)).clamp(1, MOST_SAMPLES);
         let most = if again { most } else { most.max(SAMPLES) };
-        let mut fresh: Vec<Vec<u8>> = Vec::new();
+        // As many of each stretch as it is long.
+        let kept = std::mem::take(&mut self.samples).into_iter().step_by(GROWTH as usize);
+        let mut samples: Vec<Cow<'_, [u8]>> = kept.map(Cow::Owned).collect();
         for at in (0..jobs.len()).step_by(jobs.len().div_ceil(most).max(1)) {
             let mut buffers = Buffers::default();
             let elsewhere = maker.raw(&jobs[at], &stored[at], &mut buffers)?;
-            fresh.push(elsewhere.map_or(buffers.raw, <[u8]>::to_vec));
+            samples.push(elsewhere.map_or(Cow::Owned(buffers.raw), Cow::Borrowed));
         }
-        // As many of each stretch as it is long.
-        let mut samples: Vec<Vec<u8>> =
-            std::mem::take(&mut self.samples).into_iter().step_by(GROWTH as usize).collect();
-        samples.append(&mut fresh);
-        let spread: Vec<&[u8]> = samples.iter().map(Vec::as_slice).collect();
+        let spread: Vec<&[u8]> = samples.iter().map(AsRef::as_ref).collect();
         let stated = &maker.info.encoding;
+        let limit = match effort {
+            Effort::AsStated => {
+                let all = self.made_nbytes.max(nbytes_of(maker, maker.grid.shape()));
+                usize::try_from(all / TRIED_PART).unwrap_or(usize::MAX)
+            }
+            Effort::Fast => usize::MAX,
+        };
         let crew = |work: &(dyn Fn() + Sync)| share(thread_count().saturating_sub(1), work);
-        let (encoding, tuning) = stated.tuned_by(effort, &spread, former, &crew);
+        let (encoding, tuning) = stated.tuned_by(effort, &spread, limit, former, &crew);
         // Where there is no choice, or it does not depend on the data, it stays.
-        let settled = tuning.is_none() || effort == Effort::Fast;
+        let settled = !stated.has_engines() || effort == Effort::Fast;
         self.next_nbytes = if settled {
             u64::MAX
         } else {
             self.made_nbytes.saturating_mul(GROWTH).max(SECOND_NBYTES)
         };
-        if !settled && samples.len().saturating_mul(maker.chunk_nbytes) <= MOST_KEPT_NBYTES {
-            self.samples = samples;
+        if !settled
+            && nbytes_of(maker, &maker.info.max_shape) >= self.next_nbytes
+            && samples.len().saturating_mul(maker.chunk_nbytes) <= MOST_KEPT_NBYTES
+        {
+            self.samples = samples.into_iter().map(Cow::into_owned).collect();
         }
-        Ok(Some((encoding, tuning)))
+        Ok((settled || tuning.is_some()).then_some((encoding, tuning)))
     }
+}
+
+/// Bytes of a dataset of this shape.
+fn nbytes_of(maker: &ChunkMaker<'_>, shape: &[u64]) -> u64 {
+    shape.iter().fold(maker.info.element_size as u64, |nbytes, &len| nbytes.saturating_mul(len))
 }

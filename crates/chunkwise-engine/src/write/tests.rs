@@ -422,3 +422,37 @@ fn chunks_of_the_file_wait_for_a_flush_within_the_budget() {
     model[18..20].copy_from_slice(&values(8, 1));
     assert_eq!(contents(&info, &[12], &kept), model);
 }
+
+#[test]
+fn encoders_are_not_tried_where_that_takes_longer_than_it_gains() {
+    let chunk = 1u64 << 17;
+    let deflating = |shape: u64, max_shape: u64| {
+        let step = Step { encoder: Encoder::deflate(4), optional: true };
+        let encoding = Encoding::new(vec![step]);
+        let pipeline = Pipeline::new(vec![Filter::Deflate]);
+        WriteInfo { encoding, pipeline, ..info(&[shape], &[max_shape], &[chunk]) }
+    };
+    let data: Vec<u8> = (0..chunk as u32).flat_map(|i| (i as u16 / 7).to_le_bytes()).collect();
+    let write = |writer: &mut DatasetWriter, number: u64| {
+        let shape: Vec<u64> = writer.shape().to_vec();
+        writer.write(&slab(&shape, &[number * chunk], &[chunk]), &data, NEVER).unwrap();
+        writer.tuning().is_some()
+    };
+    // To try takes several times as long as to encode: of one chunk nothing is gained by it.
+    for (chunks, tried) in [(1, false), (3, false), (4, true)] {
+        let info = deflating(chunks * chunk, chunks * chunk);
+        let kept = Kept::default();
+        let mut writer = writer(info.clone(), &kept, 1 << 20);
+        assert_eq!(write(&mut writer, 0), tried, "{chunks}");
+        assert_eq!(contents(&info, &[chunks * chunk], &kept)[..data.len()], data);
+    }
+    // What grows is asked again when there is more of it.
+    let mut growing = writer(deflating(chunk, u64::MAX), &Kept::default(), 1 << 20);
+    let tried: Vec<bool> = (0..40)
+        .map(|number| {
+            growing.set_shape(&[(number + 1) * chunk]).unwrap();
+            write(&mut growing, number)
+        })
+        .collect();
+    assert_eq!((tried[0], tried[39]), (false, true));
+}
