@@ -28,7 +28,7 @@ from chunkwise.advise.seconds import RATES, Speed
 
 # Fewer measurements fit nothing.
 _FEWEST: Final = 8
-CLAIMED: Final = {"read": (0.15, 0.40), "write": (0.20, 0.50)}
+CLAIMED: Final = {"read": (0.15, 0.45), "write": (0.20, 0.50)}
 # What programs and storage add to a library's rates, with nominal values.
 _ADDED: Final[Mapping[str, float]] = {
     "h5py, once": 1e-4,

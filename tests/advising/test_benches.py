@@ -39,7 +39,10 @@ def test_the_model_is_held_against_trials_that_it_has_not_seen() -> None:
         assert errors[f"{operation}s"].high <= high
     off = model.counted(found)
     assert len(off) > 200
-    assert max(off) < 0.05
+    assert max(off) < 0.3
+    # Of a few random blocks the model counts what is to be expected.
+    ordered = [one for one in found if one.kinds["walk"] != "random blocks"]
+    assert max(model.counted(ordered)) < 0.05
     assert sum(one < 0.01 for one in off) > 0.95 * len(off)
     studies = model.other_studies(found)
     assert {one.trial.key for one in studies} == {one.trial.key for one in halves}
