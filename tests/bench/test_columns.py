@@ -49,7 +49,7 @@ def test_memory_is_a_column_where_the_trials_of_a_pattern_differ() -> None:
     assert further(found, found.cells) == (MEMORY,)
     assert further(found, found.cells[:2]) == ()  # of 'step' alone
     assert [value(one, MEMORY) for one in found.cells] == [
-        "90.0 MiB", "95.0 MiB", "600.0 MiB", "900.0 MiB",
+        "90 MiB", "95 MiB", "600 MiB", "900 MiB",
     ]  # fmt: skip
     lines = printed(found)
     assert lines[0].endswith(MEMORY)

@@ -42,7 +42,8 @@ def value(cell: Cell, column: str) -> str:
     """Write a trial's value in such a column."""
     if column == MEMORY:
         peak = cell.median(lambda m: m.peak_rss_nbytes)
-        return "-" if peak is None else format_size(int(peak))
+        # A process has tens of MiB at the least, and a table should fit 80 columns.
+        return "-" if peak is None else f"{round(peak / 2**20):,} MiB"
     # Not all of the file was written, if that was estimated.
     if column == FILE:
         nbytes = _file_nbytes(cell)
