@@ -43,7 +43,8 @@ pub(crate) struct Trial {
 
 impl Trial {
     /// For the deflate at place `at` of `steps`, with about `most` bytes of the samples; None where
-    /// nothing comes to it, or less than a sample cannot be tried and has more than `limit` bytes.
+    /// nothing comes to it, or where the least that can be tried, a part or a whole sample, has
+    /// more than `limit` bytes.
     ///
     /// Of shuffled chunks with short planes parts tell little: what an engine makes depends on where
     /// its blocks meet the planes' ends, which is several percent.  Of long planes, each gives as many

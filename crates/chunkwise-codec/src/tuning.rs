@@ -88,10 +88,11 @@ impl Encoding {
         self.tuned_by(effort, samples, usize::MAX, None, &alone)
     }
 
-    /// The same, tried by a `crew` of threads; None, too, where more than `limit` bytes of them
-    /// would have to be tried, which would take longer than it gains.  With `former`, other samples of a dataset that was
-    /// begun with its engine, which is given up only where they speak against it, so that chance
-    /// does not decide.
+    /// The same, tried by a `crew` of threads; None, too, where more than `limit` bytes of the
+    /// samples would have to be tried, which would take longer than it gains.
+    ///
+    /// With `former`, these are other samples of a dataset that was begun with its engine, which
+    /// is given up only where they speak against it, so that chance does not decide.
     pub fn tuned_by(
         &self,
         effort: Effort,
