@@ -9,17 +9,29 @@ Only the error about a libhdf5 that cannot be found is longer: it names everythi
 
 from __future__ import annotations
 
+import errno
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 from chunkwise.names import printable
+from chunkwise.verdicts import Exit
 
 
 class ChunkwiseError(Exception):
     """Base of all errors that chunkwise raises on purpose."""
 
+    # What a command ends with that meets this error.
+    exit_code: ClassVar[Exit] = Exit.FAILED
+    # The `errno` of what is an OSError; None if the system has said nothing.
+    _errno: ClassVar[int | None] = None
     # This much of a longer message is kept, at its begin and at its end with the remedy.
     _begin, _end = 300, 180
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        itself: Any = self
+        if self._errno is not None and isinstance(itself, OSError) and itself.errno is None:
+            itself.errno = self._errno
 
     def __str__(self) -> str:
         # KeyError shows repr(message); a sentence should be shown as written.
@@ -30,11 +42,28 @@ class ChunkwiseError(Exception):
 
 
 class FileFormatError(ChunkwiseError, OSError):
-    """A file that cannot be opened as HDF5: another format, truncated, unreadable."""
+    """A file that cannot be opened as HDF5: not there, another format, no permission, damaged."""
 
 
 class FileChangedError(ChunkwiseError, OSError):
     """A file that has changed since it was opened."""
+
+    exit_code = Exit.BUSY
+    _errno = errno.ESTALE
+
+
+class BusyError(ChunkwiseError, BlockingIOError):
+    """A file that another program writes, or has locked: try later."""
+
+    exit_code = Exit.BUSY
+    _errno = errno.EAGAIN
+
+
+class CannotJudgeError(ChunkwiseError, OSError):
+    """Data that this machine cannot read, such as for want of a filter: no proof of damage."""
+
+    exit_code = Exit.UNJUDGED
+    _errno = errno.ENOTSUP
 
 
 class RemoteError(ChunkwiseError, OSError):
@@ -82,6 +111,13 @@ class NameTakenError(UsageError, OSError):
 class CorruptDataError(ChunkwiseError, OSError):
     """Stored bytes that do not decode to what the file says they hold."""
 
+    exit_code = Exit.WRONG
+    _errno = errno.EIO
+
+
+class DamagedFileError(FileFormatError, CorruptDataError):
+    """A file of which bytes are gone or wrong, such as a truncated one."""
+
 
 class WrongValueError(CorruptDataError):
     """An element whose value differs from the known one."""
@@ -122,7 +158,7 @@ _Kind = TypeVar("_Kind", bound=ChunkwiseError)
 
 
 def like(kind: type[_Kind], error: BaseException) -> type[_Kind]:
-    """An error of ours that is of the builtin class of another, too.
+    """An error of ours that is of the builtin class of another, too, and has its `errno`.
 
     Parameters
     ----------
@@ -137,27 +173,31 @@ def like(kind: type[_Kind], error: BaseException) -> type[_Kind]:
         `kind`, where it derives from that class; otherwise a class that derives from both.
     """
     builtin = next(one for one in type(error).__mro__ if one.__module__ == "builtins")
-    if issubclass(kind, builtin):
+    number = getattr(error, "errno", None) if issubclass(kind, OSError) else None
+    if number is None and issubclass(kind, builtin):
         return kind
-    made: type[_Kind] = _both(cast("Any", kind), builtin)
+    made: type[_Kind] = _both(cast("Any", kind), builtin, number)
     return made
 
 
 @cache
-def _both(kind: Any, builtin: Any) -> Any:
+def _both(kind: Any, builtin: Any, number: int | None) -> Any:
     def reduce(self: ChunkwiseError) -> Any:
         # No module has this class: other processes make it again.
-        return _remade, (kind, builtin, self.args)
+        return _remade, (kind, builtin, number, self.args)
 
     members = {"__doc__": kind.__doc__, "__module__": kind.__module__, "__reduce__": reduce}
+    if number is not None:
+        members["_errno"] = number
+    bases = (kind,) if issubclass(kind, builtin) else (kind, builtin)
     try:
-        return type(kind.__name__, (kind, builtin), members)
+        return type(kind.__name__, bases, members)
     except TypeError:  # Two builtin classes that cannot be one, such as a UnicodeError.
         return kind
 
 
-def _remade(kind: Any, builtin: Any, args: tuple[Any, ...]) -> Any:
-    return _both(kind, builtin)(*args)
+def _remade(kind: Any, builtin: Any, number: int | None, args: tuple[Any, ...]) -> Any:
+    return _both(kind, builtin, number)(*args)
 
 
 def note(error: BaseException, text: str) -> None:

@@ -12,7 +12,7 @@ import chunkwise
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python" / "chunkwise"
 # Text, errors and the extension, which every room may use.
-EVERYWHERE = {"errors", "names", "words", "_native", "_lazy", "_lib"}
+EVERYWHERE = {"errors", "names", "verdicts", "words", "_native", "_lazy", "_lib"}
 # What a user imports, and the ways in.
 FACE = {"file", "group", "dataset", "selection"}
 DOORS = {"__init__", "__main__", "_startup", "_lib"}

@@ -17,6 +17,7 @@ from chunkwise.cli.echo import echo
 from chunkwise.errors import ChunkwiseError, notes_of
 from chunkwise.names import printable_lines
 from chunkwise.settings import HELP, check_environment
+from chunkwise.verdicts import Exit
 
 # Subcommands are imported when used, so that `chunkwise --help` stays instant.
 COMMANDS = {
@@ -96,7 +97,7 @@ def _format_warning(message: Warning | str, *_: object, **__: object) -> str:
 
 
 def main() -> None:
-    """Run the command line; every expected error is one line and exit code 2."""
+    """Run the command line; every expected error is one line and its exit code."""
     measure_h5py_as_it_is()
     for stream in (sys.stdout, sys.stderr):
         # A terminal or pipe that cannot show a name gets it escaped, not a traceback.
@@ -153,11 +154,11 @@ def _told_alone(error: BaseException) -> tuple[str, int] | None:
     if isinstance(error, click.ClickException):
         told = io.StringIO()
         error.show(told)
-        return told.getvalue(), 2
+        return told.getvalue(), Exit.FAILED
     if isinstance(error, ChunkwiseError):
-        return f"chunkwise: {error}\n", 2
+        return f"chunkwise: {error}\n", error.exit_code
     if isinstance(error, KeyboardInterrupt | click.Abort):
-        return "chunkwise: interrupted\n", 130
+        return "chunkwise: interrupted\n", Exit.INTERRUPTED
     if isinstance(error, ReaderGoneError):
         # Not an error.  What is still buffered goes nowhere, also not at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

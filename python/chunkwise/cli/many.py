@@ -14,6 +14,7 @@ from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import bar
 from chunkwise.cli.terminal import for_results
 from chunkwise.names import printable
+from chunkwise.verdicts import Exit
 from chunkwise.words import counted
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 # One damaged file among many must not hold up the others for ever.
 LIMIT_S = 300.0
-INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,5 +142,5 @@ def show_many(
             f"chunkwise: interrupted after {len(summaries):,} of {counted(total, 'file')}",
             err=True,
         )
-        return INTERRUPTED
+        return Exit.INTERRUPTED
     return shown.code([summary.severity for summary in summaries])

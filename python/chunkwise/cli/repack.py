@@ -17,6 +17,7 @@ from chunkwise.cli.values import Size
 from chunkwise.errors import UsageError
 from chunkwise.names import json_text
 from chunkwise.repacking.options import BOUNDS, VERIFICATIONS, Options
+from chunkwise.verdicts import Exit
 from chunkwise.words import counted
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from chunkwise.repacking.run import Job
 
 _SIZE = Size()
-_LOST = 1
 
 EXAMPLES = """\b
 Examples:
@@ -314,7 +314,7 @@ def _repack(
     else:
         for line in summary_lines(summary):
             echo(line)
-    return _LOST if summary.lost else 0
+    return Exit.WRONG if summary.lost else Exit.DONE
 
 
 def _many(
@@ -354,4 +354,6 @@ def _many(
         batch, repacked, line, jobs=asked.jobs, as_json=as_json, ends=ends
     )
     lost = not dry_run and any(result.summary and result.summary.lost for result in results)
-    return _LOST if lost or any(result.outcome == "failed" for result in results) else 0
+    return (
+        Exit.WRONG if lost or any(result.outcome == "failed" for result in results) else Exit.DONE
+    )

@@ -81,4 +81,4 @@ def leaving() -> Iterator[None]:
             echo(f"chunkwise: {line}", err=True)
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(2)
+        os._exit(wrong.exit_code)

@@ -16,6 +16,7 @@ from chunkwise.cli.signals import Ending, ending
 from chunkwise.cli.values import Count
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
+from chunkwise.verdicts import Exit
 from chunkwise.words import counted
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ Exit code:
   2    wrong usage, or something could not be checked
   130  interrupted
 """
-INTERRUPTED = 130
 # Files of which the end says that a manifest lacks them; each is told with its findings.
 _NAMED = 20
 
@@ -131,7 +131,7 @@ def command(
         said = f"interrupted after {len(found):,} of {counted(total, 'file')}"
         more = "" if resume is None else "; the same command goes on"
         echo(f"chunkwise: {said}{more}", err=True)
-        return INTERRUPTED
+        return Exit.INTERRUPTED
     return code(verified)
 
 

@@ -25,6 +25,7 @@ from chunkwise.parallel.ranks import PATIENCE_S, Failure, OtherRankFailedError, 
 from chunkwise.parallel.ranks import on_first as on_first_of
 from chunkwise.parallel.serving import Answer, Ask, serving
 from chunkwise.parallel.waiting import Alone, WaitedTooLongError, exchange, wait
+from chunkwise.verdicts import Exit
 
 if TYPE_CHECKING:
     from chunkwise.parallel.waiting import Comm
@@ -114,7 +115,7 @@ class Session:
         if self.is_over:
             raise UsageError(f"{self.label}: the file is closed")
         if self._torn:
-            self._end_all(130)
+            self._end_all(Exit.INTERRUPTED)
         words = self._exchange(what, own, same, error)
         lost = [word.failure for word in words if word.fatal and word.failure is not None]
         if lost:
@@ -223,7 +224,7 @@ class Session:
         except WaitedTooLongError:
             self._end_all(1)
         if self._torn:
-            self._end_all(130)
+            self._end_all(Exit.INTERRUPTED)
         self.give_up(wrong)
 
     def give_up(self, wrong: BaseException) -> None:

@@ -41,6 +41,7 @@ from chunkwise.parallel.waiting import broadcast as broadcast
 from chunkwise.parallel.waiting import exchange as exchange
 from chunkwise.parallel.waiting import wait as wait
 from chunkwise.parallel.waiting import wait_all as wait_all
+from chunkwise.verdicts import Exit
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -152,9 +153,9 @@ def tell(error: BaseException) -> Told | None:
             return Told(code, 1)
         return Told("", code if isinstance(code, int) else 0)
     if isinstance(error, KeyboardInterrupt):
-        return Told("chunkwise: interrupted", 130)
+        return Told("chunkwise: interrupted", Exit.INTERRUPTED)
     if isinstance(error, ChunkwiseError):
-        return Told(f"chunkwise: {error}", 2)
+        return Told(f"chunkwise: {error}", error.exit_code)
     return None
 
 
@@ -192,7 +193,7 @@ def ending(
             apart, request = comm.Idup()
             wait(request)
         except BaseException:
-            _abort(comm, 130)
+            _abort(comm, Exit.INTERRUPTED)
             raise
     told: Told | None = None
     error: BaseException | None = None
@@ -200,7 +201,9 @@ def ending(
         yield
     except BaseException as wrong:
         error = wrong
-        told = tell(wrong) or Told("".join(traceback.format_exception(wrong)).rstrip(), 2)
+        told = tell(wrong) or Told(
+            "".join(traceback.format_exception(wrong)).rstrip(), Exit.FAILED
+        )
     failed = told is not None and told.code != 0
     itself = failed and not isinstance(error, OtherRankFailedError)
     mine = (told.code if told is not None else 0, itself)
@@ -217,7 +220,7 @@ def ending(
         # The others do not come, or the user is tired of waiting for them.
         if told is not None:
             _print(told.text)
-        _abort(comm, mine[0] or 130)
+        _abort(comm, mine[0] or Exit.INTERRUPTED)
         raise
     code = mine[0] if first is None else codes[first][0]
     if left:
