@@ -244,13 +244,27 @@ def test_what_h5py_and_hdf5plugin_make_is_read_in_our_words(
         assert str(Pipeline.from_dcpl(dataset.id.get_create_plist())) == printed
 
 
-def test_an_unknown_filter_of_a_file_prints_with_its_values(tmp_path: Path) -> None:
+def test_an_unknown_filter_prints_with_its_values() -> None:
+    pipeline = Pipeline((Filter.from_cd(32123, (1, 2, 4_000_000_000)),))
+    assert str(pipeline) == "filter-32123:1,2,4000000000"
+    assert Pipeline.parse(str(pipeline)) == pipeline
+
+
+def test_a_filter_without_a_name_prints_with_the_values_that_make_it(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "made.h5", "w") as file:
         dataset = file.create_dataset("x", data=DATA, chunks=(50, 200), **hdf5plugin.Zfp(rate=8))
-        dcpl = dataset.id.get_create_plist()
-        pipeline = Pipeline.from_dcpl(dcpl)
-        values = ",".join(map(str, dcpl.get_filter(0)[2]))
-    assert str(pipeline) == f"filter-32013:{values}"
+        pipeline = Pipeline.from_dcpl(dataset.id.get_create_plist())
+        # 8 bits of each of the 16 elements of a block.
+        assert str(pipeline) == f"filter-32013:4,0,128,128,64,{-1074 % 2**32}"
+        again = file.create_dataset(
+            "again",
+            data=DATA,
+            chunks=(50, 200),
+            compression=32013,
+            compression_opts=pipeline.filters[0].cd_values,
+        )
+        stored = [one.id.get_create_plist().get_filter(0)[2] for one in (dataset, again)]
+    assert stored[0] == stored[1]
     assert Pipeline.parse(str(pipeline)) == pipeline
 
 

@@ -20,6 +20,7 @@ from chunkwise.grammar.codecs import (
     Options,
     user_defined,
 )
+from chunkwise.grammar.parameters import given
 
 if TYPE_CHECKING:
     import h5py
@@ -102,12 +103,13 @@ class Filter:
         -------
         Filter
             A named one where the values can be said in its options, else
-            ``filter-ID`` with the values as they are.
+            ``filter-ID`` with the values that a program gives, as far as they are known
+            (`parameters.given`).
         """
         codec = CODECS_BY_ID.get(filter_id)
         options = codec.from_cd(cd_values) if codec else None
         if codec is None or options is None:
-            return cls(f"filter-{filter_id}", cd_values)
+            return cls(f"filter-{filter_id}", given(filter_id, cd_values))
         return cls(codec.name, options)
 
     @property
