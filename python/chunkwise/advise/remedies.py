@@ -29,6 +29,7 @@ from chunkwise.advise.layout import AS_IT_IS, DatasetLayout, FileLayout
 from chunkwise.advise.readers import LIBHDF5_1, LIBHDF5_2
 from chunkwise.grammar import Filter, Pipeline, format_size
 from chunkwise.grammar.codecs import CODECS
+from chunkwise.grammar.parameters import carried
 from chunkwise.names import octal, shell_word
 
 # What h5repack and nccopy have in every build.  With any other filter, h5repack may
@@ -133,7 +134,8 @@ def rechunk(
     chunks
         The new chunk shape, in elements; no dimension beyond the dataset's own.
     filters
-        The pipeline that it has, such as ``shuffle+deflate:4``; the lines keep it.
+        The pipeline that it has, such as ``shuffle+deflate:4``; the lines keep it, with
+        parameters for the new chunks.
     shape
         Its shape: nccopy refuses chunks that are longer, also if it can grow.  None if
         they are not.
@@ -148,11 +150,21 @@ def rechunk(
         of an ``.nc`` or ``.nc4`` file; it keeps netCDF's conventions) and h5repack, only
         where both can be trusted with the filters (`can_repack`);
         what a writer with h5py, netCDF4
-        (only a path and filters that netCDF has) or C does.
+        (only a path and filters that netCDF has) or C does.  None if the filters cannot be had
+        in other chunks without loss.
     """
     path = _path(dataset)
     chunks = tuple(map(int, chunks))
-    pipeline = Pipeline.parse(filters)
+    own = Pipeline.parse(filters)
+    pipeline = carried(own, math.prod(chunks))
+    if isinstance(pipeline, str):
+        return ()
+    if pipeline != own:
+        found = refilter(
+            file, dataset, pipeline, stored=filters, chunks=chunks, chunked=False,
+            shape=shape, itemsize=itemsize,
+        )  # fmt: skip
+        return tuple(replace(fix, rechunks=True) for fix in found)
     copy = copy_name(file)
     spelled = "x".join(map(str, chunks))
     fixes = _rules(DatasetLayout(path, chunks), {*_names(pipeline)}, file, copy)

@@ -32,6 +32,7 @@ from chunkwise.advising.answer import Advice, CacheAdvice, FrontPoint, PatternAd
 from chunkwise.advising.verifying import Proof, Timing, weighed
 from chunkwise.benching.target import Target
 from chunkwise.grammar import Pipeline, format_shape, format_size
+from chunkwise.grammar.parameters import carried
 from chunkwise.names import printable
 from chunkwise.words import counted, format_ratio, joined
 
@@ -236,7 +237,8 @@ def fixes(target: Target, best: Layout) -> tuple[Fix, ...]:
         # No command but the one that saves it takes a file that was not closed.
         return ()
     found: tuple[Fix, ...]
-    if best.filters == target.filters:
+    own = Pipeline.parse(target.filters)
+    if best.filters == target.filters and carried(own) == own:
         found = rechunk(
             target.file, target.dataset, best.chunks, best.filters,
             shape=target.shape, itemsize=target.itemsize,

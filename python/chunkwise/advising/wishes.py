@@ -15,7 +15,7 @@ from chunkwise.advise.readers import CHUNKWISE, LIBRARIES, NAMES, Reader, reader
 from chunkwise.advise.search import OBJECTIVES, Objective
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline, parse_size
-from chunkwise.grammar.codecs import CODECS
+from chunkwise.grammar.parameters import carried, rounds
 from chunkwise.words import offered
 
 KEEPABLE: Final = ("chunk", "filter")
@@ -166,6 +166,8 @@ def pipelines(wishes: Wishes, present: Layout | None, itemsize: int) -> list[str
     found = [present.filters] if present is not None and present.chunks is not None else []
     if "filter" in wishes.keep and present is not None:
         return [present.filters]
+    if found and not isinstance(same := carried(Pipeline.parse(found[0])), str):
+        found.append(str(same))
     wanted = [*_UNIVERSAL]
     if wishes.objective == "size":
         wanted[:0] = _SMALLEST
@@ -183,32 +185,26 @@ def pipelines(wishes: Wishes, present: Layout | None, itemsize: int) -> list[str
     return list(dict.fromkeys(found))
 
 
-def is_lossy(filters: str) -> bool:
-    """Whether a pipeline may change values: it rounds, or nobody here knows what it does."""
-    for one in Pipeline.parse(filters).filters:
-        if one.name == "scaleoffset" and tuple(one.options) != ("in", 0):
-            return True
-        if one.name not in CODECS:
-            return True
-    return False
-
-
 def barred(wishes: Wishes, present: Layout | None) -> frozenset[str]:
     """Return pipelines that stay where they are, but are given to no other chunks.
 
-    Values that a lossy filter has rounded once it may round again where chunks differ.
+    They would round values again, or have parameters that belong to the chunks.
 
     Raises
     ------
     UsageError
-        Such filters were to be kept, and each value as well.
+        Such filters were to be kept.
     """
-    if present is None or not wishes.lossless or not is_lossy(present.filters):
+    if present is None:
+        return frozenset()
+    own = Pipeline.parse(present.filters)
+    if carried(own) == own or (rounds(own) and not wishes.lossless):
         return frozenset()
     if "filter" in wishes.keep:
+        allowed = ", or allow it with --no-lossless" if rounds(own) else ""
         raise UsageError(
             f"the filters {present.filters} may change values in newly encoded chunks: leave "
-            "--keep filter out, or allow it with --no-lossless"
+            f"--keep filter out{allowed}"
         )
     return frozenset((present.filters,))
 

@@ -23,16 +23,14 @@ from chunkwise.advise.chunk_shape import (
 from chunkwise.advise.traffic import Pattern
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.files.around import Surroundings
-from chunkwise.grammar import Filter, Pipeline, Shape, format_shape, format_size
+from chunkwise.grammar import Pipeline, Shape, format_shape, format_size
+from chunkwise.grammar.parameters import carried, loss_of
 from chunkwise.names import printable
 from chunkwise.repacking.behind import stored_behind
 from chunkwise.repacking.facts import Source
-from chunkwise.repacking.rules import ChunkWish, Rule, Rules, holding
+from chunkwise.repacking.rules import ChunkWish, FilterWish, Rule, Rules, holding
 from chunkwise.words import counted
 
-# Numbers of registered filters that round: BitGroom, Granular BitRound, FPZIP, ZFP, SZ, SZ3,
-# SPERR.  What is not known here is taken to be exact, and found out by verification.
-_ROUNDING: Final = frozenset({32013, 32014, 32017, 32022, 32023, 32024, 32028})
 _OF_SOURCES: Final = "its sources have such chunks"
 _AND_FILTERS: Final = " and filters"
 Wish = TypeVar("Wish")
@@ -120,10 +118,24 @@ def decide(source: Source, rules: Rules, *, merge: bool, access: Sequence[str] =
     if rule is not None:
         wanted = _with_chunk(wanted, source, rule, access)
     filter_rule = _applying(rules.filters, source, rules.min_nbytes)
-    if filter_rule is None:
-        return wanted
+    if filter_rule is not None:
+        wanted = _with_filters(wanted, source, filter_rule, stored, rule is not None, access)
+        if wanted.filtered:
+            return wanted  # They are named, for whichever chunks.
+    return wanted if rule is None else _with_parameters(wanted, source, rule)
+
+
+def _with_filters(
+    wanted: Wanted,
+    source: Source,
+    filter_rule: Rule[FilterWish],
+    stored: Pipeline,
+    chunk_asked: bool,
+    access: Sequence[str],
+) -> Wanted:
+    """Give a dataset the filters that a rule names, or those that it has without a rule."""
     pipeline = stored if filter_rule.wish == "stored" else filter_rule.wish
-    chunk_asked = rule is not None and wanted.ruled
+    chunk_asked = chunk_asked and wanted.ruled
     reason = _no_filters(source, wanted, pipeline, filter_rule.asks(source.names), chunk_asked)
     if reason is not None:
         return _left(wanted, source, filter_rule, reason)
@@ -136,6 +148,19 @@ def decide(source: Source, rules: Rules, *, merge: bool, access: Sequence[str] =
     return _ruled(wanted, source, filter_rule)
 
 
+def _with_parameters(wanted: Wanted, source: Source, rule: Rule[ChunkWish]) -> Wanted:
+    """Give a dataset's own filters parameters for the new chunks, or leave the dataset."""
+    changed = wanted.chunk is not None and wanted.chunk != source.chunk
+    if not changed or not source.pipeline.filters or wanted.pipeline != source.pipeline:
+        return wanted
+    pipeline = carried(source.pipeline, math.prod(wanted.chunk or ()))
+    if isinstance(pipeline, str):
+        reason = f"{pipeline}; with other chunks, a rule must name its filters, none for example"
+        before = Wanted(source.chunk, source.pipeline, left=wanted.left)
+        return _left(before, source, rule, reason)
+    return replace(wanted, pipeline=pipeline)
+
+
 def _of_sources(source: Source) -> Wanted | None:
     """Give merged data the chunks and filters of the datasets that they come from, or None."""
     found = stored_behind(source.identifier) if source.layout == "virtual" else None
@@ -144,20 +169,10 @@ def _of_sources(source: Source) -> Wanted | None:
     # A chunk is no longer than a dimension that cannot grow.
     pairs = zip(found[0], source.maxshape, strict=True)
     chunk = tuple(min(length, limit) if limit else length for length, limit in pairs)
-    if is_lossy(found[1]):
+    pipeline = carried(found[1], math.prod(chunk))
+    if isinstance(pipeline, str):
         return Wanted(chunk, Pipeline(), True, why=_OF_SOURCES)
-    return Wanted(chunk, found[1], True, why=_OF_SOURCES + _AND_FILTERS)
-
-
-def is_lossy(pipeline: Pipeline) -> bool:
-    """Tell whether values pass these filters only approximately."""
-    return any(_rounds(one) for one in pipeline.filters)
-
-
-def _rounds(one: Filter) -> bool:
-    if one.name == "scaleoffset":
-        return one.options[0] == "ds" or one.options[1] != 0
-    return "truncprec" in one.options or one.filter_id in _ROUNDING
+    return Wanted(chunk, pipeline, True, why=_OF_SOURCES + _AND_FILTERS)
 
 
 def _applying(rules: Sequence[Rule[Wish]], source: Source, min_nbytes: int) -> Rule[Wish] | None:
@@ -297,6 +312,11 @@ def _no_filters(
         return None
     if source.layout == "compact" and not named:
         return "is compact: a few bytes, in its object header"
+    rounding = [place for place, one in enumerate(pipeline.filters) if loss_of(one) is not None]
+    if rounding and h5py.Dataset(source.identifier).dtype.kind not in "iuf":
+        return f"does not hold plain numbers, which {pipeline.filters[rounding[0]]} rounds"
+    if rounding and rounding[0] > 0:
+        return f"would not have numbers for {pipeline.filters[rounding[0]]} to round: put it first"
     if wanted.chunk is None and chunk_asked:
         return "becomes contiguous, and only chunks can have filters"
     if not source.plain and not named:

@@ -18,10 +18,12 @@ from chunkwise.errors import UsageError
 from chunkwise.files.opening import missing_filter
 from chunkwise.grammar import format_size
 from chunkwise.grammar.codecs import CODECS
+from chunkwise.grammar.parameters import carried, rounds
 from chunkwise.names import printable
 from chunkwise.repacking import estimate
 from chunkwise.repacking.behind import missing_behind
-from chunkwise.repacking.decide import Wanted, decide, is_lossy
+from chunkwise.repacking.bounds import EXACT, Bound, bound_of
+from chunkwise.repacking.decide import Wanted, decide
 from chunkwise.repacking.facts import Contents, Source
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.rules import Rules, require_matches
@@ -83,7 +85,16 @@ class Step:
     @property
     def lossy(self) -> bool:
         """Whether values are rounded, since they pass filters that do so."""
-        return self.action == "rechunked" and is_lossy(self.wanted.pipeline)
+        return self.action == "rechunked" and rounds(self.wanted.pipeline)
+
+    @property
+    def bound(self) -> Bound:
+        """How far its values may be from the source's."""
+        if not self.lossy:
+            return EXACT
+        dataset = h5py.Dataset(self.source.identifier)
+        fill = dataset.fillvalue if dataset.dtype.kind in "iuf" else None
+        return bound_of(self.wanted.pipeline, dataset.dtype, fill)
 
 
 @dataclass(frozen=True)
@@ -234,7 +245,7 @@ def _encodes_anew(source: Source, wanted: Wanted) -> bool:
     names = {one.name for one in source.pipeline.filters}
     if not wanted.filtered or not source.plain or not names or not names <= ENCODED_FILTERS:
         return False
-    if source.chunk is None or is_lossy(source.pipeline):
+    if source.chunk is None or carried(source.pipeline) != source.pipeline:
         return False
     return library().chunk_census(source.identifier.id)["masked"] > 0
 
@@ -311,7 +322,7 @@ def _completed_otherwise(
 ) -> Step:
     """Plan for filters whose values would not be those stored: by an older plugin, mostly."""
     named = all(one.name in CODECS for one in source.pipeline.filters)
-    if not named or is_lossy(source.pipeline):
+    if not named or carried(source.pipeline) != source.pipeline:
         raise UsageError(
             f"'{printable(source.path)}': its filters ({source.pipeline}) cannot be set as they "
             "are stored, and decoding would change them; ask for other filters by a rule for it"

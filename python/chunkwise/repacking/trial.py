@@ -86,7 +86,7 @@ def refusal(
     # Nothing should be allocated, for any allocation time of the target.
     dcpl = dcpl.copy()
     dcpl.set_alloc_time(h5d.ALLOC_TIME_INCR)
-    if Pipeline.from_dcpl(dcpl) != source.pipeline:
+    if chunk != source.chunk or Pipeline.from_dcpl(dcpl) != source.pipeline:
         # HDF5 does not say that an optional filter cannot take a type.
         _set_flags(dcpl, [h5z.FLAG_MANDATORY] * len(flags))
     shape = source.shape or ()
