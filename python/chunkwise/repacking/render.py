@@ -66,7 +66,7 @@ def _step_lines(step: Step) -> Iterator[str]:
         yield from _wrapped(f"because  {wanted.why}", "    ")
     yield from _change("filters", str(source.pipeline), str(wanted.pipeline))
     if step.lossy:
-        yield "             rounds values, which cannot be verified"
+        yield f"             {step.bound}"
     about = "about " if wanted.pipeline.filters else ""
     out = format_size(step.out_nbytes)
     yield f"    stored   {format_size(source.stored_nbytes)} -> {about}{out}"
