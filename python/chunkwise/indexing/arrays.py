@@ -40,6 +40,8 @@ class Variable:
         Of a contiguous dataset: keys, addresses and bytes.
     inlined
         Chunks whose bytes are in the index itself, by their keys.
+    written
+        The shape that the listing numbers chunks of; the array's may be longer.
     """
 
     path: str
@@ -47,6 +49,7 @@ class Variable:
     listing: _native.ChunkListing | None = None
     pieces: tuple[tuple[str, int, int], ...] = ()
     inlined: dict[str, bytes] = field(default_factory=dict)
+    written: tuple[int, ...] = ()
 
     @property
     def chunks(self) -> int:

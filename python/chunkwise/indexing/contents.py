@@ -16,15 +16,11 @@ from chunkwise.indexing.arrays import UnfitError, Variable
 from chunkwise.indexing.attributes import (
     DIMENSIONS,
     FILL,
-    DimensionNames,
     attributes_of,
-    dimension_number,
-    is_dimension_only,
-    shown_name,
 )
+from chunkwise.indexing.netcdf import Dimensions, is_dimension_only, shown_name
 from chunkwise.indexing.records import LeftOut
 from chunkwise.indexing.variables import variable_of
-from chunkwise.inspecting.dimensions import is_scale
 from chunkwise.names import printable
 
 GROUP: Final = {"zarr_format": 2}
@@ -88,18 +84,7 @@ def contents_of(
     """
     found = Contents()
     entries = list(_entries(file, check))
-    paths = {one.address: one.path for one in entries if one.address is not None}
-    scales = {
-        number: shown_name(one.path)
-        for one in entries
-        if one.kind == "dataset" and (number := dimension_number(one.identifier)) is not None
-    }
-    lengths = {
-        entry.path: entry.identifier.shape[0]
-        for entry in entries
-        if entry.kind == "dataset" and is_scale(entry.identifier) and entry.identifier.rank == 1
-    }
-    names = DimensionNames(paths, scales, lengths)
+    names = Dimensions(entries)
     for entry in entries:
         check()
         _add(found, entry, names, _Limits(end, inline_nbytes, storage))
@@ -112,7 +97,7 @@ def _entries(file: h5py.File, check: Callable[[], None]) -> Iterator[Entry]:
         yield entry
 
 
-def _add(found: Contents, entry: Entry, names: DimensionNames, limits: _Limits) -> None:
+def _add(found: Contents, entry: Entry, names: Dimensions, limits: _Limits) -> None:
     try:
         if entry.kind == "group":
             _add_group(found, entry)
@@ -147,7 +132,7 @@ def _add_group(found: Contents, entry: Entry) -> None:
     found.metadata[f"{prefix}.zattrs"] = attributes
 
 
-def _add_dataset(found: Contents, entry: Entry, names: DimensionNames, limits: _Limits) -> None:
+def _add_dataset(found: Contents, entry: Entry, names: Dimensions, limits: _Limits) -> None:
     key = _key(entry.path)
     if f"{key}/.zarray" in found.metadata or f"{key}/.zgroup" in found.metadata:
         raise UnfitError("zarr would have two objects of its name")
@@ -157,7 +142,7 @@ def _add_dataset(found: Contents, entry: Entry, names: DimensionNames, limits: _
         _fill(entry.identifier),
         limits.end,
         limits.inline_nbytes,
-        names.length_of_first(entry.identifier),
+        names.shape(entry.path, entry.identifier),
         limits.storage,
     )
     attributes = _attributes(found, entry)

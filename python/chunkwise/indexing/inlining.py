@@ -29,7 +29,12 @@ _LEVEL: Final = 4
 
 
 def inlined(
-    path: str, dataset: h5d.DatasetID, stated: Any, most_nbytes: int, reason: str
+    path: str,
+    dataset: h5d.DatasetID,
+    stated: Any,
+    most_nbytes: int,
+    shown: tuple[int, ...],
+    reason: str,
 ) -> Variable:
     """Read a dataset, and give an array that has its values in the index.
 
@@ -43,6 +48,8 @@ def inlined(
         The attribute ``_FillValue``; None without.
     most_nbytes
         Larger ones are refused.
+    shown
+        Its shape in netCDF, which may be longer than its own.
     reason
         Why zarr cannot read it where it lies.
 
@@ -59,7 +66,7 @@ def inlined(
     varies = text is not None and text.length is None
     if dtype is None and not varies:
         raise UnfitError(reason)
-    elements = int(np.prod(shape, dtype=object))
+    elements = int(np.prod(shown, dtype=object))
     nbytes = elements * (1 if dtype is None else dtype.itemsize)
     if nbytes > most_nbytes:
         raise UnfitError(_too_large(reason, nbytes))
@@ -67,22 +74,40 @@ def inlined(
         found = np.asarray(wrap(h5py.Dataset(dataset))[()])
     except (ChunkwiseError, *HDF5_ERRORS) as error:
         raise UnfitError(f"it cannot be read ({error})") from None
-    chunk = [max(length, 1) for length in shape]
+    if shown != shape:
+        found = _longer(found, dataset, stated, shown)
+    chunk = [max(length, 1) for length in shown]
     if dtype is None:
         content = _texts(found)
         if len(content) > most_nbytes:
             raise UnfitError(_too_large(reason, len(content)))
-        array = array_of(shape, chunk, "|O", [{"id": "vlen-utf8"}], None)
+        array = array_of(shown, chunk, "|O", [{"id": "vlen-utf8"}], None)
     else:
         content = found.astype(dtype, copy=False).tobytes()
         fill = stated_fill(dtype, stated)
-        array = array_of(shape, chunk, dtype, [], None if fill is None else as_json(fill))
+        array = array_of(shown, chunk, dtype, [], None if fill is None else as_json(fill))
     if not elements:
         return Variable(path, array)
     if len(content) >= _COMPRESSED_FROM:
         content = zlib.compress(content, _LEVEL)
         array["compressor"] = {"id": "zlib", "level": _LEVEL}
-    return Variable(path, array, inlined={".".join("0" * len(shape)) or "0": content})
+    return Variable(path, array, inlined={".".join("0" * len(shown)) or "0": content})
+
+
+def _longer(found: Any, dataset: h5d.DatasetID, stated: Any, shown: tuple[int, ...]) -> Any:
+    """Give what netCDF shows of a dataset whose unlimited dimensions others have made longer."""
+    fill = stated_fill(found.dtype, stated)
+    made = np.zeros(shown, found.dtype)
+    if fill is not None:
+        made[...] = fill
+    elif found.dtype.kind != "O":
+        value = np.zeros((), found.dtype)
+        dataset.get_create_plist().get_fill_value(value)
+        made[...] = value
+    else:
+        made[...] = ""
+    made[tuple(map(slice, found.shape))] = found
+    return made
 
 
 def _texts(found: Any) -> bytes:

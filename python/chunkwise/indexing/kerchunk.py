@@ -10,7 +10,7 @@ import base64
 import importlib
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -138,11 +138,14 @@ def parquet_engine() -> tuple[str, Any]:
 
 def _tables(variable: Variable, url: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Give the columns of each file of an array, and the file's number."""
-    lengths = zip(variable.array["shape"], variable.array["chunks"], strict=True)
-    grid = [-(-length // chunk) for length, chunk in lengths]
+    grid = _grid(variable.array["shape"], variable.array["chunks"])
     all_chunks = math.prod(grid)
     if variable.listing is not None:
         positions, addresses, sizes = variable.listing.columns()
+        written = _grid(variable.written, variable.array["chunks"])
+        if written != grid and len(positions):
+            places = np.unravel_index(positions.astype(np.intp), written)
+            positions = np.ravel_multi_index(places, grid).astype(np.uint64)
     else:
         columns = np.array([piece[1:] for piece in variable.pieces], np.uint64).reshape(-1, 2)
         addresses, sizes = columns[:, 0], columns[:, 1]
@@ -162,6 +165,11 @@ def _tables(variable: Variable, url: str) -> Iterator[tuple[int, dict[str, Any]]
         for place, content in inline.items():
             raw[place] = content
         yield number, {"path": path, "offset": offset, "size": size, "raw": raw}
+
+
+def _grid(shape: Sequence[int], chunk: Sequence[int]) -> list[int]:
+    """Count the chunks along each dimension."""
+    return [-(-length // side) for length, side in zip(shape, chunk, strict=True)]
 
 
 def _position(key: str, grid: list[int]) -> int:

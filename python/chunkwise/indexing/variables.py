@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, Final
 
-from h5py import h5d, h5s
+from h5py import h5d
 
 from chunkwise import _native
 from chunkwise._lib import library
@@ -31,7 +31,7 @@ def variable_of(
     fill: Any,
     end: int,
     inline_nbytes: int,
-    length: int | None = None,
+    shape: tuple[int, ...],
     storage: _native.Storage | None = None,
 ) -> Variable:
     """Describe a dataset for zarr.
@@ -49,9 +49,8 @@ def variable_of(
     inline_nbytes
         Datasets of at most so many bytes that zarr cannot read where they lie are put into the
         index itself.
-    length
-        Of its first dimension in netCDF, where that is an unlimited one that other datasets have
-        made longer; None where it is the dataset's own.
+    shape
+        In netCDF, where other datasets may have made its unlimited dimensions longer.
     storage
         The file's bytes, where no path leads to them.
 
@@ -61,9 +60,9 @@ def variable_of(
         It cannot be read by zarr, and is not put into the index.
     """
     try:
-        return _where_it_lies(path, dataset, fill, end, length, storage)
+        return _where_it_lies(path, dataset, fill, end, shape, storage)
     except UnfitError as unfit:
-        return inlined(path, dataset, fill, inline_nbytes, str(unfit))
+        return inlined(path, dataset, fill, inline_nbytes, shape, str(unfit))
     except HDF5_ERRORS as error:
         raise UnfitError(f"HDF5 cannot read it ({hdf5_reason(error)})") from None
 
@@ -73,7 +72,7 @@ def _where_it_lies(
     dataset: h5d.DatasetID,
     fill: Any,
     end: int,
-    length: int | None,
+    shown: tuple[int, ...],
     storage: _native.Storage | None,
 ) -> Variable:
     shape, _ = extent_of(dataset.get_space())
@@ -95,12 +94,16 @@ def _where_it_lies(
         unfiltered = library().unfiltered_partial_chunks
         if codecs and listing.any_partial and unfiltered(dataset.id):
             raise UnfitError("its chunks at the edge are stored without filters")
-        longer = length is not None and _is_longer(dataset, length)
-        if length is not None and longer:
-            shape = (length, *shape[1:])
+        longer = shown != shape
+        filled = dcpl.get_fill_time() != h5d.FILL_TIME_NEVER
+        if not filled and any(
+            length > own and own % side
+            for length, own, side in zip(shown, shape, chunk, strict=True)
+        ):
+            raise UnfitError("its chunks at the end hold anything where netCDF shows fill values")
         missing = longer or listing.written < listing.grid_len
-        array = array_of(shape, chunk, dtype, codecs, fill_of(dataset, fill, missing))
-        return Variable(path, array, listing)
+        array = array_of(shown, chunk, dtype, codecs, fill_of(dataset, fill, missing))
+        return Variable(path, array, listing, written=shape)
     if layout != "contiguous":
         raise UnfitError(_ELSEWHERE[layout])
     address = _address_of(dataset, dtype.itemsize)
@@ -110,16 +113,6 @@ def _where_it_lies(
         raise UnfitError("it lies beyond the end of the file, which is cut off")
     known = fill_of(dataset, fill, address is None)
     return Variable(path, array_of(shape, chunk, dtype, [], known), pieces=pieces)
-
-
-def _is_longer(dataset: h5d.DatasetID, length: int) -> bool:
-    """Whether netCDF shows more records than are in the dataset: fill values, as in its chunks."""
-    shape = dataset.shape
-    if not shape or length <= shape[0]:
-        return False
-    limits = dataset.get_space().get_simple_extent_dims(maxdims=True)
-    filled = dataset.get_create_plist().get_fill_time() != h5d.FILL_TIME_NEVER
-    return bool(limits[0] == h5s.UNLIMITED and filled)
 
 
 def _listing(

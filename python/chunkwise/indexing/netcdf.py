@@ -1,0 +1,159 @@
+"""Which variables does netCDF-4 see in a file: their names, dimensions and lengths?
+
+Only a dimension scale stands for a dimension.  netCDF-C writes a scale's number
+(``_Netcdf4Dimid``) on ordinary variables, too, and the numbers of all dimensions of a variable
+(``_Netcdf4Coordinates``) wherever the attached scales alone might not say them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import h5py
+import numpy as np
+from h5py import h5a, h5d, h5s
+
+from chunkwise.files.objects import HDF5_ERRORS, Entry
+from chunkwise.inspecting.dimensions import dimension_names, is_scale
+
+_NO_VARIABLE: Final = b"This is a netCDF dimension but not a netCDF variable"
+# Before the name of a variable that is called as a dimension, and is not its coordinate.
+_NOT_ITS_COORDINATE: Final = "_nc4_non_coord_"
+
+
+def is_dimension_only(dataset: h5d.DatasetID) -> bool:
+    """Whether a dataset stands for a netCDF dimension that has no variable."""
+    try:
+        if not h5a.exists(dataset, b"NAME") or not is_scale(dataset):
+            return False
+        name = h5py.Dataset(dataset).attrs["NAME"]
+    except HDF5_ERRORS:
+        return False
+    name = name if isinstance(name, bytes) else str(name).encode("utf-8", "replace")
+    return name.startswith(_NO_VARIABLE)
+
+
+def shown_name(path: str) -> str:
+    """Return the path of a variable as netCDF shows it, without the first slash."""
+    group, _, name = path.strip("/").rpartition("/")
+    name = name.removeprefix(_NOT_ITS_COORDINATE)
+    return f"{group}/{name}" if group else name
+
+
+class Dimensions:
+    """The dimensions of all datasets of a file.
+
+    Parameters
+    ----------
+    entries
+        The objects of the file.
+    """
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        datasets = [one for one in entries if one.kind == "dataset"]
+        self._paths = {one.address: one.path for one in datasets if one.address is not None}
+        # The paths of scales, by the group in which they are and their number in netCDF-4.
+        self._numbered: dict[tuple[str, int], str] = {}
+        # How long an unlimited dimension is: as its longest variable.
+        self._lengths: dict[str, int] = {}
+        for one in datasets:
+            if is_scale(one.identifier):
+                self._add_scale(one.path, one.identifier)
+        # For each dataset the path of each dimension's scale.
+        self._scales = {one.path: self._scales_of(one.path, one.identifier) for one in datasets}
+        for one in datasets:
+            for scale, length in zip(self._scales[one.path], _shape(one.identifier), strict=True):
+                if scale is not None and scale in self._lengths:
+                    self._lengths[scale] = max(self._lengths[scale], length)
+        # For each group, the lengths of its numbered dimensions without a scale.
+        self._unnamed: dict[str, list[int]] = {}
+
+    def of(self, path: str, dataset: h5d.DatasetID) -> list[str]:
+        """Name the dimensions of a dataset, as xarray and netCDF do."""
+        names: list[str] = []
+        for scale, length in zip(self._scales[path], _shape(dataset), strict=True):
+            if scale is None:
+                names.append(self._number(path.rpartition("/")[0], length, names))
+            else:
+                names.append(shown_name(scale).rpartition("/")[2])
+        return names
+
+    def shape(self, path: str, dataset: h5d.DatasetID) -> tuple[int, ...]:
+        """Give a dataset's shape, in which each dimension is as long as its longest variable."""
+        return tuple(
+            max(self._lengths.get(scale or "", 0), length) if grows else length
+            for scale, length, grows in zip(
+                self._scales[path], _shape(dataset), _grows(dataset), strict=True
+            )
+        )
+
+    def _add_scale(self, path: str, dataset: h5d.DatasetID) -> None:
+        number = _integers(dataset, "_Netcdf4Dimid")
+        if number:
+            self._numbered.setdefault((path.rpartition("/")[0], number[0]), path)
+        if any(_grows(dataset)[:1]):
+            self._lengths[path] = _shape(dataset)[0]
+
+    def _scales_of(self, path: str, dataset: h5d.DatasetID) -> tuple[str | None, ...]:
+        rank = len(_shape(dataset))
+        # A name in the root group comes without its slash.
+        attached = tuple(
+            name and f"/{name.lstrip('/')}"
+            for name in dimension_names(dataset, self._paths) or (None,) * rank
+        )
+        if all(attached):
+            return attached
+        group = path.rpartition("/")[0]
+        numbers = _integers(dataset, "_Netcdf4Coordinates")
+        if len(numbers) == rank:
+            numbered = tuple(self._of_number(group, number) for number in numbers)
+            if all(numbered):
+                return numbered
+        if rank and is_scale(dataset):
+            return (path, *attached[1:])
+        return attached
+
+    def _of_number(self, group: str, number: int) -> str | None:
+        """Find the scale that has a number, in a group or in one above it."""
+        while True:
+            found = self._numbered.get((group, number))
+            if found is not None or not group:
+                return found
+            group = group.rpartition("/")[0]
+
+    def _number(self, group: str, length: int, taken: list[str]) -> str:
+        """Name a dimension without a scale: equal lengths of a group are one, as in netCDF."""
+        lengths = self._unnamed.setdefault(group, [])
+        for number, other in enumerate(lengths):
+            if other == length and f"phony_dim_{number}" not in taken:
+                return f"phony_dim_{number}"
+        lengths.append(length)
+        return f"phony_dim_{len(lengths) - 1}"
+
+
+def _shape(dataset: h5d.DatasetID) -> tuple[int, ...]:
+    """Give a dataset's shape; without dimensions where HDF5 has none, or cannot say it."""
+    try:
+        return tuple(dataset.shape or ())
+    except HDF5_ERRORS:
+        return ()
+
+
+def _grows(dataset: h5d.DatasetID) -> tuple[bool, ...]:
+    """Say which dimensions are unlimited."""
+    rank = len(_shape(dataset))
+    if not rank:
+        return ()
+    limits = dataset.get_space().get_simple_extent_dims(maxdims=True)
+    return tuple(limit == h5s.UNLIMITED for limit in limits)
+
+
+def _integers(dataset: h5d.DatasetID, name: str) -> list[int]:
+    try:
+        if not h5a.exists(dataset, name.encode()):
+            return []
+        value = h5py.Dataset(dataset).attrs[name]
+        return [int(number) for number in np.asarray(value).reshape(-1)]
+    except HDF5_ERRORS:
+        return []
