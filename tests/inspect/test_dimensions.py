@@ -68,7 +68,7 @@ def test_scales_of_h5py(tmp_path: Path) -> None:
         file["data"].dims[0].attach_scale(file["other"])
         file["data"].dims[2].attach_scale(file["sub/x"])
     found = all_names(path)
-    assert found["/data"] == ("z", None, "/sub/x")
+    assert found["/data"] == ("other", None, "/sub/x")
     assert found["/none"] is None
 
 

@@ -148,7 +148,7 @@ def _add_dataset(found: Contents, entry: Entry, names: Dimensions, limits: _Limi
     attributes = _attributes(found, entry)
     if variable.array["fill_value"] is not None:
         attributes.pop(FILL, None)
-    attributes[DIMENSIONS] = names.of(entry.path, entry.identifier)
+    attributes[DIMENSIONS] = names.of(entry.path)
     found.metadata[f"{key}/.zarray"] = variable.array
     found.metadata[f"{key}/.zattrs"] = attributes
     found.variables.append(variable)

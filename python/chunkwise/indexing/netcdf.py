@@ -7,7 +7,7 @@ Only a dimension scale stands for a dimension.  netCDF-C writes a scale's number
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import h5py
@@ -50,7 +50,7 @@ class Dimensions:
         The objects of the file.
     """
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
+    def __init__(self, entries: Sequence[Entry]) -> None:
         datasets = [one for one in entries if one.kind == "dataset"]
         self._paths = {one.address: one.path for one in datasets if one.address is not None}
         # The paths of scales, by the group in which they are and their number in netCDF-4.
@@ -66,18 +66,12 @@ class Dimensions:
             for scale, length in zip(self._scales[one.path], _shape(one.identifier), strict=True):
                 if scale is not None and scale in self._lengths:
                     self._lengths[scale] = max(self._lengths[scale], length)
-        # For each group, the lengths of its numbered dimensions without a scale.
-        self._unnamed: dict[str, list[int]] = {}
+        self._names: dict[str, list[str]] = {}
+        self._name_all(entries)
 
-    def of(self, path: str, dataset: h5d.DatasetID) -> list[str]:
+    def of(self, path: str) -> list[str]:
         """Name the dimensions of a dataset, as xarray and netCDF do."""
-        names: list[str] = []
-        for scale, length in zip(self._scales[path], _shape(dataset), strict=True):
-            if scale is None:
-                names.append(self._number(path.rpartition("/")[0], length, names))
-            else:
-                names.append(shown_name(scale).rpartition("/")[2])
-        return names
+        return self._names[path]
 
     def shape(self, path: str, dataset: h5d.DatasetID) -> tuple[int, ...]:
         """Give a dataset's shape, in which each dimension is as long as its longest variable."""
@@ -122,14 +116,58 @@ class Dimensions:
                 return found
             group = group.rpartition("/")[0]
 
-    def _number(self, group: str, length: int, taken: list[str]) -> str:
-        """Name a dimension without a scale: equal lengths of a group are one, as in netCDF."""
-        lengths = self._unnamed.setdefault(group, [])
-        for number, other in enumerate(lengths):
-            if other == length and f"phony_dim_{number}" not in taken:
-                return f"phony_dim_{number}"
-        lengths.append(length)
-        return f"phony_dim_{len(lengths) - 1}"
+    def _name_all(self, entries: Sequence[Entry]) -> None:
+        """Name all dimensions: those without a scale as netCDF-C does, the deepest group first.
+
+        It takes the first dimension of a group that is as long and has no place in the variable
+        yet, or makes one, whose name has the next number of all dimensions of the file.
+        """
+        following = 0
+        members: dict[str, list[Entry]] = {}
+        # The dimensions of each group: name, length, whether unlimited.
+        own: dict[str, list[tuple[str, int, bool]]] = {}
+        for group in (one for one in entries if one.kind == "group"):
+            members[group.path.rstrip("/")] = []
+        for one in entries:
+            if one.kind == "dataset":
+                members.setdefault(one.path.rpartition("/")[0], []).append(one)
+        for group, datasets in members.items():
+            for one in datasets:
+                if is_scale(one.identifier) and (shape := _shape(one.identifier)):
+                    found = (_last(shown_name(one.path)), shape[0], _grows(one.identifier)[0])
+                    own.setdefault(group, []).append(found)
+                    number = _integers(one.identifier, "_Netcdf4Dimid") or [following]
+                    following = max(following, number[0] + 1)
+        for group in _deepest_first(members):
+            for one in members[group]:
+                if is_dimension_only(one.identifier):
+                    continue
+                shape, grows = _shape(one.identifier), _grows(one.identifier)
+                names = [scale and _last(shown_name(scale)) for scale in self._scales[one.path]]
+                for place in (d for d, name in enumerate(names) if name is None):
+                    known = own.setdefault(group, [])
+                    what = [shape[place], grows[place]]
+                    fitting = (name for name, *other in known if other == what)
+                    names[place] = next((name for name in fitting if name not in names), None)
+                    if names[place] is None:
+                        names[place] = f"phony_dim_{following}"
+                        known.append((f"phony_dim_{following}", shape[place], grows[place]))
+                        following += 1
+                self._names[one.path] = [name or "" for name in names]
+
+
+def _last(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _deepest_first(groups: Iterable[str]) -> Iterator[str]:
+    """Give groups, which come parents first, each after those in it."""
+    pending: list[str] = []
+    for group in groups:
+        while pending and not group.startswith(f"{pending[-1]}/"):
+            yield pending.pop()
+        pending.append(group)
+    yield from reversed(pending)
 
 
 def _shape(dataset: h5d.DatasetID) -> tuple[int, ...]:

@@ -42,8 +42,8 @@ def dimension_names(
     Returns
     -------
     tuple or None
-        For each dimension the name of its first scale, None if it has none or one that
-        is not in the file any more; None for a dataset without any.  A scale in the root
+        For each dimension the name of its last scale, which netCDF-C takes; None if it has none
+        or one that is not in the file any more; None for a dataset without any.  A scale in the root
         group is named as users name it, ``time``; others by their path,
         ``/forecast/time``.  What netCDF calls a dimension without a variable is a
         scale like any other.
@@ -108,7 +108,7 @@ def _resolved(name: str, path: str, datasets: Mapping[str, h5d.DatasetID]) -> st
 
 
 def _scales(dataset: h5d.DatasetID) -> Iterator[h5d.DatasetID | None]:
-    """Open the first scale of each dimension; nothing for a dataset without scales.
+    """Open the last scale of each dimension, as netCDF-C does; nothing without scales.
 
     H5DSiterate_scales would do, but it trusts the attribute to have an element for each
     dimension, and ends the process where it has fewer.
@@ -135,7 +135,7 @@ def _holds_references(datatype: h5t.TypeID) -> bool:
 
 def _scale(dataset: h5d.DatasetID, references: Any) -> h5d.DatasetID | None:
     try:
-        scale = h5r.dereference(references[0], dataset) if len(references) else None
+        scale = h5r.dereference(references[-1], dataset) if len(references) else None
     except HDF5_ERRORS:
         return None
     return scale if isinstance(scale, h5d.DatasetID) else None
