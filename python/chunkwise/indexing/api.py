@@ -136,12 +136,15 @@ def index(
             datasets, chunks, left_out = write_sidecar(
                 partial, found.file, content, found.storage, told
             )
-            inlined = 0
+            inlined, wider = 0, []
         else:
-            contents = contents_of(found.file, found.nbytes, inline_nbytes, check, found.storage)
+            contents = contents_of(
+                found.file, found.nbytes, inline_nbytes, check, where, found.storage
+            )
             write = write_json if kind == "json" else write_parquet
             write(partial, contents, found_at, told)
             datasets, left_out = len(contents.variables), contents.left_out
+            wider = contents.wider
             chunks = sum(one.chunks for one in contents.variables)
             inlined = sum(bool(one.inlined) for one in contents.variables)
         found.check_requests(where)
@@ -156,6 +159,7 @@ def index(
         index_nbytes=nbytes,
         elapsed_s=time.monotonic() - begun,
         left_out=tuple(left_out),
+        wider=tuple(wider),
     )
 
 

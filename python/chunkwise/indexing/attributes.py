@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 from h5py import h5a
 
-from chunkwise.files.objects import HDF5_ERRORS, decode_name
+from chunkwise.files.objects import HDF5_ERRORS, decode_name, hdf5_reason
 
 # What HDF5's dimension scales and netCDF-4 keep for themselves.
 _OWN: Final = frozenset(
@@ -18,28 +18,79 @@ _OWN: Final = frozenset(
         *("_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict", "_NCProperties"),
     )
 )
+NO_JSON: Final = "an attribute of a type that JSON has not"
 FILL: Final = "_FillValue"
 DIMENSIONS: Final = "_ARRAY_DIMENSIONS"
 
 
-def attributes_of(identifier: Any) -> tuple[dict[str, Any], list[str]]:
-    """Give an object's attributes as JSON takes them, and the names of those that are left out.
+def attributes_of(identifier: Any) -> tuple[dict[str, Any], dict[str, str]]:
+    """Give an object's attributes as JSON takes them, and why others are left out.
 
     Left out are references, compounds, complex numbers and what HDF5 cannot read.  What netCDF-4
-    and dimension scales keep for themselves is in neither.
+    and dimension scales keep for themselves is in neither, if HDF5 can read it.
     """
     found: dict[str, Any] = {}
-    lost: list[str] = []
+    lost: dict[str, str] = {}
     attributes = h5py.AttributeManager(_Holder(identifier))
     for name in _names(identifier):
+        try:
+            value = attributes[name]
+        except HDF5_ERRORS as error:
+            # A type that NumPy lacks is no damage.
+            lacks = isinstance(error, TypeError | NotImplementedError)
+            lost[name] = NO_JSON if lacks else f"HDF5 cannot read it ({hdf5_reason(error)})"
+            continue
         if name in _OWN:
             continue
         try:
             name.encode("utf-8")
-            found[name] = _plain(attributes[name])
-        except (*HDF5_ERRORS, UnicodeError):
-            lost.append(name)
+            found[name] = _plain(value)
+        except (TypeError, ValueError):
+            lost[name] = NO_JSON
     return found, lost
+
+
+def wider(identifier: Any) -> str | None:
+    """Say where xarray unpacks a variable to a wider type than of the file; None if it does not.
+
+    JSON has one type for floats and one for integers, and xarray takes the type of unpacked values
+    from ``scale_factor`` and ``add_offset``.
+    """
+    try:
+        stored = h5py.Dataset(identifier).dtype
+        scale, offset = (_number_type(identifier, name) for name in ("scale_factor", "add_offset"))
+    except HDF5_ERRORS:
+        return None
+    file, references = (
+        _unpacked(stored, scale, offset),
+        _unpacked(stored, *(None if one is None else _in_json(one) for one in (scale, offset))),
+    )
+    if file == references:
+        return None
+    return f"xarray unpacks it to {references}, and of the file itself to {file}"
+
+
+def _number_type(identifier: Any, name: str) -> np.dtype[Any] | None:
+    if not h5a.exists(identifier, name.encode()):
+        return None
+    dtype = np.asarray(h5py.AttributeManager(_Holder(identifier))[name]).dtype
+    return dtype if dtype.kind in "iuf" else None
+
+
+def _in_json(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.dtype("f8" if dtype.kind == "f" else "i8")
+
+
+def _unpacked(
+    stored: np.dtype[Any], scale: np.dtype[Any] | None, offset: np.dtype[Any] | None
+) -> np.dtype[Any] | None:
+    """Choose a type as xarray does (``_choose_float_dtype``)."""
+    if offset is None:
+        return scale
+    packed_long = stored.kind in "iu" and stored.itemsize == 4
+    if scale is None or scale != offset or scale.kind != "f" or packed_long:
+        return np.dtype("f8")
+    return scale
 
 
 class _Holder:

@@ -11,12 +11,14 @@ import h5py
 from h5py import h5a
 
 from chunkwise import _native
+from chunkwise.errors import CorruptDataError
 from chunkwise.files.objects import HDF5_ERRORS, Entry, encode_name, hdf5_reason, walk
 from chunkwise.indexing.arrays import UnfitError, Variable
 from chunkwise.indexing.attributes import (
     DIMENSIONS,
     FILL,
     attributes_of,
+    wider,
 )
 from chunkwise.indexing.netcdf import Dimensions, is_dimension_only, shown_name
 from chunkwise.indexing.records import LeftOut
@@ -44,11 +46,14 @@ class Contents:
         The arrays.
     left_out
         What it does not have.
+    wider
+        Variables that xarray unpacks to a wider type than of the file.
     """
 
     metadata: dict[str, Any] = field(default_factory=dict)
     variables: list[Variable] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
+    wider: list[LeftOut] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,7 @@ def contents_of(
     end: int,
     inline_nbytes: int,
     check: Callable[[], None],
+    where: str,
     storage: _native.Storage | None = None,
 ) -> Contents:
     """Look at all of a file.
@@ -79,8 +85,15 @@ def contents_of(
         As `variables.variable_of` takes it.
     check
         Called for each object; what it raises ends the work.
+    where
+        The file's name, for messages.
     storage
         The file's bytes, where no path leads to them.
+
+    Raises
+    ------
+    CorruptDataError
+        The root group is damaged.
     """
     found = Contents()
     entries = list(_entries(file, check))
@@ -88,7 +101,14 @@ def contents_of(
     for entry in entries:
         check()
         _add(found, entry, names, _Limits(end, inline_nbytes, storage))
+    if ".zgroup" not in found.metadata:
+        raise damaged_root(where, found.left_out[0].reason)
     return found
+
+
+def damaged_root(where: str, reason: str) -> CorruptDataError:
+    """Make the error about a file whose root group cannot be read, and so nothing below it."""
+    return CorruptDataError(f"{where}: its root group: {reason}; copy or download the file again")
 
 
 def _entries(file: h5py.File, check: Callable[[], None]) -> Iterator[Entry]:
@@ -152,12 +172,14 @@ def _add_dataset(found: Contents, entry: Entry, names: Dimensions, limits: _Limi
     found.metadata[f"{key}/.zarray"] = variable.array
     found.metadata[f"{key}/.zattrs"] = attributes
     found.variables.append(variable)
+    unpacked = wider(entry.identifier)
+    if unpacked is not None:
+        found.wider.append(LeftOut(entry.path, unpacked))
 
 
 def _attributes(found: Contents, entry: Entry) -> dict[str, Any]:
     attributes, lost = attributes_of(entry.identifier)
-    why = "an attribute of a type that JSON has not"
-    found.left_out.extend(LeftOut(f"{entry.path}@{name}", why) for name in lost)
+    found.left_out.extend(LeftOut(f"{entry.path}@{name}", why) for name, why in lost.items())
     return attributes
 
 

@@ -20,6 +20,8 @@ from chunkwise.inspecting.dimensions import dimension_names, is_scale
 _NO_VARIABLE: Final = b"This is a netCDF dimension but not a netCDF variable"
 # Before the name of a variable that is called as a dimension, and is not its coordinate.
 _NOT_ITS_COORDINATE: Final = "_nc4_non_coord_"
+# Names of dimensions by length, and by whether they are unlimited.
+_Named = dict[tuple[int, bool], list[str]]
 
 
 def is_dimension_only(dataset: h5d.DatasetID) -> bool:
@@ -122,38 +124,43 @@ class Dimensions:
         It takes the first dimension of a group that is as long and has no place in the variable
         yet, or makes one, whose name has the next number of all dimensions of the file.
         """
-        following = 0
-        members: dict[str, list[Entry]] = {}
-        # The dimensions of each group: name, length, whether unlimited.
-        own: dict[str, list[tuple[str, int, bool]]] = {}
-        for group in (one for one in entries if one.kind == "group"):
-            members[group.path.rstrip("/")] = []
+        members: dict[str, list[Entry]] = {
+            one.path.rstrip("/"): [] for one in entries if one.kind == "group"
+        }
         for one in entries:
-            if one.kind == "dataset":
-                members.setdefault(one.path.rpartition("/")[0], []).append(one)
-        for group, datasets in members.items():
-            for one in datasets:
-                if is_scale(one.identifier) and (shape := _shape(one.identifier)):
-                    found = (_last(shown_name(one.path)), shape[0], _grows(one.identifier)[0])
-                    own.setdefault(group, []).append(found)
-                    number = _integers(one.identifier, "_Netcdf4Dimid") or [following]
-                    following = max(following, number[0] + 1)
+            if one.kind == "dataset" and not is_dimension_only(one.identifier):
+                members[one.path.rpartition("/")[0]].append(one)
+        own, following = _own_dimensions(entries)
         for group in _deepest_first(members):
+            known = own.setdefault(group, {})
             for one in members[group]:
-                if is_dimension_only(one.identifier):
-                    continue
                 shape, grows = _shape(one.identifier), _grows(one.identifier)
                 names = [scale and _last(shown_name(scale)) for scale in self._scales[one.path]]
-                for place in (d for d, name in enumerate(names) if name is None):
-                    known = own.setdefault(group, [])
-                    what = [shape[place], grows[place]]
-                    fitting = (name for name, *other in known if other == what)
-                    names[place] = next((name for name in fitting if name not in names), None)
-                    if names[place] is None:
-                        names[place] = f"phony_dim_{following}"
-                        known.append((f"phony_dim_{following}", shape[place], grows[place]))
+                for place, name in enumerate(names):
+                    if name is not None:
+                        continue
+                    fitting = known.setdefault((shape[place], grows[place]), [])
+                    found = next((other for other in fitting if other not in names), None)
+                    if found is None:
+                        found = f"phony_dim_{following}"
+                        fitting.append(found)
                         following += 1
+                    names[place] = found
                 self._names[one.path] = [name or "" for name in names]
+
+
+def _own_dimensions(entries: Iterable[Entry]) -> tuple[dict[str, _Named], int]:
+    """Give the named dimensions of each group, and the number that the next one has."""
+    own: dict[str, _Named] = {}
+    following = 0
+    for one in entries:
+        if one.kind == "dataset" and is_scale(one.identifier) and _shape(one.identifier):
+            what = _shape(one.identifier)[0], _grows(one.identifier)[0]
+            names = own.setdefault(one.path.rpartition("/")[0], {}).setdefault(what, [])
+            names.append(_last(shown_name(one.path)))
+            number = _integers(one.identifier, "_Netcdf4Dimid") or [following]
+            following = max(following, number[0] + 1)
+    return own, following
 
 
 def _last(path: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from chunkwise.errors import AlreadyExistsError, CannotWriteError, UsageError
+from chunkwise.errors import AlreadyExistsError, CannotWriteError, ChunkwiseError
 from chunkwise.files.durable import sync
 from chunkwise.names import printable
 
@@ -45,7 +45,8 @@ def placed(target: Path, *, force: bool) -> Iterator[Path]:
         if former is not None:
             shutil.rmtree(former)
     except OSError as error:
-        if isinstance(error, CannotWriteError | UsageError) or error.errno is None:
+        # What was wrong with the source has its own words, ours or h5py's.
+        if isinstance(error, ChunkwiseError) or error.strerror is None:
             raise
         raise CannotWriteError(f"{where}: cannot be written: {error.strerror}") from None
     finally:

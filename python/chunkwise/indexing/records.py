@@ -12,7 +12,7 @@ Format = Literal["json", "parquet", "sidecar"]
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Something that the index leaves out.
+    """Something that the index leaves out, or that is read from it in another way.
 
     Attributes
     ----------
@@ -50,6 +50,11 @@ class Indexed:
         Seconds from the first to the last.
     left_out
         What it leaves out, and why.
+    wider
+        Packed variables that xarray unpacks to a wider type than of the file, because JSON has one
+        type of floats, and to which.
+    secret
+        Whether it holds what gives access to the file, such as a signature in its URL.
     """
 
     source: str
@@ -61,6 +66,8 @@ class Indexed:
     index_nbytes: int
     elapsed_s: float
     left_out: tuple[LeftOut, ...]
+    wider: tuple[LeftOut, ...] = ()
+    secret: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -74,4 +81,5 @@ class Indexed:
         datasets = counted(self.datasets, "dataset")
         lines = [f"{self.target}: {chunks} of {datasets}{inlined}, {size}"]
         lines.extend(f"  left out: {one.name}: {one.reason}" for one in self.left_out)
+        lines.extend(f"  wider: {one.name}: {one.reason}" for one in self.wider)
         return lines

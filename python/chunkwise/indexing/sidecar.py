@@ -13,6 +13,7 @@ from chunkwise._lib import library
 from chunkwise.errors import ChunkwiseError, FileChangedError
 from chunkwise.files.objects import HDF5_ERRORS, Entry, hdf5_reason, walk
 from chunkwise.files.sidecar import Content, Part, head_of, header_address, header_sum
+from chunkwise.indexing.contents import damaged_root
 from chunkwise.indexing.records import LeftOut
 from chunkwise.names import printable
 
@@ -47,6 +48,8 @@ def write_sidecar(
         It cannot be told from another one.
     FileChangedError
         The file was changed during the work.
+    CorruptDataError
+        The root group is damaged.
     """
     state = content.state()
     user_block = file.userblock_size
@@ -58,9 +61,13 @@ def write_sidecar(
         with pages.open("xb") as stream:
             for entry in walk(file):
                 told(chunks)
-                if not _is_chunked(entry):
-                    continue
+                if entry.kind == "unreadable":
+                    if entry.depth == 0:
+                        raise damaged_root(printable(file.filename), entry.reason or "")
+                    left_out.append(LeftOut(entry.path, f"HDF5 cannot read it ({entry.reason})"))
                 try:
+                    if not _is_chunked(entry):
+                        continue
                     listing = library().chunk_listing(entry.identifier.id, storage)
                 except (ChunkwiseError, *HDF5_ERRORS) as error:
                     left_out.append(LeftOut(entry.path, hdf5_reason(error)))
@@ -88,8 +95,4 @@ def write_sidecar(
 def _is_chunked(entry: Entry) -> bool:
     if entry.kind != "dataset":
         return False
-    try:
-        dcpl = entry.identifier.get_create_plist()
-        return bool(dcpl.get_layout() == h5d.CHUNKED)
-    except HDF5_ERRORS:
-        return False
+    return bool(entry.identifier.get_create_plist().get_layout() == h5d.CHUNKED)

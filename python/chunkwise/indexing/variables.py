@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
 from h5py import h5d
 
 from chunkwise import _native
@@ -14,6 +16,7 @@ from chunkwise.files.objects import HDF5_ERRORS, hdf5_reason
 from chunkwise.indexing.arrays import UnfitError, Variable, array_of, dtype_of, fill_of
 from chunkwise.indexing.codecs import codecs_of
 from chunkwise.indexing.inlining import inlined
+from chunkwise.indexing.texts import differs
 from chunkwise.inspecting.collect import extent_of, layout_of
 
 # A contiguous dataset is cut into pieces of whole rows of at most this many bytes, if possible.
@@ -94,6 +97,8 @@ def _where_it_lies(
         unfiltered = library().unfiltered_partial_chunks
         if codecs and listing.any_partial and unfiltered(dataset.id):
             raise UnfitError("its chunks at the edge are stored without filters")
+        if dtype.kind == "S":
+            _require_text(dataset, listing.columns()[0])
         longer = shown != shape
         filled = dcpl.get_fill_time() != h5d.FILL_TIME_NEVER
         if not filled and any(
@@ -111,8 +116,16 @@ def _where_it_lies(
     pieces = () if address is None else tuple(_pieces(shape, chunk, dtype.itemsize, address))
     if pieces and pieces[-1][1] + pieces[-1][2] > end:
         raise UnfitError("it lies beyond the end of the file, which is cut off")
+    if pieces and dtype.kind == "S":
+        _require_text(dataset, None)
     known = fill_of(dataset, fill, address is None)
     return Variable(path, array_of(shape, chunk, dtype, [], known), pieces=pieces)
+
+
+def _require_text(dataset: h5d.DatasetID, positions: npt.NDArray[np.uint64] | None) -> None:
+    why = differs(dataset, positions)
+    if why is not None:
+        raise UnfitError(why)
 
 
 def _listing(
