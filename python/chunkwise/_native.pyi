@@ -1,6 +1,6 @@
 """Types of the Rust extension module: what it takes, gives and raises."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, Protocol, TypedDict, final, type_check_only
 
 import numpy as np
@@ -1269,6 +1269,7 @@ def copy_tree(
     target_file_id: int,
     dcpls: Mapping[int, int],
     progress: Callable[[int, int], object] | None = None,
+    salvage: tuple[tuple[Set[int], Set[int], Set[int]], Sequence[int]] | None = None,
 ) -> TreeCopy:
     """Copy everything of a file but the plain bytes of its datasets.
 
@@ -1290,6 +1291,11 @@ def copy_tree(
     progress
         Is told how many objects are done, of how many (0: not known yet), about ten times a
         second; what it raises stops the copy and is raised again, as are signals.
+    salvage
+        Leave out what cannot be read, and list it.  Addresses of objects that are not touched,
+        of objects whose attributes are not, and of datasets whose data is not; and of objects that
+        are kept in a group ``lost+found`` if no link leads to them.  None: what cannot be read is
+        an error.
 
     Raises
     ------
@@ -1318,5 +1324,15 @@ class TreeCopy:
     @property
     def warnings(self) -> list[str]:
         """What is not quite as it was, in one line each that begins with the path."""
+    @property
+    def missing(
+        self,
+    ) -> list[tuple[str, str | None, tuple[list[int], list[int]] | None, str]]:
+        """With `salvage`: what cannot be read.
+
+        Path, attribute, where a box of elements begins and its shape, and what is wrong.
+        """
+    def copy_later(self, address: int) -> None:
+        """Have `finish` copy the data of the dataset of this address, through libhdf5."""
     def finish(self, progress: Callable[[int, int], object] | None = None) -> None:
         """Copy what holds references, and data of variable length; raises as `copy_tree`."""

@@ -15,7 +15,7 @@ import pytest
 
 from chunkwise.files.objects import walk
 from chunkwise.files.superblock import lookup3, read_superblock
-from chunkwise.files.unclosed import ReadOnlyFile, open_unclosed
+from chunkwise.files.unclosed import ReadOnlyFile, closed_patch, open_unclosed
 from chunkwise.inspecting.collect import object_facts
 from chunkwise.inspecting.facts import FormatFacts
 from chunkwise.inspecting.format import format_facts
@@ -236,7 +236,7 @@ def test_presented_as_h5clear_leaves_it(tmp_path: Path) -> None:
     h5clear = require_tool("h5clear")
     path = tmp_path / "a.h5"
     crash(path, "swmr", 512)
-    presented = ReadOnlyFile(path, read_superblock(path)).read()
+    presented = ReadOnlyFile(path, closed_patch(path, read_superblock(path))).read()
     subprocess.run([h5clear, "-s", "--increment=0", path], check=True)
     assert presented == path.read_bytes()
     assert open_unclosed(path) is None

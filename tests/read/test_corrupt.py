@@ -93,8 +93,8 @@ def test_a_wrong_checksum(tmp_path: Path, at: int) -> None:
 @pytest.mark.parametrize(
     ("stored", "mask", "reason"),
     [
-        (zlib.compress(bytes(255)), 0, "gave 255 bytes where a chunk holds 256"),
-        (zlib.compress(b""), 0, "gave 0 bytes where a chunk holds 256"),
+        (zlib.compress(bytes(255)), 0, "decodes to 255 bytes, and lacks 1 elements"),
+        (zlib.compress(b""), 0, "decodes to 0 bytes"),
         (zlib.compress(DATA[BOX].tobytes())[:-1], 0, "deflate stream is damaged"),
         (b"x", 0, "deflate stream is damaged"),
         (b"too few", 1, "7 stored bytes"),
@@ -312,7 +312,7 @@ def test_random_damage_to_the_data(tmp_path: Path, filters: str) -> None:
                 assert isinstance(ours, CorruptDataError), number
                 assert "element [" in str(ours)
             elif isinstance(ours, Exception):
-                assert "bytes where a chunk holds" in str(ours), number
+                assert "is too short" in str(ours), number
             else:
                 assert same(ours, theirs), number
         victim.unlink()

@@ -20,6 +20,8 @@ pub(crate) struct Output<'a> {
     expected: usize,
     most: usize,
     in_chunk: bool,
+    /// Bytes of the chunk that a shorter stream has filled.
+    filled_nbytes: Option<usize>,
     used_nbytes: Option<usize>,
     beyond_chunk: bool,
 }
@@ -41,6 +43,7 @@ impl<'a> Output<'a> {
             expected: expected.min(most),
             most,
             in_chunk: false,
+            filled_nbytes: None,
             used_nbytes: None,
             beyond_chunk: false,
         }
@@ -60,9 +63,10 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Whether the chunk has been filled.
-    pub(crate) fn in_chunk(&self) -> bool {
-        self.in_chunk
+    /// How many bytes went straight to the chunk; None where they are in the buffer.
+    pub(crate) fn in_chunk(&self) -> Option<usize> {
+        let chunk = self.chunk.as_ref().filter(|_| self.in_chunk)?;
+        Some(self.filled_nbytes.unwrap_or(chunk.len()))
     }
 
     /// The error for a stream that is damaged.
@@ -110,8 +114,9 @@ impl<'a> Output<'a> {
         loop {
             match attempt(self.room(nbytes)?)? {
                 Some(written) if written == nbytes => return Ok(()),
-                Some(len) if self.in_chunk => {
-                    return Err(DecodeError::TooShort { len, expected: nbytes });
+                Some(written) if self.in_chunk => {
+                    self.filled_nbytes = Some(written);
+                    return Ok(());
                 }
                 Some(written) => {
                     self.buffer.truncate(written);

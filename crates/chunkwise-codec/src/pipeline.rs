@@ -88,11 +88,13 @@ impl Pipeline {
         scratch: &mut Scratch,
         out: &mut [u8],
     ) -> Result<(), DecodeError> {
-        self.decode_in_steps(stored, filter_mask, scratch, out, |_| ())
+        let expected = out.len();
+        let len = self.decode_in_steps(stored, filter_mask, scratch, out, |_| ())?;
+        if len < expected { Err(DecodeError::TooShort { len, expected }) } else { Ok(()) }
     }
 
-    /// As [`decode`](Self::decode), and say what was passed over: nothing, of a chunk that is as
-    /// it was written.
+    /// As [`decode_in_steps`](Self::decode_in_steps), and say what was passed over: nothing, of a
+    /// chunk that is as it was written.
     ///
     /// # Errors
     /// The same.
@@ -102,14 +104,15 @@ impl Pipeline {
         filter_mask: u32,
         scratch: &mut Scratch,
         out: &mut [u8],
-    ) -> Result<PassedOver, DecodeError> {
+    ) -> Result<(PassedOver, usize), DecodeError> {
         self.run(stored, filter_mask, scratch, out, |_| ())
     }
 
-    /// As [`decode`](Self::decode); `done` is called after each filter.
+    /// As [`decode`](Self::decode), and give how many bytes came out: those that a short stream
+    /// lacks are zero.  `done` is called after each filter.
     ///
     /// # Errors
-    /// The same.
+    /// When a filter finds damage; `out` is then unspecified.
     pub fn decode_in_steps(
         &self,
         stored: &[u8],
@@ -117,8 +120,8 @@ impl Pipeline {
         scratch: &mut Scratch,
         out: &mut [u8],
         done: impl FnMut(FilterKind),
-    ) -> Result<(), DecodeError> {
-        self.run(stored, filter_mask, scratch, out, done).map(drop)
+    ) -> Result<usize, DecodeError> {
+        self.run(stored, filter_mask, scratch, out, done).map(|(_, len)| len)
     }
 
     fn run(
@@ -128,7 +131,7 @@ impl Pipeline {
         scratch: &mut Scratch,
         out: &mut [u8],
         mut done: impl FnMut(FilterKind),
-    ) -> Result<PassedOver, DecodeError> {
+    ) -> Result<(PassedOver, usize), DecodeError> {
         #[cfg(feature = "simulated")]
         crate::simulated::wait();
         let mut passed_over = PassedOver::default();
@@ -157,7 +160,7 @@ impl Pipeline {
                     continue;
                 }
                 if left == 0 {
-                    return finish(&stored[..len], out, passed_over);
+                    return Ok(finish(&stored[..len], out, passed_over));
                 }
                 resize(to, len).map_err(|_| DecodeError::Memory { nbytes: len })?;
                 to.copy_from_slice(&stored[..len]);
@@ -170,17 +173,18 @@ impl Pipeline {
                 filter.decode(source, state, &mut output)?;
                 done(filter.kind());
                 passed_over = passed_over.and(output.passed_over(source.len()));
-                if output.in_chunk() {
-                    return Ok(passed_over);
+                if let Some(len) = output.in_chunk() {
+                    out[len..].fill(0);
+                    return Ok((passed_over, len));
                 }
             }
             std::mem::swap(&mut from, &mut to);
             current = Some(from.len());
         }
-        match current {
+        Ok(match current {
             None => finish(stored, out, passed_over),
             Some(len) => finish(&from[..len], out, passed_over),
-        }
+        })
     }
 
     /// Bytes that came into filter `i` when a chunk of `raw_len` bytes was written, as
@@ -198,17 +202,11 @@ fn masked(filter_mask: u32, i: usize) -> bool {
     u32::try_from(i).ok().and_then(|i| filter_mask.checked_shr(i)).is_some_and(|m| m & 1 == 1)
 }
 
-fn finish(
-    decoded: &[u8],
-    out: &mut [u8],
-    passed_over: PassedOver,
-) -> Result<PassedOver, DecodeError> {
-    match decoded.get(..out.len()) {
-        Some(chunk) => {
-            out.copy_from_slice(chunk);
-            let beyond_chunk = decoded.len() > out.len();
-            Ok(passed_over.and(PassedOver { trailing_nbytes: 0, beyond_chunk }))
-        }
-        None => Err(DecodeError::TooShort { len: decoded.len(), expected: out.len() }),
-    }
+/// Copy what was decoded to the chunk, with zeros for what it lacks.
+fn finish(decoded: &[u8], out: &mut [u8], passed_over: PassedOver) -> (PassedOver, usize) {
+    let len = decoded.len().min(out.len());
+    out[..len].copy_from_slice(&decoded[..len]);
+    out[len..].fill(0);
+    let beyond_chunk = decoded.len() > out.len();
+    (passed_over.and(PassedOver { trailing_nbytes: 0, beyond_chunk }), len)
 }

@@ -189,7 +189,7 @@ impl Dataset {
                 let Some(record) = index.get(position)? else { return Ok(Placement::Missing) };
                 let unfiltered = pipeline.is_identity(record.filter_mask)
                     || (*unfiltered_partial_chunks && self.grid.is_partial(chunk_index));
-                // A chunk stored short is left to the pipeline, which reports it.
+                // A chunk stored short is left to the pipeline, which looks for what it lacks.
                 if unfiltered && record.stored_nbytes >= self.chunk_nbytes {
                     return Ok(Placement::Raw { address: record.address });
                 }

@@ -4,14 +4,14 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use chunkwise_codec::{DecodeError, FilterKind, Scratch, resize};
-use chunkwise_select::Dims;
+use chunkwise_select::{ChunkGrid, Dims};
 
 use crate::cache_entry::{ChunkKey, Decoded};
 use crate::dataset::Layout;
 use crate::process::ProcessState;
 use crate::profile::{Laps, Phase, timed};
 use crate::storage::Map;
-use crate::{ChunkPlace, ChunkRecord, Dataset, ReadError};
+use crate::{ChunkPlace, ChunkRecord, Dataset, Lacking, ReadError};
 
 /// More stored bytes than this are looked for in the file before there is room for them.
 const CHECKED_NBYTES: u64 = 1 << 20;
@@ -90,19 +90,28 @@ pub(crate) enum StoredBytes<'a> {
     Mapped(Mapped<'a>),
 }
 
+/// What a chunk that decodes to so many bytes lacks of the dataset's elements.
+pub fn lacking(
+    grid: &ChunkGrid,
+    chunk_index: &[u64],
+    nbytes: u64,
+    element_size: usize,
+) -> Option<Lacking> {
+    let held = nbytes / (element_size as u64).max(1);
+    let (first, elements) = grid.lacking(chunk_index, held)?;
+    Some(Lacking { nbytes, first, elements })
+}
+
 impl Dataset {
-    /// Decode a chunk into a buffer that the thread reuses, and look at it there.
-    pub(crate) fn decode_and(
+    /// Decode a chunk into a buffer that the thread reuses.
+    pub(crate) fn decode_to(
         &self,
         chunk: &StoredChunk,
         stored: StoredBytes<'_>,
         (raw, scratch): (&mut Vec<u8>, &mut Scratch),
-        look: impl FnOnce(&[u8]),
     ) -> Result<(), ReadError> {
         resize(raw, self.chunk_len()?)?;
-        self.decode_into(chunk, stored, scratch, raw)?;
-        look(raw);
-        Ok(())
+        self.decode_into(chunk, stored, scratch, raw)
     }
 
     /// Decode a chunk into memory of its own, to be kept.
@@ -124,6 +133,18 @@ impl Dataset {
         usize::try_from(self.chunk_nbytes).map_err(|_| ReadError::Memory(Some(self.chunk_nbytes)))
     }
 
+    /// Bytes that a chunk has to decode to: up to the last element that the dataset has in it.
+    pub(crate) fn needed_len(&self, chunk_index: &[u64]) -> Result<usize, ReadError> {
+        let nbytes =
+            self.grid.needed_len(chunk_index).saturating_mul(self.info.element_size as u64);
+        usize::try_from(nbytes).map_err(|_| ReadError::Memory(Some(nbytes)))
+    }
+
+    /// What a chunk of which so many bytes were decoded lacks of the dataset's elements.
+    pub(crate) fn lacking(&self, chunk_index: &[u64], nbytes: usize) -> Option<Lacking> {
+        lacking(&self.grid, chunk_index, nbytes as u64, self.info.element_size)
+    }
+
     /// How many bytes the chunk takes in the file, unless they could not hold a chunk at all.
     pub(crate) fn stored_len(&self, chunk: &StoredChunk) -> Result<usize, ReadError> {
         let ChunkRecord { address, stored_nbytes: len, filter_mask } = chunk.record;
@@ -138,7 +159,7 @@ impl Dataset {
         let nbytes = usize::try_from(len).map_err(|_| ReadError::Memory(Some(len)))?;
         if let Layout::Chunked { pipeline, .. } = &self.info.layout {
             pipeline
-                .check_len(nbytes, filter_mask, self.chunk_len()?)
+                .check_len(nbytes, filter_mask, self.needed_len(&chunk.chunk_index)?)
                 .map_err(|source| ReadError::Decode { place: self.place(chunk), source })?;
         }
         Ok(nbytes)
@@ -186,16 +207,18 @@ impl Dataset {
             }
         };
         ProcessState::of_this_process().count_decoded();
-        let short = DecodeError::TooShort { len: stored.len(), expected: out.len() };
-        let decoded = if *unfiltered_partial_chunks && self.grid.is_partial(&chunk.chunk_index) {
-            Err(short)
-        } else {
-            let mut laps = Laps::begin();
-            let mask = chunk.record.filter_mask;
-            let done = |filter: FilterKind| laps.end(Phase::Decode(filter));
-            pipeline.decode_in_steps(stored, mask, scratch, out, done)
-        };
-        decoded.map_err(|source| ReadError::Decode { place: self.place(chunk), source })
+        let unfiltered = *unfiltered_partial_chunks && self.grid.is_partial(&chunk.chunk_index);
+        let mask = if unfiltered { u32::MAX } else { chunk.record.filter_mask };
+        let mut laps = Laps::begin();
+        let done = |filter: FilterKind| laps.end(Phase::Decode(filter));
+        let len = pipeline
+            .decode_in_steps(stored, mask, scratch, out, done)
+            .map_err(|source| ReadError::Decode { place: self.place(chunk), source })?;
+        // The last chunk may hold only the elements that there are.
+        match (len < out.len()).then(|| self.lacking(&chunk.chunk_index, len)).flatten() {
+            Some(lacking) => Err(ReadError::Short { place: self.place(chunk), lacking }),
+            None => Ok(()),
+        }
     }
 
     fn place(&self, chunk: &StoredChunk) -> ChunkPlace {

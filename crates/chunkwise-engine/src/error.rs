@@ -27,6 +27,25 @@ impl std::fmt::Display for ChunkPlace {
     }
 }
 
+/// What a chunk lacks of the dataset's elements.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lacking {
+    /// Bytes that it decodes to.
+    pub nbytes: u64,
+    /// The first element that is missing.
+    pub first: Dims,
+    /// How many are missing, in row-major order of the chunk.
+    pub elements: u64,
+}
+
+impl std::fmt::Display for Lacking {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { nbytes, first, elements } = self;
+        let first = first.as_slice();
+        write!(f, "it decodes to {nbytes} bytes, and lacks {elements} elements from {first:?} on")
+    }
+}
+
 /// Why a read failed.  Whoever knows the file's and the dataset's name adds them.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ReadError {
@@ -48,6 +67,14 @@ pub enum ReadError {
         place: ChunkPlace,
         /// What is wrong with its bytes.
         source: DecodeError,
+    },
+    /// A chunk that decodes to fewer bytes than the dataset's elements in it take.
+    #[error("{place} is too short: {lacking}")]
+    Short {
+        /// The chunk.
+        place: ChunkPlace,
+        /// What it lacks.
+        lacking: Lacking,
     },
     /// A chunk whose bytes are not all there.
     #[error(

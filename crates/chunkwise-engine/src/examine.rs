@@ -14,7 +14,7 @@ use chunkwise_select::Dims;
 use crate::crew::share;
 use crate::dataset::Layout;
 use crate::decode::{Buffers, with_buffers};
-use crate::{ChunkIndex, ChunkPlace, ChunkRecord, Dataset, ReadError};
+use crate::{ChunkIndex, ChunkPlace, ChunkRecord, Dataset, Lacking, ReadError};
 
 /// Bytes without filters are read in pieces of so many.
 const PIECE_NBYTES: u64 = 4 << 20;
@@ -42,6 +42,8 @@ pub enum Fault {
     },
     /// It does not decode.
     Decode(DecodeError),
+    /// It decodes to fewer bytes than the dataset's elements in it take.
+    Short(Lacking),
     /// It decodes, and was written otherwise.
     PassedOver(PassedOver),
     /// The system does not give its bytes.
@@ -264,26 +266,40 @@ impl Work<'_> {
             return self.read_in_pieces(address, stored_nbytes, stored).map(|()| None);
         }
         let raw_nbytes = self.dataset.chunk_nbytes;
+        let chunk_index = self.dataset.grid.chunk_index(position);
         let unfiltered = pipeline.is_identity(filter_mask)
-            || (*unfiltered_partial_chunks
-                && self.dataset.grid.is_partial(&self.dataset.grid.chunk_index(position)));
+            || (*unfiltered_partial_chunks && self.dataset.grid.is_partial(&chunk_index));
         if unfiltered {
             self.read_in_pieces(address, stored_nbytes, stored)?;
-            return Ok(sized(stored_nbytes, raw_nbytes));
+            return Ok(self.sized(&chunk_index, stored_nbytes));
         }
         let stored_len = length(stored_nbytes)?;
         let raw_len = length(raw_nbytes)?;
-        if let Err(error) = pipeline.check_len(stored_len, filter_mask, raw_len) {
+        let needed_len = self.dataset.needed_len(&chunk_index)?;
+        if let Err(error) = pipeline.check_len(stored_len, filter_mask, needed_len) {
             return Ok(Some(Fault::Decode(error)));
         }
         resize(stored, stored_len)?;
         self.dataset.storage.read_at(address, stored)?;
         resize(raw, raw_len)?;
         Ok(match pipeline.decode_strictly(stored, filter_mask, scratch, raw) {
-            Ok(nothing) if nothing.is_nothing() => None,
-            Ok(passed_over) => Some(Fault::PassedOver(passed_over)),
+            Ok((passed_over, len)) => match self.dataset.lacking(&chunk_index, len) {
+                Some(lacking) => Some(Fault::Short(lacking)),
+                None if passed_over.is_nothing() => None,
+                None => Some(Fault::PassedOver(passed_over)),
+            },
             Err(error) => Some(Fault::Decode(error)),
         })
+    }
+
+    /// What is wrong with a chunk of so many bytes that is stored as it is.
+    fn sized(&self, chunk_index: &[u64], stored_nbytes: u64) -> Option<Fault> {
+        let number = |nbytes: u64| usize::try_from(nbytes).unwrap_or(usize::MAX);
+        let Some(more) = stored_nbytes.checked_sub(self.dataset.chunk_nbytes) else {
+            return self.dataset.lacking(chunk_index, number(stored_nbytes)).map(Fault::Short);
+        };
+        let passed_over = PassedOver { trailing_nbytes: number(more), beyond_chunk: false };
+        (more > 0).then_some(Fault::PassedOver(passed_over))
     }
 
     fn read_in_pieces(
@@ -426,18 +442,6 @@ fn joined(one: Vec<Range<u64>>, other: Vec<Range<u64>>) -> Vec<Range<u64>> {
             None => both.push(next),
         }
     }
-}
-
-/// What is wrong with a chunk of so many bytes that is stored as it is.
-fn sized(stored_nbytes: u64, raw_nbytes: u64) -> Option<Fault> {
-    let number = |nbytes: u64| usize::try_from(nbytes).unwrap_or(usize::MAX);
-    if stored_nbytes < raw_nbytes {
-        let (len, expected) = (number(stored_nbytes), number(raw_nbytes));
-        return Some(Fault::Decode(DecodeError::TooShort { len, expected }));
-    }
-    let trailing_nbytes = number(stored_nbytes - raw_nbytes);
-    let passed_over = PassedOver { trailing_nbytes, beyond_chunk: false };
-    (trailing_nbytes > 0).then_some(Fault::PassedOver(passed_over))
 }
 
 fn length(nbytes: u64) -> Result<usize, ReadError> {
@@ -599,9 +603,5 @@ mod tests {
         assert_eq!(fault(&[(10, 8), (18, 8), (26, 9)], None), [Fault::BeyondEnd { end: nbytes }]);
         assert_eq!(fault(&[(10, 8), (u64::MAX - 9, 8)], None), [Fault::BeyondEnd { end: nbytes }]);
         assert_eq!(fault(&[(10, 8), (10, 8)], None), [Fault::Overlap { address: 10 }]);
-        let trailing = PassedOver { trailing_nbytes: 1, beyond_chunk: false };
-        assert_eq!(sized(5, 4), Some(Fault::PassedOver(trailing)));
-        assert_eq!(sized(4, 4), None);
-        assert!(matches!(sized(3, 4), Some(Fault::Decode(DecodeError::TooShort { .. }))));
     }
 }

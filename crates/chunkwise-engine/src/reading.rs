@@ -412,13 +412,17 @@ impl<'a> Reading<'a> {
                 // SAFETY: the caller's contract; the task is this one run.
                 unsafe { self.result.part(begin, dataset.chunk_nbytes) }
             });
-            return match whole {
-                Some(out) => dataset.decode_into(chunk, stored, scratch, out),
-                // SAFETY: the caller's contract.
-                None => dataset.decode_and(chunk, stored, (raw, scratch), |raw| unsafe {
-                    self.copy(task, raw)
-                }),
+            let some = |error: ReadError, decoded: &mut [u8]| {
+                if self.lose_some(task, &error, decoded) { Ok(()) } else { Err(error) }
             };
+            if let Some(out) = whole {
+                let decoded = dataset.decode_into(chunk, stored, scratch, out);
+                return decoded.or_else(|error| some(error, out));
+            }
+            dataset.decode_to(chunk, stored, (raw, scratch)).or_else(|error| some(error, raw))?;
+            // SAFETY: the caller's contract.
+            unsafe { self.copy(task, raw) };
+            return Ok(());
         }
         let decoded = state.in_flight.decoded(key, || {
             // It may have been decoded since it was looked for.

@@ -2,14 +2,14 @@
 //! fill value?
 
 use std::borrow::Cow;
-use std::sync::PoisonError;
+use std::sync::{Mutex, PoisonError};
 
 use chunkwise_codec::DecodeError;
 use chunkwise_select::ChunkTask;
 
 use crate::profile::{Phase, TIMED_NBYTES, timed};
 use crate::reading::Reading;
-use crate::scatter::{copy_strip, fill_strip};
+use crate::scatter::{copy_strip, fill_run, fill_strip};
 use crate::{LostChunk, ReadError};
 
 impl Reading<'_> {
@@ -29,6 +29,7 @@ impl Reading<'_> {
         let of_the_chunk = matches!(
             error,
             ReadError::Decode { .. }
+                | ReadError::Short { .. }
                 | ReadError::TruncatedChunk { .. }
                 | ReadError::Truncated { .. }
                 | ReadError::Io { .. }
@@ -44,10 +45,38 @@ impl Reading<'_> {
         task.for_each_strip(|strip| unsafe {
             fill_strip(&self.result, &strip, &fill);
         });
+        self.list_lost(task, lost, error);
+        Ok(())
+    }
+
+    /// Go on with a chunk of which some elements are missing, where that is wanted: these are
+    /// filled in `decoded`, and it is listed; whether it was done.
+    pub(crate) fn lose_some(
+        &self,
+        task: &ChunkTask<'_>,
+        error: &ReadError,
+        decoded: &mut [u8],
+    ) -> bool {
+        let (ReadError::Short { lacking, .. }, Some(lost)) =
+            (error, self.once.and_then(|once| once.lost))
+        else {
+            return false;
+        };
+        let info = &self.dataset.info;
+        let held = lacking.nbytes as usize / info.element_size * info.element_size;
+        let missing = decoded.get_mut(held..).unwrap_or_default();
+        match &info.fill {
+            Some(fill) => fill_run(missing, fill),
+            None => missing.fill(0),
+        }
+        self.list_lost(task, lost, error.clone());
+        true
+    }
+
+    fn list_lost(&self, task: &ChunkTask<'_>, lost: &Mutex<Vec<LostChunk>>, error: ReadError) {
         let origin = task.chunk_index().into_iter().zip(self.dataset.grid.chunk());
         let chunk_origin = origin.map(|(index, len)| index * len).collect();
         lost.lock().unwrap_or_else(PoisonError::into_inner).push(LostChunk { chunk_origin, error });
-        Ok(())
     }
 
     /// Set the task's elements to the fill value, if there is one.

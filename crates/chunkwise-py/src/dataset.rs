@@ -435,6 +435,7 @@ impl PyDataset {
         let is_damage = matches!(
             error,
             ReadError::Decode { .. }
+                | ReadError::Short { .. }
                 | ReadError::Truncated { .. }
                 | ReadError::TruncatedChunk { .. }
         );

@@ -38,7 +38,7 @@ pub fn read_error(py: Python<'_>, label: &str, error: &ReadError) -> PyErr {
         }
         ReadError::Fields => ("SelectionError", "name fields of the dataset's type"),
         ReadError::Index(_) => ("UnsoundIndexError", "read it through h5py"),
-        ReadError::Decode { .. } => (
+        ReadError::Decode { .. } | ReadError::Short { .. } => (
             "CorruptDataError",
             "the file is damaged: fetch it again or restore it; other chunks can still be read",
         ),
@@ -62,7 +62,7 @@ pub fn write_error(py: Python<'_>, label: &str, error: &WriteError) -> PyErr {
         WriteError::Encode { .. } => {
             ("CannotWriteError", "it is kept in memory; choose other filters, or other values")
         }
-        WriteError::Stored { .. } | WriteError::Decode { .. } => (
+        WriteError::Stored { .. } | WriteError::Decode { .. } | WriteError::Short { .. } => (
             "CorruptDataError",
             "the file is damaged, and what was written is kept in memory: write the chunk whole",
         ),

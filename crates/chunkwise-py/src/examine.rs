@@ -91,6 +91,7 @@ fn flaw_of(flaw: Flaw) -> PyFlaw {
             ("overlap", format!("the chunk at address {address} has some of its bytes"))
         }
         Fault::Unreadable(message) => ("unreadable", message),
+        Fault::Short(lacking) => ("length", lacking.to_string()),
         Fault::PassedOver(passed_over) if passed_over.beyond_chunk => {
             ("length", "decodes to more than a chunk holds".to_string())
         }
@@ -100,7 +101,7 @@ fn flaw_of(flaw: Flaw) -> PyFlaw {
         Fault::Decode(error) => {
             let kind = match error {
                 DecodeError::Checksum { .. } | DecodeError::NoChecksum { .. } => "checksum",
-                DecodeError::TooShort { .. } | DecodeError::CannotHold { .. } => "length",
+                DecodeError::CannotHold { .. } => "length",
                 _ => "decode",
             };
             (kind, error.to_string())

@@ -1,9 +1,9 @@
 //! A file's tree copied, for Python.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
-use chunkwise_repack::{TreeCopy, TreeError};
+use chunkwise_repack::{Missing, Salvage, TreeCopy, TreeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -13,7 +13,7 @@ use crate::library::PyLibrary;
 /// Copy everything but plain data (see `_native.pyi`).  The handles must be of this library;
 /// h5py's objects vouch for that where this is called (`chunkwise.repack`).
 #[pyfunction]
-#[pyo3(signature = (library, source_file_id, target_file_id, dcpls, progress = None))]
+#[pyo3(signature = (library, source_file_id, target_file_id, dcpls, progress = None, salvage = None))]
 pub fn copy_tree(
     py: Python<'_>,
     library: &PyLibrary,
@@ -21,11 +21,18 @@ pub fn copy_tree(
     target_file_id: i64,
     dcpls: HashMap<u64, i64>,
     progress: Option<Py<PyAny>>,
+    salvage: Option<([HashSet<u64>; 3], Vec<u64>)>,
 ) -> PyResult<PyTreeCopy> {
     let library = &library.library;
+    let salvage = salvage.map(|([objects, attributes, data], orphans)| Salvage {
+        objects,
+        attributes,
+        data,
+        orphans,
+    });
     let copy = following(py, progress, |progress| {
         // SAFETY: live handles of this library, by the contract above.
-        unsafe { TreeCopy::new(library, source_file_id, target_file_id, dcpls, progress) }
+        unsafe { TreeCopy::new(library, source_file_id, target_file_id, dcpls, salvage, progress) }
     })?;
     let copy = copy.map_err(|error| {
         // SAFETY: as above.
@@ -34,6 +41,9 @@ pub fn copy_tree(
     })?;
     Ok(PyTreeCopy { copy: Mutex::new(copy) })
 }
+
+/// Path, attribute, where a box of elements begins and its shape, and what is wrong.
+type PyMissing = (String, Option<String>, Option<(Vec<u64>, Vec<u64>)>, String);
 
 #[pyclass(name = "TreeCopy", module = "chunkwise._native", frozen)]
 pub struct PyTreeCopy {
@@ -52,6 +62,25 @@ impl PyTreeCopy {
     #[getter]
     fn warnings(&self, py: Python<'_>) -> Vec<String> {
         self.with(py, |copy| copy.warnings().to_vec())
+    }
+
+    /// What cannot be read and is left out: path, attribute, box of elements, reason.
+    #[getter]
+    fn missing(&self, py: Python<'_>) -> Vec<PyMissing> {
+        let missing = self.with(py, |copy| copy.missing().to_vec());
+        missing
+            .into_iter()
+            .map(|Missing { object, attribute, elements, reason }| {
+                let elements = elements.map(|(start, shape)| (start.to_vec(), shape.to_vec()));
+                (object, attribute, elements, reason)
+            })
+            .collect()
+    }
+
+    fn copy_later(&self, py: Python<'_>, address: u64) {
+        py.detach(|| {
+            self.copy.lock().unwrap_or_else(PoisonError::into_inner).copy_later(address);
+        });
     }
 
     #[pyo3(signature = (progress = None))]

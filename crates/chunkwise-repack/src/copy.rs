@@ -171,6 +171,7 @@ impl Pair<'_> {
             grid: &grid,
             index: &index,
             element_size: self.from.element_size,
+            is_unfiltered: self.from.filters.is_empty(),
             threads: request.threads,
             collector: collector.as_ref(),
             lost: lost.as_ref(),

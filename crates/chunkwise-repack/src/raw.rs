@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use chunkwise_codec::{DecodeError, Filter, Pipeline, Scratch, resize};
 use chunkwise_engine::{
-    ChunkIndex, ChunkPlace, ChunkRecord, Committer, EncodedChunk, InOrder, LostChunk, ReadError,
-    Storage,
+    ChunkIndex, ChunkPlace, ChunkRecord, Committer, EncodedChunk, InOrder, Lacking, LostChunk,
+    ReadError, Storage, fill_run, lacking,
 };
 use chunkwise_libhdf5::DatasetFacts;
 use chunkwise_select::ChunkGrid;
@@ -28,6 +28,8 @@ pub struct RawCopying<'a> {
     pub grid: &'a ChunkGrid,
     pub index: &'a ChunkIndex,
     pub element_size: usize,
+    /// Whether the dataset has no filters.
+    pub is_unfiltered: bool,
     pub threads: usize,
     pub collector: Option<&'a Collector>,
     /// Where chunks are listed that cannot be read, or not be decoded.
@@ -68,6 +70,7 @@ pub fn difference(source: &DatasetFacts, target: &DatasetFacts) -> Option<&'stat
 pub struct Probe {
     pipeline: Pipeline,
     unfiltered_partial_chunks: bool,
+    fill: Vec<u8>,
     spare: Mutex<Vec<(Vec<u8>, Scratch)>>,
 }
 
@@ -79,22 +82,38 @@ impl Probe {
         Some(Self {
             pipeline: Pipeline::new(decoders?),
             unfiltered_partial_chunks: facts.unfiltered_partial_chunks,
+            fill: facts.fill.clone().unwrap_or_else(|| vec![0; facts.element_size]),
             spare: Mutex::default(),
         })
     }
 
-    /// Decode a chunk of so many bytes.
-    fn check(&self, chunk: &EncodedChunk, mask: u32, nbytes: u64) -> Result<(), DecodeError> {
+    /// Decode a chunk of so many bytes; if elements are missing, it becomes one without filters
+    /// that has the fill value for them, and they are given.
+    fn check(
+        &self,
+        chunk: &mut EncodedChunk,
+        nbytes: u64,
+        lacking: impl FnOnce(u64) -> Option<Lacking>,
+    ) -> Result<Option<Lacking>, DecodeError> {
         let too_large = DecodeError::Memory { nbytes: usize::MAX };
         let nbytes = usize::try_from(nbytes).map_err(|_| too_large)?;
-        self.pipeline.check_len(chunk.bytes.len(), mask, nbytes)?;
         let locked = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let popped = locked().pop();
         let (mut raw, mut scratch) = popped.unwrap_or_default();
         resize(&mut raw, nbytes).map_err(|_| DecodeError::Memory { nbytes })?;
-        let decoded = self.pipeline.decode(&chunk.bytes, mask, &mut scratch, &mut raw);
+        let (bytes, mask) = (&chunk.bytes, chunk.filter_mask);
+        let decoded = self.pipeline.decode_in_steps(bytes, mask, &mut scratch, &mut raw, |_| ());
+        let found = decoded.map(|len| if len < nbytes { lacking(len as u64) } else { None });
+        if let Ok(Some(found)) = &found {
+            let size = self.fill.len().max(1);
+            let held = found.nbytes as usize / size * size;
+            fill_run(&mut raw[held..], &self.fill);
+            std::mem::swap(&mut chunk.bytes, &mut raw);
+            chunk.filter_mask =
+                u32::MAX >> 32_u32.saturating_sub(self.pipeline.filters().len() as u32).min(31);
+        }
         locked().push((raw, scratch));
-        decoded
+        found
     }
 }
 
@@ -143,22 +162,33 @@ impl RawCopying<'_> {
     fn fetch(&self, position: u64, chunk: &mut EncodedChunk) -> Result<bool, CopyError> {
         let Some(record) = self.index.get(position) else { return Ok(false) };
         let extent = Extent::of_chunk(self.grid, position);
-        let read = self.read(record.address, record.stored_nbytes, &mut chunk.bytes);
-        if let Err(error) = read.and_then(|()| self.probe(position, &record, chunk)) {
-            let error = match error {
-                ReadError::Truncated { end, .. } => {
-                    ReadError::TruncatedChunk { place: place(&extent, &record), end }
-                }
-                other => other,
-            };
-            let Some(lost) = self.lost else { return Err(error.into()) };
-            let chunk_origin = extent.origin;
-            lost.lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(LostChunk { chunk_origin, error });
-            return Ok(false);
-        }
         chunk.filter_mask = record.filter_mask;
+        let read = self.read(record.address, record.stored_nbytes, &mut chunk.bytes);
+        match read.and_then(|()| self.probe(position, &record, chunk)) {
+            Ok(None) => {}
+            Ok(Some(lacking)) => {
+                let error = ReadError::Short { place: place(&extent, &record), lacking };
+                self.lose(&extent, error)?;
+            }
+            Err(ReadError::Truncated { end, .. }) => {
+                let place = place(&extent, &record);
+                self.lose(&extent, ReadError::TruncatedChunk { place, end })?;
+                return Ok(false);
+            }
+            Err(error) => {
+                self.lose(&extent, error)?;
+                return Ok(false);
+            }
+        }
+        if self.is_unfiltered {
+            // The target need not keep how long a chunk without filters is.
+            let nbytes = self.chunk_nbytes();
+            let len = usize::try_from(nbytes).map_err(|_| ReadError::Memory(Some(nbytes)))?;
+            let short = chunk.bytes.len() < len;
+            if short {
+                resize(&mut chunk.bytes, len).map_err(ReadError::from)?;
+            }
+        }
         if let Some(collector) = self.collector {
             collector.add(position, checksum(&chunk.bytes));
         }
@@ -168,23 +198,41 @@ impl RawCopying<'_> {
         Ok(true)
     }
 
-    /// Whether a chunk that was read decodes, where that is asked for.
+    /// List what cannot be read, or fail where that is not wanted.
+    fn lose(&self, extent: &Extent, error: ReadError) -> Result<(), CopyError> {
+        let Some(lost) = self.lost else { return Err(error.into()) };
+        let one = LostChunk { chunk_origin: extent.origin.clone(), error };
+        lost.lock().unwrap_or_else(PoisonError::into_inner).push(one);
+        Ok(())
+    }
+
+    fn chunk_nbytes(&self) -> u64 {
+        self.grid.chunk_len().saturating_mul(self.element_size as u64)
+    }
+
+    /// What a chunk that was read lacks, where that is asked for; an error if it does not decode.
     fn probe(
         &self,
         position: u64,
         record: &ChunkRecord,
-        chunk: &EncodedChunk,
-    ) -> Result<(), ReadError> {
-        let Some(probe) = self.probe else { return Ok(()) };
-        let partial = self.grid.is_partial(&self.grid.chunk_index(position));
-        if probe.unfiltered_partial_chunks && partial {
-            return Ok(());
+        chunk: &mut EncodedChunk,
+    ) -> Result<Option<Lacking>, ReadError> {
+        let Some(probe) = self.probe else { return Ok(None) };
+        let chunk_index = self.grid.chunk_index(position);
+        let mask = chunk.filter_mask;
+        if probe.unfiltered_partial_chunks && self.grid.is_partial(&chunk_index) {
+            chunk.filter_mask = u32::MAX;
         }
-        let nbytes = self.grid.chunk_len().saturating_mul(self.element_size as u64);
-        match probe.check(chunk, record.filter_mask, nbytes) {
-            Ok(()) => Ok(()),
+        let found = probe.check(chunk, self.chunk_nbytes(), |nbytes| {
+            lacking(self.grid, &chunk_index, nbytes, self.element_size)
+        });
+        if !matches!(found, Ok(Some(_))) {
+            chunk.filter_mask = mask;
+        }
+        match found {
+            Ok(found) => Ok(found),
             // What only libhdf5 can tell, or nobody here: it is copied.
-            Err(DecodeError::Unsupported { .. } | DecodeError::Memory { .. }) => Ok(()),
+            Err(DecodeError::Unsupported { .. } | DecodeError::Memory { .. }) => Ok(None),
             Err(source) => {
                 let extent = Extent::of_chunk(self.grid, position);
                 Err(ReadError::Decode { place: place(&extent, record), source })

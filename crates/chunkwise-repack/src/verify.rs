@@ -200,7 +200,11 @@ fn compare(
 /// What cannot be read is not what was written.
 fn named(error: CopyError, origin: &Dims) -> CopyError {
     match error {
-        CopyError::Read(error @ (ReadError::Decode { .. } | ReadError::Truncated { .. })) => {
+        CopyError::Read(
+            error @ (ReadError::Decode { .. }
+            | ReadError::Short { .. }
+            | ReadError::Truncated { .. }),
+        ) => {
             let message = format!("cannot be read again: {error}");
             CopyError::Mismatch { chunk_origin: origin.clone(), message }
         }

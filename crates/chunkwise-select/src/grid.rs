@@ -115,6 +115,61 @@ impl ChunkGrid {
     pub fn is_partial(&self, chunk_index: &[u64]) -> bool {
         (0..self.rank()).any(|d| (chunk_index[d] + 1) * self.chunk[d] > self.shape[d])
     }
+
+    /// Elements of the chunk at `chunk_index`, in row-major order, up to the last that the dataset
+    /// has: those after them lie beyond its edge.
+    pub fn needed_len(&self, chunk_index: &[u64]) -> u64 {
+        let within = self.within(chunk_index);
+        if within.contains(&0) {
+            return 0;
+        }
+        let last = within.iter().zip(&self.chunk).fold(0, |at, (&n, &c)| at * c + n - 1);
+        last + 1
+    }
+
+    /// The elements that a chunk lacks of which only the first `held` are stored: where the first
+    /// of those that the dataset has lies in it, and how many there are.  None where there is none.
+    pub fn lacking(&self, chunk_index: &[u64], held: u64) -> Option<(Dims, u64)> {
+        let within = self.within(chunk_index);
+        let all: u64 = within.iter().product();
+        if held >= self.needed_len(chunk_index) {
+            return None;
+        }
+        // Coordinates of the first that is not stored, and the elements of the dataset before it.
+        let (mut rest, mut step, mut before) = (held, self.chunk_len(), 0);
+        let mut inner = all;
+        for (&n, &c) in within.iter().zip(&self.chunk) {
+            (step, inner) = (step / c, inner / n);
+            let at = rest / step;
+            rest %= step;
+            before += at.min(n) * inner;
+            if at >= n {
+                break;
+            }
+        }
+        let (mut number, mut first) = (before, within.clone());
+        for d in (0..self.rank()).rev() {
+            first[d] = chunk_index[d] * self.chunk[d] + number % within[d];
+            number /= within[d];
+        }
+        Some((first, all - before))
+    }
+
+    /// Whether the element in place `at`, in row-major order, of a chunk is one of the dataset.
+    pub fn has(&self, chunk_index: &[u64], mut at: u64) -> bool {
+        let within = self.within(chunk_index);
+        within.iter().zip(&self.chunk).rev().all(|(&n, &c)| {
+            let place = at % c;
+            at /= c;
+            place < n
+        })
+    }
+
+    /// How far the dataset reaches into a chunk.
+    fn within(&self, chunk_index: &[u64]) -> Dims {
+        let dims = self.shape.iter().zip(&self.chunk).zip(chunk_index);
+        dims.map(|((&n, &c), &i)| n.saturating_sub(i.saturating_mul(c)).min(c)).collect()
+    }
 }
 
 #[cfg(test)]
@@ -146,5 +201,35 @@ mod tests {
         assert!(matches!(ChunkGrid::new(&[4, 4], &[2]), Err(SelectError::Rank { .. })));
         assert!(ChunkGrid::new(&[0, 1 << 62, 1 << 62], &[1, 1, 1]).unwrap().is_empty());
         assert!(ChunkGrid::new(&[u64::MAX], &[1]).is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_a_short_chunk_lacks_is_what_the_dataset_has_after_it(
+            dims in proptest::collection::vec((1u64..9, 1u64..6), 1..4),
+            at in proptest::prelude::any::<proptest::sample::Index>(),
+            held in 0u64..130,
+        ) {
+            let (shape, chunk): (Vec<u64>, Vec<u64>) = dims.into_iter().unzip();
+            let grid = ChunkGrid::new(&shape, &chunk).unwrap();
+            let index = grid.chunk_index(at.index(grid.len() as usize) as u64);
+            let place = |mut number: u64| {
+                let mut place: Dims = index.clone();
+                for d in (0..grid.rank()).rev() {
+                    place[d] = index[d] * chunk[d] + number % chunk[d];
+                    number /= chunk[d];
+                }
+                place
+            };
+            let inside = |place: &Dims| (0..grid.rank()).all(|d| place[d] < shape[d]);
+            let there: Vec<u64> = (0..grid.chunk_len()).filter(|&n| inside(&place(n))).collect();
+            for number in 0..grid.chunk_len() {
+                proptest::prop_assert_eq!(grid.has(&index, number), there.contains(&number));
+            }
+            proptest::prop_assert_eq!(grid.needed_len(&index), there.last().unwrap() + 1);
+            let lost: Vec<u64> = there.into_iter().filter(|&number| number >= held).collect();
+            let expected = lost.first().map(|&first| (place(first), lost.len() as u64));
+            proptest::prop_assert_eq!(grid.lacking(&index, held), expected);
+        }
     }
 }

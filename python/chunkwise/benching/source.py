@@ -17,7 +17,8 @@ from chunkwise.benching.target import Target, look
 from chunkwise.benching.variants import SPARE_NBYTES, scratch_folder, stored
 from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.files.room import free_nbytes
-from chunkwise.files.unclosed import copy_closed
+from chunkwise.files.superblock import read_superblock
+from chunkwise.files.unclosed import closed_patch, copy_patched
 from chunkwise.grammar import format_size
 from chunkwise.names import printable
 
@@ -103,7 +104,8 @@ def _copied(original: Target, scratch: str | None, say: Callable[[str], None]) -
         say("copying the file, which its writer has not closed")
         copy = Path(folder) / "closed.h5"
         try:
-            copy_closed(original.file, copy)
+            path = original.file
+            copy_patched(path, copy, closed_patch(path, read_superblock(path)))
             target = look(copy, original.dataset)
         except (OSError, ChunkwiseError) as error:
             raise UsageError(

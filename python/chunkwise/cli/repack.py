@@ -306,9 +306,15 @@ def _repack(
     from chunkwise.repacking.run import run
     from chunkwise.repacking.target import choose
 
-    place = choose(source, target, in_place=in_place, force=force)
-    with showing(as_json, ends) as watch:
-        summary = run(job, place, watch, crew)
+    place = choose(source, target, in_place=in_place, force=force, salvage=job.options.salvage)
+    if job.options.salvage and crew.comm.size == 1:
+        # libhdf5 may crash on a damaged file.
+        from chunkwise.repacking.salvaging import salvage_as
+
+        summary = salvage_as(job, place, ends.check)
+    else:
+        with showing(as_json, ends) as watch:
+            summary = run(job, place, watch, crew)
     if as_json:
         echo_json(summary.as_dict(), indent=2)
     else:

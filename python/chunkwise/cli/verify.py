@@ -16,7 +16,7 @@ from chunkwise.cli.signals import Ending, ending
 from chunkwise.cli.values import Count
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
-from chunkwise.verdicts import Exit
+from chunkwise.verdicts import Exit, worst
 from chunkwise.words import counted
 
 if TYPE_CHECKING:
@@ -244,11 +244,25 @@ def _write_manifest(path: str, found: list[tuple[File, Looked]], *, force: bool)
 def _salvage(verified: Verified, out: str, ends: Ending, *, force: bool, as_json: bool) -> int:
     """Write the readable part of a file, and say what that is."""
     from chunkwise.repacking.salvaging import salvage, salvage_lines
+    from chunkwise.verifying.render import file_lines
 
     summary = salvage(verified.path, out, ends.check, force=force)
+    (made,) = _looked(out)
     if as_json:
-        echo_json({"verified": verified.as_dict(), "salvaged": summary.as_dict()}, indent=2)
+        both = {"verified": verified.as_dict(), "salvaged": summary.as_dict()}
+        echo_json({**both, "result": made.as_dict()}, indent=2)
     else:
-        for line in salvage_lines(summary):
+        for line in (*salvage_lines(summary), *file_lines(made)):
             echo(line)
-    return code([verified])
+    lost = Exit.WRONG if summary.lost else Exit.DONE
+    return worst((code([verified]), code([made]), lost))
+
+
+def _looked(path: str) -> list[Verified]:
+    """Verify one file without a word."""
+    from pathlib import Path
+
+    from chunkwise.verifying.survey import Asked, File, Progress, survey
+
+    asked = Asked((File(path, Path(path).name),))
+    return [looked.verified for _, looked in survey(asked, None, Progress())]

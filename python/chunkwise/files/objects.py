@@ -10,12 +10,13 @@ bytes, because a link's name need not be valid UTF-8.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import h5py
-from h5py import h5a, h5d, h5g, h5l, h5o
+from h5py import h5, h5a, h5d, h5g, h5l, h5o
 
 from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, hdf5_reason, printable
 
@@ -30,6 +31,7 @@ __all__ = [
     "hdf5_reason",
     "names_of",
     "printable",
+    "some_names",
     "walk",
     "walk_datasets",
 ]
@@ -86,7 +88,9 @@ class Entry:
     names: int = 0
 
 
-def walk(top: h5py.Group, path: str = "/") -> Iterator[Entry]:
+def walk(
+    top: h5py.Group, path: str = "/", avoid: Collection[int] = frozenset()
+) -> Iterator[Entry]:
     """Visit everything below a group, depth first.
 
     Members come in the order of their creation if the group keeps it, as
@@ -98,6 +102,8 @@ def walk(top: h5py.Group, path: str = "/") -> Iterator[Entry]:
         Where to begin; an `h5py.File` is its own root group.
     path
         The absolute path under which `top` is reported.
+    avoid
+        Addresses of objects that are not opened, because libhdf5 crashes on them.
 
     Yields
     ------
@@ -114,7 +120,7 @@ def walk(top: h5py.Group, path: str = "/") -> Iterator[Entry]:
         return
     yield root
     seen = {root.address: path}
-    pending = [_members(root.identifier, path, 1)]
+    pending = [_members(root.identifier, path, 1, avoid)]
     while pending:
         entry = next(pending[-1], None)
         if entry is None:
@@ -131,7 +137,7 @@ def walk(top: h5py.Group, path: str = "/") -> Iterator[Entry]:
                 seen[entry.address] = entry.path
         yield entry
         if entry.kind == "group":
-            pending.append(_members(entry.identifier, entry.path, entry.depth + 1))
+            pending.append(_members(entry.identifier, entry.path, entry.depth + 1, avoid))
 
 
 def walk_datasets(file: h5py.Group) -> Iterator[tuple[str, h5py.Dataset]]:
@@ -149,24 +155,37 @@ def walk_datasets(file: h5py.Group) -> Iterator[tuple[str, h5py.Dataset]]:
             yield entry.path, h5py.Dataset(entry.identifier)
 
 
-def _members(group: Any, path: str, depth: int) -> Iterator[Entry]:
+def _members(group: Any, path: str, depth: int, avoid: Collection[int]) -> Iterator[Entry]:
     """Give a group's links, their objects opened."""
     prefix = path.rstrip("/") + "/"
     try:
         names = list(group)
     except HDF5_ERRORS as error:
         yield Entry(prefix + "*", depth, "unreadable", reason=hdf5_reason(error))
-        return
+        names = some_names(group)
     for name in names:
         member = prefix + decode_name(name)
         try:
-            yield _member(group, name, member, depth)
+            yield _member(group, name, member, depth, avoid)
         except HDF5_ERRORS as error:
             yield Entry(member, depth, "unreadable", reason=hdf5_reason(error))
 
 
-def _member(group: Any, name: bytes, path: str, depth: int) -> Entry:
-    link = group.links.get_info(name).type
+def some_names(group: Any) -> list[bytes]:
+    """List the names that a group with a damaged index still gives, by any of its indexes."""
+    names: dict[bytes, None] = {}
+    for index in (h5.INDEX_NAME, h5.INDEX_CRT_ORDER):
+        for order in (h5.ITER_INC, h5.ITER_NATIVE):
+            with contextlib.suppress(*HDF5_ERRORS):
+                group.links.iterate(names.setdefault, idx_type=index, order=order)
+    return list(names)
+
+
+def _member(group: Any, name: bytes, path: str, depth: int, avoid: Collection[int]) -> Entry:
+    info = group.links.get_info(name)
+    link = info.type
+    if link == h5l.TYPE_HARD and info.u in avoid:
+        return Entry(path, depth, "unreadable", reason="libhdf5 crashes on it")
     if link == h5l.TYPE_SOFT:
         return Entry(path, depth, "soft_link", target=decode_name(group.links.get_val(name)))
     if link == h5l.TYPE_EXTERNAL:

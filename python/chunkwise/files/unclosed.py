@@ -18,7 +18,7 @@ import os
 import shutil
 import weakref
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import h5py
 
@@ -32,8 +32,22 @@ _LAST_OFFSET: Final = (1 << 63) - 1
 _COPIED_NBYTES: Final = 1 << 20
 
 
+class Patch(NamedTuple):
+    """Other bytes for a part of a file."""
+
+    at: int
+    content: bytes
+
+
+def closed_patch(path: str | os.PathLike[str], superblock: Superblock | None) -> Patch | None:
+    """Give the superblock that a file would have had its writer closed it; None if it did."""
+    if superblock is None or not superblock.flags:
+        return None
+    return Patch(superblock.offset, superblock.closed(Path(path).stat().st_size))
+
+
 class ReadOnlyFile(io.RawIOBase):
-    """A file for h5py's fileobj driver, as it would be had its writer closed it.
+    """A file for h5py's fileobj driver, some of whose bytes are shown otherwise.
 
     What of a buffer lies beyond the end of the file is filled with zeros, as libhdf5's own
     driver does: h5py does not look at how many bytes came, and would pass on what was in
@@ -43,8 +57,8 @@ class ReadOnlyFile(io.RawIOBase):
     ----------
     path
         The file.
-    superblock
-        What `read_superblock` found in it; None leaves its bytes as they are.
+    patch
+        What is shown otherwise; None leaves its bytes as they are.
 
     Raises
     ------
@@ -52,13 +66,10 @@ class ReadOnlyFile(io.RawIOBase):
         It cannot be opened.
     """
 
-    def __init__(self, path: str | os.PathLike[str], superblock: Superblock | None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str], patch: Patch | None = None) -> None:
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self._position = 0
-        self._patch, self._patch_at = b"", 0
-        if superblock is not None and superblock.flags:
-            self._patch = superblock.closed(os.fstat(self._descriptor).st_size)
-            self._patch_at = superblock.offset
+        self._patch_at, self._patch = patch or Patch(0, b"")
 
     def readable(self) -> bool:
         """Tell that it can be read."""
@@ -143,7 +154,8 @@ def open_unclosed(path: str | os.PathLike[str]) -> h5py.File | None:
     try:
         if _is_locked(path):
             return None
-        file = h5py.File(ReadOnlyFile(path, superblock), "r", rdcc_nbytes=0)
+        patch = closed_patch(path, superblock)
+        file = h5py.File(ReadOnlyFile(path, patch), "r", rdcc_nbytes=0)
     except HDF5_ERRORS:
         return None
     # libhdf5 closes what is still open after Python has ended, and would call into it.
@@ -181,15 +193,17 @@ def open_readable(path: str | os.PathLike[str], **options: Any) -> h5py.File:
         return file
 
 
-def copy_closed(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-    """Copy a file as it would be had its writer closed it; libhdf5 opens the copy.
+def copy_patched(
+    path: str | os.PathLike[str], target: str | os.PathLike[str], patch: Patch | None
+) -> None:
+    """Copy a file with other bytes in one place, so that libhdf5 opens the copy.
 
     Raises
     ------
     OSError
         The copy cannot be written.
     """
-    with ReadOnlyFile(path, read_superblock(path)) as source, Path(target).open("wb") as copy:
+    with ReadOnlyFile(path, patch) as source, Path(target).open("wb") as copy:
         shutil.copyfileobj(source, copy, _COPIED_NBYTES)
 
 

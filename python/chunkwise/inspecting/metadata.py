@@ -23,7 +23,7 @@ from chunkwise.errors import CorruptDataError, FileFormatError
 from chunkwise.files.objects import HDF5_ERRORS
 from chunkwise.files.stored import has_long_index, stored_nbytes
 from chunkwise.files.superblock import Superblock, read_superblock
-from chunkwise.files.unclosed import ReadOnlyFile, open_readable
+from chunkwise.files.unclosed import ReadOnlyFile, closed_patch, open_readable
 from chunkwise.inspecting.attributes import attribute_names
 from chunkwise.inspecting.facts import MetadataFacts
 from chunkwise.inspecting.format import free_nbytes
@@ -89,7 +89,7 @@ class _Recorder(ReadOnlyFile):
     """A file that records which bytes are read, in which phase."""
 
     def __init__(self, path: Path, superblock: Superblock | None) -> None:
-        super().__init__(path, superblock)
+        super().__init__(path, closed_patch(path, superblock))
         self._path = path
         self._unrecorded: h5py.File | None = None
         self.phase: _Phase | None = "open"

@@ -165,7 +165,7 @@ def repack(
     with using_threads(threads):
 
         def work(crew: Crew) -> Summary:
-            place = choose(source, target, in_place=in_place, force=force)
+            place = choose(source, target, in_place=in_place, force=force, salvage=salvage)
             return run(job, place, progress or _nobody, crew)
 
         return by_all(ranks, work)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -82,6 +82,8 @@ class Contents:
 
     sources: tuple[Source, ...]
     groups: tuple[str, ...]
+    # Whether an object could not be opened, or a group not be listed.
+    is_whole: bool = True
 
     @property
     def paths(self) -> dict[str, Sequence[str]]:
@@ -89,8 +91,10 @@ class Contents:
         return {source.path: source.names for source in self.sources}
 
 
-def look(file: h5py.File) -> Contents:
-    """Learn what is in an open file.
+def look(
+    file: h5py.File, *, salvage: bool = False, avoid: Collection[int] = frozenset()
+) -> Contents:
+    """Learn what is in an open file; with `salvage`, what of it can be read.
 
     Raises
     ------
@@ -103,7 +107,12 @@ def look(file: h5py.File) -> Contents:
     found: list[tuple[str, Address, Any]] = []
     names: dict[str, list[str]] = {}
     groups: list[str] = []
-    for entry in walk(file):
+    is_whole = True
+    for entry in walk(file, avoid=avoid):
+        if salvage and entry.kind in ("unreadable", "user_link"):
+            # Who copies it meets it, too.
+            is_whole = False
+            continue
         if entry.kind == "unreadable":
             raise CorruptDataError(
                 f"{where}: '{printable(entry.path)}' cannot be opened ({entry.reason}), and so "
@@ -114,7 +123,7 @@ def look(file: h5py.File) -> Contents:
                 f"{where}: '{printable(entry.path)}' is a link of a kind that its program "
                 "defined, and cannot be kept; remove it from a copy of the file"
             )
-        if entry.identifier is not None:
+        if entry.identifier is not None and not salvage:
             try:
                 decode_attributes(entry.identifier)
             except HDF5_ERRORS as error:
@@ -134,13 +143,16 @@ def look(file: h5py.File) -> Contents:
         try:
             sources.append(source_of(path, tuple(names[path]), address, identifier))
         except HDF5_ERRORS as error:
+            if salvage:
+                continue
             raise CorruptDataError(
                 f"{where}: '{printable(path)}' cannot be read ({hdf5_reason(error)}), and so "
                 "cannot be kept; restore the file, or copy what is readable with h5copy"
             ) from None
-    said = coordinates({path: identifier for path, _, identifier in found})
+    # Which datasets these are matters to rules alone.
+    said = {} if salvage else coordinates({path: identifier for path, _, identifier in found})
     kept = (replace(source, coordinates=said.get(source.path)) for source in sources)
-    return Contents(tuple(kept), tuple(groups))
+    return Contents(tuple(kept), tuple(groups), is_whole)
 
 
 def source_of(path: str, names: tuple[str, ...], address: Address, identifier: Any) -> Source:

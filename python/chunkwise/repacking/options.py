@@ -9,6 +9,7 @@ from chunkwise.advise.readability import program
 from chunkwise.errors import UsageError
 
 Verify: TypeAlias = Literal["none", "checksum", "full"]
+Avoid: TypeAlias = tuple[frozenset[int], frozenset[int], frozenset[int]]
 Bound: TypeAlias = Literal["earliest", "v108", "v110", "v112", "v114", "v200", "latest"]
 
 VERIFICATIONS: Final[tuple[Verify, ...]] = get_args(Verify)
@@ -33,7 +34,12 @@ class Options:
     merge
         Virtual and external datasets become the file's own data.
     salvage
-        Chunks that cannot be read become fill values, and are listed.
+        What cannot be read is left out and listed; elements become fill values.
+    adopt
+        With ``salvage``: objects without a link are kept, too, if some links are lost.
+    avoid
+        With ``salvage``: addresses of objects on which libhdf5 crashes, of objects whose
+        attributes crash it, and of datasets whose data do.
     low, high
         Format bounds; None for the source's.
     alignment_nbytes
@@ -52,6 +58,8 @@ class Options:
     verify: Verify = "checksum"
     merge: bool = False
     salvage: bool = False
+    adopt: bool = True
+    avoid: Avoid = (frozenset(), frozenset(), frozenset())
     low: Bound | None = None
     high: Bound | None = None
     alignment_nbytes: int | None = None

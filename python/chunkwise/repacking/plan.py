@@ -111,12 +111,15 @@ class Plan:
         How many decode and encode.
     readers
         Which programs will read less of the result, a sentence for each reason.
+    is_whole
+        Whether all objects of the source can be opened.
     """
 
     steps: tuple[Step, ...]
     memory_nbytes: int
     threads: int
     readers: tuple[str, ...] = ()
+    is_whole: bool = True
 
     @property
     def n_shards(self) -> int:
@@ -197,7 +200,8 @@ def make_plan(
         _require_effect(steps, rules)
     if options.shards is not None:
         steps = list(with_divisions(steps, options.shards))
-    return Plan(tuple(steps), memory_nbytes, _native.thread_count())
+    threads = _native.thread_count()
+    return Plan(tuple(steps), memory_nbytes, threads, is_whole=contents.is_whole)
 
 
 def _step(

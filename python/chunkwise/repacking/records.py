@@ -73,6 +73,30 @@ class DatasetResult:
 
 
 @dataclass(frozen=True)
+class Missing:
+    """Something that cannot be read of a damaged source, and is not in the copy.
+
+    Attributes
+    ----------
+    path
+        The object's path.
+    attribute
+        Which attribute of it; None for another part.
+    start, shape
+        With the fill value in place of these elements: where a box of them begins, and its
+        shape; None for what is no elements.
+    reason
+        What is wrong.
+    """
+
+    path: str
+    reason: str
+    attribute: str | None = None
+    start: tuple[int, ...] | None = None
+    shape: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
 class ShardResult:
     """A file among which large datasets are divided: its path from the target's, and size."""
 
@@ -107,6 +131,8 @@ class Summary:
         chunks were written, or workers of Dask wrote some.
     readers
         Which programs read less of the result than of the source, a sentence for each reason.
+    missing
+        With ``salvage``: what could not be read, besides the chunks of `datasets`.
     """
 
     source: str
@@ -121,11 +147,13 @@ class Summary:
     shards: tuple[ShardResult, ...] = ()
     run: dict[str, Any] | None = None
     readers: tuple[str, ...] = ()
+    missing: tuple[Missing, ...] = ()
 
     @property
     def lost(self) -> int:
-        """How many chunks were lost."""
-        return sum(len(dataset.lost_chunks) for dataset in self.datasets)
+        """How many chunks, and other parts, were lost."""
+        chunks = sum(len(dataset.lost_chunks) for dataset in self.datasets)
+        return chunks + len(self.missing)
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from chunkwise.grammar import format_size
+from chunkwise.grammar import format_shape, format_size
 from chunkwise.names import printable
 from chunkwise.repacking.plan import Plan, Step, budget_note
-from chunkwise.repacking.records import DatasetResult, Summary, storage_of
+from chunkwise.repacking.records import DatasetResult, Missing, Summary, storage_of
 from chunkwise.repacking.shards import Division
 from chunkwise.words import counted, format_seconds
 
@@ -214,9 +214,24 @@ def summary_lines(summary: Summary) -> Iterator[str]:
         if len(one.lost_chunks) > _LEFT_SHOWN:
             more = counted(len(one.lost_chunks) - _LEFT_SHOWN, "more chunk")
             yield f"  LOST: {more} of the same dataset"
+    for line in missing_lines(summary.missing, _LEFT_SHOWN):
+        yield from _wrapped(f"LOST: {line}", "  ")
     yield from _readers(summary.readers, "  ")
     for warning in summary.warnings:
         yield from _wrapped(f"warning: {warning}", "  ")
+
+
+def missing_lines(missing: Sequence[Missing], most: int) -> Iterator[str]:
+    """Say what could not be read of a damaged source, at most so many lines and how many more."""
+    for one in missing[:most]:
+        where = printable(one.path)
+        if one.attribute is not None:
+            where += f"@{printable(one.attribute)}"
+        if one.start is not None and one.shape is not None:
+            where += f" {list(one.start)}, {format_shape(one.shape) or 1} elements"
+        yield f"{where}: {printable(one.reason)}"
+    if len(missing) > most:
+        yield f"{counted(len(missing) - most, 'further part')} (--json has all)"
 
 
 def shortened(path: str, most: int = _LONG_PATH) -> str:

@@ -20,9 +20,11 @@ from h5py import h5f
 
 from chunkwise import _native
 from chunkwise.errors import CannotWriteError, UsageError
+from chunkwise.files.mended import copy_mended, mended
 from chunkwise.files.netcdf3 import as_netcdf4, is_netcdf3
 from chunkwise.files.room import free_nbytes
-from chunkwise.files.unclosed import copy_closed, is_unclosed, open_readable
+from chunkwise.files.superblock import read_superblock
+from chunkwise.files.unclosed import closed_patch, copy_patched, is_unclosed, open_readable
 from chunkwise.grammar import format_size
 from chunkwise.names import printable
 from chunkwise.parallel.waiting import ALONE
@@ -95,7 +97,9 @@ def planned(job: Job, source: str | Path) -> Iterator[tuple[h5py.File, Plan]]:
             )
         require_room_for_user_block(file, job.options)
         budget = job.options.memory_nbytes or default_budget()
-        plan = make_plan(look(file), job.rules, job.options, budget, job.access, strict=job.strict)
+        salvage, avoid = job.options.salvage, job.options.avoid[0]
+        contents = look(file, salvage=salvage, avoid=avoid)
+        plan = make_plan(contents, job.rules, job.options, budget, job.access, strict=job.strict)
         require_readable(file, plan, job.options)
         yield file, replace(plan, readers=who_loses(file, plan, job.options))
 
@@ -171,7 +175,7 @@ def run(
     watch(Moment("planning"))
     with (
         ExitStack() as placed,
-        closed(place) as readable,
+        closed(place, salvage=job.options.salvage) as readable,
         planned(job, readable) as (file, plan),
     ):
         asked = job.anew or plan.changes or job.options.reshapes_file
@@ -183,10 +187,11 @@ def run(
 
 
 @contextmanager
-def closed(place: Place) -> Iterator[Path]:
+def closed(place: Place, *, salvage: bool = False) -> Iterator[Path]:
     """Give the source, or for the block's time a copy of it that libhdf5 opens.
 
-    There is one of a file that its writer did not close, and of one of netCDF-3.
+    There is one of a file that its writer did not close, of one of netCDF-3, and with `salvage` of
+    one that is cut off, or whose first bytes are damaged.
 
     The copy is what libhdf5 opens: repacking needs stored chunks at their addresses in a file.
 
@@ -195,14 +200,19 @@ def closed(place: Place) -> Iterator[Path]:
     CannotWriteError
         There is no room for the copy.
     """
-    if not is_unclosed(place.source):
+    patch = closed_patch(place.source, read_superblock(place.source))
+    found = mended(place.source) if salvage and patch is None else None
+    if patch is None and found is None:
         with as_netcdf4(place.source, place.target.parent) as copy:
             yield copy
         return
     with TemporaryDirectory(prefix=f"{place.folder.name}.", dir=place.target.parent) as folder:
         copy = Path(folder, place.source.name)
         try:
-            copy_closed(place.source, copy)
+            if found is None:
+                copy_patched(place.source, copy, patch)
+            else:
+                copy_mended(place.source, copy, found)
         except OSError as wrong:
             raise cannot_write(place.said, wrong) from wrong
         yield copy
@@ -243,7 +253,7 @@ def run_plan(
         identity = _identity(job, place, plan)
         journal, descriptor = _journal(claim, identity, opened)
         crew.note_to(descriptor, identity)
-        results, warnings = carry_out(claim, file, plan, job.options, journal, watch, crew, apart)
+        run = carry_out(claim, file, plan, job.options, journal, watch, crew, apart)
         written = _prove(job, place, file, plan, claim.partial, watch)
         watch(Moment("syncing"))
         figures = crew.measured()
@@ -255,21 +265,23 @@ def run_plan(
     if apart is None:
         measured = run_record(
             figures,
-            results,
+            run.results,
             str(place.target),
             elapsed_s=elapsed_s,
             n_shards=plan.n_shards,
             verified=job.options.verify != "none",
         )
     shards = tuple(ShardResult(*one) for one in claim.shards.sizes())
-    said = (warning, *warnings, *_missing(place), *_whole(plan), _forsaken(claim))
+    unseen = _missing(place, salvage=job.options.salvage)
+    said = (warning, *run.warnings, *unseen, *_whole(plan), _forsaken(claim))
     return Summary(
         source=str(place.source),
         target=place.said,
         source_nbytes=before,
         target_nbytes=place.target.stat().st_size + sum(one.nbytes for one in shards),
         shards=shards,
-        datasets=results,
+        datasets=tuple(run.results),
+        missing=tuple(run.missing),
         verified=job.options.verify,
         warnings=tuple(one for one in said if one),
         elapsed_s=elapsed_s,
@@ -306,7 +318,7 @@ def _journal(claim: Claim, identity: bytes, opened: ExitStack) -> tuple[_native.
     return journal, made
 
 
-def _missing(place: Place) -> tuple[str, ...]:
+def _missing(place: Place, *, salvage: bool) -> tuple[str, ...]:
     if is_netcdf3(place.source):
         stated, nbytes = classic_end(place.source), place.source.stat().st_size
         if stated is None or nbytes >= stated:
@@ -314,7 +326,8 @@ def _missing(place: Place) -> tuple[str, ...]:
         said = f"the source has {counted(nbytes, 'byte')}, and should have {stated:,}"
         return (f"{said}: values beyond its end were read as zeros",)
     if not is_unclosed(place.source):
-        return ()
+        found = mended(place.source) if salvage else None
+        return () if found is None else (f"the source: {found.said}",)
     return ("the writer of the source did not close it: what it had not flushed is missing",)
 
 

@@ -1,24 +1,32 @@
 """How is the readable part of a damaged file copied to another?
 
-By a repack that changes nothing: chunks that decode are copied unchanged, and the others are left
-out, so that they read as the fill value.  This happens in a separate process, because libhdf5
-crashes on some damaged files.
+By a repack that changes nothing: chunks that decode are copied unchanged, and what cannot be read
+is left out and listed.  This happens in another process, because libhdf5 crashes on some damaged
+files.  If it does, `scouting` finds out on what, and another process copies the rest.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
+from typing import Final
 
+from chunkwise.errors import CorruptDataError
 from chunkwise.files.workers import by_workers, check_ended
 from chunkwise.names import printable
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.progress import Moment
 from chunkwise.repacking.records import Summary
+from chunkwise.repacking.render import missing_lines
 from chunkwise.repacking.run import Job, run
-from chunkwise.repacking.target import choose
+from chunkwise.repacking.scouting import scout
+from chunkwise.repacking.target import Place, choose
 from chunkwise.words import counted
+
+# Lines about one kind of loss; ``--json`` has all.
+_MOST_LINES: Final = 100
 
 
 def salvage(
@@ -44,22 +52,40 @@ def salvage(
     Returns
     -------
     Summary
-        Of each dataset, `lost_chunks` says what could not be read.
+        `missing`, and of each dataset `lost_chunks`, say what could not be read.
 
     Raises
     ------
     ChunkwiseError
-        What of the file is damaged besides chunks, so that no target can be made.
+        Nothing of the file can be read, or no target can be made.
     """
-    work = partial(_salvage, os.fspath(source), os.fspath(target), force)
-    for _, outcome in by_workers([(0, printable(os.fspath(source)), work)], 1, check=check):
-        return outcome.get()
-    raise AssertionError("a worker gives one outcome")
+    place = choose(os.fspath(source), os.fspath(target), in_place=False, force=force, salvage=True)
+    return salvage_as(Job(options=Options(salvage=True)), place, check)
 
 
-def _salvage(source: str, target: str, force: bool) -> Summary:
-    place = choose(source, target, in_place=False, force=force)
-    return run(Job(options=Options(salvage=True)), place, _watch)
+def salvage_as(job: Job, place: Place, check: Callable[[], object] = lambda: None) -> Summary:
+    """Do the same as a job says; see `salvage`."""
+    said = printable(str(place.source))
+
+    def attempt(job: Job) -> Summary:
+        for _, outcome in by_workers(
+            [(0, said, partial(run, job, place, _watch))], 1, check=check
+        ):
+            return outcome.get()
+        raise AssertionError("a worker gives one outcome")
+
+    try:
+        return attempt(job)
+    except CorruptDataError as error:
+        failed = error
+    avoid = scout(place.source, check)
+    for adopt in (True, False):
+        options = replace(job.options, avoid=avoid, adopt=adopt)
+        try:
+            return attempt(replace(job, options=options))
+        except CorruptDataError as error:
+            failed = error
+    raise failed
 
 
 def _watch(_: Moment) -> None:
@@ -69,13 +95,20 @@ def _watch(_: Moment) -> None:
 
 def salvage_lines(summary: Summary) -> Iterator[str]:
     """Say what was written, and what is lost."""
-    lost = {one.path: len(one.lost_chunks) for one in summary.datasets if one.lost_chunks}
-    whole = len(summary.datasets) - len(lost)
+    lost = {one.path: one.lost_chunks for one in summary.datasets if one.lost_chunks}
+    parts = {one.path for one in summary.missing}
+    whole = sum(one.path not in parts and not one.lost_chunks for one in summary.datasets)
     said = f"{printable(summary.target)}: {counted(whole, 'dataset')} whole"
     if lost:
         said += f", {counted(len(lost), 'dataset')} with fill values for what is lost"
     yield said
-    for path, count in lost.items():
-        yield f"  {printable(path)}: {counted(count, 'chunk')} lost"
+    for path, chunks in lost.items():
+        yield f"  {printable(path)}: {counted(len(chunks), 'chunk')} lost"
+        for origin, reason in chunks[:_MOST_LINES]:
+            yield f"    {list(origin)}: {printable(reason)}"
+        if len(chunks) > _MOST_LINES:
+            yield f"    {counted(len(chunks) - _MOST_LINES, 'further chunk')} (--json has all)"
+    for line in missing_lines(summary.missing, _MOST_LINES):
+        yield f"  missing: {line}"
     for warning in summary.warnings:
         yield f"  {printable(warning)}"

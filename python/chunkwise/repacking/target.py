@@ -12,10 +12,19 @@ import stat
 import time
 import zlib
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from chunkwise.errors import CannotWriteError, FileChangedError, UsageError, like
+from chunkwise.errors import (
+    CannotWriteError,
+    FileChangedError,
+    FileFormatError,
+    UsageError,
+    like,
+)
+from chunkwise.files.contained import contained
+from chunkwise.files.mended import mended
 from chunkwise.files.netcdf3 import is_netcdf3, require_netcdf
 from chunkwise.files.unclosed import is_unclosed, open_readable
 from chunkwise.names import printable, system_reason
@@ -181,14 +190,26 @@ class NewFile(Place):
         )
 
 
+def _is_mended(source: str | os.PathLike[str]) -> bool:
+    """Tell whether libhdf5 opens a file only with other bytes at its beginning."""
+    try:
+        open_readable(source).close()
+    except FileFormatError:
+        if not Path(source).is_file() or mended(source) is None:
+            raise
+        return True
+    return False
+
+
 def choose(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str] | None,
     *,
     in_place: bool,
     force: bool,
+    salvage: bool = False,
 ) -> Place:
-    """Decide where the result goes.
+    """Decide where the result goes; with `salvage`, the source need not open as it is.
 
     Raises
     ------
@@ -203,8 +224,13 @@ def choose(
     # Says what is wrong with a source that cannot be read, before anything else is.
     if is_netcdf3(source):
         require_netcdf(source)
-    else:
+    elif not salvage:
         open_readable(source).close()
+    elif contained(partial(_is_mended, source), printable(os.fspath(source))) and in_place:
+        raise UsageError(
+            f"{printable(os.fspath(source))}: libhdf5 does not open it as it is: keep it, and "
+            "give OUT for what can be read of it"
+        )
     origin = Path(os.path.realpath(source))
     identity = Identity.settled(origin)
     if target is None:

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
 import h5py
@@ -23,14 +24,16 @@ from chunkwise.files.objects import Address
 from chunkwise.files.opening import open_h5
 from chunkwise.files.stored import stored_nbytes
 from chunkwise.names import HDF5_ERRORS, encode_name, printable
+from chunkwise.repacking.beyond import leave_out, real_end
 from chunkwise.repacking.claim import Claim
 from chunkwise.repacking.creation import copy_user_block
 from chunkwise.repacking.crew import GOES_ON, Crew
 from chunkwise.repacking.options import Options
+from chunkwise.repacking.orphans import orphans
 from chunkwise.repacking.plan import Plan, Step
 from chunkwise.repacking.progress import Teller, Watch
 from chunkwise.repacking.rank import Copied
-from chunkwise.repacking.records import DatasetResult, storage_of
+from chunkwise.repacking.records import DatasetResult, Missing, storage_of
 from chunkwise.repacking.shards import divided, virtual_list
 from chunkwise.repacking.target import cannot_write
 from chunkwise.repacking.verify import compare_files
@@ -46,7 +49,7 @@ _TOGETHER: Final = 64
 
 
 @dataclass
-class _Run:
+class Run:
     """The result of a run.
 
     Attributes
@@ -57,11 +60,14 @@ class _Run:
         What `verify_data` compares with, by path.
     warnings
         What was kept otherwise than it was.
+    missing
+        What could not be read.
     """
 
     results: list[DatasetResult] = field(default_factory=list)
     checksums: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    missing: list[Missing] = field(default_factory=list)
 
 
 class Apart(Protocol):
@@ -86,7 +92,7 @@ def carry_out(
     watch: Watch,
     crew: Crew,
     apart: Apart | None = None,
-) -> tuple[tuple[DatasetResult, ...], tuple[str, ...]]:
+) -> Run:
     """Write and verify the target's partial file.
 
     Parameters
@@ -108,15 +114,15 @@ def carry_out(
 
     Returns
     -------
-    results, warnings
-        By dataset, and what was kept otherwise than it was.
+    Run
+        What was done, and what was kept otherwise than it was.
 
     Raises
     ------
     ChunkwiseError
         Damage in the source, a full disk, a result that is not what it should be.
     """
-    run, place = _Run(), claim.place
+    run, place = Run(), claim.place
     others = [step for step in plan.steps if apart is not None and apart.takes(step)]
     try:
         target = crew.create(claim, source, options)
@@ -152,11 +158,11 @@ def carry_out(
         _verify(run, claim, source, plan, options, watch, crew)
     if apart is not None and others and options.verify == "checksum":
         apart.verify(claim, [step for step in others if not step.lossy])
-    return tuple(run.results), tuple(run.warnings)
+    return run
 
 
 def _fill(
-    run: _Run,
+    run: Run,
     claim: Claim,
     source: h5py.File,
     target: h5py.File,
@@ -177,12 +183,22 @@ def _fill(
         if step.division is not None
     }
     dcpls = {at: one.id for at, one in lists.items()}
-    tree = _native.copy_tree(library(), source.id.id, target.id.id, dcpls, teller.idle)
+    lost = orphans(Path(source.filename)) if options.adopt and not plan.is_whole else []
+    salvage = (options.avoid, lost) if options.salvage else None
+    files = source.id.id, target.id.id
+    tree = _native.copy_tree(library(), *files, dcpls, teller.idle, salvage)
     copying = _Copying(run, source, target, plan, options, journal, teller, crew)
     few: list[tuple[Step, bytes]] = []
     for path, at in tree.datasets:
-        step = steps[at]
+        step = steps.get(at)
+        if step is None:
+            # Not even its plan could be read.
+            tree.copy_later(at)
+            continue
         if step in others:
+            continue
+        if options.salvage:
+            copying.what_can_be_read(step, path, tree, at)
             continue
         if not copying.goes_beside(step):
             copying.alone(step, path)
@@ -194,6 +210,15 @@ def _fill(
     copying.together(few)
     tree.finish(teller.idle)
     run.warnings += tree.warnings
+    run.missing += (_missing(*one) for one in tree.missing)
+    end = real_end(claim.place.source, Path(source.filename)) if options.salvage else None
+    if end is not None:
+        known = {(one.path, at) for one in copying.results.values() for at, _ in one.lost_chunks}
+        for missing in leave_out(source, target, end):
+            if missing.start is None or (missing.path, missing.start) not in known:
+                run.missing.append(missing)
+            # What was read of it was no value.
+            run.checksums.pop(missing.path, None)
     for step in plan.steps:
         kept = result_of(step, step.source.stored_nbytes)
         run.results.append(copying.results.get(step.source.path, kept))
@@ -216,7 +241,7 @@ class _Copy:
 class _Copying:
     """Copies the data of datasets: large ones on all threads, small ones side by side."""
 
-    run: _Run
+    run: Run
     source: h5py.File
     target: h5py.File
     plan: Plan
@@ -236,6 +261,13 @@ class _Copying:
         nbytes = max(source.nbytes, *chunks)
         needed_nbytes = _TIMES * nbytes * self.plan.threads
         return nbytes <= _SMALL_NBYTES and needed_nbytes <= self.plan.memory_nbytes
+
+    def what_can_be_read(self, step: Step, path: bytes, tree: _native.TreeCopy, at: int) -> None:
+        """Copy one dataset of a damaged file; libhdf5 looks for each part of it if we cannot."""
+        try:
+            self.alone(step, path)
+        except CorruptDataError:
+            tree.copy_later(at)
 
     def alone(self, step: Step, path: bytes) -> None:
         """Copy one dataset."""
@@ -372,6 +404,18 @@ class _Copying:
         )
 
 
+def _missing(
+    path: str,
+    attribute: str | None,
+    elements: tuple[Sequence[int], Sequence[int]] | None,
+    reason: str,
+) -> Missing:
+    if elements is None:
+        return Missing(path, reason, attribute)
+    start, shape = elements
+    return Missing(path, reason, attribute, tuple(start), tuple(shape))
+
+
 def header_address(address: Address) -> int:
     """Give where an object's header lies: what `copy_tree` knows objects by."""
     return address[-2] | address[-1] << 32
@@ -397,7 +441,7 @@ def result_of(step: Step, taken_nbytes: int) -> DatasetResult:
 
 
 def _verify(
-    run: _Run,
+    run: Run,
     claim: Claim,
     source: h5py.File,
     plan: Plan,

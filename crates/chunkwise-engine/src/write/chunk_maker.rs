@@ -4,6 +4,7 @@
 use chunkwise_codec::{Encoding, Scratch, resize};
 use chunkwise_select::{ChunkGrid, Dims, Plan};
 
+use crate::decode::lacking;
 use crate::profile::{Laps, Phase};
 use crate::scatter::fill_run;
 use crate::write::buffers::Buffers;
@@ -126,7 +127,19 @@ impl ChunkMaker<'_> {
         if let Some((bytes, mask)) = stored {
             resize(old, self.chunk_nbytes).map_err(no_memory)?;
             old.truncate(self.chunk_nbytes);
-            self.decode(job, bytes, *mask, decoding, old)?;
+            let nbytes = self.decode(job, bytes, *mask, decoding, old)? as u64;
+            let lacking = lacking(self.grid, &job.chunk_index, nbytes, size);
+            if let Some(lacking) = lacking {
+                // Of what is written now, nothing need be there.
+                let mut is_needed = false;
+                dirty.covered.for_each_gap(len, |begin, end| {
+                    let mut missing = begin.max(nbytes / size as u64)..end;
+                    is_needed |= missing.any(|at| self.grid.has(&job.chunk_index, at));
+                });
+                if is_needed {
+                    return Err(WriteError::Short { chunk_origin: self.origin(job), lacking });
+                }
+            }
             dirty.covered.for_each_gap(len, |begin, end| {
                 let bytes = begin as usize * size..end as usize * size;
                 raw[bytes.clone()].copy_from_slice(&old[bytes]);
@@ -147,10 +160,10 @@ impl ChunkMaker<'_> {
         mask: u32,
         scratch: &mut Scratch,
         out: &mut [u8],
-    ) -> Result<(), WriteError> {
+    ) -> Result<usize, WriteError> {
         let partial = self.info.unfiltered_partial_chunks && self.grid.is_partial(&job.chunk_index);
         let mask = if partial { u32::MAX } else { mask };
-        let decoded = self.info.pipeline.decode(bytes, mask, scratch, out);
+        let decoded = self.info.pipeline.decode_in_steps(bytes, mask, scratch, out, |_| ());
         decoded.map_err(|source| WriteError::Decode { chunk_origin: self.origin(job), source })
     }
 

@@ -4,6 +4,7 @@ use chunkwise_codec::{DecodeError, EncodeError};
 use chunkwise_select::{Dims, SelectError};
 use thiserror::Error;
 
+use crate::Lacking;
 use crate::write::CommitError;
 
 /// Why a write failed.  Whoever knows the file's and the dataset's name adds them.
@@ -49,6 +50,17 @@ pub enum WriteError {
         chunk_origin: Dims,
         /// What is wrong with its bytes.
         source: DecodeError,
+    },
+    /// The same, because it has fewer elements than the dataset.
+    #[error(
+        "the chunk at element {:?} is written in part, and it is too short: {lacking}",
+        .chunk_origin.as_slice()
+    )]
+    Short {
+        /// Element where the chunk begins.
+        chunk_origin: Dims,
+        /// What it lacks.
+        lacking: Lacking,
     },
     /// A chunk that does not become part of the file.
     #[error(transparent)]

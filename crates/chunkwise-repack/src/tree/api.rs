@@ -69,6 +69,8 @@ chunkwise_libhdf5::functions! {
         fn H5Aread(hid_t, hid_t, *mut c_void) -> herr_t;
         fn H5Awrite(hid_t, hid_t, *const c_void) -> herr_t;
         fn H5Aclose(hid_t) -> herr_t;
+        fn H5Adelete(hid_t, *const c_char) -> herr_t;
+        fn H5Aexists(hid_t, *const c_char) -> htri_t;
         fn H5Dvlen_reclaim(hid_t, hid_t, hid_t, *mut c_void) -> herr_t;
         fn H5Rcreate(*mut c_void, hid_t, *const c_char, c_int, hid_t) -> herr_t;
         fn H5Rdereference2(hid_t, hid_t, c_int, *const c_void) -> hid_t;

@@ -5,11 +5,13 @@
 
 use std::ffi::CStr;
 
+use chunkwise_libhdf5::BindError;
 use chunkwise_libhdf5::binding::{DEFAULT, Handle, hid_t};
 
 use super::copier::{Copier, Later};
 use super::error::{Fault, Writing};
 use super::hdf5::Hdf5;
+use super::lost::crashes;
 use super::references::Places;
 
 /// `H5S_class_t`
@@ -29,12 +31,63 @@ impl Copier<'_> {
     ) -> Result<(), Fault> {
         // SAFETY: the caller's contract.
         unsafe {
-            self.hdf5.copy_comment(source, target).map_err(|fault| fault.of(comment))?;
-            for name in self.hdf5.attribute_names(source, ocpl)? {
-                self.copy_attribute(address, source, target, &name)
-                    .map_err(|fault| fault.of(|| part(&name)))?;
+            if let Err(fault) = self.hdf5.copy_comment(source, target) {
+                self.go_on(address, fault.of(comment))?;
+            }
+            if let Err(fault) = self.can_list_attributes(address, source) {
+                return self.go_on(address, fault.of(attributes));
+            }
+            let object = self.printable(address);
+            let lost = &mut self.made.lost;
+            let mut go_on = |error: BindError| {
+                lost.go_on(&object, Fault::from(error).of(|| "some attributes".into()))
+            };
+            for name in self.hdf5.attribute_names(source, ocpl, &mut go_on)? {
+                if let Err(fault) = self.copy_attribute(address, source, target, &name) {
+                    self.lose_attribute(address, target, &name, fault)?;
+                }
             }
         }
+        Ok(())
+    }
+
+    /// Whether attributes can be listed, where what is damaged is left out: a libhdf5 before 2.0
+    /// may crash when it lists them, and fails to look for one.
+    ///
+    /// # Safety
+    /// As [`Hdf5`] says.
+    unsafe fn can_list_attributes(&self, address: u64, object: hid_t) -> Result<(), Fault> {
+        let lost = &self.made.lost;
+        if !lost.wanted {
+            return Ok(());
+        }
+        if lost.known.attributes.contains(&address) {
+            return Err(crashes());
+        }
+        let Hdf5 { api, tree } = self.hdf5;
+        // SAFETY: the caller's contract; a name that no attribute has.
+        let status = unsafe { (tree.H5Aexists)(object, c"\x01".as_ptr()) };
+        api.checked("H5Aexists", status)?;
+        Ok(())
+    }
+
+    /// Leave out an attribute, of which there may be a copy without a value.
+    ///
+    /// # Safety
+    /// As [`Hdf5`] says.
+    pub(super) unsafe fn lose_attribute(
+        &mut self,
+        address: u64,
+        target: hid_t,
+        name: &CStr,
+        fault: Fault,
+    ) -> Result<(), Fault> {
+        let (object, of) = (self.printable(address), name.to_string_lossy());
+        let lost = &mut self.made.lost;
+        lost.leave_out(&object, Some(&*of), None, fault)
+            .map_err(|fault| fault.of(|| part(name)))?;
+        // SAFETY: the caller's contract; one that is not there is an error of no consequence.
+        unsafe { (self.hdf5.tree.H5Adelete)(target, name.as_ptr()) };
         Ok(())
     }
 
@@ -118,6 +171,10 @@ struct Opened {
 /// An attribute in words that follow its object's name.
 pub(super) fn part(name: &CStr) -> String {
     format!("its attribute '{}'", name.to_string_lossy())
+}
+
+fn attributes() -> String {
+    "its attributes".to_string()
 }
 
 fn comment() -> String {

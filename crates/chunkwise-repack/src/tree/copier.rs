@@ -5,8 +5,10 @@ use std::ffi::CString;
 
 use chunkwise_libhdf5::binding::hid_t;
 
+use super::error::Fault;
 use super::hdf5::Hdf5;
 use super::inventory::Inventory;
+use super::lost::Lost;
 
 /// A copy at work, while the library's lock is held.
 pub(super) struct Copier<'a> {
@@ -44,6 +46,8 @@ pub(super) struct Made {
     /// What needs every object to be there.
     pub(super) later: Vec<Later>,
     pub(super) warnings: Vec<String>,
+    /// What cannot be read, where that is no error.
+    pub(super) lost: Lost,
 }
 
 /// What is copied at the end.
@@ -55,6 +59,12 @@ pub(super) enum Later {
 }
 
 impl Copier<'_> {
+    /// Go on without an object of the source, or a part of it, where that is wanted.
+    pub(super) fn go_on(&mut self, address: u64, fault: Fault) -> Result<(), Fault> {
+        let object = self.printable(address);
+        self.made.lost.go_on(&object, fault)
+    }
+
     pub(super) fn warn(&mut self, object: &str, what: &str) {
         self.made.warnings.push(format!("{object}: {what}"));
     }

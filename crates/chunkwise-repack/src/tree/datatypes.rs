@@ -85,7 +85,9 @@ impl Copier<'_> {
                     self.dress(address, source.id, copy, tcpl.id)
                 })
             };
-            dressed.map_err(|fault| fault.at(self.printable(address)))?;
+            if let Err(fault) = dressed {
+                self.go_on(address, fault).map_err(|fault| fault.at(self.printable(address)))?;
+            }
         }
         Ok(())
     }

@@ -42,6 +42,9 @@ pub(super) struct Slabs {
     next: Option<Dims>,
     /// References that led nowhere.
     pub(super) lost: u64,
+    /// Boxes that cannot be read, and why.
+    pub(super) missing: Vec<(Dims, Dims, Fault)>,
+    chunk: Option<Dims>,
 }
 
 impl Slabs {
@@ -62,12 +65,22 @@ impl Slabs {
             }
         }
         let next = Some(smallvec::smallvec![0; shape.len()]);
-        Self { shape, block, origins: None, next, lost: 0 }
+        let (missing, chunk) = (Vec::new(), chunk.cloned());
+        Self { shape, block, origins: None, next, lost: 0, missing, chunk }
     }
 
     /// Of these chunks alone.
     fn chunks(shape: Dims, chunk: Dims, origins: Vec<Dims>) -> Self {
-        Self { shape, block: chunk, origins: Some(origins.into_iter()), next: None, lost: 0 }
+        let (origins, missing) = (Some(origins.into_iter()), Vec::new());
+        Self {
+            shape,
+            block: chunk.clone(),
+            origins,
+            next: None,
+            lost: 0,
+            missing,
+            chunk: Some(chunk),
+        }
     }
 
     /// Where the next one begins, and how many elements it has in each dimension.
@@ -91,6 +104,15 @@ impl Slabs {
         }
         Some((start, count))
     }
+}
+
+/// What elements are copied from, and to.
+struct Pair<'a> {
+    source: hid_t,
+    target: hid_t,
+    datatype: hid_t,
+    places: Option<&'a Places>,
+    space: hid_t,
 }
 
 impl Copier<'_> {
@@ -164,7 +186,6 @@ impl Copier<'_> {
         slabs: &mut Slabs,
         deadline: Instant,
     ) -> Result<bool, Fault> {
-        const SELECT_SET: i32 = 0;
         let Hdf5 { api, .. } = self.hdf5;
         let Some(&moved) = self.made.moved.get(&address) else { return Ok(true) };
         // SAFETY: the caller's contract; handles are checked, selections have the rank.
@@ -179,32 +200,100 @@ impl Copier<'_> {
             let places = places.as_ref();
             loop {
                 let Some((start, count)) = slabs.advance() else { return Ok(true) };
-                let whole = count == slabs.shape;
-                let (null, ids) = (std::ptr::null(), (source.id, target.id));
-                if !whole {
-                    let status = (api.H5Sselect_hyperslab)(
-                        space.id,
-                        SELECT_SET,
-                        start.as_ptr(),
-                        null,
-                        count.as_ptr(),
-                        null,
-                    );
-                    api.checked("H5Sselect_hyperslab", status)?;
+                let (source, target, datatype) = (source.id, target.id, datatype.id);
+                let pair = Pair { source, target, datatype, places, space: space.id };
+                match self.copy_box(&pair, &slabs.shape, &start, &count) {
+                    Ok(lost) => slabs.lost += lost,
+                    Err(fault) if self.made.lost.wanted && fault.is_reading() => {
+                        if let Some(fault) =
+                            self.copy_in_parts(&pair, slabs, &start, &count, fault)?
+                        {
+                            slabs.missing.push((start, count, fault));
+                        }
+                    }
+                    Err(fault) => return Err(fault),
                 }
-                slabs.lost += if whole {
-                    self.copy_selected(ids.0, ids.1, datatype.id, places, space.id, space.id)?
-                } else {
-                    let dims: *const hsize_t = count.as_ptr();
-                    let memory = (api.H5Screate_simple)(count.len() as i32, dims, null);
-                    let memory = Handle::new(api, "H5Screate_simple", memory, api.H5Sclose)?;
-                    self.copy_selected(ids.0, ids.1, datatype.id, places, memory.id, space.id)?
-                };
                 if Instant::now() >= deadline {
                     return Ok(false);
                 }
             }
         }
+    }
+
+    /// Copy a box of elements; gives how many references led nowhere.
+    ///
+    /// # Safety
+    /// As [`Hdf5`] says.
+    unsafe fn copy_box(
+        &self,
+        pair: &Pair<'_>,
+        shape: &Dims,
+        start: &Dims,
+        count: &Dims,
+    ) -> Result<u64, Fault> {
+        const SELECT_SET: i32 = 0;
+        let Hdf5 { api, .. } = self.hdf5;
+        let Pair { source, target, datatype, places, space } = *pair;
+        let null = std::ptr::null();
+        // SAFETY: the caller's contract; selections have the rank.
+        unsafe {
+            if shape.is_empty() {
+                return self.copy_selected(source, target, datatype, places, space, space);
+            }
+            let (start, dims): (*const hsize_t, *const hsize_t) = (start.as_ptr(), count.as_ptr());
+            let status = (api.H5Sselect_hyperslab)(space, SELECT_SET, start, null, dims, null);
+            api.checked("H5Sselect_hyperslab", status)?;
+            let memory = (api.H5Screate_simple)(count.len() as i32, dims, null);
+            let memory = Handle::new(api, "H5Screate_simple", memory, api.H5Sclose)?;
+            self.copy_selected(source, target, datatype, places, memory.id, space)
+        }
+    }
+
+    /// Copy what can be read of a box that cannot be read at once: its halves, their halves, and so
+    /// on.  Where nothing of it can be read, gives why.
+    ///
+    /// # Safety
+    /// As [`Hdf5`] says.
+    unsafe fn copy_in_parts(
+        &self,
+        pair: &Pair<'_>,
+        slabs: &mut Slabs,
+        start: &Dims,
+        count: &Dims,
+        fault: Fault,
+    ) -> Result<Option<Fault>, Fault> {
+        let unit = |axis: usize| slabs.chunk.as_ref().map_or(1, |chunk| chunk[axis].max(1));
+        let in_chunk = (0..count.len()).all(|axis| count[axis] <= unit(axis));
+        let axis = match in_chunk {
+            false => (0..count.len()).find(|&axis| count[axis] > unit(axis)),
+            true => (0..count.len()).find(|&axis| count[axis] > 1),
+        };
+        let Some(axis) = axis.filter(|_| !(in_chunk && fault.is_of_filter())) else {
+            return Ok(Some(fault));
+        };
+        let unit = if in_chunk { 1 } else { unit(axis) };
+        let half = count[axis].div_ceil(unit).div_ceil(2) * unit;
+        let mut lost: Vec<(Dims, Dims, Fault)> = Vec::new();
+        for (begin, len) in [(0, half), (half, count[axis] - half)] {
+            let (mut start, mut count) = (start.clone(), count.clone());
+            (start[axis], count[axis]) = (start[axis] + begin, len);
+            // SAFETY: the caller's contract.
+            unsafe {
+                match self.copy_box(pair, &slabs.shape, &start, &count) {
+                    Ok(led_nowhere) => slabs.lost += led_nowhere,
+                    Err(fault) if fault.is_reading() => {
+                        let found = self.copy_in_parts(pair, slabs, &start, &count, fault)?;
+                        lost.extend(found.map(|fault| (start, count, fault)));
+                    }
+                    Err(fault) => return Err(fault),
+                }
+            }
+        }
+        if lost.len() == 2 {
+            return Ok(lost.pop().map(|(_, _, fault)| fault));
+        }
+        slabs.missing.extend(lost);
+        Ok(None)
     }
 
     /// Copy selected elements of a dataset; gives how many references led nowhere.

@@ -53,6 +53,21 @@ pub enum TreeError {
     Stopped,
 }
 
+impl TreeError {
+    /// What failed, for who knows the object.
+    pub(super) fn into_fault(self) -> Fault {
+        match self {
+            Self::Refused { reason, .. } => Fault::reading(reason),
+            Self::Read { what, message, .. } | Self::Write { what, message, .. } => {
+                let fault = Fault::reading(message);
+                if what == "it" { fault } else { fault.of(|| what) }
+            }
+            Self::Memory { nbytes, .. } => Fault::memory(nbytes),
+            other => Fault::reading(other.to_string()),
+        }
+    }
+}
+
 /// What failed, before it is known of which object.
 #[derive(Debug)]
 pub(super) struct Fault {
@@ -97,6 +112,32 @@ impl Fault {
             self.part = part();
         }
         self
+    }
+
+    /// Whether the source cannot be read.
+    pub(super) fn is_reading(&self) -> bool {
+        matches!(self.side, Side::Read)
+    }
+
+    /// Whether a filter refused its bytes: of a chunk, nothing can be read then.
+    pub(super) fn is_of_filter(&self) -> bool {
+        self.message.contains("filter") || self.message.contains("pipeline")
+    }
+
+    /// What went wrong.
+    pub(super) fn message(&self) -> String {
+        match self.side {
+            Side::Memory(nbytes) => {
+                format!("it takes {nbytes} bytes, for which there is no memory")
+            }
+            _ => self.message.clone(),
+        }
+    }
+
+    /// What went wrong with which part.
+    pub(super) fn in_words(&self) -> String {
+        let message = self.message();
+        if self.part.is_empty() { message } else { format!("{}: {message}", self.part) }
     }
 
     /// It is about this object.

@@ -8,7 +8,7 @@ use chunkwise_libhdf5::binding::{Api, DEFAULT, Handle, filters_of, hid_t, list};
 use super::copier::Copier;
 use super::error::{Fault, Writing};
 use super::hdf5::Hdf5;
-use super::inventory::Link;
+use super::inventory::{FOUND, Link};
 
 /// A function that tells two numbers of a property list, and one that sets them.
 type GetTwo = unsafe extern "C" fn(hid_t, *mut c_uint, *mut c_uint) -> i32;
@@ -31,7 +31,14 @@ impl Copier<'_> {
         // SAFETY: the caller's contract; handles are checked.
         unsafe {
             let gcpl = (tree.H5Gget_create_plist)(source);
-            let gcpl = Handle::new(api, "H5Gget_create_plist", gcpl, api.H5Pclose)?;
+            let gcpl = match Handle::new(api, "H5Gget_create_plist", gcpl, api.H5Pclose) {
+                Ok(gcpl) => gcpl,
+                Err(error) => {
+                    // What is in it may be sound.
+                    self.go_on(address, Fault::from(error).of(|| "its properties".into()))?;
+                    list(api, tree.H5P_CLS_GROUP_CREATE_ID_g)?
+                }
+            };
             let of = self.like(gcpl.id)?;
             self.keep_times(address, source, of.id)?;
             let (name, lcpl) = (link.name.as_ptr(), self.lists.of(link));
@@ -41,6 +48,27 @@ impl Copier<'_> {
             self.made.moved.insert(address, moved);
             self.dress(address, source, copy.id, gcpl.id)
         }
+    }
+
+    /// Make the group of objects without a name.
+    ///
+    /// # Safety
+    /// As [`Hdf5`] says.
+    pub(super) unsafe fn make_found_group(
+        &mut self,
+        group: hid_t,
+        link: &Link,
+    ) -> Result<(), Fault> {
+        let Hdf5 { api, tree } = self.hdf5;
+        let (name, lcpl) = (link.name.as_ptr(), self.lists.of(link));
+        // SAFETY: the caller's contract; handles are checked.
+        unsafe {
+            let made = (tree.H5Gcreate2)(group, name, lcpl, DEFAULT, DEFAULT);
+            let made = Handle::new(api, "H5Gcreate2", made, tree.H5Oclose).writing()?;
+            let moved = self.hdf5.address(made.id).writing()?;
+            self.made.moved.insert(FOUND, moved);
+        }
+        Ok(())
     }
 
     /// A list with the same group creation properties.  Not the list itself: that of a group

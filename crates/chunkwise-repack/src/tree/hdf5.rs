@@ -35,6 +35,10 @@ const AS_STORED: c_int = 2;
 const TRACKED: u32 = 1;
 
 impl Hdf5<'_> {
+    /// How links and attributes are listed of which a damaged index does not give all.
+    pub(super) const OTHER_ORDERS: [(c_int, c_int); 3] =
+        [(BY_NAME, AS_STORED), (BY_CREATION, AS_STORED), (BY_NAME, INCREASING)];
+
     /// # Safety
     /// As [`Hdf5`] says.
     pub(super) unsafe fn open(self, file: hid_t, address: u64) -> Result<Handle, BindError> {
@@ -75,12 +79,7 @@ impl Hdf5<'_> {
         callback: LinkCallback,
         data: *mut c_void,
     ) -> Result<(), BindError> {
-        let Some(iterate) = self.tree.H5Literate2.or(self.tree.H5Literate) else {
-            let path = String::from("libhdf5");
-            return Err(BindError::Symbol { path, symbol: "H5Literate2" });
-        };
         let mut flags = 0;
-        let mut from: hsize_t = 0;
         // SAFETY: the caller's contract; valid pointers.
         unsafe {
             let gcpl = (self.tree.H5Gget_create_plist)(group);
@@ -88,9 +87,30 @@ impl Hdf5<'_> {
             let status = (self.tree.H5Pget_link_creation_order)(gcpl.id, &raw mut flags);
             self.api.checked("H5Pget_link_creation_order", status)?;
             let index = if flags & TRACKED == 0 { BY_NAME } else { BY_CREATION };
-            let status = iterate(group, index, INCREASING, &raw mut from, callback, data);
-            self.api.checked("H5Literate", status)?;
+            self.each_link_by(group, index, INCREASING, callback, data)
         }
+    }
+
+    /// Call back for each link that an index gives, in some order.
+    ///
+    /// # Safety
+    /// As [`Hdf5`] says; `data` is what the callback takes it for.
+    pub(super) unsafe fn each_link_by(
+        self,
+        group: hid_t,
+        index: c_int,
+        order: c_int,
+        callback: LinkCallback,
+        data: *mut c_void,
+    ) -> Result<(), BindError> {
+        let Some(iterate) = self.tree.H5Literate2.or(self.tree.H5Literate) else {
+            let path = String::from("libhdf5");
+            return Err(BindError::Symbol { path, symbol: "H5Literate2" });
+        };
+        let mut from: hsize_t = 0;
+        // SAFETY: the caller's contract; a valid pointer.
+        let status = unsafe { iterate(group, index, order, &raw mut from, callback, data) };
+        self.api.checked("H5Literate", status)?;
         Ok(())
     }
 
@@ -104,7 +124,8 @@ impl Hdf5<'_> {
         self,
         object: hid_t,
         ocpl: hid_t,
-    ) -> Result<Vec<CString>, BindError> {
+        lost: &mut dyn FnMut(BindError) -> Result<(), Fault>,
+    ) -> Result<Vec<CString>, Fault> {
         unsafe extern "C" fn add(
             _object: hid_t,
             name: *const c_char,
@@ -126,9 +147,17 @@ impl Hdf5<'_> {
                 0 => (BY_NAME, AS_STORED),
                 _ => (BY_CREATION, INCREASING),
             };
-            let names = (&raw mut names).cast();
-            let status = (self.tree.H5Aiterate2)(object, index, order, &raw mut from, add, names);
-            self.api.checked("H5Aiterate2", status)?;
+            let iterate = self.tree.H5Aiterate2;
+            let status = iterate(object, index, order, &raw mut from, add, (&raw mut names).cast());
+            if let Err(error) = self.api.checked("H5Aiterate2", status) {
+                lost(error)?;
+                for (index, order) in Self::OTHER_ORDERS {
+                    let (mut more, mut from): (Vec<CString>, hsize_t) = (Vec::new(), 0);
+                    iterate(object, index, order, &raw mut from, add, (&raw mut more).cast());
+                    more.retain(|name| !names.contains(name));
+                    names.append(&mut more);
+                }
+            }
         }
         Ok(names)
     }

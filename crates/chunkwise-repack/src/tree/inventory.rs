@@ -4,15 +4,15 @@
 //! Each object is one node, met first under one name; the links of a group are kept in the
 //! order in which they have to be made again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
-use chunkwise_libhdf5::BindError;
 use chunkwise_libhdf5::binding::{DEFAULT, ObjectInfo, hid_t};
 
 use super::api::LinkInfo;
 use super::error::{Fault, TreeError, buffer};
 use super::hdf5::{Hdf5, Kind, kind_of};
+use super::lost::{Lost, crashes};
 
 /// An object of the source.
 pub(super) struct Node {
@@ -47,6 +47,9 @@ pub(super) enum LinkTarget {
 
 /// The root group's node.
 pub(super) const ROOT: usize = 0;
+
+/// What is given as the address of the group of objects without a name, which the source lacks.
+pub(super) const FOUND: u64 = u64::MAX - 1;
 
 /// All objects that links lead to, the root group first.
 #[derive(Default)]
@@ -122,36 +125,112 @@ impl Inventory {
         hdf5: Hdf5<'_>,
         file: hid_t,
         group: usize,
+        lost: &mut Lost,
     ) -> Result<(), TreeError> {
-        let at_group = |this: &Self, error: BindError| Fault::from(error).at(this.printable(group));
         // SAFETY: the caller's contract; the callback and its data fit each other.
         unsafe {
-            let open = hdf5.open(file, self.nodes[group].address);
-            let open = open.map_err(|error| at_group(self, error))?;
+            let open = match hdf5.open(file, self.nodes[group].address) {
+                Ok(open) => open,
+                Err(error) => return lost.go_on_at(self.printable(group), error.into()),
+            };
             let mut listed: Vec<Listed> = Vec::new();
-            let status = hdf5.each_link(open.id, list, (&raw mut listed).cast());
-            status.map_err(|error| at_group(self, error))?;
+            if let Err(error) = hdf5.each_link(open.id, list, (&raw mut listed).cast()) {
+                let fault = Fault::from(error).of(|| "some of its links".into());
+                lost.go_on_at(self.printable(group), fault)?;
+                more_links(hdf5, open.id, &mut listed);
+            }
             self.nodes[group].links.reserve_exact(listed.len());
             for link in listed {
                 let charset = link.charset;
-                let target = match link.class {
-                    HARD => self.object(hdf5, open.id, group, &link)?,
-                    SOFT | EXTERNAL => value(hdf5, open.id, &link).map_err(|fault| {
-                        fault.of(|| "the link".into()).at(self.printable_below(group, &link.name))
-                    })?,
-                    class => {
+                let target = match self.target(hdf5, open.id, group, &link, &lost.known.objects) {
+                    Ok(target) => target,
+                    Err(error) if lost.wanted => {
                         let object = self.printable_below(group, &link.name);
-                        let reason = format!(
-                            "it is a user-defined link (class {class}), which only the \
-                             program that defined it can copy; delete it first"
-                        );
-                        return Err(TreeError::Refused { object, reason });
+                        lost.go_on_at(object, error.into_fault())?;
+                        continue;
                     }
+                    Err(error) => return Err(error),
                 };
                 self.nodes[group].links.push(Link { name: link.name, charset, target });
             }
         }
         Ok(())
+    }
+
+    /// Enter objects to which no link leads that was met, in a group of their own.
+    ///
+    /// # Safety
+    /// As [`Hdf5`] says.
+    pub(super) unsafe fn adopt(&mut self, hdf5: Hdf5<'_>, file: hid_t, orphans: &[u64]) {
+        let mut group = None;
+        for &address in orphans {
+            if self.by_address.contains_key(&address) {
+                continue;
+            }
+            // SAFETY: the caller's contract.  What cannot be opened was perhaps no object.
+            let info =
+                unsafe { hdf5.open(file, address).and_then(|open| hdf5.info(open.id, c".")) };
+            let Ok(info) = info else { continue };
+            let Some(kind) = kind_of(&info) else { continue };
+            let group = *group.get_or_insert_with(|| self.found_group());
+            let place = self.nodes[group].links.len();
+            let node = self.add(address, kind, &info, group, place);
+            let name = CString::new(format!("at-{address}")).unwrap_or_default();
+            let link = Link { name, charset: 0, target: LinkTarget::Hard(node) };
+            self.nodes[group].links.push(link);
+        }
+    }
+
+    /// The group of objects without a name, which is made here, under a name that is free.
+    fn found_group(&mut self) -> usize {
+        if let Some(&known) = self.by_address.get(&FOUND) {
+            return known;
+        }
+        let mut name = String::from("lost+found");
+        let root = &self.nodes[ROOT];
+        while root.links.iter().any(|link| link.name.to_bytes() == name.as_bytes()) {
+            name.push('_');
+        }
+        let place = root.links.len();
+        let name = CString::new(name).unwrap_or_default();
+        let node = self.add(FOUND, Kind::Group, &ObjectInfo::default(), ROOT, place);
+        let link = Link { name, charset: 0, target: LinkTarget::Hard(node) };
+        self.nodes[ROOT].links.push(link);
+        node
+    }
+
+    /// Where a link leads.
+    ///
+    /// # Safety
+    /// As [`Hdf5`] says.
+    unsafe fn target(
+        &mut self,
+        hdf5: Hdf5<'_>,
+        open: hid_t,
+        group: usize,
+        link: &Listed,
+        avoid: &HashSet<u64>,
+    ) -> Result<LinkTarget, TreeError> {
+        // SAFETY: the caller's contract.
+        unsafe {
+            match link.class {
+                HARD if avoid.contains(&link.address_or_size) => {
+                    Err(crashes().at(self.printable_below(group, &link.name)))
+                }
+                HARD => self.object(hdf5, open, group, link),
+                SOFT | EXTERNAL => value(hdf5, open, link).map_err(|fault| {
+                    fault.of(|| "the link".into()).at(self.printable_below(group, &link.name))
+                }),
+                class => {
+                    let object = self.printable_below(group, &link.name);
+                    let reason = format!(
+                        "it is a user-defined link (class {class}), which only the \
+                         program that defined it can copy; delete it first"
+                    );
+                    Err(TreeError::Refused { object, reason })
+                }
+            }
+        }
     }
 
     /// The object of a hard link.
@@ -208,6 +287,23 @@ unsafe extern "C" fn list(
         (*data.cast::<Vec<Listed>>()).push(Listed { name, class, charset, address_or_size });
     }
     0
+}
+
+/// List links that another index, or the order in which they are stored, still gives.
+///
+/// # Safety
+/// As [`Hdf5`] says.
+unsafe fn more_links(hdf5: Hdf5<'_>, group: hid_t, listed: &mut Vec<Listed>) {
+    for (index, order) in Hdf5::OTHER_ORDERS {
+        let mut more: Vec<Listed> = Vec::new();
+        // SAFETY: the caller's contract; the callback and its data fit each other.
+        let _ = unsafe { hdf5.each_link_by(group, index, order, list, (&raw mut more).cast()) };
+        for link in more {
+            if listed.iter().all(|known| known.name != link.name) {
+                listed.push(link);
+            }
+        }
+    }
 }
 
 /// Where a soft or external link leads.

@@ -19,6 +19,7 @@ mod error;
 mod groups;
 mod hdf5;
 mod inventory;
+mod lost;
 mod nearby;
 mod objects;
 mod references;
@@ -32,6 +33,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use error::TreeError;
+pub use lost::{Missing, Salvage};
 
 use chunkwise_libhdf5::binding::{Handle, hid_t, list};
 use chunkwise_libhdf5::{BindError, Library};
@@ -40,7 +42,8 @@ use self::api::TreeApi;
 use self::copier::{Copier, Later, Lists, Made};
 use self::error::Fault;
 use self::hdf5::{Hdf5, Kind};
-use self::inventory::{Inventory, ROOT};
+use self::inventory::{FOUND, Inventory, ROOT};
+use self::lost::Lost;
 
 /// How long the library's lock is held at a time.
 const PORTION: Duration = Duration::from_millis(20);
@@ -70,7 +73,7 @@ impl TreeCopy {
     /// a root group only.
     ///
     /// `dcpls` are creation properties for datasets by the address of the source's; others
-    /// keep theirs.
+    /// keep theirs.  With `salvage`, what cannot be read is left out and listed.
     ///
     /// # Errors
     /// When the source cannot be read, or holds what cannot be kept; when the target cannot
@@ -84,6 +87,7 @@ impl TreeCopy {
         source: hid_t,
         target: hid_t,
         dcpls: HashMap<u64, hid_t>,
+        salvage: Option<Salvage>,
         progress: TreeProgress<'_>,
     ) -> Result<Self, TreeError> {
         let mut telling = Telling::new(progress);
@@ -100,7 +104,9 @@ impl TreeCopy {
                 start().map_err(|error: BindError| Fault::from(error).at("/".into()))?;
             let inventory = Inventory::begin(hdf5, source)?;
             let lists = link_lists(hdf5).map_err(TreeError::Library)?;
-            let (library, made) = (Arc::clone(library), Made::default());
+            let wanted = salvage.is_some();
+            let lost = Lost { wanted, known: salvage.unwrap_or_default(), missing: Vec::new() };
+            let (library, made) = (Arc::clone(library), Made { lost, ..Made::default() });
             Ok(Self {
                 library,
                 calls,
@@ -152,6 +158,18 @@ impl TreeCopy {
         &self.made.warnings
     }
 
+    /// What cannot be read, and is not in the copy.
+    pub fn missing(&self) -> &[Missing] {
+        &self.made.lost.missing
+    }
+
+    /// Have [`Self::finish`] copy the data of a dataset of this address, too.
+    pub fn copy_later(&mut self, address: u64) {
+        if let Some(&node) = self.inventory.by_address.get(&address) {
+            self.made.later.push(Later::Elements { node });
+        }
+    }
+
     /// Copy the rest: attributes that hold references, and data that is no plain bytes.
     ///
     /// # Errors
@@ -195,16 +213,21 @@ impl TreeCopy {
         let mut next = ROOT;
         while next < self.inventory.nodes.len() {
             telling.tell(0, 0)?;
-            let Self { library, calls, source, inventory, .. } = self;
+            let Self { library, calls, source, inventory, made, .. } = self;
             next = library.locked(|api| {
                 let deadline = Instant::now() + PORTION;
                 let hdf5 = Hdf5 { api, tree: calls };
                 while let Some(node) = inventory.nodes.get(next) {
-                    if node.kind == Kind::Group {
+                    if node.kind == Kind::Group && node.address != FOUND {
                         // SAFETY: live handles, by the contract of `new`.
-                        unsafe { inventory.enter(hdf5, *source, next)? };
+                        unsafe { inventory.enter(hdf5, *source, next, &mut made.lost)? };
                     }
                     next += 1;
+                    if next == inventory.nodes.len() {
+                        let orphans = std::mem::take(&mut made.lost.known.orphans);
+                        // SAFETY: as above.
+                        unsafe { inventory.adopt(hdf5, *source, &orphans) };
+                    }
                     if Instant::now() >= deadline {
                         break;
                     }
@@ -254,9 +277,17 @@ impl TreeCopy {
         let address = self.inventory.nodes[node].address;
         let library = Arc::clone(&self.library);
         // SAFETY: live handles, by the contract of `new`.
-        let mut slabs = self.locked(|copier| unsafe {
-            copier.slabs(address, &library).map_err(|fault| fault.at(copier.printable(address)))
+        let slabs = self.locked(|copier| unsafe {
+            match copier.slabs(address, &library) {
+                Ok(slabs) => Ok(Some(slabs)),
+                Err(fault) => {
+                    let object = copier.printable(address);
+                    copier.made.lost.go_on_at(object, fault.of(|| "its data".into()))?;
+                    Ok(None)
+                }
+            }
         })?;
+        let Some(mut slabs) = slabs else { return Ok(()) };
         loop {
             tell(())?;
             let done = self.locked(|copier| {
@@ -271,9 +302,15 @@ impl TreeCopy {
                 break;
             }
         }
-        let lost = slabs.lost;
+        let (lost, missing) = (slabs.lost, slabs.missing);
         self.locked(|copier| {
             copier.warn_of_lost(address, "", lost);
+            let object = copier.printable(address);
+            for (start, count, fault) in missing {
+                let lost = &mut copier.made.lost;
+                let left_out = lost.leave_out(&object, None, Some((start, count)), fault);
+                left_out.map_err(|fault| fault.at(object.clone()))?;
+            }
             Ok(())
         })
     }
@@ -315,10 +352,34 @@ impl Copier<'_> {
     ) -> Result<(), TreeError> {
         let part = || attributes::part(name);
         // SAFETY: the caller's contract.
-        let lost = unsafe { self.fill_attribute(object, name) }
-            .map_err(|fault| fault.of(part).at(self.printable(object)))?;
+        let lost = match unsafe { self.fill_attribute(object, name) } {
+            Ok(lost) => lost,
+            Err(fault) => {
+                // SAFETY: the caller's contract.
+                let left_out = unsafe { self.lose_filled(object, name, fault) };
+                return left_out.map_err(|fault| fault.of(part).at(self.printable(object)));
+            }
+        };
         self.warn_of_lost(object, &format!("{}: ", part()), lost);
         Ok(())
+    }
+
+    /// Leave out an attribute that is in the copy without its value.
+    ///
+    /// # Safety
+    /// As [`Hdf5`] says.
+    unsafe fn lose_filled(
+        &mut self,
+        object: u64,
+        name: &std::ffi::CStr,
+        fault: Fault,
+    ) -> Result<(), Fault> {
+        let Some(&moved) = self.made.moved.get(&object) else { return Ok(()) };
+        // SAFETY: the caller's contract.
+        unsafe {
+            let target = self.hdf5.open(self.target, moved)?;
+            self.lose_attribute(object, target.id, name, fault)
+        }
     }
 
     fn warn_of_lost(&mut self, object: u64, part: &str, lost: u64) {

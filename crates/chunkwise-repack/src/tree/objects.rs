@@ -8,7 +8,8 @@ use super::copier::{Copier, Later, Lists};
 use super::elements::small;
 use super::error::{Fault, TreeError, Writing};
 use super::hdf5::{Hdf5, Kind};
-use super::inventory::{Link, LinkTarget, ROOT};
+use super::inventory::{FOUND, Link, LinkTarget, ROOT};
+use super::lost::crashes;
 
 /// `H5T_CSET_ASCII`
 const ASCII: i32 = 0;
@@ -71,11 +72,12 @@ impl Copier<'_> {
             }
             // SAFETY: the caller's contract.
             unsafe {
-                self.make_link(target.id, link).map_err(|fault| {
+                if let Err(fault) = self.make_link(target.id, link) {
                     let path = self.inventory.printable(group);
                     let name = link.name.to_string_lossy();
-                    fault.at(format!("{}/{name}", path.trim_end_matches('/')))
-                })?;
+                    let object = format!("{}/{name}", path.trim_end_matches('/'));
+                    self.made.lost.go_on_at(object, fault)?;
+                }
                 self.dress_datatypes()?;
             }
         }
@@ -121,6 +123,9 @@ impl Copier<'_> {
         let address = self.inventory.nodes[node].address;
         // SAFETY: the caller's contract.
         unsafe {
+            if address == FOUND {
+                return self.make_found_group(group, link);
+            }
             let source = self.hdf5.open(self.source, address)?;
             match self.inventory.nodes[node].kind {
                 Kind::Group => self.make_group(address, source.id, group, link),
@@ -181,13 +186,20 @@ impl Copier<'_> {
                 return Ok(());
             }
             let rank = (api.H5Sget_simple_extent_ndims)(space.id);
-            if holds_pointers(api, datatype.id)? {
+            if self.made.lost.known.data.contains(&address) {
+                self.go_on(address, crashes().of(|| "its data".into()))?;
+            } else if holds_pointers(api, datatype.id)? {
                 self.made.later.push(Later::Elements { node });
             } else if rank == 0
                 || layout == COMPACT
                 || (layout == CONTIGUOUS && wanted.is_none() && small(api, datatype.id, count))
             {
-                self.copy_whole(source, copy.id, datatype.id, space.id)?;
+                if self.made.lost.wanted {
+                    // What cannot be read of it is found element by element.
+                    self.made.later.push(Later::Elements { node });
+                } else {
+                    self.copy_whole(source, copy.id, datatype.id, space.id)?;
+                }
             } else {
                 self.made.datasets.push(node);
             }

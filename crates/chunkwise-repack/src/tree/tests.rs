@@ -131,7 +131,7 @@ fn each_library_copies_a_tree() {
         let mut progress = |_: u64, _: u64| true;
         // SAFETY: live files of this library.
         let mut copy = unsafe {
-            TreeCopy::new(&library, source, target, HashMap::new(), &mut progress).unwrap()
+            TreeCopy::new(&library, source, target, HashMap::new(), None, &mut progress).unwrap()
         };
         assert_eq!(copy.source_name(), from.to_str().unwrap());
         // Two bytes are copied at once.
@@ -184,8 +184,9 @@ fn a_copy_that_is_stopped_closes_what_it_opened() {
             (source, target)
         });
         // SAFETY: live files of this library.
-        let stopped =
-            unsafe { TreeCopy::new(&library, source, target, HashMap::new(), &mut |_, _| false) };
+        let stopped = unsafe {
+            TreeCopy::new(&library, source, target, HashMap::new(), None, &mut |_, _| false)
+        };
         assert_eq!(stopped.unwrap_err(), TreeError::Stopped);
         library.locked(|api| {
             let count = |file: hid_t| {

@@ -1,0 +1,177 @@
+"""How is a file opened that libhdf5 refuses for its first bytes, or because its end is gone?
+
+libhdf5 refuses a file that ends before the end that its superblock states, or whose superblock
+has a wrong checksum.  What is left may be sound.  So libhdf5 reads it through a file object that
+shows other bytes in the superblock's place: the end is where the file ends, so that libhdf5
+refuses what lies beyond, and only that.  The file itself is never written to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import h5py
+
+from chunkwise.files.magic import HDF5_SIGNATURE
+from chunkwise.files.superblock import lookup3, read_superblock
+from chunkwise.files.unclosed import Patch, ReadOnlyFile, closed_patch, copy_patched
+from chunkwise.names import HDF5_ERRORS
+
+_HEAD_NBYTES: Final = 128
+# A file that states to be longer than this has a damaged statement.
+_MOST_TIMES: Final = 1 << 10
+_ENDS: Final = "it states its end"
+# Where user blocks may end; beyond the last of them nobody looks.
+_OFFSETS: Final = (0, *(512 << power for power in range(12)))
+_UNDEFINED: Final = (1 << 64) - 1
+
+
+class Mended(NamedTuple):
+    """Bytes with which libhdf5 opens a file, why it needs them, and the end that it states."""
+
+    patch: Patch
+    said: str
+    stated: int
+
+
+def readable_patch(path: str | os.PathLike[str]) -> Patch | None:
+    """Give the bytes with which libhdf5 opens a file that it refuses, for whatever reason."""
+    patch = closed_patch(path, read_superblock(path))
+    found = mended(path) if patch is None else None
+    return patch if found is None else found.patch
+
+
+def copy_mended(path: str | os.PathLike[str], target: Path, found: Mended) -> None:
+    """Copy a file so that libhdf5 opens the copy: to the end that it states, if it was cut off.
+
+    What is missing is zeros then.  With the end where it is, libhdf5 would refuse all of a dataset
+    of which a part is missing.
+    """
+    nbytes = Path(path).stat().st_size
+    copy_patched(path, target, None)
+    if nbytes < found.stated <= nbytes * _MOST_TIMES:
+        with contextlib.suppress(OSError):
+            os.truncate(target, found.stated)
+            if _opened(target, None):
+                return
+        os.truncate(target, nbytes)
+    with target.open("r+b") as stream:
+        stream.seek(found.patch.at)
+        stream.write(found.patch.content)
+
+
+def mended(path: str | os.PathLike[str]) -> Mended | None:
+    """Find the bytes with which libhdf5 opens a file that it refuses as it is.
+
+    Returns
+    -------
+    Mended or None
+        None if libhdf5 opens the file as it is, to its end, or in no way that is known here.
+    """
+    best, most = None, _opened(path, None)
+    for patch, said, stated in _patches(path):
+        # What lies beyond the end that is stated is refused, too.
+        if most == _LISTED and not said.startswith(_ENDS):
+            break
+        found = _opened(path, patch)
+        if found > most or (found == most and best is None and said.startswith(_ENDS)):
+            best, most = Mended(patch, said, stated), found
+        if most == _LISTED:
+            break
+    return best
+
+
+# What libhdf5 makes of a file: it opens it, and it lists what is in the root group.
+_REFUSED, _OPENED, _LISTED = range(3)
+
+
+def _opened(path: str | os.PathLike[str], patch: Patch | None) -> int:
+    try:
+        file = h5py.File(ReadOnlyFile(path, patch), "r")
+    except HDF5_ERRORS:
+        return _REFUSED
+    with file:
+        try:
+            for name in file:
+                file.get(name, getlink=True)
+        except (*HDF5_ERRORS, UnicodeError):
+            return _OPENED
+        return _LISTED
+
+
+def _patches(path: str | os.PathLike[str]) -> Iterator[Mended]:
+    """Give what may stand at the beginning, the likeliest first."""
+    nbytes = Path(path).stat().st_size
+    for offset in _OFFSETS:
+        with Path(path).open("rb") as stream:
+            stream.seek(offset)
+            head = stream.read(_HEAD_NBYTES)
+        if len(head) < 48:
+            return
+        signed = head.startswith(HDF5_SIGNATURE)
+        # One damaged byte is no reason to miss it, and of other bytes nothing is known.
+        alike = sum(a == b for a, b in zip(head, HDF5_SIGNATURE, strict=False))
+        if not signed and alike < 5:
+            continue
+        end = nbytes - offset
+        more = "" if signed else "the signature was damaged; "
+        for version in dict.fromkeys((head[8], 0, 2, 3)):
+            if version in (2, 3):
+                yield from _newer(offset, head, version, end, more)
+            elif version in (0, 1):
+                yield from _older(offset, head, version, end, more)
+
+
+def _newer(offset: int, head: bytes, version: int, end: int, more: str) -> Iterator[Mended]:
+    """Versions 2 and 3: addresses of base, extension, end and root group, then a checksum."""
+    base, extension, stated, root = struct.unpack_from("<4Q", head, 12)
+    ends = f"{_ENDS} at byte {offset + stated - base:,}, and ends at {end + offset:,}"
+    is_cut = offset + stated - base != end + offset
+    # The root group's header follows the superblock in files of most libraries.
+    for said, address, beside in (
+        (ends if is_cut else "its superblock was damaged", root, extension),
+        ("its superblock's extension is lost", root, _UNDEFINED),
+        ("its superblock did not say where the root group is", 48, _UNDEFINED),
+    ):
+        for at in _bases(base, offset, end):
+            body = HDF5_SIGNATURE + bytes((version, 8, 8, 0))
+            body += struct.pack("<4Q", at, beside, end + at, address)
+            patch = Patch(offset, body + struct.pack("<I", lookup3(body)))
+            yield Mended(patch, more + said, offset + stated - base)
+
+
+def _bases(stated: int, offset: int, end: int) -> list[int]:
+    """Give what addresses may count from: what is stated, the file's beginning, the superblock."""
+    return [at for at in dict.fromkeys((stated, offset, 0)) if at < end + offset]
+
+
+def _older(offset: int, head: bytes, version: int, end: int, more: str) -> Iterator[Mended]:
+    """Versions 0 and 1: sizes, nodes of B-trees, four addresses, the root group's entry."""
+    begin = 24 + 4 * version
+    if len(head) < begin + 72:
+        return
+    ranks = struct.unpack_from("<2H", head, 16)
+    stated = struct.unpack_from("<Q", head, begin + 16)[0]
+    base, driver = (struct.unpack_from("<Q", head, begin + at)[0] for at in (0, 24))
+    ends = f"{_ENDS} at byte {offset + stated - base:,}, and ends at {end + offset:,}"
+    is_cut = offset + stated - base != end + offset
+    root = head[begin + 32 : begin + 72]
+    # The root group's header follows the superblock in files of most libraries.
+    usual = struct.pack("<2Q2I2Q", 0, begin + 72, 0, 0, 0, 0)
+    for said, leaves, block, entry in (
+        (ends if is_cut else "its superblock was damaged", ranks, driver, root),
+        ("its superblock was damaged", (4, 16), _UNDEFINED, root),
+        ("its superblock did not say where the root group is", (4, 16), _UNDEFINED, usual),
+    ):
+        for at in _bases(base, offset, end):
+            fixed = HDF5_SIGNATURE + bytes((version, 0, 0, 0, 0, 8, 8, 0))
+            fixed += struct.pack("<2HI", *leaves, 0)
+            # Half as many chunks as a node of version 1 has by default.
+            fixed += head[24:begin] if said is ends else struct.pack("<2H", 32, 0)[: 4 * version]
+            fixed += struct.pack("<4Q", at, _UNDEFINED, end + at, block)
+            yield Mended(Patch(offset, fixed + entry), more + said, offset + stated - base)

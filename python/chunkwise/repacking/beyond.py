@@ -1,0 +1,91 @@
+"""Which elements of a file that was cut off lay behind its end?
+
+libhdf5 opens a copy of such a file that is as long as it should be, with zeros at its end.
+Metadata made of zeros is refused; data made of zeros looks sound, and is found here by its place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import h5py
+from h5py import h5d, h5t
+
+from chunkwise.files.boxes import Box
+from chunkwise.files.netcdf3 import is_netcdf3
+from chunkwise.files.opening import is_plain
+from chunkwise.names import HDF5_ERRORS, decode_name
+from chunkwise.repacking.records import Missing
+
+_REASON = "it lay behind the end of the file, which was cut off"
+
+
+def real_end(original: Path, readable: Path) -> int | None:
+    """Give where a file ended of which a longer copy is read; None if it is not cut off."""
+    if readable == original or is_netcdf3(original):
+        return None
+    end = original.stat().st_size
+    return end if readable.stat().st_size > end else None
+
+
+def leave_out(source: h5py.File, target: h5py.File, end: int) -> Iterator[Missing]:
+    """Put fill values in place of what lay behind the end, and say which elements these are."""
+    for path, made in _datasets(target):
+        try:
+            read = h5py.h5o.open(source.id, path)
+            lost = list(_lost(read, end)) if isinstance(read, h5d.DatasetID) else []
+        except HDF5_ERRORS:
+            continue
+        for start, shape in lost:
+            if is_plain(h5t.TypeID.copy(made.get_type())):
+                dataset = h5py.Dataset(made)
+                part = tuple(slice(s, s + n) for s, n in zip(start, shape, strict=True))
+                dataset[part] = dataset.fillvalue
+            yield Missing(decode_name(path), _REASON, None, start, shape)
+
+
+def _datasets(file: h5py.File) -> list[tuple[bytes, Any]]:
+    found: list[tuple[bytes, Any]] = []
+
+    def visit(name: bytes) -> None:
+        opened = h5py.h5o.open(file.id, name)
+        if isinstance(opened, h5d.DatasetID):
+            found.append((b"/" + name.lstrip(b"/"), opened))
+
+    h5py.h5o.visit(file.id, visit)
+    return found
+
+
+def _lost(dataset: Any, end: int) -> Iterator[Box]:
+    """Give boxes of the elements whose bytes are not all before the end."""
+    shape = dataset.shape
+    if math.prod(shape) == 0:
+        return
+    layout = dataset.get_create_plist().get_layout()
+    if layout == h5d.CHUNKED:
+        chunk = dataset.get_create_plist().get_chunk()
+        infos: list[Any] = []
+        dataset.chunk_iter(infos.append)
+        for info in infos:
+            if info.byte_offset + info.size > end:
+                at = info.chunk_offset
+                yield at, tuple(min(c, n - a) for c, n, a in zip(chunk, shape, at, strict=True))
+    elif layout == h5d.CONTIGUOUS and dataset.get_offset() is not None:
+        size = dataset.get_type().get_size()
+        kept = max(0, end - dataset.get_offset()) // size
+        if kept < math.prod(shape):
+            yield from _from(kept, shape)
+
+
+def _from(first: int, shape: tuple[int, ...]) -> Iterator[Box]:
+    """Give boxes of the elements from one on, in row-major order."""
+    at = [first // math.prod(shape[axis + 1 :]) % n for axis, n in enumerate(shape)]
+    for axis in reversed(range(len(shape))):
+        # What follows on this axis; of the last one, the element itself, too.
+        begin = at[axis] + (axis < len(shape) - 1)
+        if begin < shape[axis]:
+            start = (*at[:axis], begin, *(0,) * (len(shape) - axis - 1))
+            yield start, (*(1,) * axis, shape[axis] - begin, *shape[axis + 1 :])
