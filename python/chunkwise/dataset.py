@@ -6,6 +6,7 @@ if it can, otherwise h5py does; `Dataset.explain` says which, and why.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import h5py
@@ -21,8 +22,9 @@ from chunkwise.errors import (
     like,
 )
 from chunkwise.files.handles import Kept
+from chunkwise.files.leading import Bounds, External, checked
 from chunkwise.grammar import Pipeline
-from chunkwise.routing import bindings, reading, through_h5py, transfers
+from chunkwise.routing import bindings, elsewhere, reading, through_h5py, transfers
 from chunkwise.routing.reading import counts
 from chunkwise.selecting import lowlevel
 from chunkwise.selecting.indexers import OuterIndex, PairedIndex
@@ -47,6 +49,8 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
     """
 
     _binding: bindings.Binding | None = None
+    # How far its file may lead, if that is another answer than its file's.
+    _bounds: Bounds | None = None
     # File and name, for messages.
     _where: str | None = None
 
@@ -352,12 +356,19 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
                 self._release()
                 raise like(UsageError, RuntimeError())("the dataset's file is closed")
             if self._binding is None:
-                self._binding = bindings.own_binding(self)
+                binding = bindings.own_binding(self)
+                bindings.check_bounds(self, binding, self._bounds or bindings.bounds_of(self))
+                self._binding = binding
                 bound = self._binding.bound
                 if bound is not None and self._readonly:
                     # As h5py keeps it; also known while the file is parked.
                     self._cache_props["shape"] = bound.shape
             return self._binding
+
+    def _check_bounds(self) -> None:
+        """Check that it leads no farther than its file may, before libhdf5 reads it."""
+        with phil:
+            elsewhere.check_bounds(self, self._bounds or bindings.bounds_of(self))
 
     def _release(self) -> list[bindings.Bound]:
         """Drop the file's descriptor and the cached chunks; tells what was bound."""
@@ -407,7 +418,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             raise SelectionError(f"{self._label()}: out must be C-contiguous and writeable")
 
 
-def wrap(dataset: h5py.Dataset) -> Dataset:
+def wrap(dataset: h5py.Dataset, *, external: External = "anywhere") -> Dataset:
     """Return a second object for the same dataset, which the engine reads and writes.
 
     h5py's own object stays as it is.  What is written by the second one may wait in memory: h5py's
@@ -418,6 +429,8 @@ def wrap(dataset: h5py.Dataset) -> Dataset:
     dataset : h5py.Dataset
         A dataset of a file in any mode.  If the file is open for writing, libhdf5 reads it, and
         chunkwise writes it in parallel.
+    external : {"anywhere", "folder", "none"}, default "anywhere"
+        How far its file may lead for its data; see `open`.
 
     Returns
     -------
@@ -434,4 +447,8 @@ def wrap(dataset: h5py.Dataset) -> Dataset:
     if not isinstance(dataset, h5py.Dataset):
         raise UsageError(f"wrap() takes an h5py.Dataset, not {type(dataset).__name__}")
     bindings.watch_closing()
-    return Dataset(dataset.id, readonly=dataset._readonly)
+    made = Dataset(dataset.id, readonly=dataset._readonly)
+    if external != "anywhere":
+        known = bindings.bounds_of(dataset)
+        made._bounds = replace(known, external=checked(external, "wrap()"))
+    return made

@@ -66,6 +66,12 @@ class CannotJudgeError(ChunkwiseError, OSError):
     _errno = errno.ENOTSUP
 
 
+class LeadsOutsideError(CannotJudgeError):
+    """Data in another file, to which the opened file may not lead (see ``external=``)."""
+
+    _errno = errno.EACCES
+
+
 class RemoteError(ChunkwiseError, OSError):
     """An object that cannot be read: not there, no right to read it, or no answer in time."""
 

@@ -12,6 +12,7 @@ from h5py._objects import ObjectID
 
 from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.files.handles import FileHandle, Index, Kept
+from chunkwise.files.leading import External, checked
 from chunkwise.files.opening_writable import Mode
 from chunkwise.group import Group
 from chunkwise.remote.opening import open_object, open_url
@@ -31,7 +32,7 @@ class File(Group, h5py.File):  # type: ignore[misc]
     ----------
     name : path-like
         As for `open`; or anything else that `h5py.File` takes, such as a file-like object.
-    mode, sync, index, storage_options, **options
+    mode, sync, index, external, storage_options, **options
         See `open`.
     driver : str, optional
         As in h5py.  If it is not one of libhdf5's own drivers, h5py reads and writes the file.
@@ -45,10 +46,12 @@ class File(Group, h5py.File):  # type: ignore[misc]
         *args: Any,
         sync: bool = True,
         index: Index = None,
+        external: External = "anywhere",
         storage_options: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
         check_environment()
+        checked(external, "open()")
         if isinstance(name, Kept):
             assert name._home is not None
             home = name._home
@@ -68,6 +71,8 @@ class File(Group, h5py.File):  # type: ignore[misc]
         else:
             home = FileHandle.open(os.fsdecode(name), mode, options, sync)
             home.use_sidecar(index)
+        if not isinstance(name, Kept):
+            home.external = external
         # It has no identifier of its own to drop.
         self._home, self._met = home, home.met
 
@@ -184,6 +189,7 @@ def open(
     *,
     sync: bool = True,
     index: Index = None,
+    external: External = "anywhere",
     storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> File:
@@ -206,6 +212,11 @@ def open(
         ``PATH.cwi`` if it is there, with a warning if it does not hold any more; False takes none;
         True and a path are an error where there is none that holds.  Of a URL, a path has to be
         given.
+    external : {"anywhere", "folder", "none"}, default "anywhere"
+        How far the file may lead, by external data, virtual datasets and external links: as far as
+        libhdf5 follows it, to files in its folder and below (symbolic links resolved), or to no
+        other file.  What leads farther is an error when it is read.  Files that are not local lead
+        to no other file, whatever is given.
     storage_options : mapping, optional
         For fsspec, if `path` is a URL.
     **options
@@ -235,4 +246,12 @@ def open(
     chunkwise.errors.UsageError
         For an unknown mode, option or kind of URL (a ValueError).
     """
-    return File(path, mode, sync=sync, index=index, storage_options=storage_options, **options)
+    return File(
+        path,
+        mode,
+        sync=sync,
+        index=index,
+        external=external,
+        storage_options=storage_options,
+        **options,
+    )

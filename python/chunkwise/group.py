@@ -22,6 +22,7 @@ from chunkwise.errors import (
     like,
 )
 from chunkwise.files.handles import FileHandle, Kept, Met, address_in
+from chunkwise.files.leading import Bounds
 from chunkwise.files.objects import names_of
 from chunkwise.files.opening import find_dataset
 from chunkwise.grammar import Pipeline
@@ -96,6 +97,9 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
     ) -> Any:
         """Return an object, its class or its link, as `h5py.Group.get`; or `default`."""
         if getclass or getlink or options or not isinstance(name, str | bytes):
+            if isinstance(name, str | bytes) and not getlink and not self._home.bounds.is_open:
+                encoded = encode_name(name) if isinstance(name, str) else name
+                self._check_path(encoded, self._home.bounds)
             found = super().get(name, default, getclass, getlink, **options)
             is_object = found is not default and isinstance(found, h5py.Dataset | h5py.Group)
             return self._adopted(found.id) if is_object else found
@@ -112,7 +116,16 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
     def _opened(self, name: str, path: str) -> Any:
         with phil:
             # As bytes, since names need not be UTF-8.
-            return self._adopted(h5o.open(self.id, encode_name(name), lapl=self._lapl), path)
+            encoded = encode_name(name)
+            bounds = self._home.bounds
+            if not bounds.is_open:
+                self._check_path(encoded, bounds)
+            return self._adopted(h5o.open(self.id, encoded, lapl=self._lapl), path)
+
+    def _check_path(self, encoded: bytes, bounds: Bounds) -> None:
+        """Check that no external link leads farther than the file may."""
+        own = None if self._number is None else decode_name(h5f.get_name(self.id))
+        bounds.check_path(self.id, encoded, own)
 
     def _adopted(self, identifier: Any, path: str | None = None) -> Any:
         """Return our object for an identifier; `path` is where it was found, if known."""

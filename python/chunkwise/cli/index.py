@@ -11,13 +11,15 @@ from rich.markup import escape
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import bar
 from chunkwise.cli.signals import ending
-from chunkwise.cli.values import Size
+from chunkwise.cli.values import Size, external_option
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from chunkwise.files.leading import External
 
 EXAMPLES = """\b
 Examples:
@@ -65,6 +67,7 @@ _SUFFIX = {"json": ".json", "parquet": ".parquet", "sidecar": ".cwi"}
     help="Put datasets of up to SIZE bytes into the references, with their values, where zarr "
     "cannot read them in the file.  [default: 64KiB]",
 )
+@external_option
 @click.option("--force", is_flag=True, help="Replace an OUT that exists.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; for many files, one line each.")
 def command(
@@ -73,6 +76,7 @@ def command(
     form: Literal["json", "parquet", "sidecar"] | None,
     url: str | None,
     inline: int | None,
+    external: External,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -98,6 +102,7 @@ def command(
                 format=form,
                 url=url,
                 inline=inline_nbytes,
+                external=external,
                 force=force,
                 progress=follow(file),
             )

@@ -17,6 +17,15 @@ def listed(text: str | None) -> tuple[str, ...]:
     return tuple(part.strip() for part in (text or "").split(",") if part.strip())
 
 
+external_option = click.option(
+    "--external",
+    type=click.Choice(("none", "folder", "anywhere")),
+    default="folder",
+    help="How far a file may lead for values that lie in other files: to none, to those in its "
+    "folder and below, or anywhere.  [default: folder]",
+)
+
+
 class Size(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     """A number of bytes, as `grammar.parse_size` reads it."""
 

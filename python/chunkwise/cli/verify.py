@@ -13,14 +13,15 @@ from chunkwise.cli import batches
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.reading import showing_bytes
 from chunkwise.cli.signals import Ending, ending
-from chunkwise.cli.values import Count
+from chunkwise.cli.values import Count, external_option
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
 from chunkwise.verdicts import Exit, worst
 from chunkwise.words import counted
 
 if TYPE_CHECKING:
-    from chunkwise.verifying.file import Looked
+    from chunkwise.files.leading import External
+    from chunkwise.verifying.file import Looked, Wish
     from chunkwise.verifying.records import Verified
     from chunkwise.verifying.state import State
     from chunkwise.verifying.survey import Asked, File, Progress
@@ -67,6 +68,7 @@ _NAMED = 20
     metavar="STATE",
     help="Save the result for each file in STATE, and skip files that are in it.",
 )
+@external_option
 @click.option("--force", is_flag=True, help="Replace a manifest, or an OUT, that exists.")
 @batches.files_from_option
 @click.option(
@@ -79,6 +81,7 @@ def command(
     write_manifest: str | None,
     salvage: str | None,
     resume: str | None,
+    external: External,
     force: bool,
     files_from: str | None,
     jobs: int | None,
@@ -93,6 +96,7 @@ def command(
     For several files, a FOLDER (searched through all levels for HDF5 files) or a GLOB,
     each file is verified separately, on all processors.
     """
+    from chunkwise.verifying.file import Wish
     from chunkwise.verifying.state import State
     from chunkwise.verifying.survey import Progress
 
@@ -103,7 +107,8 @@ def command(
         raise UsageError("--salvage is for one file; name it alone")
     if salvage is not None and resume is not None:
         raise UsageError("--salvage and --resume: give one of them")
-    asked = _asked(arguments, files_from, manifest, write_manifest, jobs, many=many)
+    wish = Wish(sums=write_manifest is not None, external=external)
+    asked = _asked(arguments, files_from, manifest, wish, jobs, many=many)
     if write_manifest is not None:
         _require_free(write_manifest, force=force)
     progress = Progress()
@@ -145,7 +150,7 @@ def _asked(
     arguments: tuple[str, ...],
     files_from: str | None,
     manifest: str | None,
-    write_manifest: str | None,
+    wish: Wish,
     jobs: int | None,
     *,
     many: bool,
@@ -155,11 +160,9 @@ def _asked(
     from chunkwise.trials.environment import usable_cpus
     from chunkwise.verifying import manifest as manifests
     from chunkwise.verifying.ending import is_wanted
-    from chunkwise.verifying.file import Wish
     from chunkwise.verifying.survey import Asked, File
 
     known = None if manifest is None else manifests.read(manifest)
-    wish = Wish(sums=write_manifest is not None)
     if not many:
         from pathlib import Path
 

@@ -29,6 +29,7 @@ from h5py import h5d, h5f, h5fd, h5g, h5i, h5o, h5p
 
 from chunkwise.errors import CorruptDataError, FileChangedError, FileFormatError, UsageError
 from chunkwise.files.identity import Identity, sample, sample_of
+from chunkwise.files.leading import Bounds, External
 from chunkwise.files.objects import Address, address_of
 from chunkwise.files.opening import as_file, open_h5
 from chunkwise.files.opening_writable import Mode, open_file, synced, told
@@ -139,6 +140,8 @@ class FileHandle:
     """
 
     sidecar: Sidecar | None = None
+    # How far it may lead.
+    external: External = "anywhere"
     # As the caller wrote it.
     _index: Index = None
 
@@ -213,6 +216,12 @@ class FileHandle:
                 self.close()
                 raise
             warnings.warn(f"{error}; it is not used", RuntimeWarning, stacklevel=4)
+
+    @property
+    def bounds(self) -> Bounds:
+        """How far it may lead: one that is not local, to no other file."""
+        own = None if self._is_far else self._path or self.filename
+        return Bounds(self.filename, own, self.external)
 
     def content(self) -> Content:
         """Its bytes, for a sidecar; under h5py's lock."""
@@ -290,7 +299,11 @@ class FileHandle:
             if self.id.get_access_plist().get_driver() != h5fd.SEC2:
                 raise UsageError(f"{where}: is no file on disk, and cannot be copied or sent")
             path = str(Path(self.filename).absolute())
-        options = self._options if self._index is None else {**self._options, "index": self._index}
+        options = dict(self._options)
+        if self._index is not None:
+            options["index"] = self._index
+        if self.external != "anywhere":
+            options["external"] = self.external
         return path, options, self._sync
 
     def token(self) -> tuple[Any, ...]:
@@ -452,6 +465,7 @@ class FileHandle:
         driver = _default_driver() if self._path is not None else _driver(identifier)
         sec2 = driver == h5fd.SEC2
         self.is_plain = sec2
+        self._is_far = is_far(driver)
         if sec2:
             descriptor = identifier.get_vfd_handle()
             now = Identity.of(os.fstat(descriptor))
@@ -625,6 +639,17 @@ def absolute(path: str) -> str:
 
 def _driver(identifier: h5f.FileID) -> int:
     return int(identifier.get_access_plist().get_driver())
+
+
+def is_far(driver: int) -> bool:
+    """Whether a driver of libhdf5 brings bytes of a file that may not be local."""
+    return driver in _far_drivers()
+
+
+@cache
+def _far_drivers() -> frozenset[int]:
+    names = "fileobj_driver", "ROS3D"
+    return frozenset(int(getattr(h5fd, name)) for name in names if hasattr(h5fd, name))
 
 
 @cache

@@ -16,6 +16,7 @@ from h5py import h5fd
 from chunkwise import _native
 from chunkwise.errors import CannotWriteError, ChunkwiseError, UsageError
 from chunkwise.files.handles import SUFFIX
+from chunkwise.files.leading import External, checked
 from chunkwise.files.opening import open_h5
 from chunkwise.files.sidecar import Content, LocalContent, RemoteContent, is_sidecar
 from chunkwise.grammar import parse_size
@@ -47,6 +48,7 @@ def index(
     format: Format | None = None,
     url: str | None = None,
     inline: int | str = INLINE_NBYTES,
+    external: External = "folder",
     force: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     progress: Callable[[int], None] | None = None,
@@ -70,6 +72,10 @@ def index(
     inline : int or str, default 64 KiB
         The references hold the values of datasets up to this many bytes, if zarr cannot read
         their filters or type in the file.
+    external : {"none", "folder", "anywhere"}, default "folder"
+        How far the file may lead for values that the references hold: to no other file, to files
+        in its folder and below (symbolic links resolved), or anywhere.  A file behind a URL leads
+        to no other file, whatever is given.
     force : bool, default False
         Replace a target that exists.  A sidecar is replaced anyway.
     storage_options : mapping, optional
@@ -105,6 +111,7 @@ def index(
     where = shown(name) if far else printable(name)
     if storage_options is not None and not far:
         raise UsageError("storage_options: are for URLs only; leave them out for other files")
+    checked(external, "index()")
     made = _target(name, target, where if far else None)
     kind = format or _format(made)
     inline_nbytes = parse_size(inline) if isinstance(inline, str) else inline
@@ -139,7 +146,7 @@ def index(
             inlined, wider = 0, []
         else:
             contents = contents_of(
-                found.file, found.nbytes, inline_nbytes, check, where, found.storage
+                found.file, found.nbytes, inline_nbytes, check, where, found.storage, external
             )
             write = write_json if kind == "json" else write_parquet
             write(partial, contents, found_at, told)

@@ -10,6 +10,7 @@ import numpy as np
 from h5py import h5a
 
 from chunkwise.files.objects import HDF5_ERRORS, decode_name, hdf5_reason
+from chunkwise.inspecting.attributes import attribute_names
 
 # What HDF5's dimension scales and netCDF-4 keep for themselves.
 _OWN: Final = frozenset(
@@ -101,8 +102,8 @@ class _Holder:
 
 
 def _names(identifier: Any) -> Iterator[str]:
-    for number in range(h5a.get_num_attrs(identifier)):
-        yield decode_name(h5a.open(identifier, index=number).name)
+    # Opening them by number sorts all of them, each time.
+    yield from map(decode_name, attribute_names(identifier))
 
 
 def _plain(value: Any) -> Any:

@@ -12,6 +12,7 @@ from h5py import h5a
 
 from chunkwise import _native
 from chunkwise.errors import CorruptDataError
+from chunkwise.files.leading import External
 from chunkwise.files.objects import HDF5_ERRORS, Entry, encode_name, hdf5_reason, walk
 from chunkwise.indexing.arrays import UnfitError, Variable
 from chunkwise.indexing.attributes import (
@@ -63,6 +64,7 @@ class _Limits:
     end: int
     inline_nbytes: int
     storage: _native.Storage | None
+    external: External
 
 
 def contents_of(
@@ -72,6 +74,7 @@ def contents_of(
     check: Callable[[], None],
     where: str,
     storage: _native.Storage | None = None,
+    external: External = "folder",
 ) -> Contents:
     """Look at all of a file.
 
@@ -89,6 +92,8 @@ def contents_of(
         The file's name, for messages.
     storage
         The file's bytes, where no path leads to them.
+    external
+        As `variables.variable_of` takes it.
 
     Raises
     ------
@@ -100,7 +105,7 @@ def contents_of(
     names = Dimensions(entries)
     for entry in entries:
         check()
-        _add(found, entry, names, _Limits(end, inline_nbytes, storage))
+        _add(found, entry, names, _Limits(end, inline_nbytes, storage, external))
     if ".zgroup" not in found.metadata:
         raise damaged_root(where, found.left_out[0].reason)
     return found
@@ -164,6 +169,7 @@ def _add_dataset(found: Contents, entry: Entry, names: Dimensions, limits: _Limi
         limits.inline_nbytes,
         names.shape(entry.path, entry.identifier),
         limits.storage,
+        limits.external,
     )
     attributes = _attributes(found, entry)
     if variable.array["fill_value"] is not None:

@@ -12,6 +12,7 @@ from h5py import h5d
 
 from chunkwise.dataset import wrap
 from chunkwise.errors import ChunkwiseError
+from chunkwise.files.leading import External
 from chunkwise.files.objects import HDF5_ERRORS
 from chunkwise.indexing.arrays import (
     UnfitError,
@@ -35,6 +36,7 @@ def inlined(
     most_nbytes: int,
     shown: tuple[int, ...],
     reason: str,
+    external: External = "folder",
 ) -> Variable:
     """Read a dataset, and give an array that has its values in the index.
 
@@ -52,6 +54,8 @@ def inlined(
         Its shape in netCDF, which may be longer than its own.
     reason
         Why zarr cannot read it where it lies.
+    external
+        How far the file may lead for its values.
 
     Raises
     ------
@@ -71,7 +75,7 @@ def inlined(
     if nbytes > most_nbytes:
         raise UnfitError(_too_large(reason, nbytes))
     try:
-        found = np.asarray(wrap(h5py.Dataset(dataset))[()])
+        found = np.asarray(wrap(h5py.Dataset(dataset), external=external)[()])
     except (ChunkwiseError, *HDF5_ERRORS) as error:
         raise UnfitError(f"it cannot be read ({error})") from None
     if shown != shape:

@@ -12,6 +12,7 @@ from h5py import h5d
 
 from chunkwise import _native
 from chunkwise._lib import library
+from chunkwise.files.leading import External
 from chunkwise.files.objects import HDF5_ERRORS, hdf5_reason
 from chunkwise.indexing.arrays import UnfitError, Variable, array_of, dtype_of, fill_of
 from chunkwise.indexing.codecs import codecs_of
@@ -36,6 +37,7 @@ def variable_of(
     inline_nbytes: int,
     shape: tuple[int, ...],
     storage: _native.Storage | None = None,
+    external: External = "folder",
 ) -> Variable:
     """Describe a dataset for zarr.
 
@@ -56,6 +58,8 @@ def variable_of(
         In netCDF, where other datasets may have made its unlimited dimensions longer.
     storage
         The file's bytes, where no path leads to them.
+    external
+        How far the file may lead for values that are put into the index.
 
     Raises
     ------
@@ -65,7 +69,7 @@ def variable_of(
     try:
         return _where_it_lies(path, dataset, fill, end, shape, storage)
     except UnfitError as unfit:
-        return inlined(path, dataset, fill, inline_nbytes, shape, str(unfit))
+        return inlined(path, dataset, fill, inline_nbytes, shape, str(unfit), external)
     except HDF5_ERRORS as error:
         raise UnfitError(f"HDF5 cannot read it ({hdf5_reason(error)})") from None
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import stat
-from pathlib import Path
-
 import h5py
 from h5py import h5o
 
+from chunkwise.errors import LeadsOutsideError
+from chunkwise.files.leading import Bounds
 from chunkwise.files.objects import HDF5_ERRORS, Entry, encode_name
-from chunkwise.inspecting.sources import places
 
 
 def is_dangling(file: h5py.File, entry: Entry) -> bool:
@@ -32,24 +30,12 @@ def is_dangling(file: h5py.File, entry: Entry) -> bool:
     """
     if entry.kind not in ("soft_link", "external_link"):
         return False
-    if entry.kind == "external_link" and not _may_be_opened(file, entry):
-        return False
+    name, path = str(file.filename), encode_name(entry.path)
     try:
-        return not h5o.exists_by_name(file.id, encode_name(entry.path))
+        Bounds(name, name).check_path(file.id, path)
+        return not h5o.exists_by_name(file.id, path)
+    except LeadsOutsideError:
+        # To a pipe, say: opening it might never end.
+        return False
     except HDF5_ERRORS:
         return True
-
-
-def _may_be_opened(file: h5py.File, entry: Entry) -> bool:
-    """Tell whether a link leads to files only: opening a pipe might never end."""
-    name = (entry.target or "").partition(":")[0]
-    own = Path(file.filename).absolute()
-    return not any(_is_special(path) for path in places(name, own, "HDF5_EXT_PREFIX"))
-
-
-def _is_special(path: Path) -> bool:
-    try:
-        mode = path.stat().st_mode
-    except (OSError, ValueError):
-        return False
-    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)

@@ -17,6 +17,7 @@ from typing import Final
 
 from h5py import h5d, h5f, h5i, h5o, h5p
 
+from chunkwise.files.leading import places as places
 from chunkwise.files.objects import HDF5_ERRORS, decode_name, encode_name, hdf5_reason
 from chunkwise.inspecting.facts import Source
 from chunkwise.words import counted
@@ -53,35 +54,6 @@ def sources(dataset: h5d.DatasetID, dcpl: h5p.PropDCID) -> tuple[Source, ...]:
     if dcpl.get_layout() == h5d.VIRTUAL:
         return tuple(_virtual(dataset, dcpl, own))
     return tuple(_external(dataset, dcpl, own))
-
-
-def places(name: str, own: Path, variable: str, prefix: str = "") -> Iterator[Path]:
-    """Give the paths at which H5F_prefix_open_file looks for a file, in its order.
-
-    Parameters
-    ----------
-    name
-        As written in the virtual dataset or external link.
-    own
-        The absolute path of the file that holds it.
-    variable
-        Names the environment variable with folders to look in, separated by colons.
-    prefix
-        A further folder, of the access properties; empty for none.
-    """
-    wanted = Path(name)
-    if wanted.is_absolute():
-        yield wanted
-        wanted = Path(wanted.name)
-    for folder in os.environ.get(variable, "").split(":"):
-        if folder:
-            yield folder / wanted
-    if prefix:
-        yield prefix / wanted
-    yield own.parent / wanted
-    yield wanted
-    # If `own` is a symbolic link, beside its target.
-    yield own.resolve().parent / wanted
 
 
 # --- virtual ---------------------------------------------------------------------------

@@ -18,7 +18,8 @@ from h5py import h5d
 
 from chunkwise.files.opening import missing_filter
 from chunkwise.grammar import Pipeline, Shape
-from chunkwise.inspecting.sources import places, prefix_of
+from chunkwise.files.leading import Bounds, places
+from chunkwise.inspecting.sources import prefix_of
 from chunkwise.names import HDF5_ERRORS
 
 # The first files of thousands mostly tell enough.
@@ -89,6 +90,7 @@ def _behind(identifier: Any) -> Iterator[tuple[str, h5py.Dataset, Shape]]:
     except HDF5_ERRORS:
         return
     own = Path(str(dataset.file.filename)).absolute()
+    bounds = Bounds(str(own), str(own))
     told = dataset.id.get_access_plist().get_virtual_prefix()
     prefix = prefix_of(_VARIABLE, told, own)
     for (name, path), one in islice(pairs.items(), _LOOKED_AT):
@@ -96,6 +98,9 @@ def _behind(identifier: Any) -> Iterator[tuple[str, h5py.Dataset, Shape]]:
         candidates = places(file_name, own, _VARIABLE, prefix) if name != "." else [own]
         for candidate in candidates:
             try:
+                if name != ".":
+                    # Opening a pipe might never end.
+                    bounds.check(str(candidate), f"a source of {dataset.name}")
                 opened = nullcontext(dataset.file) if name == "." else h5py.File(candidate)
                 with opened as file:
                     found = file[path]

@@ -23,7 +23,8 @@ from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import ChunkwiseError, CorruptDataError
 from chunkwise.files import closing
-from chunkwise.files.handles import FileHandle, Kept
+from chunkwise.files.handles import FileHandle, Kept, is_far
+from chunkwise.files.leading import Bounds
 from chunkwise.files.objects import Address, address_of
 from chunkwise.files.sidecar import header_address
 from chunkwise.names import HDF5_ERRORS, printable
@@ -333,6 +334,28 @@ def own_binding(dataset: h5py.Dataset) -> Binding:
     return found
 
 
+def bounds_of(dataset: h5py.Dataset) -> Bounds:
+    """How far the file that was opened may lead for the data of a dataset."""
+    home = dataset._home if isinstance(dataset, Kept) else None
+    if home is not None:
+        return home.bounds
+    name = filename_decode(h5f.get_name(dataset.id))
+    driver = h5i.get_file_id(dataset.id).get_access_plist().get_driver()
+    return Bounds(name, None if is_far(driver) else name)
+
+
+def check_bounds(dataset: h5py.Dataset, binding: Binding, bounds: Bounds) -> None:
+    """Check that one of ours leads no farther than its file may; under h5py's lock.
+
+    Raises
+    ------
+    chunkwise.errors.LeadsOutsideError
+    """
+    bound = binding.bound
+    if bound is None or (bound.sources is not None and not bounds.is_open):
+        elsewhere.check_bounds(dataset, bounds)
+
+
 def refreshed(dataset: h5py.Dataset) -> None:
     """Make all chunkwise objects of a dataset read it as it is in the file now."""
     with phil:
@@ -422,7 +445,7 @@ def _describe(
         # Files to which one leads that is no local file are for libhdf5 to find.
         layout = native.reason if storage is None else None
         if layout == _native.EXTERNAL_LAYOUT:
-            runs, sources = elsewhere.external_files(dataset)
+            runs, sources = elsewhere.external_files(dataset, bounds_of(dataset))
             native = _native.Dataset(*asked, runs)
         elif layout == _native.VIRTUAL_LAYOUT:
             native, sources = _mapped(dataset, dtype, label, listed, trail or Trail())
@@ -474,7 +497,7 @@ def _mapped(
             )
         return parts
 
-    found, sources = elsewhere.mapped(dataset, described, trail)
+    found, sources = elsewhere.mapped(dataset, described, trail, bounds_of(dataset))
     mapped = [
         (one.here, one.source.native, one.there, converted(one.source), one.source.label)
         for one in found

@@ -23,7 +23,9 @@ import h5py
 import numpy as np
 from h5py import h5d, h5f, h5fd, h5g, h5i, h5s
 
+from chunkwise.errors import LeadsOutsideError
 from chunkwise.files.handles import absolute
+from chunkwise.files.leading import Bounds
 from chunkwise.files.objects import Address, address_of
 from chunkwise.names import HDF5_ERRORS, printable
 
@@ -67,6 +69,8 @@ class Sources:
         Paths at which there was nothing.
     incomplete : dict
         Files without the dataset that was looked for: what the system says of them.
+    nbytes : int
+        How long they are, all together.
     folder : str or None
         The working directory, where it matters to what was found.
     """
@@ -74,7 +78,15 @@ class Sources:
     files: set[FileKey] = field(default_factory=set)
     absent: list[str] = field(default_factory=list)
     incomplete: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    nbytes: int = 0
     folder: str | None = None
+
+    def add_file(self, path: str) -> None:
+        """Add the file at a path, if there is one."""
+        status = _status(path)
+        if status and status[:2] not in self.files:
+            self.files.add((status[0], status[1]))
+            self.nbytes += status[2]
 
     def why_not_now(self) -> str | None:
         """Tell why libhdf5 has to read now; None if nothing has happened.
@@ -96,6 +108,7 @@ class Sources:
     def add(self, other: Sources) -> None:
         """Add those of a source that is virtual."""
         self.files |= other.files
+        self.nbytes += other.nbytes
         self.absent += other.absent
         self.incomplete |= other.incomplete
         self.folder = self.folder or other.folder
@@ -162,8 +175,16 @@ class MappedTo:
     there: list[Parts]
 
 
-def external_files(dataset: h5py.Dataset) -> tuple[list[tuple[str, int, int]], Sources]:
+def external_files(
+    dataset: h5py.Dataset, bounds: Bounds
+) -> tuple[list[tuple[str, int, int]], Sources]:
     """Tell where the data of a dataset lies that is in external files.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+    bounds : Bounds
+        How far its file may lead.
 
     Returns
     -------
@@ -174,6 +195,8 @@ def external_files(dataset: h5py.Dataset) -> tuple[list[tuple[str, int, int]], S
     ------
     LeftToLibhdf5Error
         With the reason why libhdf5 reads it.
+    LeadsOutsideError
+        Nobody may read it.
     """
     dcpl = dataset.id.get_create_plist()
     prefix = os.fsencode(dataset.id.get_access_plist().get_efile_prefix() or b"")
@@ -183,6 +206,7 @@ def external_files(dataset: h5py.Dataset) -> tuple[list[tuple[str, int, int]], S
         path = os.fsdecode(name)
         if prefix and not path.startswith("/"):
             path = f"{os.fsdecode(prefix)}/{path}"
+        bounds.check(path, f"the external data of {_named_in(dataset)}", is_data=True)
         if offset < 0:
             raise LeftToLibhdf5Error(
                 f"its external file {printable(path)} begins before its start"
@@ -194,15 +218,15 @@ def external_files(dataset: h5py.Dataset) -> tuple[list[tuple[str, int, int]], S
                 raise LeftToLibhdf5Error("the working directory was removed")
             path = f"{sources.folder}/{path}"
         if os.path.exists(path) and not os.path.isfile(path):  # noqa: PTH110, PTH113
-            # A device or a pipe, whose length the system does not say.
+            # A device, whose length the system does not say.
             raise LeftToLibhdf5Error(f"its external file {printable(path)} is no regular file")
         runs.append((path, offset, min(nbytes, _UNLIMITED)))
-        sources.files |= _keys(path)
+        sources.add_file(path)
     return runs, sources
 
 
 def mapped(
-    dataset: h5py.Dataset, describe: Describe, trail: Trail
+    dataset: h5py.Dataset, describe: Describe, trail: Trail, bounds: Bounds
 ) -> tuple[list[MappedTo], Sources]:
     """Find the sources of a virtual dataset.
 
@@ -216,20 +240,65 @@ def mapped(
         Raises `LeftToLibhdf5Error`.
     trail : Trail
         It ends with this dataset.
+    bounds : Bounds
+        How far the file may lead that was opened.
 
     Raises
     ------
     LeftToLibhdf5Error
         With the reason.
+    LeadsOutsideError
+        It leads farther.
     """
     access = dataset.id.get_access_plist()
     if access.get_virtual_view() != h5d.VDS_LAST_AVAILABLE:
         raise LeftToLibhdf5Error("it is viewed up to the first source that is missing")
-    finder = _Finder(dataset, describe, trail)
+    finder = _Finder(dataset, describe, trail, bounds)
     try:
         return list(finder.all()), finder.sources
+    except LeadsOutsideError:
+        raise
     except HDF5_ERRORS as error:
         raise LeftToLibhdf5Error(f"its mappings cannot be read: {error}") from None
+
+
+def check_bounds(dataset: h5py.Dataset, bounds: Bounds, trail: Trail | None = None) -> None:
+    """Check that a dataset leads to no file to which its own may not lead.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+        Under h5py's lock.
+    bounds : Bounds
+        How far the file may lead that was opened.
+    trail : Trail, optional
+        The virtual datasets that led to it.
+
+    Raises
+    ------
+    LeadsOutsideError
+        It leads farther, or nobody knows how far.
+    """
+
+    def described(source: h5py.Dataset, _label: str, _plain: bool) -> SimpleNamespace:
+        check_bounds(source, bounds, here)
+        return SimpleNamespace(shape=source.shape, sources=None)
+
+    try:
+        if dataset.id.get_create_plist().get_external_count():
+            external_files(dataset, bounds)
+        elif dataset.is_virtual:
+            here = (trail or Trail()).to(dataset)
+            mapped(dataset, described, here, bounds)
+    except LeadsToItselfError:
+        return
+    except LeftToLibhdf5Error as left:
+        if not bounds.is_open:
+            raise bounds.refuse(_named_in(dataset), str(left)) from None
+
+
+def _named_in(dataset: h5py.Dataset) -> str:
+    return f"dataset {printable(str(dataset.name))}"
 
 
 def place_of(dataset: h5py.Dataset) -> Place:
@@ -267,15 +336,20 @@ def leads_to(dataset: h5py.Dataset, trail: Trail | None = None) -> set[Place]:
 
     with suppress(LeftToLibhdf5Error, LeadsToItselfError):
         here = (trail or Trail()).to(dataset)
-        mapped(dataset, described, here)
+        name = os.fsdecode(h5f.get_name(dataset.id))
+        mapped(dataset, described, here, Bounds(name, name))
     return found
 
 
 class _Finder:
     """Finds the sources of one virtual dataset."""
 
-    def __init__(self, dataset: h5py.Dataset, describe: Describe, trail: Trail) -> None:
+    def __init__(
+        self, dataset: h5py.Dataset, describe: Describe, trail: Trail, bounds: Bounds
+    ) -> None:
         self._describe = describe
+        self._bounds = bounds
+        self._said = f"a source of {_named_in(dataset)}"
         self._trail = trail
         self._file = h5i.get_file_id(dataset.id)
         self._properties = dataset.id.get_create_plist()
@@ -367,8 +441,10 @@ class _Finder:
             if found is None:
                 return None
             path, opened = found, self._opened(found)
-            self.sources.files |= _keys(path)
+            self.sources.add_file(path)
         encoded = os.fsencode(name)
+        if not self._bounds.is_open:
+            self._bounds.check_path(opened, encoded, path or self._bounds.own)
         try:
             identifier = h5d.open(opened, encoded)
         except HDF5_ERRORS as error:
@@ -389,8 +465,11 @@ class _Finder:
         """Where a source's file is; None if there is none."""
         if file not in self._paths:
             tried = []
+            if self._bounds.own is None:
+                self._bounds.check(file, self._said)
             for path in self._candidates(file):
                 if os.path.exists(path):  # noqa: PTH110
+                    self._bounds.check(path, self._said)
                     self._paths[file] = path
                     break
                 tried.append(path)

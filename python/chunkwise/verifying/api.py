@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import gettempdir
 
 from chunkwise.errors import UsageError
+from chunkwise.files.leading import External, checked
 from chunkwise.names import printable
 from chunkwise.verifying import manifest as manifests
 from chunkwise.verifying.file import Wish, look
@@ -21,6 +22,7 @@ def verify(
     *,
     manifest: PathLike | None = None,
     write_manifest: PathLike | None = None,
+    external: External = "folder",
     force: bool = False,
 ) -> Verified:
     """Read a whole file, and say whether it is as it was written.
@@ -38,6 +40,9 @@ def verify(
         of any name, or has this file's name.
     write_manifest : path, optional
         Write the checksums of all values here, if the file is sound.
+    external : {"none", "folder", "anywhere"}, default "folder"
+        How far the file may lead for values that are summed for a manifest: to no other file, to
+        files in its folder and below (symbolic links resolved), or anywhere.
     force : bool, default False
         Replace a manifest that exists.
 
@@ -64,13 +69,14 @@ def verify(
     >>> found = chunkwise.verify("model.nc")                  # doctest: +SKIP
     >>> found.verdict, [(d.path, d.origin, d.kind) for d in found.damages]  # doctest: +SKIP
     """
+    checked(external, "verify()")
     expected = None
     if manifest is not None:
         expected = expected_of(manifests.read(manifest), path, os.fspath(manifest))
     flush_beside(path)
     values = manifest is not None or write_manifest is not None
     folder = Path(gettempdir()) if values else None
-    looked = look(path, Wish(write_manifest is not None, folder), expected)
+    looked = look(path, Wish(write_manifest is not None, folder, external), expected)
     if write_manifest is not None and looked.sums is not None:
         manifests.write(write_manifest, {Path(path).name: looked.sums}, force=force)
     return looked.verified

@@ -96,6 +96,9 @@ def check_data(
         return found
     if dataset.get_space().get_simple_extent_type() == h5s.NULL:
         return found
+    if layout == "contiguous" and dataset.get_storage_size() == 0:
+        # Nothing was written: there is nothing to read, however many elements it has.
+        return found
     if layout == "compact" or dataset.shape == ():
         _read_by_library(dataset, found, [None], beat)
         return found

@@ -17,6 +17,7 @@ from typing import Final
 import h5py
 
 from chunkwise.errors import ChunkwiseError, FileChangedError, FileFormatError
+from chunkwise.files.leading import External
 from chunkwise.files.netcdf3 import as_netcdf4, is_netcdf3
 from chunkwise.files.objects import Entry, walk
 from chunkwise.files.unclosed import is_unclosed, open_readable
@@ -46,10 +47,13 @@ class Wish:
         Whether the values are summed, for a manifest.
     folder
         Where netCDF-3 files are copied, for their values; None if they are refused.
+    external
+        How far a file may lead for values that are summed.
     """
 
     sums: bool = False
     folder: Path | None = None
+    external: External = "folder"
 
 
 @dataclass(frozen=True)
@@ -217,7 +221,7 @@ def _look_inside(
             found.objects += entry.address is not None
             _look_at(file, entry, found, targets, beat)
         if (wish.sums or expected is not None) and not found.damage_count:
-            return _compare(file, expected, found, beat)
+            return _compare(file, expected, found, beat, wish.external)
     return None
 
 
@@ -262,18 +266,25 @@ def _look_at_data(
 
 
 def _compare(
-    file: h5py.File, expected: FileManifest | None, found: _Found, beat: Beat
+    file: h5py.File,
+    expected: FileManifest | None,
+    found: _Found,
+    beat: Beat,
+    external: External,
 ) -> FileManifest | None:
     """Sum the values, and hold them against a manifest."""
     try:
-        sums = sum_values(file, beat, found.notes)
+        sums = sum_values(file, beat, found.notes, external)
     except (ChunkwiseError, *HDF5_ERRORS) as error:
         reason = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
         found.notes.append(Note(None, f"values cannot be summed: {reason}", unchecked=True))
         return None
     if expected is not None:
+        # What cannot be read here is no difference: a note says so.
+        unread = {note.path for note in found.notes if note.unchecked}
         for damage in manifest.differences(expected, sums):
-            found.add(damage)
+            if not (damage.path in unread and damage.reason == manifest.VALUES_DIFFER):
+                found.add(damage)
     return sums
 
 

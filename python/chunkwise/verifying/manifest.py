@@ -55,7 +55,7 @@ def _object_differences(path: str, before: Known, now: Known) -> Iterator[Damage
                 # They could not be read when the manifest was written.
                 continue
             if key == "sha256":
-                yield Damage("manifest", path, f"{said} differ")
+                yield Damage("manifest", path, VALUES_DIFFER)
             else:
                 yield Damage("manifest", path, f"{said} {now.get(key)}, was {before.get(key)}")
             break
@@ -71,6 +71,7 @@ def _object_differences(path: str, before: Known, now: Known) -> Iterator[Damage
             yield from _object_differences(f"{path}@{name}", one, other)
 
 
+VALUES_DIFFER: Final = "the values differ"
 # What may differ, the first to be told.
 _SAID: Final = {
     "kind": "is a",

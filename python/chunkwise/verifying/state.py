@@ -47,6 +47,8 @@ class State:
         self._where = printable(os.fspath(path))
         self._known: dict[str, dict[str, Any]] = {}
         head = {"format": FORMAT, "version": VERSION, "sums": wish.sums, "manifest": manifest}
+        if wish.external != "folder":
+            head["external"] = wish.external
         try:
             descriptor = os.open(path, _FLAGS | os.O_CREAT, 0o666)
             self._stream = os.fdopen(descriptor, "r+b", buffering=0)

@@ -18,9 +18,10 @@ import numpy as np
 from h5py import h5a, h5d, h5s, h5t
 
 from chunkwise._native import thread_count
-from chunkwise.dataset import wrap
+from chunkwise.dataset import Dataset, wrap
 from chunkwise.errors import ChunkwiseError
 from chunkwise.files.boxes import read_box
+from chunkwise.files.leading import External
 from chunkwise.files.objects import Entry, decode_name, walk
 from chunkwise.files.opening import is_plain
 from chunkwise.files.references import Paths
@@ -31,15 +32,19 @@ from chunkwise.verifying.data import Beat
 from chunkwise.verifying.manifest import FileManifest, Known
 from chunkwise.verifying.metadata import Owner
 from chunkwise.verifying.records import Note
-from chunkwise.verifying.tiles import Shape, Tiles, boxes
+from chunkwise.verifying.tiles import Box, Shape, Tiles, boxes
 from chunkwise.verifying.types import type_text
+from chunkwise.verifying.unwritten import written_tiles
 
 # Values that are read at a time.
 _BOX_NBYTES: Final = 256 << 20
 
 
 def sum_values(
-    file: h5py.File, beat: Beat = lambda _: None, unread: list[Note] | None = None
+    file: h5py.File,
+    beat: Beat = lambda _: None,
+    unread: list[Note] | None = None,
+    external: External = "folder",
 ) -> FileManifest:
     """Sum all values of a file.
 
@@ -52,6 +57,8 @@ def sum_values(
     unread
         Gets a note of each dataset and attribute whose values cannot be read: a filter or a file
         is missing, or nothing was written and nothing is said of what that means.
+    external
+        How far the file may lead for its values.
 
     Returns
     -------
@@ -66,7 +73,7 @@ def sum_values(
     entries = list(walk(file))
     paths = Paths.of(entries)
     with ThreadPoolExecutor(thread_count()) as pool:
-        summing = _Summing(paths, pool, beat, [] if unread is None else unread)
+        summing = _Summing(paths, pool, beat, [] if unread is None else unread, external)
         return {entry.path: summing.of(entry) for entry in entries}
 
 
@@ -78,6 +85,7 @@ class _Summing:
     pool: ThreadPoolExecutor
     beat: Beat
     unread: list[Note]
+    external: External
 
     def of(self, entry: Entry) -> Known:
         """Sum the values of one object."""
@@ -121,30 +129,43 @@ class _Summing:
         chunk = dcpl.get_chunk() if dcpl.get_layout() == h5d.CHUNKED else (1,) * len(shape)
         datatype = identifier.get_type()
         dtype = _numpy_type(datatype)
+        dataset = wrap(h5py.Dataset(identifier), external=self.external)
         if dtype is None:
-            return self._as_stored(identifier, h5t.TypeID.copy(datatype), shape, chunk)
-        nbytes = element_nbytes(dtype)
-        tiles = Tiles(shape, nbytes, partial(canonical, paths=self.paths), self.pool)
-        dataset = wrap(h5py.Dataset(identifier))
-        for box in boxes(shape, tiles.tile, chunk, nbytes, _BOX_NBYTES):
-            values = np.asarray(dataset[box], dtype)
-            tiles.add(box, values)
-            self.beat(values.nbytes)
-        return tiles.hexdigest()
+            dataset._check_bounds()
+            return self._as_stored(dataset, h5t.TypeID.copy(datatype), shape, chunk)
+        tiles = Tiles(
+            shape, element_nbytes(dtype), partial(canonical, paths=self.paths), self.pool
+        )
+        return self._tiled(dataset, tiles, chunk, lambda box: np.asarray(dataset[box], dtype))
 
-    def _as_stored(
-        self, identifier: h5d.DatasetID, datatype: Any, shape: Shape, chunk: Shape
-    ) -> str:
+    def _as_stored(self, dataset: Dataset, datatype: Any, shape: Shape, chunk: Shape) -> str:
         """Sum values of a type that NumPy lacks."""
         nbytes = datatype.get_size()
         tiles = Tiles(shape, nbytes, lambda part: part.tobytes(), self.pool)
-        for box in boxes(shape, tiles.tile, chunk, nbytes, _BOX_NBYTES):
+
+        def read(box: Box) -> Any:
             start = tuple(part.start for part in box)
             count = tuple(part.stop - part.start for part in box)
-            values = read_box(identifier, datatype, start, count)
-            tiles.add(box, values.view(f"V{nbytes}").reshape(count))
+            values = read_box(dataset.id, datatype, start, count)
+            return values.view(f"V{nbytes}").reshape(count)
+
+        return self._tiled(dataset, tiles, chunk, read)
+
+    def _tiled(
+        self, dataset: Dataset, tiles: Tiles, chunk: Shape, read: Callable[[Box], Any]
+    ) -> str:
+        """Sum the values of a dataset, tile by tile."""
+        written = written_tiles(dataset, tiles, chunk)
+        parts = (
+            boxes(dataset.shape, tiles.tile, chunk, tiles.element_nbytes, _BOX_NBYTES)
+            if written is None
+            else map(tiles.box, written.tolist())
+        )
+        for box in parts:
+            values = read(box)
+            tiles.add(box, values)
             self.beat(values.nbytes)
-        return tiles.hexdigest()
+        return tiles.hexdigest(None if written is None else read)
 
     def _attribute(self, owner: Any, name: bytes, attribute: Any, shape: Shape) -> str:
         datatype = attribute.get_type()

@@ -4,7 +4,8 @@ Values are cut into tiles.  Only the dataset's shape and the size of an element 
 tiles' shape.  Each tile has a SHA-256 of its bytes in row-major order, and the dataset the SHA-256
 of all these, also in row-major order.  So any number of threads can sum tiles at the same time,
 and a dataset is read in boxes that suit its chunks: if a tile is read in several rows, the sum
-continues from one to the next.
+continues from one to the next.  Tiles in which nothing was written are alike: one of each shape is
+read and summed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from typing import Any, Final, TypeAlias
 
+import numpy as np
 import numpy.typing as npt
 
 Box: TypeAlias = tuple[slice, ...]
@@ -23,6 +25,8 @@ Shape: TypeAlias = tuple[int, ...]
 
 TILE_NBYTES: Final = 4 << 20
 ALGORITHM: Final = "sha256-of-tiles-4MiB"
+# Tiles without data whose checksums are made at a time.
+_RUN: Final = 1 << 16
 
 
 def tile_shape(shape: Shape, nbytes: int) -> Shape:
@@ -112,6 +116,7 @@ class Tiles:
         pool: ThreadPoolExecutor,
     ) -> None:
         self.tile = tile_shape(shape, nbytes)
+        self.element_nbytes = nbytes
         self._shape = shape
         self._encode = encode
         self._pool = pool
@@ -147,9 +152,97 @@ class Tiles:
         if box[0].stop >= min((at[0] + 1) * self.tile[0], self._shape[0]):
             self._done[at] = self._sums.pop(at).digest()
 
-    def hexdigest(self) -> str:
-        """Give the checksum, once all boxes were added."""
+    @property
+    def count(self) -> int:
+        """How many tiles there are."""
+        return math.prod(self._counts)
+
+    def box(self, number: int) -> Box:
+        """Give the box of a tile, by its number in row-major order."""
+        return tuple(
+            slice(at * t, min((at + 1) * t, n))
+            for at, t, n in zip(self._at(number), self.tile, self._shape, strict=True)
+        )
+
+    def numbers(
+        self, begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], most: int
+    ) -> npt.NDArray[np.int64] | None:
+        """Number the tiles that parts of the dataset touch; None if that would take too long.
+
+        Parameters
+        ----------
+        begins, ends
+            Of each part, in elements, shape (n, rank); the ends are not in it.
+        most
+            Tiles that may be looked at.
+        """
+        tile = np.array(self.tile, np.int64)
+        first, last = begins // tile, (ends - 1) // tile
+        spans = (last - first + 1).max(axis=0, initial=0).tolist()
+        if math.prod(spans) * len(begins) > most:
+            return None
+        steps = np.array([math.prod(self._counts[d + 1 :]) for d in range(len(tile))], np.int64)
+        found = [np.zeros(0, np.int64)]
+        for offset in product(*map(range, spans)):
+            at = first + np.array(offset, np.int64)
+            found.append((at[(at <= last).all(axis=1)] * steps).sum(axis=1))
+        return np.unique(np.concatenate(found))
+
+    def hexdigest(self, blank: Callable[[Box], npt.NDArray[Any]] | None = None) -> str:
+        """Give the checksum, once all boxes were added.
+
+        Parameters
+        ----------
+        blank
+            Reads a box.  Tiles that were not added are alike, and one of each shape is read.
+        """
         whole = hashlib.sha256()
-        for at in product(*map(range, self._counts)):
-            whole.update(self._done[at])
+        if blank is None:
+            for at in product(*map(range, self._counts)):
+                whole.update(self._done[at])
+            return whole.hexdigest()
+        known = sorted((self._number(at), digest) for at, digest in self._done.items())
+        numbers = np.array([number for number, _ in known], np.int64)
+        digests = np.frombuffer(b"".join(digest for _, digest in known), np.uint8).reshape(-1, 32)
+        # Of a tile without data, by the sides at which it is cut.
+        alike: dict[int, npt.NDArray[np.uint8]] = {}
+        for begin in range(0, self.count, _RUN):
+            these = np.arange(begin, min(begin + _RUN, self.count), dtype=np.int64)
+            mine = slice(*np.searchsorted(numbers, [begin, begin + _RUN]).tolist())
+            left = np.ones(len(these), bool)
+            left[numbers[mine] - begin] = False
+            out = np.empty((len(these), 32), np.uint8)
+            out[numbers[mine] - begin] = digests[mine]
+            cut = self._cut(these)
+            for kind in np.unique(cut[left]).tolist():
+                same = left & (cut == kind)
+                if kind not in alike:
+                    values = blank(self.box(int(these[same.argmax()])))
+                    digest = hashlib.sha256(self._encode(values)).digest()
+                    alike[kind] = np.frombuffer(digest, np.uint8)
+                out[same] = alike[kind]
+            whole.update(out.tobytes())
         return whole.hexdigest()
+
+    def _cut(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Tell tiles of one shape from others: one bit for each side at which they are cut."""
+        found, step = np.zeros(len(numbers), np.int64), 1
+        for d in reversed(range(len(self._counts))):
+            count = self._counts[d]
+            if self._shape[d] % self.tile[d]:
+                found |= (numbers // step % count == count - 1).astype(np.int64) << d
+            step *= count
+        return found
+
+    def _at(self, number: int) -> Shape:
+        at = []
+        for count in reversed(self._counts):
+            number, rest = divmod(number, count)
+            at.append(rest)
+        return tuple(reversed(at))
+
+    def _number(self, at: Shape) -> int:
+        number = 0
+        for one, count in zip(at, self._counts, strict=True):
+            number = number * count + one
+        return number

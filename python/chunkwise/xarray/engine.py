@@ -14,6 +14,7 @@ from chunkwise.names import printable
 if TYPE_CHECKING:
     from xarray import Dataset, DataTree
 
+    from chunkwise.files.leading import External
     from chunkwise.xarray.opened import Source
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -58,6 +59,7 @@ class ChunkwiseEntrypoint(BackendEntrypoint):
         decode_vlen_strings: bool = True,
         driver: str | None = None,
         driver_kwds: Mapping[str, Any] | None = None,
+        external: External | None = None,
         storage_options: Mapping[str, Any] | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> Dataset:
@@ -80,6 +82,8 @@ use_cftime, decode_timedelta
             As in `h5netcdf.File`; `phony_dims` is ``"access"`` (default) or ``"sort"``.
         driver, driver_kwds : str and mapping, optional
             As in `h5py.File`; `driver_kwds` also without a driver, such as ``{"locking": False}``.
+        external : {"anywhere", "folder", "none"}, optional
+            How far the file may lead; see `chunkwise.open`.
         storage_options : mapping, optional
             For fsspec, where `filename_or_obj` is a URL.
         settings : mapping, optional
@@ -102,7 +106,9 @@ use_cftime, decode_timedelta
         source = _source(
             filename_or_obj,
             format,
-            _options(invalid_netcdf, phony_dims, decode_vlen_strings, driver, driver_kwds),
+            _options(
+                invalid_netcdf, phony_dims, decode_vlen_strings, driver, driver_kwds, external
+            ),
             storage_options,
             settings,
         )
@@ -131,6 +137,7 @@ use_cftime, decode_timedelta
         decode_vlen_strings: bool = True,
         driver: str | None = None,
         driver_kwds: Mapping[str, Any] | None = None,
+        external: External | None = None,
         storage_options: Mapping[str, Any] | None = None,
         settings: Mapping[str, Any] | None = None,
         **decoding: Any,
@@ -147,7 +154,9 @@ use_cftime, decode_timedelta
         source = _source(
             filename_or_obj,
             format,
-            _options(invalid_netcdf, phony_dims, decode_vlen_strings, driver, driver_kwds),
+            _options(
+                invalid_netcdf, phony_dims, decode_vlen_strings, driver, driver_kwds, external
+            ),
             storage_options,
             settings,
         )
@@ -190,6 +199,7 @@ def _options(
     decode_vlen_strings: bool,
     driver: str | None,
     driver_kwds: Mapping[str, Any] | None,
+    external: External | None,
 ) -> dict[str, Any]:
     """Keywords with which the file is opened, in this process and others."""
     if phony_dims not in (None, "access", "sort"):
@@ -200,7 +210,9 @@ def _options(
         "decode_vlen_strings": decode_vlen_strings,
         **(driver_kwds or {}),
     }
-    return options if driver is None else {**options, "driver": driver}
+    if driver is not None:
+        options["driver"] = driver
+    return options if external is None else {**options, "external": external}
 
 
 def _source(
@@ -238,6 +250,8 @@ def _source(
             # Opened as a URL in each process that reads it.
             options = {**options, "storage_options": storage_options}
     elif isinstance(given, h5py.File):
+        if "external" in options:
+            raise UsageError("external=...: is for what is opened here: open the file with it")
         given = given if isinstance(given, File) else File(given.id)
     if not isinstance(given, str | h5py.File) and not _begins_as_hdf5(given):
         raise like(FileFormatError, ValueError())(
