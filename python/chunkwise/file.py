@@ -12,7 +12,8 @@ from h5py._objects import ObjectID
 
 from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.files.handles import FileHandle, Index, Kept
-from chunkwise.files.leading import External, checked
+from chunkwise.files.leading import External as External
+from chunkwise.files.leading import checked
 from chunkwise.files.opening_writable import Mode
 from chunkwise.group import Group
 from chunkwise.remote.opening import open_object, open_url

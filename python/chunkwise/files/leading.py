@@ -166,7 +166,7 @@ def _follow(bounds: Bounds, group: Any, path: bytes, own: str | None) -> None:
         what = f"the external link {printable(decode_name(part))}"
         if bounds.own is None:
             bounds.check(decode_name(file), what)
-        found = _opened(bounds, own, here, decode_name(file), what)
+        found = _opened(bounds, own, decode_name(file), what)
         if found is None:
             return
         own, opened = found
@@ -175,7 +175,7 @@ def _follow(bounds: Bounds, group: Any, path: bytes, own: str | None) -> None:
 
 
 def _opened(
-    bounds: Bounds, own: str | None, group: Any, file: str, what: str
+    bounds: Bounds, own: str | None, file: str, what: str
 ) -> tuple[str, h5f.FileID] | None:
     """Open the file of an external link, as libhdf5 would; None if it finds none."""
     fapl = h5p.create(h5p.FILE_ACCESS)

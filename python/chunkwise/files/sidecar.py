@@ -86,12 +86,14 @@ class RemoteContent(Content):
         UsageError
             It cannot be told from another one of its size.
         """
-        if not self._source.version.tag:
+        if not (self._source.version.tag or self._source.version.changed):
             raise UsageError(
                 f"{self._source.shown}: the server sends neither ETag nor Last-Modified, by which "
                 "a sidecar knows its file; write OUT.json"
             )
-        return State(self._source.size, 0, f"version {self._source.version.tag}")
+        version = self._source.version
+        said = " ".join(filter(None, (version.tag, version.changed)))
+        return State(self._source.size, 0, f"version {said}")
 
     def read(self, address: int, nbytes: int) -> bytes:
         """Bytes at an address, as far as the object reaches."""

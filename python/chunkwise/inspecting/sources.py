@@ -17,6 +17,7 @@ from typing import Final
 
 from h5py import h5d, h5f, h5i, h5o, h5p
 
+from chunkwise.files.leading import Bounds
 from chunkwise.files.leading import places as places
 from chunkwise.files.objects import HDF5_ERRORS, decode_name, encode_name, hdf5_reason
 from chunkwise.inspecting.facts import Source
@@ -113,7 +114,10 @@ def _has_dataset(file: h5f.FileID, name: str) -> bool:
     if _is_series(name):
         return True
     try:
-        return isinstance(h5o.open(file, encode_name(_literal(name))), h5d.DatasetID)
+        path, own = encode_name(_literal(name)), decode_name(h5f.get_name(file))
+        # Not by an external link to a pipe.
+        Bounds(own, own).check_path(file, path)
+        return isinstance(h5o.open(file, path), h5d.DatasetID)
     except HDF5_ERRORS:
         return False
 

@@ -40,10 +40,14 @@ _S3_CREDENTIALS: Final = (
 
 @dataclass(frozen=True)
 class Version:
-    """An object as it was when it was opened: its bytes, and what changes with them."""
+    """An object as it was when it was opened: its bytes, and what changes with them.
+
+    If any of the three is another one, so is the object: servers keep tags that they should not.
+    """
 
     size: int
     tag: str = ""
+    changed: str = ""
 
 
 class Store(Protocol):
@@ -117,7 +121,7 @@ class WebStore(Store):
 
 def _version_of(answer: Any, start: int, stop: int, known: Version | None) -> Version:
     """What an answer says that it is a part of; an error for one that is no part of an object."""
-    tag = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
+    tag, changed = (answer.headers.get(name, "") for name in ("ETag", "Last-Modified"))
     encoding = answer.headers.get("Content-Encoding", "identity")
     if answer.status in (200, 206) and encoding != "identity":
         raise RefusedError("the server compresses what it sends; download the file first")
@@ -132,7 +136,7 @@ def _version_of(answer: Any, start: int, stop: int, known: Version | None) -> Ve
             if known is not None and size != known.size:
                 raise FileChangedError(CHANGED)
             raise RefusedError(f"the server sends {said[0]} for bytes {start}-{stop - 1}")
-        return Version(size, tag)
+        return Version(size, tag, changed)
     if answer.status == 416 and known is None:
         raise RefusedError("it is empty; nothing was written to it yet")
     if answer.status == 416:
@@ -145,7 +149,7 @@ def _version_of(answer: Any, start: int, stop: int, known: Version | None) -> Ve
     length = answer.headers.get("Content-Length", "")
     if start or not length.isdigit():
         raise RefusedError("the server sends no parts of files; download the file first")
-    return Version(int(length), tag)
+    return Version(int(length), tag, changed)
 
 
 class S3Store(Store):
@@ -185,7 +189,10 @@ class S3Store(Store):
         finally:
             # Without its end, what was not read of it is not waited for.
             answer["Body"].close()
-        return found, Version(size, answer.get("ETag", ""))
+        changed = answer.get("LastModified")
+        return found, Version(
+            size, answer.get("ETag", ""), "" if changed is None else str(changed)
+        )
 
     async def _get_object(self, **options: Any) -> Any:
         """One request: it is made again, where that helps, by who asks for it."""

@@ -443,8 +443,7 @@ class _Finder:
             path, opened = found, self._opened(found)
             self.sources.add_file(path)
         encoded = os.fsencode(name)
-        if not self._bounds.is_open:
-            self._bounds.check_path(opened, encoded, path or self._bounds.own)
+        self._bounds.check_path(opened, encoded, path or self._bounds.own)
         try:
             identifier = h5d.open(opened, encoded)
         except HDF5_ERRORS as error:

@@ -14,7 +14,7 @@ from chunkwise.names import printable
 if TYPE_CHECKING:
     from xarray import Dataset, DataTree
 
-    from chunkwise.files.leading import External
+    from chunkwise.file import External
     from chunkwise.xarray.opened import Source
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"

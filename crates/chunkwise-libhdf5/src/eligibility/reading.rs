@@ -2,7 +2,8 @@
 
 use std::ffi::c_int;
 use std::fs::File;
-use std::path::PathBuf;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chunkwise_codec::{Filter, Pipeline};
@@ -197,8 +198,7 @@ pub unsafe fn describe_as(
 /// The bytes of data that lies in other files.
 fn external(files: &[ExternalFile]) -> Result<Arc<dyn Storage>, Unsuited> {
     let run = |file: &ExternalFile| {
-        let opened = File::open(&file.path).and_then(|opened| FileStorage::reopening(&opened));
-        match opened {
+        match open_regular(&file.path).and_then(|opened| FileStorage::reopening(&opened)) {
             Ok(storage) => Ok(ExternalRun { len: file.nbytes, file: storage, offset: file.offset }),
             Err(error) => because(format!(
                 "its external file {} cannot be opened: {error}",
@@ -208,6 +208,16 @@ fn external(files: &[ExternalFile]) -> Result<Arc<dyn Storage>, Unsuited> {
     };
     let runs = files.iter().map(run).collect::<Result<_, _>>()?;
     Ok(Arc::new(ExternalStorage(runs)))
+}
+
+/// Open a file for reading that is none of those whose readers may wait for ever.
+fn open_regular(path: &Path) -> std::io::Result<File> {
+    // Without the flag, opening a pipe waits for a writer.
+    let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    match opened.metadata()?.is_file() {
+        true => Ok(opened),
+        false => Err(std::io::Error::other("it is no regular file")),
+    }
 }
 
 /// Where contiguous data lies.
