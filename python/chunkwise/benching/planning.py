@@ -29,6 +29,11 @@ _LEAST_S: Final = 0.2
 _WHOLE_LOOP: Final = 3
 # Bytes a slot of the chunk cache's hash table: a pointer each.
 SLOT_NBYTES: Final = 8
+# Unasked, no read is larger than this and what so many stored bytes can be (deflate: 1,032).
+_SMALL_NBYTES: Final = 64 << 20
+_VALUES_OF_A_BYTE: Final = 2_000
+# In other files, whose bytes nobody has counted.
+_ELSEWHERE_NBYTES: Final = 256 << 10
 
 
 @dataclass(frozen=True)
@@ -153,7 +158,7 @@ def spell_out(target: Target, space: Space) -> Plan:
     ChunkwiseError
         One of them makes no sense for it.
     """
-    defaults = {a.name: a for a in access.defaults(target.shape, target.itemsize)}
+    defaults = {a.name: a for a in _defaults(target)}
     points = space.points(tuple(defaults))
     accesses = {}
     around = Surroundings(target.file, target.dataset)
@@ -179,6 +184,24 @@ def spell_out(target: Target, space: Space) -> Plan:
         key = (one.access, variant, tuple(parameters.items()))
         planned.setdefault(key, one)
     return Plan(tuple(planned.values()))
+
+
+def _defaults(target: Target) -> list[Access]:
+    """Return the patterns of a plain bench whose reads are no larger than the data can be.
+
+    A file of a few bytes may claim steps of gigabytes: nobody has asked to read those.
+    """
+    usual = access.defaults(target.shape, target.itemsize)
+    if target.made:
+        return usual
+    elsewhere = target.layout in ("virtual", "external")
+    stored_nbytes = _ELSEWHERE_NBYTES if elsewhere else target.stored_nbytes
+    most = max(_SMALL_NBYTES, _VALUES_OF_A_BYTE * stored_nbytes)
+    kept = [one for one in usual if math.prod(one.block) * target.itemsize <= most]
+    if len(kept) < len(usual) and all(one.name != "all" for one in kept):
+        block = access.whole(target.shape, target.itemsize, _SMALL_NBYTES)
+        kept.append(Access("all", block))
+    return kept
 
 
 def _is_default(value: Any) -> bool:
