@@ -161,6 +161,26 @@ def test_a_read_asks_for_all_its_parts_together(content: bytes) -> None:
             server.fails = None
 
 
+@pytest.mark.parametrize("what", ["tag", "time", "length"])
+def test_whatever_changes_of_an_object_it_is_another_one(what: str, content: bytes) -> None:
+    before, after = "Mon, 01 Jan 2024 00:00:00 GMT", "Tue, 02 Jan 2024 00:00:00 GMT"
+    with (
+        serving(
+            {"/a.h5": content}, tags={"/a.h5": '"first"'}, changed={"/a.h5": before}
+        ) as served,
+        chunkwise.open(f"{served.url}/a.h5") as file,
+    ):
+        if what == "tag":
+            served.tags["/a.h5"] = '"second"'
+        elif what == "time":
+            served.changed["/a.h5"] = after
+        else:
+            served.files["/a.h5"] = content + bytes(8)
+        for _ in range(2):
+            with pytest.raises(FileChangedError):
+                file["group/filtered"][...]
+
+
 def test_failures_that_pass_are_not_seen(server: Server, content: bytes) -> None:
     dice = random.Random(3)
     kinds: list[str] = []

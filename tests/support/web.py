@@ -28,6 +28,8 @@ class Server:
         Is given a handler, and answers in its stead if it returns True.
     tags
         ETags by path; of those that are missing, none is sent.
+    changed
+        Last-Modified by path; of those that are missing, none is sent.
     asked
         First byte, one past the last, of each GET that was answered with bytes.
     """
@@ -36,6 +38,7 @@ class Server:
     latency_s: float = 0.0
     fails: Callable[[Any], bool] | None = None
     tags: dict[str, str] = field(default_factory=dict)
+    changed: dict[str, str] = field(default_factory=dict)
     asked: list[tuple[int, int]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     url: str = ""
@@ -97,6 +100,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Range", f"bytes {begin}-{end - 1}/{len(content)}")
         if tag is not None:
             self.send_header("ETag", tag)
+        if path in told.changed:
+            self.send_header("Last-Modified", told.changed[path])
         self.send_header("Accept-Ranges", "bytes")
         self.send_header("Content-Length", str(end - begin))
         self.end_headers()

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkwise.verifying import tiles
+from chunkwise.verifying import summing, tiles, unwritten
 from chunkwise.verifying.canonical import canonical, is_exact, packed
 from chunkwise.verifying.summing import sum_values
 from chunkwise.verifying.tiles import Tiles, boxes, tile_shape
@@ -123,3 +123,52 @@ def test_the_lines_of_the_page_compute_the_same(tmp_path: Path) -> None:
         sums = sum_values(file)
         for name, dataset in file.items():
             assert given["checksum"](dataset) == sums[f"/{name}"]["sha256"]
+
+
+@given(
+    shape=st.lists(st.integers(1, 40), min_size=1, max_size=3),
+    data=st.data(),
+    tile_nbytes=st.integers(4, 200),
+)
+def test_what_was_never_written_is_summed_as_if_it_had_been(
+    shape: list[int], data: st.DataObject, tile_nbytes: int, tmp_path_factory: Any
+) -> None:
+    chunk = tuple(data.draw(st.integers(1, n)) for n in shape)
+    contiguous = data.draw(st.booleans())
+    places = data.draw(st.lists(st.tuples(*(st.integers(0, n - 1) for n in shape)), max_size=3))
+    path = tmp_path_factory.mktemp("sparse") / "a.h5"
+    with h5py.File(path, "w") as file:
+        made = file.create_dataset(
+            "x", shape, "<i4", chunks=None if contiguous else chunk, fillvalue=7
+        )
+        text = file.create_dataset(
+            "t", shape, h5py.string_dtype(), chunks=None if contiguous else chunk, fillvalue=b"ab"
+        )
+        for number, place in enumerate([] if contiguous else places):
+            made[place] = number
+            text[place] = str(number)
+    with pytest.MonkeyPatch.context() as patch, h5py.File(path) as file:
+        patch.setattr(tiles, "TILE_NBYTES", tile_nbytes)
+        patch.setattr(unwritten, "_FEW", 0)
+        patch.setattr(tiles, "_RUN", 5)
+        found = sum_values(file)
+        assert found["/x"]["sha256"] == by_definition(file["x"][...])
+        patch.setattr(unwritten, "written_tiles", lambda *_: None)
+        patch.setattr(summing, "written_tiles", lambda *_: None)
+        assert found == sum_values(file)
+
+
+def test_only_tiles_with_values_and_one_of_the_others_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        made = file.create_dataset("x", (1 << 40,), "u1", chunks=(1 << 16,))
+        made[1 << 39] = 1
+    read: list[int] = []
+    with h5py.File(path) as file:
+        whole = hashlib.sha256()
+        blank = hashlib.sha256(bytes(4 << 20)).digest()
+        values = hashlib.sha256(b"\1" + bytes((4 << 20) - 1)).digest()
+        for number in range(1 << 18):
+            whole.update(values if number == 1 << 17 else blank)
+        assert sum_values(file, read.append)["/x"]["sha256"] == whole.hexdigest()
+    assert sum(read) == 4 << 20

@@ -1,0 +1,122 @@
+"""Do commands do work in proportion to what a file holds, whatever it claims?
+
+Each case of `tests.support.hostile` goes through the commands in a child process.  Its processor time
+and memory are limited by the system, far above what is needed.  Nothing here depends on how long
+something takes, but on whether it ends.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.support.hostile import CASES, MOST_NBYTES, NAME
+
+pytestmark = pytest.mark.slow
+
+CPU_S: Final = 120
+WAIT_S: Final = 300
+# Of the address space, of which threads and libraries take some GiB.
+SPACE_NBYTES: Final = 8 << 30
+MEMORY_NBYTES: Final = 1 << 30
+
+COMMANDS: Final = {
+    "inspect": ["inspect", NAME],
+    "verify": ["verify", NAME],
+    "manifest": ["verify", NAME, "--write-manifest", "m.json"],
+    "index": ["index", NAME, "-o", "a.json"],
+    "sidecar": ["index", NAME],
+    "fix": ["fix", NAME, "--dry-run"],
+    "plan": ["repack", NAME, "out.h5", "--dry-run"],
+    "repack": ["repack", NAME, "out.h5", "--filter", "deflate:1"],
+}
+MEASURING: Final = {
+    "bench": ["bench", NAME, "--budget", "2s"],
+    "advise": ["advise", NAME, "x", "--access", "line:0", "--budget", "2s"],
+}
+MEASURED: Final = (
+    "unwritten-contiguous-2-50",
+    "unwritten-plane-2-50",
+    "unwritten-small-chunks",
+    "one-chunk-of-2-36",
+    "external-fifo",
+    "virtual-fifo",
+)
+
+
+# Commands one after another, as one import takes longer than most of them.
+DRIVER: Final = """
+import sys
+from chunkwise.cli.main import main
+for arguments in ARGUMENTS:
+    sys.argv = ["chunkwise", *arguments]
+    code = 0
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code or 0
+    print("==", *arguments, "==", code, flush=True)
+"""
+
+
+def run(folder: Path, commands: list[list[str]]) -> tuple[int, int, str]:
+    """Exit code, the most memory that the process took, and what was printed."""
+
+    def limit() -> None:
+        os.setsid()
+        resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
+        resource.setrlimit(resource.RLIMIT_AS, (SPACE_NBYTES, SPACE_NBYTES))
+
+    script = DRIVER.replace("ARGUMENTS", repr(commands))
+    settings = {"XDG_CACHE_HOME": str(folder / "cache"), "CHUNKWISE_CACHE": "64MiB"}
+    with (folder / "said").open("w+") as said:
+        child = subprocess.Popen(
+            [sys.executable, "-c", script],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            preexec_fn=limit,
+            env={**os.environ, **settings},
+        )
+        ends = threading.Timer(WAIT_S, os.killpg, (child.pid, signal.SIGKILL))
+        ends.start()
+        try:
+            _, status, used = os.wait4(child.pid, 0)
+        finally:
+            ends.cancel()
+        child.returncode = os.waitstatus_to_exitcode(status)
+        said.seek(0)
+        return child.returncode, used.ru_maxrss * 1024, said.read()
+
+
+def check(name: str, folder: Path, commands: dict[str, list[str]]) -> None:
+    path = CASES[name](folder)
+    most = 2 * MOST_NBYTES if "attributes" not in name else 1 << 20
+    assert path.stat().st_size <= most
+    code, nbytes, said = run(folder, list(commands.values()))
+    assert code == 0, said
+    assert "Traceback" not in said
+    codes = re.findall(r"^== .* == (\d+)$", said, re.MULTILINE)
+    assert len(codes) == len(commands), said
+    assert {int(one) for one in codes} <= {0, 1, 2, 3, 4}, said
+    assert nbytes <= MEMORY_NBYTES, said
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_commands_end_on_small_files_that_claim_much(name: str, tmp_path: Path) -> None:
+    check(name, tmp_path, COMMANDS)
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_measuring_ends_on_small_files_that_claim_much(name: str, tmp_path: Path) -> None:
+    check(name, tmp_path, MEASURING)
