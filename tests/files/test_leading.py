@@ -92,7 +92,7 @@ def test_a_file_that_is_not_local_leads_to_no_other(opened: Any, tmp_path: Path)
         if opened == "memory":
             with fsspec.open("memory://leading.h5", "wb") as stream:
                 stream.write(content)
-        given = {
+        given: Any = {
             "memory": "memory://leading.h5",
             "http": f"{server.url}/a.h5",
             "simplecache": f"simplecache::{server.url}/a.h5",

@@ -1,7 +1,7 @@
 """Do commands do work in proportion to what a file holds, whatever it claims?
 
-Each case of `tests.support.hostile` goes through the commands in a child process.  Its processor time
-and memory are limited by the system, far above what is needed.  Nothing here depends on how long
+Each case of `tests.support.hostile` goes through the commands in a child process.  Its time
+and memory are limited by the system, far above what is needed.  Nothing depends on how long
 something takes, but on whether it ends.
 """
 
