@@ -269,6 +269,12 @@ with h5py.File(path, "w") as file:
     space = h5py.h5s.create_simple((40, 64))
     made = h5py.h5d.create(file.id, b"x", h5py.h5t.NATIVE_INT32, space, dcpl)
     h5py.Dataset(made)[...] = np.arange(40 * 64).reshape(40, 64)
+    file["x"].attrs["unit"] = "K"
+    file["same"] = file["x"]
+    if len(sys.argv) > 2:
+        file["kind"] = np.dtype("i4")
+        typed = h5py.h5d.create(file.id, b"typed", file["kind"].id, space, dcpl)
+        h5py.Dataset(typed)[...] = 1
     file.create_dataset("y", data=np.arange(400).reshape(20, 20), chunks=(1, 20))
 """
 
@@ -301,9 +307,31 @@ def test_an_unknown_filter_stays_in_its_chunks(
 ) -> None:
     target = keyed.with_name("out.h5")
     done = command(keyed, target, "--chunk", rule, env=plugins)
-    # Its plugin would complete the stored values once more.
+    assert done.returncode == 0, done.stderr
+    assert "nobody here knows" in said(done)
+    # Its plugin would complete the stored values once more, if the dataset were made anew.
+    assert stored(target) == stored(keyed)
+    assert read(target, "y")[1] != (1, 20)
+    with h5py.File(target) as file:
+        assert dict(file["x"].attrs) == {"unit": "K"}
+        assert file["same"] == file["x"]
+
+
+def test_an_unknown_filter_needs_no_plugin_to_stay(keyed: Path) -> None:
+    target = keyed.with_name("out.h5")
+    done = command(keyed, target, "--chunk", "y:10x20", "--verify", "none")
+    assert done.returncode == 0, done.stderr
+    assert stored(target) == stored(keyed)
+
+
+def test_an_unknown_filter_of_a_committed_type_is_refused(
+    keyed: Path, plugins: dict[str, str]
+) -> None:
+    subprocess.run([sys.executable, "-c", CHILD, str(keyed), "typed"], env=plugins, check=True)
+    target = keyed.with_name("out.h5")
+    done = command(keyed, target, "--chunk", "y:10x20", env=plugins)
     assert done.returncode == 2
-    assert "cannot be set as they are stored" in done.stderr
+    assert "'/typed': its filters (filter-411:40,3,4) cannot be set" in done.stderr
     assert not target.exists()
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import h5py
 
@@ -17,7 +17,6 @@ from chunkwise.advise.remedies import ENCODED_FILTERS
 from chunkwise.errors import UsageError
 from chunkwise.files.opening import missing_filter
 from chunkwise.grammar import format_size
-from chunkwise.grammar.codecs import CODECS
 from chunkwise.grammar.parameters import carried, rounds
 from chunkwise.names import printable
 from chunkwise.repacking import estimate
@@ -28,11 +27,14 @@ from chunkwise.repacking.facts import Contents, Source
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.rules import Rules, require_matches
 from chunkwise.repacking.shards import Division, with_divisions
-from chunkwise.repacking.trial import creation_list, refusal, scratch, stored_filters
+from chunkwise.repacking.trial import (
+    creation_list,
+    has_plugins,
+    refusal,
+    scratch,
+    stored_filters,
+)
 from chunkwise.words import counted
-
-# Numbers below are HDF5's own filters.
-_FIRST_PLUGIN: Final = 256
 
 Action = Literal["copied", "rechunked", "by libhdf5", "kept"]
 
@@ -313,7 +315,7 @@ def _made_as_stored(source: Source, stored: Any) -> Any | None:
     HDF5's filters replace their values when a dataset is made.  Plugins add to those they
     are given, and add once more to a list that was read from a file.
     """
-    if all(code < _FIRST_PLUGIN for code, _, _ in stored_filters(stored)):
+    if not has_plugins(stored):
         return None
     try:
         return creation_list(source, source.chunk, source.pipeline)
@@ -325,12 +327,16 @@ def _completed_otherwise(
     source: Source, wanted: Wanted, dcpl: Any, nbytes: int, memory_nbytes: int
 ) -> Step:
     """Plan for filters whose values would not be those stored: by an older plugin, mostly."""
-    named = all(one.name in CODECS for one in source.pipeline.filters)
-    if not named or carried(source.pipeline) != source.pipeline:
-        raise UsageError(
-            f"'{printable(source.path)}': its filters ({source.pipeline}) cannot be set as they "
-            "are stored, and decoding would change them; ask for other filters by a rule for it"
-        )
+    if carried(source.pipeline) != source.pipeline:
+        if source.identifier.get_type().committed():
+            raise UsageError(
+                f"'{printable(source.path)}': its filters ({source.pipeline}) cannot be set as "
+                "they are stored, and encoding again may change its values; name other filters "
+                "by a rule for it"
+            )
+        # Without a list of ours, libhdf5 copies it as it is, with the values of its filters.
+        seconds = estimate.copy_s(nbytes)
+        return Step(source, wanted, "copied", None, nbytes, expected_s=seconds, changes=False)
     _require_decoder(source, source.identifier.get_create_plist())
     step = _rechunked(source, wanted, dcpl, nbytes, memory_nbytes, None)
     return replace(step, changes=False)

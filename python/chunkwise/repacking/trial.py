@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import h5py
 import numpy as np
@@ -21,6 +21,9 @@ from chunkwise.names import HDF5_ERRORS, hdf5_reason
 from chunkwise.repacking.facts import Source
 
 StoredFilters: TypeAlias = tuple[tuple[int, int, tuple[int, ...]], ...]
+
+# Numbers below are HDF5's own filters.
+_FIRST_PLUGIN: Final = 256
 
 
 @contextmanager
@@ -35,6 +38,11 @@ def stored_filters(dcpl: Any) -> StoredFilters:
     """Give number, flags and values of each filter."""
     filters = (dcpl.get_filter(i) for i in range(dcpl.get_nfilters()))
     return tuple((code, flags, tuple(values)) for code, flags, values, _ in filters)
+
+
+def has_plugins(dcpl: Any) -> bool:
+    """Tell whether a list has filters that are not HDF5's own."""
+    return any(code >= _FIRST_PLUGIN for code, _, _ in stored_filters(dcpl))
 
 
 def creation_list(source: Source, chunk: Shape | None, pipeline: Pipeline) -> Any:

@@ -19,7 +19,7 @@ from h5py import h5d
 
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.errors import CannotWriteError, ChunkwiseError, CorruptDataError
+from chunkwise.errors import CannotWriteError, ChunkwiseError, CorruptDataError, UsageError
 from chunkwise.files.objects import Address
 from chunkwise.files.opening import open_h5
 from chunkwise.files.stored import stored_nbytes
@@ -36,6 +36,7 @@ from chunkwise.repacking.rank import Copied
 from chunkwise.repacking.records import DatasetResult, Missing, storage_of
 from chunkwise.repacking.shards import divided, virtual_list
 from chunkwise.repacking.target import cannot_write
+from chunkwise.repacking.trial import has_plugins, stored_filters
 from chunkwise.repacking.verify import compare_files
 from chunkwise.words import counted
 
@@ -356,13 +357,16 @@ class _Copying:
 
     def _copy(self, step: Step, made: Any) -> _Copy:
         pipeline = step.wanted.pipeline
+        raw = step.action == "copied" and step.source.chunk is not None
+        if raw and step.dcpl is None:
+            _require_same_filters(step, made)
         datatype = step.source.identifier.get_type().encode()
         return _Copy(
             source_id=step.source.identifier.id,
             target_id=made.id,
             label=self._label(step),
             effort=pipeline.effort,
-            raw=step.action == "copied" and step.source.chunk is not None,
+            raw=raw,
             checksums=self.options.verify == "checksum" and not step.lossy,
             likeness=b"%s %s " % (str(step.wanted.chunk).encode(), str(pipeline).encode())
             + datatype,
@@ -414,6 +418,16 @@ def _missing(
         return Missing(path, reason, attribute)
     start, shape = elements
     return Missing(path, reason, attribute, tuple(start), tuple(shape))
+
+
+def _require_same_filters(step: Step, made: h5d.DatasetID) -> None:
+    """Raise UsageError if stored chunks would not be decoded as they were encoded."""
+    ours, theirs = made.get_create_plist(), step.source.identifier.get_create_plist()
+    if has_plugins(theirs) and stored_filters(ours) != stored_filters(theirs):
+        raise UsageError(
+            f"'{printable(step.source.path)}': its filters ({step.source.pipeline}) cannot be set "
+            "as they are stored; name other filters by a rule for it"
+        )
 
 
 def header_address(address: Address) -> int:

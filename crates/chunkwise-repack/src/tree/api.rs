@@ -48,6 +48,8 @@ chunkwise_libhdf5::functions! {
         fn H5Gget_create_plist(hid_t) -> hid_t;
         fn H5Oopen_by_addr(hid_t, u64) -> hid_t;
         fn H5Oclose(hid_t) -> herr_t;
+        fn H5Ocopy(hid_t, *const c_char, hid_t, *const c_char, hid_t, hid_t) -> herr_t;
+        fn H5Pset_copy_object(hid_t, c_uint) -> herr_t;
         fn H5Oget_comment(hid_t, *mut c_char, usize) -> isize;
         fn H5Oset_comment(hid_t, *const c_char) -> herr_t;
         fn H5Lget_val(hid_t, *const c_char, *mut c_void, usize, hid_t) -> herr_t;
@@ -115,5 +117,6 @@ chunkwise_libhdf5::functions! {
         H5T_STD_REF_OBJ_g,
         H5T_STD_REF_DSETREG_g,
         H5P_CLS_GROUP_CREATE_ID_g,
+        H5P_CLS_OBJECT_COPY_ID_g,
     }
 }

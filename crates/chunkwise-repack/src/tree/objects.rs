@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use chunkwise_libhdf5::binding::{DEFAULT, Handle, filters_of, hid_t, holds_pointers};
+use chunkwise_libhdf5::binding::{DEFAULT, Handle, filters_of, hid_t, holds_pointers, list};
 
 use super::copier::{Copier, Later, Lists};
 use super::elements::small;
@@ -156,6 +156,13 @@ impl Copier<'_> {
             let dcpl = (api.H5Dget_create_plist)(source);
             let dcpl = Handle::new(api, "H5Dget_create_plist", dcpl, api.H5Pclose)?;
             self.keep_times(address, source, dcpl.id)?;
+            if wanted.is_none() && self.copy_verbatim(source, datatype.id, dcpl.id, group, link)? {
+                let copy = (api.H5Dopen2)(group, link.name.as_ptr(), DEFAULT);
+                let copy = Handle::new(api, "H5Dopen2", copy, tree.H5Oclose).writing()?;
+                let moved = self.hdf5.address(copy.id).writing()?;
+                self.made.moved.insert(address, moved);
+                return self.dress(address, source, copy.id, dcpl.id);
+            }
             let made = self.committed(datatype.id)?;
             let (name, lcpl) = (link.name.as_ptr(), self.lists.of(link));
             if wanted.is_none() {
@@ -230,6 +237,41 @@ impl Copier<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Copy a dataset with its chunks as they are stored, if a plugin might complete its filter
+    /// otherwise when a dataset is made; false if that is not so, or libhdf5 cannot.
+    ///
+    /// # Safety
+    /// As [`Hdf5`] says.
+    unsafe fn copy_verbatim(
+        &self,
+        source: hid_t,
+        datatype: hid_t,
+        dcpl: hid_t,
+        group: hid_t,
+        link: &Link,
+    ) -> Result<bool, Fault> {
+        const FIRST_PLUGIN: i32 = 256;
+        const WITHOUT_ATTRIBUTES: u32 = 0x10;
+        let Hdf5 { api, tree } = self.hdf5;
+        // SAFETY: the caller's contract; handles are checked.
+        unsafe {
+            let count = api.checked("H5Pget_nfilters", (api.H5Pget_nfilters)(dcpl))?;
+            let filters = filters_of(api, dcpl, count.unsigned_abs())?;
+            // A committed type would be committed once more.
+            if filters.iter().all(|filter| filter.id < FIRST_PLUGIN)
+                || api.checked("H5Tcommitted", (tree.H5Tcommitted)(datatype))? != 0
+                || holds_pointers(api, datatype)?
+            {
+                return Ok(false);
+            }
+            let how = list(api, tree.H5P_CLS_OBJECT_COPY_ID_g)?;
+            let status = (tree.H5Pset_copy_object)(how.id, WITHOUT_ATTRIBUTES);
+            api.checked("H5Pset_copy_object", status)?;
+            let (name, lcpl) = (link.name.as_ptr(), self.lists.of(link));
+            Ok((tree.H5Ocopy)(source, c".".as_ptr(), group, name, how.id, lcpl) >= 0)
+        }
     }
 
     /// Give filters the values that they were given once: when a dataset is made, Bitshuffle's
