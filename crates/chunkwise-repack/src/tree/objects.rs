@@ -156,7 +156,11 @@ impl Copier<'_> {
             let dcpl = (api.H5Dget_create_plist)(source);
             let dcpl = Handle::new(api, "H5Dget_create_plist", dcpl, api.H5Pclose)?;
             self.keep_times(address, source, dcpl.id)?;
-            if wanted.is_none() && self.copy_verbatim(source, datatype.id, dcpl.id, group, link)? {
+            // Where damage is left out, chunks are copied one by one.
+            if wanted.is_none()
+                && !self.made.lost.wanted
+                && self.copy_verbatim(source, datatype.id, dcpl.id, group, link)?
+            {
                 let copy = (api.H5Dopen2)(group, link.name.as_ptr(), DEFAULT);
                 let copy = Handle::new(api, "H5Dopen2", copy, tree.H5Oclose).writing()?;
                 let moved = self.hdf5.address(copy.id).writing()?;
