@@ -1270,6 +1270,7 @@ def copy_tree(
     dcpls: Mapping[int, int],
     progress: Callable[[int, int], object] | None = None,
     salvage: tuple[tuple[Set[int], Set[int], Set[int]], Sequence[int]] | None = None,
+    unlinked: Sequence[tuple[int, bytes]] = (),
 ) -> TreeCopy:
     """Copy everything of a file but the plain bytes of its datasets.
 
@@ -1296,6 +1297,9 @@ def copy_tree(
         of objects whose attributes are not, and of datasets whose data is not; and of objects that
         are kept in a group ``lost+found`` if no link leads to them.  None: what cannot be read is
         an error.
+    unlinked
+        Objects that no link leads to, by address, with what they are called in messages; they
+        get no link in the target either.  References to all others that have none become null.
 
     Raises
     ------
@@ -1312,15 +1316,32 @@ def copy_tree(
     """
 
 @final
+class Leads:
+    """Finds what objects lead to beside their links: by references, and as committed types."""
+
+    def __new__(cls, library: Library) -> Leads: ...
+    def of(self, object_id: int) -> list[tuple[bytes | None, tuple[int, int] | None, int]]:
+        """Find what an open object leads to, in an order that its chunks do not change.
+
+        Returns
+        -------
+        list of tuple
+            The attribute that leads there (None: the data of a dataset); the number of the
+            element in C's order, and of the reference in it (None: it is the type); the address.
+            Each address once for the data, and once for each attribute.  What cannot be read is
+            left out.
+        """
+    def open(self, file_id: int, address: int) -> int | None:
+        """Open an object by its address; None if there is none.  The caller closes it."""
+
 class TreeCopy:
     """A file's tree, copied by `copy_tree`."""
 
     @property
-    def datasets(self) -> list[tuple[bytes, int]]:
-        """Datasets whose data the caller has to copy.
-
-        Their paths, the same in both files, and the addresses of the source's.
-        """
+    def datasets(self) -> list[tuple[int, int]]:
+        """Datasets whose data the caller has to copy: addresses in the source and the target."""
+    def moved(self, address: int) -> int | None:
+        """Where the copy lies of the source's object at an address; None if it has none."""
     @property
     def warnings(self) -> list[str]:
         """What is not quite as it was, in one line each that begins with the path."""

@@ -59,7 +59,8 @@ pub struct ObjectInfo {
     pub file: [std::ffi::c_ulong; 2],
     /// The address, in two halves (the second is 0 where a `long` holds it).
     pub address: [std::ffi::c_ulong; 2],
-    links: c_uint,
+    /// How many links lead to it, by its own count; 0 of one that was deleted.
+    pub links: c_uint,
     /// `H5G_obj_t`
     pub class: c_int,
     /// Seconds since 1970; 0 where no time is kept.

@@ -149,6 +149,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<netcdf::PyNetCdf>()?;
     m.add_class::<netcdf::PyNetCdfVariable>()?;
     m.add_class::<tree::PyTreeCopy>()?;
+    m.add_class::<tree::PyLeads>()?;
     m.add_function(wrap_pyfunction!(tree::copy_tree, m)?)?;
     m.add_function(wrap_pyfunction!(conversion::convert_elements, m)?)?;
     m.add_function(wrap_pyfunction!(conversion::edge_numbers, m)?)?;

@@ -3,17 +3,17 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
-use chunkwise_repack::{Missing, Salvage, TreeCopy, TreeError};
+use chunkwise_repack::{Leads, Missing, Salvage, TreeCopy, TreeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::errors::raise;
+use crate::errors::{bind_error, raise};
 use crate::library::PyLibrary;
 
 /// Copy everything but plain data (see `_native.pyi`).  The handles must be of this library;
 /// h5py's objects vouch for that where this is called (`chunkwise.repack`).
 #[pyfunction]
-#[pyo3(signature = (library, source_file_id, target_file_id, dcpls, progress = None, salvage = None))]
+#[pyo3(signature = (library, source_file_id, target_file_id, dcpls, progress = None, salvage = None, unlinked = vec![]))]
 pub fn copy_tree(
     py: Python<'_>,
     library: &PyLibrary,
@@ -22,6 +22,7 @@ pub fn copy_tree(
     dcpls: HashMap<u64, i64>,
     progress: Option<Py<PyAny>>,
     salvage: Option<([HashSet<u64>; 3], Vec<u64>)>,
+    unlinked: Vec<(u64, Vec<u8>)>,
 ) -> PyResult<PyTreeCopy> {
     let library = &library.library;
     let salvage = salvage.map(|([objects, attributes, data], orphans)| Salvage {
@@ -32,7 +33,17 @@ pub fn copy_tree(
     });
     let copy = following(py, progress, |progress| {
         // SAFETY: live handles of this library, by the contract above.
-        unsafe { TreeCopy::new(library, source_file_id, target_file_id, dcpls, salvage, progress) }
+        unsafe {
+            TreeCopy::new(
+                library,
+                source_file_id,
+                target_file_id,
+                dcpls,
+                &unlinked,
+                salvage,
+                progress,
+            )
+        }
     })?;
     let copy = copy.map_err(|error| {
         // SAFETY: as above.
@@ -45,6 +56,42 @@ pub fn copy_tree(
 /// Path, attribute, where a box of elements begins and its shape, and what is wrong.
 type PyMissing = (String, Option<String>, Option<(Vec<u64>, Vec<u64>)>, String);
 
+/// Finds what objects lead to beside their links (see `_native.pyi`).
+#[pyclass(name = "Leads", module = "chunkwise._native", frozen)]
+pub struct PyLeads {
+    leads: Leads,
+}
+
+/// The attribute, the element and the reference in it (None for the type of either), the address.
+type PyLead<'py> = (Option<Bound<'py, PyBytes>>, Option<(u64, u64)>, u64);
+
+#[pymethods]
+impl PyLeads {
+    #[new]
+    fn new(py: Python<'_>, library: &PyLibrary) -> PyResult<Self> {
+        let found = Leads::new(&library.library);
+        Ok(Self { leads: found.map_err(|error| bind_error(py, &error))? })
+    }
+
+    /// The handle must be of this library, as above.
+    fn of<'py>(&self, py: Python<'py>, object_id: i64) -> PyResult<Vec<PyLead<'py>>> {
+        // SAFETY: a live handle of this library, by the contract above.
+        let found = unsafe { self.leads.of(object_id) };
+        let found = found.map_err(|error| bind_error(py, &error))?;
+        let one = |lead: chunkwise_repack::Lead| {
+            let attribute = lead.attribute.map(|name| PyBytes::new(py, &name));
+            (attribute, lead.element, lead.address)
+        };
+        Ok(found.into_iter().map(one).collect())
+    }
+
+    /// The handle must be of this library, as above; that of the object is the caller's to close.
+    fn open(&self, file_id: i64, address: u64) -> Option<i64> {
+        // SAFETY: a live handle of this library, by the contract above.
+        unsafe { self.leads.open(file_id, address) }
+    }
+}
+
 #[pyclass(name = "TreeCopy", module = "chunkwise._native", frozen)]
 pub struct PyTreeCopy {
     copy: Mutex<TreeCopy>,
@@ -52,11 +99,14 @@ pub struct PyTreeCopy {
 
 #[pymethods]
 impl PyTreeCopy {
-    /// Paths and addresses of the datasets whose data is the caller's to copy.
+    /// Addresses of the datasets whose data is the caller's to copy: in the source, in the target.
     #[getter]
-    fn datasets<'py>(&self, py: Python<'py>) -> Vec<(Bound<'py, PyBytes>, u64)> {
-        let datasets = self.with(py, |copy| copy.datasets());
-        datasets.into_iter().map(|(path, at)| (PyBytes::new(py, &path), at)).collect()
+    fn datasets(&self, py: Python<'_>) -> Vec<(u64, u64)> {
+        self.with(py, TreeCopy::datasets)
+    }
+
+    fn moved(&self, py: Python<'_>, address: u64) -> Option<u64> {
+        self.with(py, |copy| copy.moved(address))
     }
 
     #[getter]

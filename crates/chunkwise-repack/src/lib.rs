@@ -39,5 +39,5 @@ pub use plan::{PlanError, RechunkPlan, Rechunking};
 pub use progress::Progress;
 pub use share::Share;
 pub use side_by_side::{Task, copy_side_by_side};
-pub use tree::{Missing, Salvage, TreeCopy, TreeError, TreeProgress};
+pub use tree::{Lead, Leads, Missing, Salvage, TreeCopy, TreeError, TreeProgress};
 pub use verify::verify;

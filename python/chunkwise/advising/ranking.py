@@ -213,7 +213,8 @@ def rank(
 def _datasets(file: str) -> Iterator[tuple[str, int, tuple[Any, ...]]]:
     """Name the datasets of a file, with their bytes and what makes them alike."""
     with open_readable(file) as opened:
-        for entry in walk(opened):
+        # Advice is on a dataset with a path.
+        for entry in walk(opened, references=False):
             if entry.kind != "dataset":
                 continue
             try:

@@ -142,6 +142,9 @@ class _Workers:
         source, wanted = step.source, step.wanted
         if step.action != "rechunked" or wanted.chunk is None or source.nbytes < _SMALL_NBYTES:
             return False
+        # Workers find datasets by their paths.
+        if not source.linked:
+            return False
         # This process looks for other files from the place of the source.
         if source.layout not in ("chunked", "contiguous") or source.identifier.dtype.subdtype:
             return False

@@ -6,18 +6,27 @@ under the first name it meets and reports further names.  It reports soft and
 external links and never follows them.  It uses h5py's low-level
 identifiers, which cost a tenth of `h5py.Group.__getitem__`, and names as
 bytes, because a link's name need not be valid UTF-8.
+
+An object need not have a link: JLD2 stores nested values so that only
+references lead to them.  The walk visits these last.  Each is called after
+the place that led to it first: ``/refs[3]->`` is what element 3 of ``/refs``
+means.  No path is needed to open one: `open_at` takes its address.
 """
 
 from __future__ import annotations
 
 import contextlib
+from collections import deque
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Final, Literal
 
 import h5py
-from h5py import h5, h5a, h5d, h5g, h5l, h5o
+from h5py import h5, h5a, h5d, h5g, h5i, h5l, h5o
 
+from chunkwise import _native
+from chunkwise._lib import library
 from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, hdf5_reason, printable
 
 __all__ = [
@@ -29,7 +38,9 @@ __all__ = [
     "decode_name",
     "encode_name",
     "hdf5_reason",
+    "header_address",
     "names_of",
+    "open_at",
     "printable",
     "some_names",
     "walk",
@@ -51,6 +62,9 @@ Kind = Literal[
 # file's number and where it lies in there, in two halves each.
 Address = tuple[int, ...]
 
+# A longer name of an object without a link is replaced by a number: one may lead to the next.
+_LONGEST_NAME: Final = 200
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -59,7 +73,8 @@ class Entry:
     Attributes
     ----------
     path
-        Absolute path of the link, as `decode_name` gives it.
+        Absolute path of the link, as `decode_name` gives it; for an object that no link leads
+        to, what it is called.
     depth
         Number of groups above it; the root group has 0.
     kind
@@ -76,6 +91,10 @@ class Entry:
         Of the open object: the same under each of its names.
     names
         How many names the open object has, by its own count.
+    linked
+        Whether links lead there from the root group.
+    group
+        The open group that holds a soft or external link.
     """
 
     path: str
@@ -86,12 +105,18 @@ class Entry:
     reason: str | None = None
     address: Address | None = None
     names: int = 0
+    linked: bool = True
+    group: Any = None
 
 
 def walk(
-    top: h5py.Group, path: str = "/", avoid: Collection[int] = frozenset()
+    top: h5py.Group,
+    path: str = "/",
+    avoid: Collection[int] = frozenset(),
+    *,
+    references: bool = True,
 ) -> Iterator[Entry]:
-    """Visit everything below a group, depth first.
+    """Visit everything below a group, depth first, then what only references lead to.
 
     Members come in the order of their creation if the group keeps it, as
     netCDF-4 files do, otherwise in the order of their names.
@@ -104,6 +129,9 @@ def walk(
         The absolute path under which `top` is reported.
     avoid
         Addresses of objects that are not opened, because libhdf5 crashes on them.
+    references
+        Whether the objects of a file are visited that no link leads to: those that references
+        mean, and committed types of what is visited.  This reads all references that are stored.
 
     Yields
     ------
@@ -118,26 +146,120 @@ def walk(
     except HDF5_ERRORS as error:
         yield Entry(path, 0, "unreadable", reason=hdf5_reason(error))
         return
-    yield root
-    seen = {root.address: path}
-    pending = [_members(root.identifier, path, 1, avoid)]
+    met = _Unlinked(root.identifier, avoid) if references and is_file else None
+    seen: dict[Address | None, str] = {}
+    yield from _below(root, seen, avoid, met)
+    if met is not None:
+        for entry in met:
+            yield from _below(entry, seen, avoid, met)
+
+
+def _below(
+    top: Entry,
+    seen: dict[Address | None, str],
+    avoid: Collection[int],
+    met: _Unlinked | None,
+) -> Iterator[Entry]:
+    """Visit an object and everything below it that was not `seen`."""
+    yield top
+    if met is not None:
+        met.note(top)
+    seen[top.address] = top.path
+    if top.kind != "group":
+        return
+    pending = [_members(top.identifier, top.path, top.depth + 1, avoid)]
     while pending:
         entry = next(pending[-1], None)
         if entry is None:
             pending.pop()
             continue
+        if not top.linked:
+            entry = replace(entry, linked=False)
         if entry.address is not None:
             first = seen.get(entry.address)
             if first is not None:
-                yield Entry(entry.path, entry.depth, "hard_link", target=first)
+                yield Entry(
+                    entry.path, entry.depth, "hard_link", target=first, linked=entry.linked
+                )
                 continue
             # Groups are remembered always, since one damaged count of names must not
             # make the walk endless; other objects only if they have several names.
             if entry.kind == "group" or entry.names > 1:
                 seen[entry.address] = entry.path
         yield entry
+        if met is not None:
+            met.note(entry)
         if entry.kind == "group":
             pending.append(_members(entry.identifier, entry.path, entry.depth + 1, avoid))
+
+
+class _Unlinked:
+    """What was found that no link leads to; gives each object once, in the order of discovery."""
+
+    def __init__(self, root: Any, avoid: Collection[int]) -> None:
+        self._root = root
+        self._leads = _leads()
+        self._known = set(avoid)
+        self._waiting: deque[tuple[int, str]] = deque()
+        # What no other object may be called.
+        self._names: set[str] = set()
+
+    def note(self, entry: Entry) -> None:
+        """Take what an entry leads to beside its links."""
+        if "->" in entry.path:
+            self._names.add(entry.path)
+        if entry.address is None:
+            return
+        self._known.add(header_address(entry.address))
+        try:
+            found = self._leads.of(entry.identifier.id)
+        except HDF5_ERRORS:
+            return
+        for attribute, place, address in found:
+            if address not in self._known:
+                self._waiting.append((address, _place(entry.path, attribute, place)))
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Give them; what is noted meanwhile comes too."""
+        count = 0
+        while self._waiting:
+            address, name = self._waiting.popleft()
+            if address in self._known:
+                continue
+            self._known.add(address)
+            try:
+                opened = open_at(self._root, address)
+                found = None if opened is None else _opened(name, 1, opened)
+            except HDF5_ERRORS:
+                continue
+            if found is None:
+                continue
+            count += 1
+            if len(name) > _LONGEST_NAME:
+                name = f"/->{count}"
+            while name in self._names:
+                name += ">"
+            yield replace(found, path=name, linked=False)
+
+
+def _place(path: str, attribute: bytes | None, place: tuple[int, int] | None) -> str:
+    """Name what an element leads to, or (None) the type of the elements."""
+    holder = path if attribute is None else f"{path}@{decode_name(attribute)}"
+    if place is None:
+        return f"{holder}(type)->"
+    index, number = place
+    return f"{holder}[{index}:{number}]->" if number else f"{holder}[{index}]->"
+
+
+@cache
+def _leads() -> _native.Leads:
+    return _native.Leads(library())
+
+
+def open_at(place: Any, address: int) -> Any:
+    """Open an object by its address, in the file of an open object; None if there is none."""
+    opened = _leads().open(place.id, address)
+    return None if opened is None else h5i.wrap_identifier(opened)
 
 
 def walk_datasets(file: h5py.Group) -> Iterator[tuple[str, h5py.Dataset]]:
@@ -150,7 +272,8 @@ def walk_datasets(file: h5py.Group) -> Iterator[tuple[str, h5py.Dataset]]:
     dataset : h5py.Dataset
         The open dataset.  Datasets that HDF5 cannot open are passed over.
     """
-    for entry in walk(file, "/" if isinstance(file, h5py.File) else file.name):
+    name = "/" if isinstance(file, h5py.File) else file.name
+    for entry in walk(file, name, references=False):
         if entry.kind == "dataset":
             yield entry.path, h5py.Dataset(entry.identifier)
 
@@ -187,12 +310,12 @@ def _member(group: Any, name: bytes, path: str, depth: int, avoid: Collection[in
     if link == h5l.TYPE_HARD and info.u in avoid:
         return Entry(path, depth, "unreadable", reason="libhdf5 crashes on it")
     if link == h5l.TYPE_SOFT:
-        return Entry(path, depth, "soft_link", target=decode_name(group.links.get_val(name)))
+        target = decode_name(group.links.get_val(name))
+        return Entry(path, depth, "soft_link", target=target, group=group)
     if link == h5l.TYPE_EXTERNAL:
-        file, target = group.links.get_val(name)
-        return Entry(
-            path, depth, "external_link", target=f"{decode_name(file)}:{decode_name(target)}"
-        )
+        file, inside = group.links.get_val(name)
+        target = f"{decode_name(file)}:{decode_name(inside)}"
+        return Entry(path, depth, "external_link", target=target, group=group)
     if link != h5l.TYPE_HARD:
         return Entry(path, depth, "user_link")
     return _opened(path, depth, h5o.open(group, name))
@@ -202,6 +325,11 @@ def address_of(identifier: Any) -> Address:
     """Tell where an open object lies: the same for each of its names (H5Gget_objinfo)."""
     info = h5g.get_objinfo(identifier)
     return (*info.fileno, *info.objno)
+
+
+def header_address(address: Address) -> int:
+    """Give where an object's header lies in its file."""
+    return address[-2] | address[-1] << 32
 
 
 # A name that no attribute has.

@@ -249,7 +249,7 @@ def largest_chunked(file: h5py.File) -> h5py.Dataset:
     largest_nbytes = 0
     others: Counter[str] = Counter()
     without_chunks: str | None = None
-    for entry in walk(file):
+    for entry in walk(file, references=False):
         if entry.kind == "unreadable":
             others["unreadable"] += 1
         if entry.kind != "dataset":
@@ -479,7 +479,7 @@ def _contents(group: h5py.Group, path: str) -> str:
 def _dataset_names(group: h5py.Group, path: str) -> list[str]:
     """List the names that may be asked for, soft and external links included."""
     names: dict[str, None] = {}
-    for entry in islice(walk(group, path), _NAMES_SEARCHED):
+    for entry in islice(walk(group, path, references=False), _NAMES_SEARCHED):
         if entry.kind in ("dataset", "soft_link", "external_link") or entry.target in names:
             names[entry.path] = None
     return list(names)

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from chunkwise import _native
 from chunkwise.errors import FileChangedError, FileFormatError, UsageError
 from chunkwise.files.identity import sample
-from chunkwise.files.objects import Address
 from chunkwise.names import printable, shell_line
 
 if TYPE_CHECKING:
@@ -126,12 +125,6 @@ class Part:
     begin: int
     dense: bool
     entries: int
-
-
-def header_address(address: Address) -> int:
-    """Where an object's header lies to HDF5, from what tells it from all others."""
-    low, high = address[-2:]
-    return low | high << 32
 
 
 def header_sum(content: Content, address: int) -> int:

@@ -124,6 +124,8 @@ def _entries(file: h5py.File, check: Callable[[], None]) -> Iterator[Entry]:
 
 def _add(found: Contents, entry: Entry, names: Dimensions, limits: _Limits) -> None:
     try:
+        if not entry.linked:
+            raise UnfitError("only references lead to it: it has no path")
         if entry.kind == "group":
             _add_group(found, entry)
         elif entry.kind == "dataset":

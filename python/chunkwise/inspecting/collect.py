@@ -104,7 +104,10 @@ def object_facts(
         if entry.kind == "dataset":
             dataset = dataset_facts(entry.identifier, paths)
     except HDF5_ERRORS as error:
-        return ObjectFacts(entry.path, entry.depth, "unreadable", reason=hdf5_reason(error))
+        reason = hdf5_reason(error)
+        return ObjectFacts(
+            entry.path, entry.depth, "unreadable", reason=reason, linked=entry.linked
+        )
     return ObjectFacts(
         entry.path,
         entry.depth,
@@ -115,6 +118,7 @@ def object_facts(
         reason=entry.reason,
         dangling=is_dangling(file, entry),
         dataset=dataset,
+        linked=entry.linked,
     )
 
 

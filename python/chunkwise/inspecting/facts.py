@@ -305,6 +305,8 @@ class ObjectFacts:
         Whether a soft or external link leads nowhere.
     dataset
         For a dataset, how it is stored.
+    linked
+        Whether links lead there; only references do otherwise.
     """
 
     path: str
@@ -316,6 +318,7 @@ class ObjectFacts:
     reason: str | None = None
     dangling: bool = False
     dataset: DatasetFacts | None = None
+    linked: bool = True
 
 
 @dataclass(frozen=True, slots=True)

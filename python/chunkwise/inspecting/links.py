@@ -30,10 +30,10 @@ def is_dangling(file: h5py.File, entry: Entry) -> bool:
     """
     if entry.kind not in ("soft_link", "external_link"):
         return False
-    name, path = str(file.filename), encode_name(entry.path)
+    name, link = str(file.filename), encode_name(entry.path.rpartition("/")[2])
     try:
-        Bounds(name, name).check_path(file.id, path)
-        return not h5o.exists_by_name(file.id, path)
+        Bounds(name, name).check_path(entry.group, link)
+        return not h5o.exists_by_name(entry.group, link)
     except LeadsOutsideError:
         # To a pipe, say: opening it might never end.
         return False

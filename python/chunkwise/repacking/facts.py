@@ -10,14 +10,14 @@ from typing import Any
 import h5py
 
 from chunkwise.errors import CorruptDataError, UsageError
-from chunkwise.files.objects import Address, decode_attributes, walk
+from chunkwise.files.objects import Address, decode_attributes, header_address, walk
 from chunkwise.files.opening import is_plain
 from chunkwise.files.stored import stored_nbytes
 from chunkwise.grammar import Pipeline
 from chunkwise.inspecting.collect import extent_of, layout_of
 from chunkwise.inspecting.dimensions import coordinates
 from chunkwise.inspecting.facts import Layout
-from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
+from chunkwise.names import HDF5_ERRORS, encode_name, hdf5_reason, printable
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Source:
     Attributes
     ----------
     path
-        Its first path.
+        Its first path; what it is called if no link leads to it.
     names
         All its paths: `path`, and those of further hard links to it.
     address
@@ -51,6 +51,8 @@ class Source:
     plain
         Whether stored bytes mean the same in every file: the type has no part of variable
         length, and none that refers to something.
+    linked
+        Whether it has a path.
     coordinates
         What makes it say where other data lie, in words: ``is a dimension scale``; None for data.
     """
@@ -68,6 +70,7 @@ class Source:
     nbytes: int
     stored_nbytes: int
     plain: bool
+    linked: bool = True
     coordinates: str | None = None
 
     @property
@@ -78,10 +81,21 @@ class Source:
 
 @dataclass(frozen=True)
 class Contents:
-    """The datasets of a file in the order of the walk, and the paths of its groups."""
+    """What a file holds.
+
+    Attributes
+    ----------
+    sources
+        Its datasets, in the order of the walk.
+    groups
+        The paths of its groups.
+    unlinked
+        Objects that no link leads to: their addresses, and what they are called.
+    """
 
     sources: tuple[Source, ...]
     groups: tuple[str, ...]
+    unlinked: tuple[tuple[int, bytes], ...] = ()
     # Whether an object could not be opened, or a group not be listed.
     is_whole: bool = True
 
@@ -108,7 +122,10 @@ def look(
     names: dict[str, list[str]] = {}
     groups: list[str] = []
     is_whole = True
+    unlinked: dict[str, int] = {}
     for entry in walk(file, avoid=avoid):
+        if not entry.linked and entry.address is not None:
+            unlinked[entry.path] = header_address(entry.address)
         if salvage and entry.kind in ("unreadable", "user_link"):
             # Who copies it meets it, too.
             is_whole = False
@@ -151,8 +168,12 @@ def look(
             ) from None
     # Which datasets these are matters to rules alone.
     said = {} if salvage else coordinates({path: identifier for path, _, identifier in found})
-    kept = (replace(source, coordinates=said.get(source.path)) for source in sources)
-    return Contents(tuple(kept), tuple(groups), is_whole)
+    kept = (
+        replace(source, coordinates=said.get(source.path), linked=source.path not in unlinked)
+        for source in sources
+    )
+    names_at = ((address, encode_name(path)) for path, address in unlinked.items())
+    return Contents(tuple(kept), tuple(groups), tuple(names_at), is_whole)
 
 
 def source_of(path: str, names: tuple[str, ...], address: Address, identifier: Any) -> Source:

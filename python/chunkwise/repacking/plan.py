@@ -115,6 +115,8 @@ class Plan:
         Which programs will read less of the result, a sentence for each reason.
     is_whole
         Whether all objects of the source can be opened.
+    unlinked
+        As in `facts.Contents`.
     """
 
     steps: tuple[Step, ...]
@@ -122,6 +124,7 @@ class Plan:
     threads: int
     readers: tuple[str, ...] = ()
     is_whole: bool = True
+    unlinked: tuple[tuple[int, bytes], ...] = ()
 
     @property
     def n_shards(self) -> int:
@@ -202,8 +205,13 @@ def make_plan(
         _require_effect(steps, rules)
     if options.shards is not None:
         steps = list(with_divisions(steps, options.shards))
-    threads = _native.thread_count()
-    return Plan(tuple(steps), memory_nbytes, threads, is_whole=contents.is_whole)
+    return Plan(
+        tuple(steps),
+        memory_nbytes,
+        _native.thread_count(),
+        is_whole=contents.is_whole,
+        unlinked=contents.unlinked,
+    )
 
 
 def _step(

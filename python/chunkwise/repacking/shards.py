@@ -225,6 +225,8 @@ def _with_division(step: Step, count: int) -> Step:
     division = None
     if step.action == "by libhdf5":
         reason = "has elements of variable length, or references"
+    elif not source.linked:
+        reason = "has no path: only references lead to it"
     elif chunk is None:
         reason = "has no chunks"
     elif (division := Division.of(source.shape or (), chunk, count)) is None:

@@ -20,10 +20,10 @@ from h5py import h5d
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import CannotWriteError, ChunkwiseError, CorruptDataError, UsageError
-from chunkwise.files.objects import Address
+from chunkwise.files.objects import header_address, open_at
 from chunkwise.files.opening import open_h5
 from chunkwise.files.stored import stored_nbytes
-from chunkwise.names import HDF5_ERRORS, encode_name, printable
+from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.repacking.beyond import leave_out, real_end
 from chunkwise.repacking.claim import Claim
 from chunkwise.repacking.creation import copy_user_block
@@ -59,6 +59,8 @@ class Run:
         One for each dataset, in the plan's order.
     checksums
         What `verify_data` compares with, by path.
+    placed
+        Where the datasets lie in the target whose data was copied, by path.
     warnings
         What was kept otherwise than it was.
     missing
@@ -66,6 +68,7 @@ class Run:
     """
 
     results: list[DatasetResult] = field(default_factory=list)
+    placed: dict[str, int] = field(default_factory=dict)
     checksums: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
@@ -187,24 +190,25 @@ def _fill(
     lost = orphans(Path(source.filename)) if options.adopt and not plan.is_whole else []
     salvage = (options.avoid, lost) if options.salvage else None
     files = source.id.id, target.id.id
-    tree = _native.copy_tree(library(), *files, dcpls, teller.idle, salvage)
+    tree = _native.copy_tree(library(), *files, dcpls, teller.idle, salvage, plan.unlinked)
     copying = _Copying(run, source, target, plan, options, journal, teller, crew)
-    few: list[tuple[Step, bytes]] = []
-    for path, at in tree.datasets:
+    few: list[tuple[Step, int]] = []
+    for at, made_at in tree.datasets:
         step = steps.get(at)
         if step is None:
             # Not even its plan could be read.
             tree.copy_later(at)
             continue
+        run.placed[step.source.path] = made_at
         if step in others:
             continue
         if options.salvage:
-            copying.what_can_be_read(step, path, tree, at)
+            copying.what_can_be_read(step, made_at, tree, at)
             continue
         if not copying.goes_beside(step):
-            copying.alone(step, path)
+            copying.alone(step, made_at)
             continue
-        few.append((step, path))
+        few.append((step, made_at))
         if len(few) == _TOGETHER:
             copying.together(few)
             few = []
@@ -263,18 +267,18 @@ class _Copying:
         needed_nbytes = _TIMES * nbytes * self.plan.threads
         return nbytes <= _SMALL_NBYTES and needed_nbytes <= self.plan.memory_nbytes
 
-    def what_can_be_read(self, step: Step, path: bytes, tree: _native.TreeCopy, at: int) -> None:
+    def what_can_be_read(self, step: Step, made_at: int, tree: _native.TreeCopy, at: int) -> None:
         """Copy one dataset of a damaged file; libhdf5 looks for each part of it if we cannot."""
         try:
-            self.alone(step, path)
+            self.alone(step, made_at)
         except CorruptDataError:
             tree.copy_later(at)
 
-    def alone(self, step: Step, path: bytes) -> None:
+    def alone(self, step: Step, made_at: int) -> None:
         """Copy one dataset."""
         tell = self.teller.of(step.source.path, step.source.nbytes)
         # Closed here and now: what is still open when a file cannot be closed crashes libhdf5.
-        with closing(h5d.open(self.target.id, path)) as made, self._told(step):
+        with closing(open_at(self.target.id, made_at)) as made, self._told(step):
             asked = self._copy(step, made)
             if self._is_shared(step, asked, made):
                 self._note(step, made, self._by_all(step, asked, made, tell))
@@ -305,6 +309,7 @@ class _Copying:
             return True
         return (
             source.plain
+            and source.linked
             and step.action in ("copied", "rechunked")
             and self.crew.shares(made, source.nbytes, raw=asked.raw)
         )
@@ -325,17 +330,18 @@ class _Copying:
             likeness=asked.likeness,
         )
 
-    def together(self, few: Sequence[tuple[Step, bytes]]) -> None:
+    def together(self, few: Sequence[tuple[Step, int]]) -> None:
         """Copy some small datasets."""
         if len(few) < 2 or self.plan.threads < 2:
-            for step, path in few:
-                self.alone(step, path)
+            for step, made_at in few:
+                self.alone(step, made_at)
             return
         nbytes = sum(step.source.nbytes for step, _ in few)
         tell = self.teller.of(f"{counted(len(few), 'dataset')}", nbytes)
         with ExitStack() as opened:
             made = [
-                opened.enter_context(closing(h5d.open(self.target.id, path))) for _, path in few
+                opened.enter_context(closing(open_at(self.target.id, made_at)))
+                for _, made_at in few
             ]
             steps = [step for step, _ in few]
             with self._told(*steps), self.crew.meter.copying():
@@ -430,11 +436,6 @@ def _require_same_filters(step: Step, made: h5d.DatasetID) -> None:
         )
 
 
-def header_address(address: Address) -> int:
-    """Give where an object's header lies: what `copy_tree` knows objects by."""
-    return address[-2] | address[-1] << 32
-
-
 def result_of(step: Step, taken_nbytes: int) -> DatasetResult:
     """Tell of a dataset that now has so many bytes, and else what the plan says."""
     source, wanted = step.source, step.wanted
@@ -487,7 +488,7 @@ def _verify(
             name = step.source.path
             checksums = run.checksums.get(name)
             if checksums is not None:
-                made = h5d.open(target.id, encode_name(name))
+                made = open_at(target.id, run.placed[name])
                 label = f"{printable(claim.place.said)}: '{printable(name)}'"
                 tell = teller.of(name, step.source.nbytes)
                 _native.verify_data(library(), made.id, checksums, label=label, progress=tell)

@@ -25,8 +25,7 @@ from chunkwise.errors import ChunkwiseError, CorruptDataError
 from chunkwise.files import closing
 from chunkwise.files.handles import FileHandle, Kept, is_far
 from chunkwise.files.leading import Bounds
-from chunkwise.files.objects import Address, address_of
-from chunkwise.files.sidecar import header_address
+from chunkwise.files.objects import Address, address_of, header_address
 from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.remote import ros3
 from chunkwise.remote.opening import storage_of

@@ -9,14 +9,11 @@ import h5py
 import numpy as np
 from h5py import h5r
 
-from chunkwise.files.objects import Address, address_of, walk
 from chunkwise.names import HDF5_ERRORS
 
 
 class Targets:
-    """What references of a file may lead to: the objects that its groups hold.
-
-    libhdf5 follows a reference to an object that was deleted, as long as its bytes are there.
+    """What references of a file lead to.
 
     Parameters
     ----------
@@ -26,7 +23,6 @@ class Targets:
 
     def __init__(self, file: h5py.File) -> None:
         self._file = file
-        self._addresses: set[Address] | None = None
 
     def lost(self, values: Any) -> int:
         """Count the references in some values that are set and lead nowhere.
@@ -39,13 +35,8 @@ class Targets:
         return sum(not self._leads(reference) for reference in _references(values))
 
     def _leads(self, reference: Any) -> bool:
-        if self._addresses is None:
-            # Only now, as most files have no references.
-            entries = walk(self._file)
-            self._addresses = {one.address for one in entries if one.address is not None}
         try:
-            target = h5r.dereference(reference, self._file.id)
-            return target is not None and address_of(target) in self._addresses
+            return h5r.dereference(reference, self._file.id) is not None
         except HDF5_ERRORS:
             return False
 

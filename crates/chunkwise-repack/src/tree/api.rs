@@ -45,11 +45,15 @@ chunkwise_libhdf5::functions! {
     required {
         fn H5Fget_name(hid_t, *mut c_char, usize) -> isize;
         fn H5Gcreate2(hid_t, *const c_char, hid_t, hid_t, hid_t) -> hid_t;
+        fn H5Gcreate_anon(hid_t, hid_t, hid_t) -> hid_t;
         fn H5Gget_create_plist(hid_t) -> hid_t;
+        fn H5Dcreate_anon(hid_t, hid_t, hid_t, hid_t, hid_t) -> hid_t;
         fn H5Oopen_by_addr(hid_t, u64) -> hid_t;
         fn H5Oclose(hid_t) -> herr_t;
         fn H5Ocopy(hid_t, *const c_char, hid_t, *const c_char, hid_t, hid_t) -> herr_t;
         fn H5Pset_copy_object(hid_t, c_uint) -> herr_t;
+        fn H5Oincr_refcount(hid_t) -> herr_t;
+        fn H5Odecr_refcount(hid_t) -> herr_t;
         fn H5Oget_comment(hid_t, *mut c_char, usize) -> isize;
         fn H5Oset_comment(hid_t, *const c_char) -> herr_t;
         fn H5Lget_val(hid_t, *const c_char, *mut c_void, usize, hid_t) -> herr_t;

@@ -1,6 +1,6 @@
 //! What is known of both files while one is copied to the other?
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
 
 use chunkwise_libhdf5::binding::hid_t;
@@ -36,6 +36,8 @@ pub(super) struct Lists {
 pub(super) struct Made {
     /// Addresses of copies by those of their sources.
     pub(super) moved: HashMap<u64, u64>,
+    /// Those that have no link, and are counted as if they had one; by the address of the source.
+    pub(super) held: HashSet<u64>,
     /// Open copies of committed types, by the address of the source.  One that has no name is
     /// kept by what uses it, which may come later: they stay open until the end.
     pub(super) datatypes: HashMap<u64, hid_t>,

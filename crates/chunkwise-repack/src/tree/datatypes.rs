@@ -59,8 +59,8 @@ impl Copier<'_> {
                     api.checked("H5Tcommit_anon", status).writing()?;
                 }
             }
-            let moved = self.hdf5.address(copy.id).writing()?;
-            self.made.moved.insert(address, moved);
+            // One that is committed for what uses it is kept by that.
+            self.keep(address, copy.id, false)?;
             // From here on it is closed with the others.
             let id = std::mem::ManuallyDrop::new(copy).id;
             self.made.datatypes.insert(address, id);

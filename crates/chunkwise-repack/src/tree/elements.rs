@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use chunkwise_libhdf5::binding::{
-    Api, DEFAULT, Handle, chunk_options, hid_t, hsize_t, shape_of, written_in,
+    Api, DEFAULT, Handle, chunk_options, hid_t, shape_of, written_in,
 };
 use chunkwise_libhdf5::{Library, Unsuited};
 use chunkwise_select::{ChunkGrid, Dims};
@@ -35,11 +35,13 @@ pub(super) unsafe fn small(api: &Api, datatype: hid_t, count: i64) -> bool {
 
 /// Which slabs a dataset is copied in, and how far that is.
 pub(super) struct Slabs {
-    shape: Dims,
+    pub(super) shape: Dims,
     block: Dims,
     /// Where slabs begin that hold anything; None for all of them.
     origins: Option<std::vec::IntoIter<Dims>>,
     next: Option<Dims>,
+    /// Whether nobody knows which chunks were written.
+    pub(super) unlisted: bool,
     /// References that led nowhere.
     pub(super) lost: u64,
     /// Boxes that cannot be read, and why.
@@ -66,25 +68,69 @@ impl Slabs {
         }
         let next = Some(smallvec::smallvec![0; shape.len()]);
         let (missing, chunk) = (Vec::new(), chunk.cloned());
-        Self { shape, block, origins: None, next, lost: 0, missing, chunk }
+        Self { shape, block, origins: None, next, unlisted: false, lost: 0, missing, chunk }
     }
 
     /// Of these chunks alone.
     fn chunks(shape: Dims, chunk: Dims, origins: Vec<Dims>) -> Self {
         let (origins, missing) = (Some(origins.into_iter()), Vec::new());
-        Self {
-            shape,
-            block: chunk.clone(),
-            origins,
-            next: None,
-            lost: 0,
-            missing,
-            chunk: Some(chunk),
+        let (block, chunk) = (chunk.clone(), Some(chunk));
+        Self { shape, block, origins, next: None, unlisted: false, lost: 0, missing, chunk }
+    }
+
+    /// Those of an open dataset.
+    ///
+    /// # Safety
+    /// As [`Hdf5`] says.
+    pub(super) unsafe fn of(
+        hdf5: Hdf5<'_>,
+        source: hid_t,
+        library: &Library,
+    ) -> Result<Self, Fault> {
+        const CHUNKED: i32 = 2;
+        let Hdf5 { api, .. } = hdf5;
+        // SAFETY: the caller's contract; handles are checked.
+        unsafe {
+            let datatype = (api.H5Dget_type)(source);
+            let datatype = Handle::new(api, "H5Dget_type", datatype, api.H5Tclose)?;
+            let element_nbytes = (api.H5Tget_size)(datatype.id) as u64;
+            let (shape, max_shape) = match shape_of(api, source) {
+                Ok(found) => found,
+                // Scalar: the only other space that has elements.
+                Err(Unsuited::Reason(_)) => (Dims::new(), Dims::new()),
+                Err(Unsuited::Failed(error)) => return Err(error.into()),
+            };
+            let dcpl = (api.H5Dget_create_plist)(source);
+            let dcpl = Handle::new(api, "H5Dget_create_plist", dcpl, api.H5Pclose)?;
+            if (api.H5Pget_layout)(dcpl.id) != CHUNKED {
+                return Ok(Self::new(shape, None, element_nbytes));
+            }
+            let (chunk, filtered) = match chunk_options(api, dcpl.id, shape.len()) {
+                Ok(options) => (options.chunk, options.filters > 0),
+                Err(unsuited) => return Err(Fault::reading(unsuited.to_string())),
+            };
+            let listed = ChunkGrid::new(&shape, &chunk).ok().and_then(|grid| {
+                let index = written_in(library, api, source, &grid, &max_shape, filtered).ok()?;
+                let all = index.written() == grid.len();
+                let origin = |position| {
+                    let found = grid.chunk_index(position);
+                    found.iter().zip(&chunk).map(|(&index, &chunk)| index * chunk).collect()
+                };
+                Some((!all).then(|| index.positions().map(origin).collect::<Vec<Dims>>()))
+            });
+            Ok(match listed {
+                Some(Some(origins)) => Self::chunks(shape, chunk, origins),
+                Some(None) => Self::new(shape, Some(&chunk), element_nbytes),
+                None => {
+                    let all = Self::new(shape, Some(&chunk), element_nbytes);
+                    Self { unlisted: true, ..all }
+                }
+            })
         }
     }
 
     /// Where the next one begins, and how many elements it has in each dimension.
-    fn advance(&mut self) -> Option<(Dims, Dims)> {
+    pub(super) fn advance(&mut self) -> Option<(Dims, Dims)> {
         let start = match &mut self.origins {
             Some(origins) => origins.next()?,
             None => self.next.take()?,
@@ -115,6 +161,29 @@ struct Pair<'a> {
     space: hid_t,
 }
 
+/// Select a slab in a dataset's space; gives a space in memory for it.
+///
+/// # Safety
+/// As [`Hdf5`] says; the slab has the rank of the space.
+pub(super) unsafe fn select(
+    hdf5: Hdf5<'_>,
+    space: hid_t,
+    start: &Dims,
+    count: &Dims,
+) -> Result<Handle, Fault> {
+    const SELECT_SET: i32 = 0;
+    let Hdf5 { api, .. } = hdf5;
+    let null = std::ptr::null();
+    // SAFETY: the caller's contract; handles are checked.
+    unsafe {
+        let (at, dims) = (start.as_ptr(), count.as_ptr());
+        let status = (api.H5Sselect_hyperslab)(space, SELECT_SET, at, null, dims, null);
+        api.checked("H5Sselect_hyperslab", status)?;
+        let memory = (api.H5Screate_simple)(count.len() as i32, dims, null);
+        Ok(Handle::new(api, "H5Screate_simple", memory, api.H5Sclose)?)
+    }
+}
+
 impl Copier<'_> {
     /// Copy plain elements at once.
     ///
@@ -129,51 +198,6 @@ impl Copier<'_> {
     ) -> Result<(), Fault> {
         // SAFETY: the caller's contract; two handles that stay the caller's.
         unsafe { self.copy_selected(source, target, datatype, None, space, space) }.map(|_| ())
-    }
-
-    /// The slabs of a dataset of the source.
-    ///
-    /// # Safety
-    /// As [`Hdf5`] says.
-    pub(super) unsafe fn slabs(&self, address: u64, library: &Library) -> Result<Slabs, Fault> {
-        const CHUNKED: i32 = 2;
-        let Hdf5 { api, .. } = self.hdf5;
-        // SAFETY: the caller's contract; handles are checked.
-        unsafe {
-            let source = self.hdf5.open(self.source, address)?;
-            let datatype = (api.H5Dget_type)(source.id);
-            let datatype = Handle::new(api, "H5Dget_type", datatype, api.H5Tclose)?;
-            let element_nbytes = (api.H5Tget_size)(datatype.id) as u64;
-            let (shape, max_shape) = match shape_of(api, source.id) {
-                Ok(found) => found,
-                // Scalar: the only other space that has elements.
-                Err(Unsuited::Reason(_)) => (Dims::new(), Dims::new()),
-                Err(Unsuited::Failed(error)) => return Err(error.into()),
-            };
-            let dcpl = (api.H5Dget_create_plist)(source.id);
-            let dcpl = Handle::new(api, "H5Dget_create_plist", dcpl, api.H5Pclose)?;
-            if (api.H5Pget_layout)(dcpl.id) != CHUNKED {
-                return Ok(Slabs::new(shape, None, element_nbytes));
-            }
-            let (chunk, filtered) = match chunk_options(api, dcpl.id, shape.len()) {
-                Ok(options) => (options.chunk, options.filters > 0),
-                Err(unsuited) => return Err(Fault::reading(unsuited.to_string())),
-            };
-            let listed = ChunkGrid::new(&shape, &chunk).ok().and_then(|grid| {
-                let index =
-                    written_in(library, api, source.id, &grid, &max_shape, filtered).ok()?;
-                let all = index.written() == grid.len();
-                let origin = |position| {
-                    let found = grid.chunk_index(position);
-                    found.iter().zip(&chunk).map(|(&index, &chunk)| index * chunk).collect()
-                };
-                (!all).then(|| index.positions().map(origin).collect::<Vec<Dims>>())
-            });
-            Ok(match listed {
-                Some(origins) => Slabs::chunks(shape, chunk, origins),
-                None => Slabs::new(shape, Some(&chunk), element_nbytes),
-            })
-        }
     }
 
     /// Copy slabs until `deadline`; gives whether that was all.
@@ -231,20 +255,13 @@ impl Copier<'_> {
         start: &Dims,
         count: &Dims,
     ) -> Result<u64, Fault> {
-        const SELECT_SET: i32 = 0;
-        let Hdf5 { api, .. } = self.hdf5;
         let Pair { source, target, datatype, places, space } = *pair;
-        let null = std::ptr::null();
         // SAFETY: the caller's contract; selections have the rank.
         unsafe {
             if shape.is_empty() {
                 return self.copy_selected(source, target, datatype, places, space, space);
             }
-            let (start, dims): (*const hsize_t, *const hsize_t) = (start.as_ptr(), count.as_ptr());
-            let status = (api.H5Sselect_hyperslab)(space, SELECT_SET, start, null, dims, null);
-            api.checked("H5Sselect_hyperslab", status)?;
-            let memory = (api.H5Screate_simple)(count.len() as i32, dims, null);
-            let memory = Handle::new(api, "H5Screate_simple", memory, api.H5Sclose)?;
+            let memory = select(self.hdf5, space, start, count)?;
             self.copy_selected(source, target, datatype, places, memory.id, space)
         }
     }

@@ -24,8 +24,7 @@ impl Copier<'_> {
         &mut self,
         address: u64,
         source: hid_t,
-        group: hid_t,
-        link: &Link,
+        place: Option<(hid_t, &Link)>,
     ) -> Result<(), Fault> {
         let Hdf5 { api, tree } = self.hdf5;
         // SAFETY: the caller's contract; handles are checked.
@@ -41,11 +40,15 @@ impl Copier<'_> {
             };
             let of = self.like(gcpl.id)?;
             self.keep_times(address, source, of.id)?;
-            let (name, lcpl) = (link.name.as_ptr(), self.lists.of(link));
-            let copy = (tree.H5Gcreate2)(group, name, lcpl, of.id, DEFAULT);
+            let copy = match place {
+                Some((group, link)) => {
+                    let (name, lcpl) = (link.name.as_ptr(), self.lists.of(link));
+                    (tree.H5Gcreate2)(group, name, lcpl, of.id, DEFAULT)
+                }
+                None => (tree.H5Gcreate_anon)(self.target, of.id, DEFAULT),
+            };
             let copy = Handle::new(api, "H5Gcreate2", copy, tree.H5Oclose).writing()?;
-            let moved = self.hdf5.address(copy.id).writing()?;
-            self.made.moved.insert(address, moved);
+            self.keep(address, copy.id, place.is_none())?;
             self.dress(address, source, copy.id, gcpl.id)
         }
     }

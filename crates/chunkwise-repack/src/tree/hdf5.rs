@@ -126,16 +126,7 @@ impl Hdf5<'_> {
         ocpl: hid_t,
         lost: &mut dyn FnMut(BindError) -> Result<(), Fault>,
     ) -> Result<Vec<CString>, Fault> {
-        unsafe extern "C" fn add(
-            _object: hid_t,
-            name: *const c_char,
-            _info: *const c_void,
-            data: *mut c_void,
-        ) -> c_int {
-            // SAFETY: libhdf5 passes a live string, and `data` is the list below.
-            unsafe { (*data.cast::<Vec<CString>>()).push(CStr::from_ptr(name).to_owned()) };
-            0
-        }
+        let add = add_name;
         let mut names: Vec<CString> = Vec::new();
         let mut flags = 0;
         let mut from: hsize_t = 0;
@@ -158,6 +149,25 @@ impl Hdf5<'_> {
                     names.append(&mut more);
                 }
             }
+        }
+        Ok(names)
+    }
+
+    /// Names of an object's attributes, as they are stored.
+    ///
+    /// # Safety
+    /// As [`Hdf5`] says.
+    pub(super) unsafe fn attribute_names_as_stored(
+        self,
+        object: hid_t,
+    ) -> Result<Vec<CString>, BindError> {
+        let mut names: Vec<CString> = Vec::new();
+        let mut from: hsize_t = 0;
+        // SAFETY: the caller's contract; the callback and its data fit each other.
+        unsafe {
+            let (iterate, list) = (self.tree.H5Aiterate2, (&raw mut names).cast());
+            let status = iterate(object, BY_NAME, AS_STORED, &raw mut from, add_name, list);
+            self.api.checked("H5Aiterate2", status)?;
         }
         Ok(names)
     }
@@ -198,6 +208,17 @@ impl Hdf5<'_> {
             Ok(name)
         }
     }
+}
+
+unsafe extern "C" fn add_name(
+    _object: hid_t,
+    name: *const c_char,
+    _info: *const c_void,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: libhdf5 passes a live string, and `data` is a list of these.
+    unsafe { (*data.cast::<Vec<CString>>()).push(CStr::from_ptr(name).to_owned()) };
+    0
 }
 
 /// What an object is; None for what this libhdf5 does not know either.

@@ -51,26 +51,33 @@ pub(super) const ROOT: usize = 0;
 /// What is given as the address of the group of objects without a name, which the source lacks.
 pub(super) const FOUND: u64 = u64::MAX - 1;
 
-/// All objects that links lead to, the root group first.
+/// All objects that links lead to, the root group first, and then those that are met otherwise,
+/// with what their links lead to.
 #[derive(Default)]
 pub(super) struct Inventory {
     pub(super) nodes: Vec<Node>,
     pub(super) by_address: HashMap<u64, usize>,
+    /// What those are called that no link leads to, by node.
+    pub(super) unlinked: HashMap<usize, Vec<u8>>,
 }
 
 impl Inventory {
-    /// The path under which a node was met first.
+    /// The path under which a node was met first; the name of one that no link leads to.
     pub(super) fn path(&self, mut node: usize) -> Vec<u8> {
         let mut names = Vec::new();
+        let mut path = Vec::new();
         while node != ROOT {
+            if let Some(name) = self.unlinked.get(&node) {
+                path.clone_from(name);
+                break;
+            }
             let Node { parent, place, .. } = self.nodes[node];
             names.push(self.nodes[parent].links[place].name.as_bytes());
             node = parent;
         }
-        if names.is_empty() {
+        if names.is_empty() && path.is_empty() {
             return b"/".to_vec();
         }
-        let mut path = Vec::new();
         for name in names.into_iter().rev() {
             path.push(b'/');
             path.extend_from_slice(name);
@@ -99,6 +106,30 @@ impl Inventory {
         let info = info.map_err(|error| Fault::from(error).at("/".to_string()))?;
         made.add(info.address(), Kind::Group, &info, ROOT, 0);
         Ok(made)
+    }
+
+    /// Enter an object that no link leads to, unless it is known.
+    ///
+    /// # Safety
+    /// As [`Hdf5`] says.
+    pub(super) unsafe fn enter_unlinked(
+        &mut self,
+        hdf5: Hdf5<'_>,
+        file: hid_t,
+        address: u64,
+        name: &[u8],
+    ) -> Result<(), TreeError> {
+        if self.by_address.contains_key(&address) {
+            return Ok(());
+        }
+        let said = || String::from_utf8_lossy(name).into_owned();
+        // SAFETY: the caller's contract; handles are checked.
+        let info = unsafe { hdf5.open(file, address).and_then(|open| hdf5.info(open.id, c".")) };
+        let info = info.map_err(|error| Fault::from(error).at(said()))?;
+        let Some(kind) = kind_of(&info) else { return Err(unknown_kind(said())) };
+        let node = self.add(address, kind, &info, ROOT, 0);
+        self.unlinked.insert(node, name.to_vec());
+        Ok(())
     }
 
     fn add(
@@ -252,13 +283,16 @@ impl Inventory {
         let info =
             info.map_err(|error| Fault::from(error).at(self.printable_below(group, &link.name)))?;
         let Some(kind) = kind_of(&info) else {
-            let object = self.printable_below(group, &link.name);
-            let reason = "it is an object of a kind that this libhdf5 does not know".to_string();
-            return Err(TreeError::Refused { object, reason });
+            return Err(unknown_kind(self.printable_below(group, &link.name)));
         };
         let place = self.nodes[group].links.len();
         Ok(LinkTarget::Hard(self.add(link.address_or_size, kind, &info, group, place)))
     }
+}
+
+fn unknown_kind(object: String) -> TreeError {
+    let reason = "it is an object of a kind that this libhdf5 does not know".to_string();
+    TreeError::Refused { object, reason }
 }
 
 /// `H5L_type_t`

@@ -7,6 +7,10 @@
 //! holds references, as every object has its copy by then, and data that libhdf5 alone can
 //! write.
 //!
+//! An object that no link leads to, but a reference (or that is the type of something), is made
+//! without a link too, and counted as if it had one: libhdf5 deletes an object that nothing
+//! counts.  The caller names these; [`Leads`] finds them.
+//!
 //! Objects are opened by address, so that no depth of groups is a recursion.  The library's
 //! lock is held for a few hundredths of a second at a time.
 
@@ -19,6 +23,7 @@ mod error;
 mod groups;
 mod hdf5;
 mod inventory;
+mod leads;
 mod lost;
 mod nearby;
 mod objects;
@@ -33,6 +38,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use error::TreeError;
+pub use leads::{Lead, Leads};
 pub use lost::{Missing, Salvage};
 
 use chunkwise_libhdf5::binding::{Handle, hid_t, list};
@@ -40,6 +46,7 @@ use chunkwise_libhdf5::{BindError, Library};
 
 use self::api::TreeApi;
 use self::copier::{Copier, Later, Lists, Made};
+use self::elements::Slabs;
 use self::error::Fault;
 use self::hdf5::{Hdf5, Kind};
 use self::inventory::{FOUND, Inventory, ROOT};
@@ -73,7 +80,8 @@ impl TreeCopy {
     /// a root group only.
     ///
     /// `dcpls` are creation properties for datasets by the address of the source's; others
-    /// keep theirs.  With `salvage`, what cannot be read is left out and listed.
+    /// keep theirs.  `unlinked` are the objects to copy that no link leads to, by address, with
+    /// what they are called.  With `salvage`, what cannot be read is left out and listed.
     ///
     /// # Errors
     /// When the source cannot be read, or holds what cannot be kept; when the target cannot
@@ -87,6 +95,7 @@ impl TreeCopy {
         source: hid_t,
         target: hid_t,
         dcpls: HashMap<u64, hid_t>,
+        unlinked: &[(u64, Vec<u8>)],
         salvage: Option<Salvage>,
         progress: TreeProgress<'_>,
     ) -> Result<Self, TreeError> {
@@ -120,7 +129,7 @@ impl TreeCopy {
                 made,
             })
         })?;
-        copy.take_inventory(&mut telling)?;
+        copy.take_inventory(unlinked, &mut telling)?;
         copy.make_objects(&mut telling)?;
         Ok(copy)
     }
@@ -146,11 +155,16 @@ impl TreeCopy {
         &self.source_name
     }
 
-    /// Paths of the datasets whose data the caller has to copy, the same in both files, with
-    /// the addresses of the source's.
-    pub fn datasets(&self) -> Vec<(Vec<u8>, u64)> {
-        let one = |&node: &usize| (self.inventory.path(node), self.inventory.nodes[node].address);
-        self.made.datasets.iter().map(one).collect()
+    /// Where the datasets lie whose data the caller has to copy: the addresses of each in the
+    /// source and in the target.
+    pub fn datasets(&self) -> Vec<(u64, u64)> {
+        let addresses = self.made.datasets.iter().map(|&node| self.inventory.nodes[node].address);
+        addresses.filter_map(|at| Some((at, *self.made.moved.get(&at)?))).collect()
+    }
+
+    /// Where the copy lies of an object of the source; None where it has none.
+    pub fn moved(&self, address: u64) -> Option<u64> {
+        self.made.moved.get(&address).copied()
     }
 
     /// What is not quite as it was, in one line each that begins with the object's path.
@@ -209,8 +223,40 @@ impl TreeCopy {
     }
 
     /// Meet every object of the source.
-    fn take_inventory(&mut self, telling: &mut Telling<'_>) -> Result<(), TreeError> {
-        let mut next = ROOT;
+    fn take_inventory(
+        &mut self,
+        unlinked: &[(u64, Vec<u8>)],
+        telling: &mut Telling<'_>,
+    ) -> Result<(), TreeError> {
+        let mut next = self.enter_from(ROOT, telling)?;
+        for (address, name) in unlinked {
+            let Self { library, calls, source, inventory, .. } = self;
+            library.locked(|api| {
+                let hdf5 = Hdf5 { api, tree: calls };
+                // SAFETY: live handles, by the contract of `new`.
+                unsafe { inventory.enter_unlinked(hdf5, *source, *address, name) }
+            })?;
+            next = self.enter_from(next, telling)?;
+        }
+        // Adopted are those that nothing leads to.
+        let Self { library, calls, source, inventory, made, .. } = self;
+        let orphans = std::mem::take(&mut made.lost.known.orphans);
+        if !orphans.is_empty() {
+            library.locked(|api| {
+                // SAFETY: live handles, by the contract of `new`.
+                unsafe { inventory.adopt(Hdf5 { api, tree: calls }, *source, &orphans) };
+            });
+            self.enter_from(next, telling)?;
+        }
+        Ok(())
+    }
+
+    /// Enter the links of all groups from this node on; gives how many nodes there are then.
+    fn enter_from(
+        &mut self,
+        mut next: usize,
+        telling: &mut Telling<'_>,
+    ) -> Result<usize, TreeError> {
         while next < self.inventory.nodes.len() {
             telling.tell(0, 0)?;
             let Self { library, calls, source, inventory, made, .. } = self;
@@ -223,11 +269,6 @@ impl TreeCopy {
                         unsafe { inventory.enter(hdf5, *source, next, &mut made.lost)? };
                     }
                     next += 1;
-                    if next == inventory.nodes.len() {
-                        let orphans = std::mem::take(&mut made.lost.known.orphans);
-                        // SAFETY: as above.
-                        unsafe { inventory.adopt(hdf5, *source, &orphans) };
-                    }
                     if Instant::now() >= deadline {
                         break;
                     }
@@ -235,7 +276,7 @@ impl TreeCopy {
                 Ok::<usize, TreeError>(next)
             })?;
         }
-        Ok(())
+        Ok(next)
     }
 
     /// Make all links and objects, group by group in the order in which they were met, which
@@ -250,6 +291,10 @@ impl TreeCopy {
             (group, place) = self.locked(|copier| {
                 let deadline = Instant::now() + PORTION;
                 while let Some(node) = copier.inventory.nodes.get(group) {
+                    if place == 0 && copier.inventory.unlinked.contains_key(&group) {
+                        // SAFETY: live handles, by the contract of `new`.
+                        unsafe { copier.make_unlinked(group)? };
+                    }
                     if place < node.links.len() {
                         // SAFETY: live handles, by the contract of `new`.
                         place = unsafe { copier.make_links(group, place, deadline)? };
@@ -278,7 +323,8 @@ impl TreeCopy {
         let library = Arc::clone(&self.library);
         // SAFETY: live handles, by the contract of `new`.
         let slabs = self.locked(|copier| unsafe {
-            match copier.slabs(address, &library) {
+            let open = copier.hdf5.open(copier.source, address).map_err(Fault::from);
+            match open.and_then(|source| Slabs::of(copier.hdf5, source.id, &library)) {
                 Ok(slabs) => Ok(Some(slabs)),
                 Err(fault) => {
                     let object = copier.printable(address);

@@ -17,7 +17,7 @@ const ASCII: i32 = 0;
 /// `H5D_layout_t`
 pub(super) const COMPACT: i32 = 0;
 pub(super) const CONTIGUOUS: i32 = 1;
-const VIRTUAL: i32 = 3;
+pub(super) const VIRTUAL: i32 = 3;
 
 impl Lists {
     pub(super) fn of(&self, link: &Link) -> hid_t {
@@ -104,12 +104,18 @@ impl Copier<'_> {
                 LinkTarget::Hard(node) => {
                     let address = self.inventory.nodes[*node].address;
                     let Some(&moved) = self.made.moved.get(&address) else {
-                        return self.make_object(*node, group, link);
+                        return self.make_object(*node, Some((group, link)));
                     };
                     let object = self.hdf5.open(self.target, moved).writing()?;
                     let make = tree.H5Lcreate_hard;
                     let dot = c".".as_ptr();
-                    ("H5Lcreate_hard", make(object.id, dot, group, name, lcpl, DEFAULT))
+                    let status = make(object.id, dot, group, name, lcpl, DEFAULT);
+                    api.checked("H5Lcreate_hard", status).writing()?;
+                    if self.made.held.remove(&address) {
+                        let status = (tree.H5Odecr_refcount)(object.id);
+                        api.checked("H5Odecr_refcount", status).writing()?;
+                    }
+                    return Ok(());
                 }
             };
             api.checked(call, status).writing()?;
@@ -119,20 +125,81 @@ impl Copier<'_> {
 
     /// # Safety
     /// As [`Hdf5`] says.
-    unsafe fn make_object(&mut self, node: usize, group: hid_t, link: &Link) -> Result<(), Fault> {
+    unsafe fn make_object(
+        &mut self,
+        node: usize,
+        place: Option<(hid_t, &Link)>,
+    ) -> Result<(), Fault> {
         let address = self.inventory.nodes[node].address;
         // SAFETY: the caller's contract.
         unsafe {
-            if address == FOUND {
+            if let (FOUND, Some((group, link))) = (address, place) {
                 return self.make_found_group(group, link);
             }
             let source = self.hdf5.open(self.source, address)?;
             match self.inventory.nodes[node].kind {
-                Kind::Group => self.make_group(address, source.id, group, link),
-                Kind::Dataset => self.make_dataset(node, source.id, group, link),
-                Kind::Datatype => self.commit(address, source.id, Some((group, link))).map(|_| ()),
+                Kind::Group => self.make_group(address, source.id, place),
+                Kind::Dataset => self.make_dataset(node, source.id, place),
+                Kind::Datatype => {
+                    let copy = self.commit(address, source.id, place)?;
+                    if place.is_none() {
+                        self.hold(address, copy)?;
+                    }
+                    Ok(())
+                }
             }
         }
+    }
+
+    /// Make an object to which no link leads, unless it is there already: a type that one made
+    /// before it uses.
+    ///
+    /// # Safety
+    /// As [`Hdf5`] says.
+    pub(super) unsafe fn make_unlinked(&mut self, node: usize) -> Result<(), TreeError> {
+        if self.made.moved.contains_key(&self.inventory.nodes[node].address) {
+            return Ok(());
+        }
+        // SAFETY: the caller's contract.
+        unsafe {
+            if let Err(fault) = self.make_object(node, None) {
+                let object = self.inventory.printable(node);
+                self.made.lost.go_on_at(object, fault)?;
+            }
+            self.dress_datatypes()
+        }
+    }
+
+    /// Note where the copy of an object lies; one without a link is held.
+    ///
+    /// # Safety
+    /// As [`Hdf5`] says.
+    pub(super) unsafe fn keep(
+        &mut self,
+        address: u64,
+        copy: hid_t,
+        unlinked: bool,
+    ) -> Result<(), Fault> {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let moved = self.hdf5.address(copy).writing()?;
+            self.made.moved.insert(address, moved);
+            if unlinked { self.hold(address, copy) } else { Ok(()) }
+        }
+    }
+
+    /// Count a link that is not there, so that libhdf5 does not delete the object when it is
+    /// closed.
+    ///
+    /// # Safety
+    /// As [`Hdf5`] says.
+    unsafe fn hold(&mut self, address: u64, copy: hid_t) -> Result<(), Fault> {
+        let Hdf5 { api, tree } = self.hdf5;
+        // SAFETY: the caller's contract.
+        let status = unsafe { (tree.H5Oincr_refcount)(copy) };
+        api.checked("H5Oincr_refcount", status).writing()?;
+        self.made.held.insert(address);
+        Ok(())
     }
 
     /// # Safety
@@ -141,8 +208,7 @@ impl Copier<'_> {
         &mut self,
         node: usize,
         source: hid_t,
-        group: hid_t,
-        link: &Link,
+        place: Option<(hid_t, &Link)>,
     ) -> Result<(), Fault> {
         let Hdf5 { api, tree } = self.hdf5;
         let address = self.inventory.nodes[node].address;
@@ -168,19 +234,23 @@ impl Copier<'_> {
                 return self.dress(address, source, copy.id, dcpl.id);
             }
             let made = self.committed(datatype.id)?;
-            let (name, lcpl) = (link.name.as_ptr(), self.lists.of(link));
             if wanted.is_none() {
                 self.strip_filters(dcpl.id)?;
             }
             let of = wanted.unwrap_or(dcpl.id);
-            let copy = (api.H5Dcreate2)(group, name, made, space.id, lcpl, of, DEFAULT);
+            let copy = match place {
+                Some((group, link)) => {
+                    let (name, lcpl) = (link.name.as_ptr(), self.lists.of(link));
+                    (api.H5Dcreate2)(group, name, made, space.id, lcpl, of, DEFAULT)
+                }
+                None => (tree.H5Dcreate_anon)(self.target, made, space.id, of, DEFAULT),
+            };
             let copy = Handle::new(api, "H5Dcreate2", copy, tree.H5Oclose).writing();
             let copy = copy.map_err(|fault| match self.missing_filter(of) {
                 Some(reason) => fault.because(&reason),
                 None => fault,
             })?;
-            let moved = self.hdf5.address(copy.id).writing()?;
-            self.made.moved.insert(address, moved);
+            self.keep(address, copy.id, place.is_none())?;
             self.dress(address, source, copy.id, dcpl.id)?;
 
             let layout = api.checked("H5Pget_layout", (api.H5Pget_layout)(dcpl.id))?;

@@ -1,4 +1,5 @@
-//! Where in an element do references lie, and how is each led to the copied object?
+//! Where in an element do references lie, where do they lead, and how is each led to the copied
+//! object?
 //!
 //! Elements are raw memory in the type that the source states.  A type is walked once to a
 //! [`Places`], which tells where its references are; elements are then changed in place.
@@ -12,15 +13,22 @@ use super::copier::Copier;
 use super::error::{Fault, Writing, buffer};
 use super::hdf5::Hdf5;
 
+/// What a reference is in memory.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Reference {
+    /// An object's address (`hobj_ref_t`).
+    Object,
+    /// The name of a region in the file's heap (`hdset_reg_ref_t`).
+    Region,
+    /// One that holds memory (`H5R_ref_t`).
+    Holder,
+}
+
 /// Where references lie within an element.
 #[derive(Debug)]
 pub(super) enum Places {
-    /// It is an object's address (`hobj_ref_t`).
-    Object,
-    /// It names a region in the file's heap (`hdset_reg_ref_t`).
-    Region,
-    /// It is one that holds memory (`H5R_ref_t`).
-    Holder,
+    /// It is one.
+    One(Reference),
     /// So many in a row, each of so many bytes.
     Array { count: usize, size: usize, each: Box<Self> },
     /// Members that hold references, with where they begin.
@@ -67,11 +75,11 @@ impl Places {
                 REFERENCE => {
                     let is = |known| api.checked("H5Tequal", (api.H5Tequal)(datatype, known));
                     if is(tree.H5T_STD_REF_OBJ_g)? > 0 {
-                        Some(Self::Object)
+                        Some(Self::One(Reference::Object))
                     } else if is(tree.H5T_STD_REF_DSETREG_g)? > 0 {
-                        Some(Self::Region)
+                        Some(Self::One(Reference::Region))
                     } else {
-                        Some(Self::Holder)
+                        Some(Self::One(Reference::Holder))
                     }
                 }
                 ARRAY | VLEN => {
@@ -106,6 +114,82 @@ impl Places {
     }
 }
 
+impl Places {
+    /// Work on each reference of an element, in their order.
+    ///
+    /// # Safety
+    /// `element` is one that libhdf5 has read in the type that this is of.
+    pub(super) unsafe fn each(
+        &self,
+        element: *mut u8,
+        work: &mut dyn FnMut(Reference, *mut u8) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        // SAFETY: the caller's contract; offsets and sizes are the type's own.  Members of a
+        // compound need not be aligned.
+        unsafe {
+            match self {
+                Self::One(reference) => work(*reference, element)?,
+                Self::Array { count, size, each } => {
+                    for number in 0..*count {
+                        each.each(element.add(number * size), work)?;
+                    }
+                }
+                Self::Compound(members) => {
+                    for (offset, each) in members {
+                        each.each(element.add(*offset), work)?;
+                    }
+                }
+                Self::Sequence { size, each } => {
+                    let Sequence { len, data } = element.cast::<Sequence>().read_unaligned();
+                    if !data.is_null() {
+                        for number in 0..len {
+                            each.each(data.add(number * size), work)?;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where a reference leads; None where it is null, or leads nowhere in this file.
+///
+/// # Safety
+/// As [`Hdf5`] says, for `file`; `element` is a reference of this kind that was read from it.
+pub(super) unsafe fn lead(
+    hdf5: Hdf5<'_>,
+    file: hid_t,
+    file_number: [std::ffi::c_ulong; 2],
+    reference: Reference,
+    element: *mut u8,
+) -> Option<u64> {
+    let Hdf5 { api, tree } = hdf5;
+    // SAFETY: the caller's contract; handles are checked.  A holder need not be aligned, which
+    // libhdf5 wants: it is given a copy, that owns nothing.
+    unsafe {
+        let object = match reference {
+            Reference::Object => {
+                let address = element.cast::<u64>().read_unaligned();
+                return (![0, HADDR_UNDEF].contains(&address)).then_some(address);
+            }
+            Reference::Region if is_null(element, REGION_NBYTES) => return None,
+            Reference::Region => {
+                let object = (tree.H5Rdereference2)(file, DEFAULT, REGION, element.cast());
+                Handle::new(api, "H5Rdereference2", object, tree.H5Oclose).ok()?
+            }
+            Reference::Holder if is_null(element, HOLDER_NBYTES) => return None,
+            Reference::Holder => {
+                let mut holder = Holder::read(element);
+                let object = (tree.H5Ropen_object?)(holder.place(), DEFAULT, DEFAULT);
+                Handle::new(api, "H5Ropen_object", object, tree.H5Oclose).ok()?
+            }
+        };
+        let info = hdf5.info(object.id, c".").ok()?;
+        (info.file == file_number).then(|| info.address())
+    }
+}
+
 impl Copier<'_> {
     /// Lead each reference of an element to the copied object; gives how many led nowhere,
     /// which are null now.
@@ -114,32 +198,17 @@ impl Copier<'_> {
     /// As [`Hdf5`] says; `element` is one that libhdf5 has read in the type that `places` is of.
     pub(super) unsafe fn retarget(&self, places: &Places, element: *mut u8) -> Result<u64, Fault> {
         let mut lost = 0;
-        // SAFETY: the caller's contract; offsets and sizes are the type's own.  Members of a
-        // compound need not be aligned.
+        // SAFETY: the caller's contract.
         unsafe {
-            match places {
-                Places::Object => lost += u64::from(!self.retarget_object(element)),
-                Places::Region => lost += u64::from(!self.retarget_region(element)?),
-                Places::Holder => lost += u64::from(!self.retarget_holder(element)?),
-                Places::Array { count, size, each } => {
-                    for number in 0..*count {
-                        lost += self.retarget(each, element.add(number * size))?;
-                    }
-                }
-                Places::Compound(members) => {
-                    for (offset, each) in members {
-                        lost += self.retarget(each, element.add(*offset))?;
-                    }
-                }
-                Places::Sequence { size, each } => {
-                    let Sequence { len, data } = element.cast::<Sequence>().read_unaligned();
-                    if !data.is_null() {
-                        for number in 0..len {
-                            lost += self.retarget(each, data.add(number * size))?;
-                        }
-                    }
-                }
-            }
+            places.each(element, &mut |reference, element| {
+                let led = match reference {
+                    Reference::Object => self.retarget_object(element),
+                    Reference::Region => self.retarget_region(element)?,
+                    Reference::Holder => self.retarget_holder(element)?,
+                };
+                lost += u64::from(!led);
+                Ok(())
+            })?;
         }
         Ok(lost)
     }

@@ -8,7 +8,7 @@ use chunkwise_libhdf5::Library;
 use chunkwise_libhdf5::binding::{Api, DEFAULT, ObjectInfo, hid_t, hsize_t};
 
 use super::api::TreeApi;
-use super::{TreeCopy, TreeError};
+use super::{Leads, TreeCopy, TreeError};
 use crate::libraries::libraries;
 
 const GROUPS: usize = 300;
@@ -131,7 +131,8 @@ fn each_library_copies_a_tree() {
         let mut progress = |_: u64, _: u64| true;
         // SAFETY: live files of this library.
         let mut copy = unsafe {
-            TreeCopy::new(&library, source, target, HashMap::new(), None, &mut progress).unwrap()
+            TreeCopy::new(&library, source, target, HashMap::new(), &[], None, &mut progress)
+                .unwrap()
         };
         assert_eq!(copy.source_name(), from.to_str().unwrap());
         // Two bytes are copied at once.
@@ -185,7 +186,7 @@ fn a_copy_that_is_stopped_closes_what_it_opened() {
         });
         // SAFETY: live files of this library.
         let stopped = unsafe {
-            TreeCopy::new(&library, source, target, HashMap::new(), None, &mut |_, _| false)
+            TreeCopy::new(&library, source, target, HashMap::new(), &[], None, &mut |_, _| false)
         };
         assert_eq!(stopped.unwrap_err(), TreeError::Stopped);
         library.locked(|api| {
@@ -204,6 +205,95 @@ fn a_copy_that_is_stopped_closes_what_it_opened() {
             let closed: [c_int; 2] = unsafe { [(api.H5Fclose)(source), (api.H5Fclose)(target)] };
             assert_eq!(closed, [0, 0]);
         });
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// A group to which a reference alone leads, with a dataset in it, and a dataset of a type that
+/// has no name.
+unsafe fn write_unlinked(api: &Api, tree: &TreeApi, path: &Path) {
+    // SAFETY: handles are checked before use.
+    unsafe {
+        let file = (api.H5Fcreate)(path_text(path).as_ptr(), 2, DEFAULT, DEFAULT);
+        let hidden = (tree.H5Gcreate_anon)(file, DEFAULT, DEFAULT);
+        assert!(file >= 0 && hidden >= 0);
+        assert!((tree.H5Oincr_refcount)(hidden) >= 0);
+        let datatype = (api.H5Tcopy)(api.H5T_NATIVE_UCHAR_g);
+        assert!((tree.H5Tcommit_anon)(file, datatype, DEFAULT, DEFAULT) >= 0);
+        (api.H5Dclose)(dataset(api, hidden, "inside", api.H5T_NATIVE_UCHAR_g, &[7]));
+        (api.H5Dclose)(dataset(api, file, "typed", datatype, &[7]));
+        let mut references = [0u64; 4];
+        for number in [1, 3] {
+            let place = (&raw mut references[number]).cast();
+            assert!((tree.H5Rcreate)(place, hidden, c".".as_ptr(), 0, -1) >= 0);
+        }
+        let kind = tree.H5T_STD_REF_OBJ_g;
+        (api.H5Dclose)(dataset(api, file, "references", kind, &references));
+        (api.H5Tclose)(datatype);
+        (tree.H5Oclose)(hidden);
+        assert!((api.H5Fclose)(file) >= 0);
+    }
+}
+
+#[test]
+fn objects_without_links_are_found_and_copied_without_links() {
+    let folder = std::env::temp_dir().join(format!("chunkwise-unlinked-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    for library in libraries() {
+        let tree = calls(&library);
+        let (from, to) = (folder.join("from.h5"), folder.join("to.h5"));
+        // SAFETY: handles are checked before use, and of this library.
+        let (source, target, holders) = library.locked(|api| unsafe {
+            write_unlinked(api, &tree, &from);
+            let source = (api.H5Fopen)(path_text(&from).as_ptr(), 0, DEFAULT);
+            let target = (api.H5Fcreate)(path_text(&to).as_ptr(), 2, DEFAULT, DEFAULT);
+            let open = |name: &CString| (api.H5Dopen2)(source, name.as_ptr(), DEFAULT);
+            (source, target, [open(&text("references")), open(&text("typed"))])
+        });
+        let leads = Leads::new(&library).unwrap();
+        // SAFETY: live handles of this library.
+        let found = holders.map(|id| unsafe { leads.of(id) }.unwrap());
+        let places: [Vec<_>; 2] =
+            found.each_ref().map(|one| one.iter().map(|lead| lead.element).collect());
+        assert_eq!(places, [vec![Some((1, 0))], vec![None]], "{library:?}");
+        let unlinked: Vec<_> = found.iter().map(|one| (one[0].address, b"->".to_vec())).collect();
+        let mut progress = |_: u64, _: u64| true;
+        // SAFETY: live files of this library.
+        let mut copy = unsafe {
+            TreeCopy::new(&library, source, target, HashMap::new(), &unlinked, None, &mut progress)
+                .unwrap()
+        };
+        copy.finish(&mut progress).unwrap();
+        assert!(copy.warnings().is_empty(), "{:?}", copy.warnings());
+        let moved = copy.moved(unlinked[0].0).unwrap();
+        drop(copy);
+        // SAFETY: live handles of this library, which are closed once.
+        unsafe {
+            assert_eq!(leads.open(target, 1 << 40), None);
+            library.locked(|api| {
+                for id in holders {
+                    (api.H5Dclose)(id);
+                }
+                assert!((api.H5Fclose)(source) >= 0 && (api.H5Fclose)(target) >= 0);
+            });
+            // What nothing counts would be gone by now.
+            let target = library.locked(|api| (api.H5Fopen)(path_text(&to).as_ptr(), 0, DEFAULT));
+            let open = leads.open(target, moved).unwrap();
+            library.locked(|api| {
+                let mut info = ObjectInfo::default();
+                let name = text("inside");
+                assert!((api.H5Gget_objinfo)(open, name.as_ptr(), true, &raw mut info) >= 0);
+                let kind = tree.H5T_STD_REF_OBJ_g;
+                let made = (api.H5Dopen2)(target, c"references".as_ptr(), DEFAULT);
+                let mut values = [0u64; 4];
+                let place = values.as_mut_ptr().cast();
+                assert!((api.H5Dread)(made, kind, DEFAULT, DEFAULT, DEFAULT, place) >= 0);
+                assert_eq!(values, [0, moved, 0, moved], "{library:?}");
+                (api.H5Dclose)(made);
+                (tree.H5Oclose)(open);
+                assert!((api.H5Fclose)(target) >= 0);
+            });
+        }
     }
     std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -63,11 +63,16 @@ impl<'a> Elements<'a> {
         places: &Places,
     ) -> Result<u64, Fault> {
         let mut lost = 0;
-        for element in self.bytes.chunks_exact_mut(self.element_nbytes.max(1)) {
+        for element in self.each() {
             // SAFETY: the caller's contract; they have been read.
-            lost += unsafe { copier.retarget(places, element.as_mut_ptr())? };
+            lost += unsafe { copier.retarget(places, element)? };
         }
         Ok(lost)
+    }
+
+    /// Each of them, in their order.
+    pub(super) fn each(&mut self) -> impl Iterator<Item = *mut u8> {
+        self.bytes.chunks_exact_mut(self.element_nbytes.max(1)).map(<[u8]>::as_mut_ptr)
     }
 }
 

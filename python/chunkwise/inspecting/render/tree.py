@@ -99,8 +99,9 @@ def _print_lines(
 
 
 def _name(entry: ObjectFacts) -> str:
-    # If the tree no longer shows the depth, the whole path does.
-    deep = entry.depth > _DEPTH_SHOWN
+    # If the tree no longer shows the depth, the whole path does; and what an object without a
+    # link is called.
+    deep = entry.depth > _DEPTH_SHOWN or (not entry.linked and entry.depth == 1)
     return printable(entry.path if deep else entry.path.rpartition("/")[2] or "/")
 
 
