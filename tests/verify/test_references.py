@@ -7,6 +7,7 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+from h5py import h5g
 
 import chunkwise
 from chunkwise.files.objects import walk
@@ -85,3 +86,29 @@ def test_inspect_and_fix_see_them(tmp_path: Path) -> None:
         fixed = file[file["refs"][0]]
         assert fixed.chunks != (1000, 1)
         assert np.array_equal(fixed[()], data)
+
+
+def test_references_to_every_byte_of_a_file(tmp_path: Path) -> None:
+    """Few of them lead to an object, and no object is visited twice."""
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        hidden = file.create_dataset("x", data=np.arange(100), chunks=(10,), compression=1)
+        keep_without_links(hidden)
+        file.create_dataset("refs", (20_000,), h5py.ref_dtype, chunks=(500,))
+        own = hidden.ref
+        file["refs"][7] = own
+        at = file["refs"].id.get_chunk_info(0).byte_offset
+        address = h5g.get_objinfo(hidden.id).objno[0]
+        del file["x"]
+        file["refs"][:] = np.full(20_000, own, object)
+        places = [file["refs"].id.get_chunk_info(number) for number in range(40)]
+    assert at == places[0].byte_offset
+    wild = np.arange(20_000, dtype="<u8")
+    with path.open("r+b") as stream:
+        for number, chunk in enumerate(places):
+            stream.seek(chunk.byte_offset)
+            stream.write(wild[500 * number : 500 * number + 500].tobytes())
+    with h5py.File(path) as file:
+        found = [one for one in walk(file) if not one.linked]
+    assert [one.path for one in found if one.kind == "dataset"] == [f"/refs[{address}]->"]
+    assert len(found) < 10

@@ -102,7 +102,8 @@ def contents_of(
     """
     found = Contents()
     entries = list(_entries(file, check))
-    names = Dimensions(entries)
+    # What has no path gives none to others.
+    names = Dimensions([one for one in entries if one.linked])
     for entry in entries:
         check()
         _add(found, entry, names, _Limits(end, inline_nbytes, storage, external))
