@@ -56,6 +56,7 @@ chunkwise_libhdf5::functions! {
         fn H5Odecr_refcount(hid_t) -> herr_t;
         fn H5Oget_comment(hid_t, *mut c_char, usize) -> isize;
         fn H5Oset_comment(hid_t, *const c_char) -> herr_t;
+        fn H5Ldelete(hid_t, *const c_char, hid_t) -> herr_t;
         fn H5Lget_val(hid_t, *const c_char, *mut c_void, usize, hid_t) -> herr_t;
         fn H5Lunpack_elink_val(*const c_void, usize, *mut c_uint, *mut *const c_char, *mut *const c_char) -> herr_t;
         fn H5Lcreate_hard(hid_t, *const c_char, hid_t, *const c_char, hid_t, hid_t) -> herr_t;

@@ -1,5 +1,6 @@
 //! How is each link of a group made again, with the object that it leads to?
 
+use std::ffi::CStr;
 use std::time::Instant;
 
 use chunkwise_libhdf5::binding::{DEFAULT, Handle, filters_of, hid_t, holds_pointers, list};
@@ -13,6 +14,9 @@ use super::lost::crashes;
 
 /// `H5T_CSET_ASCII`
 const ASCII: i32 = 0;
+
+/// A name that no link of a file has.
+const FOR_A_MOMENT: &CStr = c"\x01chunkwise: a copy without a link";
 
 /// `H5D_layout_t`
 pub(super) const COMPACT: i32 = 0;
@@ -225,12 +229,13 @@ impl Copier<'_> {
             // Where damage is left out, chunks are copied one by one.
             if wanted.is_none()
                 && !self.made.lost.wanted
-                && self.copy_verbatim(source, datatype.id, dcpl.id, group, link)?
+                && let Some(copy) = self.copy_verbatim(source, datatype.id, dcpl.id, place)?
             {
-                let copy = (api.H5Dopen2)(group, link.name.as_ptr(), DEFAULT);
-                let copy = Handle::new(api, "H5Dopen2", copy, tree.H5Oclose).writing()?;
-                let moved = self.hdf5.address(copy.id).writing()?;
-                self.made.moved.insert(address, moved);
+                self.keep(address, copy.id, place.is_none())?;
+                if place.is_none() {
+                    let status = (tree.H5Ldelete)(self.target, FOR_A_MOMENT.as_ptr(), DEFAULT);
+                    api.checked("H5Ldelete", status).writing()?;
+                }
                 return self.dress(address, source, copy.id, dcpl.id);
             }
             let made = self.committed(datatype.id)?;
@@ -314,7 +319,8 @@ impl Copier<'_> {
     }
 
     /// Copy a dataset with its chunks as they are stored, if a plugin might complete its filter
-    /// otherwise when a dataset is made; false if that is not so, or libhdf5 cannot.
+    /// otherwise when a dataset is made; None if that is not so, or libhdf5 cannot.  Where it has
+    /// no place, it has a link in the root group until the caller deletes that.
     ///
     /// # Safety
     /// As [`Hdf5`] says.
@@ -323,9 +329,8 @@ impl Copier<'_> {
         source: hid_t,
         datatype: hid_t,
         dcpl: hid_t,
-        group: hid_t,
-        link: &Link,
-    ) -> Result<bool, Fault> {
+        place: Option<(hid_t, &Link)>,
+    ) -> Result<Option<Handle>, Fault> {
         const FIRST_PLUGIN: i32 = 256;
         const WITHOUT_ATTRIBUTES: u32 = 0x10;
         let Hdf5 { api, tree } = self.hdf5;
@@ -338,13 +343,20 @@ impl Copier<'_> {
                 || api.checked("H5Tcommitted", (tree.H5Tcommitted)(datatype))? != 0
                 || holds_pointers(api, datatype)?
             {
-                return Ok(false);
+                return Ok(None);
             }
             let how = list(api, tree.H5P_CLS_OBJECT_COPY_ID_g)?;
             let status = (tree.H5Pset_copy_object)(how.id, WITHOUT_ATTRIBUTES);
             api.checked("H5Pset_copy_object", status)?;
-            let (name, lcpl) = (link.name.as_ptr(), self.lists.of(link));
-            Ok((tree.H5Ocopy)(source, c".".as_ptr(), group, name, how.id, lcpl) >= 0)
+            let (group, name, lcpl) = match place {
+                Some((group, link)) => (group, link.name.as_ptr(), self.lists.of(link)),
+                None => (self.target, FOR_A_MOMENT.as_ptr(), DEFAULT),
+            };
+            if (tree.H5Ocopy)(source, c".".as_ptr(), group, name, how.id, lcpl) < 0 {
+                return Ok(None);
+            }
+            let copy = (api.H5Dopen2)(group, name, DEFAULT);
+            Ok(Some(Handle::new(api, "H5Dopen2", copy, tree.H5Oclose).writing()?))
         }
     }
 
