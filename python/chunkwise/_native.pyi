@@ -1019,23 +1019,6 @@ class Encoders:
     def __new__(cls) -> Encoders: ...
 
 @final
-class Checksums:
-    """What was written of a dataset, for `verify_data`."""
-
-    def __len__(self) -> int:
-        """How many chunks they are of, or pieces without chunks."""
-    def part(self, axis: int, begin: int, end: int) -> Checksums:
-        """Give those of the elements from `begin` to `end` of a dimension.
-
-        As if they were a dataset: for one that is divided among several.
-
-        Raises
-        ------
-        chunkwise.errors.UsageError
-            No chunk begins or ends there.
-        """
-
-@final
 class CopyResult:
     """What copying a dataset's data came to."""
 
@@ -1062,8 +1045,6 @@ class CopyResult:
     def through_libhdf5(self) -> str | None:
         """Why libhdf5 read or wrote the data; None if it did neither."""
     @property
-    def checksums(self) -> Checksums | None: ...
-    @property
     def read_s(self) -> float:
         """Seconds spent reading super-blocks; 0 where each target chunk is read for itself."""
     @property
@@ -1082,7 +1063,6 @@ def copy_data(
     memory_nbytes: int,
     effort: str = "as-stated",
     raw: bool = False,
-    checksums: bool = True,
     salvage: bool = False,
     journal: Journal | None = None,
     encoders: Encoders | None = None,
@@ -1112,8 +1092,6 @@ def copy_data(
     raw : bool
         Copy stored chunks as they are, with their filter masks.  That fill values and types
         mean the same in both files is the caller's to know.
-    checksums : bool
-        Take checksums for `verify_data`.
     salvage : bool
         A source chunk that cannot be read is filled with the fill value and listed.
     journal : Journal or None
@@ -1161,8 +1139,6 @@ class Copy(Protocol):
     @property
     def raw(self) -> bool: ...
     @property
-    def checksums(self) -> bool: ...
-    @property
     def likeness(self) -> bytes: ...
 
 def copy_many(
@@ -1182,23 +1158,39 @@ def copy_many(
     `copy_data`; `memory_nbytes` and `progress` are for all together.
     """
 
-def verify_data(
+def same_chunks(
     library: Library,
-    target_id: int,
-    checksums: Checksums,
+    source_id: int,
+    result_id: int,
+    part: tuple[int, int],
     *,
     label: str,
-    elsewhere: int = 0,
     progress: Callable[[int, int, int], None] | None = None,
-) -> None:
-    """Read a dataset again and compare it with what `copy_data` has written.
+) -> tuple[list[int], str] | None:
+    """Compare stored bytes and filter masks of all written chunks of two datasets.
 
-    `target_id` is a live handle in a file that was closed after writing, and opened read-only.
+    Parameters
+    ----------
+    library : Library
+        That of both handles.
+    source_id, result_id : int
+        Live handles of datasets of the same shape and chunk shape, in files that nothing writes.
+    part : (int, int)
+        Only this part of so many parts of the chunks, as in (0, 1) for all.
+    label : str
+        Dataset and file of the source for messages.
+    progress : callable or None
+        As in `copy_data`; all three figures are of stored bytes.
+
+    Returns
+    -------
+    (list of int, str) or None
+        Where the first chunk that differs begins, and how it differs; None if none does.
 
     Raises
     ------
     chunkwise.errors.CorruptDataError
-        Naming a chunk that differs, is missing, or should not be there.
+        A chunk of the source that cannot be read.
     """
 
 @final

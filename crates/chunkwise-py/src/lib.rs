@@ -179,11 +179,10 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<repack::PyJournal>()?;
     m.add_class::<repack::PyEncoders>()?;
     m.add_function(wrap_pyfunction!(repack::copy_many, m)?)?;
-    m.add_class::<repack::PyChecksums>()?;
     m.add_class::<repack::PyCopyResult>()?;
     m.add_class::<places::PyKeptChunks>()?;
     m.add_function(wrap_pyfunction!(repack::copy_data, m)?)?;
-    m.add_function(wrap_pyfunction!(repack::verify_data, m)?)?;
+    m.add_function(wrap_pyfunction!(repack::same_chunks, m)?)?;
     m.add_function(wrap_pyfunction!(set_profiling, m)?)?;
     m.add_function(wrap_pyfunction!(profile, m)?)?;
     Ok(())

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use chunkwise_engine::{ChunkPlaces, LostChunk, thread_count};
 use chunkwise_repack::{
-    Checksums, CopyError, CopyResult, Encoders, Journal, Part, PlanError, Progress, RechunkPlan,
+    CopyError, CopyResult, Encoders, Journal, Part, PlanError, Progress, RechunkPlan,
     Rechunking, Request, Task, copy_side_by_side,
 };
 use pyo3::exceptions::PyRuntimeError;
@@ -111,27 +111,6 @@ impl PyJournal {
     }
 }
 
-/// Checksums of what was written.
-#[pyclass(name = "Checksums", module = "chunkwise._native", frozen)]
-pub struct PyChecksums {
-    checksums: Checksums,
-}
-
-#[pymethods]
-impl PyChecksums {
-    /// How many chunks, or pieces, they are of.
-    fn __len__(&self) -> usize {
-        self.checksums.len()
-    }
-
-    /// Those of a part of the dataset (see `_native.pyi`).
-    fn part(&self, py: Python<'_>, axis: usize, begin: u64, end: u64) -> PyResult<Self> {
-        let part = self.checksums.part(axis, begin, end);
-        let checksums = part.map_err(|error| raise(py, "UsageError", error.to_string()))?;
-        Ok(Self { checksums })
-    }
-}
-
 /// What copying came to (see `_native.pyi`).
 #[pyclass(name = "CopyResult", module = "chunkwise._native", frozen, get_all)]
 pub struct PyCopyResult {
@@ -143,17 +122,15 @@ pub struct PyCopyResult {
     tuning: Option<String>,
     lost_chunks: Vec<(Vec<u64>, String)>,
     through_libhdf5: Option<String>,
-    checksums: Option<Py<PyChecksums>>,
     read_s: f64,
     encode_s: f64,
     elapsed_s: f64,
 }
 
 impl PyCopyResult {
-    fn of(py: Python<'_>, found: CopyResult) -> PyResult<Self> {
+    fn of(found: CopyResult) -> Self {
         let lost = |chunk: LostChunk| (chunk.chunk_origin.to_vec(), chunk.error.to_string());
-        let checksums = found.checksums.map(|checksums| Py::new(py, PyChecksums { checksums }));
-        Ok(Self {
+        Self {
             decodes: found.decodes,
             chunks_written: found.chunks_written,
             chunks_replayed: found.chunks_replayed,
@@ -162,11 +139,10 @@ impl PyCopyResult {
             tuning: found.tuning,
             lost_chunks: found.lost_chunks.into_iter().map(lost).collect(),
             through_libhdf5: found.through_libhdf5,
-            checksums: checksums.transpose()?,
             read_s: found.read_s,
             encode_s: found.encode_s,
             elapsed_s: found.elapsed_s,
-        })
+        }
     }
 }
 
@@ -194,7 +170,7 @@ type PyPart = (u64, Py<PyAny>, Py<PyAny>, Vec<RawFd>);
 #[pyfunction]
 #[pyo3(signature = (
     library, source_id, target_id, *, label, memory_nbytes, effort = "as-stated", raw = false,
-    checksums = true, salvage = false, journal = None, encoders = None, likeness = b"".as_slice(),
+    salvage = false, journal = None, encoders = None, likeness = b"".as_slice(),
     part = None, progress = None
 ))]
 #[allow(clippy::too_many_arguments)] // Named ones, in Python.
@@ -207,7 +183,6 @@ pub fn copy_data(
     memory_nbytes: u64,
     effort: &str,
     raw: bool,
-    checksums: bool,
     salvage: bool,
     journal: Option<&PyJournal>,
     encoders: Option<&PyEncoders>,
@@ -247,7 +222,6 @@ pub fn copy_data(
             turn,
             part,
             raw,
-            checksums,
             salvage,
             journal,
             progress,
@@ -255,7 +229,7 @@ pub fn copy_data(
         // SAFETY: live handles of this library, by the contract above.
         unsafe { chunkwise_repack::copy(&library.library, source_id, target_id, &request) }
     })?;
-    PyCopyResult::of(py, result.map_err(|error| copy_error(py, label, &error))?)
+    Ok(PyCopyResult::of(result.map_err(|error| copy_error(py, label, &error))?))
 }
 
 /// One of many datasets (see `_native.pyi`).
@@ -266,7 +240,6 @@ pub struct Copy {
     label: String,
     effort: String,
     raw: bool,
-    checksums: bool,
     likeness: Vec<u8>,
 }
 
@@ -309,7 +282,6 @@ pub fn copy_many(
             turn: None,
             part: None,
             raw: copies[number].raw,
-            checksums: copies[number].checksums,
             salvage,
             journal,
             progress,
@@ -319,33 +291,31 @@ pub fn copy_many(
     })?;
     let results =
         results.map_err(|(number, error)| copy_error(py, &copies[number].label, &error))?;
-    results.into_iter().map(|result| PyCopyResult::of(py, result)).collect()
+    Ok(results.into_iter().map(PyCopyResult::of).collect())
 }
 
-/// Read a dataset again and compare it with what was written (see `_native.pyi`).  The handle
-/// must be of that library.
+/// Compare the stored chunks of two datasets (see `_native.pyi`).  The handles must be of that
+/// library.
 #[pyfunction]
-#[pyo3(signature = (library, target_id, checksums, *, label, elsewhere = 0, progress = None))]
-pub fn verify_data(
+#[pyo3(signature = (library, source_id, result_id, part, *, label, progress = None))]
+pub fn same_chunks(
     py: Python<'_>,
     library: &PyLibrary,
-    target_id: i64,
-    checksums: &PyChecksums,
+    source_id: i64,
+    result_id: i64,
+    part: (u64, u64),
     label: &str,
-    elsewhere: u64,
     progress: Option<Bound<'_, PyAny>>,
-) -> PyResult<()> {
+) -> PyResult<Option<(Vec<u64>, String)>> {
     let library = &library.library;
     let progresses = [Progress::default()];
-    let result = watched(py, progress, &progresses, || {
+    let found = watched(py, progress, &progresses, || {
         let [progress] = &progresses;
-        // SAFETY: a live handle of this library, by the contract above.
-        unsafe {
-            let checksums = &checksums.checksums;
-            chunkwise_repack::verify(library, target_id, checksums, elsewhere, progress)
-        }
+        // SAFETY: live handles of this library, by the contract above.
+        unsafe { chunkwise_repack::same_chunks(library, source_id, result_id, part, progress) }
     })?;
-    result.map_err(|error| copy_error(py, label, &error))
+    let found = found.map_err(|error| copy_error(py, label, &error))?;
+    Ok(found.map(|one| (one.chunk_origin.to_vec(), one.how)))
 }
 
 /// How often whoever asked is told, and looks for signals; the first time sooner.
@@ -427,9 +397,6 @@ fn copy_error(py: Python<'_>, label: &str, error: &CopyError) -> PyErr {
         }
         CopyError::Share(_) => ("ChunkwiseError", "see what the other processes say"),
         CopyError::Changed => ("FileChangedError", "copy it again when nobody writes to it"),
-        CopyError::Mismatch { .. } => {
-            ("CorruptDataError", "write it again; if it recurs, check disk and memory")
-        }
         CopyError::Cancelled => ("ChunkwiseError", "copy it again"),
     };
     raise(py, class, format!("{label}: {error}; {remedy}"))

@@ -13,7 +13,6 @@ use chunkwise_libhdf5::{
 use chunkwise_select::{ChunkGrid, Dims};
 
 use crate::cells::Cells;
-use crate::checksums::{Checksums, Collector, Taken};
 use crate::copying::{Copying, Done};
 use crate::journal::{Journal, Records};
 use crate::maker::Form;
@@ -41,8 +40,6 @@ pub struct Request<'a> {
     pub part: Option<Part<'a>>,
     /// Stored chunks are copied as they are.
     pub raw: bool,
-    /// Checksums are taken.
-    pub checksums: bool,
     /// Chunks that cannot be read are filled and listed.
     pub salvage: bool,
     /// Where chunks that are done are noted.
@@ -82,8 +79,6 @@ pub struct CopyResult {
     pub lost_chunks: Vec<LostChunk>,
     /// Why libhdf5 read or wrote the data.
     pub through_libhdf5: Option<String>,
-    /// For [`verify`](crate::verify).
-    pub checksums: Option<Checksums>,
     /// Seconds spent reading blocks.
     pub read_s: f64,
     /// Seconds spent making and writing chunks.
@@ -163,7 +158,6 @@ impl Pair<'_> {
             Ok(storage) => storage,
             Err(error) => return refused(&error.to_string()),
         };
-        let collector = request.checksums.then(Collector::default);
         let lost = request.salvage.then(Mutex::default);
         let probe = if request.salvage { Probe::new(&self.from) } else { None };
         let copying = RawCopying {
@@ -173,7 +167,6 @@ impl Pair<'_> {
             element_size: self.from.element_size,
             is_unfiltered: self.from.filters.is_empty(),
             threads: request.threads,
-            collector: collector.as_ref(),
             lost: lost.as_ref(),
             probe: probe.as_ref(),
             turn: request.turn,
@@ -183,10 +176,9 @@ impl Pair<'_> {
         // SAFETY: the caller's contract.
         let mut committer = unsafe { self.committer(request) };
         let done = copying.run(&mut *committer)?;
-        let checksums = collector.map(|found| self.checksums(chunk, Taken::OfStoredBytes, found));
         let mut lost_chunks = lost.and_then(|lost| lost.into_inner().ok()).unwrap_or_default();
         lost_chunks.sort_by(|a, b| a.chunk_origin.cmp(&b.chunk_origin));
-        Ok(CopyResult { lost_chunks, ..result_of(done, checksums, request) })
+        Ok(CopyResult { lost_chunks, ..result_of(done, request) })
     }
 
     /// # Safety
@@ -196,9 +188,7 @@ impl Pair<'_> {
         let (plan, shared) = self.plan(request)?;
         let cells = Cells { grid: ChunkGrid::new(&self.shape, &plan.cell)?, size };
         if cells.grid.is_empty() {
-            let nothing = || self.checksums(&plan.cell, Taken::OfElements, Collector::default());
-            let checksums = request.checksums.then(nothing);
-            return Ok(CopyResult { checksums, ..CopyResult::default() });
+            return Ok(CopyResult::default());
         }
         // SAFETY: the caller's contract.
         let (source, read_so) = unsafe { self.source(request, plan.waiting_nbytes / 2)? };
@@ -218,7 +208,6 @@ impl Pair<'_> {
                 Box::new(BoxCommitter::new(boxes, &self.shape, &plan.cell))
             }
         };
-        let collector = request.checksums.then(Collector::default);
         let places = Mutex::new(request.part.as_ref().map(|part| (part.places)()));
         let find = |origins: &[Dims]| {
             let mut places = places.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -246,7 +235,6 @@ impl Pair<'_> {
             turn: request.turn,
             share: request.part.as_ref().map(|part| part.share),
             shared: shared.as_ref(),
-            collector: collector.as_ref(),
             records: records.as_ref(),
             progress: request.progress,
         };
@@ -255,10 +243,6 @@ impl Pair<'_> {
             // Also of what was done before something went wrong.
             records.finish()?;
         }
-        let checksums = collector.map(|found| {
-            let taken = Taken::OfElements;
-            self.checksums(&plan.cell, taken, found)
-        });
         let reasons: Vec<String> = [
             read_so.map(|why| format!("read: {why}")),
             written_so.map(|why| format!("written: {why}")),
@@ -270,7 +254,7 @@ impl Pair<'_> {
             lost_chunks: source.lost_chunks(),
             chunks_replayed: records.map_or(0, |records| records.replayable_chunks() as u64),
             through_libhdf5: (!reasons.is_empty()).then(|| reasons.join("; ")),
-            ..result_of(done?, checksums, request)
+            ..result_of(done?, request)
         })
     }
 
@@ -386,13 +370,9 @@ impl Pair<'_> {
         Ok((Form::Chunk { encoding, unfiltered_partial_chunks, padding }, None))
     }
 
-    fn checksums(&self, cell: &[u64], taken: Taken, found: Collector) -> Checksums {
-        let (shape, cell) = (Some(self.shape.clone()), cell.into());
-        Checksums { shape, cell, taken, cells: found.finish() }
-    }
 }
 
-fn result_of(done: Done, checksums: Option<Checksums>, request: &Request<'_>) -> CopyResult {
+fn result_of(done: Done, request: &Request<'_>) -> CopyResult {
     let (_, _, stored_nbytes_written) = request.progress.figures();
     CopyResult {
         decodes: done.cost.decodes,
@@ -400,7 +380,6 @@ fn result_of(done: Done, checksums: Option<Checksums>, request: &Request<'_>) ->
         stored_nbytes_read: done.cost.stored_nbytes,
         stored_nbytes_written,
         tuning: done.tuning.map(|tuning| tuning.to_string()),
-        checksums,
         read_s: done.read_s,
         encode_s: done.encode_s,
         ..CopyResult::default()

@@ -15,7 +15,6 @@ use chunkwise_engine::{Committer, InOrder, ReadError, zeroed};
 use chunkwise_select::ChunkGrid;
 
 use crate::cells::{Cells, Extent};
-use crate::checksums::Collector;
 use crate::handing::Handing;
 use crate::journal::Records;
 use crate::maker::{Form, Maker};
@@ -39,7 +38,6 @@ pub struct Copying<'a> {
     pub cells: &'a Cells,
     pub effort: Effort,
     pub choices: &'a Choices,
-    pub collector: Option<&'a Collector>,
     pub records: Option<&'a Records<'a>>,
     pub turn: Option<Turn<'a>>,
     pub share: Option<&'a dyn Share>,
@@ -95,7 +93,7 @@ impl Copying<'_> {
     fn maker(&self, form: Form, cells: u64) -> Maker<'_> {
         let busy = usize::try_from(cells).unwrap_or(usize::MAX);
         let idle = self.plan.threads.saturating_sub(busy);
-        Maker::new(self.cells, form, self.collector, self.records, self.progress, idle)
+        Maker::new(self.cells, form, self.records, self.progress, idle)
     }
 
     /// Encode these cells on all threads and hand them over.

@@ -45,14 +45,6 @@ pub enum CopyError {
     /// The source was written to meanwhile.
     #[error("the file that is copied was changed meanwhile")]
     Changed,
-    /// What was written is not what was read.
-    #[error("the chunk at element {:?} {message}", .chunk_origin.as_slice())]
-    Mismatch {
-        /// Element where it begins.
-        chunk_origin: Dims,
-        /// What is wrong with it.
-        message: String,
-    },
     /// The journal cannot be written.
     #[error("the journal cannot be written: {message}")]
     Journal {

@@ -6,7 +6,7 @@
 
 mod boxes;
 mod cells;
-mod checksums;
+mod checksum;
 mod copy;
 mod copying;
 mod encoders;
@@ -22,22 +22,21 @@ mod maker;
 mod plan;
 mod progress;
 mod raw;
+mod same;
 mod share;
 mod side_by_side;
 mod slab;
 mod source;
 mod tree;
 mod turns;
-mod verify;
 
-pub use checksums::Checksums;
 pub use copy::{CopyResult, Part, Request, copy};
 pub use encoders::Encoders;
 pub use error::CopyError;
 pub use journal::Journal;
 pub use plan::{PlanError, RechunkPlan, Rechunking};
 pub use progress::Progress;
+pub use same::{Differs, same_chunks};
 pub use share::Share;
 pub use side_by_side::{Task, copy_side_by_side};
 pub use tree::{Lead, Leads, Missing, Salvage, TreeCopy, TreeError, TreeProgress};
-pub use verify::verify;

@@ -8,7 +8,7 @@ use chunkwise_engine::{EncodedChunk, ReadError, encode_chunk};
 
 use crate::boxes::{Part, copy_box};
 use crate::cells::{Cells, Extent};
-use crate::checksums::{Collector, checksum};
+use crate::checksum::checksum;
 use crate::journal::Records;
 use crate::{CopyError, Progress};
 
@@ -40,8 +40,6 @@ struct Buffers {
 pub struct Maker<'a> {
     pub cells: &'a Cells,
     pub form: Form,
-    /// Takes checksums, where they are wanted.
-    pub collector: Option<&'a Collector>,
     /// What earlier work left, and where this work is noted.
     pub records: Option<&'a Records<'a>>,
     pub progress: &'a Progress,
@@ -54,12 +52,11 @@ impl<'a> Maker<'a> {
     pub fn new(
         cells: &'a Cells,
         form: Form,
-        collector: Option<&'a Collector>,
         records: Option<&'a Records<'a>>,
         progress: &'a Progress,
         helpers: usize,
     ) -> Self {
-        Self { cells, form, collector, records, progress, helpers, buffers: Mutex::default() }
+        Self { cells, form, records, progress, helpers, buffers: Mutex::default() }
     }
 
     /// Make the cell at `position`; `elements` fills a buffer with its elements within the shape,
@@ -76,22 +73,15 @@ impl<'a> Maker<'a> {
         let extent = Extent::of_chunk(&self.cells.grid, position);
         chunk.chunk_origin = extent.origin.clone();
         let nbytes = extent.nbytes(self.cells.size);
-        let replayed = self.records.and_then(|records| records.replay(&extent.origin, chunk));
-        let raw_checksum = match replayed {
-            Some(raw_checksum) => raw_checksum,
-            None => {
-                let popped = self.locked().pop();
-                let mut buffers = popped.unwrap_or_default();
-                let made = self.encode(&extent, nbytes, elements, chunk, &mut buffers);
-                self.locked().push(buffers);
-                made?
-            }
-        };
-        if let Some(collector) = self.collector {
-            collector.add(position, raw_checksum);
+        if !self.records.is_some_and(|records| records.replay(&extent.origin, chunk)) {
+            let popped = self.locked().pop();
+            let mut buffers = popped.unwrap_or_default();
+            let made = self.encode(&extent, nbytes, elements, chunk, &mut buffers);
+            self.locked().push(buffers);
+            made?;
         }
         if let Some(records) = self.records {
-            records.note(&extent.origin, raw_checksum, checksum(&chunk.bytes));
+            records.note(&extent.origin, checksum(&chunk.bytes));
         }
         self.progress.done_nbytes.fetch_add(nbytes, Relaxed);
         Ok(())
@@ -101,7 +91,7 @@ impl<'a> Maker<'a> {
         self.buffers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fill the chunk; gives the checksum of its elements.
+    /// Fill the chunk.
     fn encode(
         &self,
         extent: &Extent,
@@ -109,32 +99,30 @@ impl<'a> Maker<'a> {
         elements: impl FnOnce(&Extent, &mut [u8]) -> Result<(), CopyError>,
         chunk: &mut EncodedChunk,
         buffers: &mut Buffers,
-    ) -> Result<u64, CopyError> {
+    ) -> Result<(), CopyError> {
         let nbytes = usize::try_from(nbytes).map_err(|_| ReadError::Memory(Some(nbytes)))?;
         let Buffers { packed, raw, encoded, scratch } = buffers;
         let is_whole = extent.shape.as_slice() == self.cells.grid.chunk();
         chunk.filter_mask = 0;
-        let take = |out: &mut Vec<u8>| -> Result<u64, CopyError> {
+        let take = |out: &mut Vec<u8>| -> Result<(), CopyError> {
             resize(out, nbytes).map_err(ReadError::from)?;
-            elements(extent, out)?;
-            let wanted = self.collector.is_some() || self.records.is_some();
-            Ok(if wanted { checksum(out) } else { 0 })
+            elements(extent, out)
         };
         let Form::Chunk { encoding, unfiltered_partial_chunks, padding } = &self.form else {
             return take(&mut chunk.bytes);
         };
         let is_filtered = !encoding.steps().is_empty() && (is_whole || !unfiltered_partial_chunks);
-        let (full, taken): (&mut Vec<u8>, u64) = match (is_whole, is_filtered) {
+        let full: &mut Vec<u8> = match (is_whole, is_filtered) {
             (true, false) => return take(&mut chunk.bytes),
             (true, true) => {
-                let taken = take(raw)?;
-                (raw, taken)
+                take(raw)?;
+                raw
             }
             (false, _) => {
-                let taken = take(packed)?;
+                take(packed)?;
                 let full = if is_filtered { raw } else { &mut chunk.bytes };
                 self.pad(extent, packed, padding, full)?;
-                (full, taken)
+                full
             }
         };
         if is_filtered {
@@ -152,7 +140,7 @@ impl<'a> Maker<'a> {
             resize(&mut chunk.bytes, encoded.len()).map_err(ReadError::from)?;
             chunk.bytes.copy_from_slice(encoded);
         }
-        Ok(taken)
+        Ok(())
     }
 
     /// A whole chunk of elements that reach to the shape's edge, and padding beyond.

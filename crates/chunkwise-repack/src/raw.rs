@@ -15,7 +15,6 @@ use chunkwise_select::ChunkGrid;
 use std::sync::{Mutex, PoisonError};
 
 use crate::cells::Extent;
-use crate::checksums::{Collector, checksum};
 use crate::copying::Done;
 use crate::handing::Handing;
 use crate::share::{Pieces, Share, enough_for};
@@ -31,7 +30,6 @@ pub struct RawCopying<'a> {
     /// Whether the dataset has no filters.
     pub is_unfiltered: bool,
     pub threads: usize,
-    pub collector: Option<&'a Collector>,
     /// Where chunks are listed that cannot be read, or not be decoded.
     pub lost: Option<&'a Mutex<Vec<LostChunk>>>,
     /// By what chunks are decoded before they are copied, to find those that are damaged.
@@ -188,9 +186,6 @@ impl RawCopying<'_> {
             if short {
                 resize(&mut chunk.bytes, len).map_err(ReadError::from)?;
             }
-        }
-        if let Some(collector) = self.collector {
-            collector.add(position, checksum(&chunk.bytes));
         }
         self.progress.read_nbytes.fetch_add(record.stored_nbytes, Relaxed);
         self.progress.done_nbytes.fetch_add(extent.nbytes(self.element_size), Relaxed);

@@ -10,7 +10,7 @@ use chunkwise_libhdf5::StoredBoxes;
 use chunkwise_select::ChunkGrid;
 
 use crate::cells::Extent;
-use crate::checksums::checksum;
+use crate::checksum::checksum;
 use crate::{CopyError, Progress};
 
 /// A dataset that is copied.

@@ -6,10 +6,10 @@
 
 use chunkwise_select::{Dims, MAX_RANK};
 
-use crate::checksums::checksum;
+use crate::checksum::checksum;
 
 /// Begins every journal; the last digit is the format's version.
-pub const MAGIC: &[u8; 8] = b"CWREPK01";
+pub const MAGIC: &[u8; 8] = b"CWREPK02";
 
 /// A chunk that lies in the half-written file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,8 +20,6 @@ pub struct Entry {
     pub stored_nbytes: u64,
     /// Checksum of the stored bytes.
     pub stored: u64,
-    /// Checksum of the elements.
-    pub raw: u64,
 }
 
 /// Append a frame.
@@ -49,7 +47,7 @@ impl Entry {
         number(self.chunk_origin.len() as u64);
         self.chunk_origin.iter().for_each(|&n| number(n));
         let figures = [u64::from(self.filter_mask), self.address, self.stored_nbytes];
-        figures.into_iter().chain([self.stored, self.raw]).for_each(number);
+        figures.into_iter().chain([self.stored]).for_each(number);
         payload.extend_from_slice(label.as_bytes());
         put_frame(out, &payload);
     }
@@ -61,9 +59,9 @@ impl Entry {
         let chunk_origin = (0..rank).map(|_| take_u64(from)).collect::<Option<Dims>>()?;
         let filter_mask = u32::try_from(take_u64(from)?).ok()?;
         let (address, stored_nbytes) = (take_u64(from)?, take_u64(from)?);
-        let (stored, raw) = (take_u64(from)?, take_u64(from)?);
+        let stored = take_u64(from)?;
         let label = std::str::from_utf8(payload).ok()?;
-        Some((label, Self { chunk_origin, filter_mask, address, stored_nbytes, stored, raw }))
+        Some((label, Self { chunk_origin, filter_mask, address, stored_nbytes, stored }))
     }
 }
 
@@ -93,7 +91,6 @@ mod tests {
                     address: 77,
                     stored_nbytes: 5,
                     stored: 1 << 60,
-                    raw: 9,
                 })
                 .collect();
             let mut bytes = Vec::new();

@@ -21,7 +21,7 @@ use chunkwise_engine::{ChunkRecord, CommitError, EncodedChunk, Files};
 use chunkwise_select::{ChunkGrid, Dims};
 
 use crate::CopyError;
-use crate::checksums::checksum;
+use crate::checksum::checksum;
 use format::{Entry, MAGIC, put_frame, take_frame};
 
 /// Chunks are noted after this time...
@@ -109,8 +109,8 @@ pub struct Records<'a> {
     find: &'a Finder<'a>,
     /// What the run before left, and is still there.
     replayable: Entries,
-    /// Checksums of chunks on their way: of the elements, and of the stored bytes.
-    notes: Mutex<HashMap<Dims, (u64, u64)>>,
+    /// Checksums of the stored bytes of chunks on their way.
+    notes: Mutex<HashMap<Dims, u64>>,
     state: Mutex<State>,
     /// Whether what is made now may be used by a later run.
     sound: AtomicBool,
@@ -154,12 +154,12 @@ impl<'a> Records<'a> {
         self.replayable.contains_key(origin)
     }
 
-    /// The chunk as the run before has made it; gives the checksum of its elements.
-    pub fn replay(&self, origin: &Dims, chunk: &mut EncodedChunk) -> Option<u64> {
-        let entry = self.replayable.get(origin)?;
-        let (files, _) = self.journal.old.as_ref()?;
+    /// Fill in the chunk as the run before has made it, and say whether that was possible.
+    pub fn replay(&self, origin: &Dims, chunk: &mut EncodedChunk) -> bool {
+        let Some(entry) = self.replayable.get(origin) else { return false };
+        let Some((files, _)) = self.journal.old.as_ref() else { return false };
         chunk.filter_mask = entry.filter_mask;
-        read(files, entry, &mut chunk.bytes).then_some(entry.raw)
+        read(files, entry, &mut chunk.bytes)
     }
 
     /// How many chunks need not be made.
@@ -173,8 +173,8 @@ impl<'a> Records<'a> {
     }
 
     /// A chunk was made.
-    pub fn note(&self, origin: &Dims, raw: u64, stored: u64) {
-        locked(&self.notes).insert(origin.clone(), (raw, stored));
+    pub fn note(&self, origin: &Dims, stored: u64) {
+        locked(&self.notes).insert(origin.clone(), stored);
     }
 
     /// Chunks were written.
@@ -183,14 +183,13 @@ impl<'a> Records<'a> {
         let mut state = locked(&self.state);
         let mut notes = locked(&self.notes);
         for chunk in chunks {
-            let Some((raw, stored)) = notes.remove(&chunk.chunk_origin) else { continue };
+            let Some(stored) = notes.remove(&chunk.chunk_origin) else { continue };
             let entry = Entry {
                 chunk_origin: chunk.chunk_origin.clone(),
                 filter_mask: chunk.filter_mask,
                 address: 0,
                 stored_nbytes: chunk.bytes.len() as u64,
                 stored,
-                raw,
             };
             if sound {
                 state.pending.push(entry);

@@ -1,0 +1,233 @@
+"""Is a finished file what its source is, for whoever reads it?
+
+The new file is complete and closed.  It is opened again, and both files are read side by side, by
+another way than the copy took: h5py reads all objects (`structure.py`), the engine and libhdf5 the
+values (`values.py`).  Nothing that the copy noted is used.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from operator import getitem
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import h5py
+
+from chunkwise.errors import CorruptDataError, WrongValueError
+from chunkwise.files.boxes import Box
+from chunkwise.files.opening import is_plain, open_h5
+from chunkwise.names import hdf5_reason, printable
+from chunkwise.proof.records import Allowed, Names, Proved
+from chunkwise.proof.structure import Partners, Structure
+from chunkwise.proof.values import SourceUnreadableError, Values, ValuesDifferError
+
+# Smaller datasets are compared here, and not by other processes.
+_SHARED_NBYTES: Final = 8 << 20
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a dataset's values: a box, or a part of the chunks that are stored alike."""
+
+    path: str
+    name: bytes
+    box: Box | None
+    part: tuple[int, int]
+    nbytes: int
+
+
+class Share(Protocol):
+    """Other processes that compare values, too."""
+
+    @property
+    def size(self) -> int:
+        """How many parts the chunks of a dataset are divided into."""
+
+    def compare(self, pieces: Sequence[Piece], allowed: Allowed, names: Names) -> None:
+        """Compare pieces in all processes; raises as `compare_pieces`."""
+
+
+def prove(
+    source: h5py.File,
+    made: Path,
+    said: str,
+    *,
+    allowed: Allowed = Allowed(),  # noqa: B008 (frozen)
+    memory_nbytes: int,
+    tell: Callable[[int], None] = lambda _: None,
+    share: Share | None = None,
+) -> Proved:
+    """Compare a finished file with its source.
+
+    Parameters
+    ----------
+    source
+        Open for reading.
+    made
+        The new file, complete and closed.
+    said
+        What it is called in messages.
+    allowed
+        What may differ.
+    memory_nbytes
+        Memory for values.
+    tell
+        Called with the bytes of each part that was equal; may raise to end the work.
+    share
+        Other processes that compare large datasets, too.
+
+    Raises
+    ------
+    WrongValueError
+        The first difference, by name.
+    CorruptDataError
+        The source cannot be read.
+    CannotJudgeError
+        h5py cannot read a type, so nothing is proved of it.
+    """
+    begun = time.monotonic()
+    names = Names(str(source.filename), said)
+    comparing = _Comparing(names, allowed, memory_nbytes, tell, share)
+    with open_h5(made) as target:
+        structure = comparing.structure
+        structure.compare(source, target)
+        _compare_user_blocks(source, made, names)
+        if share is not None and comparing.pieces:
+            share.compare(comparing.pieces, allowed, names)
+    read = comparing.values.read
+    return Proved(
+        structure.objects,
+        structure.attributes,
+        read.nbytes + sum(one.nbytes for one in comparing.pieces),
+        read.stored_nbytes,
+        read.by_libhdf5_nbytes,
+        time.monotonic() - begun,
+    )
+
+
+def compare_pieces(
+    source: h5py.File,
+    target: h5py.File,
+    pieces: Sequence[Piece],
+    allowed: Allowed,
+    names: Names,
+    memory_nbytes: int,
+    tell: Callable[[int], None] = lambda _: None,
+) -> None:
+    """Compare some pieces of two open files.
+
+    Raises
+    ------
+    WrongValueError
+        The first difference, by name.
+    CorruptDataError
+        The source cannot be read.
+    """
+    values = Values(memory_nbytes, tell, salvaged=allowed.salvaged)
+    for piece in pieces:
+        mine, theirs = (h5py.h5d.open(file.id, piece.name) for file in (source, target))
+        values.label = names.label(piece.path)
+        with _named(names, piece.path):
+            if piece.box is None:
+                values.compare_stored(mine, theirs, piece.part)
+            else:
+                values.compare_box(mine, theirs, piece.box, allowed.bounds.get(piece.path))
+
+
+class _named:  # noqa: N801 (a context manager)
+    """Turn what `Values` raises into errors that name the file and the dataset."""
+
+    def __init__(self, names: Names, path: str) -> None:
+        self._names, self._path = names, path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, ValuesDifferError):
+            raise difference(self._names, self._path, error.start, error.how) from None
+        if isinstance(error, SourceUnreadableError):
+            cause = error.__cause__
+            if isinstance(cause, CorruptDataError) or cause is None:
+                raise cause or error from None
+            raise CorruptDataError(
+                f"{printable(self._names.source)}: '{printable(self._path)}' cannot be read in "
+                f"the source ({hdf5_reason(cause)}); the file is damaged: fetch it again or "
+                "restore it; --salvage, or salvage=True, goes on without what cannot be read"
+            ) from None
+
+
+def difference(names: Names, path: str, start: Sequence[int], how: str) -> WrongValueError:
+    """Return the error that names the first element that differs."""
+    at = ", ".join(map(str, start))
+    return names.difference(path, f"{how}, at element [{at}]" if start else how)
+
+
+@dataclass
+class _Comparing:
+    """One comparison: structure and values."""
+
+    names: Names
+    allowed: Allowed
+    memory_nbytes: int
+    tell: Callable[[int], None]
+    share: Share | None
+    pieces: list[Piece] = field(default_factory=list)
+    structure: Structure = field(init=False)
+    values: Values = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.structure = Structure(self.names, self.allowed, self._dataset)
+        self.values = Values(self.memory_nbytes, self.tell, salvaged=self.allowed.salvaged)
+
+    def _dataset(self, met: Partners) -> None:
+        mine, theirs, bound = met.mine, met.theirs, self.allowed.bounds.get(met.path)
+        if mine.shape is None:
+            return
+        if not is_plain(mine.get_type()):
+            for box in self.values.boxes(mine, theirs):
+                self._objects(met, box)
+            return
+        self.values.label = self.names.label(met.path)
+        with _named(self.names, met.path):
+            nbytes = mine.get_space().get_simple_extent_npoints() * mine.get_type().get_size()
+            if self.share is None or met.name is None or nbytes < _SHARED_NBYTES:
+                self.values.compare(mine, theirs, bound)
+                return
+            if self.values.is_stored_alike(mine, theirs):
+                size = self.share.size
+                parts = ((number, size) for number in range(size))
+                self.pieces += (Piece(met.path, met.name, None, one, 0) for one in parts)
+                return
+            itemsize = mine.get_type().get_size()
+            for box in self.values.boxes(mine, theirs):
+                count = 1
+                for side in box[1]:
+                    count *= side
+                self.pieces.append(Piece(met.path, met.name, box, (0, 1), count * itemsize))
+
+    def _objects(self, met: Partners, box: Box) -> None:
+        """Compare elements of variable length, references, and compounds of these."""
+        start, count = box
+        part = tuple(slice(s, s + n) for s, n in zip(start, count, strict=True))
+        pair = (h5py.Dataset(met.mine), h5py.Dataset(met.theirs))
+        read = [partial(getitem, one, part) for one in pair]
+        first, second = self.structure.read_both(met.path, *read)
+        if not self.structure.equal_values(met.path, first, second):
+            raise difference(self.names, met.path, start, "differs from the source in a box")
+        self.tell(int(getattr(first, "size", 1)) * met.mine.get_type().get_size())
+
+
+def _compare_user_blocks(source: h5py.File, made: Path, names: Names) -> None:
+    size = source.userblock_size
+    if not size:
+        return
+    with open(source.filename, "rb") as mine, made.open("rb") as theirs:  # noqa: PTH123 (bytes)
+        if mine.read(size) != theirs.read(size):
+            raise names.difference("/", "has another user block than the source")
+
+

@@ -1,0 +1,85 @@
+"""What may differ between a source and its new file, what was compared, and what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy.typing as npt
+
+from chunkwise.errors import WrongValueError
+from chunkwise.names import printable
+
+
+class Bound(Protocol):
+    """How far a filter that loses by its nature may change values."""
+
+    def violations(self, source: npt.NDArray[Any], result: npt.NDArray[Any]) -> int | None:
+        """Return the flat index of the first value beyond the bound; None if there is none."""
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """What may differ, named before anything is compared.
+
+    Attributes
+    ----------
+    bounds
+        By the source's path: values that a filter requested by name may change, and how far.
+    moved
+        Paths of datasets whose data are stored elsewhere: merged, or divided among shards.
+    salvaged
+        Whether parts of the source that cannot be read are passed over.
+    """
+
+    bounds: Mapping[str, Bound] = field(default_factory=dict)
+    moved: frozenset[str] = frozenset()
+    salvaged: bool = False
+
+
+@dataclass(frozen=True)
+class Proved:
+    """What was compared and found the same.
+
+    Attributes
+    ----------
+    objects
+        Groups, datasets and committed types, each counted once.
+    attributes
+        Their attributes.
+    nbytes
+        Bytes of values that were read from both files, without filters.
+    stored_nbytes
+        Bytes of chunks that were copied as they are and compared as they are stored.
+    by_libhdf5_nbytes
+        Bytes of values that libhdf5 read from both files.
+    elapsed_s
+        Seconds that the comparison took.
+    """
+
+    objects: int = 0
+    attributes: int = 0
+    nbytes: int = 0
+    stored_nbytes: int = 0
+    by_libhdf5_nbytes: int = 0
+    elapsed_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Names:
+    """What both files are called in messages."""
+
+    source: str
+    result: str
+
+    def label(self, path: str) -> str:
+        """Return what a dataset of the source is called in messages."""
+        return f"{printable(self.source)}: '{printable(path)}'"
+
+    def difference(self, path: str, how: str) -> WrongValueError:
+        """Return the error that names a difference."""
+        return WrongValueError(
+            f"{printable(self.result)}: '{printable(path)}' {how}; the result was dropped, the "
+            "source is untouched: repeat, and report this if it happens again"
+        )

@@ -1,0 +1,404 @@
+"""Do two files have the same objects: groups, links, attributes, types and references?
+
+Both files are walked side by side, from their root groups.  Wherever both lead to an object, by a
+link, a reference or a committed type, the two objects become partners: each has one partner, in
+both directions.  So objects that only references lead to are compared like all others, and no name
+decides what belongs together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import h5py
+import numpy as np
+from h5py import h5a, h5d, h5g, h5l, h5o, h5s, h5t
+
+from chunkwise.errors import CannotJudgeError, CorruptDataError
+from chunkwise.files.objects import Address, address_of, decode_name
+from chunkwise.files.opening import is_plain
+from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
+from chunkwise.proof.records import Allowed, Names
+from chunkwise.proof.values import numpy_type
+
+
+@dataclass(frozen=True)
+class Partners:
+    """An object of the source, and the one that should be the same.
+
+    `path` is for messages; `name` leads to both from the root by links, and is None where only
+    references do.
+    """
+
+    path: str
+    name: bytes | None
+    mine: Any
+    theirs: Any
+
+
+class Structure:
+    """Compares everything but the values of datasets, which go to `values`."""
+
+    def __init__(
+        self, names: Names, allowed: Allowed, values: Callable[[Partners], None]
+    ) -> None:
+        self._names = names
+        self._allowed = allowed
+        self._values = values
+        self._partners: dict[Address, Address] = {}
+        self._backwards: dict[Address, Address] = {}
+        self._pending: list[Partners] = []
+        self._roots: tuple[Any, Any] = (None, None)
+        self.objects = 0
+        self.attributes = 0
+
+    def compare(self, source: h5py.File, target: h5py.File) -> None:
+        """Compare two open files.
+
+        Raises
+        ------
+        WrongValueError
+            The first difference, by name.
+        CorruptDataError
+            The source cannot be read.
+        CannotJudgeError
+            h5py reads a type neither here nor there.
+        """
+        # Not the file's own identifier: libhdf5 1.10 knows no attributes of one.
+        self._roots = tuple(h5g.open(file.id, b"/") for file in (source, target))
+        root = Partners("/", b"/", *self._roots)
+        self._meet(root)
+        self._pending.append(root)
+        while self._pending:
+            stack = [self._visit(self._pending.pop())]
+            while stack:
+                met = next(stack[-1], None)
+                if met is None:
+                    stack.pop()
+                else:
+                    stack.append(self._visit(met))
+
+    def _meet(self, met: Partners) -> bool:
+        """Make two objects partners; return whether they are new."""
+        here, there = address_of(met.mine), address_of(met.theirs)
+        if (
+            self._partners.setdefault(here, there) != there
+            or self._backwards.setdefault(there, here) != here
+        ):
+            raise self._names.difference(met.path, "leads to another object than in the source")
+        is_new = len(self._partners) > self.objects
+        self.objects += is_new
+        return is_new
+
+    def refers(self, path: str, mine: Any, theirs: Any) -> bool:
+        """Compare two references; the objects to which they lead become partners."""
+        pair = [self._follow(root, one) for root, one in zip(self._roots, (mine, theirs), strict=True)]
+        if pair[0] is None or pair[1] is None:
+            # What dangles in the source leads nowhere in the result either, or is null.
+            return pair[0] is pair[1]
+        met = Partners(f"{path} ->", None, *pair)
+        if type(met.mine) is not type(met.theirs):
+            return False
+        if self._meet(met):
+            self._pending.append(met)
+        if isinstance(mine, h5py.RegionReference):
+            regions = zip(self._roots, (mine, theirs), strict=True)
+            first, second = (_selected(h5py.h5r.get_region(one, root)) for root, one in regions)
+            return first == second
+        return True
+
+    @staticmethod
+    def _follow(root: Any, reference: Any) -> Any:
+        if not reference:
+            return None
+        try:
+            found = h5py.h5r.dereference(reference, root)
+        except HDF5_ERRORS:
+            return None
+        return found if found is not None and found.valid else None
+
+    def _visit(self, met: Partners) -> Iterator[Partners]:
+        """Compare two partners; yield those of their members that are new."""
+        mine, theirs = met.mine, met.theirs
+        if type(mine) is not type(theirs) and not _are_types(mine, theirs):
+            raise self._names.difference(met.path, "is another kind of object than in the source")
+        if h5o.get_comment(mine, b".") != h5o.get_comment(theirs, b"."):
+            raise self._names.difference(met.path, "has another comment than in the source")
+        self._attributes(met)
+        if isinstance(mine, h5g.GroupID):
+            yield from self._members(met)
+        elif isinstance(mine, h5d.DatasetID):
+            self._dataset(met)
+        elif not mine.equal(theirs):
+            raise self._names.difference(met.path, "is another type than in the source")
+
+    # --- links --------------------------------------------------------------------
+
+    def _members(self, met: Partners) -> Iterator[Partners]:
+        """Compare the links of two groups; yield the objects that are met for the first time."""
+        mine, theirs = met.mine, met.theirs
+        flags = [one.get_create_plist().get_link_creation_order() for one in (mine, theirs)]
+        if flags[0] != flags[1]:
+            raise self._names.difference(met.path, "keeps another order of its links")
+        here, there = self._listed(met, mine), list(theirs)
+        prefix = met.path.rstrip("/") + "/"
+        if here != there:
+            here = self._of_both(prefix, mine, here, there)
+        base = None if met.name is None else met.name.rstrip(b"/") + b"/"
+        for raw in here:
+            path = prefix + decode_name(raw)
+            kinds = [group.links.get_info(raw).type for group in (mine, theirs)]
+            if kinds[0] != kinds[1]:
+                raise self._names.difference(path, "is another kind of link than in the source")
+            if kinds[0] in (h5l.TYPE_SOFT, h5l.TYPE_EXTERNAL):
+                if mine.links.get_val(raw) != theirs.links.get_val(raw):
+                    raise self._names.difference(path, "leads elsewhere than in the source")
+                continue
+            if kinds[0] != h5l.TYPE_HARD:
+                continue
+            first = self._opened(path, mine, raw)
+            if first is None:
+                continue
+            try:
+                second = h5o.open(theirs, raw)
+            except HDF5_ERRORS as error:
+                raise self._names.difference(
+                    path, f"cannot be opened ({hdf5_reason(error)})"
+                ) from None
+            found = Partners(path, None if base is None else base + raw, first, second)
+            if self._meet(found):
+                yield found
+
+    def _of_both(self, prefix: str, mine: Any, here: list[bytes], there: list[bytes]) -> list[bytes]:
+        """Return the names that both groups have, if only what cannot be opened is missing."""
+        known = set(there)
+        missing = [one for one in here if one not in known]
+        readable = [one for one in missing if self._opened(prefix, mine, one) is not None]
+        if readable:
+            raise self._names.difference(prefix + decode_name(readable[0]), "is missing")
+        extra = known - set(here)
+        if extra:
+            raise self._names.difference(prefix + decode_name(min(extra)), "is not in the source")
+        lost = set(missing)
+        if [one for one in here if one not in lost] != there:
+            raise self._names.difference(prefix, "has its links in another order")
+        return there
+
+    def _listed(self, met: Partners, group: Any) -> list[bytes]:
+        try:
+            return list(group)
+        except HDF5_ERRORS as error:
+            if self._allowed.salvaged:
+                return list(met.theirs)
+            raise self._unreadable(met.path, error) from None
+
+    def _opened(self, path: str, group: Any, raw: bytes) -> Any:
+        """Open a member of the source; None if that fails and need not succeed."""
+        try:
+            if group.links.get_info(raw).type != h5l.TYPE_HARD:
+                return group
+            return h5o.open(group, raw)
+        except HDF5_ERRORS as error:
+            if self._allowed.salvaged:
+                return None
+            raise self._unreadable(path, error) from None
+
+    def _unreadable(self, path: str, error: BaseException) -> CorruptDataError:
+        return CorruptDataError(
+            f"{printable(self._names.source)}: '{printable(path)}' cannot be read in the source "
+            f"({hdf5_reason(error)}); the file is damaged: fetch it again or restore it; "
+            "--salvage, or salvage=True, goes on without what cannot be read"
+        )
+
+    # --- attributes ---------------------------------------------------------------
+
+    def _attributes(self, met: Partners) -> None:
+        mine, theirs = met.mine, met.theirs
+        names = [_attribute_names(one) for one in (mine, theirs)]
+        if names[0] != names[1]:
+            odd = set(names[0]) ^ set(names[1])
+            which = f" ({decode_name(min(odd))})" if odd else ""
+            raise self._names.difference(
+                met.path, f"has other attributes{which}, or another order of them"
+            )
+        for raw in names[0]:
+            self.attributes += 1
+            label = f"{met.path}@{decode_name(raw)}"
+            pair = h5a.open(mine, raw), h5a.open(theirs, raw)
+            self.same_kind(label, *pair)
+            datatype = pair[0].get_type()
+            if is_plain(datatype):
+                same = _attribute_bytes(pair[0]) == _attribute_bytes(pair[1])
+            else:
+                reads = [
+                    (lambda owner=one: h5py.AttributeManager(_Owner(owner))[raw])
+                    for one in (mine, theirs)
+                ]
+                same = self.equal_values(label, *self.read_both(label, *reads))
+            if not same:
+                raise self._names.difference(label, "differs from the source")
+
+    def same_kind(self, label: str, mine: Any, theirs: Any) -> None:
+        """Compare type and shape of two datasets or attributes."""
+        first, second = mine.get_type(), theirs.get_type()
+        if not first.equal(second) or first.committed() != second.committed():
+            raise self._names.difference(label, "has another type than in the source")
+        if first.committed():
+            met = Partners(f"{label} type", None, first, second)
+            if self._meet(met):
+                self._pending.append(met)
+        if _extent(mine.get_space()) != _extent(theirs.get_space()):
+            raise self._names.difference(label, "has another shape than in the source")
+
+    def read_both(
+        self, label: str, mine: Callable[[], Any], theirs: Callable[[], Any]
+    ) -> tuple[Any, Any]:
+        """Read values by h5py from both files: what the source gives, the result must give."""
+        try:
+            first = mine()
+        except (TypeError, NotImplementedError) as error:
+            raise CannotJudgeError(
+                f"{printable(self._names.result)}: '{printable(label)}': h5py cannot read values "
+                f"of this type ({error}), so the result is not proved and was dropped; --verify "
+                "none, or verify='none', keeps a result without proof"
+            ) from None
+        except HDF5_ERRORS as error:
+            if self._allowed.salvaged:
+                return None, None
+            raise self._unreadable(label, error) from None
+        try:
+            return first, theirs()
+        except (*HDF5_ERRORS, TypeError) as error:
+            raise self._names.difference(label, f"cannot be read ({error})") from None
+
+    def equal_values(self, path: str, first: Any, second: Any) -> bool:
+        """Compare values as h5py gives them: of variable length, references, with such parts."""
+        if isinstance(first, h5py.Reference | h5py.RegionReference):
+            return type(first) is type(second) and self.refers(path, first, second)
+        if isinstance(first, np.ndarray | np.void):
+            if type(first) is not type(second) or first.dtype != second.dtype:
+                return False
+            if first.shape != second.shape:
+                return False
+            if not first.dtype.hasobject:
+                return first.tobytes() == second.tobytes()
+            if first.dtype.names:
+                return all(
+                    self.equal_values(path, first[name], second[name])
+                    for name in first.dtype.names
+                )
+            if first.dtype.subdtype is None and h5py.check_string_dtype(first.dtype):
+                return bool(np.array_equal(first, second))
+            pairs = zip(first.ravel(), second.ravel(), strict=True)
+            return all(
+                self.equal_values(f"{path}[{number}]", a, b)
+                for number, (a, b) in enumerate(pairs)
+            )
+        if isinstance(first, np.generic):
+            return type(first) is type(second) and first.tobytes() == second.tobytes()
+        return type(first) is type(second) and bool(first == second)
+
+    # --- datasets -----------------------------------------------------------------
+
+    def _dataset(self, met: Partners) -> None:
+        mine, theirs = met.mine, met.theirs
+        self.same_kind(met.path, mine, theirs)
+        lists = mine.get_create_plist(), theirs.get_create_plist()
+        dtype = numpy_type(mine.get_type())
+        first, second = (_fill(one, dtype) for one in lists)
+        if first != second:
+            raise self._names.difference(met.path, "has another fill value than in the source")
+        if met.path not in self._allowed.moved:
+            places = [_elsewhere(one) for one in lists]
+            if places[0] != places[1]:
+                raise self._names.difference(met.path, "has its data elsewhere than the source")
+            if places[0] is not None:
+                # In other files, which nobody wrote anew.
+                return
+        self._values(met)
+
+
+def _are_types(mine: Any, theirs: Any) -> bool:
+    return isinstance(mine, h5t.TypeID) and isinstance(theirs, h5t.TypeID)
+
+
+class _Owner:
+    """Holds an identifier, as h5py's AttributeManager requires."""
+
+    def __init__(self, identifier: Any) -> None:
+        self.id = identifier
+
+
+def _extent(space: Any) -> tuple[object, ...]:
+    kind = space.get_simple_extent_type()
+    if kind != h5s.SIMPLE:
+        return (kind,)
+    return kind, space.get_simple_extent_dims(), space.get_simple_extent_dims(1)
+
+
+def _attribute_names(identifier: Any) -> list[bytes]:
+    """Return the names in the order of their creation if the object keeps it."""
+    h5a.exists(identifier, b"\x01")  # see files.objects.decode_attributes
+    names: list[bytes] = []
+    order = _order_of_attributes(identifier)
+    h5a.iterate(identifier, lambda name: names.append(name), index_type=order)
+    return names if order == h5py.h5.INDEX_CRT_ORDER else sorted(names)
+
+
+def _order_of_attributes(identifier: Any) -> int:
+    """Return the index by which attributes are listed."""
+    if isinstance(identifier, h5t.TypeID):
+        return int(h5py.h5.INDEX_NAME)
+    flags = identifier.get_create_plist().get_attr_creation_order()
+    tracked = flags & h5py.h5p.CRT_ORDER_TRACKED
+    return int(h5py.h5.INDEX_CRT_ORDER if tracked else h5py.h5.INDEX_NAME)
+
+
+def _attribute_bytes(attribute: Any) -> bytes:
+    datatype = h5t.TypeID.copy(attribute.get_type())
+    elements = attribute.get_space().get_simple_extent_npoints()
+    values = np.zeros(elements * datatype.get_size(), np.uint8)
+    if values.size:
+        attribute.read(values, datatype)
+    return values.tobytes()
+
+
+def _fill(dcpl: Any, dtype: np.dtype[Any] | None) -> tuple[object, ...]:
+    """Say what unwritten elements are; not of variable length, which are read instead."""
+    kind, time = dcpl.fill_value_defined(), dcpl.get_fill_time()
+    if kind != h5d.FILL_VALUE_USER_DEFINED or dtype is None:
+        return kind, time
+    value = np.zeros((), dtype)
+    dcpl.get_fill_value(value)
+    return kind, time, value.tobytes()
+
+
+def _elsewhere(dcpl: Any) -> object:
+    """Say in which other files the data lie; None if they are the file's own."""
+    if dcpl.get_layout() == h5d.VIRTUAL:
+        return [
+            (
+                dcpl.get_virtual_filename(number),
+                dcpl.get_virtual_dsetname(number),
+                _selected(dcpl.get_virtual_srcspace(number)),
+                _selected(dcpl.get_virtual_vspace(number)),
+            )
+            for number in range(dcpl.get_virtual_count())
+        ]
+    if dcpl.get_external_count():
+        return [dcpl.get_external(number) for number in range(dcpl.get_external_count())]
+    return None
+
+
+def _selected(space: Any) -> object:
+    """Say what a dataspace selects, however it is encoded."""
+    kind = space.get_select_type()
+    if kind == h5s.SEL_HYPERSLABS:
+        if space.is_regular_hyperslab():
+            return kind, space.get_regular_hyperslab()
+        return kind, space.get_select_hyper_blocklist().tolist()
+    if kind == h5s.SEL_POINTS:
+        return kind, space.get_select_elem_pointlist().tolist()
+    return kind

@@ -1,0 +1,474 @@
+"""Do two datasets hold the same values?
+
+The engine reads both in boxes, on all threads, through their filters.  Where chunks were copied as
+they are, it compares the stored bytes.  libhdf5 itself reads small datasets, and samples of the
+others: what an error in the engine hides, it shows.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+from h5py import h5d, h5t
+
+from chunkwise import _native
+from chunkwise._lib import library
+from chunkwise.dataset import wrap
+from chunkwise.errors import ChunkwiseError, UsageError
+from chunkwise.files.boxes import Box, boxes, read_box
+from chunkwise.files.opening import is_plain
+from chunkwise.names import HDF5_ERRORS, hdf5_reason
+from chunkwise.proof.records import Bound
+
+Array: TypeAlias = npt.NDArray[Any]
+Shape: TypeAlias = tuple[int, ...]
+
+# libhdf5 reads datasets up to this size: for them, it is as fast as the engine.
+_SMALL_NBYTES: Final = 64 << 10
+# A box is no larger than needed to decode each chunk once, and at least this large if it can be.
+_BOX_NBYTES: Final = 64 << 20
+# Of the larger ones, libhdf5 reads samples: this much, and this part of all values.
+_SAMPLED_NBYTES: Final = 8 << 20
+_SAMPLED_PART: Final = 0.03
+# With more boxes than this, those without any chunk are left out.
+_MANY_BOXES: Final = 1024
+# What one thread compares at a time.
+_BLOCK_NBYTES: Final = 1 << 20
+
+
+class ValuesDifferError(Exception):
+    """Values from this element on are not those of the source, or cannot be read."""
+
+    def __init__(self, start: Shape, how: str) -> None:
+        super().__init__(start, how)
+        self.start, self.how = start, how
+
+
+class SourceUnreadableError(Exception):
+    """The source's values cannot be read; `__cause__` says why."""
+
+
+@dataclass
+class Reading:
+    """What was read so far, of values that were found equal."""
+
+    nbytes: int = 0
+    stored_nbytes: int = 0
+    by_libhdf5_nbytes: int = 0
+
+    def may_sample(self, nbytes: int) -> bool:
+        """Whether libhdf5 may read this much more."""
+        most = _SAMPLED_NBYTES + _SAMPLED_PART * (self.nbytes + self.stored_nbytes)
+        return self.by_libhdf5_nbytes + nbytes <= most
+
+
+def numpy_type(datatype: Any) -> np.dtype[Any] | None:
+    """Return NumPy's type if it has all bits of an element of plain bytes, and no others."""
+    if not is_plain(datatype) or datatype.detect_class(h5t.OPAQUE):
+        return None
+    try:
+        dtype: np.dtype[Any] = datatype.dtype
+    except TypeError:
+        return None
+    return dtype if dtype.itemsize == datatype.get_size() and _is_exact(dtype) else None
+
+
+def _is_exact(dtype: np.dtype[Any]) -> bool:
+    """Whether NumPy holds all bits: a long double has bytes that mean nothing."""
+    if dtype.subdtype is not None:
+        return _is_exact(dtype.subdtype[0])
+    if dtype.names is not None:
+        sizes = sum(dtype[name].itemsize for name in dtype.names)
+        return sizes == dtype.itemsize and all(_is_exact(dtype[name]) for name in dtype.names)
+    most = {"f": 8, "c": 16}.get(dtype.kind)
+    return most is None or dtype.itemsize <= most
+
+
+class Values:
+    """Compares values of plain bytes; `tell` gets the bytes of each part that was equal.
+
+    Parameters
+    ----------
+    memory_nbytes
+        For the values of both files together.
+    salvaged
+        Whether what cannot be read in the source is passed over.
+    """
+
+    def __init__(
+        self,
+        memory_nbytes: int,
+        tell: Callable[[int], None] = lambda _: None,
+        *,
+        salvaged: bool = False,
+    ) -> None:
+        self.read = Reading()
+        # The dataset of the source in messages of the engine.
+        self.label = ""
+        self._memory_nbytes = memory_nbytes
+        self._tell = tell
+        self._salvaged = salvaged
+        self._random = random.Random()
+        self._buffers = (np.empty(0, np.uint8), np.empty(0, np.uint8))
+
+    def compare(self, mine: h5d.DatasetID, theirs: h5d.DatasetID, bound: Bound | None) -> None:
+        """Compare two datasets of the same shape and type.
+
+        Raises
+        ------
+        ValuesDifferError
+            The first element that differs, or cannot be read in the result.
+        SourceUnreadableError
+            It cannot be read in the source.
+        """
+        if self.is_stored_alike(mine, theirs):
+            self.compare_stored(mine, theirs)
+            return
+        for box in self.boxes(mine, theirs):
+            self.compare_box(mine, theirs, box, bound)
+
+    # --- stored as they are -------------------------------------------------------
+
+    @staticmethod
+    def is_stored_alike(mine: h5d.DatasetID, theirs: h5d.DatasetID) -> bool:
+        """Whether equal stored chunks mean equal values: the same chunk shape and filters."""
+        first, second = _form(mine), _form(theirs)
+        return first is not None and first == second
+
+    def compare_stored(
+        self, mine: h5d.DatasetID, theirs: h5d.DatasetID, part: tuple[int, int] = (0, 1)
+    ) -> None:
+        """Compare the chunks of two datasets as they are stored; or a part of all chunks."""
+        seen = 0
+
+        def tell(done: int, *_: int) -> None:
+            nonlocal seen
+            self._tell(done - seen)
+            seen = done
+
+        try:
+            found = _native.same_chunks(
+                library(), mine.id, theirs.id, part, label=self.label, progress=tell
+            )
+        except ChunkwiseError as error:
+            raise SourceUnreadableError from error
+        if found is None:
+            self.read.stored_nbytes += seen
+            self._sample(mine, theirs)
+            return
+        origin, how = found
+        if self._salvaged and not self._is_readable(mine, origin):
+            # Salvaged chunks are other ones by intention: read what the source gives.
+            for box in self.boxes(mine, theirs):
+                self.compare_box(mine, theirs, box, None)
+            return
+        raise ValuesDifferError(tuple(origin), how)
+
+    def _is_readable(self, dataset: h5d.DatasetID, origin: Shape) -> bool:
+        chunk = _chunk(dataset) or ()
+        count = tuple(
+            min(c, n - at) for c, n, at in zip(chunk, dataset.shape, origin, strict=True)
+        )
+        try:
+            read_box(dataset, h5t.TypeID.copy(dataset.get_type()), tuple(origin), count)
+        except HDF5_ERRORS:
+            return False
+        return True
+
+    def _sample(self, mine: h5d.DatasetID, theirs: h5d.DatasetID) -> None:
+        """Let libhdf5 read one chunk from any place of both."""
+        shape = tuple(mine.shape)
+        chunk = _chunk(mine) or shape
+        start = tuple(
+            self._random.randrange(-(-n // c)) * c if n else 0
+            for n, c in zip(shape, chunk, strict=True)
+        )
+        count = tuple(min(c, n - at) for c, n, at in zip(chunk, shape, start, strict=True))
+        datatype = h5t.TypeID.copy(mine.get_type())
+        if 0 in count or not self.read.may_sample(math.prod(count) * datatype.get_size()):
+            return
+        self._by_libhdf5(mine, theirs, datatype, (start, count), None)
+
+    # --- boxes --------------------------------------------------------------------
+
+    def boxes(self, mine: h5d.DatasetID, theirs: h5d.DatasetID) -> Iterator[Box]:
+        """Cut the datasets into boxes in which each chunk is decoded once, if memory allows it.
+
+        What was never written in either is left out: its fill value was compared.
+        """
+        shape = mine.shape
+        if shape is None or 0 in shape:
+            return
+        if _is_unwritten(mine) and _is_unwritten(theirs):
+            return
+        shape, itemsize = tuple(shape), mine.get_type().get_size()
+        block = self._block(shape, _chunk(mine), _chunk(theirs), itemsize)
+        count = math.prod(-(-n // b) for n, b in zip(shape, block, strict=True))
+        touched = None
+        if count > _MANY_BOXES:
+            touched = _touched((mine, theirs), shape, block)
+        if touched is None:
+            yield from boxes(shape, block, math.prod(block))
+            return
+        for place in touched:
+            start = tuple(int(at) * b for at, b in zip(place, block, strict=True))
+            yield start, tuple(min(b, n - at) for b, n, at in zip(block, shape, start, strict=True))
+
+    def _block(
+        self, shape: Shape, source: Shape | None, target: Shape | None, itemsize: int
+    ) -> Shape:
+        """Return the shape of a box."""
+        if not shape:
+            return ()
+        most = self._memory_nbytes // 2
+        sides = [None if one is None else list(one) for one in (source, target)]
+        nbytes = min(_BOX_NBYTES, most)
+        found: Shape | None = None
+        while found is None or nbytes <= most:
+            try:
+                plan = _native.RechunkPlan(list(shape), *sides, itemsize, nbytes)
+            except UsageError:
+                if nbytes >= most:
+                    break
+            else:
+                found = tuple(plan.super_block)
+                if plan.decodes <= plan.source_chunks:
+                    break
+            nbytes *= 2
+        chunk = target or source or (1,) * len(shape)
+        block = tuple(map(min, found or chunk, shape))
+        # Small boxes become rows of them.
+        *_, block = itertools.islice(
+            (count for _, count in boxes(shape, block, max(1, nbytes // itemsize))), 1
+        )
+        return tuple(block)
+
+    def compare_box(
+        self, mine: h5d.DatasetID, theirs: h5d.DatasetID, box: Box, bound: Bound | None
+    ) -> None:
+        """Compare one box of two datasets; raises as `compare`."""
+        datatype = h5t.TypeID.copy(mine.get_type())
+        nbytes = math.prod(box[1]) * datatype.get_size()
+        dtype = numpy_type(datatype)
+        is_small = mine.get_space().get_simple_extent_npoints() * datatype.get_size() <= _SMALL_NBYTES
+        if dtype is None or not box[1] or (is_small and bound is None):
+            self._by_libhdf5(mine, theirs, datatype, box, bound)
+        else:
+            self._by_engine(mine, theirs, datatype, dtype, box, bound)
+            self.read.nbytes += nbytes
+        self._tell(nbytes)
+
+    def _by_engine(
+        self,
+        mine: h5d.DatasetID,
+        theirs: h5d.DatasetID,
+        datatype: Any,
+        dtype: np.dtype[Any],
+        box: Box,
+        bound: Bound | None,
+    ) -> None:
+        start, count = box
+        index = tuple(slice(s, s + n) for s, n in zip(start, count, strict=True))
+        first, second = self._pair(dtype, count)
+        if not _is_filled(mine):
+            first.view(np.uint8)[...] = 0
+            second.view(np.uint8)[...] = 0
+        try:
+            wrap(h5py.Dataset(mine)).read_direct(first, index)
+        except (*HDF5_ERRORS, ChunkwiseError) as error:
+            self._in_parts(mine, theirs, box, bound, error)
+            return
+        try:
+            wrap(h5py.Dataset(theirs)).read_direct(second, index)
+        except (*HDF5_ERRORS, ChunkwiseError) as error:
+            raise ValuesDifferError(start, f"cannot be read ({_reason(error)})") from None
+        at = first_difference(first, second) if bound is None else bound.violations(first, second)
+        if at is not None:
+            self._raise(box, at, bound)
+        chunk = _chunk(theirs) or count
+        part = tuple(min(c, n) for c, n in zip(chunk, count, strict=True))
+        inner = tuple(
+            self._random.randrange(-(-n // c)) * c for c, n in zip(part, count, strict=True)
+        )
+        part = tuple(min(c, n - at) for c, n, at in zip(part, count, inner, strict=True))
+        if self.read.may_sample(math.prod(part) * dtype.itemsize):
+            whole = tuple(slice(s, s + n) for s, n in zip(inner, part, strict=True))
+            place = tuple(a + b for a, b in zip(start, inner, strict=True))
+            self._by_libhdf5(mine, theirs, datatype, (place, part), bound, first[whole])
+
+    def _by_libhdf5(
+        self,
+        mine: h5d.DatasetID,
+        theirs: h5d.DatasetID,
+        datatype: Any,
+        box: Box,
+        bound: Bound | None,
+        read: Array | None = None,
+    ) -> None:
+        """Compare a box as libhdf5 reads it, and with what the engine read in the source."""
+        try:
+            first = read_box(mine, datatype, *box)
+        except HDF5_ERRORS as error:
+            self._in_parts(mine, theirs, box, bound, error)
+            return
+        try:
+            second = read_box(theirs, datatype, *box)
+        except HDF5_ERRORS as error:
+            raise ValuesDifferError(
+                box[0], f"cannot be read by libhdf5 ({hdf5_reason(error)})"
+            ) from None
+        self.read.by_libhdf5_nbytes += first.nbytes
+        if read is not None and read.tobytes() != first.tobytes():
+            raise ValuesDifferError(box[0], "is read otherwise by libhdf5 than by chunkwise")
+        dtype = numpy_type(datatype)
+        if bound is not None and dtype is not None:
+            pair = (one.view(dtype).reshape(box[1]) for one in (first, second))
+            at = bound.violations(*pair)
+        else:
+            at = first_difference(first, second)
+            at = None if at is None else at // datatype.get_size()
+        if at is not None:
+            self._raise(box, at, bound)
+
+    def _in_parts(
+        self,
+        mine: h5d.DatasetID,
+        theirs: h5d.DatasetID,
+        box: Box,
+        bound: Bound | None,
+        error: BaseException,
+    ) -> None:
+        """Compare chunk after chunk if the source is damaged and that is expected."""
+        chunk = _chunk(mine)
+        if not self._salvaged:
+            raise SourceUnreadableError from error
+        start, count = box
+        parts = [] if chunk is None else list(boxes(count, chunk, 1))
+        if len(parts) < 2:
+            return
+        for offset, part in parts:
+            at = tuple(s + o for s, o in zip(start, offset, strict=True))
+            self.compare_box(mine, theirs, (at, part), bound)
+
+    @staticmethod
+    def _raise(box: Box, at: int, bound: Bound | None) -> None:
+        start, count = box
+        place = np.unravel_index(at, count) if count else ()
+        where = tuple(int(s + o) for s, o in zip(start, place, strict=True))
+        how = "differs from the source"
+        if bound is not None:
+            how += " by more than its filter may change it"
+        raise ValuesDifferError(where, how)
+
+    def _pair(self, dtype: np.dtype[Any], count: Shape) -> tuple[Array, Array]:
+        """Return two arrays, in memory that is used again."""
+        nbytes = math.prod(count) * dtype.itemsize
+        if self._buffers[0].nbytes < nbytes:
+            self._buffers = (np.empty(nbytes, np.uint8), np.empty(nbytes, np.uint8))
+        first, second = (one[:nbytes].view(dtype).reshape(count) for one in self._buffers)
+        return first, second
+
+
+_pool: ThreadPoolExecutor | None = None
+
+
+def first_difference(first: Array, second: Array) -> int | None:
+    """Return the flat index of the first element whose bytes differ; None if none does."""
+    global _pool  # noqa: PLW0603 (one for the process)
+    size = first.dtype.itemsize
+    a, b = (one.reshape(-1).view(np.uint8) for one in (first, second))
+    words = a.nbytes // 8 * 8
+    longs = a[:words].view(np.uint64), b[:words].view(np.uint64)
+    step = _BLOCK_NBYTES // 8
+
+    def differs(at: int) -> bool:
+        return not np.array_equal(longs[0][at : at + step], longs[1][at : at + step])
+
+    starts = range(0, len(longs[0]), step)
+    if len(starts) < 4:
+        found = next((at for at in starts if differs(at)), None)
+    else:
+        if _pool is None:
+            _pool = ThreadPoolExecutor(_native.thread_count())
+        answers = _pool.map(differs, starts, chunksize=1)
+        found = next((at for at, odd in zip(starts, answers, strict=True) if odd), None)
+    if found is not None:
+        block = slice(found * 8, found * 8 + _BLOCK_NBYTES)
+        return int(block.start + np.flatnonzero(a[block] != b[block])[0]) // size
+    rest = np.flatnonzero(a[words:] != b[words:])
+    return int(words + rest[0]) // size if rest.size else None
+
+
+def _chunk(dataset: h5d.DatasetID) -> Shape | None:
+    dcpl = dataset.get_create_plist()
+    return tuple(dcpl.get_chunk()) if dcpl.get_layout() == h5d.CHUNKED else None
+
+
+def _form(dataset: h5d.DatasetID) -> object:
+    """Return the chunk shape and the filters; None if there are no chunks."""
+    dcpl = dataset.get_create_plist()
+    if dcpl.get_layout() != h5d.CHUNKED:
+        return None
+    filters = [dcpl.get_filter(number)[:3] for number in range(dcpl.get_nfilters())]
+    return tuple(dcpl.get_chunk()), filters, library().unfiltered_partial_chunks(dataset.id)
+
+
+def _is_filled(dataset: h5d.DatasetID) -> bool:
+    """Whether unwritten elements have a value."""
+    dcpl = dataset.get_create_plist()
+    undefined = dcpl.fill_value_defined() == h5d.FILL_VALUE_UNDEFINED
+    return not undefined and dcpl.get_fill_time() != h5d.FILL_TIME_NEVER
+
+
+def _is_unwritten(dataset: h5d.DatasetID) -> bool:
+    """Whether nothing is stored; never of data that lie in other files."""
+    dcpl = dataset.get_create_plist()
+    if dcpl.get_layout() == h5d.VIRTUAL or dcpl.get_external_count():
+        return False
+    return dcpl.get_layout() != h5d.COMPACT and dataset.get_storage_size() == 0
+
+
+def _touched(
+    datasets: tuple[h5d.DatasetID, ...], shape: Shape, block: Shape
+) -> npt.NDArray[np.int64] | None:
+    """Return the places of the boxes that hold a written chunk; None for all."""
+    places: list[npt.NDArray[np.int64]] = []
+    for dataset in datasets:
+        chunk = _chunk(dataset)
+        if chunk is None:
+            if _is_unwritten(dataset):
+                continue
+            return None
+        try:
+            listing = library().chunk_listing(dataset.id)
+        except ChunkwiseError:
+            return None
+        if listing.written == listing.grid_len:
+            return None
+        grid = tuple(-(-n // c) for n, c in zip(shape, chunk, strict=True))
+        at = np.unravel_index(listing.columns()[0].astype(np.int64), grid)
+        first = [a * c // b for a, c, b in zip(at, chunk, block, strict=True)]
+        last = [
+            (np.minimum((a + 1) * c, n) - 1) // b
+            for a, c, n, b in zip(at, chunk, shape, block, strict=True)
+        ]
+        spans = [int((z - a).max(initial=0)) + 1 for a, z in zip(first, last, strict=True)]
+        for offsets in itertools.product(*map(range, spans)):
+            one = np.stack([a + o for a, o in zip(first, offsets, strict=True)], axis=-1)
+            places.append(one[(one <= np.stack(last, axis=-1)).all(axis=1)])
+    if not places:
+        return np.empty((0, len(shape)), np.int64)
+    return np.unique(np.concatenate(places), axis=0)
+
+
+def _reason(error: BaseException) -> str:
+    return str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
