@@ -70,7 +70,7 @@ def test_ranks_make_what_one_process_makes(source: Path, tmp_path: Path, n_ranks
     require_equal(source, many)
     subprocess.run([require_tool("h5diff"), one, many], check=True, timeout=60)
     told = json.loads(done.stdout)
-    assert told["verified"] == "checksum"
+    assert told["verified"] == "proof"
     with h5py.File(one) as first, h5py.File(many) as second:
         for dataset in alone.datasets:
             a, b = first[dataset.path], second[dataset.path]
@@ -85,7 +85,7 @@ def test_ranks_make_what_one_process_makes(source: Path, tmp_path: Path, n_ranks
     _clean(tmp_path, "one.h5", "many.h5")
 
 
-@pytest.mark.parametrize("verify", ["full", "none"])
+@pytest.mark.parametrize("verify", ["proof", "none"])
 def test_other_ways_to_verify_and_in_place(source: Path, tmp_path: Path, verify: str) -> None:
     path = tmp_path / "a.h5"
     path.write_bytes(source.read_bytes())
@@ -277,7 +277,7 @@ def test_programs_repack_with_their_ranks(source: Path, tmp_path: Path) -> None:
         "else:\n"
         "    raise AssertionError('a target was replaced')\n"
         "made = chunkwise.repack(sys.argv[1], sys.argv[2], force=True, **rules)\n"
-        "assert made.verified == 'checksum'\n"
+        "assert made.verified == 'proof'\n"
     )
     done = mpirun(2, "-c", program, source, out, timeout=120)
     assert done.returncode == 0, done.stderr

@@ -23,7 +23,7 @@ from chunkwise.errors import (
     CorruptDataError,
     FileChangedError,
 )
-from chunkwise.repacking import work
+from chunkwise.repacking import proving, run
 from chunkwise.repacking.progress import Moment
 from tests.support.damage import chunk_at, damage_attribute, overwrite
 from tests.support.kill_repack import kill_many
@@ -147,26 +147,23 @@ def test_what_was_done_of_something_else_is_not_used(source: Path, other: str) -
     require_equal(source, out)
 
 
-@pytest.mark.parametrize("verify", ["checksum", "full"])
-def test_verification_finds_a_flipped_byte(
-    source: Path, monkeypatch: pytest.MonkeyPatch, verify: Any
-) -> None:
-    original = work._verify
+def test_the_proof_finds_a_flipped_byte(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = proving.compared
 
-    def flip(run: Any, claim: Any, *rest: Any) -> None:
-        with h5py.File(claim.partial) as file:
+    def flip(mine: Any, made: Path, *rest: Any) -> Any:
+        with h5py.File(made) as file:
             chunk = file["cube"].id.get_chunk_info(7)
             at = chunk.byte_offset + chunk.size // 2
-        with claim.partial.open("r+b") as stream:
+        with made.open("r+b") as stream:
             stream.seek(at)
             byte = stream.read(1)[0]
             stream.seek(at)
             stream.write(bytes([byte ^ 1]))
-        original(run, claim, *rest)
+        return original(mine, made, *rest)
 
-    monkeypatch.setattr(work, "_verify", flip)
-    with pytest.raises(CorruptDataError, match="again") as wrong:
-        chunkwise.repack(source, source.with_name("out.h5"), **RULES, verify=verify)
+    monkeypatch.setattr(run, "compared", flip)
+    with pytest.raises(CorruptDataError, match="cube") as wrong:
+        chunkwise.repack(source, source.with_name("out.h5"), **RULES)
     assert "out.h5" in str(wrong.value)
     assert only_the_source(source.parent)
     chunkwise.repack(source, source.with_name("out.h5"), **RULES, verify="none")
@@ -235,18 +232,18 @@ def test_salvage_goes_on(source: Path) -> None:
     assert "LOST: /again, chunk at (5, 0, 0)" in said.stdout
 
 
-def test_full_verification_of_what_is_damaged(source: Path) -> None:
-    origin = damaged(source)
-    at, out = ", ".join(map(str, origin)), source.with_name("out.h5")
-    done = chunkwise.repack(source, out, **RULES, salvage=True, verify="full")
+def test_the_proof_of_what_is_damaged(source: Path) -> None:
+    damaged(source)
+    out = source.with_name("out.h5")
+    done = chunkwise.repack(source, out, **RULES, salvage=True)
     assert done.lost == 1
-    assert len(done.warnings) == 1
-    assert f"from ({at}) on: cannot be read in the source" in done.warnings[0]
+    assert done.verified == "proof"
     out.unlink()
-    # Copied as it is stored, it is read for the first time when it is verified.
-    with pytest.raises(CorruptDataError, match=rf"in\.h5: .*\({at}\).*--salvage"):
-        chunkwise.repack(source, out, verify="full")
-    assert only_the_source(source.parent)
+    # Copied as it is stored, damage stays what it is.
+    done = chunkwise.repack(source, out)
+    with h5py.File(source) as mine, h5py.File(out) as theirs:
+        chunks = [one["cube"].id.read_direct_chunk((5, 0, 0)) for one in (mine, theirs)]
+    assert chunks[0] == chunks[1]
 
 
 def test_a_source_that_is_removed_midway(source: Path) -> None:

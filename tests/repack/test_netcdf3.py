@@ -76,7 +76,7 @@ def test_ncdump_prints_the_same_of_both(format: str, tmp_path: Path) -> None:
     done = chunkwise.repack(source, tmp_path / "b.nc")
     assert dump(tmp_path / "b.nc") == dump(source)
     assert dump(tmp_path / "b.nc", "-k").strip() == "netCDF-4"
-    assert done.verified == "checksum"
+    assert done.verified == "proof"
     assert source.read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.nc", "b.nc"]
 

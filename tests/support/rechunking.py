@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from chunkwise import _native
 from chunkwise._lib import library
+from chunkwise.proof.values import Values
 
 BUDGET = 64 << 20
 
@@ -29,19 +30,19 @@ def datasets(source: Path, target: Path, **created: Any) -> Iterator[tuple[h5py.
 def copied(
     source: Path, target: Path, created: dict[str, Any], **asked: Any
 ) -> _native.CopyResult:
-    """Copy, and verify by checksums."""
+    """Copy, and prove it."""
     with datasets(source, target, **created) as (old, new):
         asked = {"label": "d", "memory_nbytes": BUDGET, **asked}
         result = _native.copy_data(library(), old.id.id, new.id.id, **asked)
-    verify(target, result)
+    if not asked.get("salvage"):
+        verify(source, target)
     return result
 
 
-def verify(target: Path, result: _native.CopyResult) -> None:
-    with h5py.File(target) as file:
-        new = file["d"]
-        if result.checksums is not None:
-            _native.verify_data(library(), new.id.id, result.checksums, label="d")
+def verify(source: Path, target: Path) -> None:
+    """Compare the values of the two datasets."""
+    with h5py.File(source) as old, h5py.File(target) as new:
+        Values(BUDGET).compare(old["d"].id, new["d"].id, None)
 
 
 def content(path: Path) -> npt.NDArray[Any]:

@@ -92,10 +92,10 @@ Exit code:
 )
 @click.option(
     "--verify",
-    type=click.Choice(VERIFICATIONS),
-    default="checksum",
+    metavar="|".join(VERIFICATIONS),
+    default="proof",
     show_default=True,
-    help="Read the result again and compare checksums; full: compare all bytes, by libhdf5.",
+    help="Compare the finished result with IN as a reader sees both, or do not.",
 )
 @click.option(
     "--manifest",

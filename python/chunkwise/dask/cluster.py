@@ -51,7 +51,6 @@ class _Flight:
     written: Future[Any] | None = None
     sizes: Table | None = None
     addresses: Table | None = None
-    digest: bytes = b""
 
 
 @dataclass
@@ -150,8 +149,8 @@ class Cluster:
     def __post_init__(self) -> None:
         self._watchdog = _Watchdog(self.client, self.said)
 
-    def write(self, pieces: Iterable[Piece]) -> Iterator[tuple[Piece, bytes]]:
-        """Write pieces, and yield each that is written, with its digest.
+    def write(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
+        """Write pieces, and yield each that is written.
 
         Raises
         ------
@@ -159,14 +158,14 @@ class Cluster:
             No worker is left, or one cannot write; and what the tasks of an array raise.
         """
         self._check_workers()
-        digests: dict[int, bytes] = {}
+        written: set[int] = set()
         left = iter(pieces)
         for _ in range(_ROUNDS):
-            for piece, digest in self._written(left):
-                if id(piece) not in digests:
-                    digests[id(piece)] = digest
+            for piece in self._written(left):
+                if id(piece) not in written:
+                    written.add(id(piece))
                     self.tell(piece)
-                    yield piece, digest
+                    yield piece
             lost = self._sync()
             if not lost:
                 return
@@ -175,7 +174,7 @@ class Cluster:
             f"{printable(self.said)}: workers were lost {_ROUNDS} times, with their data"
         )
 
-    def _written(self, pieces: Iterator[Piece]) -> Iterator[tuple[Piece, bytes]]:
+    def _written(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
         most = self._most()
         while True:
             while len(self._flights) < most:
@@ -198,7 +197,7 @@ class Cluster:
             if done is not None:
                 del self._flights[number]
                 self._unsynced.setdefault(done.host, []).append(flight.piece)
-                yield flight.piece, flight.digest
+                yield flight.piece
 
     def _start(self, piece: Piece) -> None:
         number = self._numbers
@@ -229,8 +228,7 @@ class Cluster:
                 self.again += 1
                 self._place(flight, result.other)
         else:
-            table, flight.digest = result
-            self._place(flight, table)
+            self._place(flight, result)
         flight.written = self.client.submit(
             write,
             flight.encoded,

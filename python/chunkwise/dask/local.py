@@ -41,8 +41,8 @@ class Local:
     def __post_init__(self) -> None:
         self._held = os.dup(self.descriptor)
 
-    def write(self, pieces: Iterable[Piece]) -> Iterator[tuple[Piece, bytes]]:
-        """Write pieces, and yield each, with its digest."""
+    def write(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
+        """Write pieces, and yield each."""
         import dask.local
         import dask.threaded
 
@@ -57,12 +57,13 @@ class Local:
             graph[end] = (partial(self._put, piece), encoded)
             ends.append(end)
         get = dask.threaded.get if self.kind == "threads" else dask.local.get_sync
-        digests = get(graph, ends) if ends else ()
+        if ends:
+            get(graph, ends)
         for form in {piece.target.form for piece in all_pieces}:
             forget(form)
-        yield from zip(all_pieces, digests, strict=True)
+        yield from all_pieces
 
-    def _put(self, piece: Piece, encoded: Encoded) -> bytes:
+    def _put(self, piece: Piece, encoded: Encoded) -> None:
         # A thread that goes on after Ctrl-C has a descriptor of this file, or none.
         with self._lock:
             if self._held < 0:
@@ -74,7 +75,6 @@ class Local:
         finally:
             os.close(descriptor)
         self.tell(piece)
-        return encoded.digest
 
     def stop(self) -> None:
         """Let nothing more be written."""

@@ -132,7 +132,6 @@ def write_pieces(
     *,
     in_flight: int | None = None,
     tell: Callable[[Piece], None] = lambda _: None,
-    keep: Callable[[Piece, bytes], None] = lambda _piece, _digest: None,
 ) -> tuple[int, int]:
     """Write pieces of the datasets of an open index.
 
@@ -148,8 +147,6 @@ def write_pieces(
         Blocks in work at a time, on a cluster.
     tell
         Told of each piece that is written; may raise to end the run.
-    keep
-        Given each piece with its digest.
 
     Returns
     -------
@@ -169,9 +166,8 @@ def write_pieces(
             stack.callback(lease.end)
         stack.callback(runner.stop)
         blocks = 0
-        for piece, digest in runner.write(pieces):
+        for _ in runner.write(pieces):
             blocks += 1
-            keep(piece, digest)
         return blocks, runner.again
 
 

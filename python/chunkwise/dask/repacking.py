@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,10 +24,14 @@ from chunkwise.dask.flat import Flat
 from chunkwise.dask.newfile import open_index, run_tasks, target_of, write_pieces
 from chunkwise.dask.pieces import Piece, Target
 from chunkwise.dask.tasks import Encoded, Form, encode
-from chunkwise.errors import CorruptDataError, UsageError, WrongValueError
+from chunkwise.errors import CorruptDataError, UsageError
 from chunkwise.files.boxes import boxes
+from chunkwise.files.opening import open_h5
 from chunkwise.grammar import parse_size
 from chunkwise.names import decode_name, encode_name, printable
+from chunkwise.proof.compare import Piece as ProofPiece
+from chunkwise.proof.compare import Share, compare_pieces
+from chunkwise.proof.records import Allowed, Names
 from chunkwise.repacking.claim import Claim
 from chunkwise.repacking.creation import access_list
 from chunkwise.repacking.memory import default_budget
@@ -61,7 +65,7 @@ def repack(
     access: Sequence[str] = (),
     force: bool = False,
     memory: Size | None = None,
-    verify: Verify = "checksum",
+    verify: Verify = "proof",
     merge: bool = False,
     low: Bound | None = None,
     high: Bound | None = None,
@@ -133,8 +137,6 @@ class _Workers:
     task_nbytes: int
     in_flight: int | None
     watch: Watch
-    # By dataset, of each box what the source holds there.
-    _boxes: dict[str, list[tuple[_Box, bytes]]] = field(default_factory=dict)
     _path: str = ""
 
     def takes(self, step: Step) -> bool:
@@ -163,10 +165,6 @@ class _Workers:
             of = piece.target.nbytes
             self.watch(Moment("copying", name, done[name], of, sum(done.values()), total))
 
-        def keep(piece: Piece, digest: bytes) -> None:
-            box = piece.task[0].keywords["box"]
-            self._boxes.setdefault(piece.target.name, []).append((box, digest))
-
         with open_index(claim, "r+", access_list(source, self.options)) as index:
             made = []
             for step in steps:
@@ -180,7 +178,6 @@ class _Workers:
                 self.scheduler,
                 in_flight=self.in_flight,
                 tell=tell,
-                keep=keep,
             )
             return [
                 replace(
@@ -190,29 +187,9 @@ class _Workers:
                 for step, dataset, _ in made
             ]
 
-    def verify(self, claim: Claim, steps: Sequence[Step]) -> None:
-        """Read what was written, and compare it with what was read."""
-        names = {step.source.path for step in steps}
-        tasks = [
-            (name, box, digest)
-            for name, found in self._boxes.items()
-            if name in names
-            for box, digest in found
-        ]
-        path = str(claim.partial)
-        work = [partial(_digest, path, encode_name(name), box) for name, box, _ in tasks]
-        total = sum(step.source.nbytes for step in steps)
-        done = 0
-        found = run_tasks(self.scheduler, work, "chunkwise-verify", claim.place.said)
-        for (name, box, digest), result in zip(tasks, found, strict=True):
-            if result != digest:
-                raise WrongValueError(
-                    f"{printable(claim.place.said)}: '{printable(name)}': the box of shape "
-                    f"{box.count} at element {list(box.start)} is not what was read from the "
-                    "source; the result was dropped; repeat, and look at the disk and the memory"
-                )
-            done += box.nbytes
-            self.watch(Moment("verifying", name, total_done_nbytes=done, total_nbytes=total))
+    def share(self, claim: Claim, tell: Callable[[int], None]) -> Share:
+        """Give what lets workers compare the result with the source, too."""
+        return _Comparing(self, os.fspath(claim.partial), claim.place.said, tell)
 
     def _pieces(self, step: Step, target: Target) -> Iterator[Piece]:
         source = step.source
@@ -223,7 +200,7 @@ class _Workers:
             list(chunk),
             source.itemsize,
             max(self.task_nbytes, 4 * math.prod(chunk) * source.itemsize),
-            self._tasks(),
+            self.tasks(),
         )
         block = tuple(plan.super_block)
         name = encode_name(source.path)
@@ -243,7 +220,8 @@ class _Workers:
             )
             yield Piece(target, start, box.nbytes, dict, (work,))
 
-    def _tasks(self) -> int:
+    def tasks(self) -> int:
+        """Return how many tasks workers do at a time."""
         if isinstance(self.scheduler, str):
             return int(_native.thread_count())
         threads: dict[str, int] = self.scheduler.nthreads()
@@ -273,9 +251,8 @@ def _encode_box(
     with chunkwise.open(path) as file:
         dataset: Any = file[decode_name(name)]
         values = np.asarray(dataset[box.index])
-        digest = _sum(values)
         if chunk is None:
-            return replace(encode(values, form, box.start), digest=digest)
+            return encode(values, form, box.start)
         parts = [
             encode(
                 values[tuple(slice(b, b + n) for b, n in zip(at, count, strict=True))],
@@ -287,19 +264,39 @@ def _encode_box(
         ]
     empty = np.empty((0, len(box.start) + 2), np.uint64)
     tables = [empty, *(part.table for part in parts)]
-    return Encoded(
-        np.concatenate(tables), tuple(one for part in parts for one in part.chunks), digest
-    )
+    return Encoded(np.concatenate(tables), tuple(one for part in parts for one in part.chunks))
 
 
-def _digest(path: str, name: bytes, box: _Box) -> bytes:
-    with chunkwise.open(path) as file:
-        dataset: Any = file[decode_name(name)]
-        return _sum(np.asarray(dataset[box.index]))
+@dataclass(frozen=True)
+class _Comparing:
+    """Lets workers compare a result with its source; see `proof.compare.Share`."""
+
+    workers: _Workers
+    target: str
+    said: str
+    tell: Callable[[int], None]
+
+    @property
+    def size(self) -> int:
+        return 4 * self.workers.tasks()
+
+    def compare(self, pieces: Sequence[ProofPiece], allowed: Allowed, names: Names) -> None:
+        work = [
+            partial(
+                _compare, names.source, self.target, one, allowed, names, self.workers.task_nbytes
+            )
+            for one in pieces
+        ]
+        found = run_tasks(self.workers.scheduler, work, "chunkwise-verify", self.said)
+        for piece, _ in zip(pieces, found, strict=True):
+            self.tell(piece.nbytes)
 
 
-def _sum(values: np.ndarray[Any, Any]) -> bytes:
-    return _native.crc32(np.ascontiguousarray(values).view(np.uint8)).to_bytes(4, "little")
+def _compare(
+    source: str, target: str, piece: ProofPiece, allowed: Allowed, names: Names, nbytes: int
+) -> None:
+    with open_h5(source) as mine, open_h5(target) as theirs:
+        compare_pieces(mine, theirs, [piece], allowed, names, nbytes)
 
 
 def _has_chunks(dataset: Any, start: tuple[int, ...], count: tuple[int, ...]) -> bool:

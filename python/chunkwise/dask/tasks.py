@@ -60,13 +60,10 @@ class Encoded:
         Of each the element where it begins, its bytes and its filter mask.
     chunks
         The stored bytes of each.
-    digest
-        Of the block's elements; empty if nobody asks.
     """
 
     table: Table
     chunks: tuple[bytes, ...]
-    digest: bytes = b""
 
     def __sizeof__(self) -> int:
         """All of it, by which Dask judges what a worker holds."""
@@ -185,9 +182,9 @@ def forget(form: Form | Flat) -> None:
         one.close()
 
 
-def table_of(encoded: Encoded) -> tuple[Table, bytes]:
-    """Return what the process that gives places needs: sizes, and the digest."""
-    return encoded.table, encoded.digest
+def table_of(encoded: Encoded) -> Table:
+    """Return what the process that gives places needs: sizes."""
+    return encoded.table
 
 
 def write(encoded: Encoded, expected: Table, addresses: Table, where: Where) -> Wrote:

@@ -28,7 +28,7 @@ def fix(
     force: bool = False,
     memory: int | str | None = None,
     threads: int | None = None,
-    verify: Verify = "checksum",
+    verify: Verify = "proof",
     resume: bool = False,
     advise: float | str = 0,
     tell: Callable[[str], None] | None = None,
@@ -66,7 +66,7 @@ def fix(
         Most bytes for data, as in ``"2GiB"``.  By default a quarter of what is free.
     threads : int, optional
         Threads that decode and encode; by default `chunkwise.thread_count`.
-    verify : {"checksum", "full", "none"}
+    verify : {"proof", "none"}
         As for `chunkwise.repack`.
     resume : bool, default False
         Continue a run that was stopped.

@@ -14,7 +14,7 @@ from chunkwise.grammar import format_shape, format_size
 from chunkwise.names import printable
 from chunkwise.repacking.folder import FileResult
 from chunkwise.repacking.render import file_line as repacked_line
-from chunkwise.repacking.render import shortened
+from chunkwise.repacking.render import shortened, verified_words
 from chunkwise.words import counted, format_seconds, format_speed
 
 _WIDTH = 80
@@ -204,7 +204,7 @@ def _sizes(fixed: Fixed, planned: bool) -> Iterator[str]:
         return
     verified = ""
     if fixed.repacked is not None:
-        verified = f"; {_VERIFIED[fixed.repacked.verified]}"
+        verified = f"; {verified_words(fixed.repacked)}"
         took = f" in {format_seconds(fixed.repacked.elapsed_s)}"
     yield f"{format_size(before)} -> {format_size(after or 0)}{took}{verified}"
     one, other = fixed.metadata_before, fixed.metadata_after
@@ -230,13 +230,6 @@ def _sizes(fixed: Fixed, planned: bool) -> Iterator[str]:
             yield from _wrapped(f"readers: {sentence}")
         for warning in fixed.repacked.warnings:
             yield from _wrapped(f"warning: {warning}")
-
-
-_VERIFIED = {
-    "none": "not verified",
-    "checksum": "verified by checksums",
-    "full": "verified in full",
-}
 
 
 def _left(left: Sequence[Found], word: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from operator import getitem
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import h5py
 
@@ -229,5 +229,3 @@ def _compare_user_blocks(source: h5py.File, made: Path, names: Names) -> None:
     with open(source.filename, "rb") as mine, made.open("rb") as theirs:  # noqa: PTH123 (bytes)
         if mine.read(size) != theirs.read(size):
             raise names.difference("/", "has another user block than the source")
-
-

@@ -7,6 +7,7 @@ others: what an error in the engine hides, it shows.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import random
@@ -166,7 +167,7 @@ class Values:
             self._sample(mine, theirs)
             return
         origin, how = found
-        if self._salvaged and not self._is_readable(mine, origin):
+        if self._salvaged and not self._is_readable(mine, tuple(origin)):
             # Salvaged chunks are other ones by intention: read what the source gives.
             for box in self.boxes(mine, theirs):
                 self.compare_box(mine, theirs, box, None)
@@ -196,7 +197,9 @@ class Values:
         datatype = h5t.TypeID.copy(mine.get_type())
         if 0 in count or not self.read.may_sample(math.prod(count) * datatype.get_size()):
             return
-        self._by_libhdf5(mine, theirs, datatype, (start, count), None)
+        # What is damaged in the source is kept as it is, byte for byte.
+        with contextlib.suppress(SourceUnreadableError):
+            self._by_libhdf5(mine, theirs, datatype, (start, count), None)
 
     # --- boxes --------------------------------------------------------------------
 
@@ -221,7 +224,10 @@ class Values:
             return
         for place in touched:
             start = tuple(int(at) * b for at, b in zip(place, block, strict=True))
-            yield start, tuple(min(b, n - at) for b, n, at in zip(block, shape, start, strict=True))
+            yield (
+                start,
+                tuple(min(b, n - at) for b, n, at in zip(block, shape, start, strict=True)),
+            )
 
     def _block(
         self, shape: Shape, source: Shape | None, target: Shape | None, itemsize: int
@@ -230,12 +236,17 @@ class Values:
         if not shape:
             return ()
         most = self._memory_nbytes // 2
-        sides = [None if one is None else list(one) for one in (source, target)]
         nbytes = min(_BOX_NBYTES, most)
         found: Shape | None = None
         while found is None or nbytes <= most:
             try:
-                plan = _native.RechunkPlan(list(shape), *sides, itemsize, nbytes)
+                plan = _native.RechunkPlan(
+                    list(shape),
+                    None if source is None else list(source),
+                    None if target is None else list(target),
+                    itemsize,
+                    nbytes,
+                )
             except UsageError:
                 if nbytes >= most:
                     break
@@ -259,7 +270,9 @@ class Values:
         datatype = h5t.TypeID.copy(mine.get_type())
         nbytes = math.prod(box[1]) * datatype.get_size()
         dtype = numpy_type(datatype)
-        is_small = mine.get_space().get_simple_extent_npoints() * datatype.get_size() <= _SMALL_NBYTES
+        is_small = (
+            mine.get_space().get_simple_extent_npoints() * datatype.get_size() <= _SMALL_NBYTES
+        )
         if dtype is None or not box[1] or (is_small and bound is None):
             self._by_libhdf5(mine, theirs, datatype, box, bound)
         else:
@@ -383,7 +396,7 @@ _pool: ThreadPoolExecutor | None = None
 
 def first_difference(first: Array, second: Array) -> int | None:
     """Return the flat index of the first element whose bytes differ; None if none does."""
-    global _pool  # noqa: PLW0603 (one for the process)
+    global _pool
     size = first.dtype.itemsize
     a, b = (one.reshape(-1).view(np.uint8) for one in (first, second))
     words = a.nbytes // 8 * 8
@@ -434,7 +447,7 @@ def _is_unwritten(dataset: h5d.DatasetID) -> bool:
     dcpl = dataset.get_create_plist()
     if dcpl.get_layout() == h5d.VIRTUAL or dcpl.get_external_count():
         return False
-    return dcpl.get_layout() != h5d.COMPACT and dataset.get_storage_size() == 0
+    return bool(dcpl.get_layout() != h5d.COMPACT and dataset.get_storage_size() == 0)
 
 
 def _touched(

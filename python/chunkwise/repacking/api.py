@@ -41,7 +41,7 @@ def repack(
     force: bool = False,
     memory: Size | None = None,
     threads: int | None = None,
-    verify: Verify = "checksum",
+    verify: Verify = "proof",
     merge: bool = False,
     salvage: bool = False,
     low: Bound | None = None,
@@ -86,9 +86,10 @@ def repack(
         Most bytes for data, as in ``"2GiB"``.  By default a quarter of what is free.
     threads : int, optional
         Threads that decode and encode; by default `chunkwise.thread_count`.
-    verify : {"checksum", "full", "none"}
-        Read the result again and compare checksums taken while the source was read; or read
-        both files through libhdf5 and compare all bytes.
+    verify : {"proof", "none"}
+        Read the finished result and the source again, and compare them as a reader sees them:
+        objects, attributes, references and all values.  What differs is an error, and there
+        is no result.
     merge : bool, default False
         Make virtual and external datasets the file's own data.
     salvage : bool, default False

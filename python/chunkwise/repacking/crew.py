@@ -2,8 +2,8 @@
 
 Rank 0 does what one process does: it plans, copies the tree, keeps the target's index, and puts
 the target into place.  For each large dataset it calls the others.  All take pieces of it,
-super-blocks or chunks, encode them, ask rank 0 for places, and write the bytes there.  Each rank
-verifies what it has written.
+super-blocks or chunks, encode them, ask rank 0 for places, and write the bytes there.  Then all
+compare the result with the source.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from chunkwise.parallel.encoding import Likeness, image_of
 from chunkwise.parallel.index import FileIndex
 from chunkwise.parallel.ranks import Failure, OtherRankFailedError, failure_of
 from chunkwise.parallel.waiting import broadcast
+from chunkwise.proof.compare import Piece, Share
+from chunkwise.proof.records import Allowed, Names
 from chunkwise.repacking.claim import BEFORE, Claim
 from chunkwise.repacking.creation import Target, create, properties
 from chunkwise.repacking.options import Options
@@ -31,13 +33,13 @@ from chunkwise.repacking.phases import Figures, Meter
 from chunkwise.repacking.pieces import Dividing, placed
 from chunkwise.repacking.rank import (
     Close,
+    Compare,
     Copied,
     Copy,
     Measured,
     Message,
     Rank,
     Tell,
-    Verify,
     Work,
 )
 from chunkwise.repacking.shards import Divided
@@ -76,8 +78,8 @@ def follow(comm: Comm) -> None:
                         raise type(wrong)(f"{wrong}; {GOES_ON}") from None
                 case Close():
                     rank.close_shards()
-                case Verify():
-                    rank.verify(message)
+                case Compare():
+                    rank.compare(message)
                 case Measured():
                     rank.measured()
                 case Failure():
@@ -332,21 +334,11 @@ class Crew:
         while noted:
             noted = noted[os.write(self._journal, noted) :]
 
-    @property
-    def verifies(self) -> frozenset[str]:
-        """Datasets that all ranks verify."""
-        return frozenset(self._rank.checksums)
-
-    def verify(self, target: Path, said: str, tell: Tell) -> None:
-        """Let each rank read again its writes in the closed target.
-
-        Raises
-        ------
-        CorruptDataError
-            It is not what was read from the source.
-        """
-        what = Verify(os.fspath(target), said, self._shards)
-        self._call(what, lambda: self._rank.verify(what, tell))
+    def share(self, target: Path, memory_nbytes: int, tell: Callable[[int], None]) -> Share | None:
+        """Return what lets all ranks compare the closed target with the source; None if alone."""
+        if self.comm.size == 1:
+            return None
+        return _Comparing(self, os.fspath(target), memory_nbytes, tell)
 
     def _call(self, message: Message, work: Callable[[], Any]) -> Any:
         """Let all ranks do something; all learn of a failure."""
@@ -356,3 +348,28 @@ class Crew:
         except BaseException:
             self._gone = True
             raise
+
+
+@dataclass(frozen=True)
+class _Comparing:
+    """Lets all ranks compare a result with its source; see `proof.compare.Share`."""
+
+    crew: Crew
+    target: str
+    memory_nbytes: int
+    tell: Callable[[int], None]
+
+    @property
+    def size(self) -> int:
+        return self.crew.comm.size
+
+    def compare(self, pieces: Sequence[Piece], allowed: Allowed, names: Names) -> None:
+        what = Compare(
+            names.source, self.target, tuple(pieces), allowed, names, self.memory_nbytes
+        )
+
+        def tell(nbytes: int) -> None:
+            # This rank's share is one of many alike.
+            self.tell(nbytes * self.size)
+
+        self.crew._call(what, lambda: self.crew._rank.compare(what, tell))

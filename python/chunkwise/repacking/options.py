@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
 
 from chunkwise.advise.readability import program
 from chunkwise.errors import UsageError
 
-Verify: TypeAlias = Literal["none", "checksum", "full"]
+Verify: TypeAlias = Literal["proof", "none"]
 Avoid: TypeAlias = tuple[frozenset[int], frozenset[int], frozenset[int]]
 Bound: TypeAlias = Literal["earliest", "v108", "v110", "v112", "v114", "v200", "latest"]
 
@@ -20,6 +21,26 @@ MOST_SHARDS: Final = 256
 _PAGE_LIMITS: Final = (512, 1 << 30)
 
 
+def verification(text: str) -> Verify:
+    """Return how a result is verified, also by the words of version 0.2.
+
+    Raises
+    ------
+    UsageError
+        Another word.
+    """
+    if text in ("checksum", "full"):
+        warnings.warn(
+            f"verify {text!r} is called 'proof' now, which compares more than both did",
+            FutureWarning,
+            stacklevel=4,
+        )
+        return "proof"
+    if text not in VERIFICATIONS:
+        raise UsageError(f"verify {text!r}: write {' or '.join(VERIFICATIONS)}")
+    return "none" if text == "none" else "proof"
+
+
 @dataclass(frozen=True)
 class Options:
     """How a file is written.
@@ -29,8 +50,8 @@ class Options:
     memory_nbytes
         Most bytes used for data; None for a quarter of what is free.
     verify
-        ``checksum`` reads the output again and compares checksums taken while the source was
-        read; ``full`` reads both files through libhdf5 and compares every byte.
+        ``proof`` reads the finished output and the source again, and compares them as a reader
+        sees them; ``none`` does not.
     merge
         Virtual and external datasets become the file's own data.
     salvage
@@ -55,7 +76,7 @@ class Options:
     """
 
     memory_nbytes: int | None = None
-    verify: Verify = "checksum"
+    verify: Verify = "proof"
     merge: bool = False
     salvage: bool = False
     adopt: bool = True
@@ -69,8 +90,7 @@ class Options:
     readers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.verify not in VERIFICATIONS:
-            raise UsageError(f"verify {self.verify!r}: write {', '.join(VERIFICATIONS)}")
+        object.__setattr__(self, "verify", verification(self.verify))
         for name, bound in (("low", self.low), ("high", self.high)):
             if bound is not None and bound not in BOUNDS:
                 raise UsageError(f"{name} {bound!r}: write one of {', '.join(BOUNDS)}")

@@ -1,23 +1,27 @@
-"""Do the values of the result equal those of the source, or of a manifest?
+"""What must be proved of a result, and how does a run prove it?
 
-Copying takes other checksums, of chunks.  These are of values, independent of how they are stored,
-also of attributes and of data on heaps, and can be kept.
+`chunkwise.proof` compares it with the source.  Here is what may differ by the plan, and the
+manifest of values that a user requests.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import h5py
 
-from chunkwise.errors import AlreadyExistsError, CorruptDataError, UsageError
+from chunkwise.errors import AlreadyExistsError, UsageError, WrongValueError
 from chunkwise.files.opening import open_h5
 from chunkwise.names import printable
+from chunkwise.proof.compare import Share, prove
+from chunkwise.proof.records import Allowed, Proved
+from chunkwise.repacking.bounds import Bound, bound_of
 from chunkwise.repacking.options import Options
+from chunkwise.repacking.plan import Plan, Step
 from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.verifying import manifest as manifests
 from chunkwise.verifying.api import expected_of
@@ -28,12 +32,12 @@ from chunkwise.words import counted
 
 @dataclass(frozen=True)
 class Proof:
-    """What must be proved about a result.
+    """Manifests that a run compares with, or writes.
 
     Attributes
     ----------
     manifest
-        A manifest that has its values; None for none.
+        A manifest that has the result's values; None for none.
     write_manifest
         Where one is written of them; None for nowhere.
     force
@@ -46,7 +50,7 @@ class Proof:
 
     @property
     def asked(self) -> bool:
-        """Whether anything is."""
+        """Whether there is any."""
         return self.manifest is not None or self.write_manifest is not None
 
     def require_possible(self, options: Options) -> None:
@@ -61,7 +65,11 @@ class Proof:
         """
         if not self.asked:
             return
-        for said, given in (("--salvage", options.salvage), ("--shards", options.shards)):
+        for said, given in (
+            ("--salvage", options.salvage),
+            ("--shards", options.shards),
+            ("--verify none", options.verify == "none" and self.write_manifest is not None),
+        ):
             if given:
                 raise UsageError(
                     f"a manifest and {said}: give one of them; `chunkwise verify` writes and "
@@ -76,70 +84,110 @@ class Proof:
             )
 
 
-def prove(
-    proof: Proof,
+def allowed_by(plan: Plan, options: Options) -> Allowed:
+    """Say what a plan may change of what a reader gets."""
+    bounds = {step.source.path: _bound(step) for step in plan.steps if step.lossy}
+    moved = (
+        step.source.path for step in plan.steps if step.wanted.merged or step.division is not None
+    )
+    return Allowed(bounds, frozenset(moved), options.salvage)
+
+
+def _bound(step: Step) -> Bound:
+    dataset = h5py.Dataset(step.source.identifier)
+    fill = dataset.fillvalue if dataset.dtype.kind in "iuf" else None
+    return bound_of(step.wanted.pipeline, dataset.dtype, None if fill is None else float(fill))
+
+
+def compared(
     source: h5py.File,
     made: Path,
     said: str,
-    rounded: Container[str],
-    total_nbytes: int,
-    watch: Watch,
-) -> Callable[[], None]:
-    """Read the values of source and result, and compare them.
+    plan: Plan,
+    options: Options,
+    tell: Callable[[int], None],
+    share: Share | None = None,
+) -> Proved | None:
+    """Prove that a result is what its source is; None if nobody wants a proof.
+
+    Raises
+    ------
+    WrongValueError
+        The first difference, by name.
+    CorruptDataError, CannotJudgeError
+        The source cannot be read; or values of a type that h5py does not read.
+    """
+    if options.verify == "none":
+        return None
+    return prove(
+        source,
+        made,
+        said,
+        allowed=allowed_by(plan, options),
+        memory_nbytes=plan.memory_nbytes,
+        tell=tell,
+        share=share,
+    )
+
+
+def summed(proof: Proof, made: Path, said: str, nbytes: int, watch: Watch) -> Callable[[], None]:
+    """Compare the result with a manifest, and prepare the one to be written.
 
     Parameters
     ----------
     proof
-        What must be proved.
-    source
-        The open source.
+        Which manifests.
     made
-        The closed result.
+        The closed result, or the source if nothing was changed.
     said
-        The result's name, for messages.
-    rounded
-        Datasets whose values need not be those of the source.
-    total_nbytes
+        Its name, for messages.
+    nbytes
         Bytes of values.
     watch
-        Told about progress; may raise to end it.
+        Gets the progress; may raise to end it.
 
     Returns
     -------
     callable
-        Writes the manifest that was asked for, when the result is in place.
+        Writes the manifest, when the result is in place.
 
     Raises
     ------
-    CorruptDataError
+    WrongValueError
         The first difference, by name.
     """
-    passes = 1 + (proof.write_manifest is not None)
-    beat = _beating(watch, passes * total_nbytes)
+    if not proof.asked:
+        return lambda: None
     with open_h5(made) as file:
-        sums = sum_values(file, beat)
+        sums = sum_values(file, _beating(watch, nbytes))
     if proof.manifest is not None:
         expected = expected_of(manifests.read(proof.manifest), said, proof.manifest)
-        _require_none(manifests.differences(expected, sums), said, "the manifest")
-    if proof.write_manifest is None:
-        return lambda: None
-    differences = manifests.differences(sum_values(source, beat), sums)
-    _require_none((one for one in differences if one.path not in rounded), said, "the source")
-    known = {Path(said).name: sums}
+        _require_none(manifests.differences(expected, sums), said)
     target = proof.write_manifest
-    return lambda: manifests.write(target, known, force=proof.force)
+    if target is None:
+        return lambda: None
+    return lambda: manifests.write(target, {Path(said).name: sums}, force=proof.force)
 
 
-def _require_none(damages: Iterable[Damage], said: str, other: str) -> None:
+def _require_none(damages: Iterable[Damage], said: str) -> None:
     found = list(damages)
     if not found:
         return
     first = found[0]
     more = f", and {counted(len(found) - 1, 'other difference')}" if len(found) > 1 else ""
-    raise CorruptDataError(
-        f"{printable(said)}: is not what {other} has: '{printable(first.path or '')}': "
+    raise WrongValueError(
+        f"{printable(said)}: is not what the manifest has: '{printable(first.path or '')}': "
         f"{printable(first.reason)}{more}; the result was dropped, the source is untouched"
     )
+
+
+def beating(watch: Watch, plan: Plan) -> Callable[[int], None]:
+    """Return what turns the bytes that were compared into moments of the run."""
+    total = (
+        step.source.stored_nbytes if step.action == "copied" else step.source.nbytes
+        for step in plan.steps
+    )
+    return _beating(watch, sum(total))
 
 
 def _beating(watch: Watch, total_nbytes: int) -> Callable[[int], None]:
@@ -149,13 +197,13 @@ def _beating(watch: Watch, total_nbytes: int) -> Callable[[int], None]:
     def beat(nbytes: int) -> None:
         nonlocal done
         done += nbytes
-        elapsed_s = time.monotonic() - begun
-        moment = Moment(
-            "verifying",
-            total_done_nbytes=min(done, total_nbytes),
-            total_nbytes=total_nbytes,
-            elapsed_s=elapsed_s,
+        watch(
+            Moment(
+                "verifying",
+                total_done_nbytes=min(done, total_nbytes),
+                total_nbytes=total_nbytes,
+                elapsed_s=time.monotonic() - begun,
+            )
         )
-        watch(moment)
 
     return beat

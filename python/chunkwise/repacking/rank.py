@@ -1,6 +1,6 @@
 """What does each of the ranks do that repack one file?
 
-It opens the files, copies its part of each large dataset, and reads again what it has written.
+It opens the files, copies its part of each large dataset, and compares its part of the result.
 Rank 0 says when: `crew.py`.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -29,6 +29,8 @@ from chunkwise.parallel.ranks import Failure, host, together
 from chunkwise.parallel.serving import serving
 from chunkwise.parallel.share import neighbours
 from chunkwise.parallel.waiting import exchange
+from chunkwise.proof.compare import Piece, compare_pieces
+from chunkwise.proof.records import Allowed, Names
 from chunkwise.repacking.creation import properties
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.phases import Figures, Meter
@@ -98,12 +100,15 @@ class Close:
 
 
 @dataclass(frozen=True)
-class Verify:
-    """The closed target and its shards, which each rank reads again as far as it wrote them."""
+class Compare:
+    """Parts of the source and of the closed target, which the ranks compare in turns."""
 
+    source: str
     target: str
-    said: str
-    shards: tuple[str, ...] = ()
+    pieces: tuple[Piece, ...]
+    allowed: Allowed
+    names: Names
+    memory_nbytes: int
 
 
 @dataclass(frozen=True)
@@ -111,7 +116,7 @@ class Measured:
     """Each rank tells what it has measured."""
 
 
-Message = Work | Copy | Close | Verify | Measured | Failure | None
+Message = Work | Copy | Close | Compare | Measured | Failure | None
 
 
 @dataclass(frozen=True)
@@ -126,7 +131,6 @@ class Copied:
     lost_chunks: list[tuple[list[int], str]]
     through_libhdf5: str | None
     elapsed_s: float
-    checksums: None = None
 
 
 class Rank:
@@ -149,7 +153,6 @@ class Rank:
         self._noted_at = 0.0
         self._sent_nbytes = 0
         self._encoders = _native.Encoders()
-        self.checksums: dict[str, _native.Checksums] = {}
         self.meter = Meter()
 
     def close(self) -> None:
@@ -277,8 +280,6 @@ class Rank:
                     raise asked.error from None
                 raise
             ask(("note", self._rest()))
-        if mine.checksums is not None:
-            self.checksums[what.path] = mine.checksums
         return _summed(
             exchange(
                 self.comm,
@@ -300,37 +301,18 @@ class Rank:
         """Return the measurements of all ranks (collective)."""
         return exchange(self.comm, self.meter.figures())
 
-    def verify(self, what: Verify, tell: Tell | None = None) -> None:
-        """Read again what this rank has written (collective)."""
-        parts = dict(self._parts())
-        counts = exchange(self.comm, {part: len(one) for part, one in parts.items()})
+    def compare(self, what: Compare, tell: Callable[[int], None] = lambda _: None) -> None:
+        """Compare this rank's share of the pieces (collective)."""
+        mine = what.pieces[self.comm.rank :: self.comm.size]
         with together(self.comm), ExitStack() as opened:
-            files: dict[int, h5py.File] = {}
-            for (name, number), checksums in parts.items():
-                if number not in files:
-                    path = what.shards[number - 1] if number else what.target
-                    files[number] = opened.enter_context(open_h5(path))
-                every = sum(count[name, number] for count in counts)
-                label = f"{printable(what.said)}: '{printable(name)}'"
-                with closing(h5d.open(files[number].id, encode_name(name))) as made:
-                    _native.verify_data(
-                        library(),
-                        made.id,
-                        checksums,
-                        label=label,
-                        elsewhere=every - len(checksums),
-                        progress=tell,
-                    )
-
-    def _parts(self) -> Iterator[tuple[tuple[str, int], _native.Checksums]]:
-        """What this rank has written of each dataset to each file, the target being number 0."""
-        for name, checksums in self.checksums.items():
-            division = self._divisions.get(name)
-            if division is None:
-                yield (name, 0), checksums
-                continue
-            for number, (begin, end) in enumerate(division.ranges(), 1):
-                yield (name, number), checksums.part(division.axis, begin, end)
+            if not mine:
+                return
+            source, target = (
+                opened.enter_context(open_h5(path)) for path in (what.source, what.target)
+            )
+            compare_pieces(
+                source, target, mine, what.allowed, what.names, what.memory_nbytes, tell
+            )
 
 
 def _summed(parts: list[Copied], elapsed_s: float) -> Copied:

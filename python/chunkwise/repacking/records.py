@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from chunkwise.grammar import format_shape
+from chunkwise.proof.records import Proved
 from chunkwise.repacking.facts import Source
 from chunkwise.repacking.plan import Action, Plan, Step
 
@@ -117,9 +118,9 @@ class Summary:
     datasets
         One for each.
     verified
-        ``none``, ``checksum`` or ``full``.
+        ``proof`` or ``none``.
     warnings
-        What was kept in another form, and what could not be verified.
+        What was kept in another form.
     elapsed_s
         Seconds in all.
     left
@@ -133,6 +134,8 @@ class Summary:
         Which programs read less of the result than of the source, a sentence for each reason.
     missing
         With ``salvage``: what could not be read, besides the chunks of `datasets`.
+    proof
+        What was compared with the source, and found the same; None if nothing was.
     """
 
     source: str
@@ -148,6 +151,7 @@ class Summary:
     run: dict[str, Any] | None = None
     readers: tuple[str, ...] = ()
     missing: tuple[Missing, ...] = ()
+    proof: Proved | None = None
 
     @property
     def lost(self) -> int:

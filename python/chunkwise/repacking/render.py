@@ -183,7 +183,7 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     yield (
         f"  {format_size(summary.source_nbytes)} -> {format_size(summary.target_nbytes)} in "
         f"{format_seconds(summary.elapsed_s)} ({format_size(round(rate))}/s of data); "
-        f"{_VERIFIED[summary.verified]}"
+        f"{verified_words(summary)}"
     )
     if summary.shards:
         folder = printable(summary.shards[0].path.rpartition("/")[0])
@@ -241,11 +241,12 @@ def shortened(path: str, most: int = _LONG_PATH) -> str:
     return shown if len(shown) <= most else f"{shown[:part]}...{shown[-part:]}"
 
 
-_VERIFIED = {
-    "none": "not verified",
-    "checksum": "verified by checksums",
-    "full": "verified in full",
-}
+def verified_words(summary: Summary) -> str:
+    """Say whether the result was compared with the source, and how long that took."""
+    if summary.proof is None:
+        return "not verified"
+    share = summary.proof.elapsed_s / max(summary.elapsed_s, 1e-9)
+    return f"verified against the source ({share:.0%} of the time)"
 
 
 def _changed(one: DatasetResult) -> bool:

@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -28,6 +28,7 @@ from chunkwise.files.unclosed import closed_patch, copy_patched, is_unclosed, op
 from chunkwise.grammar import format_size
 from chunkwise.names import printable
 from chunkwise.parallel.waiting import ALONE
+from chunkwise.proof.records import Proved
 from chunkwise.repacking.claim import BEFORE, JOURNAL, Claim, claimed
 from chunkwise.repacking.creation import require_room_for_user_block
 from chunkwise.repacking.crew import Crew
@@ -37,7 +38,7 @@ from chunkwise.repacking.options import Options
 from chunkwise.repacking.phases import run_record
 from chunkwise.repacking.plan import Plan, make_plan
 from chunkwise.repacking.progress import Moment, Watch
-from chunkwise.repacking.proving import Proof, prove
+from chunkwise.repacking.proving import Proof, beating, compared, summed
 from chunkwise.repacking.publish import noting_it_stays, publish
 from chunkwise.repacking.reading import require_readable, who_loses
 from chunkwise.repacking.records import ShardResult, Summary
@@ -180,8 +181,8 @@ def run(
     ):
         asked = job.anew or plan.changes or job.options.reshapes_file
         if place.in_place and readable == place.source and not asked:
-            if job.proof.asked:
-                _prove(job, place, file, plan, place.source, watch)()
+            nbytes = sum(step.source.nbytes for step in plan.steps)
+            summed(job.proof, place.source, place.said, nbytes, watch)()
             return _left(place, plan)
         return run_plan(job, place, file, plan, watch, placed, crew, apart)
 
@@ -254,7 +255,10 @@ def run_plan(
         journal, descriptor = _journal(claim, identity, opened)
         crew.note_to(descriptor, identity)
         run = carry_out(claim, file, plan, job.options, journal, watch, crew, apart)
-        written = _prove(job, place, file, plan, claim.partial, watch)
+        with crew.meter.verifying():
+            proved = _compared(job, claim, file, plan, watch, crew, apart)
+        nbytes = sum(step.source.nbytes for step in plan.steps)
+        written = summed(job.proof, claim.partial, place.said, nbytes, watch)
         watch(Moment("syncing"))
         figures = crew.measured()
         publish(claim)
@@ -283,6 +287,7 @@ def run_plan(
         datasets=tuple(run.results),
         missing=tuple(run.missing),
         verified=job.options.verify,
+        proof=proved,
         warnings=tuple(one for one in said if one),
         elapsed_s=elapsed_s,
         run=measured,
@@ -290,15 +295,22 @@ def run_plan(
     )
 
 
-def _prove(
-    job: Job, place: Place, file: h5py.File, plan: Plan, made: Path, watch: Watch
-) -> Callable[[], None]:
-    """Prove what is asked of the result; return the writer of its manifest."""
-    if not job.proof.asked:
-        return lambda: None
-    rounded = {step.source.path for step in plan.steps if step.lossy}
-    total_nbytes = sum(step.source.nbytes for step in plan.steps)
-    return prove(job.proof, file, made, place.said, rounded, total_nbytes, watch)
+def _compared(
+    job: Job,
+    claim: Claim,
+    file: h5py.File,
+    plan: Plan,
+    watch: Watch,
+    crew: Crew,
+    apart: Apart | None = None,
+) -> Proved | None:
+    """Prove that the closed partial file is what the source is."""
+    options, tell = job.options, beating(watch, plan)
+    if apart is None:
+        share = crew.share(claim.partial, plan.memory_nbytes, tell)
+    else:
+        share = apart.share(claim, tell)
+    return compared(file, claim.partial, claim.place.said, plan, options, tell, share)
 
 
 def _journal(claim: Claim, identity: bytes, opened: ExitStack) -> tuple[_native.Journal, int]:

@@ -1,14 +1,14 @@
 """How is a plan carried out?
 
 First the tree of objects, then the data of each dataset, then the references to them.  The
-file is closed and verified.  The caller puts it into place.
+file is closed.  The caller proves it and puts it into place.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,9 +21,9 @@ from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import CannotWriteError, ChunkwiseError, CorruptDataError, UsageError
 from chunkwise.files.objects import header_address, open_at
-from chunkwise.files.opening import open_h5
 from chunkwise.files.stored import stored_nbytes
 from chunkwise.names import HDF5_ERRORS, printable
+from chunkwise.proof.compare import Share
 from chunkwise.repacking.beyond import leave_out, real_end
 from chunkwise.repacking.claim import Claim
 from chunkwise.repacking.creation import copy_user_block
@@ -37,7 +37,6 @@ from chunkwise.repacking.records import DatasetResult, Missing, storage_of
 from chunkwise.repacking.shards import divided, virtual_list
 from chunkwise.repacking.target import cannot_write
 from chunkwise.repacking.trial import has_plugins, stored_filters
-from chunkwise.repacking.verify import compare_files
 from chunkwise.words import counted
 
 # Datasets of no more than this go side by side...
@@ -57,10 +56,6 @@ class Run:
     ----------
     results
         One for each dataset, in the plan's order.
-    checksums
-        What `verify_data` compares with, by path.
-    placed
-        Where the datasets lie in the target whose data was copied, by path.
     warnings
         What was kept otherwise than it was.
     missing
@@ -68,8 +63,6 @@ class Run:
     """
 
     results: list[DatasetResult] = field(default_factory=list)
-    placed: dict[str, int] = field(default_factory=dict)
-    checksums: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
 
@@ -83,8 +76,8 @@ class Apart(Protocol):
     def write(self, claim: Claim, source: h5py.File, steps: Sequence[Step]) -> list[DatasetResult]:
         """Write their data into the closed partial file."""
 
-    def verify(self, claim: Claim, steps: Sequence[Step]) -> None:
-        """Read them again, and compare; raises WrongValueError."""
+    def share(self, claim: Claim, tell: Callable[[int], None]) -> Share:
+        """Give what compares the result with the source, too."""
 
 
 def carry_out(
@@ -97,7 +90,7 @@ def carry_out(
     crew: Crew,
     apart: Apart | None = None,
 ) -> Run:
-    """Write and verify the target's partial file.
+    """Write the target's partial file.
 
     Parameters
     ----------
@@ -158,10 +151,6 @@ def carry_out(
         raise
     except HDF5_ERRORS as wrong:
         raise cannot_write(place.said, wrong) from wrong
-    with crew.meter.verifying():
-        _verify(run, claim, source, plan, options, watch, crew)
-    if apart is not None and others and options.verify == "checksum":
-        apart.verify(claim, [step for step in others if not step.lossy])
     return run
 
 
@@ -199,7 +188,6 @@ def _fill(
             # Not even its plan could be read.
             tree.copy_later(at)
             continue
-        run.placed[step.source.path] = made_at
         if step in others:
             continue
         if options.salvage:
@@ -238,7 +226,6 @@ class _Copy:
     label: str
     effort: Literal["as-stated", "fast"]
     raw: bool
-    checksums: bool
     likeness: bytes
 
 
@@ -293,7 +280,6 @@ class _Copying:
                     memory_nbytes=self.plan.memory_nbytes,
                     effort=asked.effort,
                     raw=asked.raw,
-                    checksums=asked.checksums,
                     salvage=self.options.salvage,
                     journal=self.journal,
                     encoders=self.encoders,
@@ -325,7 +311,6 @@ class _Copying:
             raw=asked.raw,
             memory_nbytes=self.plan.memory_nbytes,
             effort=asked.effort,
-            checksums=asked.checksums,
             salvage=self.options.salvage,
             likeness=asked.likeness,
         )
@@ -373,7 +358,6 @@ class _Copying:
             label=self._label(step),
             effort=pipeline.effort,
             raw=raw,
-            checksums=self.options.verify == "checksum" and not step.lossy,
             likeness=b"%s %s " % (str(step.wanted.chunk).encode(), str(pipeline).encode())
             + datatype,
         )
@@ -395,8 +379,6 @@ class _Copying:
 
     def _note(self, step: Step, made: Any, copied: _native.CopyResult | Copied) -> None:
         """Keep the result of copying."""
-        if copied.checksums is not None:
-            self.run.checksums[step.source.path] = copied.checksums
         taken = copied.stored_nbytes_written
         if copied.through_libhdf5 is not None and step.division is None:
             # libhdf5 handles its filters, and their effect on the data.
@@ -453,50 +435,3 @@ def result_of(step: Step, taken_nbytes: int) -> DatasetResult:
         shards=0 if step.division is None else step.division.count,
         why=wanted.why,
     )
-
-
-def _verify(
-    run: Run,
-    claim: Claim,
-    source: h5py.File,
-    plan: Plan,
-    options: Options,
-    watch: Watch,
-    crew: Crew,
-) -> None:
-    """Read the closed result again."""
-    if options.verify == "none":
-        return
-    total = sum(step.source.nbytes for step in plan.steps)
-    teller = Teller(watch, "verifying", total)
-    lossy = {step.source.path: step.wanted.pipeline for step in plan.steps if step.lossy}
-    for path, pipeline in lossy.items():
-        run.warnings.append(f"'{printable(path)}': {pipeline} rounds values: not verified")
-    with open_h5(claim.partial) as target:
-        if options.verify == "full":
-            unread = compare_files(
-                source,
-                target,
-                teller,
-                said=claim.place.said,
-                rounded=lossy,
-                salvaged=options.salvage,
-            )
-            run.warnings += (f"not compared: {one}" for one in unread)
-            return
-        for step in plan.steps:
-            name = step.source.path
-            checksums = run.checksums.get(name)
-            if checksums is not None:
-                made = open_at(target.id, run.placed[name])
-                label = f"{printable(claim.place.said)}: '{printable(name)}'"
-                tell = teller.of(name, step.source.nbytes)
-                _native.verify_data(library(), made.id, checksums, label=label, progress=tell)
-            if name not in crew.verifies:
-                teller.ended(step.source.nbytes)
-    if crew.verifies:
-        shared = [step for step in plan.steps if step.source.path in crew.verifies]
-        nbytes = sum(step.source.nbytes for step in shared)
-        tell = teller.of(counted(len(shared), "dataset"), nbytes)
-        crew.verify(claim.partial, claim.place.said, tell)
-        teller.ended(nbytes)
