@@ -1158,6 +1158,44 @@ def copy_many(
     `copy_data`; `memory_nbytes` and `progress` are for all together.
     """
 
+def meaning(
+    library: Library, holder_id: int, part: tuple[Sequence[int], Sequence[int]] | None = None
+) -> tuple[bytes, list[tuple[int, int, bytes]]]:
+    """Return what elements of a dataset or attribute mean, whatever their type.
+
+    Parameters
+    ----------
+    library : Library
+        That of the handle.
+    holder_id : int
+        A live handle of a dataset or an attribute.
+    part : (sequence of int, sequence of int) or None
+        Of a dataset, where a box begins and its sides, both empty for a scalar; None for an
+        attribute.
+
+    Returns
+    -------
+    bytes
+        All values but references: of variable length after their length, no padding.
+    list of (int, int, bytes)
+        References in the order of the elements: a handle of the object and one of the dataspace
+        that selects a region, -1 for none, and the name of an attribute.  The caller closes them.
+
+    Raises
+    ------
+    chunkwise.errors.LibraryError
+        libhdf5 cannot read them.
+    """
+
+def comment(library: Library, object_id: int) -> bytes:
+    """Return an object's comment, empty if it has none (`h5py.h5o.get_comment` is not right).
+
+    Raises
+    ------
+    chunkwise.errors.LibraryError
+        libhdf5 cannot read it.
+    """
+
 def same_chunks(
     library: Library,
     source_id: int,

@@ -116,9 +116,7 @@ MUTATIONS: dict[str, Callable[[h5py.File], Any]] = {
     "longer": lambda f: f["small"].resize((6,)),
     "maximum shape": lambda f: remade(f, "small", maxshape=(9,), fillvalue=3.0),
     "fill value": lambda f: remade(f, "small", maxshape=(None,), fillvalue=4.0),
-    "fill time": lambda f: remade(
-        f, "small", maxshape=(None,), fillvalue=3.0, fill_time="never"
-    ),
+    "fill time": lambda f: remade(f, "small", maxshape=(None,), fillvalue=3.0, fill_time="never"),
     "lost object": lambda f: f.__delitem__("small"),
     "new object": lambda f: f.create_group("new"),
     "soft link": lambda f: (f.__delitem__("soft"), f.__setitem__("soft", h5py.SoftLink("/g/y"))),
@@ -187,14 +185,16 @@ def test_equal_values_under_another_mask_are_equal(source: Path, tmp_path: Path)
 def test_what_was_compared_is_counted(source: Path, tmp_path: Path) -> None:
     done = proved(source, copied(source, tmp_path / "made.h5", encoded=True))
     assert done.nbytes >= 300 * 400 * 4
-    assert 0 < done.by_libhdf5_nbytes
+    assert done.by_libhdf5_nbytes > 0
     assert done.attributes >= 8
     plain = proved(source, copied(source, tmp_path / "plain.h5", encoded=False))
     assert plain.stored_nbytes > 0
     assert (plain.objects, plain.attributes) == (done.objects, done.attributes)
 
 
-@pytest.mark.parametrize("libver", [("earliest", "v108"), ("earliest", "latest"), ("latest", "latest")])
+@pytest.mark.parametrize(
+    "libver", [("earliest", "v108"), ("earliest", "latest"), ("latest", "latest")]
+)
 def test_everything_is_the_same_as_itself(tmp_path: Path, libver: tuple[str, str]) -> None:
     path = tmp_path / "all.h5"
     write_everything(path, libver=libver, user_block=512)

@@ -151,6 +151,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<tree::PyTreeCopy>()?;
     m.add_class::<tree::PyLeads>()?;
     m.add_function(wrap_pyfunction!(tree::copy_tree, m)?)?;
+    m.add_function(wrap_pyfunction!(tree::meaning, m)?)?;
+    m.add_function(wrap_pyfunction!(tree::comment, m)?)?;
     m.add_function(wrap_pyfunction!(conversion::convert_elements, m)?)?;
     m.add_function(wrap_pyfunction!(conversion::edge_numbers, m)?)?;
     m.add_function(wrap_pyfunction!(crc32, m)?)?;

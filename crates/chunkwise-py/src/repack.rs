@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use chunkwise_engine::{ChunkPlaces, LostChunk, thread_count};
 use chunkwise_repack::{
-    CopyError, CopyResult, Encoders, Journal, Part, PlanError, Progress, RechunkPlan,
-    Rechunking, Request, Task, copy_side_by_side,
+    CopyError, CopyResult, Encoders, Journal, Part, PlanError, Progress, RechunkPlan, Rechunking,
+    Request, Task, copy_side_by_side,
 };
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;

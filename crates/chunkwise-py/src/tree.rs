@@ -3,7 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
-use chunkwise_repack::{Leads, Missing, Salvage, TreeCopy, TreeError};
+use chunkwise_repack::{
+    ElementPart, Leads, Missing, Salvage, TreeCopy, TreeError, comment_of, meaning_of,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -51,6 +53,47 @@ pub fn copy_tree(
         tree_error(py, &name, &error)
     })?;
     Ok(PyTreeCopy { copy: Mutex::new(copy) })
+}
+
+/// A reference: the object's handle and the region's, -1 for none, and an attribute's name.
+type PyLed<'py> = (i64, i64, Bound<'py, PyBytes>);
+
+/// Return what elements mean, whatever their type (see `_native.pyi`).  The handle must be of this
+/// library.
+#[pyfunction]
+#[pyo3(signature = (library, holder_id, part = None))]
+pub fn meaning<'py>(
+    py: Python<'py>,
+    library: &PyLibrary,
+    holder_id: i64,
+    part: Option<(Vec<u64>, Vec<u64>)>,
+) -> PyResult<(Bound<'py, PyBytes>, Vec<PyLed<'py>>)> {
+    let library = &library.library;
+    let found = py.detach(|| {
+        let part = part.as_ref();
+        let part = part.map_or(ElementPart::Attribute, |(at, n)| ElementPart::Box(at, n));
+        // SAFETY: a live handle of this library, by the contract above.
+        unsafe { meaning_of(library, holder_id, &part) }
+    });
+    let found = found.map_err(|error| raise(py, "LibraryError", error))?;
+    let references = found.references.into_iter().map(|led| {
+        let handles = [led.object, led.region].map(|id| id.unwrap_or(-1));
+        (handles[0], handles[1], PyBytes::new(py, &led.attribute))
+    });
+    Ok((PyBytes::new(py, &found.bytes), references.collect()))
+}
+
+/// Return an object's comment (see `_native.pyi`).  The handle must be of this library.
+#[pyfunction]
+pub fn comment<'py>(
+    py: Python<'py>,
+    library: &PyLibrary,
+    object_id: i64,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let library = &library.library;
+    // SAFETY: a live handle of this library, by the contract above.
+    let found = py.detach(|| unsafe { comment_of(library, object_id) });
+    found.map(|text| PyBytes::new(py, &text)).map_err(|error| raise(py, "LibraryError", error))
 }
 
 /// Path, attribute, where a box of elements begins and its shape, and what is wrong.

@@ -369,7 +369,6 @@ impl Pair<'_> {
         let unfiltered_partial_chunks = self.to.unfiltered_partial_chunks;
         Ok((Form::Chunk { encoding, unfiltered_partial_chunks, padding }, None))
     }
-
 }
 
 fn result_of(done: Done, request: &Request<'_>) -> CopyResult {

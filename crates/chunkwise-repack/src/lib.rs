@@ -39,4 +39,7 @@ pub use progress::Progress;
 pub use same::{Differs, same_chunks};
 pub use share::Share;
 pub use side_by_side::{Task, copy_side_by_side};
-pub use tree::{Lead, Leads, Missing, Salvage, TreeCopy, TreeError, TreeProgress};
+pub use tree::{
+    ElementPart, Lead, Leads, Led, Meaning, Missing, Salvage, TreeCopy, TreeError, TreeProgress,
+    comment_of, meaning_of,
+};

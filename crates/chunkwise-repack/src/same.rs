@@ -135,7 +135,9 @@ fn compare(
             Ok(()) if ours.filter_mask != other.filter_mask => {
                 Some("has a chunk that passed other filters than in the source".into())
             }
-            Ok(()) if !(a == b || pads && is_padded(&a, &b)) => Some("is not stored as in the source".into()),
+            Ok(()) if !(a == b || pads && is_padded(&a, &b)) => {
+                Some("is not stored as in the source".into())
+            }
             Ok(()) => None,
         };
         progress.read_nbytes.fetch_add(ours.stored_nbytes, Relaxed);

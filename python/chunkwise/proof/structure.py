@@ -10,17 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
-from operator import getitem
 from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5a, h5d, h5g, h5l, h5o, h5s, h5t
+from h5py import h5a, h5d, h5g, h5i, h5l, h5o, h5s, h5t
 
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.errors import CannotJudgeError, CorruptDataError
+from chunkwise.errors import CorruptDataError, LibraryError
+from chunkwise.files.boxes import Box
 from chunkwise.files.objects import Address, address_of, decode_name
 from chunkwise.files.opening import is_plain
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
@@ -65,8 +64,6 @@ class Structure:
             The first difference, by name.
         CorruptDataError
             The source cannot be read.
-        CannotJudgeError
-            h5py reads a type neither here nor there.
         """
         # Not the file's own identifier: libhdf5 1.10 knows no attributes of one.
         self._roots = tuple(h5g.open(file.id, b"/") for file in (source, target))
@@ -94,41 +91,12 @@ class Structure:
         self.objects += is_new
         return is_new
 
-    def refers(self, path: str, mine: Any, theirs: Any) -> bool:
-        """Compare two references; the objects to which they lead become partners."""
-        pair = [
-            self._follow(root, one) for root, one in zip(self._roots, (mine, theirs), strict=True)
-        ]
-        if pair[0] is None or pair[1] is None:
-            # What dangles in the source leads nowhere in the result either, or is null.
-            return pair[0] is pair[1]
-        met = Partners(f"{path} ->", None, *pair)
-        if type(met.mine) is not type(met.theirs):
-            return False
-        if self._meet(met):
-            self._pending.append(met)
-        if isinstance(mine, h5py.RegionReference):
-            regions = zip(self._roots, (mine, theirs), strict=True)
-            first, second = (_selected(h5py.h5r.get_region(one, root)) for root, one in regions)
-            return first == second
-        return True
-
-    @staticmethod
-    def _follow(root: Any, reference: Any) -> Any:
-        if not reference:
-            return None
-        try:
-            found = h5py.h5r.dereference(reference, root)
-        except HDF5_ERRORS:
-            return None
-        return found if found is not None and found.valid else None
-
     def _visit(self, met: Partners) -> Iterator[Partners]:
         """Compare two partners; yield those of their members that are new."""
         mine, theirs = met.mine, met.theirs
         if type(mine) is not type(theirs) and not _are_types(mine, theirs):
             raise self._names.difference(met.path, "is another kind of object than in the source")
-        if comment_of(mine) != comment_of(theirs):
+        if len({_native.comment(library(), one.id) for one in (mine, theirs)}) > 1:
             raise self._names.difference(met.path, "has another comment than in the source")
         self._attributes(met)
         if isinstance(mine, h5g.GroupID):
@@ -234,13 +202,10 @@ class Structure:
             label = f"{met.path}@{decode_name(raw)}"
             pair = h5a.open(mine, raw), h5a.open(theirs, raw)
             self.same_kind(label, *pair)
-            datatype = pair[0].get_type()
-            if is_plain(datatype):
+            if is_plain(pair[0].get_type()):
                 same = _attribute_bytes(pair[0]) == _attribute_bytes(pair[1])
             else:
-                owners = (h5py.AttributeManager(_Owner(one)) for one in (mine, theirs))
-                reads = [partial(getitem, one, raw) for one in owners]
-                same = self.equal_values(label, *self.read_both(label, *reads))
+                same = self.same_meaning(label, *pair)
             if not same:
                 raise self._names.difference(label, "differs from the source")
 
@@ -256,52 +221,40 @@ class Structure:
         if _extent(mine.get_space()) != _extent(theirs.get_space()):
             raise self._names.difference(label, "has another shape than in the source")
 
-    def read_both(
-        self, label: str, mine: Callable[[], Any], theirs: Callable[[], Any]
-    ) -> tuple[Any, Any]:
-        """Read values by h5py from both files: what the source gives, the result must give."""
-        try:
-            first = mine()
-        except (TypeError, NotImplementedError) as error:
-            raise CannotJudgeError(
-                f"{printable(self._names.result)}: '{printable(label)}': h5py cannot read values "
-                f"of this type ({error}), so the result is not proved and was dropped; --verify "
-                "none, or verify='none', keeps a result without proof"
-            ) from None
-        except HDF5_ERRORS as error:
-            if self._allowed.salvaged:
-                return None, None
-            raise self._unreadable(label, error) from None
-        try:
-            return first, theirs()
-        except (*HDF5_ERRORS, TypeError) as error:
-            raise self._names.difference(label, f"cannot be read ({error})") from None
+    # --- values that are no plain bytes ---------------------------------------------
 
-    def equal_values(self, path: str, first: Any, second: Any) -> bool:
-        """Compare values as h5py gives them: of variable length, references, with such parts."""
-        if isinstance(first, h5py.Reference | h5py.RegionReference):
-            return type(first) is type(second) and self.refers(path, first, second)
-        if isinstance(first, np.ndarray | np.void):
-            if type(first) is not type(second) or first.dtype != second.dtype:
-                return False
-            if first.shape != second.shape:
-                return False
-            if not first.dtype.hasobject:
-                return first.tobytes() == second.tobytes()
-            if first.dtype.names:
-                return all(
-                    self.equal_values(path, first[name], second[name])
-                    for name in first.dtype.names
-                )
-            if first.dtype.subdtype is None and h5py.check_string_dtype(first.dtype):
-                return bool(np.array_equal(first, second))
-            pairs = zip(first.ravel(), second.ravel(), strict=True)
-            return all(
-                self.equal_values(f"{path}[{number}]", a, b) for number, (a, b) in enumerate(pairs)
-            )
-        if isinstance(first, np.generic):
-            return type(first) is type(second) and first.tobytes() == second.tobytes()
-        return type(first) is type(second) and bool(first == second)
+    def same_meaning(self, path: str, mine: Any, theirs: Any, part: Box | None = None) -> bool:
+        """Compare elements of any type; the objects to which references lead become partners.
+
+        `part` is a box of two datasets; None for two attributes.
+        """
+        try:
+            values, leads = _native.meaning(library(), mine.id, part)
+        except LibraryError as error:
+            if self._allowed.salvaged:
+                return True
+            raise self._unreadable(path, error) from None
+        first = [_Lead.of(one) for one in leads]
+        try:
+            others, leads = _native.meaning(library(), theirs.id, part)
+        except LibraryError as error:
+            raise self._names.difference(path, f"cannot be read ({error})") from None
+        second = [_Lead.of(one) for one in leads]
+        if values != others or len(first) != len(second):
+            return False
+        numbered = enumerate(zip(first, second, strict=True))
+        return all(self._same_lead(f"{path}[{number}]", *pair) for number, pair in numbered)
+
+    def _same_lead(self, path: str, mine: _Lead, theirs: _Lead) -> bool:
+        if mine.target is None or theirs.target is None:
+            # What dangles in the source leads nowhere in the result either, or is null.
+            return mine.target is theirs.target
+        if type(mine.target) is not type(theirs.target) or mine.rest != theirs.rest:
+            return False
+        met = Partners(f"{path} ->", None, mine.target, theirs.target)
+        if self._meet(met):
+            self._pending.append(met)
+        return True
 
     # --- datasets -----------------------------------------------------------------
 
@@ -323,21 +276,23 @@ class Structure:
         self._values(met)
 
 
-def comment_of(identifier: Any) -> bytes:
-    """Return an object's comment (h5py's own function returns other bytes)."""
-    found: bytes = _native.comment(library(), identifier.id) if hasattr(_native,"comment") else b""
-    return found
-
-
 def _are_types(mine: Any, theirs: Any) -> bool:
     return isinstance(mine, h5t.TypeID) and isinstance(theirs, h5t.TypeID)
 
 
-class _Owner:
-    """Holds an identifier, as h5py's AttributeManager requires."""
+@dataclass(frozen=True)
+class _Lead:
+    """Where a reference leads: an open object, None if nowhere; what of it is meant."""
 
-    def __init__(self, identifier: Any) -> None:
-        self.id = identifier
+    target: Any
+    rest: object
+
+    @classmethod
+    def of(cls, found: tuple[int, int, bytes]) -> _Lead:
+        handle, region, attribute = found
+        target = None if handle < 0 else h5i.wrap_identifier(handle)
+        space = None if region < 0 else h5i.wrap_identifier(region)
+        return cls(target, (None if space is None else _selected(space), attribute))
 
 
 def _extent(space: Any) -> tuple[object, ...]:

@@ -114,8 +114,8 @@ def compared(
     ------
     WrongValueError
         The first difference, by name.
-    CorruptDataError, CannotJudgeError
-        The source cannot be read; or values of a type that h5py does not read.
+    CorruptDataError
+        The source cannot be read.
     """
     if options.verify == "none":
         return None

@@ -210,8 +210,6 @@ def _fill(
         for missing in leave_out(source, target, end):
             if missing.start is None or (missing.path, missing.start) not in known:
                 run.missing.append(missing)
-            # What was read of it was no value.
-            run.checksums.pop(missing.path, None)
     for step in plan.steps:
         kept = result_of(step, step.source.stored_nbytes)
         run.results.append(copying.results.get(step.source.path, kept))

@@ -197,13 +197,12 @@ pub unsafe fn describe_as(
 
 /// The bytes of data that lies in other files.
 fn external(files: &[ExternalFile]) -> Result<Arc<dyn Storage>, Unsuited> {
-    let run = |file: &ExternalFile| {
-        match open_regular(&file.path).and_then(|opened| FileStorage::reopening(&opened)) {
-            Ok(storage) => Ok(ExternalRun { len: file.nbytes, file: storage, offset: file.offset }),
-            Err(error) => because(format!(
-                "its external file {} cannot be opened: {error}",
-                file.path.display()
-            )),
+    let run = |file: &ExternalFile| match open_regular(&file.path)
+        .and_then(|opened| FileStorage::reopening(&opened))
+    {
+        Ok(storage) => Ok(ExternalRun { len: file.nbytes, file: storage, offset: file.offset }),
+        Err(error) => {
+            because(format!("its external file {} cannot be opened: {error}", file.path.display()))
         }
     };
     let runs = files.iter().map(run).collect::<Result<_, _>>()?;

@@ -25,6 +25,7 @@ mod hdf5;
 mod inventory;
 mod leads;
 mod lost;
+mod meaning;
 mod nearby;
 mod objects;
 mod references;
@@ -40,6 +41,7 @@ use std::time::{Duration, Instant};
 pub use error::TreeError;
 pub use leads::{Lead, Leads};
 pub use lost::{Missing, Salvage};
+pub use meaning::{Led, Meaning, Part as ElementPart, comment_of, meaning_of};
 
 use chunkwise_libhdf5::binding::{Handle, hid_t, list};
 use chunkwise_libhdf5::{BindError, Library};
