@@ -1,8 +1,8 @@
 """Does each writing call of a run that goes wrong end in an error, or in a right file?
 
-Each `pwrite`, `fsync`, `rename` and so on of `repack` and `fix` flips a bit, is dropped, writes half,
-or fails.  Then there is an error and the source is what it was; or the result is right.  Nothing
-else, and no process that ends by a signal.
+Each `pwrite`, `fsync`, `rename` and so on of `repack` and `fix` flips a bit, is dropped, writes
+half, or fails.  Then there is an error and the source is what it was; or the result is right.
+Nothing else, and no process that ends by a signal.
 """
 
 from __future__ import annotations

@@ -24,6 +24,8 @@ from chunkwise.proof.records import Allowed, Names, Proved
 from chunkwise.proof.structure import Partners, Structure
 from chunkwise.proof.values import SourceUnreadableError, Values, ValuesDifferError
 
+# What helps where a source is damaged.
+GOES_ON: Final = "--salvage, or salvage=True, goes on without what cannot be read"
 # Smaller datasets are compared here, and not by other processes.
 _SHARED_NBYTES: Final = 8 << 20
 # Elements that are no plain bytes, compared at a time.
@@ -151,12 +153,14 @@ class _named:  # noqa: N801 (a context manager)
             raise difference(self._names, self._path, error.start, error.how) from None
         if isinstance(error, SourceUnreadableError):
             cause = error.__cause__
-            if isinstance(cause, CorruptDataError) or cause is None:
-                raise cause or error from None
+            if isinstance(cause, CorruptDataError):
+                raise type(cause)(f"{cause}; {GOES_ON}") from None
+            if cause is None:
+                raise error
             raise CorruptDataError(
                 f"{printable(self._names.source)}: '{printable(self._path)}' cannot be read in "
                 f"the source ({hdf5_reason(cause)}); the file is damaged: fetch it again or "
-                "restore it; --salvage, or salvage=True, goes on without what cannot be read"
+                f"restore it; {GOES_ON}"
             ) from None
 
 

@@ -291,7 +291,7 @@ class _Lead:
     def of(cls, found: tuple[int, int, bytes]) -> _Lead:
         handle, region, attribute = found
         target = None if handle < 0 else h5i.wrap_identifier(handle)
-        space = None if region < 0 else h5i.wrap_identifier(region)
+        space = None if region < 0 else h5s.SpaceID(region)
         return cls(target, (None if space is None else _selected(space), attribute))
 
 

@@ -256,11 +256,12 @@ class Values:
                     break
             nbytes *= 2
         chunk = target or source or (1,) * len(shape)
-        block = tuple(map(min, found or chunk, shape))
+        block = list(map(min, found or chunk, shape))
         # Small boxes become rows of them.
-        *_, block = itertools.islice(
-            (count for _, count in boxes(shape, block, max(1, nbytes // itemsize))), 1
-        )
+        most = max(1, nbytes // itemsize)
+        for axis in reversed(range(len(block))):
+            steps = max(1, most // max(1, math.prod(block)))
+            block[axis] = min(shape[axis], block[axis] * steps)
         return tuple(block)
 
     def compare_box(

@@ -24,7 +24,7 @@ from chunkwise.parallel.encoding import Likeness, image_of
 from chunkwise.parallel.index import FileIndex
 from chunkwise.parallel.ranks import Failure, OtherRankFailedError, failure_of
 from chunkwise.parallel.waiting import broadcast
-from chunkwise.proof.compare import Piece, Share
+from chunkwise.proof.compare import GOES_ON, Piece, Share
 from chunkwise.proof.records import Allowed, Names
 from chunkwise.repacking.claim import BEFORE, Claim
 from chunkwise.repacking.creation import Target, create, properties
@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
 # Less than this rank 0 copies alone: calling the others is not worth it.
 _LEAST_NBYTES: Final = 8 << 20
-# What helps where a source is damaged.
-GOES_ON: Final = "--salvage, or salvage=True, goes on without what cannot be read"
 
 T = TypeVar("T")
 

@@ -23,11 +23,11 @@ from chunkwise.errors import CannotWriteError, ChunkwiseError, CorruptDataError,
 from chunkwise.files.objects import header_address, open_at
 from chunkwise.files.stored import stored_nbytes
 from chunkwise.names import HDF5_ERRORS, printable
-from chunkwise.proof.compare import Share
+from chunkwise.proof.compare import GOES_ON, Share
 from chunkwise.repacking.beyond import leave_out, real_end
 from chunkwise.repacking.claim import Claim
 from chunkwise.repacking.creation import copy_user_block
-from chunkwise.repacking.crew import GOES_ON, Crew
+from chunkwise.repacking.crew import Crew
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.orphans import orphans
 from chunkwise.repacking.plan import Plan, Step
