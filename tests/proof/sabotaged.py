@@ -11,7 +11,7 @@ from chunkwise.errors import ChunkwiseError
 
 RULES: dict[str, Any] = {
     "chunk": {"z": (3000,)},
-    "filters": {"z": "shuffle+deflate:1", "text": "deflate:2"},
+    "filters": {"z": "shuffle+deflate:1"},
 }
 
 
