@@ -31,11 +31,15 @@ class Allowed:
         Paths of datasets whose data are stored elsewhere: merged, or divided among shards.
     salvaged
         Whether parts of the source that cannot be read are passed over.
+    lost
+        Of a salvaged file, paths of objects and ``PATH@NAME`` of attributes of which something is
+        missing, and is named to the user: they are not compared.
     """
 
     bounds: Mapping[str, Bound] = field(default_factory=dict)
     moved: frozenset[str] = frozenset()
     salvaged: bool = False
+    lost: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

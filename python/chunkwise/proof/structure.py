@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import h5py
 import numpy as np
@@ -25,6 +25,9 @@ from chunkwise.files.opening import is_plain
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.proof.records import Allowed, Names
 from chunkwise.proof.values import numpy_type
+
+# The group in which salvage puts objects to which nothing leads any more.
+_FOUND: Final = b"lost+found"
 
 
 @dataclass(frozen=True)
@@ -153,6 +156,9 @@ class Structure:
         if readable:
             raise self._names.difference(prefix + decode_name(readable[0]), "is missing")
         extra = known - set(here)
+        if self._allowed.salvaged:
+            extra.discard(_FOUND)
+            there = [one for one in there if one != _FOUND or one in here]
         if extra:
             raise self._names.difference(prefix + decode_name(min(extra)), "is not in the source")
         lost = set(missing)
@@ -190,7 +196,7 @@ class Structure:
 
     def _attributes(self, met: Partners) -> None:
         mine, theirs = met.mine, met.theirs
-        names = [_attribute_names(one) for one in (mine, theirs)]
+        names = self._attribute_names(met)
         if names[0] != names[1]:
             odd = set(names[0]) ^ set(names[1])
             which = f" ({decode_name(min(odd))})" if odd else ""
@@ -208,6 +214,23 @@ class Structure:
                 same = self.same_meaning(label, *pair)
             if not same:
                 raise self._names.difference(label, "differs from the source")
+
+    def _attribute_names(self, met: Partners) -> list[list[bytes]]:
+        """List the attributes of both objects, without those that salvage could not read."""
+        lost, theirs = self._allowed.lost, _attribute_names(met.theirs)
+        try:
+            mine = _attribute_names(met.mine)
+        except HDF5_ERRORS as error:
+            if self._allowed.salvaged:
+                return [[], []]
+            raise self._unreadable(met.path, error) from None
+        if met.path in lost:
+            both = set(mine) & set(theirs)
+            return [[one for one in names if one in both] for names in (mine, theirs)]
+        return [
+            [one for one in names if f"{met.path}@{decode_name(one)}" not in lost]
+            for names in (mine, theirs)
+        ]
 
     def same_kind(self, label: str, mine: Any, theirs: Any) -> None:
         """Compare type and shape of two datasets or attributes."""
@@ -273,7 +296,8 @@ class Structure:
             if places[0] is not None:
                 # In other files, which nobody wrote anew.
                 return
-        self._values(met)
+        if met.path not in self._allowed.lost:
+            self._values(met)
 
 
 def _are_types(mine: Any, theirs: Any) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,10 +19,10 @@ from chunkwise.files.opening import open_h5
 from chunkwise.names import printable
 from chunkwise.proof.compare import Share, prove
 from chunkwise.proof.records import Allowed, Proved
-from chunkwise.repacking.bounds import Bound, bound_of
 from chunkwise.repacking.options import Options
-from chunkwise.repacking.plan import Plan, Step
+from chunkwise.repacking.plan import Plan
 from chunkwise.repacking.progress import Moment, Watch
+from chunkwise.repacking.records import Missing
 from chunkwise.verifying import manifest as manifests
 from chunkwise.verifying.api import expected_of
 from chunkwise.verifying.records import Damage
@@ -84,19 +84,14 @@ class Proof:
             )
 
 
-def allowed_by(plan: Plan, options: Options) -> Allowed:
-    """Say what a plan may change of what a reader gets."""
-    bounds = {step.source.path: _bound(step) for step in plan.steps if step.lossy}
+def allowed_by(plan: Plan, options: Options, missing: Sequence[Missing] = ()) -> Allowed:
+    """Say what a plan may change of what a reader gets, and what salvage could not read."""
+    bounds = {step.source.path: step.bound for step in plan.steps if step.lossy}
     moved = (
         step.source.path for step in plan.steps if step.wanted.merged or step.division is not None
     )
-    return Allowed(bounds, frozenset(moved), options.salvage)
-
-
-def _bound(step: Step) -> Bound:
-    dataset = h5py.Dataset(step.source.identifier)
-    fill = dataset.fillvalue if dataset.dtype.kind in "iuf" else None
-    return bound_of(step.wanted.pipeline, dataset.dtype, None if fill is None else float(fill))
+    lost = (one.path + (f"@{one.attribute}" if one.attribute else "") for one in missing)
+    return Allowed(bounds, frozenset(moved), options.salvage, frozenset(lost))
 
 
 def compared(
@@ -107,8 +102,11 @@ def compared(
     options: Options,
     tell: Callable[[int], None],
     share: Share | None = None,
+    missing: Sequence[Missing] = (),
 ) -> Proved | None:
     """Prove that a result is what its source is; None if nobody wants a proof.
+
+    There is none either where reading the source crashes libhdf5 (``options.avoid``).
 
     Raises
     ------
@@ -117,13 +115,13 @@ def compared(
     CorruptDataError
         The source cannot be read.
     """
-    if options.verify == "none":
+    if options.verify == "none" or any(options.avoid):
         return None
     return prove(
         source,
         made,
         said,
-        allowed=allowed_by(plan, options),
+        allowed=allowed_by(plan, options, missing),
         memory_nbytes=plan.memory_nbytes,
         tell=tell,
         share=share,

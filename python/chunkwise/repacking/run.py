@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -41,7 +41,7 @@ from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.repacking.proving import Proof, beating, compared, summed
 from chunkwise.repacking.publish import noting_it_stays, publish
 from chunkwise.repacking.reading import require_readable, who_loses
-from chunkwise.repacking.records import ShardResult, Summary
+from chunkwise.repacking.records import Missing, ShardResult, Summary
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.target import Place, cannot_write
 from chunkwise.repacking.work import Apart, carry_out, result_of
@@ -256,7 +256,7 @@ def run_plan(
         crew.note_to(descriptor, identity)
         run = carry_out(claim, file, plan, job.options, journal, watch, crew, apart)
         with crew.meter.verifying():
-            proved = _compared(job, claim, file, plan, watch, crew, apart)
+            proved = _compared(job, claim, file, plan, watch, crew, apart, run.missing)
         nbytes = sum(step.source.nbytes for step in plan.steps)
         written = summed(job.proof, claim.partial, place.said, nbytes, watch)
         watch(Moment("syncing"))
@@ -273,7 +273,7 @@ def run_plan(
             str(place.target),
             elapsed_s=elapsed_s,
             n_shards=plan.n_shards,
-            verified=job.options.verify != "none",
+            verified=proved is not None,
         )
     shards = tuple(ShardResult(*one) for one in claim.shards.sizes())
     unseen = _missing(place, salvage=job.options.salvage)
@@ -286,7 +286,7 @@ def run_plan(
         shards=shards,
         datasets=tuple(run.results),
         missing=tuple(run.missing),
-        verified=job.options.verify,
+        verified="none" if proved is None else "proof",
         proof=proved,
         warnings=tuple(one for one in said if one),
         elapsed_s=elapsed_s,
@@ -303,6 +303,7 @@ def _compared(
     watch: Watch,
     crew: Crew,
     apart: Apart | None = None,
+    missing: Sequence[Missing] = (),
 ) -> Proved | None:
     """Prove that the closed partial file is what the source is."""
     options, tell = job.options, beating(watch, plan)
@@ -310,7 +311,7 @@ def _compared(
         share = crew.share(claim.partial, plan.memory_nbytes, tell)
     else:
         share = apart.share(claim, tell)
-    return compared(file, claim.partial, claim.place.said, plan, options, tell, share)
+    return compared(file, claim.partial, claim.place.said, plan, options, tell, share, missing)
 
 
 def _journal(claim: Claim, identity: bytes, opened: ExitStack) -> tuple[_native.Journal, int]:
