@@ -16,7 +16,7 @@ import pytest
 
 import chunkwise
 from chunkwise.errors import ChunkwiseError, WrongValueError
-from chunkwise.repacking import plan, work
+from chunkwise.repacking import plan, trial, work
 
 RULES: dict[str, Any] = {"chunk": {"cube": (12, 5, 20), "twin": (12, 5, 20)}, "verify": "proof"}
 Patch = pytest.MonkeyPatch
@@ -82,7 +82,7 @@ def no_data(patch: Patch) -> None:
 
 def too_few_bits(patch: Patch) -> None:
     """Carry fixed bits of scale-offset to larger chunks."""
-    original = plan.creation_list
+    original = trial.creation_list
 
     def wrong(source: Any, chunk: Any, pipeline: Any) -> Any:
         made = original(source, chunk, pipeline)
@@ -97,7 +97,7 @@ def too_few_bits(patch: Patch) -> None:
 
 def other_fill(patch: Patch) -> None:
     """Make a dataset with another fill value."""
-    original = plan.creation_list
+    original = trial.creation_list
 
     def wrong(*given: Any) -> Any:
         made = original(*given)
