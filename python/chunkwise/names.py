@@ -19,7 +19,13 @@ HDF5_ERRORS = (KeyError, OSError, RuntimeError, TypeError, ValueError, NotImplem
 
 _SHELL_SPECIAL = "'\\"
 _SYSTEM_MESSAGE = re.compile(r"error message = '([^']*)'")
-_H5PY_MESSAGE = re.compile(r"(?:\[Errno -?\d+\] )?[A-Z][^(]* \((?P<reason>.*)\)", re.DOTALL)
+# What HDF5's own descriptions begin with; h5py's and NumPy's messages hold other parentheses.
+_H5PY_MESSAGE = re.compile(
+    r"(?:\[Errno -?\d+\] )?"
+    r"(?:Unable to|Can't|Cannot|Unspecified error|Not an?|Invalid|Inappropriate)\b[^(]* "
+    r"\((?P<reason>.*[a-z]{2}.*)\)",
+    re.DOTALL,
+)
 
 
 def decode_name(name: bytes) -> str:
@@ -107,7 +113,18 @@ def hdf5_reason(error: BaseException) -> str:
     """
     text = str(error.args[-1]) if error.args else type(error).__name__
     match = _H5PY_MESSAGE.fullmatch(text)
-    return printable(" ".join((match["reason"] if match else text).split()))
+    reduced = match is not None and _is_closed(match["reason"])
+    return printable(" ".join((match["reason"] if match and reduced else text).split()))
+
+
+def _is_closed(text: str) -> bool:
+    """Tell whether each parenthesis of a text that closes was opened in it."""
+    depth = 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if depth < 0:
+            return False
+    return True
 
 
 def system_reason(error: BaseException) -> str | None:

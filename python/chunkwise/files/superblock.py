@@ -42,12 +42,21 @@ class Superblock:
     def flags(self) -> tuple[str, ...]:
         """Marks of a writer that has not closed the file: ``write``, ``swmr``.
 
-        Only version 3 has them: in version 2 the byte is there, without a meaning.
+        Only version 3 has them: in version 2 the byte is there, without a meaning.  Under a wrong
+        checksum they prove nothing.
         """
-        if self.version < 3:
+        if self.version < 3 or not self.is_sound:
             return ()
         byte = self.content[_FLAGS_AT]
         return tuple(name for bit, name in _FLAG_NAMES if byte & bit)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether its checksum is right; versions 0 and 1 have none."""
+        if self.version < 2:
+            return False
+        body = self.content[:-_CHECKSUM_NBYTES]
+        return self.content[-_CHECKSUM_NBYTES:] == struct.pack("<I", lookup3(body))
 
     @property
     def end(self) -> int:

@@ -49,16 +49,18 @@ def verify(
     Returns
     -------
     Verified
-        ``verdict`` is ``"sound"``, ``"damaged"`` or, if something could not be checked,
-        ``"unchecked"``; ``damages`` says what was found and where; ``as_dict()`` is what
-        ``--json`` prints.
+        ``verdict`` is ``"sound"``, ``"sound, with loose ends"``, ``"damaged"``, ``"cannot be
+        judged here"`` or ``"busy"``; ``damages`` and ``notes`` say what was found and where;
+        ``as_dict()`` is what ``--json`` prints.
 
     Raises
     ------
     FileFormatError
         The file does not exist, may not be read, or has another format.
-    FileChangedError
-        Another program wrote to it at the same time.
+    BusyError, FileChangedError
+        Another program has it open for writing, or wrote to it at the same time.
+    CannotJudgeError
+        HDF5 refuses it, which proves no damage.
     UsageError
         The manifest cannot be read, or does not know this file.
     CannotWriteError
