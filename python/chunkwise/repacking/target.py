@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from chunkwise.errors import (
+    CannotJudgeError,
     CannotWriteError,
     FileChangedError,
     FileFormatError,
@@ -194,7 +195,7 @@ def _is_mended(source: str | os.PathLike[str]) -> bool:
     """Tell whether libhdf5 opens a file only with other bytes at its beginning."""
     try:
         open_readable(source).close()
-    except FileFormatError:
+    except (FileFormatError, CannotJudgeError):
         if not Path(source).is_file() or mended(source) is None:
             raise
         return True
