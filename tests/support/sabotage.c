@@ -1,21 +1,18 @@
 /* Which call that changes a file goes wrong, and how?  Loaded with LD_PRELOAD by sabotage.py.
  *
  * Counted are calls for files whose path begins with SABOTAGE_UNDER, in this process and all that it
- * starts, in the order in which they come.  From call number SABOTAGE_NUMBER on (1 is the first; 0:
- * only count), calls have the faults that SABOTAGE_FAULT lists, one each:
+ * starts, in the order in which they come.  SABOTAGE_STATE is a file of a `struct state`, which all
+ * of them share: how many there were, and which go wrong.  SABOTAGE_LOG gets one line for each:
+ * number, process, call, bytes, fault, path.  The faults:
  *
+ *   pass      nothing is wrong
  *   flip      one bit of the middle byte is written wrong
  *   drop      nothing is done, and the call says that it was
  *   short     half is written, and the call says so
  *   enospc    nothing is done, and the call fails with ENOSPC; a file is closed nevertheless
  *   eio       the same with EIO
- *   late      it is done, and the call says EIO
+ *   late      it is done, and the call fails with EIO
  *   kill      SIGKILL instead of the call
- *   pass      nothing wrong
- *
- * separated by commas; with "..." behind the last, all later calls have it too.  SABOTAGE_CALLS lists the calls
- * that count, by the names of `names` below.  SABOTAGE_STATE is a file of 8 zero bytes, the number
- * of calls so far; SABOTAGE_LOG gets one line for each: number, process, call, bytes, fault, path.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -41,12 +38,18 @@ enum fault { PASS, FLIP, DROP, SHORT, ENOSPC_, EIO_, LATE, KILL, FAULTS };
 static const char *const faults[FAULTS] = {
     "pass", "flip", "drop", "short", "enospc", "eio", "late", "kill"};
 
+struct state {
+    uint64_t count;
+    /* The first call that goes wrong, from 1 on; 0 for none. */
+    uint64_t first;
+    /* Bit n: calls of names[n] are counted. */
+    uint32_t calls;
+    /* The faults of that call and those after it; whether all later ones have the last. */
+    uint8_t lasting, len, listed[32];
+};
+
 static const char *under;
-static uint64_t *count;
-static uint64_t first;
-static int counted[CALLS];
-static enum fault listed[16];
-static int listed_len, lasting;
+static volatile struct state *state;
 static int log_fd = -1;
 
 /* The function that is replaced. */
@@ -61,62 +64,45 @@ static void wrong(const char *what)
     _exit(120);
 }
 
-static int position(const char *const *of, int len, const char *word)
-{
-    for (int i = 0; i < len; i++)
-        if (!strcmp(of[i], word))
-            return i;
-    wrong(word);
-    return 0;
-}
-
 __attribute__((constructor)) static void begin(void)
 {
-    const char *calls = getenv("SABOTAGE_CALLS"), *fault = getenv("SABOTAGE_FAULT");
-    const char *state = getenv("SABOTAGE_STATE"), *log = getenv("SABOTAGE_LOG");
-    const char *number = getenv("SABOTAGE_NUMBER");
-    char words[256], *rest;
-    const char *folder = getenv("SABOTAGE_UNDER");
-    if (!folder || !calls || !state)
+    const char *folder = getenv("SABOTAGE_UNDER"), *log = getenv("SABOTAGE_LOG");
+    const char *path = getenv("SABOTAGE_STATE");
+    if (!folder || !path || !log)
         return;
-    int fd = open(state, O_RDWR | O_CLOEXEC);
-    void *map = mmap(NULL, sizeof *count, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    void *map = mmap(NULL, sizeof *state, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (fd < 0 || map == MAP_FAILED)
         wrong("SABOTAGE_STATE cannot be used");
-    count = map;
-    snprintf(words, sizeof words, "%s", calls);
-    for (char *word = strtok_r(words, ",", &rest); word; word = strtok_r(NULL, ",", &rest))
-        counted[position(names, CALLS, word)] = 1;
-    first = number ? strtoull(number, NULL, 10) : 0;
-    snprintf(words, sizeof words, "%s", fault ? fault : "pass");
-    size_t len = strlen(words);
-    if (len > 3 && !strcmp(words + len - 3, "...")) {
-        words[len - 3] = 0;
-        lasting = 1;
-    }
-    for (char *word = strtok_r(words, ",", &rest); word; word = strtok_r(NULL, ",", &rest))
-        if (listed_len < 16)
-            listed[listed_len++] = (enum fault)position(faults, FAULTS, word);
-    if (log) {
-        /* Out of the way of descriptors that a program counts on. */
-        int low = open(log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-        log_fd = fcntl(low, F_DUPFD_CLOEXEC, 200);
-    }
+    state = map;
+    /* Out of the way of descriptors that a program counts on. */
+    int low = open(log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    log_fd = fcntl(low, F_DUPFD_CLOEXEC, 200);
+    __typeof__(&close) close_;
+    *(void **)&close_ = dlsym(RTLD_NEXT, "close");
+    close_(low);
+    close_(fd);
     under = folder;
+}
+
+/* Whether a call is counted. */
+static int counted(enum call call)
+{
+    return under && (state->calls & (1u << call));
 }
 
 static enum fault next(enum call call, long nbytes, const char *path)
 {
     if (strncmp(path, under, strlen(under)))
         return PASS;
-    uint64_t number = __atomic_add_fetch(count, 1, __ATOMIC_SEQ_CST);
+    uint64_t number = __atomic_add_fetch(&state->count, 1, __ATOMIC_SEQ_CST);
     enum fault fault = PASS;
-    if (first && number >= first) {
-        uint64_t at = number - first;
-        if (at < (uint64_t)listed_len)
-            fault = listed[at];
-        else if (lasting)
-            fault = listed[listed_len - 1];
+    if (state->first && number >= state->first) {
+        uint64_t at = number - state->first;
+        if (at < state->len)
+            fault = state->listed[at];
+        else if (state->lasting)
+            fault = state->listed[state->len - 1];
     }
     if (log_fd >= 0) {
         char line[PATH_MAX + 128];
@@ -137,7 +123,7 @@ static enum fault for_file(enum call call, int fd, long nbytes)
 {
     char link[40], path[PATH_MAX];
     struct stat stated;
-    if (!under || !counted[call])
+    if (!counted(call))
         return PASS;
     int kept = errno;
     enum fault fault = PASS;
@@ -156,7 +142,7 @@ static enum fault for_file(enum call call, int fd, long nbytes)
 static enum fault for_name(enum call call, int folder, const char *name)
 {
     char link[40], path[2 * PATH_MAX] = "";
-    if (!under || !counted[call])
+    if (!counted(call))
         return PASS;
     int kept = errno;
     if (name[0] != '/') {

@@ -1,7 +1,8 @@
 """What becomes of a run where one of its calls that change files goes wrong?
 
 `sabotage.c` is loaded into the run with LD_PRELOAD, counts the calls that change files under a
-folder, and lets those go wrong that a `Plan` names.  A run without faults says how many there are::
+folder, and lets those go wrong that a `Plan` names.  A run without faults says how many there
+are::
 
     clean = run(command, folder)
     for call in clean.calls:
@@ -15,9 +16,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -26,11 +29,14 @@ from typing import Final
 import pytest
 
 SOURCE: Final = Path(__file__).with_suffix(".c")
-#: Those that can be counted, each with its relatives (``pwrite64``, ``renameat2``, ``linkat``).
+#: Those that can be counted, each with its relatives (``pwrite64``, ``renameat2``, ``linkat``), in
+#: the order of `sabotage.c`.
 CALLS: Final = (
-    *("pwrite", "write", "pwritev", "writev", "copy_file_range", "sendfile"),
-    *("fsync", "fdatasync", "close", "ftruncate", "fallocate", "rename", "link", "unlink"),
+    *("pwrite", "write", "pwritev", "writev", "fsync", "fdatasync", "close", "ftruncate"),
+    *("fallocate", "copy_file_range", "sendfile", "rename", "link", "unlink"),
 )
+#: What each of them does: see `sabotage.c`, whose order this is.
+FAULTS: Final = ("pass", "flip", "drop", "short", "enospc", "eio", "late", "kill")
 #: Those that hand over bytes.
 WITH_DATA: Final = frozenset({"pwrite", "write", "pwritev", "writev"})
 
@@ -42,9 +48,17 @@ class Plan:
     number: int = 0
     """The first, from 1 on; 0 for none."""
     faults: str = "pass"
-    """One for each call from there on: see `sabotage.c`, as in ``short,enospc...``."""
+    """One for each call from there on, and ``...`` if the last holds for all others too."""
     calls: tuple[str, ...] = CALLS
     """The calls that are counted."""
+
+    @property
+    def state(self) -> bytes:
+        """The `struct state` of this plan before the first call."""
+        faults = [FAULTS.index(name) for name in self.faults.removesuffix("...").split(",")]
+        lasting = self.faults.endswith("...")
+        calls = sum(1 << CALLS.index(name) for name in self.calls)
+        return struct.pack("QQIBB34s", 0, self.number, calls, lasting, len(faults), bytes(faults))
 
 
 @dataclass(frozen=True, order=True)
@@ -96,18 +110,12 @@ def shim() -> Path:
     return library
 
 
-def variables(plan: Plan, under: Path, log: Path) -> dict[str, str]:
-    """Give the variables under which a process is sabotaged, and make its log."""
-    state = log.with_suffix(".state")
-    state.write_bytes(bytes(8))
-    log.write_text("")
+def variables(under: Path, state: Path, log: Path) -> dict[str, str]:
+    """Give the variables under which a process is sabotaged; both files must be there."""
     others = os.environ.get("LD_PRELOAD", "")
     return {
         "LD_PRELOAD": f"{others} {shim()}".strip(),
         "SABOTAGE_UNDER": str(under.resolve()),
-        "SABOTAGE_CALLS": ",".join(plan.calls),
-        "SABOTAGE_NUMBER": str(plan.number),
-        "SABOTAGE_FAULT": plan.faults,
         "SABOTAGE_STATE": str(state),
         "SABOTAGE_LOG": str(log),
     }
@@ -123,11 +131,12 @@ def run(
 ) -> Done:
     """Run a command whose calls for files under a folder are counted, and go wrong as planned."""
     with tempfile.TemporaryDirectory(prefix="chunkwise-sabotage-") as kept:
-        log = Path(kept) / "calls"
-        added = variables(plan or Plan(), under, log)
+        state, log = Path(kept, "state"), Path(kept, "log")
+        state.write_bytes((plan or Plan()).state)
+        log.touch()
         done = subprocess.run(
             [str(word) for word in command],
-            env={**os.environ, **(environment or {}), **added},
+            env={**os.environ, **(environment or {}), **variables(under, state, log)},
             cwd=under,
             capture_output=True,
             text=True,
@@ -135,10 +144,62 @@ def run(
             timeout=timeout_s,
             check=False,
         )
-        return Done(done.returncode, done.stdout, done.stderr, tuple(sorted(_logged(log))))
+        return Done(done.returncode, done.stdout, done.stderr, _logged(log))
 
 
-def _logged(log: Path) -> Iterator[Call]:
+class Server:
+    """Runs a function of a module again and again, each time in a process forked from one.
+
+    That spares the imports, which take longer than most runs.
+
+    Parameters
+    ----------
+    module
+        Imported once. Its functions take one argument, the folder that they work in.
+    under
+        The folder of all runs.
+    """
+
+    def __init__(self, module: str, under: Path) -> None:
+        self._kept = tempfile.TemporaryDirectory(prefix="chunkwise-sabotage-")
+        self._folder = Path(self._kept.name)
+        self._state, self._log = self._folder / "state", self._folder / "log"
+        self._state.write_bytes(Plan().state)
+        self._log.touch()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.sabotaged", module, str(self._folder)],
+            env={**os.environ, **variables(under, self._state, self._log)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, function: str, folder: Path, plan: Plan | None = None) -> Done:
+        """Run a function in a folder, with calls that go wrong as planned."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with self._state.open("r+b") as stream:
+            stream.write((plan or Plan()).state)
+        os.truncate(self._log, 0)
+        self._process.stdin.write(f"{function} {folder}\n")
+        self._process.stdin.flush()
+        code = int(self._process.stdout.readline())
+        texts = [(self._folder / name).read_text(errors="replace") for name in ("out", "err")]
+        return Done(code, texts[0], texts[1], _logged(self._log))
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+        self._kept.cleanup()
+
+
+def _logged(log: Path) -> tuple[Call, ...]:
+    calls = []
     for line in log.read_text(errors="replace").splitlines():
         number, process, name, nbytes, fault, path = line.split(" ", 5)
-        yield Call(int(number), int(process), name, int(nbytes), fault, path)
+        calls.append(Call(int(number), int(process), name, int(nbytes), fault, path))
+    return tuple(sorted(calls))

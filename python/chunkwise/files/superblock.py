@@ -139,6 +139,22 @@ def read_superblock(path: str | os.PathLike[str]) -> Superblock | None:
     return Superblock(offset, version, head[:nbytes]) if nbytes <= len(head) else None
 
 
+def stated_end(superblock: Superblock) -> int:
+    """Give where a file ends by its own account, in bytes from its first one."""
+    if superblock.version >= 2:
+        return superblock.offset + superblock.end - _number(superblock, 12, superblock.content[9])
+    # After the sizes and nodes of B-trees, of which version 1 has more: where the file begins,
+    # where its free space is listed, and where it ends.
+    width = superblock.content[13]
+    begin = 24 + 4 * superblock.version
+    begin_at = _number(superblock, begin, width)
+    return superblock.offset + _number(superblock, begin + 2 * width, width) - begin_at
+
+
+def _number(superblock: Superblock, at: int, width: int) -> int:
+    return int.from_bytes(superblock.content[at : at + width], "little")
+
+
 def lookup3(data: bytes | bytearray) -> int:
     """Compute the checksum of HDF5's metadata.
 

@@ -21,6 +21,7 @@ from h5py import h5t
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import CannotWriteError, ChunkwiseError, SelectionError, UsageError, like
+from chunkwise.files import unwritten
 from chunkwise.files.objects import address_of
 from chunkwise.files.opening_writable import is_read_only, read_only
 from chunkwise.grammar import Effort
@@ -451,6 +452,7 @@ class Writing:
 
     def _through_h5py(self, write: Callable[[], Any]) -> None:
         """Write; what libhdf5 cannot is said by name."""
+        unwritten.keep(self._h5)
         try:
             write()
         except OSError as error:

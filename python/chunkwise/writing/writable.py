@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import h5py
 
+from chunkwise.files import unwritten
 from chunkwise.files.opening_writable import is_read_only, read_only
 from chunkwise.grammar import Effort
 from chunkwise.selection import Selection
@@ -118,6 +119,7 @@ class Writable:
             Indices such as ``numpy.s_[2:5]``, of `source` and of the dataset; None: everything.
         """
         self._settle()
+        unwritten.keep(self)
         try:
             h5py.Dataset.write_direct(self, source, source_sel, dest_sel)
         except OSError as error:
