@@ -13,7 +13,7 @@ import errno
 from functools import cache
 from typing import Any, ClassVar, TypeVar, cast
 
-from chunkwise.names import printable
+from chunkwise.names import printable, without_secrets
 from chunkwise.verdicts import Exit
 
 
@@ -36,6 +36,8 @@ class ChunkwiseError(Exception):
     def __str__(self) -> str:
         # KeyError shows repr(message); a sentence should be shown as written.
         text = str(self.args[0]) if self.args else self.__class__.__name__
+        # First, as a cut would part a signature from its URL.
+        text = without_secrets(text)
         if len(text) > self._begin + self._end:
             text = f"{text[: self._begin]} ... {text[-self._end :]}"
         return printable(text)

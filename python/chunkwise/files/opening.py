@@ -48,7 +48,7 @@ from chunkwise.files.objects import (
     walk_datasets,
 )
 from chunkwise.files.superblock import read_superblock
-from chunkwise.names import shell_line
+from chunkwise.names import is_url, shell_line, shown_url
 from chunkwise.words import counted
 
 __all__ = [
@@ -69,6 +69,12 @@ _NAMES_SEARCHED = 20_000
 _SMALLEST_SUPERBLOCK = 48
 _IS_FOLDER = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
 _TRUNCATED = re.compile(r"truncated file: .*stored_eof = (\d+)")
+
+
+def refuse_url(name: str) -> None:
+    """Raise a `FileFormatError` if a name is a URL, where only local files are taken."""
+    if "://" in name and is_url(name):
+        raise FileFormatError(f"{shown_url(name)}: not a local file; download it first")
 
 
 def open_h5(
@@ -107,8 +113,7 @@ def open_h5(
     UsageError
         An option that h5py does not have, or this process has the file open in another way.
     """
-    if "://" in os.fspath(path):
-        raise FileFormatError(f"{printable(os.fspath(path))}: not a local file; download it first")
+    refuse_url(os.fspath(path))
     try:
         # Opening what is no file may never return; the rest is looked at when HDF5 refuses it.
         regular = stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116 (a Path takes longer)

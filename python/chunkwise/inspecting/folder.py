@@ -19,7 +19,7 @@ from chunkwise.files.causes import verdict_of
 from chunkwise.files.contained import Outcome
 from chunkwise.files.magic import hdf5_offset, is_zarr
 from chunkwise.files.objects import HDF5_ERRORS, hdf5_reason, printable
-from chunkwise.files.opening import find_dataset, full_name, open_h5
+from chunkwise.files.opening import find_dataset, full_name, open_h5, refuse_url
 from chunkwise.inspecting.baseline import ALL, Counted
 from chunkwise.inspecting.facts import FileFacts
 from chunkwise.inspecting.finding import SEVERITIES, Finding, Severity, grouped
@@ -324,6 +324,7 @@ def _holds(file: str, dataset: str) -> bool:
 def _expanded(arguments: Iterable[str]) -> Iterator[str]:
     """Give the files and folders that arguments stand for."""
     for name in arguments:
+        refuse_url(name)
         if _is_pattern(name):
             yield from _matches(name)
         elif os.path.lexists(name):

@@ -8,6 +8,7 @@ from tempfile import gettempdir
 
 from chunkwise.errors import UsageError
 from chunkwise.files.leading import External, checked
+from chunkwise.files.opening import refuse_url
 from chunkwise.names import printable
 from chunkwise.verifying import manifest as manifests
 from chunkwise.verifying.file import Wish, look
@@ -72,6 +73,7 @@ def verify(
     >>> found.verdict, [(d.path, d.origin, d.kind) for d in found.damages]  # doctest: +SKIP
     """
     checked(external, "verify()")
+    refuse_url(os.fspath(path))
     expected = None
     if manifest is not None:
         expected = expected_of(manifests.read(manifest), path, os.fspath(manifest))
