@@ -21,6 +21,7 @@ from chunkwise.errors import (
     UsageError,
     like,
 )
+from chunkwise.files.fill import can_be_had
 from chunkwise.files.handles import Kept
 from chunkwise.files.leading import Bounds, External, checked
 from chunkwise.grammar import Pipeline
@@ -71,6 +72,22 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             if self._readonly:
                 self._cache_props["dtype"] = found
         return cast("np.dtype[Any]", found)
+
+    @property
+    def fillvalue(self) -> Any:
+        """Fill value, as `h5py.Dataset.fillvalue`.
+
+        Raises
+        ------
+        chunkwise.errors.UsageError
+            When it holds what is of variable length, of which h5py frees memory twice.
+        """
+        if not can_be_had(self.id.get_create_plist(), self.id.get_type()):
+            raise UsageError(
+                f"{self._label()}: its fill value holds what is of variable length, and cannot "
+                "be had without harm to this process"
+            )
+        return super().fillvalue
 
     @property
     def filters(self) -> str:

@@ -13,7 +13,7 @@ import errno
 from functools import cache
 from typing import Any, ClassVar, TypeVar, cast
 
-from chunkwise.names import printable
+from chunkwise.names import printable, without_secrets
 from chunkwise.verdicts import Exit
 
 
@@ -36,6 +36,8 @@ class ChunkwiseError(Exception):
     def __str__(self) -> str:
         # KeyError shows repr(message); a sentence should be shown as written.
         text = str(self.args[0]) if self.args else self.__class__.__name__
+        # First, as a cut would part a signature from its URL.
+        text = without_secrets(text)
         if len(text) > self._begin + self._end:
             text = f"{text[: self._begin]} ... {text[-self._end :]}"
         return printable(text)
@@ -43,6 +45,8 @@ class ChunkwiseError(Exception):
 
 class FileFormatError(ChunkwiseError, OSError):
     """A file that cannot be opened as HDF5: not there, another format, no permission, damaged."""
+
+    _errno = errno.EINVAL
 
 
 class FileChangedError(ChunkwiseError, OSError):
@@ -72,8 +76,14 @@ class LeadsOutsideError(CannotJudgeError):
     _errno = errno.EACCES
 
 
+class CrashedError(CannotJudgeError):
+    """A library that crashed on a file, or came to no end: no proof of damage either."""
+
+
 class RemoteError(ChunkwiseError, OSError):
     """An object that cannot be read: not there, no right to read it, or no answer in time."""
+
+    _errno = errno.EIO
 
 
 class DatasetNotFoundError(ChunkwiseError, KeyError):
@@ -109,9 +119,19 @@ class ReadOnlyError(UsageError, OSError, KeyError, RuntimeError):
     RuntimeError where it is resized and a ValueError where it is made.
     """
 
+    _errno = errno.EBADF
+
+
+class OtherFlagsError(UsageError, OSError):
+    """A file that this process has open in another way, such as without SWMR."""
+
+    _errno = errno.EINVAL
+
 
 class NameTakenError(UsageError, OSError):
     """A name that an object of the file already has."""
+
+    _errno = errno.EEXIST
 
 
 class CorruptDataError(ChunkwiseError, OSError):
@@ -123,6 +143,12 @@ class CorruptDataError(ChunkwiseError, OSError):
 
 class DamagedFileError(FileFormatError, CorruptDataError):
     """A file of which bytes are gone or wrong, such as a truncated one."""
+
+    _errno = errno.EIO
+
+
+class UnclosedFileError(FileFormatError, CannotJudgeError):
+    """A file that HDF5 refuses since its writer was killed before it closed it."""
 
 
 class WrongValueError(CorruptDataError):
@@ -144,9 +170,13 @@ class ChangedSourceError(UndecodedChunkError):
 class CannotWriteError(ChunkwiseError, OSError):
     """A file that cannot be written: read-only folder, full disk, quota."""
 
+    _errno = errno.EIO
+
 
 class AlreadyExistsError(CannotWriteError, FileExistsError):
     """A file that already exists where a new one should be made."""
+
+    _errno = errno.EEXIST
 
 
 class OutOfMemoryError(ChunkwiseError, MemoryError):
@@ -179,7 +209,7 @@ def like(kind: type[_Kind], error: BaseException) -> type[_Kind]:
         `kind`, where it derives from that class; otherwise a class that derives from both.
     """
     builtin = next(one for one in type(error).__mro__ if one.__module__ == "builtins")
-    number = getattr(error, "errno", None) if issubclass(kind, OSError) else None
+    number = getattr(error, "errno", None) if issubclass(builtin, OSError) else None
     if number is None and issubclass(kind, builtin):
         return kind
     made: type[_Kind] = _both(cast("Any", kind), builtin, number)

@@ -16,8 +16,9 @@ from chunkwise.files.leading import External as External
 from chunkwise.files.leading import checked
 from chunkwise.files.opening_writable import Mode
 from chunkwise.group import Group
+from chunkwise.names import is_url
 from chunkwise.remote.opening import open_object, open_url
-from chunkwise.remote.urls import is_url, local_path
+from chunkwise.remote.urls import local_path
 from chunkwise.routing import bindings
 from chunkwise.settings import check_environment
 

@@ -17,7 +17,6 @@ from chunkwise.errors import (
     MismatchError,
     NameTakenError,
     NotADatasetError,
-    ReadOnlyError,
     UsageError,
     like,
 )
@@ -25,6 +24,7 @@ from chunkwise.files.handles import FileHandle, Kept, Met, address_in
 from chunkwise.files.leading import Bounds
 from chunkwise.files.objects import names_of
 from chunkwise.files.opening import find_dataset
+from chunkwise.files.opening_writable import is_read_only, read_only
 from chunkwise.grammar import Pipeline
 from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, hdf5_reason, printable
 from chunkwise.writing import alike, pending
@@ -392,10 +392,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         where = f"{printable(self._home.filename)}: {kind} {path}"
         self._check_open()
         if not self._home.writable:
-            raise ReadOnlyError(
-                f"{where}: the file is open for reading only; open it with "
-                "chunkwise.open(path, 'r+')"
-            )
+            raise read_only(where)
         return where
 
     def _has_link(self, name: str | bytes) -> bool:
@@ -423,6 +420,8 @@ def _told(where: str, doing: str) -> Iterator[None]:
     try:
         yield
     except HDF5_ERRORS as error:
+        if is_read_only(error):
+            raise read_only(where) from error
         raise like(UsageError, error)(
             f"{where}: cannot be {doing}: {hdf5_reason(error)}"
         ) from error

@@ -29,7 +29,7 @@ from chunkwise.errors import (
     UsageError,
 )
 from chunkwise.file import File
-from chunkwise.names import printable
+from chunkwise.names import is_url, printable
 from chunkwise.routing.conversions import identical
 from chunkwise.routing.elsewhere import file_names, leads_to, place_of
 from chunkwise.routing.reading import counts
@@ -332,7 +332,7 @@ def open_many(paths: Paths, dataset: str, axis: int = 0) -> Joined:
     if isinstance(paths, str | os.PathLike):
         pattern = os.fspath(paths)
         found = [pattern]
-        if has_magic(pattern) and not os.path.lexists(pattern):
+        if has_magic(pattern) and not os.path.lexists(pattern) and not is_url(pattern):
             found = sorted(glob(pattern, recursive=True), key=_by_numbers)  # noqa: PTH207
     else:
         pattern = "the list of files"

@@ -50,6 +50,21 @@ _EXITS = {
 }
 
 
+def worst_verdict(verdicts: Iterable[Verdict]) -> Verdict:
+    """Return what is said of a whole: damage first, then failures, and so on."""
+    return min(verdicts, key=_ORDER.index, default=Verdict.SOUND)
+
+
+_ORDER = (
+    Verdict.DAMAGED,
+    Verdict.FAILED,
+    Verdict.UNJUDGED,
+    Verdict.BUSY,
+    Verdict.LOOSE,
+    Verdict.SOUND,
+)
+
+
 def worst(codes: Iterable[int]) -> int:
     """Return the exit code for several results: the first of 130, 1, 2, 3, 4 that is there."""
     found = {int(code) for code in codes} - {int(Exit.DONE)}

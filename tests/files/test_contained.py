@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from chunkwise.errors import CorruptDataError, FileFormatError
+from chunkwise.errors import CrashedError, FileFormatError
 from chunkwise.files.contained import contained, contained_each
 
 
@@ -39,7 +39,7 @@ def test_errors_come_back() -> None:
 
 
 def test_a_crash_is_one_error() -> None:
-    with pytest.raises(CorruptDataError, match=r"a\.h5: HDF5 .* crashed on it \(SIGSEGV\)"):
+    with pytest.raises(CrashedError, match=r"a\.h5: HDF5 .* crashed on it \(SIGSEGV\)"):
         contained(crash, "a.h5")
 
 
@@ -58,7 +58,7 @@ def test_no_child_and_no_descriptor_is_left() -> None:
     before = len(list(Path("/proc/self/fd").iterdir())), children()
     for _ in range(3):
         contained(os.getpid, "x")
-        with pytest.raises(CorruptDataError):
+        with pytest.raises(CrashedError):
             contained(crash, "x")
     assert (len(list(Path("/proc/self/fd").iterdir())), children()) == before
 

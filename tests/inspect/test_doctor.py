@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from chunkwise.files.filters import IN_HDF5PLUGIN, REGISTERED
 from chunkwise.grammar.codecs import CODECS_BY_ID
-from chunkwise.inspecting.doctor import _IN_HDF5PLUGIN, REGISTERED, PluginFolder, diagnose
+from chunkwise.inspecting.doctor import PluginFolder, diagnose
 from tests.support.tools import require_tool
 
 # Importing it would register its filters in the process of the tests.
@@ -196,7 +197,7 @@ def test_names_agree() -> None:
         "print(json.dumps([value for name, value in vars(hdf5plugin).items()"
         " if name.endswith('_ID')]))"
     )
-    assert set(json.loads(hdf5plugin)) == set(_IN_HDF5PLUGIN)
+    assert set(json.loads(hdf5plugin)) == set(IN_HDF5PLUGIN)
 
 
 def test_a_long_folder_is_cut(tmp_path: Path) -> None:

@@ -88,6 +88,8 @@ def test_json_has_an_object_a_line() -> None:
     assert json.loads("\n".join(lines)) == json.loads(json.dumps(asdict(facts))) | {
         "format": "chunkwise-inspect",
         "version": 2,
+        "verdict": "sound",
+        "exit_code": 0,
         "error": None,
         "commands": [],
     }

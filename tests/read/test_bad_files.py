@@ -34,11 +34,11 @@ def chunk(*parts: str, at: str = "[11, 10]") -> Fails:
 
 def metadata(*parts: str) -> Fails:
     """What libhdf5 says of the dataset."""
-    return Fails("CorruptDataError", ("/d", "; the file is damaged, or ", *parts))
+    return Fails("CorruptDataError", ("/d", "; the file is damaged", *parts))
 
 
 def whole(*parts: str) -> Fails:
-    return Fails("FileFormatError", ("; copy or download it again", *parts))
+    return Fails("DamagedFileError", ("; copy or download it again", *parts))
 
 
 BEYOND = "fetch or copy the file again, whole"

@@ -17,7 +17,7 @@ import h5py
 import hdf5plugin
 import numpy as np
 
-from chunkwise.errors import CorruptDataError
+from chunkwise.errors import CrashedError
 from chunkwise.files.contained import contained
 from chunkwise.verifying.apart import SLOTS_EACH, Counter, look_apart
 from chunkwise.verifying.file import Wish
@@ -118,7 +118,7 @@ def read_each(contents: Sequence[bytes], path: Path) -> list[bytes | None]:
 
     while len(sums) < len(contents):
         log.write_bytes(b"")
-        with contextlib.suppress(CorruptDataError):
+        with contextlib.suppress(CrashedError):
             contained(partial(read, len(sums)), str(path))
         raw = log.read_bytes()
         parts = [raw[at : at + 32] for at in range(0, len(raw), 32)]

@@ -59,7 +59,7 @@ def test_a_line_for_each_damaged_chunk(tmp_path: Path) -> None:
     assert done.returncode == 1
     lines = done.stdout.splitlines()
     assert max(map(len, lines)) <= 80
-    assert lines[0] == "a.h5: damaged: 3 findings"
+    assert lines[0] == "a.h5: damaged: 3 findings; whole: 0 of 1 dataset"
     for chunk in chunks:
         origin = ", ".join(map(str, chunk.chunk_offset))
         said = f"  /g/d [{origin}] {chunk.size} bytes at {chunk.byte_offset}: checksum: "
@@ -85,12 +85,12 @@ def test_a_folder(folder: Path) -> None:
         "b.nc": "sound",
         "c.h5": "damaged",
         "cut.h5": "damaged",
-        "empty.nc": "unchecked",
+        "empty.nc": "damaged",
         "text.h5": "damaged",
     }
     done = command(folder)
     assert "a.h5" not in done.stdout
-    assert "6 files: 2 sound, 3 damaged, 1 not or not wholly checked" in done.stdout
+    assert "6 files: 2 sound, 4 damaged" in done.stdout
 
 
 def test_what_could_not_be_looked_at(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_lists_of_files(folder: Path) -> None:
     done = command("--files-from", "-", "--json", input="\n".join(map(str, names)))
     assert done.returncode == 1
     verdicts = [json.loads(line)["verdict"] for line in done.stdout.splitlines()]
-    assert sorted(verdicts) == ["damaged", "sound", "unchecked"]
+    assert sorted(verdicts) == ["could not be read", "damaged", "sound"]
 
 
 def test_a_run_goes_on(folder: Path, tmp_path: Path) -> None:
@@ -211,10 +211,10 @@ def test_a_file_that_ends_its_process_does_not_end_the_run(
 
     monkeypatch.setattr(apart, "look", look)
     found = verifying.apart(paths, still_s=0.5)
-    assert [one.verdict for one in found] == ["sound", "damaged", "damaged", "unchecked", "sound"]
-    assert [one.damages[0].kind for one in found[1:3]] == ["crash", "crash"]
-    assert "SIGSEGV" in found[1].damages[0].reason
-    assert "stood still" in found[2].damages[0].reason
+    said = [one.verdict for one in found]
+    assert said == ["sound", *["cannot be judged here"] * 2, "damaged", "sound"]
+    assert "SIGSEGV" in found[1].notes[0].reason
+    assert "stood still" in found[2].notes[0].reason
 
 
 def test_bad_files_are_found_without_a_crash() -> None:
@@ -223,7 +223,7 @@ def test_bad_files_are_found_without_a_crash() -> None:
     found = verifying.apart(sorted(folder.glob("*.h5")))
     sound = [Path(one.path).name for one in found if one.verdict != "damaged"]
     assert sound == ["two-to-the-40-chunks.h5"]
-    assert not any(one.damages[0].kind == "crash" for one in found if one.damages)
+    assert not any("crashed" in note.reason for one in found for note in one.notes)
 
 
 def test_damage_on_heaps_in_references_and_attributes_is_found(tmp_path: Path) -> None:
@@ -253,5 +253,6 @@ def test_damage_on_heaps_in_references_and_attributes_is_found(tmp_path: Path) -
     content = path.read_bytes()
     path.write_bytes(content[:address] + bytes(16) + content[address + 16 :])
     (found,) = verifying.apart([path])
-    kinds = {(one.kind, one.path) for one in found.damages}
-    assert kinds == {("reference", "/refs"), ("reference", "/@refers")}
+    assert (found.verdict, found.damages) == ("sound, with loose ends", ())
+    assert {one.path for one in found.notes} == {"/refs", "/@refers"}
+    assert all("leading nowhere" in one.reason for one in found.notes)

@@ -92,10 +92,12 @@ def test_every_flip_in_a_file_of_checksums_is_found_or_changes_nothing(tmp_path:
             "tree", data=data, chunks=(9, 20), maxshape=(None, None), **CHECKED[1]
         )
     sound = path.read_bytes()
-    assert chunkwise.verify(path).verdict == "sound"
+    # Its soft links lead nowhere.
+    loose = "sound, with loose ends"
+    assert chunkwise.verify(path).verdict == loose
     bits = [rng.randrange(8 * len(sound)) for _ in range(500)]
     contents = [flipped(sound, bit) for bit in bits]
-    passed = [content for content in contents if verdict(path, content) == "sound"]
+    passed = [content for content in contents if verdict(path, content) == loose]
     assert len(passed) < 250
     read = read_each([sound, *passed], tmp_path / "theirs.h5")
     assert set(read) == {read[0]}
@@ -143,6 +145,6 @@ def test_a_filter_that_is_not_here_is_said(tmp_path: Path) -> None:
         made = h5py.h5d.create(file.id, b"d", h5py.h5t.STD_U8LE, space, dcpl)
         made.write_direct_chunk((0,), b"abcd", 0)
     found = chunkwise.verify(path)
-    assert found.verdict == "unchecked"
+    assert found.verdict == "cannot be judged here"
     assert "filter 511" in found.notes[0].reason
     assert found.chunks == 1

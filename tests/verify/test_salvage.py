@@ -82,7 +82,7 @@ def test_what_is_there_is_not_replaced(source: Path) -> None:
 def test_what_cannot_be_salvaged_leaves_nothing(source: Path) -> None:
     source.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(range(256)) * 9)
     done = command(source, "--salvage", source.with_name("out.h5"))
-    assert done.returncode in (1, 2)
+    assert done.returncode in (1, 2, 3)
     assert "damaged" in done.stdout
     assert "chunkwise: " in done.stderr
     assert {path.name for path in source.parent.iterdir()} == {"in.h5"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -39,3 +40,21 @@ def test_a_rewritten_chunk_keeps_its_old_filter_mask(tmp_path: Path) -> None:
     # When this fails libhdf5 is mended: say so in docs/writing.md, and in the committer.
     assert done.returncode == 1, done.stdout + done.stderr
     assert done.stdout.endswith("expected 1, read 84\n")
+
+
+def test_closing_a_dataset_that_cannot_be_flushed_crashes(tmp_path: Path) -> None:
+    """When this fails, `files/unwritten.py` and `abandoned.rs` may be needed no more."""
+    program = _compiled("close_unflushed.c", tmp_path)
+    done = subprocess.run([program, "x.h5"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == -signal.SIGSEGV, done.stdout + done.stderr
+    # What they do about it.
+    words = [str(program), "y.h5", "flushed"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_chunk_that_is_too_short_is_read_beyond_its_end(tmp_path: Path) -> None:
+    """Why libhdf5 is not given chunks whose filters may make them shorter."""
+    program = _compiled("short_chunk.c", tmp_path)
+    done = subprocess.run([program, "x.h5"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode in (1, -signal.SIGSEGV, -signal.SIGBUS), done.stdout + done.stderr

@@ -216,7 +216,9 @@ impl Dataset {
             .map_err(|source| ReadError::Decode { place: self.place(chunk), source })?;
         // The last chunk may hold only the elements that there are.
         match (len < out.len()).then(|| self.lacking(&chunk.chunk_index, len)).flatten() {
-            Some(lacking) => Err(ReadError::Short { place: self.place(chunk), lacking }),
+            Some(lacking) => {
+                Err(ReadError::Short { place: self.place(chunk), lacking: Box::new(lacking) })
+            }
             None => Ok(()),
         }
     }

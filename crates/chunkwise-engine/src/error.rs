@@ -74,7 +74,7 @@ pub enum ReadError {
         /// The chunk.
         place: ChunkPlace,
         /// What it lacks.
-        lacking: Lacking,
+        lacking: Box<Lacking>,
     },
     /// A chunk whose bytes are not all there.
     #[error(

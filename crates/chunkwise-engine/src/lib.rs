@@ -30,6 +30,7 @@ mod one_pass;
 mod prefetch;
 mod process;
 mod profile;
+mod published;
 mod read;
 mod read_map;
 mod reading;
@@ -65,6 +66,7 @@ pub use process::{
     thread_count,
 };
 pub use profile::{Phase, PhaseTimes, Profile, profile, set_profiling, timed};
+pub use published::{Published, PublishedSet};
 pub use references::write_references;
 pub use saved_index::{SavedForm, SavedIndex, save_index};
 pub use scatter::fill_run;

@@ -5,15 +5,15 @@
 //! much as the list.
 
 use std::collections::HashMap;
-use std::ptr::null_mut;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use std::sync::atomic::{AtomicPtr, AtomicU64};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use chunkwise_select::Plan;
 
 use crate::process::ProcessState;
 use crate::profile::{Phase, timed};
+use crate::published::Published;
 use crate::{ChunkIndex, ChunkRecord, ReadError};
 
 /// A chunk index that is in a file, and can be asked for some chunks or for all.
@@ -45,11 +45,11 @@ pub struct OnDemand {
     grid_len: u64,
     /// Questions so far.
     asked: AtomicU64,
-    /// What this process has found out; null, or from `Box::into_raw`.
-    found: AtomicPtr<Found>,
-    /// What the list came to; null, or from `Box::into_raw`.  Set once, and without a lock, so that
-    /// a forked child can use what its parent has listed.
-    listed: AtomicPtr<Listed>,
+    /// What this process has found out.
+    found: Published<Found>,
+    /// What the list came to.  Set once, and without a lock, so that a forked child can use what its
+    /// parent has listed.
+    listed: Published<Listed>,
 }
 
 type Listed = Result<Arc<ChunkIndex>, String>;
@@ -68,7 +68,7 @@ struct Found {
 impl OnDemand {
     /// Of a grid of so many chunks.
     pub fn new(finder: Box<dyn FindChunks>, grid_len: u64) -> Self {
-        let (found, listed) = (AtomicPtr::new(null_mut()), AtomicPtr::new(null_mut()));
+        let (found, listed) = (Published::nothing(), Published::nothing());
         Self { finder, grid_len, asked: AtomicU64::new(0), found, listed }
     }
 
@@ -153,59 +153,25 @@ impl OnDemand {
 
     /// What the list came to, or why there will be none.
     fn outcome(&self) -> Option<&Listed> {
-        // SAFETY: null, or from Box::into_raw and freed with `self` alone.
-        unsafe { self.listed.load(Acquire).as_ref() }
+        self.listed.get()
     }
 
     /// Have all know what the list came to; gives what they know, which may have come first.
     fn publish(&self, outcome: Listed) -> &Listed {
-        publish(&self.listed, null_mut(), outcome)
+        self.listed.get_or_make(|| outcome)
     }
 
     /// What this process has found out.
     fn found(&self) -> &Found {
         let process = std::ptr::from_ref(ProcessState::of_this_process()).addr();
-        let found = self.found.load(Acquire);
-        // SAFETY: null, or from Box::into_raw and freed with `self` alone.
-        match unsafe { found.as_ref() } {
-            Some(mine) if mine.process == process => mine,
-            // The parent's is left to it.
-            _ => {
+        // The parent's is left to it.
+        self.found.get_or_replace(
+            |found| found.process == process,
+            || {
                 let (known, listing) = Default::default();
-                publish(&self.found, found, Found { process, known, listing })
-            }
-        }
-    }
-}
-
-/// Put a value where `former` was, unless another thread was faster; gives what is there then.
-fn publish<T>(place: &AtomicPtr<T>, former: *mut T, value: T) -> &T {
-    let fresh = Box::into_raw(Box::new(value));
-    match place.compare_exchange(former, fresh, AcqRel, Acquire) {
-        // SAFETY: from Box::into_raw; what is published is freed with its owner alone.
-        Ok(_) => unsafe { &*fresh },
-        Err(other) => {
-            // SAFETY: `fresh` was not published; `other` was.
-            unsafe {
-                drop(Box::from_raw(fresh));
-                &*other
-            }
-        }
-    }
-}
-
-impl Drop for OnDemand {
-    fn drop(&mut self) {
-        let (found, listed) = (*self.found.get_mut(), *self.listed.get_mut());
-        // SAFETY: from Box::into_raw where not null, and nobody borrows from `self` any more.
-        unsafe {
-            if !found.is_null() {
-                drop(Box::from_raw(found));
-            }
-            if !listed.is_null() {
-                drop(Box::from_raw(listed));
-            }
-        }
+                Found { process, known, listing }
+            },
+        )
     }
 }
 

@@ -6,7 +6,7 @@
 //! memory is shared until written, and never freed).
 
 use std::num::NonZero;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 // Not parking_lot's, whose queues of waiting threads a forked child would inherit.
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 
@@ -14,6 +14,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::cache::{CacheStats, ChunkCache};
 use crate::in_flight::InFlight;
+use crate::published::Published;
 use crate::settings::Setting;
 use crate::spare::SpareMemory;
 use crate::threads::take_no_signals;
@@ -46,13 +47,13 @@ enum Pool {
     Made(Arc<ThreadPool>),
 }
 
-static STATE: AtomicPtr<ProcessState> = AtomicPtr::new(std::ptr::null_mut());
+static STATE: Published<ProcessState> = Published::nothing();
 static AT_FORK: Once = Once::new();
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
 /// Runs in the child right after `fork`, where little more than this store is allowed.
 extern "C" fn forget_parent() {
-    STATE.store(std::ptr::null_mut(), Ordering::Release);
+    STATE.forget();
 }
 
 impl ProcessState {
@@ -71,12 +72,7 @@ impl ProcessState {
 
     /// The state of the process that asks.
     pub fn of_this_process() -> &'static Self {
-        // SAFETY: STATE holds null or a pointer from Box::into_raw below, which is never
-        // freed.
-        match unsafe { STATE.load(Ordering::Acquire).as_ref() } {
-            Some(state) => state,
-            None => Self::begin(),
-        }
+        STATE.get().unwrap_or_else(Self::begin)
     }
 
     #[cold]
@@ -85,19 +81,7 @@ impl ProcessState {
             // SAFETY: a function that lives as long as the program and does one store.
             unsafe { libc::pthread_atfork(None, None, Some(forget_parent)) };
         });
-        let fresh = Box::into_raw(Box::new(Self::new()));
-        let null = std::ptr::null_mut();
-        match STATE.compare_exchange(null, fresh, Ordering::AcqRel, Ordering::Acquire) {
-            // SAFETY: `fresh` came from Box::into_raw, and is never freed once published.
-            Ok(_) => unsafe { &*fresh },
-            Err(other) => {
-                // SAFETY: `fresh` was not published; `other` was, and is never freed.
-                unsafe {
-                    drop(Box::from_raw(fresh));
-                    &*other
-                }
-            }
-        }
+        STATE.get_or_make(Self::new)
     }
 
     /// The cache, locked.

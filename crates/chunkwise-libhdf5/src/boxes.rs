@@ -7,7 +7,7 @@ use chunkwise_select::Dims;
 
 use crate::api::{Api, DEFAULT, hid_t};
 use crate::handle::Handle;
-use crate::{BindError, Library};
+use crate::{BindError, Library, flush_or_abandon};
 
 /// Boxes of a dataset through `H5Dread` and `H5Dwrite`, without any conversion.
 #[derive(Debug)]
@@ -53,7 +53,9 @@ impl StoredBoxes {
             self.with_spaces(api, origin, shape, |datatype, memory, space| unsafe {
                 let start = data.as_ptr().cast();
                 let status = (api.H5Dwrite)(self.dataset, datatype, memory, space, DEFAULT, start);
-                api.checked("H5Dwrite", status).map(drop)
+                let written = api.checked("H5Dwrite", status);
+                let flushed = flush_or_abandon(api, self.dataset);
+                written.map(drop).and(flushed)
             })
         })
     }

@@ -12,6 +12,7 @@
 #[cfg(test)]
 extern crate self as chunkwise_libhdf5;
 
+mod abandoned;
 mod api;
 pub mod binding;
 mod boxes;
@@ -36,6 +37,7 @@ mod tests;
 mod version;
 mod written;
 
+pub use abandoned::flush_or_abandon;
 pub use api::{Api, hid_t};
 pub use boxes::{BoxCommitter, StoredBoxes};
 pub use census::{ChunkCensus, Placement, census};

@@ -5,10 +5,10 @@
 //! finds under `H5open` is the one that would have been called.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use chunkwise_engine::NumberType;
+use chunkwise_engine::{NumberType, Published, PublishedSet};
 use chunkwise_libhdf5::binding::{herr_t, hid_t, hsize_t};
 use chunkwise_libhdf5::{Library, LibraryLock};
 use chunkwise_loader::{Loaded, loaded_paths};
@@ -77,7 +77,7 @@ pub struct Callee {
     pub register: Option<Register>,
     /// `H5Tunregister`
     pub unregister: Option<Register>,
-    bound: AtomicPtr<Result<Bound, String>>,
+    bound: Published<Result<Bound, String>>,
 }
 
 /// A libhdf5 that the engine can be used with.
@@ -124,38 +124,27 @@ struct Place {
 }
 
 const PLACES: usize = 1024;
-static KNOWN: [AtomicPtr<Place>; PLACES] = [const { AtomicPtr::new(std::ptr::null_mut()) }; PLACES];
-/// All libraries that were found, in no order.
-static CALLEES: [AtomicPtr<Callee>; 16] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 16];
+static KNOWN: PublishedSet<Place, PLACES> = PublishedSet::nothing();
+/// All libraries that were found, each once: what is known of its datasets goes by its address.
+static CALLEES: PublishedSet<Callee, 16> = PublishedSet::nothing();
 /// Whether any call came here.
 pub static ANY_CALL: AtomicBool = AtomicBool::new(false);
 
 /// The library that a call from `address` was meant for; None where the loader cannot say.
 #[inline]
 pub fn of(address: usize) -> Option<&'static Callee> {
-    for step in 0..PLACES {
-        let slot = &KNOWN[(address >> 2).wrapping_add(step) % PLACES];
-        // SAFETY: null, or a leaked box that is never changed.
-        match unsafe { slot.load(Ordering::Acquire).as_ref() } {
-            Some(place) if place.address == address => return Some(place.callee),
-            Some(_) => {}
-            None => return find(address, slot),
-        }
+    let is_it = |place: &Place| place.address == address;
+    match KNOWN.find_or_make(address >> 2, is_it, || find(address)) {
+        Some(place) => Some(place.callee),
+        // All places are taken, or nothing is found.
+        None => look(address),
     }
-    look(address)
 }
 
 #[cold]
-fn find(address: usize, slot: &AtomicPtr<Place>) -> Option<&'static Callee> {
+fn find(address: usize) -> Option<Place> {
     ANY_CALL.store(true, Ordering::Relaxed);
-    let callee = look(address)?;
-    let place = Box::into_raw(Box::new(Place { address, callee }));
-    let null = std::ptr::null_mut();
-    if slot.compare_exchange(null, place, Ordering::AcqRel, Ordering::Acquire).is_err() {
-        // SAFETY: nobody has seen it.  Somebody else took the slot; the next call finds another.
-        drop(unsafe { Box::from_raw(place) });
-    }
-    Some(callee)
+    Some(Place { address, callee: look(address)? })
 }
 
 /// Ask the loader.
@@ -177,22 +166,8 @@ fn look(address: usize) -> Option<&'static Callee> {
         loaded_paths().iter().find_map(|path| Loaded::find(path).ok()?.holder("H5open"))
     })?;
     let open = loaded.symbol("H5open");
-    for slot in &CALLEES {
-        // SAFETY: null, or a leaked box.
-        match unsafe { slot.load(Ordering::Acquire).as_ref() } {
-            Some(callee) if callee.loaded.symbol("H5open") == open => return Some(callee),
-            Some(_) => {}
-            None => {
-                let fresh = Box::into_raw(Box::new(Callee::new(loaded)));
-                let null = std::ptr::null_mut();
-                // Where another thread takes the slot, this one is found no more; it does no harm.
-                let _ = slot.compare_exchange(null, fresh, Ordering::AcqRel, Ordering::Acquire);
-                // SAFETY: leaked, in the slot or not.
-                return Some(unsafe { &*fresh });
-            }
-        }
-    }
-    None
+    let is_it = |callee: &Callee| callee.loaded.symbol("H5open") == open;
+    CALLEES.find_or_make(0, is_it, || Some(Callee::new(loaded)))
 }
 
 /// Where `symbol` would be found by the rest of the process, after this library.
@@ -246,27 +221,14 @@ impl Callee {
             class: own!(loaded, "H5Tget_class"),
             register: own!(loaded, "H5Tregister"),
             unregister: own!(loaded, "H5Tunregister"),
-            bound: AtomicPtr::new(std::ptr::null_mut()),
+            bound: Published::nothing(),
             loaded,
         }
     }
 
     /// Its functions for the engine; why there are none.
     pub fn bound(&self) -> Result<&Bound, &str> {
-        let mut bound = self.bound.load(Ordering::Acquire);
-        if bound.is_null() {
-            let fresh = Box::into_raw(Box::new(self.bind()));
-            let null = std::ptr::null_mut();
-            bound =
-                match self.bound.compare_exchange(null, fresh, Ordering::AcqRel, Ordering::Acquire)
-                {
-                    Ok(_) => fresh,
-                    // Leaked: another thread was first.
-                    Err(other) => other,
-                };
-        }
-        // SAFETY: published above, and never freed.
-        unsafe { &*bound }.as_ref().map_err(String::as_str)
+        self.bound.get_or_make(|| self.bind()).as_ref().map_err(String::as_str)
     }
 
     fn bind(&self) -> Result<Bound, String> {
@@ -281,9 +243,7 @@ impl Callee {
 
     /// Leave everything to it from now on.
     pub fn give_up(&self, reason: &str) {
-        let never = Box::into_raw(Box::new(Err(reason.to_string())));
-        // What was there is leaked: another thread may be using it.
-        self.bound.store(never, Ordering::Release);
+        self.bound.replace(Err(reason.to_string()));
     }
 
     /// Where it lies.

@@ -6,10 +6,10 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CStr, c_int, c_ulong};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError, RwLock};
 
-use chunkwise_engine::{Dataset, WholeChunks};
+use chunkwise_engine::{Dataset, Published, WholeChunks};
 use chunkwise_libhdf5::binding::{
     Api, Chunking, Handle, ObjectInfo, chunk_options, filters_of, hid_t, shape_of,
 };
@@ -27,8 +27,6 @@ pub struct Known {
     pub engine: Result<Arc<Dataset>, String>,
     /// For writing, once something large is written.
     pub whole: OnceLock<Result<Mutex<Whole>, String>>,
-    /// Reads of little, where it is contiguous.
-    pub little: AtomicU32,
     /// Its file changed so that libhdf5 has to write it from then on.
     pub written_by_libhdf5: AtomicBool,
     /// A copy of its type as it is stored, which the program's memory type must equal; none where it
@@ -68,7 +66,7 @@ enum State {
 
 type Table = RwLock<HashMap<(usize, hid_t), State>>;
 
-static TABLE: AtomicPtr<Table> = AtomicPtr::new(std::ptr::null_mut());
+static TABLE: Published<Table> = Published::nothing();
 static AT_FORK: Once = Once::new();
 
 /// Small reads of a dataset that are passed on before it is looked at: that takes longer than they
@@ -79,27 +77,18 @@ const PASSED: u32 = 2;
 extern "C" fn forget_parent() {
     GENERATION.fetch_add(1, Ordering::Release);
     counted::FORKED.store(true, Ordering::Relaxed);
-    TABLE.store(std::ptr::null_mut(), Ordering::Release);
+    TABLE.forget();
 }
 
 fn table() -> &'static Table {
-    // SAFETY: null, or a leaked box.
-    if let Some(table) = unsafe { TABLE.load(Ordering::Acquire).as_ref() } {
+    if let Some(table) = TABLE.get() {
         return table;
     }
     // SAFETY: a function that lives as long as the program and does one store.
     AT_FORK.call_once(|| unsafe {
         libc::pthread_atfork(None, None, Some(forget_parent));
     });
-    let fresh = Box::into_raw(Box::new(Table::default()));
-    let null = std::ptr::null_mut();
-    let table = match TABLE.compare_exchange(null, fresh, Ordering::AcqRel, Ordering::Acquire) {
-        Ok(_) => fresh,
-        // Another thread was first; this one is leaked.
-        Err(other) => other,
-    };
-    // SAFETY: as above.
-    unsafe { &*table }
+    TABLE.get_or_make(Table::default)
 }
 
 fn key(callee: &Callee, id: hid_t) -> (usize, hid_t) {
@@ -307,7 +296,6 @@ unsafe fn look_closely(bound: &Bound, api: &Api, id: hid_t) -> Option<Known> {
     Some(Known {
         engine,
         whole,
-        little: AtomicU32::new(0),
         written_by_libhdf5,
         file_type,
         types,

@@ -5,10 +5,9 @@
 //! and its stack, are libhdf5's.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use chunkwise_engine::{Dataset, FieldBytes, Fields, Layout, Made, spread};
-use chunkwise_libhdf5::binding::DEFAULT;
 
 use crate::arithmetic::Usual;
 use crate::call::{Call, Destination, Why, has_fewer, is_small, wanted};
@@ -18,9 +17,8 @@ use crate::wishes;
 
 /// What is read in pieces in between when it is scattered over the program's memory.
 const MOST_BETWEEN: u64 = 1 << 30;
-/// Less of contiguous data is read by libhdf5 as fast.
+/// A read of less contiguous data is as fast by libhdf5.
 const LEAST_CONTIGUOUS_NBYTES: u64 = 1 << 20;
-const MOST_LITTLE: u32 = 8;
 
 /// Whether the engine has carried the call out.
 ///
@@ -64,8 +62,7 @@ fn is_contiguous(dataset: &Dataset) -> bool {
     matches!(dataset.info().layout, Layout::Contiguous { .. })
 }
 
-/// Whether less is read of contiguous data than is worth it.  After a few such reads that is taken for
-/// granted, as to ask takes a good part of what libhdf5 takes to read.
+/// Whether a call selects less of contiguous data than is worth it.
 ///
 /// # Safety
 /// As [`answer`].
@@ -74,18 +71,8 @@ unsafe fn is_little(bound: &Bound, dataset: &Dataset, known: &Known, call: &Call
     if known.shape.iter().copied().fold(1, u64::saturating_mul) < least {
         return true;
     }
-    if call.file_space == DEFAULT {
-        return false;
-    }
-    if known.little.load(Ordering::Relaxed) >= MOST_LITTLE {
-        return true;
-    }
     // SAFETY: the caller's contract.
-    let is_little = unsafe { has_fewer(bound, call, least) };
-    if is_little {
-        known.little.fetch_add(1, Ordering::Relaxed);
-    }
-    is_little
+    unsafe { has_fewer(bound, call, least) }
 }
 
 fn note(known: &Known, outcome: &Result<u64, Why>) {
@@ -103,7 +90,7 @@ fn note(known: &Known, outcome: &Result<u64, Why>) {
 unsafe fn read(bound: &Bound, dataset: &Dataset, known: &Known, call: &Call) -> Result<u64, Why> {
     // SAFETY: the caller's contract.
     if is_contiguous(dataset) && unsafe { is_little(bound, dataset, known, call) } {
-        return Err("little of contiguous data, which libhdf5 reads as fast".into());
+        return Err("less than 1 MiB of contiguous data, which libhdf5 reads as fast".into());
     }
     let usual = Usual::begin();
     let (conversion, selected, destination) =

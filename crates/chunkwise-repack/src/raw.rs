@@ -86,7 +86,7 @@ impl Probe {
     }
 
     /// Decode a chunk of so many bytes; if elements are missing, it becomes one without filters
-    /// that has the fill value for them, and they are given.
+    /// that has the fill value for them, and they are given.  So does one with bytes too many.
     fn check(
         &self,
         chunk: &mut EncodedChunk,
@@ -95,20 +95,24 @@ impl Probe {
     ) -> Result<Option<Lacking>, DecodeError> {
         let too_large = DecodeError::Memory { nbytes: usize::MAX };
         let nbytes = usize::try_from(nbytes).map_err(|_| too_large)?;
+        self.pipeline.check_len(chunk.bytes.len(), chunk.filter_mask, nbytes)?;
         let locked = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let popped = locked().pop();
         let (mut raw, mut scratch) = popped.unwrap_or_default();
         resize(&mut raw, nbytes).map_err(|_| DecodeError::Memory { nbytes })?;
         let (bytes, mask) = (&chunk.bytes, chunk.filter_mask);
-        let decoded = self.pipeline.decode_in_steps(bytes, mask, &mut scratch, &mut raw, |_| ());
-        let found = decoded.map(|len| if len < nbytes { lacking(len as u64) } else { None });
+        let decoded = self.pipeline.decode_strictly(bytes, mask, &mut scratch, &mut raw);
+        let is_more = matches!(&decoded, Ok((passed_over, _)) if !passed_over.is_nothing());
+        let found = decoded.map(|(_, len)| if len < nbytes { lacking(len as u64) } else { None });
         if let Ok(Some(found)) = &found {
             let size = self.fill.len().max(1);
             let held = found.nbytes as usize / size * size;
             fill_run(&mut raw[held..], &self.fill);
+        }
+        if is_more || matches!(found, Ok(Some(_))) {
             std::mem::swap(&mut chunk.bytes, &mut raw);
-            chunk.filter_mask =
-                u32::MAX >> 32_u32.saturating_sub(self.pipeline.filters().len() as u32).min(31);
+            let filters = self.pipeline.filters().len() as u32;
+            chunk.filter_mask = 1_u32.checked_shl(filters).map_or(u32::MAX, |bit| bit - 1);
         }
         locked().push((raw, scratch));
         found
@@ -165,7 +169,8 @@ impl RawCopying<'_> {
         match read.and_then(|()| self.probe(position, &record, chunk)) {
             Ok(None) => {}
             Ok(Some(lacking)) => {
-                let error = ReadError::Short { place: place(&extent, &record), lacking };
+                let error =
+                    ReadError::Short { place: place(&extent, &record), lacking: Box::new(lacking) };
                 self.lose(&extent, error)?;
             }
             Err(ReadError::Truncated { end, .. }) => {
@@ -221,7 +226,8 @@ impl RawCopying<'_> {
         let found = probe.check(chunk, self.chunk_nbytes(), |nbytes| {
             lacking(self.grid, &chunk_index, nbytes, self.element_size)
         });
-        if !matches!(found, Ok(Some(_))) {
+        if chunk.filter_mask == u32::MAX {
+            // It is as it was.
             chunk.filter_mask = mask;
         }
         match found {

@@ -312,6 +312,18 @@ def follow_writer(file: str) -> Fix:
     return Fix("h5py", f"file = h5py.File({file!r}, 'r', swmr=True)")
 
 
+def verify(file: str) -> Fix:
+    """Return the command that says what of a file is damaged, element by element."""
+    return Fix("chunkwise", f"chunkwise verify {shell_file(file)}")
+
+
+def salvage(file: str) -> Fix:
+    """Return the command that saves what is left of a damaged file."""
+    source = Path(file)
+    out = source.with_name(f"{source.stem}_salvaged{source.suffix}").name
+    return Fix("chunkwise", f"chunkwise verify {shell_file(file)} --salvage {shell_file(out)}")
+
+
 def save_unclosed(file: str) -> tuple[Fix, ...]:
     """Return the commands that copy a file whose writer was killed, so that the copy opens.
 

@@ -23,8 +23,9 @@ from chunkwise.advise.remedies import (
 from chunkwise.benching.target import Target
 from chunkwise.benching.variants import Variant, create
 from chunkwise.errors import ChunkwiseError
+from chunkwise.files.filters import missing_filter
 from chunkwise.files.objects import HDF5_ERRORS
-from chunkwise.files.opening import find_dataset, missing_filter, open_h5
+from chunkwise.files.opening import find_dataset, open_h5
 from chunkwise.grammar import Pipeline
 from chunkwise.names import shell_word
 from chunkwise.trials.environment import available_memory_nbytes

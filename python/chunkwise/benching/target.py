@@ -18,14 +18,14 @@ import numpy as np
 from h5py import h5d, h5f, h5p
 
 from chunkwise import grammar
-from chunkwise.errors import UsageError
+from chunkwise.errors import CannotJudgeError, UsageError
+from chunkwise.files.filters import missing_filter
 from chunkwise.files.objects import HDF5_ERRORS, printable, walk
 from chunkwise.files.opening import (
     find_dataset,
     full_name,
     has_variable_length,
     largest_chunked,
-    missing_filter,
 )
 from chunkwise.files.stored import stored_nbytes
 from chunkwise.files.superblock import read_superblock
@@ -215,10 +215,7 @@ def _refuse_what_cannot_be_timed(dataset: h5py.Dataset, where: str) -> None:
         raise UsageError(f"{where} holds references, not numbers: name another dataset")
     missing = missing_filter(dataset.id.get_create_plist())
     if missing is not None and not _can_read(dataset):
-        raise UsageError(
-            f"{where} needs {missing}, which is not installed: "
-            "pip install hdf5plugin, or set HDF5_PLUGIN_PATH to its folder"
-        )
+        raise CannotJudgeError(f"{where} cannot be read here: {missing}")
 
 
 def _file_filters(file: h5py.File) -> tuple[str, ...]:

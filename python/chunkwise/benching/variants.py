@@ -25,8 +25,9 @@ from chunkwise.benching import netcdf3
 from chunkwise.benching.rows import read_rows
 from chunkwise.benching.target import Target, look
 from chunkwise.errors import ChunkwiseError, UsageError
+from chunkwise.files.filters import missing_filter
 from chunkwise.files.objects import HDF5_ERRORS, encode_name, hdf5_reason
-from chunkwise.files.opening import find_dataset, missing_filter, open_h5
+from chunkwise.files.opening import find_dataset, open_h5
 from chunkwise.files.room import free_nbytes
 from chunkwise.grammar import Pipeline, format_shape, format_size, parse_shape
 from chunkwise.trials.formats import FORMATS, NETCDF4, is_netcdf3

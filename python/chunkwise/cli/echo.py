@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from chunkwise.names import json_text, printable_lines
+from chunkwise.names import hidden, json_text, printable_lines
 
 
 def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
@@ -19,4 +19,4 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
 
 def echo_json(record: Any, indent: int | None = None) -> None:
     """Print a record as JSON, in printing ASCII; on one line without `indent`."""
-    click.echo(json_text(record, indent))
+    click.echo(json_text(hidden(record), indent))

@@ -13,7 +13,7 @@ from chunkwise.cli.progress import bar
 from chunkwise.cli.signals import ending
 from chunkwise.cli.values import Size, external_option
 from chunkwise.errors import UsageError
-from chunkwise.names import printable
+from chunkwise.names import is_url, printable, shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -61,6 +61,12 @@ _SUFFIX = {"json": ".json", "parquet": ".parquet", "sidecar": ".cwi"}
 )
 @click.option("--url", metavar="URL", help="Where readers of the references will find FILE.")
 @click.option(
+    "--no-secrets",
+    "bare",
+    is_flag=True,
+    help="Leave passwords and what follows ? (such as a signature) out of the URL in references.",
+)
+@click.option(
     "--inline",
     type=Size(),
     metavar="SIZE",
@@ -75,6 +81,7 @@ def command(
     output: str | None,
     form: Literal["json", "parquet", "sidecar"] | None,
     url: str | None,
+    bare: bool,
     inline: int | None,
     external: External,
     force: bool,
@@ -89,6 +96,7 @@ def command(
     Datasets whose filters or types zarr does not have are left out, and named.
     """
     from chunkwise.indexing.api import INLINE_NBYTES, index
+    from chunkwise.indexing.records import SECRET
 
     if url is not None and len(files) > 1:
         raise UsageError("--url is for one file; name it alone")
@@ -101,6 +109,7 @@ def command(
                 target,
                 format=form,
                 url=url,
+                secrets=not bare,
                 inline=inline_nbytes,
                 external=external,
                 force=force,
@@ -108,6 +117,8 @@ def command(
             )
             if as_json:
                 echo_json(found.as_dict(), indent=None if len(files) > 1 else 2)
+                if found.secret:
+                    echo(f"chunkwise: {printable(found.target)}: {SECRET}", err=True)
             else:
                 for line in found.lines():
                     echo(line)
@@ -140,19 +151,17 @@ def _name(file: str) -> str:
     """What the index of a file is called, without its suffix."""
     from pathlib import Path
 
-    from chunkwise.remote.urls import file_name, is_url, shown
+    from chunkwise.remote.urls import file_name
 
     found = file_name(file) if is_url(file) else Path(file.rstrip("/")).name
     if not found:
-        raise UsageError(f"{shown(file)}: has no name; index it alone, with -o OUT.json")
+        raise UsageError(f"{shown_url(file)}: has no name; index it alone, with -o OUT.json")
     return found
 
 
 @contextmanager
 def _following(check: Callable[[], None]) -> Iterator[Callable[[str], Callable[[int], None]]]:
     """Show on a terminal how many chunks are written, of one file after another."""
-    from chunkwise.remote import urls
-
     with bar("{task.fields[file]}", "{task.completed:,.0f} chunks") as shown:
         task = shown.add_task("", total=None, file="")
 
@@ -161,7 +170,7 @@ def _following(check: Callable[[], None]) -> Iterator[Callable[[str], Callable[[
                 check()
                 shown.update(task, completed=chunks)
 
-            name = urls.shown(file) if urls.is_url(file) else printable(file)
+            name = shown_url(file) if is_url(file) else printable(file)
             shown.update(task, file=escape(name), completed=0)
             return follow
 

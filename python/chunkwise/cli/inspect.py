@@ -44,10 +44,11 @@ For a code host, and for jq:
 
 \b
 Exit code:
-  0    nothing found that --fail-on asks for, or no --fail-on
-  1    --fail-on LEVEL: a finding of at least that severity; among several
-       files also one that cannot be opened
-  2    wrong usage, no such file, or the one file cannot be opened
+  0    a file is sound, perhaps with loose ends
+  1    a file is damaged; --fail-on LEVEL: a finding of at least that severity
+  2    wrong usage, no such file, or a file could not be read
+  3    something cannot be judged here: a filter or another HDF5 is needed
+  4    a file is open for writing: try later
   130  interrupted
 """
 
@@ -199,4 +200,4 @@ def command(
             print_file(facts, for_results(), order=shown.order, tool=tool, everything=everything)
     shown.note(facts.path, facts.findings)
     shown.save()
-    return shown.code([finding.severity for finding in facts.findings])
+    return shown.code([finding.severity for finding in facts.findings], [facts.verdict])

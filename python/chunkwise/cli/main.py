@@ -40,6 +40,8 @@ COMMANDS = {
 }
 # What the ranks of an MPI program do together: they fail and end as one.
 OF_MANY_RANKS = ("mpi-check", "repack", "study iotest")
+# What takes URLs, or programs with any arguments.
+OF_URLS = ("index", "run", "trace")
 # What reads or writes data with the engine, and so by its settings.
 BY_SETTINGS = ("inspect", "bench", "advise", "hstest", "fix", "repack", "study", "verify")
 
@@ -96,6 +98,13 @@ def _format_warning(message: Warning | str, *_: object, **__: object) -> str:
     return f"chunkwise: warning: {printable_lines(str(message))}\n"
 
 
+def _unexpected(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+    """Print an error that nobody expected, as Python does, without secrets of URLs."""
+    import traceback
+
+    echo("".join(traceback.format_exception(kind, error, trace)), err=True, nl=False)
+
+
 def main() -> None:
     """Run the command line; every expected error is one line and its exit code."""
     measure_h5py_as_it_is()
@@ -104,6 +113,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     warnings.formatwarning = _format_warning
+    sys.excepthook = _unexpected
     if _of_many_ranks():
         from chunkwise.parallel.program import as_one_program
 
@@ -133,6 +143,13 @@ def _of_many_ranks() -> bool:
 
 def _run() -> NoReturn:
     check_environment()
+    if "://" in " ".join(sys.argv) and sys.argv[1] not in OF_URLS:
+        # Imported where it is needed, as other commands need not wait for it.
+        from chunkwise.files.opening import refuse_url
+
+        for word in sys.argv[2:]:
+            refuse_url(word)
+            refuse_url(word.partition("=")[2])
     code = cli.main(standalone_mode=False, prog_name="chunkwise")
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -14,7 +14,7 @@ from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import bar
 from chunkwise.cli.terminal import for_results
 from chunkwise.names import printable
-from chunkwise.verdicts import Exit
+from chunkwise.verdicts import Exit, Verdict, worst
 from chunkwise.words import counted
 
 if TYPE_CHECKING:
@@ -77,12 +77,13 @@ class Shown:
 
             save(sarif(self.log, complete=complete), self.sarif)
 
-    def code(self, severities: Sequence[Severity | None]) -> int:
-        """Return the exit code: 1 if anything is as severe as asked for."""
+    def code(self, severities: Sequence[Severity | None], verdicts: Sequence[Verdict]) -> int:
+        """Return the exit code: that of the worst file, or 1 if anything is severe enough."""
         from chunkwise.inspecting.folder import reaches
 
         level = self.level
-        return int(level is not None and any(reaches(one, level) for one in severities))
+        severe = level is not None and any(reaches(one, level) for one in severities)
+        return worst([Exit.WRONG if severe else Exit.DONE, *(one.exit for one in verdicts)])
 
 
 def each_contained(
@@ -143,4 +144,6 @@ def show_many(
             err=True,
         )
         return Exit.INTERRUPTED
-    return shown.code([summary.severity for summary in summaries])
+    return shown.code(
+        [summary.severity for summary in summaries], [summary.verdict for summary in summaries]
+    )

@@ -37,9 +37,11 @@ Examples:
 
 \b
 Exit code:
-  0    all is sound
+  0    all is sound, perhaps with loose ends
   1    damage was found, or values differ from the manifest
-  2    wrong usage, or something could not be checked
+  2    wrong usage, or a file could not be read
+  3    something cannot be judged here: a filter or another HDF5 is needed
+  4    a file is open for writing: try later
   130  interrupted
 """
 # Files of which the end says that a manifest lacks them; each is told with its findings.
@@ -142,8 +144,7 @@ def command(
 
 def code(verified: list[Verified]) -> int:
     """Return the exit code."""
-    verdicts = {one.verdict for one in verified}
-    return 1 if "damaged" in verdicts else 2 if "unchecked" in verdicts else 0
+    return worst(one.verdict.exit for one in verified)
 
 
 def _asked(
@@ -234,7 +235,7 @@ def _write_manifest(path: str, found: list[tuple[File, Looked]], *, force: bool)
     sums = {file.name: looked.sums for file, looked in found if looked.sums is not None}
     manifests.write(path, sums, force=force)
     lacking = [
-        f"{printable(file.name)} ({'damaged' if looked.verified.damage_count else 'not checked'})"
+        f"{printable(file.name)} ({looked.verified.verdict})"
         for file, looked in found
         if looked.sums is None
     ]

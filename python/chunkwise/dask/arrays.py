@@ -24,6 +24,7 @@ from chunkwise.dask.newfile import (
 from chunkwise.dask.pieces import array_pieces
 from chunkwise.dask.telling import Progress, Telling
 from chunkwise.errors import UsageError
+from chunkwise.files import unwritten
 from chunkwise.grammar import Effort, Pipeline
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.parallel.index import FileIndex, access_list
@@ -211,6 +212,7 @@ def write_arrays(
 
 
 def _assign(dataset: h5py.Dataset, at: Any, block: np.ndarray[Any, Any]) -> None:
+    unwritten.keep(dataset)
     if block.dtype.kind != "S" or block.dtype != dataset.dtype or not at:
         dataset[at] = block
         return

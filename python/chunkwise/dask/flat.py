@@ -15,6 +15,7 @@ import numpy as np
 from h5py import h5d, h5s, h5t
 
 from chunkwise.errors import UsageError
+from chunkwise.files import unwritten
 from chunkwise.parallel.index import Table
 
 
@@ -62,6 +63,7 @@ def flat_places(dataset: h5py.Dataset) -> FlatPlaces:
         one = (1,) * dataset.ndim
         space = dataset.id.get_space()
         space.select_hyperslab((0,) * dataset.ndim, one)
+        unwritten.keep(dataset)
         dataset.id.write(h5s.create_simple(one), space, np.zeros(one, dtype), stored)
     base = dataset.id.get_offset()
     if base is None:

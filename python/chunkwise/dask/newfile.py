@@ -112,7 +112,7 @@ def open_index(claim: Claim, mode: Any = "w", fapl: Any = None) -> Iterator[File
             descriptor = make()
         except OSError as wrong:
             raise cannot_write(said, wrong) from wrong
-        stack.callback(os.close, descriptor)
+        stack.callback(_close, descriptor, said)
         index = FileIndex(descriptor, said, mode, fapl=fapl)
         try:
             yield index
@@ -123,6 +123,14 @@ def open_index(claim: Claim, mode: Any = "w", fapl: Any = None) -> Iterator[File
                 raise cannot_write(said, wrong) from wrong
             raise
         index.close()
+
+
+def _close(descriptor: int, said: str) -> None:
+    """Close the partial file; the system may say only now what it has not written."""
+    try:
+        os.close(descriptor)
+    except OSError as wrong:
+        raise cannot_write(said, wrong) from wrong
 
 
 def write_pieces(
@@ -157,7 +165,7 @@ def write_pieces(
         runner: Cluster | Local
         if isinstance(scheduler, str):
             descriptor = claim.open_partial(os.O_RDWR)
-            stack.callback(os.close, descriptor)
+            stack.callback(_close, descriptor, claim.place.said)
             runner = Local(scheduler, descriptor, tell)
         else:
             lease = Lease(claim)

@@ -1,8 +1,8 @@
-"""What if libhdf5 itself crashes on a damaged file?
+"""What if libhdf5 itself crashes on a file?
 
-Some damaged files end the process that opens them: libhdf5 follows a broken address and
-the system stops it.  Nothing in that process can report it.  So a child process works on files
-that nobody vouches for, and may crash alone.
+Some files end the process that opens them: libhdf5 follows a broken address, or frees memory
+twice, and the system stops it.  Nothing in that process can report it.  So a child process works
+on files that nobody vouches for, and may crash alone.
 """
 
 from __future__ import annotations
@@ -24,10 +24,15 @@ from typing import Any, Generic, NoReturn, TypeVar, cast
 
 import h5py
 
-from chunkwise.errors import CorruptDataError
+from chunkwise.errors import CrashedError
 
 Result = TypeVar("Result")
 
+# A crash proves a fault of the library, and no more.
+_CRASHED = (
+    "that is a fault of the library, which a damaged file may bring about, or a sound one; read "
+    "it with another version of HDF5"
+)
 # Results that wait for an earlier one, for each child at work: memory is bounded by it.
 _AHEAD = 4
 
@@ -37,7 +42,7 @@ class Outcome(Generic[Result]):
     """What became of some work: a result, or the exception that it raised."""
 
     result: Result | None  # What it returned; None if it did not
-    # What it raised, or `CorruptDataError` where its process was ended; None otherwise.
+    # What it raised, or `CrashedError` where its process was ended; None otherwise.
     error: BaseException | None = None
 
     def get(self) -> Result:
@@ -59,7 +64,7 @@ def contained(work: Callable[[], Result], what: str) -> Result:
 
     Raises
     ------
-    CorruptDataError
+    CrashedError
         The child was ended by a signal, as by a fault in libhdf5.
     Exception
         What `work` raises.
@@ -200,20 +205,20 @@ class _Child:
         version = h5py.version.hdf5_version
         if self._late:
             wrong = (
-                f"did not come to an end with it in {self._limit_s:,.0f} s: the file is damaged, "
-                "or very large; look at it alone"
+                f"did not come to an end with it in {self._limit_s:,.0f} s: the file is very "
+                "large, or damaged; look at it alone"
             )
         elif os.WIFSIGNALED(self._status) or not self._answer:
             signaled = os.WIFSIGNALED(self._status)
             name = signal.Signals(os.WTERMSIG(self._status)).name if signaled else "no answer"
-            wrong = f"crashed on it ({name}): the file is damaged; fetch it again or restore it"
+            wrong = f"crashed on it ({name}): {_CRASHED}"
             if name == signal.SIGALRM.name:
                 # The work had set itself an alarm.
-                wrong = "stood still with it: the file is damaged, or storage does not answer"
+                wrong = "stood still with it: storage does not answer, or the file is damaged"
         else:
             done, outcome = pickle.loads(self._answer)
             return Outcome(outcome) if done else Outcome(None, outcome)
-        return Outcome(None, CorruptDataError(f"{self._what}: HDF5 {version} {wrong}"))
+        return Outcome(None, CrashedError(f"{self._what}: HDF5 {version} {wrong}"))
 
 
 def _work_and_leave(work: Callable[[], object], writing: int) -> NoReturn:

@@ -28,6 +28,7 @@ import h5py
 from h5py import h5d, h5f, h5fd, h5g, h5i, h5o, h5p
 
 from chunkwise.errors import CorruptDataError, FileChangedError, FileFormatError, UsageError
+from chunkwise.files.attributes import Attributes
 from chunkwise.files.identity import Identity, sample, sample_of
 from chunkwise.files.leading import Bounds, External
 from chunkwise.files.objects import Address, address_of
@@ -563,6 +564,14 @@ class Kept:
     @_id.setter
     def _id(self, identifier: Any) -> None:
         self._oid = identifier
+
+    @property
+    def attrs(self) -> Attributes:
+        """Attributes, as h5py has them."""
+        home = self._home
+        with phil:
+            file = printable(str(self.file.filename if home is None else home.filename))
+            return Attributes(self, f"{file}: {printable(self._path)}")
 
     def _let_go(self) -> None:
         """Drop the identifier, which `_id` finds again."""

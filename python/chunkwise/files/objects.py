@@ -27,6 +27,14 @@ from h5py import h5, h5a, h5d, h5g, h5i, h5l, h5o
 
 from chunkwise import _native
 from chunkwise._lib import library
+from chunkwise.files.causes import (
+    CRASHES,
+    Cause,
+    cause_of,
+    has_checksum,
+    is_checked,
+    is_header_checked,
+)
 from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, hdf5_reason, printable
 
 __all__ = [
@@ -107,6 +115,8 @@ class Entry:
     names: int = 0
     linked: bool = True
     group: Any = None
+    # For ``unreadable``, what that proves.
+    cause: Cause | None = None
 
 
 def walk(
@@ -144,7 +154,8 @@ def walk(
         is_file = isinstance(top, h5py.File)
         root = _opened(path, 0, h5g.open(top.id, b"/") if is_file else top.id)
     except HDF5_ERRORS as error:
-        yield Entry(path, 0, "unreadable", reason=hdf5_reason(error))
+        cause = cause_of(error, checked=is_checked(top.id))
+        yield Entry(path, 0, "unreadable", reason=hdf5_reason(error), cause=cause)
         return
     met = _Unlinked(root.identifier, avoid) if references and is_file else None
     seen: dict[Address | None, str] = {}
@@ -284,14 +295,16 @@ def _members(group: Any, path: str, depth: int, avoid: Collection[int]) -> Itera
     try:
         names = list(group)
     except HDF5_ERRORS as error:
-        yield Entry(prefix + "*", depth, "unreadable", reason=hdf5_reason(error))
+        cause = cause_of(error, checked=has_checksum(group))
+        yield Entry(prefix + "*", depth, "unreadable", reason=hdf5_reason(error), cause=cause)
         names = some_names(group)
     for name in names:
         member = prefix + decode_name(name)
         try:
             yield _member(group, name, member, depth, avoid)
         except HDF5_ERRORS as error:
-            yield Entry(member, depth, "unreadable", reason=hdf5_reason(error))
+            cause = cause_of(error, checked=is_header_checked(group, name))
+            yield Entry(member, depth, "unreadable", reason=hdf5_reason(error), cause=cause)
 
 
 def some_names(group: Any) -> list[bytes]:
@@ -308,7 +321,7 @@ def _member(group: Any, name: bytes, path: str, depth: int, avoid: Collection[in
     info = group.links.get_info(name)
     link = info.type
     if link == h5l.TYPE_HARD and info.u in avoid:
-        return Entry(path, depth, "unreadable", reason="libhdf5 crashes on it")
+        return Entry(path, depth, "unreadable", reason=CRASHES.reason, cause=CRASHES)
     if link == h5l.TYPE_SOFT:
         target = decode_name(group.links.get_val(name))
         return Entry(path, depth, "soft_link", target=target, group=group)

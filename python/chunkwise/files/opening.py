@@ -7,10 +7,8 @@ every failure ends in one line: what is wrong, where, and the remedy.
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import errno
-import importlib
 import inspect
 import os
 import re
@@ -23,17 +21,22 @@ from pathlib import Path
 from typing import Any, Literal
 
 import h5py
-from h5py import h5d, h5f, h5g, h5l, h5o, h5p, h5t, h5z
+from h5py import h5d, h5f, h5g, h5l, h5o, h5p, h5t
 from h5py._hl.files import make_fapl, make_fcpl
 
 from chunkwise.errors import (
+    BusyError,
+    ChunkwiseError,
     CorruptDataError,
+    DamagedFileError,
     DatasetNotFoundError,
     FileFormatError,
     NotADatasetError,
+    UnclosedFileError,
     UsageError,
     like,
 )
+from chunkwise.files.causes import cause_of, is_being_written, is_header_checked
 from chunkwise.files.magic import hdf5_offset, is_zarr, what_it_is
 from chunkwise.files.objects import (
     HDF5_ERRORS,
@@ -45,7 +48,7 @@ from chunkwise.files.objects import (
     walk_datasets,
 )
 from chunkwise.files.superblock import read_superblock
-from chunkwise.names import shell_line
+from chunkwise.names import is_url, shell_line, shown_url
 from chunkwise.words import counted
 
 __all__ = [
@@ -56,7 +59,6 @@ __all__ = [
     "is_plain",
     "largest_chunked",
     "make_h5",
-    "missing_filter",
     "open_h5",
     "walk_datasets",
 ]
@@ -65,7 +67,14 @@ __all__ = [
 _NAMES_SEARCHED = 20_000
 # Version 2 or 3, with 8-byte offsets (HDF5 file format specification).
 _SMALLEST_SUPERBLOCK = 48
+_IS_FOLDER = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
 _TRUNCATED = re.compile(r"truncated file: .*stored_eof = (\d+)")
+
+
+def refuse_url(name: str) -> None:
+    """Raise a `FileFormatError` if a name is a URL, where only local files are taken."""
+    if "://" in name and is_url(name):
+        raise FileFormatError(f"{shown_url(name)}: not a local file; download it first")
 
 
 def open_h5(
@@ -94,13 +103,17 @@ def open_h5(
     Raises
     ------
     FileFormatError
-        No such file, a directory, no permission, an empty or truncated file,
-        another format, or one that HDF5 itself refuses.
+        No such file, a directory, no permission, or another format.
+    DamagedFileError
+        An empty or truncated file, or one whose superblock is damaged.
+    CannotJudgeError
+        HDF5 itself refuses it, which does not prove any damage.
+    BusyError
+        Another program has it open for writing, or its writer did not close it.
     UsageError
-        An option that h5py does not have.
+        An option that h5py does not have, or this process has the file open in another way.
     """
-    if "://" in os.fspath(path):
-        raise FileFormatError(f"{printable(os.fspath(path))}: not a local file; download it first")
+    refuse_url(os.fspath(path))
     try:
         # Opening what is no file may never return; the rest is looked at when HDF5 refuses it.
         regular = stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116 (a Path takes longer)
@@ -118,9 +131,7 @@ def open_h5(
             raise like(UsageError, error)(
                 f"{printable(str(path))}: cannot be opened with {options}: {error}"
             ) from None
-        raise like(FileFormatError, error)(
-            f"{printable(str(path))}: {_refused(path, offset, error)}"
-        ) from None
+        raise _refused(path, offset, error) from None
 
 
 @cache
@@ -213,13 +224,13 @@ def find_dataset(file: h5py.File, name: str) -> h5py.Dataset:
         try:
             there = _has_link(identifier, part)
         except HDF5_ERRORS as error:
-            raise CorruptDataError(_damaged(where, here, hdf5_reason(error))) from None
+            raise _refused_object(where, identifier, part, here, error) from None
         if not there:
             raise DatasetNotFoundError(f"{where}: no dataset {_quoted(path)}{_hint(file, path)}")
         try:
             identifier = h5o.open(identifier, part)
         except HDF5_ERRORS as error:
-            raise _unreachable(where, identifier, part, here, hdf5_reason(error)) from None
+            raise _unreachable(where, identifier, part, here, error) from None
     if isinstance(identifier, h5d.DatasetID):
         return h5py.Dataset(identifier)
     if isinstance(identifier, h5t.TypeID):
@@ -313,7 +324,7 @@ def _signature_offset(path: Path) -> int:
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
-            raise like(FileFormatError, IsADirectoryError())(f"{where}: {_directory(path)}")
+            raise like(FileFormatError, _IS_FOLDER)(f"{where}: {_directory(path)}")
         if not stat.S_ISREG(status.st_mode):
             raise FileFormatError(f"{where}: not a regular file; copy its content to one first")
         with path.open("rb") as stream:
@@ -328,9 +339,11 @@ def _signature_offset(path: Path) -> int:
             f"{where}: permission denied; ask its owner, or see `ls -l` for who may read it"
         ) from None
     except OSError as error:
-        raise FileFormatError(f"{where}: cannot be read: {error.strerror or error}") from None
+        raise like(FileFormatError, error)(
+            f"{where}: cannot be read: {error.strerror or error}"
+        ) from None
     if not head:
-        raise FileFormatError(f"{where}: the file is empty (0 bytes); write or download it again")
+        raise DamagedFileError(f"{where}: the file is empty (0 bytes); write or download it again")
     if offset is None:
         raise FileFormatError(f"{where}: not an HDF5 file: {what_it_is(path, head)}")
     return offset
@@ -362,47 +375,54 @@ def _files_in(folder: Path, suffixes: tuple[str, ...] = ()) -> Iterable[str]:
     return [n for n in names if not suffixes or n.lower().endswith(suffixes)]
 
 
-def _refused(path: Path, offset: int, error: BaseException) -> str:
+def _refused(path: Path, offset: int, error: BaseException) -> ChunkwiseError:
     """Say why HDF5 refuses a file that has its signature, and what helps."""
+    where = printable(str(path))
     reason = hdf5_reason(error)
     truncated = _TRUNCATED.search(reason)
     nbytes = path.stat().st_size
     if truncated:
         stored = int(truncated[1])
-        return (
-            f"truncated HDF5 file: it has {counted(nbytes, 'byte')} and should have {stored:,}; "
-            "copy or download it again, or repeat the run that wrote it"
+        return like(DamagedFileError, error)(
+            f"{where}: truncated HDF5 file: it has {counted(nbytes, 'byte')} and should have "
+            f"{stored:,}; copy or download it again, or repeat the run that wrote it"
         )
     if nbytes < offset + _SMALLEST_SUPERBLOCK:
-        return (
-            f"truncated HDF5 file: it has {counted(nbytes, 'byte')}, and ends within the "
+        return like(DamagedFileError, error)(
+            f"{where}: truncated HDF5 file: it has {counted(nbytes, 'byte')}, and ends within the "
             "superblock; get it again"
         )
     if "already open for write" in reason:
-        return _not_closed(path)
-    if "unable to lock file" in reason or getattr(error, "errno", None) == errno.EAGAIN:
-        return (
-            f"{reason}; another program has it open for writing: close it there, or if there "
-            "is none, set HDF5_USE_FILE_LOCKING=FALSE"
-        )
-    return (
-        f"HDF5 {h5py.version.hdf5_version} cannot open it: {reason}; "
-        "the file is damaged, or written by a newer HDF5"
-    )
+        written = is_being_written(path)
+        kind = UnclosedFileError if written is False else BusyError
+        return like(kind, error)(f"{where}: {_not_closed(path, written)}")
+    superblock = read_superblock(path)
+    cause = cause_of(error, checked=superblock is not None and superblock.is_sound)
+    made = cause.raised(where, error)
+    if isinstance(made, CorruptDataError):
+        return like(DamagedFileError, error)(str(made))
+    return made
 
 
-def _not_closed(path: Path) -> str:
+def _not_closed(path: Path, written: bool | None) -> str:
     # Here, as most files need no remedy.
     from chunkwise.advise.remedies import follow_writer, save_unclosed
 
     superblock = read_superblock(path)
     swmr = superblock is not None and "swmr" in superblock.flags
-    follow = f"if it is at work, read along: {follow_writer(str(path)).text}; " if swmr else ""
-    copy = save_unclosed(str(path))[0].text
+    follow = f"read along: {follow_writer(str(path)).text}" if swmr else "wait for it to end"
+    if written:
+        return f"a program has it open for writing; {follow}"
+    copy = printable(save_unclosed(str(path))[0].text)
+    saved = f"what it had flushed is saved by: {copy}"
+    if written is None:
+        return (
+            f"its writer is still at work, or did not close it; if it is at work, {follow}; "
+            f"if it was killed, {saved}"
+        )
     return (
-        "its writer is still at work, or did not close it; "
-        f"{follow or 'wait for the writer to end; '}if it was killed, what it had flushed is "
-        f"saved by: {printable(copy)}"
+        "its writer did not close it, and no program of this machine has it open for writing; if "
+        f"one of another machine has, {follow}; {saved}"
     )
 
 
@@ -417,18 +437,19 @@ def _has_link(parent: Any, name: bytes) -> bool:
     return b"\0" not in name and bool(parent.links.exists(name))
 
 
-def _damaged(where: str, path: str, reason: str) -> str:
-    return (
-        f"{where}: {_quoted(path)}: HDF5 {h5py.version.hdf5_version} cannot open it: {reason}; "
-        "the file is damaged, or written by a newer HDF5"
-    )
+def _refused_object(
+    where: str, group: Any, name: bytes, path: str, error: BaseException
+) -> ChunkwiseError:
+    cause = cause_of(error, checked=is_header_checked(group, name))
+    return cause.raised(f"{where}: {_quoted(path)}", error)
 
 
 def _unreachable(
-    where: str, group: Any, name: bytes, path: str, reason: str
-) -> DatasetNotFoundError | CorruptDataError:
+    where: str, group: Any, name: bytes, path: str, error: BaseException
+) -> ChunkwiseError:
     """Explain a link that is there and cannot be followed."""
     kind = group.links.get_info(name).type
+    reason = hdf5_reason(error)
     if kind == h5l.TYPE_SOFT:
         target = decode_name(group.links.get_val(name))
         return DatasetNotFoundError(
@@ -439,9 +460,10 @@ def _unreachable(
         file, target = map(decode_name, group.links.get_val(name))
         return DatasetNotFoundError(
             f"{where}: {_quoted(path)} is an external link to {_quoted(target)} in the file "
-            f"{_quoted(file)}, which cannot be reached ({reason}); put that file in its place"
+            f"{_quoted(file)}, which cannot be reached ({reason}); put that file in its place, or "
+            "its folder in HDF5_EXT_PREFIX"
         )
-    return CorruptDataError(_damaged(where, path, reason))
+    return _refused_object(where, group, name, path, error)
 
 
 def _hint(file: h5py.File, path: str) -> str:
@@ -507,20 +529,3 @@ def _quoted(name: str) -> str:
 def _listed(names: list[str], limit: int) -> str:
     more = len(names) - limit
     return ", ".join(map(_quoted, names[:limit])) + (f" and {more:,} more" if more > 0 else "")
-
-
-def missing_filter(properties: h5p.PropDCID) -> str | None:
-    """Make a dataset's filters available and name the first that is not, or None.
-
-    Filters that the library lacks are looked for in hdf5plugin, as a program that
-    reads such a file would.
-    """
-    for i in range(properties.get_nfilters()):
-        code, _, _, name = properties.get_filter(i)
-        if not h5z.filter_avail(code):
-            with contextlib.suppress(ImportError):
-                importlib.import_module("hdf5plugin")
-        if not h5z.filter_avail(code):
-            label = printable(name.decode("utf-8", "replace"))
-            return f"filter {code} ({label})" if label else f"filter {code}"
-    return None

@@ -7,6 +7,7 @@ So everything that can be known is checked first: a call that fails loses nothin
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import stat
@@ -17,7 +18,15 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import h5py
 from h5py import h5fd
 
-from chunkwise.errors import AlreadyExistsError, CannotWriteError, ChunkwiseError, UsageError, like
+from chunkwise.errors import (
+    AlreadyExistsError,
+    BusyError,
+    CannotWriteError,
+    ChunkwiseError,
+    ReadOnlyError,
+    UsageError,
+    like,
+)
 from chunkwise.files.durable import sync
 from chunkwise.files.opening import make_h5, open_h5
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable, shown
@@ -45,8 +54,10 @@ def open_file(path: str | os.PathLike[str], mode: Mode, options: dict[str, Any])
     AlreadyExistsError
         The file exists, and `mode` makes a new one.
     CannotWriteError
-        It cannot be made there, or somebody has it open.
-    FileFormatError
+        It cannot be made there.
+    BusyError
+        Somebody has it open.
+    FileFormatError, CannotJudgeError
         It exists and is no HDF5 file that can be opened.
     """
     where = printable(os.fspath(path))
@@ -85,11 +96,11 @@ def _check_place(path: Path, where: str) -> None:
     """Refuse a place where no file can be made."""
     folder = path.absolute().parent
     if not folder.exists():
-        raise like(CannotWriteError, FileNotFoundError())(
+        raise like(CannotWriteError, _number(errno.ENOENT))(
             f"{where}: there is no folder {printable(str(folder))}; make it first"
         )
     if not folder.is_dir():
-        raise like(CannotWriteError, NotADirectoryError())(
+        raise like(CannotWriteError, _number(errno.ENOTDIR))(
             f"{where}: {printable(str(folder))} is no folder; name another place"
         )
 
@@ -101,7 +112,7 @@ def _check_existing(path: Path, where: str, truncates: bool = False) -> None:
     except OSError:
         return  # What is not there, opening explains.
     if stat.S_ISDIR(kind):
-        raise like(CannotWriteError, IsADirectoryError())(
+        raise like(CannotWriteError, _number(errno.EISDIR))(
             f"{where}: is a folder; give the name of a file in it"
         )
     if not stat.S_ISREG(kind):
@@ -113,7 +124,9 @@ def _check_existing(path: Path, where: str, truncates: bool = False) -> None:
             f"{where}: may not be written: permission denied; see `ls -l`, or copy it"
         ) from None
     except OSError as error:
-        raise CannotWriteError(f"{where}: cannot be written: {error.strerror}") from None
+        raise like(CannotWriteError, error)(
+            f"{where}: cannot be written: {error.strerror}"
+        ) from None
     try:
         if truncates:
             # As libhdf5 will do, which by then has emptied a file that it truncates.
@@ -127,10 +140,14 @@ def _check_existing(path: Path, where: str, truncates: bool = False) -> None:
 
 
 def _open_elsewhere(where: str, error: Exception) -> ChunkwiseError:
-    return like(CannotWriteError, error)(
+    return like(BusyError, error)(
         f"{where}: is open elsewhere, in this program or another: close it there, or if "
         "nobody has it open, set HDF5_USE_FILE_LOCKING=FALSE"
     )
+
+
+def _number(number: int) -> OSError:
+    return OSError(number, os.strerror(number))
 
 
 def _locks(options: dict[str, Any]) -> bool:
@@ -159,6 +176,18 @@ def _refused(where: str, error: Exception) -> ChunkwiseError:
     return like(CannotWriteError, error)(f"{where}: cannot be made: {said}; name another place")
 
 
+def is_read_only(error: BaseException) -> bool:
+    """Tell whether HDF5 refuses a change since the file is open only for reading."""
+    return "no write intent" in str(error)
+
+
+def read_only(where: str) -> ReadOnlyError:
+    """Make the one error for a change to a file that is open only for reading."""
+    return ReadOnlyError(
+        f"{where}: the file is open for reading only; open it with chunkwise.open(path, 'r+')"
+    )
+
+
 @contextlib.contextmanager
 def told(where: str, doing: str) -> Iterator[None]:
     """Say what libhdf5 could not write, in one line."""
@@ -167,7 +196,9 @@ def told(where: str, doing: str) -> Iterator[None]:
     except ChunkwiseError:
         raise
     except HDF5_ERRORS as error:
-        raise CannotWriteError(
+        if is_read_only(error):
+            raise read_only(where) from error
+        raise like(CannotWriteError, error)(
             f"{where}: {doing}: {hdf5_reason(error)}; see whether the disk is full, and write "
             "the file again"
         ) from error

@@ -42,12 +42,21 @@ class Superblock:
     def flags(self) -> tuple[str, ...]:
         """Marks of a writer that has not closed the file: ``write``, ``swmr``.
 
-        Only version 3 has them: in version 2 the byte is there, without a meaning.
+        Only version 3 has them: in version 2 the byte is there, without a meaning.  Under a wrong
+        checksum they prove nothing.
         """
-        if self.version < 3:
+        if self.version < 3 or not self.is_sound:
             return ()
         byte = self.content[_FLAGS_AT]
         return tuple(name for bit, name in _FLAG_NAMES if byte & bit)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether its checksum is right; versions 0 and 1 have none."""
+        if self.version < 2:
+            return False
+        body = self.content[:-_CHECKSUM_NBYTES]
+        return self.content[-_CHECKSUM_NBYTES:] == struct.pack("<I", lookup3(body))
 
     @property
     def end(self) -> int:
@@ -128,6 +137,22 @@ def read_superblock(path: str | os.PathLike[str]) -> Superblock | None:
     else:
         return None
     return Superblock(offset, version, head[:nbytes]) if nbytes <= len(head) else None
+
+
+def stated_end(superblock: Superblock) -> int:
+    """Give where a file ends by its own account, in bytes from its first one."""
+    if superblock.version >= 2:
+        return superblock.offset + superblock.end - _number(superblock, 12, superblock.content[9])
+    # After the sizes and nodes of B-trees, of which version 1 has more: where the file begins,
+    # where its free space is listed, and where it ends.
+    width = superblock.content[13]
+    begin = 24 + 4 * superblock.version
+    begin_at = _number(superblock, begin, width)
+    return superblock.offset + _number(superblock, begin + 2 * width, width) - begin_at
+
+
+def _number(superblock: Superblock, at: int, width: int) -> int:
+    return int.from_bytes(superblock.content[at : at + width], "little")
 
 
 def lookup3(data: bytes | bytearray) -> int:

@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 
 import h5py
 
-from chunkwise.errors import FileFormatError
+from chunkwise.errors import BusyError, UnclosedFileError
 from chunkwise.files.objects import HDF5_ERRORS
 from chunkwise.files.opening import open_h5
 from chunkwise.files.superblock import Superblock, read_superblock
@@ -181,12 +181,12 @@ def open_readable(path: str | os.PathLike[str], **options: Any) -> h5py.File:
 
     Raises
     ------
-    FileFormatError
+    FileFormatError, CannotJudgeError, BusyError
         As `chunkwise.files.opening.open_h5`.
     """
     try:
         return open_h5(path, **options)
-    except FileFormatError:
+    except (UnclosedFileError, BusyError):
         file = open_unclosed(path)
         if file is None:
             raise

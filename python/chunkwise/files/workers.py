@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Final, Generic, TypeVar
 
-from chunkwise.errors import CorruptDataError
+from chunkwise.errors import CrashedError
 from chunkwise.files.contained import Outcome
 
 Key = TypeVar("Key")
@@ -128,10 +128,9 @@ def _answer(worker: _Worker[Any], name: str) -> tuple[Outcome[Any], bool]:
         worker.process.join(_PATIENCE_S)
         code = worker.process.exitcode or 0
         said = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        wrong = (
-            f"{name}: its process ended ({said}): the file is damaged, or memory was too little"
-        )
-        return Outcome(None, CorruptDataError(wrong)), False
+        why = "memory was too little, or a library crashed"
+        wrong = f"{name}: its process ended ({said}): {why}"
+        return Outcome(None, CrashedError(wrong)), False
 
 
 def _end(workers: list[_Worker[Any]]) -> None:

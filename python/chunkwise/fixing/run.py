@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from chunkwise.advise.layout import FileLayout, Layout, as_pattern
-from chunkwise.errors import ChunkwiseError
+from chunkwise.advise.remedies import salvage
+from chunkwise.errors import CannotJudgeError, ChunkwiseError, CorruptDataError
 from chunkwise.files.netcdf3 import as_netcdf4
 from chunkwise.fixing.choose import Choice, choose
 from chunkwise.fixing.measuring import Measured, questions
@@ -21,6 +22,7 @@ from chunkwise.fixing.records import Fixed, Found, Metadata
 from chunkwise.inspecting import inspect
 from chunkwise.inspecting.facts import FileFacts
 from chunkwise.inspecting.finding import Finding
+from chunkwise.names import printable
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.progress import Watch
 from chunkwise.repacking.publish import noting_it_stays
@@ -30,6 +32,7 @@ from chunkwise.repacking.run import Job, check_room, planned
 from chunkwise.repacking.run import run as repack
 from chunkwise.repacking.target import ConvertedPlace, Identity, Place
 from chunkwise.repacking.target import choose as where
+from chunkwise.verdicts import Verdict
 
 DEFAULT_SECONDS: Final = 30.0
 # In other chunks, filters may do otherwise than a sample of the old ones told: then the result is
@@ -136,6 +139,7 @@ def _plan(source: str, readable: str, wish: Wish, do: Doing, place: Place | None
     begin = time.monotonic()
     do.tell("reading and sampling the file")
     facts = replace(do.inspect(readable, wish.access), path=source)
+    _require_whole(facts)
     choice = _chosen(facts, wish, _proved(facts, readable, wish, do))
     said = None if place is None else place.said
     if choice.layout is None:
@@ -200,6 +204,7 @@ def _mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
     do.tell("reading and sampling the file")
     file = str(place.source)
     facts = replace(do.inspect(file, wish.access), path=source)
+    _require_whole(facts)
     best = _proved(facts, file, wish, do)
     choice = _chosen(facts, wish, best)
     if choice.layout is None:
@@ -233,6 +238,19 @@ def _mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
             repacked=summary,
             elapsed_s=time.monotonic() - begin,
         )
+
+
+def _require_whole(facts: FileFacts) -> None:
+    """Refuse a file of which something is damaged, or that HDF5 refuses: no copy could keep it."""
+    kinds = {Verdict.DAMAGED: CorruptDataError, Verdict.UNJUDGED: CannotJudgeError}
+    for finding in facts.findings:
+        lost = finding.verdict is Verdict.DAMAGED or finding.code == "unreadable-object"
+        if lost and finding.verdict in kinds:
+            where = f"{printable(facts.path)}: {printable(finding.path or '/')}"
+            raise kinds[finding.verdict](
+                f"{where}: {finding.verdict}: {finding.summary} What is readable is saved by: "
+                f"{salvage(facts.path).text}"
+            )
 
 
 def _proved(facts: FileFacts, file: str, wish: Wish, do: Doing) -> dict[str, Layout]:

@@ -17,7 +17,7 @@ from chunkwise import _native
 from chunkwise.errors import CannotWriteError, ChunkwiseError, UsageError
 from chunkwise.files.handles import SUFFIX
 from chunkwise.files.leading import External, checked
-from chunkwise.files.opening import open_h5
+from chunkwise.files.opening import open_h5, refuse_url
 from chunkwise.files.sidecar import Content, LocalContent, RemoteContent, is_sidecar
 from chunkwise.grammar import parse_size
 from chunkwise.indexing.contents import contents_of
@@ -25,8 +25,8 @@ from chunkwise.indexing.kerchunk import parquet_engine, write_json, write_parque
 from chunkwise.indexing.placing import placed
 from chunkwise.indexing.records import Format, Indexed
 from chunkwise.indexing.sidecar import write_sidecar
-from chunkwise.names import HDF5_ERRORS, printable
-from chunkwise.remote.urls import is_url, local_path, parts, shown, without_caches
+from chunkwise.names import HDF5_ERRORS, is_url, parts_of_url, printable, shown_url
+from chunkwise.remote.urls import bare_url, local_path, without_caches
 
 if TYPE_CHECKING:
     from chunkwise.remote.source import Source
@@ -47,6 +47,7 @@ def index(
     *,
     format: Format | None = None,
     url: str | None = None,
+    secrets: bool = True,
     inline: int | str = INLINE_NBYTES,
     external: External = "folder",
     force: bool = False,
@@ -69,6 +70,10 @@ def index(
     url : str, optional
         Where readers of the references will find the file; None is where it is now, as
         `source` says it (without the caches of a chain of URLs).
+    secrets : bool, default True
+        References name the URL with all that it has, such as a signature behind ``?``; the result
+        says so (`secret`).  False leaves out passwords, and what follows ``?`` or ``#``: readers
+        then need another right to read the file.
     inline : int or str, default 64 KiB
         The references hold the values of datasets up to this many bytes, if zarr cannot read
         their filters or type in the file.
@@ -108,7 +113,7 @@ def index(
     if is_url(name):
         name = local_path(name) or name
     far = is_url(name)
-    where = shown(name) if far else printable(name)
+    where = shown_url(name) if far else printable(name)
     if storage_options is not None and not far:
         raise UsageError("storage_options: are for URLs only; leave them out for other files")
     checked(external, "index()")
@@ -117,7 +122,11 @@ def index(
     inline_nbytes = parse_size(inline) if isinstance(inline, str) else inline
     if kind == "sidecar" and url is not None:
         raise UsageError(f"{where}: --url is for references, not for a sidecar: write OUT.json")
-    found_at = url or (_far_away(name, where) if far and kind != "sidecar" else _here(name))
+    found_at = url or (
+        _far_away(name, where, secrets) if far and kind != "sidecar" else _here(name)
+    )
+    if not secrets and is_url(found_at):
+        found_at = bare_url(found_at)
     if kind == "parquet":
         parquet_engine()
     replaces = force or (kind == "sidecar" and is_sidecar(made))
@@ -157,7 +166,7 @@ def index(
         found.check_requests(where)
         nbytes = _nbytes(partial)
     return Indexed(
-        source=shown(name) if far else name,
+        source=shown_url(name) if far else name,
         target=os.fspath(made),
         format=kind,
         datasets=datasets,
@@ -167,11 +176,13 @@ def index(
         elapsed_s=time.monotonic() - begun,
         left_out=tuple(left_out),
         wider=tuple(wider),
+        secret=kind != "sidecar" and is_url(found_at) and bare_url(found_at) != found_at,
     )
 
 
 def _target(name: str, target: str | os.PathLike[str] | None, url: str | None) -> Path:
     if target is not None:
+        refuse_url(os.fspath(target))
         return Path(target)
     if url is not None:
         raise UsageError(f"{url}: say where the index shall be: -o OUT.json")
@@ -249,17 +260,18 @@ def _here(name: str) -> str:
     return str(Path(name).absolute())
 
 
-def _far_away(url: str, where: str) -> str:
+def _far_away(url: str, where: str, secrets: bool) -> str:
     """The URL of the bytes, for the references."""
     found = without_caches(url)
-    if len(parts(found)) > 1:
+    if len(parts_of_url(found)) > 1:
         raise UsageError(
             f"{where}: references cannot lead through a chain of URLs; give --url, or index the "
             "file itself"
         )
-    if "@" in found.partition("://")[2].partition("/")[0]:
+    if secrets and "@" in found.partition("://")[2].partition("/")[0]:
         raise UsageError(
-            f"{where}: the references would hold its password; say by --url where readers find it"
+            f"{where}: the references would hold its password; leave it out (--no-secrets), or "
+            "say by --url where readers find it"
         )
     return found
 

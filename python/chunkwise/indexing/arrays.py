@@ -13,6 +13,7 @@ import numpy.typing as npt
 from h5py import h5d, h5t
 
 from chunkwise import _native
+from chunkwise.files.fill import read_fill
 from chunkwise.indexing.codecs import Codec
 
 DType = np.dtype[Any]
@@ -116,7 +117,7 @@ def fill_of(dataset: h5d.DatasetID, stated: Any, missing: bool) -> Any:
     value = np.zeros((), dtype)
     if dcpl.fill_value_defined() == h5d.FILL_VALUE_UNDEFINED:
         return None if known is None else as_json(known)
-    dcpl.get_fill_value(value)
+    read_fill(dcpl, dataset.get_type(), value)
     if known is not None:
         if known.tobytes() != value.tobytes():
             raise UnfitError(

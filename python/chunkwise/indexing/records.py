@@ -7,6 +7,11 @@ from typing import Any, Literal
 
 from chunkwise.words import counted, format_seconds
 
+# What is said of an index that gives access.
+SECRET = (
+    "holds a secret: what follows ? in its URL, or a password; give it to nobody who may not read "
+    "the file, or leave that out (--no-secrets)"
+)
 Format = Literal["json", "parquet", "sidecar"]
 
 
@@ -81,5 +86,7 @@ class Indexed:
         datasets = counted(self.datasets, "dataset")
         lines = [f"{self.target}: {chunks} of {datasets}{inlined}, {size}"]
         lines.extend(f"  left out: {one.name}: {one.reason}" for one in self.left_out)
+        if self.secret:
+            lines.append(f"  {SECRET}")
         lines.extend(f"  wider: {one.name}: {one.reason}" for one in self.wider)
         return lines

@@ -13,6 +13,7 @@ import h5py
 from h5py import h5a, h5d, h5s, h5z
 
 from chunkwise.errors import CorruptDataError
+from chunkwise.files.causes import cause_of, has_checksum
 from chunkwise.files.objects import HDF5_ERRORS, Address, Entry, hdf5_reason
 from chunkwise.files.opening import has_variable_length
 from chunkwise.grammar import Pipeline
@@ -24,6 +25,7 @@ from chunkwise.inspecting.facts import DatasetFacts, Layout, ObjectFacts
 from chunkwise.inspecting.fill import allocation_time, fill_time, fill_value
 from chunkwise.inspecting.links import is_dangling
 from chunkwise.inspecting.sources import sources
+from chunkwise.verdicts import Verdict
 
 _LAYOUTS: dict[int, Layout] = {
     h5d.CHUNKED: "chunked",
@@ -104,9 +106,15 @@ def object_facts(
         if entry.kind == "dataset":
             dataset = dataset_facts(entry.identifier, paths)
     except HDF5_ERRORS as error:
+        cause = cause_of(error, checked=has_checksum(entry.identifier))
         reason = hdf5_reason(error)
         return ObjectFacts(
-            entry.path, entry.depth, "unreadable", reason=reason, linked=entry.linked
+            entry.path,
+            entry.depth,
+            "unreadable",
+            reason=reason,
+            linked=entry.linked,
+            verdict=cause.verdict,
         )
     return ObjectFacts(
         entry.path,
@@ -117,6 +125,7 @@ def object_facts(
         target=entry.target,
         reason=entry.reason,
         dangling=is_dangling(file, entry),
+        verdict=Verdict.SOUND if entry.cause is None else entry.cause.verdict,
         dataset=dataset,
         linked=entry.linked,
     )

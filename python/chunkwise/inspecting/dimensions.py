@@ -48,8 +48,9 @@ def dimension_names(
     tuple or None
         For each dimension the name of its last scale, which netCDF-C takes; None if it has none
         or one that is not in the file any more; None for a dataset without any.  A scale in the
-        root group is named as users name it, ``time``; others by their path, ``/forecast/time``.
-        What netCDF calls a dimension without a variable is a scale like any other.
+        root group is named as users name it, ``time``; others by their path,
+        ``/forecast/time``.  What netCDF calls a dimension without a variable is a scale like
+        any other.
     """
     names = tuple(_name(scale, paths) for scale in _scales(dataset))
     return names if any(names) else None

@@ -1,103 +1,37 @@
 """Which filter does libhdf5 lack, where did it look for it, and what brings it?
 
-Names and numbers are from The HDF Group's list of registered filter plugins
-(HDFGroup/hdf5_plugins, docs/RegisteredFilterPlugins.md); below 256, from H5Zpublic.h.
 hdf5plugin is looked for and never imported: that would change what libhdf5 can read.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
-import sys
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from h5py import h5pl
 
 from chunkwise.advise.fix import Fix
+from chunkwise.files.filters import (
+    IN_HDF5PLUGIN,
+    PACKAGES,
+    REGISTERED,
+    RESERVED,
+    Hdf5plugin,
+    find_hdf5plugin,
+    plugins_load,
+    rare,
+)
 from chunkwise.files.objects import HDF5_ERRORS, printable
 from chunkwise.words import counted
 
-REGISTERED: Final[dict[int, str]] = {
-    1: "deflate (gzip)",
-    2: "shuffle",
-    3: "fletcher32",
-    4: "szip",
-    5: "nbit",
-    6: "scaleoffset",
-    257: "hzip",
-    258: "fpzip",
-    305: "LZO",
-    307: "bzip2",
-    32000: "LZF",
-    32001: "Blosc",
-    32002: "MAFISC",
-    32003: "Snappy",
-    32004: "LZ4",
-    32005: "APAX",
-    32006: "CBF",
-    32007: "JPEG-XR",
-    32008: "bitshuffle",
-    32009: "SPDP",
-    32010: "LPC-Rice",
-    32011: "CCSDS-123",
-    32012: "JPEG-LS",
-    32013: "ZFP",
-    32014: "fpzip",
-    32015: "zstd",
-    32016: "B3D",
-    32017: "SZ",
-    32018: "FCIDECOMP",
-    32019: "JPEG",
-    32020: "VBZ",
-    32021: "FAPEC",
-    32022: "BitGroom",
-    32023: "Granular BitRound",
-    32024: "SZ3",
-    32025: "Delta-Rice",
-    32026: "Blosc2",
-    32027: "FLAC",
-    32028: "SPERR",
-    32029: "TERSE/PROLIX",
-    32030: "FFMPEG",
-    32031: "JPEG 2000",
-    32032: "BitRound",
-    # Not in the list as of June 2026; the number is hdf5plugin's.
-    32033: "HTJ2K",
-}
-# What hdf5plugin 7.1 carries, by the stem of the plugin's file (libh5bshuf.so).
-_IN_HDF5PLUGIN: Final[dict[int, str]] = {
-    307: "bzip2",
-    32001: "blosc",
-    32004: "lz4",
-    32008: "bshuf",
-    32013: "zfp",
-    32015: "zstd",
-    32017: "sz",
-    32018: "fcidecomp",
-    32024: "sz3",
-    32026: "blosc2",
-    32028: "sperr",
-    32033: "htj2k",
-}
-# What The HDF Group's own packages of plugins carry beyond those.
-_IN_HDF_GROUP: Final = frozenset({32019, 32022, 32023})
 # Plugins that netCDF-C builds and installs where their libraries are found.
 _IN_NETCDF_C: Final = frozenset({307, 32001, 32015})
 # Filters of libhdf5 itself that a build may lack.
 _BUILD_NEEDS: Final[dict[int, str]] = {1: "zlib", 4: "libaec or szip"}
-_RESERVED: Final = range(1, 256)
-_FOR_TESTING: Final = range(256, 512)
-_PRIVATE: Final = range(32768, 65536)
 # A folder such as /usr/lib may hold thousands of files.
 _FILES_SHOWN: Final = 20
-# The value of HDF5_PLUGIN_PRELOAD that switches loading off (H5PL_NO_PLUGIN).
-_NO_PLUGIN: Final = "::"
-
-Hdf5plugin = Literal["absent", "without it", "not imported", "imported"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +74,7 @@ class Diagnosis:
     @property
     def searched(self) -> str:
         """Where libhdf5 looked, as a sentence; empty for a filter of its own."""
-        if self.filter_id in _RESERVED or not self.loading:
+        if self.filter_id in RESERVED or not self.loading:
             return ""
         if not self.folders:
             return "libhdf5 has no folder to look for plugins."
@@ -165,8 +99,8 @@ def diagnose(filter_id: int) -> Diagnosis:
     Diagnosis
         Of this process: its plugin folders, and the hdf5plugin of its Python.
     """
-    package = _find_hdf5plugin(filter_id)
-    loading = os.environ.get("HDF5_PLUGIN_PRELOAD") != _NO_PLUGIN
+    package = find_hdf5plugin(filter_id)
+    loading = plugins_load()
     reason, fixes = _explain(filter_id, package, loading)
     return Diagnosis(
         filter_id=filter_id,
@@ -202,27 +136,9 @@ def _folder(path: bytes) -> PluginFolder:
     return PluginFolder(shown, True, len(names), tuple(names[:_FILES_SHOWN]))
 
 
-def _find_hdf5plugin(filter_id: int) -> Hdf5plugin:
-    stem = _IN_HDF5PLUGIN.get(filter_id)
-    try:
-        spec = importlib.util.find_spec("hdf5plugin")
-    except (ImportError, ValueError):  # a broken or half-imported package
-        spec = None
-    if spec is None:
-        return "absent"
-    places = spec.submodule_search_locations or ()
-    if stem is None or not any(
-        plugin.stem == f"libh5{stem}"
-        for place in places
-        for plugin in Path(place).glob("*/libh5*")
-    ):
-        return "without it"
-    return "imported" if "hdf5plugin" in sys.modules else "not imported"
-
-
 def _explain(filter_id: int, package: Hdf5plugin, loading: bool) -> tuple[str, tuple[Fix, ...]]:
     """Give the reason why a filter is lacking, and what helps."""
-    if filter_id in _RESERVED:
+    if filter_id in RESERVED:
         return _explain_builtin(filter_id)
     netcdf = _netcdf_fixes(filter_id)
     if not loading:
@@ -242,13 +158,18 @@ def _explain(filter_id: int, package: Hdf5plugin, loading: bool) -> tuple[str, t
             "hdf5plugin is imported and its plugin does not load in this libhdf5",
             (_INSTALL_AGAIN, *netcdf),
         )
-    if filter_id in _IN_HDF5PLUGIN:
+    if filter_id in IN_HDF5PLUGIN:
         old = "the hdf5plugin installed here is too old to bring it"
         reason = (
             old if package == "without it" else "hdf5plugin, which brings it, is not installed"
         )
         return reason, (_INSTALL, _IMPORT, _TOOLS, *netcdf)
-    return _explain_rare(filter_id), ()
+    if filter_id in PACKAGES:
+        other = PACKAGES[filter_id]
+        install = Fix("shell", f"pip install {other.name}")
+        by_import = Fix("h5py", f"import {other.module}  # before the data is read")
+        return f"the package {other.name} brings it", (install, by_import)
+    return rare(filter_id), ()
 
 
 def _explain_builtin(filter_id: int) -> tuple[str, tuple[Fix, ...]]:
@@ -261,22 +182,6 @@ def _explain_builtin(filter_id: int) -> tuple[str, tuple[Fix, ...]]:
     if filter_id in REGISTERED:
         return "this libhdf5 was built without it", ()
     return "its number is reserved for libhdf5 itself: a newer one is needed", ()
-
-
-def _explain_rare(filter_id: int) -> str:
-    if filter_id == 32000:
-        return "LZF comes with h5py alone: read the file with h5py"
-    if filter_id == 305:
-        return "LZO comes with PyTables: read the file with it"
-    if filter_id in _IN_HDF_GROUP:
-        return "The HDF Group's plugin packages (github.com/HDFGroup/hdf5_plugins) bring it"
-    if filter_id in REGISTERED:
-        return "its plugin is in none of the usual packages: ask who wrote the file"
-    if filter_id in _FOR_TESTING:
-        return "its number is one for tests: ask who wrote the file for its plugin"
-    if filter_id in _PRIVATE:
-        return "its number is one for use within a house: ask who wrote the file for its plugin"
-    return "its number is not registered: ask who wrote the file for its plugin"
 
 
 _INSTALL: Final = Fix(

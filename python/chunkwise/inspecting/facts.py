@@ -18,6 +18,7 @@ from chunkwise.files.objects import Kind
 from chunkwise.inspecting.datatypes import ByteOrder
 from chunkwise.inspecting.finding import Finding
 from chunkwise.inspecting.records import plain
+from chunkwise.verdicts import Verdict, worst_verdict
 
 Layout = Literal["chunked", "contiguous", "compact", "virtual", "external"]
 
@@ -319,6 +320,8 @@ class ObjectFacts:
     dangling: bool = False
     dataset: DatasetFacts | None = None
     linked: bool = True
+    # For one that is unreadable, what that proves.
+    verdict: Verdict = Verdict.SOUND
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,6 +349,9 @@ class FormatFacts:
     flags
         Marks that a writer left in the superblock: ``write``, ``swmr``; empty
         after a proper close.
+    being_written
+        With such marks, whether a process of this machine has it open for writing; None if that
+        is not known.
     """
 
     superblock_version: int
@@ -356,6 +362,7 @@ class FormatFacts:
     page_nbytes: int
     free_nbytes: int
     flags: tuple[str, ...]
+    being_written: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,6 +442,11 @@ class FileFacts:
     findings: tuple[Finding, ...] = ()
 
     @property
+    def verdict(self) -> Verdict:
+        """What is said of the file, as far as its metadata and findings tell."""
+        return worst_verdict(finding.verdict for finding in self.findings)
+
+    @property
     def layout(self) -> FileLayout | None:
         """How a copy is to be stored, without any finding that a layout mends; None if none is."""
         layout = together(one.layout for one in self.findings if one.layout is not None)
@@ -478,6 +490,8 @@ class FileFacts:
         return {
             "format": "chunkwise-inspect",
             "version": 2,
+            "verdict": str(self.verdict),
+            "exit_code": int(self.verdict.exit),
             **plain(self),
             "error": None,
             "commands": plain(self.commands),

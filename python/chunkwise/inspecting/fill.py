@@ -8,6 +8,7 @@ import h5py
 import numpy as np
 from h5py import h5d, h5p, h5t
 
+from chunkwise.files.fill import read_fill
 from chunkwise.files.objects import HDF5_ERRORS, decode_name
 
 # A value longer than this tells a reader nothing more: compounds may have a thousand members.
@@ -57,7 +58,7 @@ def fill_value(dcpl: h5p.PropDCID, datatype: h5t.TypeID) -> str:
             # NumPy merges an array type into the array's own shape, and h5py loses it.
             return "set"
         value = np.zeros(1, dtype)
-        dcpl.get_fill_value(value)
+        read_fill(dcpl, datatype, value)
     except HDF5_ERRORS:
         return "set"
     words = _words(value[0], dtype)

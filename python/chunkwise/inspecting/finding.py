@@ -10,6 +10,7 @@ from chunkwise.advise.fix import Fix
 from chunkwise.advise.layout import FileLayout
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
+from chunkwise.verdicts import Verdict
 from chunkwise.words import offered
 
 Severity = Literal["note", "warning", "error"]
@@ -81,6 +82,8 @@ class Finding:
     source: str
     fixes: tuple[Fix, ...] = ()
     waste_nbytes: int = 0
+    # What it says of the file's bytes.
+    verdict: Verdict = Verdict.SOUND
 
     @property
     def layout(self) -> FileLayout | None:

@@ -15,14 +15,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from chunkwise.errors import ChunkwiseError, FileFormatError, NotADatasetError
+from chunkwise.files.causes import verdict_of
 from chunkwise.files.contained import Outcome
 from chunkwise.files.magic import hdf5_offset, is_zarr
 from chunkwise.files.objects import HDF5_ERRORS, hdf5_reason, printable
-from chunkwise.files.opening import find_dataset, full_name, open_h5
+from chunkwise.files.opening import find_dataset, full_name, open_h5, refuse_url
 from chunkwise.inspecting.baseline import ALL, Counted
 from chunkwise.inspecting.facts import FileFacts
 from chunkwise.inspecting.finding import SEVERITIES, Finding, Severity, grouped
 from chunkwise.inspecting.records import plain
+from chunkwise.verdicts import Verdict, worst_verdict
 
 CANNOT_OPEN = "cannot-open"
 # An empty file has no signature; with such a name it was meant to have one.
@@ -63,6 +65,7 @@ class FileSummary:
     worst: Finding | None = None  # The first of them; None without any
     waste_nbytes: int = 0  # The largest waste of a finding
     reason: str | None = None  # Why it could not be opened; None if it could
+    verdict: Verdict = Verdict.SOUND  # What is said of it
     tallies: tuple[Tally, ...] = ()  # What it has of each code and severity
 
     @property
@@ -149,10 +152,13 @@ def summarize(facts: FileFacts) -> FileSummary:
         worst=facts.findings[0] if facts.findings else None,
         waste_nbytes=max((finding.waste_nbytes for finding in facts.findings), default=0),
         tallies=_tallies(facts.path, facts.findings),
+        verdict=facts.verdict,
     )
 
 
-def refused(path: str, reason: str, counted: Counted = ALL) -> FileSummary:
+def refused(
+    path: str, reason: str, counted: Counted = ALL, verdict: Verdict = Verdict.FAILED
+) -> FileSummary:
     """Summarize a file that cannot be opened.
 
     Parameters
@@ -161,14 +167,17 @@ def refused(path: str, reason: str, counted: Counted = ALL) -> FileSummary:
         Which, and why.
     counted
         Whether that counts.
+    verdict
+        What it says of the file.
     """
-    found = counted.of(path, (refusal(reason),))
+    found = counted.of(path, (refusal(reason, verdict),))
     return FileSummary(
         path,
         _size(path),
         worst=found[0] if found else None,
         reason=reason,
         tallies=_tallies(path, found),
+        verdict=worst_verdict(one.verdict for one in found),
     )
 
 
@@ -226,9 +235,10 @@ def survey(
         try:
             facts = outcome.get()
         except ChunkwiseError as error:
-            yield refused(path, str(error).removeprefix(f"{printable(path)}: "), counted), None
+            reason = str(error).removeprefix(f"{printable(path)}: ")
+            yield refused(path, reason, counted, verdict_of(error)), None
         except HDF5_ERRORS as error:
-            yield refused(path, hdf5_reason(error), counted), None
+            yield refused(path, hdf5_reason(error), counted, verdict_of(error)), None
         else:
             facts = counted.in_facts(facts)
             yield summarize(facts), facts
@@ -250,7 +260,7 @@ def in_order(
     return sorted(summaries, key=key)
 
 
-def refusal(reason: str) -> Finding:
+def refusal(reason: str, verdict: Verdict = Verdict.FAILED) -> Finding:
     """Put into a finding that a file cannot be opened."""
     return Finding(
         code=CANNOT_OPEN,
@@ -259,6 +269,7 @@ def refusal(reason: str) -> Finding:
         summary=reason,
         evidence={},
         source="H5Fopen",
+        verdict=verdict,
     )
 
 
@@ -275,6 +286,8 @@ def refusal_record(summary: FileSummary) -> dict[str, Any]:
     return {
         "format": "chunkwise-inspect",
         "version": 2,
+        "verdict": str(summary.verdict),
+        "exit_code": int(summary.verdict.exit),
         **nothing,
         **known,
         "objects": (),
@@ -311,6 +324,7 @@ def _holds(file: str, dataset: str) -> bool:
 def _expanded(arguments: Iterable[str]) -> Iterator[str]:
     """Give the files and folders that arguments stand for."""
     for name in arguments:
+        refuse_url(name)
         if _is_pattern(name):
             yield from _matches(name)
         elif os.path.lexists(name):

@@ -9,6 +9,7 @@ from typing import Final
 import h5py
 from h5py import h5f, h5o, h5t
 
+from chunkwise.files.causes import is_being_written
 from chunkwise.files.objects import HDF5_ERRORS, encode_name
 from chunkwise.files.superblock import read_superblock
 from chunkwise.inspecting.facts import FormatFacts, ObjectFacts
@@ -65,6 +66,8 @@ def format_facts(
     superblock = read_superblock(file.filename if path is None else path)
     version = fcpl.get_version()[0]
     open_here = bool(file.id.get_intent() & h5f.ACC_RDWR)
+    # The mark of a file that this process has open for writing means nothing.
+    flags = superblock.flags if superblock and not open_here else ()
     return FormatFacts(
         superblock_version=version,
         oldest_reader=_oldest_reader(file, version, objects),
@@ -73,8 +76,8 @@ def format_facts(
         space_persistent=bool(persistent),
         page_nbytes=fcpl.get_file_space_page_size(),
         free_nbytes=free_nbytes(file),
-        # The mark of a file that this process has open for writing means nothing.
-        flags=superblock.flags if superblock and not open_here else (),
+        flags=flags,
+        being_written=is_being_written(path) if flags and path is not None else None,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from enum import Enum
 from typing import Any
 
 
@@ -23,6 +24,8 @@ def plain(value: Any) -> Any:
         return tuple(plain(item) for item in value)
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, Enum):
+        return value.value
     # What dataclasses.fields reads; that reading is most of its cost.
     fields = getattr(value, "__dataclass_fields__", None)
     if fields is None:

@@ -21,6 +21,7 @@ from chunkwise.files.leading import Bounds
 from chunkwise.files.leading import places as places
 from chunkwise.files.objects import HDF5_ERRORS, decode_name, encode_name, hdf5_reason
 from chunkwise.inspecting.facts import Source
+from chunkwise.verdicts import Verdict
 from chunkwise.words import counted
 
 # Opening a file takes some 0.2 ms on a local disk: so many sources take as long as all
@@ -55,6 +56,14 @@ def sources(dataset: h5d.DatasetID, dcpl: h5p.PropDCID) -> tuple[Source, ...]:
     if dcpl.get_layout() == h5d.VIRTUAL:
         return tuple(_virtual(dataset, dcpl, own))
     return tuple(_external(dataset, dcpl, own))
+
+
+def verdict_of_source(source: Source) -> Verdict:
+    """Say what a missing source is to its dataset: HDF5 reads fill values, or nothing at all."""
+    if source.missing is None:
+        return Verdict.SOUND
+    virtual = source.dataset is not None
+    return Verdict.LOOSE if virtual or source.missing.startswith("too short") else Verdict.UNJUDGED
 
 
 # --- virtual ---------------------------------------------------------------------------

@@ -209,14 +209,15 @@ class FileIndex:
         """
         with self._lock:
             try:
-                self.file.close()
+                try:
+                    self.file.close()
+                finally:
+                    self._places.clear()
+                    self._held.release()
             except HDF5_ERRORS as error:
                 raise CannotWriteError(
                     f"{self._label}: cannot be completed: {hdf5_reason(error)}"
                 ) from error
-            finally:
-                self._places.clear()
-                self._held.release()
 
     def give_up(self) -> None:
         """Close a file that will be removed, and write nothing more to it.

@@ -20,6 +20,7 @@ from h5py import h5d, h5s
 from h5py._hl import dataset as h5py_dataset
 
 from chunkwise.dataset import Dataset
+from chunkwise.files import unwritten
 from chunkwise.routing import bindings, reading
 from chunkwise.writing import at_once, pending
 
@@ -95,7 +96,11 @@ def _read_direct(original: Method) -> Method:
 def _setitem(original: Method) -> Method:
     @wraps(original)
     def __setitem__(self: h5py.Dataset, args: Any, val: Any) -> None:  # noqa: N807
-        if isinstance(self, Dataset) or not at_once.put(self, args, val, original):
+        if isinstance(self, Dataset):
+            original(self, args, val)
+            return
+        unwritten.keep(self)
+        if not at_once.put(self, args, val, original):
             original(self, args, val)
 
     return __setitem__
@@ -108,6 +113,7 @@ def _write_direct(original: Method, setitem: Method) -> Method:
     ) -> None:
         # h5py says what it refuses in other arrays and selections.
         usual = isinstance(source, np.ndarray) and source.flags.c_contiguous and source_sel is None
+        unwritten.keep(self)
         if not isinstance(self, Dataset) and usual:
             index = ... if dest_sel is None else dest_sel
             if at_once.put(self, index, source, setitem):
@@ -130,13 +136,17 @@ def _make_new_dset(original: Method, setitem: Method) -> Method:
         wanted = _shape_of(data, shape, dtype)
         if wanted is None:
             made: h5d.DatasetID = original(parent, shape, dtype, data, *args, **options)
+            if data is not None:
+                unwritten.flush(made)
             return made
         # As h5py does: made first, then written.
         given = data.dtype if dtype is None else dtype
         made = original(parent, wanted, given, None, *args, **options)
         dataset, data = h5py.Dataset(made), np.ascontiguousarray(data)
+        unwritten.keep(dataset)
         if not at_once.put(dataset, ..., data.reshape(wanted), setitem):
             made.write(h5s.ALL, h5s.ALL, data)
+        unwritten.flush(made)
         return made
 
     return make_new_dset

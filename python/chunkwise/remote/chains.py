@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from chunkwise.names import parts_of_url
 from chunkwise.remote.faults import Patience
-from chunkwise.remote.urls import parts, protocol
+from chunkwise.remote.urls import protocol
 
 # Requests of one client that S3's connections have to be enough for.
 _CONNECTIONS: Final = 64
@@ -28,7 +29,7 @@ def with_time_outs(url: str, options: Mapping[str, Any], patience: Patience) -> 
     patience
         How long requests are waited for.
     """
-    chain, made = parts(url), dict(options)
+    chain, made = parts_of_url(url), dict(options)
     for number, kind in enumerate(map(protocol, chain)):
         own = dict(made.get(kind) or {})
         given = {**own, **made} if number == 0 else own

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import dataclass
 
 from chunkwise.errors import ChunkwiseError, FileChangedError, RemoteError
-from chunkwise.remote.urls import without_secrets
+from chunkwise.names import without_secrets
 from chunkwise.settings import request_timeout_s
 
 # Answers that another attempt may turn into bytes.
 PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 # Exceptions of other packages, by name.
+_KEY = re.compile(r"[^\s/\"'@]+:[^\s/\"'@]*@")
 _TIMEOUTS = frozenset({"FSTimeoutError", "ConnectTimeoutError", "ReadTimeoutError"})
 _PASSING = frozenset(
     {"ClientError", "ConnectionError", "HTTPClientError", "HTTPError", "IncompleteReadError"}
@@ -94,7 +96,8 @@ def judged(error: BaseException, patience: Patience) -> Exception:
     """
     if isinstance(error, PassingError | RefusedError | ChunkwiseError):
         return error
-    said = without_secrets(str(error)).strip() or type(error).__name__
+    # A bucket with its key stands in it without its protocol.
+    said = _KEY.sub("", without_secrets(str(error))).strip() or type(error).__name__
     kinds = {kind.__name__ for kind in type(error).__mro__}
     if isinstance(error, TimeoutError | asyncio.TimeoutError) or kinds & _TIMEOUTS:
         return PassingError(f"no answer within {patience.wait_s:g} s")

@@ -20,13 +20,13 @@ from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import FileFormatError, RemoteError, UsageError, like
 from chunkwise.files.objects import Address, address_of
-from chunkwise.names import HDF5_ERRORS, printable
+from chunkwise.names import HDF5_ERRORS, parts_of_url, printable, shown_url, without_secrets
 from chunkwise.remote.chains import with_time_outs
 from chunkwise.remote.faults import Patience, judged, told
 from chunkwise.remote.source import Source
 from chunkwise.remote.stores import AnyStore, BytesStore, FileStore, S3Store, Store, WebStore
 from chunkwise.remote.stream import Stream
-from chunkwise.remote.urls import CACHES, parts, protocol, shown, without_secrets
+from chunkwise.remote.urls import CACHES, protocol
 
 _SIGNATURE: Final = b"\x89HDF\r\n\x1a\n"
 
@@ -82,7 +82,7 @@ def open_url(url: str, storage_options: Mapping[str, Any] | None, **options: Any
     chunkwise.errors.FileFormatError
         It is no HDF5 file.
     """
-    name = shown(url)
+    name = shown_url(url)
     make = partial(_store_of_url, url, dict(storage_options or {}), name)
     copy = _whole_copy(url, dict(storage_options or {}), name)
     if copy is None:
@@ -152,7 +152,7 @@ _of_objects: weakref.WeakKeyDictionary[Any, tuple[Address, Source]] = weakref.We
 
 def _named(file: Any) -> str:
     """A file object in messages."""
-    return without_secrets(printable(repr(file)))
+    return printable(repr(file))
 
 
 def _whole_copy(
@@ -164,26 +164,27 @@ def _whole_copy(
     fs, path = _found(url, options, name)
     try:
         file = fs.open(path, "rb")
-    except FileNotFoundError as error:
+    except FileNotFoundError:
         # It says so, too, where nobody answers.
         raise RemoteError(
             f"{name}: fsspec finds no such object, or has no answer; check the URL and the network"
-        ) from error
+        ) from None
     except Exception as error:
-        raise RemoteError(f"{name}: {told(judged(error, PATIENCE), 1)}") from error
+        # Not as the cause: its words may have the whole URL.
+        raise RemoteError(f"{name}: {told(judged(error, PATIENCE), 1)}") from None
     storage = _storage_of_local(file)
     return None if storage is None else (file, storage)
 
 
 def _store_of_url(url: str, options: dict[str, Any], name: str) -> Store:
     fs, path = _found(url, options, name)
-    chain = parts(url)
+    chain = parts_of_url(url)
     if len(chain) > 1 and protocol(chain[0]) in CACHES:
         # Asked for parts by several at a time, they would write their copies several times, too.
         try:
             return FileStore(fs.open(path, "rb"))
         except Exception as error:
-            raise told(judged(error, PATIENCE), 1) from error
+            raise told(judged(error, PATIENCE), 1) from None
     return _store_in(fs, path)
 
 
@@ -239,7 +240,7 @@ def _source_of_object(file: Any, *, shared: bool = False) -> Source | None:
     fsspec_file = _in_fsspec(file)
     if fsspec_file is not None:
         fs, path = fsspec_file
-        return _source(lambda: _store_in(_remade(fs), path), shown(str(path)))
+        return _source(lambda: _store_in(_remade(fs), path), shown_url(str(path)))
     name = _named(file)
     if type(file) is io.BytesIO:
         return _source(lambda: BytesStore(file), name)

@@ -145,7 +145,7 @@ async def _repeated(ask: Begin[_Answer], nbytes: int, patience: Patience) -> _An
         except Exception as error:
             met = judged(error, patience)
             if not isinstance(met, PassingError) or attempt == patience.attempts:
-                raise told(met, attempt) from error
+                raise told(met, attempt) from None
         await asyncio.sleep(pause)
         pause *= 2
     raise AssertionError("a request is made at least once")
@@ -190,7 +190,7 @@ def _repeated_here(ask: Begin[_Answer], patience: Patience) -> _Answer:
         except Exception as error:
             met = judged(error, patience)
             if not isinstance(met, PassingError) or attempt == patience.attempts:
-                raise told(met, attempt) from error
+                raise told(met, attempt) from None
         time.sleep(pause)
         pause *= 2
     raise AssertionError("a request is made at least once")

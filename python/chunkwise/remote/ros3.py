@@ -20,12 +20,11 @@ from h5py import h5fd, h5i
 from chunkwise import _native
 from chunkwise.errors import ChunkwiseError, FileChangedError, RemoteError
 from chunkwise.files.objects import Address, address_of
-from chunkwise.names import HDF5_ERRORS
+from chunkwise.names import HDF5_ERRORS, shown_url
 from chunkwise.remote import opening
 from chunkwise.remote.chains import with_time_outs
 from chunkwise.remote.source import Source
 from chunkwise.remote.stores import S3Store, Store, WebStore
-from chunkwise.remote.urls import shown
 
 # Files whose sources, or the reasons why there are none, are kept.
 _MOST_KEPT: Final = 64
@@ -76,7 +75,7 @@ def given_up(dataset: h5py.Dataset, error: Exception) -> str | None:
         failure = error
     if failure is None:
         return None
-    why = _of_files[number] = _left(shown(opened[0]), failure)
+    why = _of_files[number] = _left(shown_url(opened[0]), failure)
     return why
 
 
@@ -99,7 +98,7 @@ def _opened(dataset: h5py.Dataset) -> tuple[str, int, Mapping[str, Any]] | None:
 
 def _source(url: str, nbytes: int, told: Mapping[str, Any]) -> Source | str:
     """The source of these bytes; or why there is none."""
-    name = shown(url)
+    name = shown_url(url)
     try:
         source = Source(partial(_store, url, told), name, opening.PATIENCE)
     except ImportError as error:

@@ -182,7 +182,7 @@ class S3Store(Store):
         try:
             answer = await self._get_object(Range=f"bytes={start}-{stop - 1}", **options)
         except Exception as error:
-            raise _of_s3(error, known) from error
+            raise _of_s3(error, known) from None
         try:
             size = _size_of_s3(answer, start, stop)
             found = bytes(await answer["Body"].read())

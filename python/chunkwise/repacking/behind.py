@@ -16,8 +16,8 @@ from typing import Any, Final
 import h5py
 from h5py import h5d
 
+from chunkwise.files.filters import missing_filter
 from chunkwise.files.leading import Bounds, places
-from chunkwise.files.opening import missing_filter
 from chunkwise.grammar import Pipeline, Shape
 from chunkwise.inspecting.sources import prefix_of
 from chunkwise.names import HDF5_ERRORS

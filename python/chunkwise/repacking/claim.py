@@ -269,7 +269,7 @@ def claimed(place: Place, *, resume: bool) -> Iterator[Claim]:
     with contextlib.ExitStack() as stack:
         try:
             parent = os.open(place.target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            stack.callback(os.close, parent)
+            stack.callback(let_go, parent)
             claim = _lock(place, parent, stack)
         except OSError as wrong:
             if isinstance(wrong, (CannotWriteError, UsageError)):
@@ -289,6 +289,12 @@ def claimed(place: Place, *, resume: bool) -> Iterator[Claim]:
                 claim.give_back()
 
 
+def let_go(descriptor: int) -> None:
+    """Close what holds nothing of the result, whatever the system says."""
+    with contextlib.suppress(OSError):
+        os.close(descriptor)
+
+
 def _lock(place: Place, parent: int, stack: contextlib.ExitStack) -> Claim:
     """Make the work folder, or find it, and lock it; what a killed run held is free."""
     while True:
@@ -296,11 +302,11 @@ def _lock(place: Place, parent: int, stack: contextlib.ExitStack) -> Claim:
             folder, owner = _folder(place, parent)
             if folder < 0:
                 continue
-            attempt.callback(os.close, folder)
+            attempt.callback(let_go, folder)
             _require_own_names(place, folder, owner)
             try:
                 lock = os.open(LOCK, os.O_RDWR | os.O_CREAT | _SAFELY, 0o666, dir_fd=folder)
-                attempt.callback(os.close, lock)
+                attempt.callback(let_go, lock)
                 _hold(place, lock)
                 if _is_there(lock, folder):
                     token = _token(place, folder, lock)

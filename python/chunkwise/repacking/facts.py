@@ -10,6 +10,7 @@ from typing import Any
 import h5py
 
 from chunkwise.errors import CorruptDataError, UsageError
+from chunkwise.files.causes import cause_of
 from chunkwise.files.objects import Address, decode_attributes, header_address, walk
 from chunkwise.files.opening import is_plain
 from chunkwise.files.stored import stored_nbytes
@@ -131,9 +132,10 @@ def look(
             is_whole = False
             continue
         if entry.kind == "unreadable":
-            raise CorruptDataError(
-                f"{where}: '{printable(entry.path)}' cannot be opened ({entry.reason}), and so "
-                "cannot be kept; restore the file, or copy what is readable with h5copy"
+            cause = entry.cause or cause_of(entry.reason or "", checked=False)
+            raise cause.kind(
+                f"{where}: '{printable(entry.path)}' cannot be kept: {cause}; what is readable is "
+                "saved by chunkwise verify --salvage"
             )
         if entry.kind == "user_link":
             raise UsageError(

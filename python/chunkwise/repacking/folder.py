@@ -25,7 +25,7 @@ from chunkwise import _native
 from chunkwise.errors import (
     CannotWriteError,
     ChunkwiseError,
-    CorruptDataError,
+    CrashedError,
     UsageError,
     notes_of,
 )
@@ -320,7 +320,7 @@ def each(
     setup = partial(_with_threads, max(1, _native.thread_count() // max(1, jobs)))
     for number, outcome in by_workers(works, jobs, setup=setup, check=going_on):
         source, target = batch.pairs[number]
-        if isinstance(outcome.error, CorruptDataError):
+        if isinstance(outcome.error, CrashedError):
             reason = str(outcome.error).removeprefix(f"{printable(str(source))}: ")
             yield FileResult(str(source), str(target), "failed", _size(source), None, reason)
             continue

@@ -18,6 +18,7 @@ from typing import Final
 
 from chunkwise.errors import FileFormatError, UsageError
 from chunkwise.files.netcdf3 import is_netcdf3
+from chunkwise.files.opening import refuse_url
 from chunkwise.inspecting.folder import find_files
 from chunkwise.names import printable
 from chunkwise.words import counted
@@ -215,6 +216,7 @@ def _found(
         *((one, None) for one in arguments),
         *((one, common) for one in listed),
     ):
+        refuse_url(argument)
         if base is not None and not os.path.lexists(argument):
             failed.append((argument, "no such file"))
             continue

@@ -14,8 +14,8 @@ import h5py
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.advise.remedies import ENCODED_FILTERS
-from chunkwise.errors import UsageError
-from chunkwise.files.opening import missing_filter
+from chunkwise.errors import CannotJudgeError, UsageError
+from chunkwise.files.filters import missing_filter
 from chunkwise.grammar import format_size
 from chunkwise.grammar.parameters import carried, rounds
 from chunkwise.names import printable
@@ -357,9 +357,8 @@ def _require_decoder(source: Source, stored: Any) -> None:
         if behind is not None:
             what, missing = printable(behind[0]), behind[1]
     if missing is not None:
-        raise UsageError(
-            f"'{printable(source.path)}': {missing} is needed to read {what}: pip install "
-            "hdf5plugin, or put the folder of its plugin in HDF5_PLUGIN_PATH"
+        raise CannotJudgeError(
+            f"'{printable(source.path)}': {what} cannot be read here: {missing}"
         )
 
 

@@ -97,7 +97,9 @@ def bring(claim: Claim) -> None:
             if wrong.errno not in _UNLINKED:
                 raise
         else:
-            os.unlink(old, dir_fd=folder)
+            # What has two names is in place; the work folder's end, or the next run, removes one.
+            with contextlib.suppress(OSError):
+                os.unlink(old, dir_fd=folder)
             return
     os.replace(old, new, src_dir_fd=folder, dst_dir_fd=folder)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -29,7 +28,7 @@ from chunkwise.grammar import format_size
 from chunkwise.names import printable
 from chunkwise.parallel.waiting import ALONE
 from chunkwise.proof.records import Proved
-from chunkwise.repacking.claim import BEFORE, JOURNAL, Claim, claimed
+from chunkwise.repacking.claim import BEFORE, JOURNAL, Claim, claimed, let_go
 from chunkwise.repacking.creation import require_room_for_user_block
 from chunkwise.repacking.crew import Crew
 from chunkwise.repacking.facts import look
@@ -318,7 +317,7 @@ def _journal(claim: Claim, identity: bytes, opened: ExitStack) -> tuple[_native.
     """Begin a run's journal, with the entries of the run before; return its descriptor."""
 
     def held(descriptor: int) -> int:
-        opened.callback(os.close, descriptor)
+        opened.callback(let_go, descriptor)
         return descriptor
 
     try:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from chunkwise.errors import CorruptDataError
+from chunkwise.errors import CannotJudgeError, ChunkwiseError, CorruptDataError
 from chunkwise.files.workers import by_workers, check_ended
 from chunkwise.names import printable
 from chunkwise.repacking.options import Options
@@ -76,14 +76,14 @@ def salvage_as(job: Job, place: Place, check: Callable[[], object] = lambda: Non
 
     try:
         return attempt(job)
-    except CorruptDataError as error:
-        failed = error
+    except (CorruptDataError, CannotJudgeError) as error:
+        failed: ChunkwiseError = error
     avoid = scout(place.source, check)
     for adopt in (True, False):
         options = replace(job.options, avoid=avoid, adopt=adopt)
         try:
             return attempt(replace(job, options=options))
-        except CorruptDataError as error:
+        except (CorruptDataError, CannotJudgeError) as error:
             failed = error
     raise failed
 

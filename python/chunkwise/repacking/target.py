@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from chunkwise.errors import (
+    CannotJudgeError,
     CannotWriteError,
     FileChangedError,
     FileFormatError,
@@ -26,6 +27,7 @@ from chunkwise.errors import (
 from chunkwise.files.contained import contained
 from chunkwise.files.mended import mended
 from chunkwise.files.netcdf3 import is_netcdf3, require_netcdf
+from chunkwise.files.opening import refuse_url
 from chunkwise.files.unclosed import is_unclosed, open_readable
 from chunkwise.names import printable, system_reason
 
@@ -194,7 +196,7 @@ def _is_mended(source: str | os.PathLike[str]) -> bool:
     """Tell whether libhdf5 opens a file only with other bytes at its beginning."""
     try:
         open_readable(source).close()
-    except FileFormatError:
+    except (FileFormatError, CannotJudgeError):
         if not Path(source).is_file() or mended(source) is None:
             raise
         return True
@@ -287,6 +289,7 @@ def _is_planted(path: Path) -> bool:
 
 
 def _check_target(goal: Path, origin: Path | None, said: str, force: bool, remedy: str) -> None:
+    refuse_url(said)
     shown = printable(said)
     if _is_planted(Path(said)):
         raise UsageError(

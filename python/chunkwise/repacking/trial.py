@@ -16,6 +16,7 @@ import h5py
 import numpy as np
 from h5py import h5d, h5g, h5p, h5s, h5t, h5z
 
+from chunkwise.files.fill import read_fill
 from chunkwise.grammar import Pipeline, Shape, format_shape
 from chunkwise.names import HDF5_ERRORS, hdf5_reason
 from chunkwise.repacking.facts import Source
@@ -120,7 +121,7 @@ def _without_files(source: Source, stored: Any) -> Any:
     made.set_attr_creation_order(stored.get_attr_creation_order())
     if stored.fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED:
         fill = np.zeros((), h5py.Dataset(source.identifier).dtype)
-        stored.get_fill_value(fill)
+        read_fill(stored, source.identifier.get_type(), fill)
         made.set_fill_value(fill)
     return made
 

@@ -24,6 +24,7 @@ import numpy as np
 from h5py import h5d, h5f, h5fd, h5g, h5i, h5s
 
 from chunkwise.errors import LeadsOutsideError
+from chunkwise.files.fill import read_fill
 from chunkwise.files.handles import absolute
 from chunkwise.files.leading import Bounds
 from chunkwise.files.objects import Address, address_of
@@ -670,7 +671,7 @@ def fill_of(dataset: h5py.Dataset, dtype: np.dtype[Any]) -> bytes | None:
         if dcpl.fill_value_defined() == h5d.FILL_VALUE_UNDEFINED:
             return None
         value = np.zeros((), dtype)
-        dcpl.get_fill_value(value)
+        read_fill(dcpl, dataset.id.get_type(), value)
     except HDF5_ERRORS as error:
         raise LeftToLibhdf5Error(f"its fill value cannot be read: {error}") from None
     return value.tobytes()

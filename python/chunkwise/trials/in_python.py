@@ -21,7 +21,7 @@ from h5py import h5d, h5f, h5p, h5s
 import chunkwise
 from chunkwise import _native
 from chunkwise.files.durable import sync
-from chunkwise.files.opening import missing_filter
+from chunkwise.files.filters import missing_filter
 from chunkwise.grammar import Pipeline
 from chunkwise.names import encode_name
 from chunkwise.trials.in_rust import elements

@@ -16,11 +16,11 @@ from typing import Final
 
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.errors import ChunkwiseError, CorruptDataError
+from chunkwise.errors import ChunkwiseError, CrashedError
 from chunkwise.files.contained import contained_each
 from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.settings import settings
-from chunkwise.verifying.file import Looked, Wish, crashed, failed, look
+from chunkwise.verifying.file import Looked, Wish, failed, look
 from chunkwise.verifying.manifest import FileManifest
 
 # A child that has read nothing for so long is ended.
@@ -133,7 +133,7 @@ def _by_children(
     outcomes = contained_each(works, jobs)
     for number, (batch, outcome) in enumerate(zip(batches, outcomes, strict=True)):
         error = outcome.error
-        if isinstance(error, CorruptDataError) and len(batch) > 1:
+        if isinstance(error, CrashedError) and len(batch) > 1:
             # One of them has ended the child.
             counter.end(number % counter.slots, 0)
             alone = Counter(SLOTS_EACH)
@@ -142,9 +142,7 @@ def _by_children(
             counter.done_nbytes += alone.done_nbytes
             continue
         counter.end(number % counter.slots, sum(nbytes for _, nbytes in batch))
-        if isinstance(error, CorruptDataError):
-            yield crashed(batch[0][0], error)
-        elif error is not None:
+        if error is not None:
             yield from (failed(path, error) for path, _ in batch)
         else:
             yield from outcome.get()

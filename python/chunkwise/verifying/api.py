@@ -8,6 +8,7 @@ from tempfile import gettempdir
 
 from chunkwise.errors import UsageError
 from chunkwise.files.leading import External, checked
+from chunkwise.files.opening import refuse_url
 from chunkwise.names import printable
 from chunkwise.verifying import manifest as manifests
 from chunkwise.verifying.file import Wish, look
@@ -49,16 +50,18 @@ def verify(
     Returns
     -------
     Verified
-        ``verdict`` is ``"sound"``, ``"damaged"`` or, if something could not be checked,
-        ``"unchecked"``; ``damages`` says what was found and where; ``as_dict()`` is what
-        ``--json`` prints.
+        ``verdict`` is ``"sound"``, ``"sound, with loose ends"``, ``"damaged"``, ``"cannot be
+        judged here"`` or ``"busy"``; ``damages`` and ``notes`` say what was found and where;
+        ``as_dict()`` is what ``--json`` prints.
 
     Raises
     ------
     FileFormatError
         The file does not exist, may not be read, or has another format.
-    FileChangedError
-        Another program wrote to it at the same time.
+    BusyError, FileChangedError
+        Another program has it open for writing, or wrote to it at the same time.
+    CannotJudgeError
+        HDF5 refuses it, which proves no damage.
     UsageError
         The manifest cannot be read, or does not know this file.
     CannotWriteError
@@ -70,6 +73,7 @@ def verify(
     >>> found.verdict, [(d.path, d.origin, d.kind) for d in found.damages]  # doctest: +SKIP
     """
     checked(external, "verify()")
+    refuse_url(os.fspath(path))
     expected = None
     if manifest is not None:
         expected = expected_of(manifests.read(manifest), path, os.fspath(manifest))

@@ -12,16 +12,19 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import h5py
-from h5py import h5d, h5s, h5t, h5z
+from h5py import h5d, h5s, h5t
 
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import ChunkwiseError
 from chunkwise.files.boxes import Box, boxes, read_box
+from chunkwise.files.causes import cause_of
+from chunkwise.files.filters import is_available, lacking
 from chunkwise.files.opening import is_plain
 from chunkwise.inspecting.collect import layout_of
-from chunkwise.inspecting.sources import sources
+from chunkwise.inspecting.sources import sources, verdict_of_source
 from chunkwise.names import HDF5_ERRORS, hdf5_reason
+from chunkwise.verdicts import Verdict, worst_verdict
 from chunkwise.verifying.records import MOST_DAMAGES, Damage, Note
 from chunkwise.verifying.references import Targets
 from chunkwise.words import counted
@@ -68,9 +71,11 @@ class DataFound:
         if len(self.damages) < MOST_DAMAGES:
             self.damages.append(damage)
 
-    def note(self, reason: str, *, unchecked: bool = False) -> None:
-        """Add a note."""
-        self.notes.append(Note(self.path, reason, unchecked))
+    def note(self, reason: str, verdict: Verdict) -> None:
+        """Add a note, once."""
+        note = Note(self.path, reason, verdict)
+        if note not in self.notes:
+            self.notes.append(note)
 
 
 def check_data(
@@ -111,14 +116,12 @@ def check_data(
             progress=_telling(beat, dataset),
         )
     except MemoryError as error:
-        found.note(f"not checked: {error}", unchecked=True)
+        found.note(f"not checked: {error}", Verdict.UNJUDGED)
         return found
     _take(examined, found)
     if examined.unsound is not None:
         return found
-    if examined.elsewhere is not None:
-        _read_by_library(dataset, found, _all(dataset), beat)
-    elif examined.undecoded is not None:
+    if examined.elsewhere is not None or examined.undecoded is not None:
         _decode_by_library(dataset, found, examined, beat)
     elif examined.undecided:
         _read_by_library(dataset, found, map(tuple, examined.undecided), beat)
@@ -168,11 +171,13 @@ def _look_for_sources(dataset: h5d.DatasetID, found: DataFound, layout: str) -> 
     kind = "source" if layout == "virtual" else "external file"
     listed = sources(dataset, dataset.get_create_plist())
     missing = [one for one in listed if one.missing is not None]
+    # For a missing source HDF5 gives the fill value; a missing external file is data not seen.
     for one in missing[:10]:
         name = one.file if one.dataset is None else f"{one.file}:{one.dataset}"
-        found.note(f"{kind} {name}: {one.missing}", unchecked=True)
+        found.note(f"{kind} {name}: {one.missing}", verdict_of_source(one))
     if len(missing) > 10:
-        found.note(f"{counted(len(missing) - 10, f'further {kind}')} missing", unchecked=True)
+        said = f"{counted(len(missing) - 10, f'further {kind}')} missing"
+        found.note(said, worst_verdict(map(verdict_of_source, missing[10:])))
 
 
 def _all(dataset: h5d.DatasetID) -> Iterator[tuple[int, ...] | None]:
@@ -186,16 +191,22 @@ def _all(dataset: h5d.DatasetID) -> Iterator[tuple[int, ...] | None]:
 def _decode_by_library(
     dataset: h5d.DatasetID, found: DataFound, examined: _native.Examined, beat: Beat
 ) -> None:
-    """Let libhdf5 decode what is not decoded here."""
+    """Let libhdf5 read and decode what is not decoded here."""
     dcpl = dataset.get_create_plist()
     codes = [dcpl.get_filter(i)[0] for i in range(dcpl.get_nfilters())]
-    missing = [code for code in codes if not h5z.filter_avail(code)]
+    missing = [code for code in codes if not is_available(code)]
     if missing:
-        named = ", ".join(f"filter {code}" for code in missing)
-        found.note(f"only read, not decoded: {named} is not here; install it", unchecked=True)
+        said = "; ".join(map(lacking, missing))
+        found.note(f"its chunks are where they should be, not decoded: {said}", Verdict.UNJUDGED)
         return
     damaged = {tuple(origin) for _, origin, *_ in examined.flaws}
-    _read_by_library(dataset, found, (at for at in _all(dataset) if at not in damaged), beat)
+    _read_by_library(
+        dataset,
+        found,
+        (at for at in _all(dataset) if at not in damaged),
+        beat,
+        counted_here=examined.elsewhere is not None,
+    )
 
 
 def _read_by_library(
@@ -203,6 +214,8 @@ def _read_by_library(
     found: DataFound,
     origins: Iterator[tuple[int, ...] | None] | map[tuple[int, ...]] | list[None],
     beat: Beat,
+    *,
+    counted_here: bool = False,
 ) -> None:
     """Read chunks, or all of a dataset (None), by libhdf5."""
     datatype = h5t.TypeID.copy(dataset.get_type())
@@ -213,6 +226,7 @@ def _read_by_library(
                 nbytes = math.prod(box[1]) * datatype.get_size()
                 _read_box(dataset, datatype, box, found, plain=plain, chunk=origin)
                 beat(nbytes)
+            found.chunks += counted_here and origin is not None
     except ChunkwiseError as error:
         found.add(Damage("index", found.path, str(error)))
 
@@ -246,16 +260,20 @@ def _read_box(
         lost = found.targets.lost(values)
     except (*HDF5_ERRORS, MemoryError) as error:
         if is_unknown_type(error):
-            said = f"not read: {hdf5_reason(error)}"
-            if all(note.reason != said for note in found.notes):
-                found.note(said, unchecked=True)
+            found.note(f"not read: {hdf5_reason(error)}", Verdict.UNJUDGED)
             return
-        reason = "no memory for it" if isinstance(error, MemoryError) else hdf5_reason(error)
-        found.add(_placed(dataset, found.path, reason, chunk, start))
+        if isinstance(error, MemoryError):
+            found.note("not read: no memory for it", Verdict.UNJUDGED)
+            return
+        cause = cause_of(error, checked=False)
+        if cause.verdict is Verdict.DAMAGED:
+            found.add(_placed(dataset, found.path, hdf5_reason(error), chunk, start))
+        else:
+            found.note(f"not read: {cause}", cause.verdict)
         return
     if lost:
         said = f"{counted(lost, 'reference')} leading nowhere, from element {list(start)} on"
-        found.add(Damage("reference", found.path, said, start))
+        found.note(said, Verdict.LOOSE)
 
 
 def is_unknown_type(error: BaseException) -> bool:

@@ -10,7 +10,7 @@ from typing import Final
 
 from chunkwise.errors import FileFormatError
 from chunkwise.files.magic import HDF5_SIGNATURE, hdf5_offset, what_it_is
-from chunkwise.files.superblock import Superblock, read_superblock
+from chunkwise.files.superblock import read_superblock, stated_end
 from chunkwise.names import printable
 from chunkwise.verifying.records import Damage
 from chunkwise.words import counted
@@ -92,22 +92,6 @@ def is_wanted(path: str) -> bool:
             return _format(Path(path), stream.read(64)) is None
     except OSError:
         return False
-
-
-def stated_end(superblock: Superblock) -> int | None:
-    """Give where a file ends by its own account, in bytes from its first one."""
-    if superblock.version >= 2:
-        return superblock.offset + superblock.end - _number(superblock, 12, superblock.content[9])
-    # After the sizes and nodes of B-trees, of which version 1 has more: where the file begins,
-    # where its free space is listed, and where it ends.
-    width = superblock.content[13]
-    begin = 24 + 4 * superblock.version
-    begin_at = _number(superblock, begin, width)
-    return superblock.offset + _number(superblock, begin + 2 * width, width) - begin_at
-
-
-def _number(superblock: Superblock, at: int, width: int) -> int:
-    return int.from_bytes(superblock.content[at : at + width], "little")
 
 
 def _unsigned(path: Path, head: bytes) -> Damage:

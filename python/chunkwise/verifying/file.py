@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,12 +16,14 @@ from typing import Final
 
 import h5py
 
-from chunkwise.errors import ChunkwiseError, FileChangedError, FileFormatError
+from chunkwise.errors import ChunkwiseError, DamagedFileError, FileChangedError
+from chunkwise.files.causes import is_being_written, verdict_of
 from chunkwise.files.leading import External
 from chunkwise.files.netcdf3 import as_netcdf4, is_netcdf3
 from chunkwise.files.objects import Entry, walk
 from chunkwise.files.unclosed import is_unclosed, open_readable
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
+from chunkwise.verdicts import Verdict
 from chunkwise.verifying import manifest
 from chunkwise.verifying.classic import classic_end
 from chunkwise.verifying.data import Beat, check_data
@@ -113,8 +115,10 @@ def look(
     ------
     FileFormatError
         There is no such file, it may not be read, or is of another format.
-    FileChangedError
-        It was written to during the work.
+    BusyError, FileChangedError
+        It is open for writing, or was written to during the work.
+    CannotJudgeError
+        HDF5 refuses it, which proves no damage.
     """
     begun = time.monotonic()
     said = os.fspath(path)
@@ -202,16 +206,13 @@ def _look_inside(
 ) -> FileManifest | None:
     """Look at all that is in a file; give its part of a manifest."""
     if is_unclosed(path):
-        said = "its writer did not close it, or is still at work: the latest may be missing"
-        found.add(Damage("unclosed", None, said))
+        found.notes.append(_unclosed(path))
     elif ending.stated is not None and ending.nbytes > ending.stated:
         more = counted(ending.nbytes - ending.stated, "byte")
         found.notes.append(Note(None, f"{more} after the end of its data"))
     try:
         file = open_readable(path)
-    except FileFormatError as error:
-        if "unable to lock" in str(error) or "still at work" in str(error):
-            raise
+    except DamagedFileError as error:
         reason = str(error).removeprefix(f"{printable(os.fspath(path))}: ")
         found.add(Damage("cannot-open", None, reason))
         return None
@@ -220,7 +221,8 @@ def _look_inside(
         for entry in walk(file):
             found.objects += entry.address is not None
             _look_at(file, entry, found, targets, beat)
-        if (wish.sums or expected is not None) and not found.damage_count:
+        busy = any(note.verdict is Verdict.BUSY for note in found.notes)
+        if (wish.sums or expected is not None) and not found.damage_count and not busy:
             return _compare(file, expected, found, beat, wish.external)
     return None
 
@@ -250,13 +252,17 @@ def _look_at_data(
         data = check_data(entry.identifier, entry.path, label, targets, beat)
     except MemoryError as error:
         said = f"not checked: no memory for it ({error})"
-        found.notes.append(Note(entry.path, said, unchecked=True))
+        found.notes.append(Note(entry.path, said, Verdict.UNJUDGED))
         return
     except (ChunkwiseError, *HDF5_ERRORS) as error:
         reason = str(error).removeprefix(f"{label}: ")
         if not isinstance(error, ChunkwiseError):
             reason = hdf5_reason(error)
-        found.add(Damage("values", entry.path, reason))
+        verdict = verdict_of(error)
+        if verdict is Verdict.DAMAGED:
+            found.add(Damage("values", entry.path, reason))
+        else:
+            found.notes.append(Note(entry.path, f"not checked: {reason}", verdict))
         return
     found.damages += data.damages
     found.damage_count += data.damage_count
@@ -277,11 +283,11 @@ def _compare(
         sums = sum_values(file, beat, found.notes, external)
     except (ChunkwiseError, *HDF5_ERRORS) as error:
         reason = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
-        found.notes.append(Note(None, f"values cannot be summed: {reason}", unchecked=True))
+        found.notes.append(Note(None, f"values cannot be summed: {reason}", Verdict.UNJUDGED))
         return None
     if expected is not None:
         # What cannot be read here is no difference: a note says so.
-        unread = {note.path for note in found.notes if note.unchecked}
+        unread = {note.path for note in found.notes if note.verdict is Verdict.UNJUDGED}
         for damage in manifest.differences(expected, sums):
             if not (damage.path in unread and damage.reason == manifest.VALUES_DIFFER):
                 found.add(damage)
@@ -296,15 +302,20 @@ def failed(path: str, error: BaseException) -> Looked:
         nbytes = Path(path).stat().st_size
     except (OSError, ValueError):
         nbytes = None
-    return Looked(Verified(path, nbytes, notes=(Note(None, reason, unchecked=True),)))
+    verdict = verdict_of(error)
+    if verdict is Verdict.DAMAGED:
+        return Looked(Verified(path, nbytes, (Damage("cannot-open", None, reason),), 1))
+    return Looked(Verified(path, nbytes, notes=(Note(None, reason, verdict),)))
 
 
-def crashed(path: str, error: BaseException) -> Looked:
-    """Tell of a file on which the process ended that read it."""
-    looked = failed(path, error)
-    reason = looked.verified.notes[0].reason
-    damage = Damage("crash", None, reason)
-    return Looked(Verified(path, looked.verified.nbytes, (damage,), 1))
-
-
-Look = Callable[[str], Looked]
+def _unclosed(path: str | os.PathLike[str]) -> Note:
+    """Say of a file without its writer's last word whether that is still at work."""
+    written = is_being_written(path)
+    if written:
+        return Note(None, "a program has it open for writing; verify it again later", Verdict.BUSY)
+    said = "its writer did not close it: HDF5 opens it only for readers of SWMR, if at all"
+    if written is None:
+        said += "; it may still be at work, and what it has not flushed is not here yet"
+    else:
+        said += "; what it had not flushed was never in the file"
+    return Note(None, f"{said}; chunkwise repack makes a copy that opens", Verdict.LOOSE)

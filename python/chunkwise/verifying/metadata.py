@@ -13,12 +13,14 @@ import h5py
 import numpy as np
 from h5py import h5, h5a, h5d, h5g, h5o, h5t
 
+from chunkwise.files.causes import Cause, cause_of, has_checksum
 from chunkwise.files.objects import Entry, decode_name
 from chunkwise.files.opening import is_plain
 from chunkwise.files.stored import has_long_index
 from chunkwise.inspecting.attributes import attribute_names
 from chunkwise.inspecting.links import is_dangling
 from chunkwise.names import HDF5_ERRORS, hdf5_reason
+from chunkwise.verdicts import Verdict
 from chunkwise.verifying.data import is_unknown_type
 from chunkwise.verifying.records import Damage, Note
 from chunkwise.verifying.references import Targets
@@ -41,6 +43,17 @@ class MetadataFound:
     notes: list[Note] = field(default_factory=list)
     attributes: int = 0
 
+    def add(self, damage: Damage, cause: Cause | None) -> None:
+        """Add damage, or what only looks like it: HDF5 refuses something."""
+        if cause is None or cause.verdict is Verdict.DAMAGED:
+            self.damages.append(damage)
+        else:
+            self.notes.append(Note(damage.path, str(cause), cause.verdict))
+
+
+def _cause(entry: Entry, error: BaseException) -> Cause:
+    return cause_of(error, checked=has_checksum(entry.identifier))
+
 
 def check_object(file: h5py.File, entry: Entry, targets: Targets) -> MetadataFound:
     """Read all there is to say of one object but its data.
@@ -56,19 +69,20 @@ def check_object(file: h5py.File, entry: Entry, targets: Targets) -> MetadataFou
     """
     found = MetadataFound()
     if entry.kind == "unreadable":
-        found.damages.append(Damage("object", entry.path, entry.reason or "cannot be opened"))
+        found.add(Damage("object", entry.path, entry.reason or "cannot be opened"), entry.cause)
         return found
     if entry.kind in ("soft_link", "external_link"):
         if is_dangling(file, entry):
             kind = "soft" if entry.kind == "soft_link" else "external"
-            found.notes.append(Note(entry.path, f"{kind} link to {entry.target} leads nowhere"))
+            said = f"{kind} link to {entry.target} leads nowhere"
+            found.notes.append(Note(entry.path, said, Verdict.LOOSE))
         return found
     if entry.identifier is None:
         return found
     try:
         _read_header(entry)
     except HDF5_ERRORS as error:
-        found.damages.append(Damage("object", entry.path, hdf5_reason(error)))
+        found.add(Damage("object", entry.path, hdf5_reason(error)), _cause(entry, error))
         return found
     _read_attributes(entry, found, targets)
     return found
@@ -132,7 +146,8 @@ def _read_attributes(entry: Entry, found: MetadataFound, targets: Targets) -> No
         if stated:
             _list_by_order(identifier)
     except HDF5_ERRORS as error:
-        found.damages.append(Damage("attribute", f"{entry.path}@*", hdf5_reason(error)))
+        damage = Damage("attribute", f"{entry.path}@*", hdf5_reason(error))
+        found.add(damage, _cause(entry, error))
         return
     if len(names) != stated:
         said = f"{len(names):,} of {counted(stated, 'attribute')} found"
@@ -144,13 +159,15 @@ def _read_attributes(entry: Entry, found: MetadataFound, targets: Targets) -> No
             lost = _read_attribute(identifier, name, targets)
         except (*HDF5_ERRORS, MemoryError) as error:
             if is_unknown_type(error):
-                found.notes.append(Note(label, f"not read: {hdf5_reason(error)}", unchecked=True))
+                said = f"not read: {hdf5_reason(error)}"
+                found.notes.append(Note(label, said, Verdict.UNJUDGED))
             else:
-                found.damages.append(Damage("attribute", label, hdf5_reason(error)))
+                damage = Damage("attribute", label, hdf5_reason(error))
+                found.add(damage, _cause(entry, error))
             continue
         if lost:
             said = f"{counted(lost, 'reference')} leading nowhere"
-            found.damages.append(Damage("reference", label, said))
+            found.notes.append(Note(label, said, Verdict.LOOSE))
 
 
 def _list_by_order(identifier: Any) -> None:

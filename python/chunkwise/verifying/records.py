@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final, Literal, TypeAlias, get_args
 
+from chunkwise.verdicts import Verdict, worst_verdict
+
 Kind: TypeAlias = Literal[
     "truncated",
     "no-signature",
     "cannot-open",
-    "crash",
-    "unclosed",
     "object",
     "attribute",
-    "reference",
     "index",
     "beyond-end",
     "overlap",
@@ -26,15 +25,14 @@ Kind: TypeAlias = Literal[
     "manifest",
 ]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
-Verdict: TypeAlias = Literal["sound", "damaged", "unchecked"]
 
 FORMAT: Final = "chunkwise-verify-file"
-VERSION: Final = 1
+VERSION: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """One part of a file that is not as it was written.
+    """Bytes of a file that were written and are gone or wrong.
 
     Attributes
     ----------
@@ -70,13 +68,14 @@ class Note:
         The object; None for the file.
     reason
         What there is to know, in words.
-    unchecked
-        Whether some of the file could not be checked.
+    verdict
+        What it says of the file: a loose end, what cannot be judged here, what could not be read,
+        that it is busy; ``sound`` if it says nothing.
     """
 
     path: str | None
     reason: str
-    unchecked: bool = False
+    verdict: Verdict = Verdict.SOUND
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +116,25 @@ class Verified:
 
     @property
     def verdict(self) -> Verdict:
-        """``damaged`` where anything was found, ``unchecked`` where some was not looked at."""
+        """What is said of the file: the worst of what was found."""
         if self.damage_count:
-            return "damaged"
-        return "unchecked" if any(note.unchecked for note in self.notes) else "sound"
+            return Verdict.DAMAGED
+        return worst_verdict(note.verdict for note in self.notes)
+
+    @property
+    def whole_datasets(self) -> int:
+        """How many of the datasets that could be opened have no damage in their data."""
+        data = {one.path for one in self.damages if one.path and one.kind in _OF_DATA}
+        return self.datasets - len(data)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the record that ``--json`` prints."""
         return {
             "format": FORMAT,
             "version": VERSION,
-            "verdict": self.verdict,
+            "verdict": str(self.verdict),
+            "exit_code": int(self.verdict.exit),
+            "whole_datasets": self.whole_datasets,
             **asdict(self),
         }
 
@@ -144,12 +151,20 @@ class Verified:
             raise ValueError("another format")
         known = {field.name: record[field.name] for field in fields(cls)}
         known["damages"] = tuple(_damage(one) for one in record["damages"])
-        known["notes"] = tuple(Note(**one) for one in record["notes"])
+        known["notes"] = tuple(
+            Note(**{**one, "verdict": Verdict(one["verdict"])}) for one in record["notes"]
+        )
         return cls(**known)
 
 
 # This many damages of one dataset are listed.
 MOST_DAMAGES: Final = 10_000
+
+
+_OF_DATA: Final = frozenset(
+    {"index", "beyond-end", "overlap", "checksum", "decode", "length", "trailing", "unreadable"}
+    | {"values"}
+)
 
 
 def _damage(record: dict[str, Any]) -> Damage:

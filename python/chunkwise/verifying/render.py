@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from chunkwise.grammar import format_size
 from chunkwise.names import printable
+from chunkwise.verdicts import Verdict
 from chunkwise.verifying.records import Damage, Verified
 from chunkwise.words import counted, format_seconds
 
 _WIDTH: Final = 80
 # How much is listed for one file; ``--json`` has all of it.
 _MOST_LINES: Final = 100
+_NAMES: Final = {Verdict.LOOSE: "loose end", Verdict.SOUND: "note"} | {
+    one: str(one) for one in (Verdict.UNJUDGED, Verdict.BUSY, Verdict.FAILED)
+}
+_MANY: Final = {Verdict.UNJUDGED: "that cannot be judged here", Verdict.FAILED: "not read"}
 
 
 def file_lines(verified: Verified) -> Iterator[str]:
     """Say the result for one file."""
     damaged = verified.damage_count
     heading = f"{printable(verified.path)}: "
+    heading += str(verified.verdict)
     if damaged:
-        heading += f"damaged: {counted(damaged, 'finding')}"
-    else:
-        heading += "sound" if verified.verdict == "sound" else "not all of it could be checked"
+        heading += f": {counted(damaged, 'finding')}"
+        if verified.datasets:
+            of = counted(verified.datasets, "dataset")
+            heading += f"; whole: {verified.whole_datasets:,} of {of}"
     yield from _wrapped(heading, "  ")
     for damage in verified.damages[:_MOST_LINES]:
         yield from _wrapped("  " + damage_text(damage), "      ")
@@ -31,7 +39,8 @@ def file_lines(verified: Verified) -> Iterator[str]:
         yield f"  ... and {counted(damaged - _MOST_LINES, 'further finding')} (--json has more)"
     for note in verified.notes:
         where = "" if note.path is None else f"{printable(note.path)}: "
-        yield from _wrapped(f"  note: {where}{printable(note.reason)}", "      ")
+        kind = _NAMES.get(note.verdict, "note")
+        yield from _wrapped(f"  {kind}: {where}{printable(note.reason)}", "      ")
 
 
 def damage_text(damage: Damage) -> str:
@@ -53,15 +62,14 @@ def is_told(verified: Verified, *, alone: bool) -> bool:
 
 def summary_lines(files: Sequence[Verified], elapsed_s: float, known: int) -> Iterator[str]:
     """Add up files; so many of them were known before."""
-    damaged = [one for one in files if one.verdict == "damaged"]
-    unchecked = sum(one.verdict == "unchecked" for one in files)
-    sound = len(files) - len(damaged) - unchecked
+    counts = Counter(one.verdict for one in files)
     if len(files) != 1:
-        parts = [f"{counted(len(files), 'file')}: {sound:,} sound"]
-        if damaged:
-            parts.append(f"{len(damaged):,} damaged")
-        if unchecked:
-            parts.append(f"{unchecked:,} not or not wholly checked")
+        parts = [f"{counted(len(files), 'file')}: {counts[Verdict.SOUND]:,} sound"]
+        # Sound ones with loose ends are named so, with a comma of their own.
+        if counts[Verdict.LOOSE]:
+            parts.append(f"{counts[Verdict.LOOSE]:,} sound with loose ends")
+        others = (Verdict.DAMAGED, Verdict.FAILED, Verdict.UNJUDGED, Verdict.BUSY)
+        parts += [f"{counts[one]:,} {_MANY.get(one, one)}" for one in others if counts[one]]
         if known:
             parts.append(f"{known:,} of them known before")
         yield ", ".join(parts)

@@ -15,11 +15,13 @@ from typing import Any, Final
 
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.names import printable
+from chunkwise.verdicts import Verdict
 from chunkwise.verifying.file import Looked, Wish
 from chunkwise.verifying.records import Verified
 
 FORMAT: Final = "chunkwise-verify-state"
-VERSION: Final = 1
+VERSION: Final = 2
+_KEPT: Final = (Verdict.SOUND, Verdict.LOOSE, Verdict.DAMAGED)
 _FLAGS: Final = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_APPEND
 
 
@@ -113,14 +115,14 @@ class State:
     def note(self, looked: Looked, before: list[int] | None) -> None:
         """Keep the result for a file, with its state when work on it began.
 
-        What could not be checked is not kept: it may be possible the next time.
+        What could not be read or judged is not kept: it may be possible the next time.
 
         Raises
         ------
         CannotWriteError
             The system refuses.
         """
-        if before is None or looked.verified.verdict == "unchecked":
+        if before is None or looked.verified.verdict not in _KEPT:
             return
         self._write(
             {

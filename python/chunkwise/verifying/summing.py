@@ -27,6 +27,7 @@ from chunkwise.files.opening import is_plain
 from chunkwise.files.references import Paths
 from chunkwise.inspecting.attributes import attribute_names
 from chunkwise.names import HDF5_ERRORS, hdf5_reason
+from chunkwise.verdicts import Verdict
 from chunkwise.verifying.canonical import canonical, element_nbytes, is_exact
 from chunkwise.verifying.data import Beat
 from chunkwise.verifying.manifest import FileManifest, Known
@@ -121,7 +122,7 @@ class _Summing:
         except (ChunkwiseError, *HDF5_ERRORS) as error:
             reason = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
             said = f"its values are not in the manifest: {reason}"
-            self.unread.append(Note(path, said, unchecked=True))
+            self.unread.append(Note(path, said, Verdict.UNJUDGED))
             return {**known, "sha256": None}
 
     def _dataset(self, identifier: h5d.DatasetID, shape: Shape) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from chunkwise.verdicts import Verdict
 from chunkwise.verifying.apart import SLOTS_EACH, STILL_S, Counter, look_apart
 from chunkwise.verifying.file import Looked, Wish
 from chunkwise.verifying.manifest import FileManifest
@@ -105,7 +106,11 @@ def survey(
         files.  At last files of the manifest that are not there.
     """
     for path, reason in asked.failed:
-        note = Note(None, reason, unchecked=True)
+        if Path(path).is_file() and not _size(path):
+            gone = Damage("truncated", None, reason)
+            yield File(path, path), Looked(Verified(path, 0, (gone,), 1))
+            continue
+        note = Note(None, reason, Verdict.FAILED)
         yield File(path, path), Looked(Verified(path, None, notes=(note,)))
     expected = _expected(asked)
     left: list[File] = []

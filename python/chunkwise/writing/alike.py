@@ -16,6 +16,7 @@ import numpy.typing as npt
 from h5py import h5d, h5f, h5p, h5s, h5t, h5z
 from h5py._objects import phil
 
+from chunkwise.files import unwritten
 from chunkwise.names import HDF5_ERRORS
 from chunkwise.writing.creating import Request, plain_name
 
@@ -80,6 +81,7 @@ class Recipe:
         made = h5d.create(group, name, self._kind, self._space, self._properties)
         try:
             made.write(h5s.ALL, h5s.ALL, data, self._kind)
+            unwritten.flush(made)
         except BaseException:
             group.unlink(name)
             raise

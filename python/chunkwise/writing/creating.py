@@ -21,6 +21,7 @@ from h5py import h5d, h5f, h5p, h5s, h5t, h5z
 from chunkwise import access as patterns
 from chunkwise.advise.chunk_shape import GROWN_NBYTES, default_chunk
 from chunkwise.errors import ChunkwiseError, UsageError, like
+from chunkwise.files import unwritten
 from chunkwise.grammar import Effort, Pipeline, format_shape, parse_shape
 from chunkwise.names import HDF5_ERRORS, encode_name, hdf5_reason, shown
 from chunkwise.words import counted
@@ -110,6 +111,8 @@ def create(group: h5py.Group, name: str | bytes | None, where: str, asked: Reque
     named = name if at_once and plain_name(name) else None
     try:
         made = group.create_dataset(named, fillvalue=asked.fillvalue, **options)
+        if not at_once:
+            unwritten.flush(made.id)
         if name is not None and named is None:
             group[name] = made
             # Under its name, with the same chunk cache and prefixes.

@@ -21,7 +21,9 @@ from h5py import h5t
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import CannotWriteError, ChunkwiseError, SelectionError, UsageError, like
+from chunkwise.files import unwritten
 from chunkwise.files.objects import address_of
+from chunkwise.files.opening_writable import is_read_only, read_only
 from chunkwise.grammar import Effort
 from chunkwise.names import hdf5_reason, printable
 from chunkwise.selecting import lowlevel
@@ -71,6 +73,11 @@ def writing_of(dataset: h5py.Dataset) -> Writing:
         return pending.register(dataset, Writing(h5py.Dataset(dataset.id)))
 
 
+def label_of(dataset: Any) -> str:
+    """Name a dataset and its file in messages."""
+    return printable(f"{dataset.file.filename}: dataset {dataset.name}")
+
+
 class Writing:
     """What is being written to one dataset; made by `writing_of`.
 
@@ -79,7 +86,7 @@ class Writing:
 
     def __init__(self, dataset: h5py.Dataset) -> None:
         self._h5 = dataset
-        self.label = printable(f"{dataset.file.filename}: dataset {dataset.name}")
+        self.label = label_of(dataset)
         # Tells the writers of this dataset from those of others.
         self.key = address_of(dataset.id)
         # Device and inode of its file; none where it is only in memory.
@@ -199,6 +206,8 @@ class Writing:
             try:
                 self._set_extent(new, size, axis)
             except (TypeError, ValueError, RuntimeError, OSError, OverflowError) as error:
+                if is_read_only(error):
+                    raise read_only(self.label) from error
                 raise like(UsageError, error)(
                     f"{self.label}: it cannot be resized from {old}: {hdf5_reason(error)}; its "
                     f"largest shape is {self._h5.maxshape}"
@@ -443,10 +452,13 @@ class Writing:
 
     def _through_h5py(self, write: Callable[[], Any]) -> None:
         """Write; what libhdf5 cannot is said by name."""
+        unwritten.keep(self._h5)
         try:
             write()
         except OSError as error:
-            raise CannotWriteError(
+            if is_read_only(error):
+                raise read_only(self.label) from error
+            raise like(CannotWriteError, error)(
                 f"{self.label}: libhdf5 cannot write it: {error}; a part of it may be written"
             ) from error
         except (IndexError, TypeError, ValueError) as error:

@@ -19,6 +19,7 @@ from h5py._objects import phil
 
 from chunkwise import _native
 from chunkwise._lib import library
+from chunkwise.files import unwritten
 from chunkwise.names import HDF5_ERRORS
 from chunkwise.routing.conversions import identical
 from chunkwise.routing.indexing import plain
@@ -130,6 +131,7 @@ def resize(dataset: h5py.Dataset, size: Any, axis: int | None) -> bool:
             stored = stored_of(dataset)
             if stored is None or stored.chunk is None or stored.has_unfiltered_edges:
                 return False
+            unwritten.keep(dataset)
             h5py.Dataset.resize(dataset, size, axis)
             return True
     except HDF5_ERRORS:
@@ -187,5 +189,6 @@ def _write(dataset: h5py.Dataset, stored: Stored, index: Any, value: np.ndarray[
     within = h5s.ALL if space is h5s.ALL else h5s.create_simple(value.shape)
     # Under MPI the list says whether all ranks write together.
     value = np.ascontiguousarray(value)
+    unwritten.keep(dataset)
     dataset.id.write(within, space, value, stored.kind, dxpl=dataset._dxpl)
     return True

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import h5py
 
+from chunkwise.files import unwritten
+from chunkwise.files.opening_writable import is_read_only, read_only
 from chunkwise.grammar import Effort
 from chunkwise.selection import Selection
 from chunkwise.writing import direct, pending
-from chunkwise.writing.dataset_writing import WritePlan, Writing, writing_of
+from chunkwise.writing.dataset_writing import WritePlan, Writing, label_of, writing_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -117,7 +119,13 @@ class Writable:
             Indices such as ``numpy.s_[2:5]``, of `source` and of the dataset; None: everything.
         """
         self._settle()
-        h5py.Dataset.write_direct(self, source, source_sel, dest_sel)
+        unwritten.keep(self)
+        try:
+            h5py.Dataset.write_direct(self, source, source_sel, dest_sel)
+        except OSError as error:
+            if is_read_only(error):
+                raise read_only(label_of(self)) from error
+            raise
 
     def resize(self, size: Any, axis: int | None = None) -> None:
         """Change the shape, as ``h5py.Dataset.resize`` does.

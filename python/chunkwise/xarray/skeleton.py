@@ -105,9 +105,18 @@ def engine_of(engine: str | None) -> Engine:
     raise UsageError("xarray needs netCDF4 or h5netcdf to make the file: pip install netCDF4")
 
 
+def held_nbytes(dataset: Any, later: Later) -> int:
+    """Bytes of the variables that xarray itself writes, about."""
+    return sum(
+        variable.nbytes
+        for name, variable in dataset.variables.items()
+        if variable.chunks is None or variable.dtype.kind in "OU" or name in later.rounded
+    )
+
+
 def write_skeleton(
     dataset: Any,
-    path: str,
+    path: str | None,
     later: Later,
     *,
     engine: Engine,
@@ -115,33 +124,35 @@ def write_skeleton(
     encoding: Mapping[Any, Mapping[str, Any]] | None,
     unlimited_dims: Sequence[Any] | None,
     invalid_netcdf: bool,
-) -> None:
-    """Let xarray create the file.
+) -> bytes | memoryview:
+    """Let xarray create the file, and give its bytes.
 
     Parameters
     ----------
     dataset
         An `xarray.Dataset`.
     path
-        An empty file, which is replaced in place.
+        An empty file, which is replaced in place; None for a file in memory.  netCDF-C crashes
+        when it cannot write all as it closes a file, which in memory does not happen.
     later
         Takes the Dask arrays.
     engine, group, encoding, unlimited_dims, invalid_netcdf
         As `xarray.Dataset.to_netcdf` has them.
-    """
-    from xarray.backends import H5NetCDFStore, NetCDF4DataStore
 
+    Returns
+    -------
+    bytes
+        Those of a file in memory; a few zeros may follow its end. Empty for one that has a path.
+    """
     if unlimited_dims is None:
         unlimited_dims = dataset.encoding.get("unlimited_dims")
     if isinstance(unlimited_dims, str):
         unlimited_dims = [unlimited_dims]
-    if engine == "netcdf4":
-        if invalid_netcdf:
-            raise UsageError("invalid_netcdf: is an option of engine='h5netcdf' alone")
-        store = NetCDF4DataStore.open(path, mode="w", format="NETCDF4", group=group)
-    else:
-        more: dict[str, Any] = {"invalid_netcdf": True} if invalid_netcdf else {}
-        store = H5NetCDFStore.open(path, mode="w", format="NETCDF4", group=group, **more)
+    if engine == "netcdf4" and invalid_netcdf:
+        raise UsageError("invalid_netcdf: is an option of engine='h5netcdf' alone")
+    more: dict[str, Any] = {"invalid_netcdf": True} if invalid_netcdf else {}
+    store, close = _store(engine, path, group, more)
+    image: bytes | memoryview = b""
     try:
         dataset.dump_to_store(
             store,
@@ -150,7 +161,42 @@ def write_skeleton(
             unlimited_dims=None if unlimited_dims is None else list(unlimited_dims),
         )
     finally:
+        image = close()
+    return image
+
+
+def _store(
+    engine: Engine, path: str | None, group: str | None, more: dict[str, Any]
+) -> tuple[Any, Callable[[], bytes | memoryview]]:
+    """A store of xarray's, and what closes it and gives the bytes of a file in memory."""
+    from xarray.backends import H5NetCDFStore, NetCDF4DataStore
+
+    if engine == "netcdf4" and path is None:
+        import netCDF4
+
+        # Its buffer grows from there.
+        file = netCDF4.Dataset("in memory", "w", format="NETCDF4", memory=1)
+        return NetCDF4DataStore(file if group is None else file.createGroup(group)), file.close
+    how: dict[str, Any] = {"mode": "w", "format": "NETCDF4", "group": group, **more}
+    if engine == "netcdf4":
+        store = NetCDF4DataStore.open(path, **how)
+    elif path is not None:
+        store = H5NetCDFStore.open(path, **how)
+    else:
+        how |= {"driver": "core", "driver_kwds": {"backing_store": False}}
+        store = H5NetCDFStore.open("in memory", **how)
+
+    def close() -> bytes:
+        image = b""
+        if path is None:
+            file = store._manager.acquire()
+            file.flush()
+            file._h5file.flush()
+            image = file._h5file.id.get_file_image()
         store.close()
+        return image
+
+    return store, close
 
 
 def require_valid(dataset: Any) -> None:

@@ -6,8 +6,9 @@ workers encode and write these, like arrays in ``chunkwise.dask``.
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import h5py
@@ -17,16 +18,21 @@ from chunkwise.dask.finding import require_dask, scheduler_of
 from chunkwise.dask.newfile import Written, new_file, open_index
 from chunkwise.dask.telling import Progress, Telling
 from chunkwise.errors import UsageError
+from chunkwise.files.superblock import read_superblock, stated_end
 from chunkwise.grammar import Effort
 from chunkwise.repacking.claim import Claim
+from chunkwise.repacking.target import cannot_write
 from chunkwise.xarray.skeleton import (
     Later,
     engine_of,
+    held_nbytes,
     require_valid,
     rounded_names,
     write_skeleton,
 )
 
+# A file with more than this besides its Dask arrays is not made in memory.
+_MOST_IN_MEMORY_NBYTES: Final = 256 << 20
 # What netCDF-C calls a variable that has a dimension's name, and is not its coordinate.
 _NO_COORDINATE: Final = "_nc4_non_coord_"
 # xarray's name for a data array that cannot have its own.
@@ -104,10 +110,12 @@ def to_netcdf(
     later = Later(lambda array: computed(array, scheduler), rounded)
     done = Written()
     with new_file(path, overwrite=overwrite) as claim:
-        os.close(claim.make_partial())
-        write_skeleton(
+        with _writing(claim):
+            os.close(claim.make_partial())
+        in_memory = held_nbytes(dataset, later) <= _MOST_IN_MEMORY_NBYTES
+        image = write_skeleton(
             dataset,
-            str(claim.partial),
+            None if in_memory else str(claim.partial),
             later,
             engine=maker,
             group=group,
@@ -115,10 +123,32 @@ def to_netcdf(
             unlimited_dims=None if unlimited_dims is None else list(unlimited_dims),
             invalid_netcdf=invalid_netcdf,
         )
+        if in_memory:
+            with _writing(claim):
+                _put(image, claim)
         done.by_client.update(later.by_xarray)
         if later.arrays:
             _write_later(claim, later, group, scheduler, done, in_flight, progress, effort)
     return done
+
+
+@contextlib.contextmanager
+def _writing(claim: Claim) -> Iterator[None]:
+    """Say in one line what the system refuses."""
+    try:
+        yield
+    except OSError as wrong:
+        raise cannot_write(claim.place.said, wrong) from wrong
+
+
+def _put(image: bytes | memoryview, claim: Claim) -> None:
+    """Write the bytes of a file up to where it says that it ends."""
+    with os.fdopen(claim.open_partial(os.O_RDWR), "r+b") as partial:
+        partial.write(image)
+        partial.flush()
+        superblock = read_superblock(claim.partial)
+        if superblock is not None:
+            partial.truncate(stated_end(superblock))
 
 
 def _write_later(

@@ -137,7 +137,10 @@ impl ChunkMaker<'_> {
                     is_needed |= missing.any(|at| self.grid.has(&job.chunk_index, at));
                 });
                 if is_needed {
-                    return Err(WriteError::Short { chunk_origin: self.origin(job), lacking });
+                    return Err(WriteError::Short {
+                        chunk_origin: self.origin(job),
+                        lacking: Box::new(lacking),
+                    });
                 }
             }
             dirty.covered.for_each_gap(len, |begin, end| {

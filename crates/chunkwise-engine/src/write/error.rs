@@ -60,7 +60,7 @@ pub enum WriteError {
         /// Element where the chunk begins.
         chunk_origin: Dims,
         /// What it lacks.
-        lacking: Lacking,
+        lacking: Box<Lacking>,
     },
     /// A chunk that does not become part of the file.
     #[error(transparent)]

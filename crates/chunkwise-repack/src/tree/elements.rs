@@ -8,7 +8,7 @@ use std::time::Instant;
 use chunkwise_libhdf5::binding::{
     Api, DEFAULT, Handle, chunk_options, hid_t, shape_of, written_in,
 };
-use chunkwise_libhdf5::{Library, Unsuited};
+use chunkwise_libhdf5::{Library, Unsuited, flush_or_abandon};
 use chunkwise_select::{ChunkGrid, Dims};
 
 use super::copier::Copier;
@@ -343,7 +343,9 @@ impl Copier<'_> {
             };
             let from = elements.as_ptr();
             let status = (api.H5Dwrite)(target, datatype, memory, space, DEFAULT, from);
-            api.checked("H5Dwrite", status).writing()?;
+            let written = api.checked("H5Dwrite", status).map(drop);
+            let flushed = flush_or_abandon(api, target);
+            written.and(flushed).writing()?;
             Ok(lost)
         }
     }

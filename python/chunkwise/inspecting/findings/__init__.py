@@ -13,12 +13,13 @@ from typing import Final
 
 from chunkwise.advise.fix import Fix, joined
 from chunkwise.advise.readers import Reader
-from chunkwise.advise.remedies import keeps_all_data
+from chunkwise.advise.remedies import keeps_all_data, salvage, verify
 from chunkwise.advise.traffic import Pattern
 from chunkwise.inspecting.facts import FileFacts
 from chunkwise.inspecting.finding import SEVERITIES, Finding, grouped
 from chunkwise.inspecting.findings import access, cache, chunks, file, filters, objects, placement
 from chunkwise.inspecting.findings.subject import DatasetCheck, Subject
+from chunkwise.verdicts import Verdict
 
 __all__ = ["find"]
 
@@ -76,6 +77,8 @@ def find(
     found = [_trusted(finding, pipelines) for finding in found]
     if facts.file_format.flags:
         found = [_before_it_is_closed(finding) for finding in found]
+    if any(finding.verdict is Verdict.DAMAGED for finding in found):
+        found = [_of_damaged(facts.path, finding) for finding in found]
     found.sort(key=_weight, reverse=True)
     return tuple(_together(found))
 
@@ -205,6 +208,18 @@ def _trusted(finding: Finding, pipelines: set[str]) -> Finding:
     """Leave out commands that would lose other datasets of the file."""
     kept = tuple(fix for fix in finding.fixes if keeps_all_data(fix, pipelines))
     return finding if len(kept) == len(finding.fixes) else replace(finding, fixes=kept)
+
+
+def _of_damaged(file: str, finding: Finding) -> Finding:
+    """Leave out what copies a damaged file into another layout; offer what saves its rest."""
+    kept = tuple(
+        fix
+        for fix in finding.fixes
+        if fix.writing or not (fix.rechunks or fix.options or fix.layout)
+    )
+    if finding.verdict is Verdict.DAMAGED:
+        kept = (salvage(file), verify(file))
+    return replace(finding, fixes=kept)
 
 
 def _before_it_is_closed(finding: Finding) -> Finding:

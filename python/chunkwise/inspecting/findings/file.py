@@ -20,6 +20,7 @@ from chunkwise.inspecting.facts import DatasetFacts, FileFacts, MetadataFacts
 from chunkwise.inspecting.finding import Finding
 from chunkwise.inspecting.findings.severity import by_cost
 from chunkwise.inspecting.findings.subject import OCCAM, FileCheck
+from chunkwise.verdicts import Verdict
 from chunkwise.words import counted, format_seconds
 
 # A request to object storage, without the bytes: what users of public clouds see, from
@@ -81,6 +82,7 @@ def not_closed(facts: FileFacts) -> Iterator[Finding]:
         evidence={"flags": "+".join(flags), "unreadable_objects": unreadable},
         source="H5Fopen, H5Fstart_swmr_write; HDF5 file format specification, superblock 3",
         fixes=(follow_writer(facts.path), *copies) if swmr else copies,
+        verdict=Verdict.BUSY if facts.file_format.being_written else Verdict.LOOSE,
     )
 
 

@@ -10,13 +10,15 @@ import h5py
 from chunkwise.advise.fix import Fix
 from chunkwise.advise.readers import CHUNKWISE
 from chunkwise.advise.remedies import encode_anew, read_natively, refilter
+from chunkwise.files.filters import Hdf5plugin
 from chunkwise.grammar import Filter, Pipeline, format_size
-from chunkwise.inspecting.doctor import Hdf5plugin, diagnose
+from chunkwise.inspecting.doctor import diagnose
 from chunkwise.inspecting.facts import DatasetFacts, Encoding
 from chunkwise.inspecting.finding import Finding, Severity
 from chunkwise.inspecting.findings.chunks import offered_chunks
 from chunkwise.inspecting.findings.severity import by_cost
 from chunkwise.inspecting.findings.subject import COMPRESSED, NETCDF4, OCCAM, DatasetCheck, Subject
+from chunkwise.verdicts import Verdict
 from chunkwise.words import counted, format_seconds
 
 # Paper 004 counts its own 7% as not worth the decoding.
@@ -269,6 +271,7 @@ def filter_unavailable(subject: Subject) -> Iterator[Finding]:
             source="H5Zfilter_avail, H5PLget",
             fixes=(*found.fixes, *natively),
             waste_nbytes=facts.stored_nbytes if severity == "error" else 0,
+            verdict=Verdict.SOUND if means else Verdict.UNJUDGED,
         )
 
 

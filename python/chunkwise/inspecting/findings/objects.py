@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Final
+
+import h5py
 
 from chunkwise.advise.fix import Fix
 from chunkwise.advise.remedies import merge, python_path, shell_file
+from chunkwise.files.causes import cause_of
 from chunkwise.inspecting.facts import ObjectFacts, Source
 from chunkwise.inspecting.finding import Finding
 from chunkwise.inspecting.findings.subject import ObjectCheck
-from chunkwise.inspecting.sources import NOT_LOOKED_FOR
+from chunkwise.inspecting.sources import NOT_LOOKED_FOR, places, verdict_of_source
 from chunkwise.names import printable, shell_word
+from chunkwise.verdicts import Verdict, worst_verdict
 
 # Beyond, their folders are shorter to name.
 _FEW_SOURCES: Final = 4
@@ -55,6 +59,7 @@ def sources_missing(_: str, facts: ObjectFacts) -> Iterator[Finding]:
         },
         source="H5Pset_virtual, H5Pset_virtual_prefix" if virtual else "H5Pset_external",
         fixes=_where_to_look(first, virtual),
+        verdict=worst_verdict(map(verdict_of_source, missing)),
     )
 
 
@@ -107,11 +112,16 @@ def unreadable_object(_: str, facts: ObjectFacts) -> Iterator[Finding]:
         severity="error",
         path=facts.path,
         summary=(
-            f"HDF5 cannot open it: {printable(facts.reason or '')}. What it holds is lost in this "
-            "copy of the file, unless a newer HDF5 wrote it and can read it."
+            f"HDF5 {h5py.version.hdf5_version} cannot open it: {printable(facts.reason or '')}. "
+            + (
+                "Its bytes are wrong: what it holds is lost in this copy of the file."
+                if facts.verdict is Verdict.DAMAGED
+                else "That proves no damage: another version of HDF5 may read it."
+            )
         ),
         evidence={"reason": facts.reason or ""},
         source="H5Oopen",
+        verdict=facts.verdict,
     )
 
 
@@ -130,6 +140,7 @@ def unreadable_chunks(_: str, facts: ObjectFacts) -> Iterator[Finding]:
         ),
         evidence={"reason": reason},
         source="H5Dchunk_iter",
+        verdict=cause_of(reason, checked=False).verdict,
     )
 
 
@@ -150,6 +161,7 @@ def unreadable_attribute(_: str, facts: ObjectFacts) -> Iterator[Finding]:
         ),
         evidence={"attributes": count, "reason": reasons},
         source="H5Aiterate",
+        verdict=cause_of(reasons, checked=False).verdict,
     )
 
 
@@ -160,11 +172,18 @@ def dangling_link(file: str, facts: ObjectFacts) -> Iterator[Finding]:
     external = facts.kind == "external_link"
     target = printable(facts.target or "")
     kind = "An external" if external else "A soft"
-    remove = f"with h5py.File({file!r}, 'r+') as file:\n    del file[{python_path(facts.path)}]"
-    fixes: tuple[Fix, ...] = (Fix("h5py", remove),)
-    if external:
-        name = (facts.target or "").partition(":")[0]
-        fixes = (*_search("HDF5_EXT_PREFIX", name), *fixes)
+    name = (facts.target or "").partition(":")[0]
+    lacking = external and not _is_there(file, name)
+    looked = ""
+    if lacking:
+        # What is only not here must not be given up: the link leads to it once it is.
+        fixes = (_beside(file, name), *_search("HDF5_EXT_PREFIX", name))
+        looked = f" The file was looked for as {_looked_for(file, name, 'HDF5_EXT_PREFIX')}."
+    else:
+        remove = (
+            f"with h5py.File({file!r}, 'r+') as file:\n    del file[{python_path(facts.path)}]"
+        )
+        fixes = (Fix("h5py", remove),)
     yield Finding(
         code="dangling-link",
         severity="warning" if external else "note",
@@ -172,10 +191,12 @@ def dangling_link(file: str, facts: ObjectFacts) -> Iterator[Finding]:
         summary=(
             f"{kind} link to {target}, which is not there (or leads back to the link)."
             + (" Whatever the other file holds cannot be read through it." if external else "")
+            + looked
         ),
         evidence={"target": facts.target or ""},
         source="H5Oexists_by_name",
         fixes=fixes,
+        verdict=Verdict.LOOSE,
     )
 
 
@@ -206,11 +227,40 @@ def _where_to_look(source: Source, virtual: bool) -> tuple[Fix, ...]:
     )
 
 
+def _is_there(file: str, name: str) -> bool:
+    return any(map(_is_file, places(name, Path(file).absolute(), "HDF5_EXT_PREFIX")))
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _looked_for(file: str, name: str, variable: str) -> str:
+    """Name the places where HDF5 looks for a file, each once."""
+    own = Path(file).absolute()
+    found = dict.fromkeys(printable(str(path)) for path in places(name, own, variable))
+    return ", ".join(found)
+
+
+def _beside(file: str, name: str) -> Fix:
+    """Say where a missing file belongs, beside the file that leads to it."""
+    place = name if PurePath(name).is_absolute() else str(PurePath(file).parent / name)
+    return Fix("shell", f"# copy it, under this name, to:\nls {shell_file(place)}")
+
+
 def _search(variable: str, file: str) -> tuple[Fix, ...]:
     """Give the line that finds a file by its name and tells HDF5 where it lies."""
     name = PurePath(file)
-    if len(name.parts) != 1 and not name.is_absolute():
-        # HDF5 would look for the name's own folders below the given one.
+    # HDF5 looks for the name's own folders below the given one.
+    inner = () if name.is_absolute() else name.parts[:-1]
+    if ".." in inner:
         return ()
-    found = f"find ~ -name {shell_word(name.name)} -print -quit"
-    return (Fix("shell", f'export {variable}="$(dirname "$({found})")"'),)
+    wanted = name.name if name.is_absolute() else str(name)
+    found = f"find ~ -path {shell_word('*/' + wanted)} -print -quit"
+    folder = f'"$(dirname "$({found})")"'
+    for _ in inner:
+        folder = f'"$(dirname {folder})"'
+    return (Fix("shell", f"export {variable}={folder}"),)

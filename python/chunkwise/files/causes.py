@@ -1,0 +1,237 @@
+"""What does it mean that HDF5 refuses something: damage, or only that it cannot be judged here?
+
+Bytes are proved to be wrong by a checksum, a signature, an address beyond the end, or a stream
+that does not decode.  Everything else is a refusal: of a format that this library does not know,
+for want of a filter, or because of what else has the file open.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import h5py
+from h5py import h5f, h5g, h5i, h5l
+
+from chunkwise.errors import (
+    BusyError,
+    CannotJudgeError,
+    ChunkwiseError,
+    CorruptDataError,
+    FileFormatError,
+    OtherFlagsError,
+    like,
+)
+from chunkwise.names import HDF5_ERRORS, decode_name, hdf5_reason
+from chunkwise.verdicts import Verdict
+
+# What no sound file gives (H5E descriptions of 1.10 to 2.0).
+_PROOF: Final = re.compile(
+    r"checksum|signature|bad object header version|truncated|overflow|corrupt"
+    r"|inflate\(\) failed|beyond|past (the )?end|ran off|out of (range|bounds)|eof|negative"
+)
+_LOCKED: Final = re.compile(r"unable to lock file|resource temporarily unavailable")
+# Of a file that this process has open in another way (H5Fint.c).
+_FLAGS: Final = re.compile(
+    r"for file that is already open|flag values don't match|file close degree doesn't match"
+    r"|already open for read-only|not already open for swmr|file access flags"
+)
+_FILTER: Final = re.compile(
+    r"can't open directory|plugin|required filter|filter .*not (registered|available)"
+    r"|(can't|unable to) load|codec version|version.* mismatch"
+)
+_SYSTEM: Final = re.compile(r"errno = (\d+)")
+_REFUSAL: Final = re.compile(
+    r"version|unknown|unsupported|not supported|not implemented|unrecognized"
+    r"|does not match value calculated|no appropriate function|feature|disabled|not enabled"
+)
+# What one release refuses although the format allows it: words, and who reads it.
+_STRICTER: Final = (
+    (
+        re.compile("stored chunk dimension encoding length does not match"),
+        "the format allows chunk lengths in more bytes than they need; HDF5 1.10 to 1.14 and 2.2 "
+        "open it: read it with one of these",
+    ),
+)
+_HEADER: Final = b"OHDR"
+_SIGNAL: Final = signal.SIGURG  # Ignored by default
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why HDF5 refuses something."""
+
+    verdict: Verdict
+    reason: str  # What is certain
+    supposed: str  # What may be behind it, and what helps
+
+    def __str__(self) -> str:
+        return f"{self.reason}; {self.supposed}"
+
+    @property
+    def kind(self) -> type[ChunkwiseError]:
+        """The class of exceptions for it."""
+        return _ERRORS[self.verdict]
+
+    def raised(self, where: str, error: BaseException) -> ChunkwiseError:
+        """Make the exception for it, of the class of `error`, too."""
+        return like(_ERRORS[self.verdict], error)(f"{where}: {self}")
+
+
+_ERRORS: Final[dict[Verdict, type[ChunkwiseError]]] = {
+    Verdict.DAMAGED: CorruptDataError,
+    Verdict.UNJUDGED: CannotJudgeError,
+    Verdict.BUSY: BusyError,
+    Verdict.FAILED: FileFormatError,
+}
+
+
+class AlreadyOpen(Cause):
+    """Another handle of this process, which has the file open in another way."""
+
+    def raised(self, where: str, error: BaseException) -> ChunkwiseError:
+        """Make an error of usage for it."""
+        return like(OtherFlagsError, error)(f"{where}: {self}")
+
+
+CRASHES: Final = Cause(
+    Verdict.UNJUDGED,
+    "libhdf5 crashes on it",
+    "that proves no damage: another version of HDF5 may read it",
+)
+
+
+def cause_of(error: BaseException | str, *, checked: bool) -> Cause:
+    """Say what an error of HDF5's proves.
+
+    Parameters
+    ----------
+    error
+        The error, or its reason.
+    checked
+        Whether a checksum that HDF5 has looked at covers what it refuses.
+    """
+    reason = error if isinstance(error, str) else hdf5_reason(error)
+    number = None if isinstance(error, str) else getattr(error, "errno", None)
+    version = h5py.version.hdf5_version
+    low = reason.lower()
+    found = _SYSTEM.search(low)
+    number = number or (int(found[1]) if found else None)
+    if number == errno.EAGAIN or _LOCKED.search(low):
+        return Cause(
+            Verdict.BUSY,
+            f"{reason}; another program has it open for writing",
+            "close it there, or if there is none, set HDF5_USE_FILE_LOCKING=FALSE",
+        )
+    if _FLAGS.search(low):
+        return AlreadyOpen(
+            Verdict.FAILED,
+            f"this process has the file open in another way ({reason})",
+            "close it there, or open it with the same options",
+        )
+    if _FILTER.search(low):
+        return Cause(
+            Verdict.UNJUDGED,
+            f"HDF5 {version} lacks a filter for it ({reason})",
+            "`chunkwise inspect` says which, and who brings it",
+        )
+    for words, helps in _STRICTER:
+        if checked and words.search(low):
+            return Cause(Verdict.UNJUDGED, f"HDF5 {version} refuses it ({reason})", helps)
+    refused = f"HDF5 {version} cannot open it: {reason}"
+    if _PROOF.search(low):
+        return Cause(Verdict.DAMAGED, refused, "the file is damaged: fetch it again or restore it")
+    if number:
+        return Cause(Verdict.FAILED, f"{refused} ({os.strerror(number)})", "check the disk")
+    if checked:
+        return Cause(
+            Verdict.UNJUDGED,
+            f"{refused}, though its checksum is right",
+            "another version of HDF5 may read it",
+        )
+    if _REFUSAL.search(low):
+        return Cause(
+            Verdict.UNJUDGED,
+            refused,
+            "it was written by a newer HDF5, or is damaged: try a newer one",
+        )
+    return Cause(Verdict.DAMAGED, refused, "the file is damaged: fetch it again or restore it")
+
+
+def verdict_of(error: BaseException) -> Verdict:
+    """Return what an exception says of the file at work."""
+    if isinstance(error, ChunkwiseError):
+        return next(one for one in Verdict if one.exit == error.exit_code)
+    if isinstance(error, MemoryError):
+        return Verdict.UNJUDGED
+    return cause_of(error, checked=False).verdict
+
+
+def is_checked(file: h5f.FileID) -> bool:
+    """Tell whether all metadata of a file has checksums (superblock 2 and 3)."""
+    try:
+        version: int = h5i.get_file_id(file).get_create_plist().get_version()[0]
+    except HDF5_ERRORS:
+        return False
+    return version >= 2
+
+
+def has_checksum(identifier: Any) -> bool:
+    """Tell whether the header of an open object has a checksum (version 2)."""
+    try:
+        address: int = h5g.get_objinfo(identifier).objno[0]
+        return is_checked(identifier) or _is_header(h5i.get_file_id(identifier), address)
+    except HDF5_ERRORS:
+        return False
+
+
+def is_header_checked(group: Any, name: bytes) -> bool:
+    """Tell whether the header that a hard link leads to has a checksum."""
+    try:
+        if is_checked(group):
+            return True
+        link = group.links.get_info(name)
+        hard = link.type == h5l.TYPE_HARD and isinstance(link.u, int)
+        return hard and _is_header(h5i.get_file_id(group), link.u)
+    except HDF5_ERRORS:
+        return False
+
+
+def _is_header(file: h5f.FileID, address: int) -> bool:
+    try:
+        at = file.get_create_plist().get_userblock() + address
+        with Path(decode_name(h5f.get_name(file))).open("rb") as stream:
+            stream.seek(at)
+            return stream.read(len(_HEADER)) == _HEADER
+    except (*HDF5_ERRORS, OverflowError):
+        return False
+
+
+def is_being_written(path: str | os.PathLike[str]) -> bool | None:
+    """Tell whether a process of this machine has a file open for writing; None if not known.
+
+    A lease for reading is given only if nobody has (fcntl(2), F_SETLEASE): to the file's owner,
+    on local file systems.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        # The signal for who opens the file meanwhile must not end this process.
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, _SIGNAL)
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    return False

@@ -1,0 +1,150 @@
+"""What becomes of data that libhdf5 holds and cannot write when its dataset or file is closed?
+
+A dataset that libhdf5 cannot flush while it closes it is freed, but its handle stays, and the
+process crashes when the file is closed, or when the process ends
+(`tests/upstream/close_unflushed.c`).  So a dataset that libhdf5 has written is flushed while it is
+still open.  If that fails, it stays open until the file is closed.  If it cannot be flushed
+then, the file is given up: what libhdf5 still holds goes to memory, and closing raises the error.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import os
+import warnings
+import weakref
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import h5py
+from h5py import h5d, h5fd, h5i
+from h5py._objects import phil
+
+from chunkwise.files import closing
+from chunkwise.files.objects import address_of
+from chunkwise.names import HDF5_ERRORS, hdf5_reason
+
+# Under this name a dataset keeps what flushes it.
+_ATTRIBUTE: Final = "_chunkwise_unwritten"
+# What libhdf5 may look up in a file that was given up, as it closes it: its beginning.
+_MOST_COPIED_NBYTES: Final = 64 << 20
+
+
+class _Keeper:
+    """Flushes a dataset when nobody holds its object any more."""
+
+    def __init__(self, identifier: h5d.DatasetID) -> None:
+        self.identifier = identifier
+        self._process = os.getpid()
+
+    def __del__(self) -> None:
+        if os.getpid() == self._process and self.identifier.valid:
+            # Closing the file says it.
+            with contextlib.suppress(*HDF5_ERRORS):
+                flush(self.identifier)
+
+
+# Of datasets whose objects somebody holds.
+_keepers: weakref.WeakSet[_Keeper] = weakref.WeakSet()
+# Datasets that could not be flushed when they were let go.
+_held: list[h5d.DatasetID] = []
+
+
+def keep(dataset: h5py.Dataset) -> None:
+    """Flush a dataset, which libhdf5 has written, before it is closed."""
+    if _ATTRIBUTE not in dataset.__dict__:
+        _watch()
+        keeper = dataset.__dict__[_ATTRIBUTE] = _Keeper(dataset.id)
+        with phil:
+            _keepers.add(keeper)
+
+
+def flush(identifier: h5d.DatasetID) -> None:
+    """Flush a dataset now; if libhdf5 cannot, it stays open until its file is closed."""
+    _watch()
+    try:
+        identifier.flush()
+    except HDF5_ERRORS:
+        with phil:
+            _held.append(identifier)
+        raise
+
+
+def _close(file: h5py.File, closes: bool, close: Callable[[], Any]) -> Any:
+    """Close a file so that libhdf5 frees nothing that it has not written."""
+    if not closes or not file.id.valid:
+        return close()
+    failure = None
+    with phil:
+        there = _unflushed()
+        if there:
+            number = address_of(file.id)[:2]
+            failure = _flush_or_abandon(one for one in there if address_of(one)[:2] == number)
+    # Not within the lock: others may wait here for reads in other threads.
+    result = close()
+    with phil:
+        _held[:] = [one for one in _held if one.valid]
+    if failure is not None:
+        raise failure
+    return result
+
+
+def _unflushed() -> list[h5d.DatasetID]:
+    """All open datasets that libhdf5 has written, and may not have flushed."""
+    return [one for one in (*(keeper.identifier for keeper in _keepers), *_held) if one.valid]
+
+
+def _flush_or_abandon(identifiers: Iterable[h5d.DatasetID]) -> Exception | None:
+    """Give the reason why datasets cannot be flushed; their files are given up then."""
+    failure: Exception | None = None
+    for identifier in identifiers:
+        try:
+            identifier.flush()
+        except HDF5_ERRORS as error:
+            failure = failure or error
+            # Of a file that is no plain local one, libhdf5 may still close what it cannot write.
+            with contextlib.suppress(OSError):
+                _abandon(identifier)
+    return failure
+
+
+def _abandon(identifier: h5d.DatasetID) -> None:
+    """Put memory in the place of the descriptor of a dataset's file, with what it begins with."""
+    file = h5i.get_file_id(identifier)
+    if file.get_access_plist().get_driver() != h5fd.SEC2:
+        return
+    descriptor = file.get_vfd_handle()
+    with os.fdopen(os.memfd_create("given up"), "wb") as memory:
+        # With a position of its own.
+        with Path(f"/proc/self/fd/{descriptor}").open("rb") as there:
+            memory.write(there.read(_MOST_COPIED_NBYTES))
+        memory.flush()
+        os.dup2(memory.fileno(), descriptor, inheritable=False)
+
+
+@functools.cache
+def _watch() -> None:
+    """Be asked before h5py closes a file."""
+    os.register_at_fork(after_in_child=_forget)
+    closing.ask(_close)
+
+
+def _forget() -> None:
+    _held.clear()
+    _keepers.clear()
+
+
+# Before those who import this register what writes all that waits: so it comes after that.
+@atexit.register
+def _end() -> None:
+    """Do the same for files that are still open when the program ends."""
+    if not _keepers and not _held:
+        return
+    with phil:
+        failure = _flush_or_abandon(_unflushed())
+    if failure is not None:
+        reason = hdf5_reason(failure)
+        warnings.warn(f"{reason}; what was not written is lost", RuntimeWarning, stacklevel=2)

@@ -1,0 +1,166 @@
+"""Do all commands say the same of a file, with the same exit code?"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+import chunkwise
+import chunkwise.errors
+from chunkwise.errors import BusyError, CannotJudgeError, OtherFlagsError
+from chunkwise.files.causes import cause_of
+from chunkwise.files.filters import IN_HDF5PLUGIN, lacking
+
+SOUND, LOOSE = "sound", "sound, with loose ends"
+UNJUDGED, DAMAGED = "cannot be judged here", "damaged"
+
+
+def plain(path: Path) -> None:
+    with h5py.File(path, "w") as file:
+        file.create_dataset("d", data=np.arange(1000), chunks=(100,), compression=1)
+
+
+def dangling(path: Path) -> None:
+    plain(path)
+    with h5py.File(path, "r+") as file:
+        file["soft"] = h5py.SoftLink("/gone")
+        file["far"] = h5py.ExternalLink("below/gone.h5", "/x")
+
+
+def lost_scale(path: Path) -> None:
+    """A scale whose list names a dataset that was deleted, as netCDF tools leave it."""
+    plain(path)
+    with h5py.File(path, "r+") as file:
+        file["t"] = np.arange(1000)
+        file["t"].make_scale("t")
+        file["other"] = np.arange(1000)
+        file["other"].dims[0].attach_scale(file["t"])
+        file["other"].dims[0].label = "t"
+        del file["other"]
+
+
+def unknown_filter(path: Path) -> None:
+    with h5py.File(path, "w") as file:
+        dcpl = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        dcpl.set_chunk((10,))
+        dcpl.set_filter(32020, h5py.h5z.FLAG_OPTIONAL, (0, 2))
+        space = h5py.h5s.create_simple((10,))
+        made = h5py.h5d.create(file.id, b"v", h5py.h5t.STD_I16LE, space, dcpl)
+        made.write_direct_chunk((0,), b"\0" * 12)
+
+
+def cut(path: Path) -> None:
+    plain(path)
+    os.truncate(path, path.stat().st_size - 10)
+
+
+def wrong_header(path: Path) -> None:
+    with h5py.File(path, "w", libver="latest") as file:
+        file["d"] = np.arange(10)
+        file["e"] = np.arange(10)
+        at = file.id.links.get_info(b"d").u
+    content = bytearray(path.read_bytes())
+    content[at + 20] ^= 1
+    path.write_bytes(content)
+
+
+CASES: dict[Callable[[Path], None], tuple[str, int]] = {
+    plain: (SOUND, 0),
+    dangling: (LOOSE, 0),
+    lost_scale: (LOOSE, 0),
+    unknown_filter: (UNJUDGED, 3),
+    cut: (DAMAGED, 1),
+    wrong_header: (DAMAGED, 1),
+}
+
+
+@pytest.mark.parametrize("make", CASES, ids=lambda make: make.__name__)
+def test_verify_says_what_it_is(make: Callable[[Path], None], tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    make(path)
+    words, code = CASES[make]
+    found = chunkwise.verify(path)
+    assert (found.verdict, found.verdict.exit) == (words, code)
+    record = found.as_dict()
+    assert (record["verdict"], record["exit_code"]) == (words, code)
+    assert (DAMAGED in json.dumps(record)) == (words == DAMAGED)
+
+
+@pytest.mark.parametrize("make", CASES, ids=lambda make: make.__name__)
+def test_the_commands_end_with_its_code(make: Callable[[Path], None], tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    make(path)
+    words, code = CASES[make]
+    for command in (["verify", path], ["inspect", path, "--json", "--no-sample"]):
+        # Whether a list of references leads somewhere is not in the metadata that inspect reads.
+        run = [sys.executable, "-m", "chunkwise", *map(str, command)]
+        done = subprocess.run(run, capture_output=True, text=True)
+        assert done.returncode == code, (command, done)
+        if words != DAMAGED:
+            assert "is damaged" not in done.stdout + done.stderr
+
+
+def test_a_file_that_this_process_has_open_in_another_way(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", libver=("v110", "v110")) as file:
+        file["d"] = np.zeros(4)
+    with h5py.File(path, locking=False), pytest.raises(OtherFlagsError) as caught:
+        chunkwise.open(path, locking=True)
+    assert isinstance(caught.value, OSError)
+    assert "this process has the file open in another way" in str(caught.value)
+    assert "damaged" not in str(caught.value)
+
+
+def test_a_file_that_is_written_is_busy(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    plain(path)
+    hold = "import h5py, sys; f = h5py.File(sys.argv[1], 'r+'); print(flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", hold, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as writer:
+        assert writer.stdin is not None
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        with pytest.raises(BusyError):
+            chunkwise.verify(path)
+        done = subprocess.run([sys.executable, "-m", "chunkwise", "verify", path], check=False)
+        assert done.returncode == 4
+        writer.stdin.close()
+
+
+@pytest.mark.parametrize(
+    ("reason", "checked", "verdict"),
+    [
+        ("incorrect metadata checksum after all read attempts", True, DAMAGED),
+        ("wrong B-tree signature", False, DAMAGED),
+        ("addr overflow, addr = 1, size = 2, eoa = 1", False, DAMAGED),
+        ("can't open directory (/usr/local/lib/plugin)", False, UNJUDGED),
+        ("bad version number for datatype message", False, UNJUDGED),
+        ("stored chunk dimension encoding length does not match value", True, UNJUDGED),
+        ("bad flag combination for message", True, UNJUDGED),
+        ("unable to lock file, errno = 11", False, "busy"),
+        ("file locking flag values don't match", False, "could not be read"),
+    ],
+)
+def test_what_a_refusal_proves(reason: str, checked: bool, verdict: str) -> None:
+    found = cause_of(reason, checked=checked)
+    assert found.verdict == verdict
+    assert ("is damaged" in str(found).replace("or is damaged", "")) == (verdict == DAMAGED)
+
+
+@pytest.mark.parametrize("number", [305, 32019, 32020, 32022, 40_000])
+def test_nobody_is_sent_to_a_package_that_lacks_the_filter(number: int) -> None:
+    assert number not in IN_HDF5PLUGIN
+    assert "pip install hdf5plugin" not in lacking(number)
+
+
+def test_a_crash_proves_no_damage() -> None:
+    assert issubclass(chunkwise.errors.CrashedError, CannotJudgeError)
