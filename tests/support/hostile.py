@@ -121,7 +121,7 @@ def _attributes(libver: str, count: int) -> Write:
 def _large_attribute(folder: Path) -> Path:
     """An attribute of text, each element of which is the same long one on the heap."""
     with _file(folder, libver="latest") as file:
-        file.attrs["a"] = np.array(["b" * 1000] * 100, object)
+        file.attrs["a"] = np.array(["b" * 1000] * 30, object)
         file["x"] = np.arange(10)
     return folder / NAME
 

@@ -32,6 +32,7 @@ SLOT_NBYTES: Final = 8
 # Unasked, no read is larger than this and what so many stored bytes can be (deflate: 1,032).
 _SMALL_NBYTES: Final = 64 << 20
 _VALUES_OF_A_BYTE: Final = 2_000
+_MOST_CHUNKS: Final = 1 << 15
 # In other files, whose bytes nobody has counted.
 _ELSEWHERE_NBYTES: Final = 256 << 10
 
@@ -196,10 +197,14 @@ def _defaults(target: Target) -> list[Access]:
         return usual
     elsewhere = target.layout in ("virtual", "external")
     stored_nbytes = _ELSEWHERE_NBYTES if elsewhere else target.stored_nbytes
-    most = max(_SMALL_NBYTES, _VALUES_OF_A_BYTE * stored_nbytes)
+    small_nbytes = _SMALL_NBYTES
+    if target.chunks is not None:
+        # libhdf5 keeps up to 7 KB for each chunk that a read touches (2.0).
+        small_nbytes = min(small_nbytes, target.chunk_nbytes * _MOST_CHUNKS)
+    most = max(small_nbytes, _VALUES_OF_A_BYTE * stored_nbytes)
     kept = [one for one in usual if math.prod(one.block) * target.itemsize <= most]
     if len(kept) < len(usual) and all(one.name != "all" for one in kept):
-        block = access.whole(target.shape, target.itemsize, _SMALL_NBYTES)
+        block = access.whole(target.shape, target.itemsize, small_nbytes)
         kept.append(Access("all", block))
     return kept
 
