@@ -241,10 +241,10 @@ def _write(path: Path, objects: Any, links: Any, attributes: Any) -> None:
         def of(number: int) -> Any:
             return None if number < 0 else made[number % len(made)]
 
-        for one, (kind, leads, linked) in zip(made, objects, strict=True):
-            _fill(one, kind, [of(number) for number in leads], regions)
+        for number, (one, (kind, leads, linked)) in enumerate(zip(made, objects, strict=True)):
+            _fill(one, kind, [of(lead) for lead in leads], regions)
             if linked:
-                file[f"l{made.index(one)}"] = one
+                file[f"l{number}"] = one
             else:
                 keep_without_links(one)
         groups = [file["/"]] + [one for one in made if isinstance(one, h5py.Group)]
