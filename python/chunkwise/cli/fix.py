@@ -39,10 +39,13 @@ Examples:
 \b
 Exit code:
   0    done, or there was nothing to fix and the file did not change
-  1    one of many files could not be fixed
+  1    the file is damaged, or OUT was not what it is; or one of many files
+       could not be fixed
   2    wrong usage, or it failed
+  3    something cannot be done here: a filter or another HDF5 is needed
+  4    the file is open for writing, or it changed: try later
   130  interrupted
-  After 2 and 130 the source did not change and no target was made, unless a
+  After all but 0 the source did not change and no target was made, unless a
   line says that the new file is complete and in place.
 """
 

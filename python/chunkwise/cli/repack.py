@@ -54,11 +54,14 @@ Rules:
 \b
 Exit code:
   0    done
-  1    --salvage lost chunks; or one of several files could not be repacked
+  1    IN is damaged, or OUT was not what IN is; --salvage lost something; or
+       one of several files could not be repacked
   2    wrong usage, or it failed
+  3    something cannot be done here: a filter or another HDF5 is needed
+  4    IN is open for writing, or it changed: try later
   130  interrupted
-  After 2 and 130 the source did not change and no target was made, unless a
-  line says that the new file is complete and in place.
+  After all but 0 and --salvage the source did not change and no target was
+  made, unless a line says that the new file is complete and in place.
 """
 
 

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
 import h5py
 
-from chunkwise.errors import CorruptDataError, WrongValueError
+from chunkwise.errors import ChunkwiseError, CorruptDataError, WrongValueError
 from chunkwise.files.boxes import Box, boxes
 from chunkwise.files.opening import is_plain, open_h5
-from chunkwise.names import hdf5_reason, printable
+from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.proof.records import Allowed, Names, Proved
 from chunkwise.proof.structure import Partners, Structure
 from chunkwise.proof.values import SourceUnreadableError, Values, ValuesDifferError
@@ -93,8 +94,8 @@ def prove(
     begun = time.monotonic()
     names = Names(str(source.filename), said)
     comparing = _Comparing(names, allowed, memory_nbytes, tell, share)
-    with open_h5(made) as target:
-        structure = comparing.structure
+    structure = comparing.structure
+    with _opened(made, names) as target:
         structure.compare(source, target)
         _compare_user_blocks(source, made, names)
         if share is not None and comparing.pieces:
@@ -108,6 +109,25 @@ def prove(
         read.by_libhdf5_nbytes,
         time.monotonic() - begun,
     )
+
+
+@contextmanager
+def _opened(made: Path, names: Names) -> Iterator[h5py.File]:
+    """Open a finished file; what libhdf5 refuses of it is a difference.
+
+    The source was read before, when it was copied.
+    """
+    try:
+        target = open_h5(made)
+    except (ChunkwiseError, *HDF5_ERRORS) as error:
+        raise names.difference("/", f"cannot be opened again ({error})") from None
+    with target:
+        try:
+            yield target
+        except HDF5_ERRORS as error:
+            if isinstance(error, ChunkwiseError):
+                raise
+            raise names.difference("/", f"cannot be read again ({hdf5_reason(error)})") from None
 
 
 def compare_pieces(
