@@ -108,6 +108,7 @@ def test_references_that_lead_nowhere_are_named(tmp_path: Path) -> None:
         assert [bool(one) for one in file["refs"]] == [False, False, True]
 
 
+@pytest.mark.slow
 def test_many_cells_take_no_time_with_the_square(tmp_path: Path) -> None:
     """Each of 5,000 cells leads to the next, and one dataset to all of them."""
     source, target = tmp_path / "a.h5", tmp_path / "b.h5"
@@ -131,6 +132,7 @@ def test_many_cells_take_no_time_with_the_square(tmp_path: Path) -> None:
     assert graph(target) == graph(source)
 
 
+@pytest.mark.slow
 def test_one_long_chain_has_short_names(tmp_path: Path) -> None:
     source, target = tmp_path / "a.h5", tmp_path / "b.h5"
     with h5py.File(source, "w") as file:
