@@ -8,6 +8,7 @@ the child, or minus its signal. What the child prints is then in FOLDER/out and 
 
 from __future__ import annotations
 
+import faulthandler
 import importlib
 import os
 import signal
@@ -32,12 +33,13 @@ def main() -> int:
 
 
 def _work(module: object, name: str, folder: Path, kept: Path) -> int:
+    # What hangs says where, and ends by a signal.
+    faulthandler.dump_traceback_later(HANG_S - 5)
     signal.alarm(HANG_S)
     for number, stream in ((1, "out"), (2, "err")):
         opened = os.open(kept / stream, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(opened, number)
         os.close(opened)
-    os.close(0)
     os.chdir(folder)
     try:
         return int(getattr(module, name)(folder) or 0)
