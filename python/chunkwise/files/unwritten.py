@@ -5,6 +5,8 @@ process crashes when the file is closed, or when the process ends
 (`tests/upstream/close_unflushed.c`).  So a dataset that libhdf5 has written is flushed while it is
 still open.  If that fails, it stays open until the file is closed.  If it cannot be flushed
 then, the file is given up: what libhdf5 still holds goes to memory, and closing raises the error.
+Flushing again may succeed without the data: libhdf5 drops a chunk that it has encoded and cannot
+write.  So closing also raises what was raised to nobody before.
 """
 
 from __future__ import annotations
@@ -42,15 +44,17 @@ class _Keeper:
 
     def __del__(self) -> None:
         if os.getpid() == self._process and self.identifier.valid:
-            # Closing the file says it.
-            with contextlib.suppress(*HDF5_ERRORS):
-                flush(self.identifier)
+            try:
+                self.identifier.flush()
+            except HDF5_ERRORS as error:
+                with phil:
+                    _held.append((self.identifier, error.with_traceback(None)))
 
 
 # Of datasets whose objects somebody holds.
 _keepers: weakref.WeakSet[_Keeper] = weakref.WeakSet()
-# Datasets that could not be flushed when they were let go.
-_held: list[h5d.DatasetID] = []
+# Datasets that could not be flushed, and why, if that was not raised.
+_held: list[tuple[h5d.DatasetID, Exception | None]] = []
 
 
 def keep(dataset: h5py.Dataset) -> None:
@@ -69,7 +73,7 @@ def flush(identifier: h5d.DatasetID) -> None:
         identifier.flush()
     except HDF5_ERRORS:
         with phil:
-            _held.append(identifier)
+            _held.append((identifier, None))
         raise
 
 
@@ -82,25 +86,29 @@ def _close(file: h5py.File, closes: bool, close: Callable[[], Any]) -> Any:
         there = _unflushed()
         if there:
             number = address_of(file.id)[:2]
-            failure = _flush_or_abandon(one for one in there if address_of(one)[:2] == number)
+            failure = _flush_or_abandon(one for one in there if address_of(one[0])[:2] == number)
     # Not within the lock: others may wait here for reads in other threads.
     result = close()
     with phil:
-        _held[:] = [one for one in _held if one.valid]
+        _held[:] = [one for one in _held if one[0].valid]
     if failure is not None:
         raise failure
     return result
 
 
-def _unflushed() -> list[h5d.DatasetID]:
-    """All open datasets that libhdf5 has written, and may not have flushed."""
-    return [one for one in (*(keeper.identifier for keeper in _keepers), *_held) if one.valid]
+def _unflushed() -> list[tuple[h5d.DatasetID, Exception | None]]:
+    """All open datasets that libhdf5 has written, and may not have flushed, as in `_held`."""
+    known = [*_held, *((keeper.identifier, None) for keeper in _keepers)]
+    return [one for one in known if one[0].valid]
 
 
-def _flush_or_abandon(identifiers: Iterable[h5d.DatasetID]) -> Exception | None:
-    """Give the reason why datasets cannot be flushed; their files are given up then."""
+def _flush_or_abandon(
+    datasets: Iterable[tuple[h5d.DatasetID, Exception | None]],
+) -> Exception | None:
+    """Give the reason why datasets were not flushed; if they cannot be, their files are given up."""
     failure: Exception | None = None
-    for identifier in identifiers:
+    for identifier, unsaid in datasets:
+        failure = failure or unsaid
         try:
             identifier.flush()
         except HDF5_ERRORS as error:
