@@ -31,7 +31,7 @@ def parts(text: str) -> tuple[list[str], list[str], list[str]]:
     """Divide an output into what is changed, what was measured, and the end."""
     found = fix_page.skeleton(text)
     begin = next(i for i, line in enumerate(found) if line.startswith(TABLE))
-    end = next(i for i, line in enumerate(found) if "verified by checksums" in line)
+    end = next(i for i, line in enumerate(found) if "verified against the source" in line)
     return found[:begin], found[begin:end], found[end:]
 
 

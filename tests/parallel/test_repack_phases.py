@@ -86,7 +86,7 @@ def test_what_is_slow_is_told_to_be(source: Path, tmp_path: Path, slow: str) -> 
     where = {
         "allocate": "index.Places.allocate = late(index.Places.allocate)",
         "exchange": "serving._Asking.ask = late(serving._Asking.ask)",
-        "verify": "rank.Rank.verify = late(rank.Rank.verify)",
+        "verify": "rank.Rank.compare = late(rank.Rank.compare)",
     }[slow]
     program = (
         "import sys, time\n"

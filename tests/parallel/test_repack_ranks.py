@@ -200,10 +200,9 @@ def test_ranks_go_on_from_what_was_left(source: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.h5"
     stopping = "import chunkwise.repacking.rank as rank, chunkwise.cli as cli, os, time, sys\n" + (
         "rank._NOTED_S = 0.0\n"
-        "verify = rank.Rank.verify\n"
         "def stop(self, what, tell=None):\n"
         "    time.sleep(0.5); os._exit(3)\n"
-        "rank.Rank.verify = stop\n"
+        "rank.Rank.compare = stop\n"
         "sys.argv[0] = 'chunkwise'; cli.main()\n"
     )
     done = mpirun(2, "-c", stopping, "repack", source, out, *RULES, "--resume")

@@ -121,7 +121,7 @@ def test_ranks_go_on_from_shards_that_were_left(source: Path, tmp_path: Path) ->
         "rank._NOTED_S = 0.0\n"
         "def stop(self, what, tell=None):\n"
         "    time.sleep(0.5); os._exit(3)\n"
-        "rank.Rank.verify = stop\n"
+        "rank.Rank.compare = stop\n"
         "sys.argv[0] = 'chunkwise'; cli.main()\n"
     )
     words = ("repack", source, out, *RULES, "--shards", "3", "--resume")

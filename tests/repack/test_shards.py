@@ -493,10 +493,10 @@ def test_a_killed_run_is_gone_on_with_or_removed(
 ) -> None:
     out = tmp_path / "out.nc"
     dying = (
-        "import os, sys, chunkwise.repacking.rank as rank, chunkwise.cli as cli\n"
-        "def die(self, what, tell=None):\n"
+        "import os, sys, chunkwise.repacking.run as run, chunkwise.cli as cli\n"
+        "def die(*_):\n"
         "    os._exit(9)\n"
-        "rank.Rank.verify = die\n"
+        "run.compared = die\n"
         "sys.argv[0] = 'chunkwise'; cli.main()\n"
     )
     words = ["repack", str(source), str(out), "--shards", "3", "--chunk", "t2m:24x30x30"]

@@ -20,8 +20,9 @@ from chunkwise.dask.lease import Lease
 from chunkwise.dask.local import Local
 from chunkwise.dask.pieces import Piece, Target, token
 from chunkwise.dask.tasks import Form
+from chunkwise.errors import ChunkwiseError
 from chunkwise.grammar import Effort
-from chunkwise.names import HDF5_ERRORS, printable
+from chunkwise.names import printable
 from chunkwise.parallel.encoding import Likeness, image_of
 from chunkwise.parallel.index import FileIndex
 from chunkwise.repacking.claim import Claim, claimed
@@ -119,7 +120,8 @@ def open_index(claim: Claim, mode: Any = "w", fapl: Any = None) -> Iterator[File
             index.file.flush()
         except BaseException as wrong:
             index.give_up()
-            if isinstance(wrong, OSError) and isinstance(wrong, HDF5_ERRORS) and wrong.errno:
+            ours = isinstance(wrong, ChunkwiseError)
+            if isinstance(wrong, OSError) and wrong.errno and not ours:
                 raise cannot_write(said, wrong) from wrong
             raise
         index.close()

@@ -105,7 +105,7 @@ def _unflushed() -> list[tuple[h5d.DatasetID, Exception | None]]:
 def _flush_or_abandon(
     datasets: Iterable[tuple[h5d.DatasetID, Exception | None]],
 ) -> Exception | None:
-    """Give the reason why datasets were not flushed; if they cannot be, their files are given up."""
+    """Return why datasets were not flushed; the files of those that cannot be are given up."""
     failure: Exception | None = None
     for identifier, unsaid in datasets:
         failure = failure or unsaid

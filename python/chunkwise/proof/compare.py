@@ -154,7 +154,8 @@ def compare_pieces(
         values.label = names.label(piece.path)
         with _named(names, piece.path):
             if piece.box is None:
-                values.compare_stored(mine, theirs, piece.part)
+                if not values.same_stored(mine, theirs, piece.part):
+                    values.compare(mine, theirs, allowed.bounds.get(piece.path))
             else:
                 values.compare_box(mine, theirs, piece.box, allowed.bounds.get(piece.path))
 

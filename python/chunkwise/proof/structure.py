@@ -70,11 +70,13 @@ class Structure:
         """
         # Not the file's own identifier: libhdf5 1.10 knows no attributes of one.
         self._roots = tuple(h5g.open(file.id, b"/") for file in (source, target))
-        root = Partners("/", b"/", *self._roots)
-        self._meet(root)
-        self._pending.append(root)
+        self._pending.append(Partners("/", b"/", *self._roots))
+        # First what links lead to: an object has the name that the user knows.
         while self._pending:
-            stack = [self._visit(self._pending.pop())]
+            first = self._pending.pop()
+            if not self._meet(first):
+                continue
+            stack = [self._visit(first)]
             while stack:
                 met = next(stack[-1], None)
                 if met is None:
@@ -93,6 +95,14 @@ class Structure:
         is_new = len(self._partners) > self.objects
         self.objects += is_new
         return is_new
+
+    def _reach(self, met: Partners) -> None:
+        """Note that something else than a link leads to two objects."""
+        here, there = address_of(met.mine), address_of(met.theirs)
+        if here in self._partners or there in self._backwards:
+            self._meet(met)
+        else:
+            self._pending.append(met)
 
     def _visit(self, met: Partners) -> Iterator[Partners]:
         """Compare two partners; yield those of their members that are new."""
@@ -238,9 +248,7 @@ class Structure:
         if not first.equal(second) or first.committed() != second.committed():
             raise self._names.difference(label, "has another type than in the source")
         if first.committed():
-            met = Partners(f"{label} type", None, first, second)
-            if self._meet(met):
-                self._pending.append(met)
+            self._reach(Partners(f"{label} type", None, first, second))
         if _extent(mine.get_space()) != _extent(theirs.get_space()):
             raise self._names.difference(label, "has another shape than in the source")
 
@@ -274,9 +282,7 @@ class Structure:
             return mine.target is theirs.target
         if type(mine.target) is not type(theirs.target) or mine.rest != theirs.rest:
             return False
-        met = Partners(f"{path} ->", None, mine.target, theirs.target)
-        if self._meet(met):
-            self._pending.append(met)
+        self._reach(Partners(f"{path} ->", None, mine.target, theirs.target))
         return True
 
     # --- datasets -----------------------------------------------------------------

@@ -131,8 +131,7 @@ class Values:
         SourceUnreadableError
             It cannot be read in the source.
         """
-        if self.is_stored_alike(mine, theirs):
-            self.compare_stored(mine, theirs)
+        if self.is_stored_alike(mine, theirs) and self.same_stored(mine, theirs):
             return
         for box in self.boxes(mine, theirs):
             self.compare_box(mine, theirs, box, bound)
@@ -145,10 +144,10 @@ class Values:
         first, second = _form(mine), _form(theirs)
         return first is not None and first == second
 
-    def compare_stored(
+    def same_stored(
         self, mine: h5d.DatasetID, theirs: h5d.DatasetID, part: tuple[int, int] = (0, 1)
-    ) -> None:
-        """Compare the chunks of two datasets as they are stored; or a part of all chunks."""
+    ) -> bool:
+        """Whether the chunks are stored alike, or a part of them; if not, values may be equal."""
         seen = 0
 
         def tell(done: int, *_: int) -> None:
@@ -160,29 +159,13 @@ class Values:
             found = _native.same_chunks(
                 library(), mine.id, theirs.id, part, label=self.label, progress=tell
             )
-        except ChunkwiseError as error:
-            raise SourceUnreadableError from error
-        if found is None:
-            self.read.stored_nbytes += seen
-            self._sample(mine, theirs)
-            return
-        origin, how = found
-        if self._salvaged and not self._is_readable(mine, tuple(origin)):
-            # Salvaged chunks are other ones by intention: read what the source gives.
-            for box in self.boxes(mine, theirs):
-                self.compare_box(mine, theirs, box, None)
-            return
-        raise ValuesDifferError(tuple(origin), how)
-
-    def _is_readable(self, dataset: h5d.DatasetID, origin: Shape) -> bool:
-        chunk = _chunk(dataset) or ()
-        count = tuple(
-            min(c, n - at) for c, n, at in zip(chunk, dataset.shape, origin, strict=True)
-        )
-        try:
-            read_box(dataset, h5t.TypeID.copy(dataset.get_type()), tuple(origin), count)
-        except HDF5_ERRORS:
+        except ChunkwiseError:
+            # Reading the values says what is wrong, and where.
             return False
+        if found is not None:
+            return False
+        self.read.stored_nbytes += seen
+        self._sample(mine, theirs)
         return True
 
     def _sample(self, mine: h5d.DatasetID, theirs: h5d.DatasetID) -> None:

@@ -457,7 +457,7 @@ def _size(path: Path) -> int | None:
 
 def _job_key(job: Job, unchanged: Unchanged) -> str:
     """Tell one job from others: what decides how results look."""
-    options = {**asdict(job.options), "memory_nbytes": None}
+    options = {**asdict(job.options), "memory_nbytes": None, "avoid": None}
     rules = [rule.text for rule in job.rules.all]
     said = json.dumps([rules, job.rules.min_nbytes, job.access, options, unchanged])
     return hashlib.sha256(said.encode("utf-8", "surrogateescape")).hexdigest()[:16]

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import h5py
 
@@ -23,11 +24,15 @@ from chunkwise.repacking.options import Options
 from chunkwise.repacking.plan import Plan
 from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.repacking.records import Missing
+from chunkwise.settings import settings
 from chunkwise.verifying import manifest as manifests
 from chunkwise.verifying.api import expected_of
 from chunkwise.verifying.records import Damage
 from chunkwise.verifying.summing import sum_values
 from chunkwise.words import counted
+
+# Most bytes of decoded chunks that are kept while a result is compared with its source.
+_CACHE_NBYTES: Final = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -117,15 +122,18 @@ def compared(
     """
     if options.verify == "none" or any(options.avoid):
         return None
-    return prove(
-        source,
-        made,
-        said,
-        allowed=allowed_by(plan, options, missing),
-        memory_nbytes=plan.memory_nbytes,
-        tell=tell,
-        share=share,
-    )
+    # Chunks that reach into several boxes are kept; both together stay within the budget.
+    kept = min(_CACHE_NBYTES, plan.memory_nbytes // 4)
+    with settings(cache_nbytes=kept):
+        return prove(
+            source,
+            made,
+            said,
+            allowed=allowed_by(plan, options, missing),
+            memory_nbytes=plan.memory_nbytes // 2,
+            tell=tell,
+            share=share,
+        )
 
 
 def summed(proof: Proof, made: Path, said: str, nbytes: int, watch: Watch) -> Callable[[], None]:
