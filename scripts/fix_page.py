@@ -25,6 +25,7 @@ SHAPE = (240, 150, 150)
 _TIMES = re.compile(r"~?[\d.,]+ ?(?:µs|ms|s|min|h)\b")
 _RATIOS = re.compile(r"(?<![\w.])(?:1/)?[\d.,]+x(?!\d)|1/[\d,]+")
 _AFTER = re.compile(r"(-> )[\d.]+( [KMG]iB)")
+_SHARE = re.compile(r"\d+% of the time")
 _REQUESTS = re.compile(r"\d+(?= requests| blocks)|(?<=-> )\d+\b")
 
 
@@ -52,6 +53,7 @@ def skeleton(text: str) -> list[str]:
         (_RATIOS, "R"),
         (_AFTER, r"\1N\2"),
         (_REQUESTS, "N"),
+        (_SHARE, "S"),
     ):
         text = pattern.sub(put, text)
     return [" ".join(line.split()) for line in text.splitlines() if line.strip()]

@@ -1300,7 +1300,7 @@ def copy_tree(
     dcpls: Mapping[int, int],
     progress: Callable[[int, int], object] | None = None,
     salvage: tuple[tuple[Set[int], Set[int], Set[int]], Sequence[int]] | None = None,
-    unlinked: Sequence[tuple[int, bytes]] = (),
+    unlinked: Sequence[tuple[int, bytes]] = ...,
 ) -> TreeCopy:
     """Copy everything of a file but the plain bytes of its datasets.
 
@@ -1364,6 +1364,7 @@ class Leads:
     def open(self, file_id: int, address: int) -> int | None:
         """Open an object by its address; None if there is none.  The caller closes it."""
 
+@final
 class TreeCopy:
     """A file's tree, copied by `copy_tree`."""
 

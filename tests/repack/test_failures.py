@@ -162,7 +162,7 @@ def test_the_proof_finds_a_flipped_byte(source: Path, monkeypatch: pytest.Monkey
         return original(mine, made, *rest)
 
     monkeypatch.setattr(run, "compared", flip)
-    with pytest.raises(CorruptDataError, match="cube") as wrong:
+    with pytest.raises(CorruptDataError, match="again") as wrong:
         chunkwise.repack(source, source.with_name("out.h5"), **RULES)
     assert "out.h5" in str(wrong.value)
     assert only_the_source(source.parent)
