@@ -16,6 +16,7 @@ use crate::library::PyLibrary;
 /// h5py's objects vouch for that where this is called (`chunkwise.repack`).
 #[pyfunction]
 #[pyo3(signature = (library, source_file_id, target_file_id, dcpls, progress = None, salvage = None, unlinked = vec![]))]
+#[allow(clippy::too_many_arguments)] // Named ones, in Python.
 pub fn copy_tree(
     py: Python<'_>,
     library: &PyLibrary,
