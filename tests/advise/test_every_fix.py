@@ -195,6 +195,9 @@ RUN_BY = {
     "benching/restoring.py:_contiguous": (
         "bench/test_layouts.py::test_each_line_gives_its_layout_as_pasted",
     ),
+    "advise/remedies.py:salvage": (
+        "verify/test_salvage.py::test_the_line_for_a_damaged_file_works_as_pasted",
+    ),
     "inspecting/doctor.py:": ("inspect/test_doctor.py",),
     "inspecting/doctor.py:_explain": ("inspect/test_doctor.py",),
     "inspecting/doctor.py:_explain_builtin": ("inspect/test_doctor.py",),

@@ -24,7 +24,7 @@ from chunkwise.benching.results import spread
 from chunkwise.benching.schedule import Step, measure_in_worker
 from chunkwise.benching.space import Space
 from chunkwise.benching.target import look
-from chunkwise.errors import SelectionError, UsageError
+from chunkwise.errors import CannotJudgeError, SelectionError, UsageError
 from chunkwise.trials.pagecache import drop, storage_nbytes, verdict, warm
 from chunkwise.trials.trial import Measurement, Trial, from_worker
 
@@ -390,7 +390,7 @@ def test_a_filter_that_is_not_installed(tmp_path: Path, used: bool) -> None:
         dataset = h5py.h5d.create(f.id, b"x", h5py.h5t.STD_I32LE, space, properties)
         dataset.write_direct_chunk((0,), np.arange(4, dtype="<i4").tobytes(), 0 if used else 1)
     if used:
-        with pytest.raises(UsageError, match="needs filter 33333"):
+        with pytest.raises(CannotJudgeError, match="filter 33333"):
             benching.run(path, "x", repeat=1)
     else:
         results = benching.run(

@@ -43,11 +43,6 @@ def repack_in_place(_: Path) -> int:
     return _command("repack", "--in-place", "in.h5", "--chunk", "cube:40x16x16", "--filter", "lzf")
 
 
-def fix_in_place(_: Path) -> int:
-    """`chunkwise fix --in-place`."""
-    return _command("fix", "--in-place", "in.h5", "--access", "line:0")
-
-
 def manifest(_: Path) -> int:
     """`chunkwise repack --write-manifest`."""
     return _command("repack", "in.h5", "out.h5", "--write-manifest", "m.json", "--filter", "lzf")
@@ -116,7 +111,7 @@ def to_hdf5(folder: Path) -> int:
 
 
 #: All of them; `REPACKING` have a source.
-REPACKING = (repack, repack_in_place, fix_in_place, manifest)
+REPACKING = (repack, repack_in_place, manifest)
 WRITERS: dict[str, Callable[[Path], int]] = {
     one.__name__: one for one in (*REPACKING, opened, changed, patched, to_netcdf, to_hdf5)
 }
@@ -130,7 +125,7 @@ def prepare(name: str, folder: Path) -> None:
 
 def is_right(name: str, folder: Path, source: dict[str, Any]) -> bool:
     """Whether a writer's result is there, and whole; `source` is what its source holds."""
-    kind, in_place = WRITERS[name], name in ("repack_in_place", "fix_in_place", "changed")
+    kind, in_place = WRITERS[name], name in ("repack_in_place", "changed")
     path = folder / ("in.h5" if in_place else "out.nc" if kind is to_netcdf else "out.h5")
     if not path.exists():
         return False
@@ -158,7 +153,7 @@ def contents(path: Path) -> dict[str, Any]:
             file.visititems(
                 lambda name, one: found.update({name: one[()]}) if _is_data(one) else None
             )
-    except OSError:
+    except (OSError, RuntimeError, KeyError):
         return {}
     return found
 

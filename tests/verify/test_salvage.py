@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -86,3 +89,21 @@ def test_what_cannot_be_salvaged_leaves_nothing(source: Path) -> None:
     assert "damaged" in done.stdout
     assert "chunkwise: " in done.stderr
     assert {path.name for path in source.parent.iterdir()} == {"in.h5"}
+
+
+def test_the_line_for_a_damaged_file_works_as_pasted(source: Path) -> None:
+    content = bytearray(source.read_bytes())
+    with h5py.File(source) as file:
+        header = h5py.h5o.get_info(file["whole"].id).addr
+    content[header : header + 4] = b"\xff" * 4
+    source.write_bytes(content)
+    found = [one for one in chunkwise.inspect(source).findings if one.verdict == "damaged"]
+    lines = {fix.text for one in found for fix in one.fixes if "--salvage" in fix.text}
+    assert len(lines) == 1, found
+    bin_ = Path(sys.executable).parent
+    words = ["bash", "-c", lines.pop()]
+    environment = {**os.environ, "PATH": f"{bin_}:{os.environ['PATH']}"}
+    done = subprocess.run(words, cwd=source.parent, env=environment, capture_output=True)
+    assert done.returncode == 1, done.stderr
+    with h5py.File(source.with_name("in_salvaged.h5")) as file:
+        np.testing.assert_array_equal(file["g/d"][()], field())

@@ -216,7 +216,9 @@ def test_one_bad_header_loses_one_dataset(tmp_path: Path, libver: str) -> None:
             np.testing.assert_array_equal(
                 dataset[()], np.arange(5000).reshape(50, 100) + int(name[1:])
             )
-    subprocess.run([require_tool("h5dump"), "-H", out], check=True, capture_output=True)
+    if libver == "earliest":
+        # Older tools do not read the newest format.
+        subprocess.run([require_tool("h5dump"), "-H", out], check=True, capture_output=True)
     said = command(path, "--salvage", out, "--force").stdout
     assert "missing: /d07" in said
 

@@ -85,17 +85,19 @@ impl Probe {
         })
     }
 
-    /// Decode a chunk of so many bytes; if elements are missing, it becomes one without filters
+    /// Decode a chunk of so many bytes, the first of which the dataset needs; if elements are missing, it becomes one without filters
     /// that has the fill value for them, and they are given.  So does one with bytes too many.
     fn check(
         &self,
         chunk: &mut EncodedChunk,
-        nbytes: u64,
+        (nbytes, needed): (u64, u64),
         lacking: impl FnOnce(u64) -> Option<Lacking>,
     ) -> Result<Option<Lacking>, DecodeError> {
-        let too_large = DecodeError::Memory { nbytes: usize::MAX };
-        let nbytes = usize::try_from(nbytes).map_err(|_| too_large)?;
-        self.pipeline.check_len(chunk.bytes.len(), chunk.filter_mask, nbytes)?;
+        let sized = |nbytes| {
+            usize::try_from(nbytes).map_err(|_| DecodeError::Memory { nbytes: usize::MAX })
+        };
+        let (nbytes, needed) = (sized(nbytes)?, sized(needed)?);
+        self.pipeline.check_len(chunk.bytes.len(), chunk.filter_mask, needed)?;
         let locked = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let popped = locked().pop();
         let (mut raw, mut scratch) = popped.unwrap_or_default();
@@ -223,7 +225,9 @@ impl RawCopying<'_> {
         if probe.unfiltered_partial_chunks && self.grid.is_partial(&chunk_index) {
             chunk.filter_mask = u32::MAX;
         }
-        let found = probe.check(chunk, self.chunk_nbytes(), |nbytes| {
+        let needed = self.grid.needed_len(&chunk_index);
+        let needed = needed.saturating_mul(self.element_size as u64);
+        let found = probe.check(chunk, (self.chunk_nbytes(), needed), |nbytes| {
             lacking(self.grid, &chunk_index, nbytes, self.element_size)
         });
         if chunk.filter_mask == u32::MAX {

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import h5py
 from h5py import h5o
 
 from chunkwise.errors import LeadsOutsideError
 from chunkwise.files.leading import Bounds
 from chunkwise.files.objects import HDF5_ERRORS, Entry, encode_name
+from chunkwise.inspecting.sources import places
 
 
 def is_dangling(file: h5py.File, entry: Entry) -> bool:
@@ -35,7 +38,8 @@ def is_dangling(file: h5py.File, entry: Entry) -> bool:
         Bounds(name, name).check_path(entry.group, link)
         return not h5o.exists_by_name(entry.group, link)
     except LeadsOutsideError:
-        # To a pipe, say: opening it might never end.
-        return False
+        # To a pipe, say: opening it might never end.  A folder is no file at all.
+        target, own = (entry.target or "").partition(":")[0], Path(name).absolute()
+        return any(one.is_dir() for one in places(target, own, "HDF5_EXT_PREFIX"))
     except HDF5_ERRORS:
         return True

@@ -128,6 +128,8 @@ class Structure:
         if flags[0] != flags[1]:
             raise self._names.difference(met.path, "keeps another order of its links")
         here, there = self._listed(met, mine), list(theirs)
+        if here is None:
+            return
         prefix = met.path.rstrip("/") + "/"
         if here != there:
             here = self._of_both(prefix, mine, here, there)
@@ -176,12 +178,13 @@ class Structure:
             raise self._names.difference(prefix, "has its links in another order")
         return there
 
-    def _listed(self, met: Partners, group: Any) -> list[bytes]:
+    def _listed(self, met: Partners, group: Any) -> list[bytes] | None:
+        """List the names in a group of the source; None if that fails and need not succeed."""
         try:
             return list(group)
         except HDF5_ERRORS as error:
             if self._allowed.salvaged:
-                return list(met.theirs)
+                return None
             raise self._unreadable(met.path, error) from None
 
     def _opened(self, path: str, group: Any, raw: bytes) -> Any:

@@ -23,7 +23,6 @@ from chunkwise.proof.records import Allowed, Proved
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.plan import Plan
 from chunkwise.repacking.progress import Moment, Watch
-from chunkwise.repacking.records import Missing
 from chunkwise.settings import settings
 from chunkwise.verifying import manifest as manifests
 from chunkwise.verifying.api import expected_of
@@ -89,14 +88,13 @@ class Proof:
             )
 
 
-def allowed_by(plan: Plan, options: Options, missing: Sequence[Missing] = ()) -> Allowed:
+def allowed_by(plan: Plan, options: Options, missing: Sequence[str] = ()) -> Allowed:
     """Say what a plan may change of what a reader gets, and what salvage could not read."""
     bounds = {step.source.path: step.bound for step in plan.steps if step.lossy}
     moved = (
         step.source.path for step in plan.steps if step.wanted.merged or step.division is not None
     )
-    lost = (one.path + (f"@{one.attribute}" if one.attribute else "") for one in missing)
-    return Allowed(bounds, frozenset(moved), options.salvage, frozenset(lost))
+    return Allowed(bounds, frozenset(moved), options.salvage, frozenset(missing))
 
 
 def compared(
@@ -107,7 +105,7 @@ def compared(
     options: Options,
     tell: Callable[[int], None],
     share: Share | None = None,
-    missing: Sequence[Missing] = (),
+    missing: Sequence[str] = (),
 ) -> Proved | None:
     """Prove that a result is what its source is; None if nobody wants a proof.
 

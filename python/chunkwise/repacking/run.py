@@ -40,10 +40,10 @@ from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.repacking.proving import Proof, beating, compared, summed
 from chunkwise.repacking.publish import noting_it_stays, publish
 from chunkwise.repacking.reading import require_readable, who_loses
-from chunkwise.repacking.records import Missing, ShardResult, Summary
+from chunkwise.repacking.records import ShardResult, Summary
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.target import Place, cannot_write
-from chunkwise.repacking.work import Apart, carry_out, result_of
+from chunkwise.repacking.work import Apart, Run, carry_out, result_of
 from chunkwise.verifying.classic import classic_end
 from chunkwise.words import counted
 
@@ -255,7 +255,7 @@ def run_plan(
         crew.note_to(descriptor, identity)
         run = carry_out(claim, file, plan, job.options, journal, watch, crew, apart)
         with crew.meter.verifying():
-            proved = _compared(job, claim, file, plan, watch, crew, apart, run.missing)
+            proved = _compared(job, claim, file, plan, watch, crew, apart, _lost(run))
         nbytes = sum(step.source.nbytes for step in plan.steps)
         written = summed(job.proof, claim.partial, place.said, nbytes, watch)
         watch(Moment("syncing"))
@@ -302,7 +302,7 @@ def _compared(
     watch: Watch,
     crew: Crew,
     apart: Apart | None = None,
-    missing: Sequence[Missing] = (),
+    missing: Sequence[str] = (),
 ) -> Proved | None:
     """Prove that the closed partial file is what the source is."""
     options, tell = job.options, beating(watch, plan)
@@ -311,6 +311,12 @@ def _compared(
     else:
         share = apart.share(claim, tell)
     return compared(file, claim.partial, claim.place.said, plan, options, tell, share, missing)
+
+
+def _lost(run: Run) -> list[str]:
+    """Name objects and attributes of which salvage could not read something."""
+    lost = [one.path + (f"@{one.attribute}" if one.attribute else "") for one in run.missing]
+    return lost + [one.path for one in run.results if one.lost_chunks]
 
 
 def _journal(claim: Claim, identity: bytes, opened: ExitStack) -> tuple[_native.Journal, int]:

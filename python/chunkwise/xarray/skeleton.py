@@ -7,8 +7,11 @@ keeps them.
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from chunkwise.errors import UsageError
@@ -18,6 +21,9 @@ Engine = Literal["netcdf4", "h5netcdf"]
 
 # Encodings with which netCDF4 or netCDF-C changes the written values.
 _ROUNDING: Final = ("least_significant_digit", "significant_digits")
+
+# A file system in memory, if there is one.
+_MEMORY: Final = "/dev/shm"
 
 
 @dataclass
@@ -172,11 +178,17 @@ def _store(
     from xarray.backends import H5NetCDFStore, NetCDF4DataStore
 
     if engine == "netcdf4" and path is None:
-        import netCDF4
+        # Not by netCDF-C's own files in memory: they do not keep the order of variables.
+        folder = tempfile.TemporaryDirectory(dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None)
+        made = Path(folder.name, "skeleton.nc")
+        held = NetCDF4DataStore.open(str(made), mode="w", format="NETCDF4", group=group)
 
-        # Its buffer grows from there.
-        file = netCDF4.Dataset("in memory", "w", format="NETCDF4", memory=1)
-        return NetCDF4DataStore(file if group is None else file.createGroup(group)), file.close
+        def close_and_read() -> bytes:
+            with folder:
+                held.close()
+                return made.read_bytes()
+
+        return held, close_and_read
     how: dict[str, Any] = {"mode": "w", "format": "NETCDF4", "group": group, **more}
     if engine == "netcdf4":
         store = NetCDF4DataStore.open(path, **how)
