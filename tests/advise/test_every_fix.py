@@ -195,6 +195,12 @@ RUN_BY = {
     "benching/restoring.py:_contiguous": (
         "bench/test_layouts.py::test_each_line_gives_its_layout_as_pasted",
     ),
+    "advise/remedies.py:verify": (
+        "verify/test_salvage.py::test_the_line_for_a_damaged_file_works_as_pasted",
+    ),
+    "inspecting/findings/objects.py:_beside": (
+        "verify/test_salvage.py::test_the_line_for_a_missing_file_names_where_it_belongs",
+    ),
     "advise/remedies.py:salvage": (
         "verify/test_salvage.py::test_the_line_for_a_damaged_file_works_as_pasted",
     ),

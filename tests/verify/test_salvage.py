@@ -98,12 +98,31 @@ def test_the_line_for_a_damaged_file_works_as_pasted(source: Path) -> None:
     content[header : header + 4] = b"\xff" * 4
     source.write_bytes(content)
     found = [one for one in chunkwise.inspect(source).findings if one.verdict == "damaged"]
-    lines = {fix.text for one in found for fix in one.fixes if "--salvage" in fix.text}
-    assert len(lines) == 1, found
-    bin_ = Path(sys.executable).parent
-    words = ["bash", "-c", lines.pop()]
-    environment = {**os.environ, "PATH": f"{bin_}:{os.environ['PATH']}"}
-    done = subprocess.run(words, cwd=source.parent, env=environment, capture_output=True)
-    assert done.returncode == 1, done.stderr
+    lines = {fix.text for one in found for fix in one.fixes}
+    assert {"chunkwise verify"} == {" ".join(line.split()[:2]) for line in lines}
+    for line in lines:
+        done = pasted(line, source.parent)
+        assert done.returncode == 1, done.stderr
     with h5py.File(source.with_name("in_salvaged.h5")) as file:
         np.testing.assert_array_equal(file["g/d"][()], field())
+
+
+def test_the_line_for_a_missing_file_names_where_it_belongs(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "master.h5", "w") as file:
+        file["part"] = h5py.ExternalLink("raw/part.h5", "/x")
+    (found,) = [one for one in chunkwise.inspect(tmp_path / "master.h5").findings if one.path]
+    line = next(fix.text for fix in found.fixes if "\nls " in fix.text)
+    assert pasted(line, tmp_path).returncode != 0
+    (tmp_path / "raw").mkdir()
+    with h5py.File(tmp_path / "raw" / "part.h5", "w") as file:
+        file["x"] = 1
+    assert pasted(line, tmp_path).returncode == 0
+    with h5py.File(tmp_path / "master.h5") as file:
+        assert file["part"][()] == 1
+
+
+def pasted(line: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
+    """Run a line as a user would, who pastes it."""
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    words = ["bash", "-c", line]
+    return subprocess.run(words, cwd=folder, env=environment, capture_output=True)

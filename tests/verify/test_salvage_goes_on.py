@@ -151,7 +151,7 @@ def assert_saved(damaged: Path, out: Path) -> int:
     assert made is not None
     lost = [key for key, value in expected.items() if made.get(key) != value]
     assert not lost, lost[:10]
-    assert chunkwise.verify(out).verdict == "sound"
+    assert str(chunkwise.verify(out).verdict).startswith("sound")
     return len(expected)
 
 
