@@ -20,13 +20,11 @@ import h5py
 from chunkwise.errors import ChunkwiseError, CorruptDataError, WrongValueError
 from chunkwise.files.boxes import Box, boxes
 from chunkwise.files.opening import is_plain, open_h5
-from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
-from chunkwise.proof.records import Allowed, Names, Proved
+from chunkwise.names import HDF5_ERRORS, hdf5_reason
+from chunkwise.proof.records import GOES_ON, Allowed, Names, Proved
 from chunkwise.proof.structure import Partners, Structure
 from chunkwise.proof.values import SourceUnreadableError, Values, ValuesDifferError
 
-# What helps where a source is damaged.
-GOES_ON: Final = "--salvage, or salvage=True, goes on without what cannot be read"
 # Smaller datasets are compared here, and not by other processes.
 _SHARED_NBYTES: Final = 8 << 20
 # Elements that are no plain bytes, compared at a time.
@@ -155,7 +153,8 @@ def compare_pieces(
         with _named(names, piece.path):
             if piece.box is None:
                 if not values.same_stored(mine, theirs, piece.part):
-                    values.compare(mine, theirs, allowed.bounds.get(piece.path))
+                    for box in values.boxes(mine, theirs):
+                        values.compare_box(mine, theirs, box, allowed.bounds.get(piece.path))
             else:
                 values.compare_box(mine, theirs, piece.box, allowed.bounds.get(piece.path))
 
@@ -176,13 +175,10 @@ class _named:  # noqa: N801 (a context manager)
             cause = error.__cause__
             if isinstance(cause, CorruptDataError):
                 raise type(cause)(f"{cause}; {GOES_ON}") from None
-            if cause is None:
-                raise error
-            raise CorruptDataError(
-                f"{printable(self._names.source)}: '{printable(self._path)}' cannot be read in "
-                f"the source ({hdf5_reason(cause)}); the file is damaged: fetch it again or "
-                f"restore it; {GOES_ON}"
-            ) from None
+            if isinstance(cause, ChunkwiseError):
+                # Such as a filter that is missing: no proof of damage.
+                raise cause from None
+            raise self._names.unreadable(self._path, cause or error) from None
 
 
 def difference(names: Names, path: str, start: Sequence[int], how: str) -> WrongValueError:

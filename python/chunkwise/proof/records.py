@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy.typing as npt
 
-from chunkwise.errors import WrongValueError
-from chunkwise.names import printable
+from chunkwise.errors import CorruptDataError, WrongValueError
+from chunkwise.names import hdf5_reason, printable
+
+# What helps where a source is damaged.
+GOES_ON: Final = "--salvage, or salvage=True, goes on without what cannot be read"
 
 
 class Bound(Protocol):
@@ -80,6 +83,13 @@ class Names:
     def label(self, path: str) -> str:
         """Return what a dataset of the source is called in messages."""
         return f"{printable(self.source)}: '{printable(path)}'"
+
+    def unreadable(self, path: str, error: BaseException) -> CorruptDataError:
+        """Return the error that says what of the source cannot be read."""
+        return CorruptDataError(
+            f"{self.label(path)} cannot be read in the source ({hdf5_reason(error)}); the file is "
+            f"damaged: fetch it again or restore it; {GOES_ON}"
+        )
 
     def difference(self, path: str, how: str) -> WrongValueError:
         """Return the error that names a difference."""

@@ -18,11 +18,11 @@ from h5py import h5a, h5d, h5g, h5i, h5l, h5o, h5s, h5t
 
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.errors import CorruptDataError, LibraryError
+from chunkwise.errors import LibraryError
 from chunkwise.files.boxes import Box
 from chunkwise.files.objects import Address, address_of, decode_name
 from chunkwise.files.opening import is_plain
-from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
+from chunkwise.names import HDF5_ERRORS, hdf5_reason
 from chunkwise.proof.records import Allowed, Names
 from chunkwise.proof.values import numpy_type
 
@@ -185,7 +185,7 @@ class Structure:
         except HDF5_ERRORS as error:
             if self._allowed.salvaged:
                 return None
-            raise self._unreadable(met.path, error) from None
+            raise self._names.unreadable(met.path, error) from None
 
     def _opened(self, path: str, group: Any, raw: bytes) -> Any:
         """Open a member of the source; None if that fails and need not succeed."""
@@ -196,14 +196,7 @@ class Structure:
         except HDF5_ERRORS as error:
             if self._allowed.salvaged:
                 return None
-            raise self._unreadable(path, error) from None
-
-    def _unreadable(self, path: str, error: BaseException) -> CorruptDataError:
-        return CorruptDataError(
-            f"{printable(self._names.source)}: '{printable(path)}' cannot be read in the source "
-            f"({hdf5_reason(error)}); the file is damaged: fetch it again or restore it; "
-            "--salvage, or salvage=True, goes on without what cannot be read"
-        )
+            raise self._names.unreadable(path, error) from None
 
     # --- attributes ---------------------------------------------------------------
 
@@ -236,7 +229,7 @@ class Structure:
         except HDF5_ERRORS as error:
             if self._allowed.salvaged:
                 return [[], []]
-            raise self._unreadable(met.path, error) from None
+            raise self._names.unreadable(met.path, error) from None
         if met.path in lost:
             both = set(mine) & set(theirs)
             return [[one for one in names if one in both] for names in (mine, theirs)]
@@ -267,7 +260,7 @@ class Structure:
         except LibraryError as error:
             if self._allowed.salvaged:
                 return True
-            raise self._unreadable(path, error) from None
+            raise self._names.unreadable(path, error) from None
         first = [_Lead.of(one) for one in leads]
         try:
             others, leads = _native.meaning(library(), theirs.id, part)

@@ -73,25 +73,15 @@ class Reading:
 
 
 def numpy_type(datatype: Any) -> np.dtype[Any] | None:
-    """Return NumPy's type if it has all bits of an element of plain bytes, and no others."""
-    if not is_plain(datatype) or datatype.detect_class(h5t.OPAQUE):
+    """Return NumPy's type if reading elements as that type changes none of their bytes."""
+    if not is_plain(datatype):
         return None
     try:
         dtype: np.dtype[Any] = datatype.dtype
+        same = h5t.py_create(dtype).equal(datatype)
     except TypeError:
         return None
-    return dtype if dtype.itemsize == datatype.get_size() and _is_exact(dtype) else None
-
-
-def _is_exact(dtype: np.dtype[Any]) -> bool:
-    """Whether NumPy holds all bits: a long double has bytes that mean nothing."""
-    if dtype.subdtype is not None:
-        return _is_exact(dtype.subdtype[0])
-    if dtype.names is not None:
-        sizes = sum(dtype[name].itemsize for name in dtype.names)
-        return sizes == dtype.itemsize and all(_is_exact(dtype[name]) for name in dtype.names)
-    most = {"f": 8, "c": 16}.get(dtype.kind)
-    return most is None or dtype.itemsize <= most
+    return dtype if same and dtype.subdtype is None else None
 
 
 class Values:
@@ -375,12 +365,8 @@ class Values:
         return first, second
 
 
-_pool: ThreadPoolExecutor | None = None
-
-
 def first_difference(first: Array, second: Array) -> int | None:
     """Return the flat index of the first element whose bytes differ; None if none does."""
-    global _pool
     size = first.dtype.itemsize
     a, b = (one.reshape(-1).view(np.uint8) for one in (first, second))
     words = a.nbytes // 8 * 8
@@ -394,9 +380,9 @@ def first_difference(first: Array, second: Array) -> int | None:
     if len(starts) < 4:
         found = next((at for at in starts if differs(at)), None)
     else:
-        if _pool is None:
-            _pool = ThreadPoolExecutor(_native.thread_count())
-        answers = _pool.map(differs, starts, chunksize=1)
+        # Not a pool that is kept: a process that is forked has none of its threads.
+        with ThreadPoolExecutor(_native.thread_count()) as pool:
+            answers = list(pool.map(differs, starts))
         found = next((at for at, odd in zip(starts, answers, strict=True) if odd), None)
     if found is not None:
         block = slice(found * 8, found * 8 + _BLOCK_NBYTES)

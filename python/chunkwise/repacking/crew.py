@@ -24,8 +24,8 @@ from chunkwise.parallel.encoding import Likeness, image_of
 from chunkwise.parallel.index import FileIndex
 from chunkwise.parallel.ranks import Failure, OtherRankFailedError, failure_of
 from chunkwise.parallel.waiting import broadcast
-from chunkwise.proof.compare import GOES_ON, Piece, Share
-from chunkwise.proof.records import Allowed, Names
+from chunkwise.proof.compare import Piece, Share
+from chunkwise.proof.records import GOES_ON, Allowed, Names
 from chunkwise.repacking.claim import BEFORE, Claim
 from chunkwise.repacking.creation import Target, create, properties
 from chunkwise.repacking.options import Options

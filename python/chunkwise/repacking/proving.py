@@ -121,7 +121,7 @@ def compared(
     if options.verify == "none" or any(options.avoid):
         return None
     # Chunks that reach into several boxes are kept; both together stay within the budget.
-    kept = min(_CACHE_NBYTES, plan.memory_nbytes // 4)
+    kept = min(settings().cache_nbytes, _CACHE_NBYTES, plan.memory_nbytes // 4)
     with settings(cache_nbytes=kept):
         return prove(
             source,

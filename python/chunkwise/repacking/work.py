@@ -23,7 +23,8 @@ from chunkwise.errors import CannotWriteError, ChunkwiseError, CorruptDataError,
 from chunkwise.files.objects import header_address, open_at
 from chunkwise.files.stored import stored_nbytes
 from chunkwise.names import HDF5_ERRORS, printable
-from chunkwise.proof.compare import GOES_ON, Share
+from chunkwise.proof.compare import Share
+from chunkwise.proof.records import GOES_ON
 from chunkwise.repacking.beyond import leave_out, real_end
 from chunkwise.repacking.claim import Claim
 from chunkwise.repacking.creation import copy_user_block
