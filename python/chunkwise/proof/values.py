@@ -40,6 +40,8 @@ _BOX_NBYTES: Final = 64 << 20
 # Of the larger ones, libhdf5 reads samples: this much, and this part of all values.
 _SAMPLED_NBYTES: Final = 8 << 20
 _SAMPLED_PART: Final = 0.03
+# The result is read in parts of about this size, whole chunks each.
+_PART_NBYTES: Final = 16 << 20
 # With more boxes than this, those without any chunk are left out.
 _MANY_BOXES: Final = 1024
 # What one thread compares at a time.
@@ -109,7 +111,8 @@ class Values:
         self._tell = tell
         self._salvaged = salvaged
         self._random = random.Random()
-        self._buffers = (np.empty(0, np.uint8), np.empty(0, np.uint8))
+        # For a box of the source, and for a part of it in both files.
+        self._memory = [np.empty(0, np.uint8) for _ in range(3)]
 
     def compare(self, mine: h5d.DatasetID, theirs: h5d.DatasetID, bound: Bound | None) -> None:
         """Compare two datasets of the same shape and type.
@@ -155,10 +158,10 @@ class Values:
         if found is not None:
             return False
         self.read.stored_nbytes += seen
-        self._sample(mine, theirs)
+        self._sample_stored(mine, theirs)
         return True
 
-    def _sample(self, mine: h5d.DatasetID, theirs: h5d.DatasetID) -> None:
+    def _sample_stored(self, mine: h5d.DatasetID, theirs: h5d.DatasetID) -> None:
         """Let libhdf5 read one chunk from any place of both."""
         shape = tuple(mine.shape)
         chunk = _chunk(mine) or shape
@@ -208,7 +211,7 @@ class Values:
         """Return the shape of a box."""
         if not shape:
             return ()
-        most = self._memory_nbytes // 2
+        most = max(1, self._memory_nbytes - 2 * _PART_NBYTES)
         nbytes = min(_BOX_NBYTES, most)
         found: Shape | None = None
         while found is None or nbytes <= most:
@@ -263,34 +266,58 @@ class Values:
         box: Box,
         bound: Bound | None,
     ) -> None:
+        """Read a box of the source, then the result in parts of whole chunks; compare each."""
         start, count = box
-        index = tuple(slice(s, s + n) for s, n in zip(start, count, strict=True))
-        first, second = self._pair(dtype, count)
+        first = self._room(0, dtype, count)
         if not _is_filled(mine):
             first.view(np.uint8)[...] = 0
-            second.view(np.uint8)[...] = 0
         try:
-            wrap(h5py.Dataset(mine)).read_direct(first, index)
+            wrap(h5py.Dataset(mine)).read_direct(first, _slices(start, count))
         except (*HDF5_ERRORS, ChunkwiseError) as error:
             self._in_parts(mine, theirs, box, bound, error)
             return
-        try:
-            wrap(h5py.Dataset(theirs)).read_direct(second, index)
-        except (*HDF5_ERRORS, ChunkwiseError) as error:
-            raise ValuesDifferError(start, f"cannot be read ({_reason(error)})") from None
-        at = first_difference(first, second) if bound is None else bound.violations(first, second)
-        if at is not None:
-            self._raise(box, at, bound)
-        chunk = _chunk(theirs) or count
-        part = tuple(min(c, n) for c, n in zip(chunk, count, strict=True))
-        inner = tuple(
-            self._random.randrange(-(-n // c)) * c for c, n in zip(part, count, strict=True)
+        result = wrap(h5py.Dataset(theirs))
+        least = tuple(
+            min(c, n) for c, n in zip(_chunk(theirs) or (1,) * len(count), count, strict=True)
         )
-        part = tuple(min(c, n - at) for c, n, at in zip(part, count, inner, strict=True))
-        if self.read.may_sample(math.prod(part) * dtype.itemsize):
-            whole = tuple(slice(s, s + n) for s, n in zip(inner, part, strict=True))
-            place = tuple(a + b for a, b in zip(start, inner, strict=True))
-            self._by_libhdf5(mine, theirs, datatype, (place, part), bound, first[whole])
+        for offset, part in boxes(count, least, max(1, _PART_NBYTES // dtype.itemsize)):
+            at = tuple(s + o for s, o in zip(start, offset, strict=True))
+            expected, found = (self._room(number, dtype, part) for number in (1, 2))
+            np.copyto(expected, first[_slices(offset, part)])
+            if not _is_filled(theirs):
+                found.view(np.uint8)[...] = 0
+            try:
+                result.read_direct(found, _slices(at, part))
+            except (*HDF5_ERRORS, ChunkwiseError) as error:
+                raise ValuesDifferError(at, f"cannot be read ({_reason(error)})") from None
+            differs = first_difference if bound is None else bound.violations
+            place = differs(expected, found)
+            if place is not None:
+                self._raise((at, part), place, bound)
+            self._sample(theirs, datatype, (at, part), found)
+        self._sample(mine, datatype, box, first)
+
+    def _sample(self, dataset: h5d.DatasetID, datatype: Any, box: Box, read: Array) -> None:
+        """Let libhdf5 read a chunk of what the engine has read, and compare."""
+        start, count = box
+        chunk = tuple(min(c, n) for c, n in zip(_chunk(dataset) or count, count, strict=True))
+        offset = tuple(
+            self._random.randrange(-(-n // c)) * c for c, n in zip(chunk, count, strict=True)
+        )
+        part = tuple(min(c, n - o) for c, n, o in zip(chunk, count, offset, strict=True))
+        nbytes = math.prod(part) * datatype.get_size()
+        if not self.read.may_sample(nbytes):
+            return
+        at = tuple(s + o for s, o in zip(start, offset, strict=True))
+        try:
+            found = read_box(dataset, datatype, at, part)
+        except HDF5_ERRORS as error:
+            raise ValuesDifferError(
+                at, f"cannot be read by libhdf5 ({hdf5_reason(error)})"
+            ) from None
+        self.read.by_libhdf5_nbytes += nbytes
+        if found.tobytes() != read[_slices(offset, part)].tobytes():
+            raise ValuesDifferError(at, "is read otherwise by libhdf5 than by chunkwise")
 
     def _by_libhdf5(
         self,
@@ -299,9 +326,8 @@ class Values:
         datatype: Any,
         box: Box,
         bound: Bound | None,
-        read: Array | None = None,
     ) -> None:
-        """Compare a box as libhdf5 reads it, and with what the engine read in the source."""
+        """Compare a box as libhdf5 reads it."""
         try:
             first = read_box(mine, datatype, *box)
         except HDF5_ERRORS as error:
@@ -314,8 +340,6 @@ class Values:
                 box[0], f"cannot be read by libhdf5 ({hdf5_reason(error)})"
             ) from None
         self.read.by_libhdf5_nbytes += first.nbytes
-        if read is not None and read.tobytes() != first.tobytes():
-            raise ValuesDifferError(box[0], "is read otherwise by libhdf5 than by chunkwise")
         dtype = numpy_type(datatype)
         if bound is not None and dtype is not None:
             pair = (one.view(dtype).reshape(box[1]) for one in (first, second))
@@ -356,13 +380,12 @@ class Values:
             how += " by more than its filter may change it"
         raise ValuesDifferError(where, how)
 
-    def _pair(self, dtype: np.dtype[Any], count: Shape) -> tuple[Array, Array]:
-        """Return two arrays, in memory that is used again."""
+    def _room(self, number: int, dtype: np.dtype[Any], count: Shape) -> Array:
+        """Return an array in the memory of that number, which is used again."""
         nbytes = math.prod(count) * dtype.itemsize
-        if self._buffers[0].nbytes < nbytes:
-            self._buffers = (np.empty(nbytes, np.uint8), np.empty(nbytes, np.uint8))
-        first, second = (one[:nbytes].view(dtype).reshape(count) for one in self._buffers)
-        return first, second
+        if self._memory[number].nbytes < nbytes:
+            self._memory[number] = np.empty(nbytes, np.uint8)
+        return self._memory[number][:nbytes].view(dtype).reshape(count)
 
 
 def first_difference(first: Array, second: Array) -> int | None:
@@ -389,6 +412,10 @@ def first_difference(first: Array, second: Array) -> int | None:
         return int(block.start + np.flatnonzero(a[block] != b[block])[0]) // size
     rest = np.flatnonzero(a[words:] != b[words:])
     return int(words + rest[0]) // size if rest.size else None
+
+
+def _slices(start: Shape, count: Shape) -> tuple[slice, ...]:
+    return tuple(slice(s, s + n) for s, n in zip(start, count, strict=True))
 
 
 def _chunk(dataset: h5d.DatasetID) -> Shape | None:
