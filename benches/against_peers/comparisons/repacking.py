@@ -27,6 +27,7 @@ BESIDE: Final = 200 << 20
 def repacking(store: Store) -> Iterator[Comparison]:
     """Other chunks, other filters, hardly anything, and little memory."""
     yield from _cube(store)
+    yield _proof(store)
     yield from _cris(store)
     yield from _counts(store)
     yield from _one_of_many(store)
@@ -70,6 +71,23 @@ def _cube(store: Store) -> Iterator[Comparison]:
         patience_s=LONG_S,
     )
     yield sizes("repack-cube-size", "repack", "the same (bytes of file)", readers, 1.0)
+
+
+def _proof(store: Store) -> Comparison:
+    """What the proof adds to the copy of the cube."""
+    data = store.sampled("cube", (365, 600, 600), (1, 600, 600), "shuffle+deflate:4")
+    chunk = ["--chunk", f"{data.name}:{format_shape(_chunk(data, (365, 20, 20)))}"]
+    argv = ["chunkwise", "repack", "{in}", "{out}", *chunk]
+    bare = _reader(store, data, "chunkwise --verify none", [*argv, "--verify", "none"], most=None)
+    return Comparison(
+        "repack-proof",
+        "repack",
+        "cube 1x600x600 to 365x20x20, with its proof",
+        (bare, _reader(store, data, "chunkwise", argv)),
+        (Target(1 / 1.4, bare.name),),
+        repeat=7,
+        note="the proof may take 0.4 of the copy's own time",
+    )
 
 
 def _cris(store: Store) -> Iterator[Comparison]:

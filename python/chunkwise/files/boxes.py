@@ -41,6 +41,9 @@ def boxes(shape: tuple[int, ...], chunk: tuple[int, ...], most: int) -> Iterator
     for axis in reversed(range(len(shape))):
         others = math.prod(lengths[:axis] + lengths[axis + 1 :])
         steps = max(1, most // (others * lengths[axis]))
+        # As many boxes as that takes, but of about one size.
+        chunks = -(-shape[axis] // lengths[axis])
+        steps = -(-chunks // -(-chunks // steps))
         lengths[axis] = min(shape[axis], lengths[axis] * steps)
     ranges = (range(0, n, step) for n, step in zip(shape, lengths, strict=True))
     for start in product(*ranges):

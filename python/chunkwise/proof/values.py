@@ -41,7 +41,7 @@ _BOX_NBYTES: Final = 64 << 20
 _SAMPLED_NBYTES: Final = 8 << 20
 _SAMPLED_PART: Final = 0.03
 # The result is read in parts of about this size, whole chunks each.
-_PART_NBYTES: Final = 16 << 20
+_PART_NBYTES: Final = 32 << 20
 # With more boxes than this, those without any chunk are left out.
 _MANY_BOXES: Final = 1024
 # What one thread compares at a time.
