@@ -352,7 +352,7 @@ class FileHandle:
         with pending.closing(self._h5_file()):
             try:
                 self.settle()
-            except pending.BusyError:
+            except pending.UnderWayError:
                 raise
             except BaseException:
                 self._close()

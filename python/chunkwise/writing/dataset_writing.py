@@ -236,7 +236,7 @@ class Writing:
 
         Raises
         ------
-        chunkwise.writing.pending.BusyError
+        chunkwise.writing.pending.UnderWayError
             When another thread is writing, which is not to be waited for: libhdf5 would read
             what is old.
         """

@@ -54,7 +54,7 @@ _closing: Counter[Key] = Counter()
 _ended = threading.Event()
 
 
-class BusyError(UsageError):
+class UnderWayError(UsageError):
     """Somebody writes who needs the lock that the one who would have to wait holds."""
 
 
@@ -79,7 +79,7 @@ def settle_left(key: Key, label: str) -> None:
 
     Raises
     ------
-    BusyError
+    UnderWayError
         When h5py's lock is held here, and another thread commits it, which waits for that.
     """
     left = _left.get(key)
@@ -229,7 +229,7 @@ def settle_file(file: h5py.File) -> None:
 
     Raises
     ------
-    BusyError
+    UnderWayError
         When h5py's lock is held here, and another thread is writing, which waits for it.
     """
     number = _number(file) if _writings or _left else None
@@ -263,9 +263,9 @@ def _finish_all(wanted: Callable[[Key], bool]) -> None:
         raise failure
 
 
-def busy(label: str, remedy: str) -> BusyError:
+def busy(label: str, remedy: str) -> UnderWayError:
     """Say that a dataset's writer is not waited for."""
-    return BusyError(
+    return UnderWayError(
         f"{label}: another thread is writing to it, and waits for h5py's lock, which this one "
         f"holds: {remedy}"
     )
@@ -414,7 +414,7 @@ def _after_settling(file: h5py.File, closes: bool, method: Callable[[], Any]) ->
     with closing(file) if closes else contextlib.nullcontext():
         try:
             settle_file(file)
-        except BusyError:
+        except UnderWayError:
             # The file stays as it is, and nothing is lost.
             raise
         except BaseException:
