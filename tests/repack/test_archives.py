@@ -148,7 +148,7 @@ def test_a_file_that_may_not_be_replaced_does_not_stop_the_rest(
     arguments = (archive, "--in-place", "--chunk", "200x100")
     with claimed(choose(archive / "3.h5", None, in_place=True, force=False), resume=False):
         code, out, err = run(monkeypatch, capsys, *arguments)
-    assert code == 1, err
+    assert code == 2, err
     assert out.count("FAILED") == 5  # Of 6.nc, which needs nothing, the folder as well.
     said = (
         "may not be written to",
@@ -172,7 +172,7 @@ def test_a_file_of_several_names_is_replaced_by_force_alone(
     os.link(archive / "1.h5", archive.parent / "another.h5")
     arguments = (archive, "--in-place", "--chunk", "200x100", *resume)
     code, out, _ = run(monkeypatch, capsys, *arguments)
-    assert code == 1
+    assert code == 2
     assert "has 2 names" in out
     assert (archive / "1.h5").samefile(archive.parent / "another.h5")
     assert is_done(archive / "2.h5", 2)
@@ -222,7 +222,7 @@ def test_a_name_of_the_list_that_is_not_there_fails_alone(
     (tmp_path / "list.txt").write_text("archive/0.h5\narchive/none.h5\n")
     arguments = ["--files-from", "list.txt", "--in-place", "--chunk", "200x100"]
     code, out, _ = run(monkeypatch, capsys, *arguments)
-    assert code == 1
+    assert code == 2
     assert "FAILED  archive/none.h5: no such file" in out
     assert is_done(archive / "0.h5", 0)
 

@@ -17,6 +17,7 @@ from chunkwise.cli.values import Duration, Size
 from chunkwise.errors import UsageError
 from chunkwise.names import json_text
 from chunkwise.repacking.options import VERIFICATIONS, Options
+from chunkwise.verdicts import worst
 
 if TYPE_CHECKING:
     from chunkwise.fixing.run import Wish
@@ -39,12 +40,12 @@ Examples:
 \b
 Exit code:
   0    done, or there was nothing to fix and the file did not change
-  1    the file is damaged, or OUT was not what it is; or one of many files
-       could not be fixed
+  1    the file is damaged, or OUT was not what it is
   2    wrong usage, or it failed
   3    something cannot be done here: a filter or another HDF5 is needed
   4    the file is open for writing, or it changed: try later
   130  interrupted
+  Of several files, the first of 1, 2, 3, 4 that one of them has.
   After all but 0 the source did not change and no target was made, unless a
   line says that the new file is complete and in place.
 """
@@ -264,4 +265,4 @@ def _many(
         return json_text(record)
 
     results, _ = batches.tell_each(batch, fixed, line, jobs=asked.jobs, as_json=as_json, ends=ends)
-    return int(any(result.outcome == "failed" for result in results))
+    return worst(result.exit_code for result in results)

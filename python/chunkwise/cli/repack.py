@@ -17,7 +17,7 @@ from chunkwise.cli.values import Size
 from chunkwise.errors import UsageError
 from chunkwise.names import json_text
 from chunkwise.repacking.options import BOUNDS, VERIFICATIONS, Options
-from chunkwise.verdicts import Exit
+from chunkwise.verdicts import Exit, worst
 from chunkwise.words import counted
 
 if TYPE_CHECKING:
@@ -54,12 +54,12 @@ Rules:
 \b
 Exit code:
   0    done
-  1    IN is damaged, or OUT was not what IN is; --salvage lost something; or
-       one of several files could not be repacked
+  1    IN is damaged, or OUT was not what IN is; or --salvage lost something
   2    wrong usage, or it failed
   3    something cannot be done here: a filter or another HDF5 is needed
   4    IN is open for writing, or it changed: try later
   130  interrupted
+  Of several files, the first of 1, 2, 3, 4 that one of them has.
   After all but 0 and --salvage the source did not change and no target was
   made, unless a line says that the new file is complete and in place.
 """
@@ -363,6 +363,4 @@ def _many(
         batch, repacked, line, jobs=asked.jobs, as_json=as_json, ends=ends
     )
     lost = not dry_run and any(result.summary and result.summary.lost for result in results)
-    return (
-        Exit.WRONG if lost or any(result.outcome == "failed" for result in results) else Exit.DONE
-    )
+    return worst([Exit.WRONG if lost else Exit.DONE, *(result.exit_code for result in results)])

@@ -27,6 +27,7 @@ from chunkwise.repacking.folder import (
 )
 from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.repacking.target import Place
+from chunkwise.verdicts import Exit
 
 
 def inspect_apart(path: str, access: Sequence[str] = ()) -> FileFacts:
@@ -97,7 +98,7 @@ def mend_one(wish: Wish, unchanged: Unchanged, place: Place, watch: Watch) -> Tr
 def plans(batch: Batch, wish: Wish, watch: Callable[[int, Path], Watch]) -> Iterator[FileResult]:
     """Say for each file what would be done to it, without writing anything."""
     for name, reason in batch.failed:
-        yield FileResult(name, "", "failed", reason=reason)
+        yield FileResult(name, "", "failed", reason=reason, exit_code=Exit.FAILED)
     for number, (source, _) in enumerate(batch.pairs):
         tell = partial(_poke, watch(number, source))
         do = Doing(inspect_apart, tell, watch(number, source))

@@ -43,6 +43,7 @@ from chunkwise.repacking.records import plan_record
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.run import Job, closed, planned, run_plan
 from chunkwise.repacking.target import Identity, Place, cannot_write, choose
+from chunkwise.verdicts import Exit
 
 Unchanged: TypeAlias = Literal["copy", "link", "skip"]
 # A folder that others are made in.
@@ -89,6 +90,8 @@ class FileResult:
         Of a file that was repacked, or fixed.
     elapsed_s
         Seconds it took.
+    exit_code
+        What the command would end with if this were its only file.
     """
 
     source: str
@@ -99,6 +102,7 @@ class FileResult:
     reason: str | None = None
     summary: Any = None
     elapsed_s: float = 0.0
+    exit_code: int = Exit.DONE
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""
@@ -246,7 +250,7 @@ def plans(batch: Batch, job: Job, watch: Callable[[int, Path], Watch]) -> Iterat
     """
     job = replace(job, strict=False)
     for name, reason in batch.failed:
-        yield FileResult(name, "", "failed", reason=reason)
+        yield FileResult(name, "", "failed", reason=reason, exit_code=Exit.FAILED)
     for number, (source, target) in enumerate(batch.pairs):
         watch(number, source)(Moment("planning"))
         try:
@@ -266,7 +270,9 @@ def failed(source: Path, target: Path | str, error: BaseException) -> FileResult
     wrong = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
     wrong = wrong.removeprefix(f"{printable(str(source))}: ")
     wrong = "; ".join((wrong, *notes_of(error)))
-    return FileResult(str(source), str(target), "failed", _size(source), None, wrong)
+    code = int(error.exit_code if isinstance(error, ChunkwiseError) else Exit.FAILED)
+    size = _size(source)
+    return FileResult(str(source), str(target), "failed", size, None, wrong, exit_code=code)
 
 
 def each(
@@ -295,7 +301,7 @@ def each(
     """
     manifest = None if batch.out is None else Manifest(batch.out, key, resume, batch.part)
     for name, reason in batch.failed:
-        yield FileResult(name, "", "failed", reason=reason)
+        yield FileResult(name, "", "failed", reason=reason, exit_code=Exit.FAILED)
     # Going on means to replace results; in place these would be sources.
     replaces = force or (resume and not batch.in_place)
     left: list[int] = []
@@ -322,7 +328,15 @@ def each(
         source, target = batch.pairs[number]
         if isinstance(outcome.error, CrashedError):
             reason = str(outcome.error).removeprefix(f"{printable(str(source))}: ")
-            yield FileResult(str(source), str(target), "failed", _size(source), None, reason)
+            yield FileResult(
+                str(source),
+                str(target),
+                "failed",
+                _size(source),
+                None,
+                reason,
+                exit_code=Exit.FAILED,
+            )
             continue
         yield _noted(manifest, *outcome.get())
 
