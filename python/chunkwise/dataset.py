@@ -120,8 +120,9 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             TypeError).
         chunkwise.errors.CorruptDataError
             When stored bytes are missing or do not decode; names the chunk (an OSError).
-        chunkwise.errors.LibraryError
-            When libhdf5 has to read this dataset, and cannot (an OSError).
+        chunkwise.errors.CannotJudgeError
+            When libhdf5 has to read this dataset and cannot, which proves no damage: a filter
+            is missing, or another version of it is needed (an OSError).
         chunkwise.errors.OutOfMemoryError
             When there is too little memory for the selection (a MemoryError).
         """

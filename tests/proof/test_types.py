@@ -29,6 +29,15 @@ ARRAY = h5t.array_create(h5t.IEEE_F32LE, (3, 2))
 RECORD = h5t.create(h5t.COMPOUND, 16)
 RECORD.insert(b"a", 2, h5t.STD_I16BE)
 RECORD.insert(b"b", 8, h5t.IEEE_F64LE)
+ALIGNED = h5t.create(h5t.COMPOUND, 16)
+ALIGNED.insert(b"time", 0, h5t.STD_U64LE)
+ALIGNED.insert(b"value", 8, h5t.STD_U16LE)
+# NumPy has none of 112 bits of mantissa; PyTables' tests have a file with it.
+QUADRUPLE = h5t.IEEE_F64LE.copy()
+QUADRUPLE.set_size(16)
+QUADRUPLE.set_precision(128)
+QUADRUPLE.set_fields(127, 112, 15, 0, 112)
+QUADRUPLE.set_ebias(16383)
 TYPES = {
     "narrow integer": NARROW,
     "text with bytes after its end": TEXT,
@@ -36,6 +45,8 @@ TYPES = {
     "bit field": h5t.STD_B32LE,
     "array": ARRAY,
     "compound with gaps": RECORD,
+    "compound with a gap at its end": ALIGNED,
+    "quadruple": QUADRUPLE,
     "long double": h5t.NATIVE_LDOUBLE,
     "big-endian": h5t.IEEE_F64BE,
     "boolean": h5t.py_create(np.dtype(bool)),

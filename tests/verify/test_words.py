@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import h5py
+import hdf5plugin
 import numpy as np
 import pytest
 
@@ -72,21 +74,63 @@ def wrong_header(path: Path) -> None:
     path.write_bytes(content)
 
 
+def early_end(path: Path) -> None:
+    """The superblock's end lies before the last chunk, as in a file that PureHDF 1.0 tests with."""
+    plain(path)
+    content = bytearray(path.read_bytes())
+    stated = struct.unpack_from("<Q", content, 40)[0]
+    assert stated == len(content)
+    with h5py.File(path) as file:
+        last = max(file["d"].id.get_chunk_info(i).byte_offset for i in range(10))
+    struct.pack_into("<Q", content, 40, last + 8)
+    path.write_bytes(content)
+
+
+def other_zfp(path: Path) -> None:
+    """Written by a ZFP that the plugin here does not know, by its own account."""
+    with h5py.File(path, "w") as file:
+        file.create_dataset("d", data=np.linspace(0, 1, 64), chunks=(32,), **hdf5plugin.Zfp())
+        options = file["d"].id.get_create_plist().get_filter(0)[2]
+    content = path.read_bytes()
+    assert content.count(struct.pack("<2I", *options[:2])) == 1
+    # H5Z-ZFP keeps the versions of ZFP and of its codec in the first option.
+    newer = struct.pack("<2I", 0x10007110, options[1])
+    path.write_bytes(content.replace(struct.pack("<2I", *options[:2]), newer))
+
+
+def small_heap(path: Path) -> None:
+    """A global heap of less than 4,096 bytes, which HDF5 2.0 refuses and 1.10 reads."""
+    with h5py.File(path, "w") as file:
+        file["d"] = ["some", "text"]
+    content = bytearray(path.read_bytes())
+    at = content.index(b"GCOL")
+    free = at + 16 + content[at + 16 :].index(struct.pack("<HH4xQ", 0, 0, 4096 - 16 - 2 * 24))
+    struct.pack_into("<Q", content, at + 8, 1024)
+    struct.pack_into("<Q", content, free + 8, 1024 - (free - at))
+    path.write_bytes(content)
+
+
 CASES: dict[Callable[[Path], None], tuple[str, int]] = {
     plain: (SOUND, 0),
     dangling: (LOOSE, 0),
     lost_scale: (LOOSE, 0),
     unknown_filter: (UNJUDGED, 3),
+    early_end: (LOOSE, 0),
     cut: (DAMAGED, 1),
     wrong_header: (DAMAGED, 1),
 }
+# What only reading all values shows.
+IN_VALUES: dict[Callable[[Path], None], tuple[str, int]] = {
+    other_zfp: (UNJUDGED, 3),
+    small_heap: (UNJUDGED, 3),
+}
 
 
-@pytest.mark.parametrize("make", CASES, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", [*CASES, *IN_VALUES], ids=lambda make: make.__name__)
 def test_verify_says_what_it_is(make: Callable[[Path], None], tmp_path: Path) -> None:
     path = tmp_path / "a.h5"
     make(path)
-    words, code = CASES[make]
+    words, code = (CASES | IN_VALUES)[make]
     found = chunkwise.verify(path)
     assert (found.verdict, found.verdict.exit) == (words, code)
     record = found.as_dict()
@@ -106,6 +150,32 @@ def test_the_commands_end_with_its_code(make: Callable[[Path], None], tmp_path: 
         assert done.returncode == code, (command, done)
         if words != DAMAGED:
             assert "is damaged" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("make", IN_VALUES, ids=lambda make: make.__name__)
+def test_a_read_says_so_too(make: Callable[[Path], None], tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    make(path)
+    with chunkwise.open(path) as file, pytest.raises(CannotJudgeError, match="version"):
+        file["d"][:]
+
+
+def test_a_salvaged_copy_has_what_lies_behind_the_stated_end(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    early_end(path)
+    chunkwise.repack(path, tmp_path / "b.h5", salvage=True)
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert (file["d"][:] == np.arange(1000)).all()
+
+
+def test_a_read_brings_a_filter_that_is_installed(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    values = np.linspace(0, 1, 64)
+    with h5py.File(path, "w") as file:
+        file.create_dataset("d", data=values, chunks=(32,), **hdf5plugin.Zfp(reversible=True))
+    program = f"import chunkwise; print(chunkwise.open({str(path)!r})['d'][:].tobytes().hex())"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.stdout.strip(), done.stderr) == (values.tobytes().hex(), "")
 
 
 def test_a_file_that_this_process_has_open_in_another_way(tmp_path: Path) -> None:
@@ -146,6 +216,8 @@ def test_a_file_that_is_written_is_busy(tmp_path: Path) -> None:
         ("bad version number for datatype message", False, UNJUDGED),
         ("stored chunk dimension encoding length does not match value", True, UNJUDGED),
         ("bad flag combination for message", True, UNJUDGED),
+        ("unable to open external raw data file", False, UNJUDGED),
+        ("global heap size is too small", False, UNJUDGED),
         ("unable to lock file, errno = 11", False, "busy"),
         ("file locking flag values don't match", False, "could not be read"),
     ],

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import h5py
-from h5py import h5f, h5g, h5i, h5l
+from h5py import h5f, h5g, h5i, h5l, h5p
 
+from chunkwise import _native
 from chunkwise.errors import (
     BusyError,
     CannotJudgeError,
@@ -28,6 +29,7 @@ from chunkwise.errors import (
     OtherFlagsError,
     like,
 )
+from chunkwise.files.filters import RESERVED, missing_filter, named
 from chunkwise.names import HDF5_ERRORS, decode_name, hdf5_reason
 from chunkwise.verdicts import Verdict
 
@@ -51,14 +53,23 @@ _REFUSAL: Final = re.compile(
     r"version|unknown|unsupported|not supported|not implemented|unrecognized"
     r"|does not match value calculated|no appropriate function|feature|disabled|not enabled"
 )
-# What one release refuses although the format allows it: words, and who reads it.
+# What some releases refuse and others read: words, whether a checksum must cover them, and help.
 _STRICTER: Final = (
     (
         re.compile("stored chunk dimension encoding length does not match"),
+        True,
         "the format allows chunk lengths in more bytes than they need; HDF5 1.10 to 1.14 and 2.2 "
         "open it: read it with one of these",
     ),
+    (
+        re.compile("global heap size is too small"),
+        False,
+        "HDF5 1.10 reads heaps smaller than 4,096 bytes: read it with h5dump of that version",
+    ),
 )
+_ELSEWHERE: Final = re.compile("external raw data file")
+# A filter says no more than that it failed, be it for damage or for another version's bytes.
+_UNDECODED: Final = re.compile("filter returned failure|filter callback failed")
 _HEADER: Final = b"OHDR"
 _SIGNAL: Final = signal.SIGURG  # Ignored by default
 
@@ -107,7 +118,7 @@ CRASHES: Final = Cause(
 )
 
 
-def cause_of(error: BaseException | str, *, checked: bool) -> Cause:
+def cause_of(error: BaseException | str, *, checked: bool, verb: str = "open") -> Cause:
     """Say what an error of HDF5's proves.
 
     Parameters
@@ -116,6 +127,8 @@ def cause_of(error: BaseException | str, *, checked: bool) -> Cause:
         The error, or its reason.
     checked
         Whether a checksum that HDF5 has looked at covers what it refuses.
+    verb
+        What HDF5 cannot do.
     """
     reason = error if isinstance(error, str) else hdf5_reason(error)
     number = None if isinstance(error, str) else getattr(error, "errno", None)
@@ -135,16 +148,22 @@ def cause_of(error: BaseException | str, *, checked: bool) -> Cause:
             f"this process has the file open in another way ({reason})",
             "close it there, or open it with the same options",
         )
+    if _ELSEWHERE.search(low):
+        return Cause(
+            Verdict.UNJUDGED,
+            f"an external file with its data cannot be read ({reason})",
+            "`chunkwise inspect` names it; HDF5_EXTFILE_PREFIX says in which folder it is",
+        )
     if _FILTER.search(low):
         return Cause(
             Verdict.UNJUDGED,
             f"HDF5 {version} lacks a filter for it ({reason})",
             "`chunkwise inspect` says which, and who brings it",
         )
-    for words, helps in _STRICTER:
-        if checked and words.search(low):
+    for words, needs_checksum, helps in _STRICTER:
+        if words.search(low) and (checked or not needs_checksum):
             return Cause(Verdict.UNJUDGED, f"HDF5 {version} refuses it ({reason})", helps)
-    refused = f"HDF5 {version} cannot open it: {reason}"
+    refused = f"HDF5 {version} cannot {verb} it: {reason}"
     if _PROOF.search(low):
         return Cause(Verdict.DAMAGED, refused, "the file is damaged: fetch it again or restore it")
     if number:
@@ -162,6 +181,24 @@ def cause_of(error: BaseException | str, *, checked: bool) -> Cause:
             "it was written by a newer HDF5, or is damaged: try a newer one",
         )
     return Cause(Verdict.DAMAGED, refused, "the file is damaged: fetch it again or restore it")
+
+
+def cause_of_values(error: BaseException, properties: h5p.PropDCID) -> Cause:
+    """Say what an error of libhdf5's proves of the values of a dataset."""
+    missing = missing_filter(properties)
+    if missing is not None:
+        return Cause(Verdict.UNJUDGED, "a filter is missing", missing)
+    cause = cause_of(error, checked=False, verb="read")
+    codes = [properties.get_filter(i)[0] for i in range(properties.get_nfilters())]
+    ours = {code for code, known in _native.filters().items() if known["decoded"]}
+    plugins = [named(code) for code in codes if code not in RESERVED and code not in ours]
+    if not plugins or not _UNDECODED.search(cause.reason):
+        return cause
+    return Cause(
+        Verdict.UNJUDGED,
+        f"{' and '.join(plugins)} fails on it ({hdf5_reason(error)})",
+        "another version of the filter wrote it, or its bytes are wrong: try that version",
+    )
 
 
 def verdict_of(error: BaseException) -> Verdict:

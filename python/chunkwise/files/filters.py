@@ -118,6 +118,13 @@ def is_available(code: int) -> bool:
     return bool(h5z.filter_avail(code))
 
 
+def bring_filters(properties: h5p.PropDCID) -> bool:
+    """Import what brings a dataset's missing filters; tell if that helped."""
+    codes = [properties.get_filter(i)[0] for i in range(properties.get_nfilters())]
+    missing = [code for code in codes if not h5z.filter_avail(code)]
+    return bool(missing) and all(map(is_available, missing))
+
+
 def missing_filter(properties: h5p.PropDCID) -> str | None:
     """Make a dataset's filters available, and say which one is not, and who brings it; or None."""
     for i in range(properties.get_nfilters()):
@@ -125,6 +132,11 @@ def missing_filter(properties: h5p.PropDCID) -> str | None:
         if not is_available(code):
             return lacking(code, name.decode("utf-8", "replace"))
     return None
+
+
+def named(code: int) -> str:
+    """Name a filter."""
+    return REGISTERED.get(code, f"filter {code}")
 
 
 def lacking(code: int, stored: str = "") -> str:

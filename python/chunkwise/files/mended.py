@@ -65,6 +65,17 @@ def copy_mended(path: str | os.PathLike[str], target: Path, found: Mended) -> No
         stream.write(found.patch.content)
 
 
+def open_mended(path: str | os.PathLike[str], found: Mended) -> h5py.File:
+    """Open a file for reading, with other bytes at its beginning.
+
+    Raises
+    ------
+    OSError
+        It cannot be opened in this way either.
+    """
+    return h5py.File(ReadOnlyFile(path, found.patch), "r", rdcc_nbytes=0)
+
+
 def mended(path: str | os.PathLike[str]) -> Mended | None:
     """Find the bytes with which libhdf5 opens a file that it refuses as it is.
 

@@ -62,7 +62,7 @@ def dtype_of(dataset: h5d.DatasetID) -> DType | None:
     """Return the type by which zarr reads a dataset's bytes; None if it has none."""
     try:
         dtype = np.dtype(dataset.dtype)
-    except TypeError:
+    except (TypeError, ValueError):
         return None
     stored = dataset.get_type()
     if dtype.itemsize != stored.get_size() or dtype.hasobject or dtype.subdtype is not None:

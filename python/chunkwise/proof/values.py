@@ -81,7 +81,7 @@ def numpy_type(datatype: Any) -> np.dtype[Any] | None:
     try:
         dtype: np.dtype[Any] = datatype.dtype
         same = h5t.py_create(dtype).equal(datatype)
-    except TypeError:
+    except (TypeError, ValueError):
         return None
     return dtype if same and dtype.subdtype is None else None
 
@@ -283,7 +283,8 @@ class Values:
         for offset, part in boxes(count, least, max(1, _PART_NBYTES // dtype.itemsize)):
             at = tuple(s + o for s, o in zip(start, offset, strict=True))
             expected, found = (self._room(number, dtype, part) for number in (1, 2))
-            np.copyto(expected, first[_slices(offset, part)])
+            # As bytes: NumPy leaves out what lies between the fields of a record.
+            np.copyto(_raw(expected), _raw(first)[_slices(offset, part)])
             if not _is_filled(theirs):
                 found.view(np.uint8)[...] = 0
             try:
@@ -316,7 +317,7 @@ class Values:
                 at, f"cannot be read by libhdf5 ({hdf5_reason(error)})"
             ) from None
         self.read.by_libhdf5_nbytes += nbytes
-        if found.tobytes() != read[_slices(offset, part)].tobytes():
+        if found.tobytes() != _raw(read)[_slices(offset, part)].tobytes():
             raise ValuesDifferError(at, "is read otherwise by libhdf5 than by chunkwise")
 
     def _by_libhdf5(
@@ -412,6 +413,11 @@ def first_difference(first: Array, second: Array) -> int | None:
         return int(block.start + np.flatnonzero(a[block] != b[block])[0]) // size
     rest = np.flatnonzero(a[words:] != b[words:])
     return int(words + rest[0]) // size if rest.size else None
+
+
+def _raw(values: Array) -> Array:
+    """View elements as their bytes."""
+    return values.view(np.dtype((np.void, values.dtype.itemsize)))
 
 
 def _slices(start: Shape, count: Shape) -> tuple[slice, ...]:

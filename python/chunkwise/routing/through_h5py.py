@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 
-from chunkwise.errors import ChunkwiseError, LibraryError, OutOfMemoryError, SelectionError
+from chunkwise.errors import ChunkwiseError, OutOfMemoryError, SelectionError
+from chunkwise.files.causes import cause_of_values
+from chunkwise.files.filters import bring_filters
 from chunkwise.names import hdf5_reason
 from chunkwise.routing.bindings import Binding
 from chunkwise.routing.reading import into, scalar_or_array
@@ -41,8 +43,10 @@ def getitem(dataset: Dataset, args: Any, new_dtype: Any) -> Any:
     ------
     chunkwise.errors.SelectionError
         For an index that does not fit the dataset.
-    chunkwise.errors.LibraryError
-        When libhdf5 cannot read it.
+    chunkwise.errors.CorruptDataError
+        When it is damaged.
+    chunkwise.errors.CannotJudgeError
+        When a filter is missing, or libhdf5 refuses it without proof of damage.
     """
     if isinstance(args, Selection):
         if new_dtype is not None:
@@ -94,9 +98,10 @@ def told(dataset: Dataset, read: Callable[[], Any]) -> Any:
     except (IndexError, TypeError, ValueError) as error:
         raise SelectionError(f"{dataset._label()}: {hdf5_reason(error)}") from error
     except OSError as error:
-        raise LibraryError(
-            f"{dataset._label()}: libhdf5 cannot read it: {error}; the file is damaged, or a "
-            "filter's plugin is missing"
-        ) from error
+        properties = dataset.id.get_create_plist()
+        if bring_filters(properties):
+            return told(dataset, read)
+        cause = cause_of_values(error, properties)
+        raise cause.raised(dataset._label(), error) from error
     except MemoryError as error:
         raise OutOfMemoryError(f"{dataset._label()}: {error}; select less") from error

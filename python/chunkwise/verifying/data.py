@@ -18,7 +18,7 @@ from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import ChunkwiseError
 from chunkwise.files.boxes import Box, boxes, read_box
-from chunkwise.files.causes import cause_of
+from chunkwise.files.causes import cause_of_values
 from chunkwise.files.filters import is_available, lacking
 from chunkwise.files.opening import is_plain
 from chunkwise.inspecting.collect import layout_of
@@ -224,7 +224,10 @@ def _read_by_library(
         for origin in origins:
             for box in _boxes(dataset, origin, datatype.get_size()):
                 nbytes = math.prod(box[1]) * datatype.get_size()
-                _read_box(dataset, datatype, box, found, plain=plain, chunk=origin)
+                try:
+                    _read_box(dataset, datatype, box, found, plain=plain)
+                except (*HDF5_ERRORS, MemoryError) as error:
+                    _take_error(error, dataset, box[0], found, chunk=origin)
                 beat(nbytes)
             found.chunks += counted_here and origin is not None
     except ChunkwiseError as error:
@@ -242,38 +245,39 @@ def _boxes(dataset: h5d.DatasetID, origin: tuple[int, ...] | None, itemsize: int
 
 
 def _read_box(
-    dataset: h5d.DatasetID,
-    datatype: Any,
-    box: Box,
-    found: DataFound,
-    *,
-    plain: bool,
-    chunk: tuple[int, ...] | None,
+    dataset: h5d.DatasetID, datatype: Any, box: Box, found: DataFound, *, plain: bool
 ) -> None:
     start, count = box
-    part = tuple(slice(s, s + n) for s, n in zip(start, count, strict=True))
-    try:
-        if plain:
-            read_box(dataset, datatype, start, count)
-            return
-        values = h5py.Dataset(dataset)[part]
-        lost = found.targets.lost(values)
-    except (*HDF5_ERRORS, MemoryError) as error:
-        if is_unknown_type(error):
-            found.note(f"not read: {hdf5_reason(error)}", Verdict.UNJUDGED)
-            return
-        if isinstance(error, MemoryError):
-            found.note("not read: no memory for it", Verdict.UNJUDGED)
-            return
-        cause = cause_of(error, checked=False)
-        if cause.verdict is Verdict.DAMAGED:
-            found.add(_placed(dataset, found.path, hdf5_reason(error), chunk, start))
-        else:
-            found.note(f"not read: {cause}", cause.verdict)
+    if plain:
+        read_box(dataset, datatype, start, count)
         return
+    part = tuple(slice(s, s + n) for s, n in zip(start, count, strict=True))
+    lost = found.targets.lost(h5py.Dataset(dataset)[part])
     if lost:
         said = f"{counted(lost, 'reference')} leading nowhere, from element {list(start)} on"
         found.note(said, Verdict.LOOSE)
+
+
+def _take_error(
+    error: BaseException,
+    dataset: h5d.DatasetID,
+    start: tuple[int, ...],
+    found: DataFound,
+    *,
+    chunk: tuple[int, ...] | None,
+) -> None:
+    """Add what it means that libhdf5 cannot read a box."""
+    if isinstance(error, MemoryError):
+        found.note("not read: no memory for it", Verdict.UNJUDGED)
+        return
+    if is_unknown_type(error):
+        found.note(f"not read: {hdf5_reason(error)}", Verdict.UNJUDGED)
+        return
+    cause = cause_of_values(error, dataset.get_create_plist())
+    if cause.verdict is Verdict.DAMAGED:
+        found.add(_placed(dataset, found.path, hdf5_reason(error), chunk, start))
+    else:
+        found.note(f"not read: {cause}", cause.verdict)
 
 
 def is_unknown_type(error: BaseException) -> bool:

@@ -37,6 +37,11 @@ class Ending:
     stated: int | None = None
     damage: Damage | None = None
 
+    @property
+    def is_exceeded(self) -> bool:
+        """Whether there are bytes behind the end that is stated."""
+        return self.stated is not None and self.nbytes > self.stated
+
 
 def look_at_ends(path: str | os.PathLike[str]) -> Ending:
     """Look at the first bytes of a file, and where it ends.

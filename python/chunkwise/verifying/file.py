@@ -19,6 +19,7 @@ import h5py
 from chunkwise.errors import ChunkwiseError, DamagedFileError, FileChangedError
 from chunkwise.files.causes import is_being_written, verdict_of
 from chunkwise.files.leading import External
+from chunkwise.files.mended import Mended, mended, open_mended
 from chunkwise.files.netcdf3 import as_netcdf4, is_netcdf3
 from chunkwise.files.objects import Entry, walk
 from chunkwise.files.unclosed import is_unclosed, open_readable
@@ -133,6 +134,12 @@ def look(
         sums = _look_at_netcdf3(Path(path), wish, expected, found, beat)
     else:
         sums = _look_inside(path, ending, wish, expected, found, beat)
+        if found.damage_count and ending.is_exceeded and (patch := mended(path)):
+            # The end that is stated may be what is wrong, and nothing else.
+            again = _Found()
+            whole = _look_inside(path, ending, wish, expected, again, beat, patch)
+            if not again.damage_count:
+                found, sums = again, whole
     if _stamp(path) != before:
         raise FileChangedError(
             f"{printable(said)}: was written to meanwhile; verify it when nobody writes to it"
@@ -203,15 +210,22 @@ def _look_inside(
     expected: FileManifest | None,
     found: _Found,
     beat: Beat,
+    patch: Mended | None = None,
 ) -> FileManifest | None:
-    """Look at all that is in a file; give its part of a manifest."""
-    if is_unclosed(path):
+    """Look at all that is in a file; give its part of a manifest.
+
+    With a patch, HDF5 is shown its bytes instead of the file's own.
+    """
+    if patch is not None:
+        said = "HDF5 refuses what lies beyond; chunkwise repack --salvage makes a copy that opens"
+        found.notes.append(Note(None, f"{patch.said}: {said}", Verdict.LOOSE))
+    elif is_unclosed(path):
         found.notes.append(_unclosed(path))
-    elif ending.stated is not None and ending.nbytes > ending.stated:
+    elif ending.stated is not None and ending.is_exceeded:
         more = counted(ending.nbytes - ending.stated, "byte")
         found.notes.append(Note(None, f"{more} after the end of its data"))
     try:
-        file = open_readable(path)
+        file = open_readable(path) if patch is None else open_mended(path, patch)
     except DamagedFileError as error:
         reason = str(error).removeprefix(f"{printable(os.fspath(path))}: ")
         found.add(Damage("cannot-open", None, reason))

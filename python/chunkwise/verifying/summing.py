@@ -199,7 +199,7 @@ def _numpy_type(datatype: Any) -> np.dtype[Any] | None:
     """
     try:
         dtype: np.dtype[Any] = datatype.dtype
-    except TypeError:
+    except (TypeError, ValueError):
         if is_plain(datatype):
             return None
         raise
