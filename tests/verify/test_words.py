@@ -75,7 +75,7 @@ def wrong_header(path: Path) -> None:
 
 
 def early_end(path: Path) -> None:
-    """The superblock's end lies before the last chunk, as in a file that PureHDF 1.0 tests with."""
+    """The superblock's end lies before the last chunk, as in a file of PureHDF's tests."""
     plain(path)
     content = bytearray(path.read_bytes())
     stated = struct.unpack_from("<Q", content, 40)[0]

@@ -19,6 +19,18 @@ pub fn raise(py: Python<'_>, class: &str, message: String) -> PyErr {
     }
 }
 
+/// The exception for what libhdf5 cannot read; `chunkwise.files.causes` says what that proves.
+pub fn unreadable(py: Python<'_>, place: &str, message: &str) -> PyErr {
+    let made = py
+        .import("chunkwise.files.causes")
+        .and_then(|causes| causes.getattr("unreadable"))
+        .and_then(|unreadable| unreadable.call1((place, message)));
+    match made {
+        Ok(exception) => PyErr::from_value(exception),
+        Err(error) => error,
+    }
+}
+
 /// A selection that does not fit; `label` names dataset and file.
 pub fn select_error(py: Python<'_>, label: &str, error: &SelectError) -> PyErr {
     raise(py, "SelectionError", format!("{label}: {error}"))

@@ -14,7 +14,7 @@ use chunkwise_repack::{
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-use crate::errors::{raise, read_error};
+use crate::errors::{raise, read_error, unreadable};
 use crate::library::PyLibrary;
 use crate::places::{PyPlaces, PyShare, all_held, held};
 use crate::writer::effort_of;
@@ -387,8 +387,9 @@ fn copy_error(py: Python<'_>, label: &str, error: &CopyError) -> PyErr {
         CopyError::Plan(PlanError::Memory { .. }) => {
             ("UsageError", "allow more memory, or give smaller chunks")
         }
-        CopyError::Library { .. } => {
-            ("CorruptDataError", "the file is damaged: fetch it again or restore it")
+        CopyError::Library { origin, message } => {
+            let place = format!("{label}: the elements from {:?} on", origin.as_slice());
+            return unreadable(py, &place, message);
         }
         CopyError::Facts(_) => ("LibraryError", "the file is damaged, or too new"),
         CopyError::Encode { .. } => ("CannotWriteError", "give another filter"),

@@ -9,7 +9,7 @@ use chunkwise_repack::{
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::errors::{bind_error, raise};
+use crate::errors::{bind_error, raise, unreadable};
 use crate::library::PyLibrary;
 
 /// Copy everything but plain data (see `_native.pyi`).  The handles must be of this library;
@@ -227,8 +227,8 @@ fn tree_error(py: Python<'_>, file: &str, error: &TreeError) -> PyErr {
     let (class, remedy) = match error {
         TreeError::Library(_) => ("LibraryError", "use another libhdf5"),
         TreeError::Refused { .. } => ("UsageError", "nothing was written"),
-        TreeError::Read { .. } => {
-            ("CorruptDataError", "the file is damaged: fetch it again or restore it")
+        TreeError::Read { object, what, message } => {
+            return unreadable(py, &format!("{file}: {object}: {what}"), message);
         }
         TreeError::Write { .. } => ("CannotWriteError", "the copy is not whole: remove it"),
         TreeError::Memory { .. } => ("OutOfMemoryError", "use a machine with more"),

@@ -12,14 +12,13 @@ import fcntl
 import os
 import re
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import h5py
 from h5py import h5f, h5g, h5i, h5l, h5p
 
-from chunkwise import _native
 from chunkwise.errors import (
     BusyError,
     CannotJudgeError,
@@ -68,7 +67,8 @@ _STRICTER: Final = (
     ),
 )
 _ELSEWHERE: Final = re.compile("external raw data file")
-# A filter says no more than that it failed, be it for damage or for another version's bytes.
+# Of a plugin that says no more, be it for damage or for another version's bytes: HDF5's own
+# filters say what is wrong.
 _UNDECODED: Final = re.compile("filter returned failure|filter callback failed")
 _HEADER: Final = b"OHDR"
 _SIGNAL: Final = signal.SIGURG  # Ignored by default
@@ -160,6 +160,12 @@ def cause_of(error: BaseException | str, *, checked: bool, verb: str = "open") -
             f"HDF5 {version} lacks a filter for it ({reason})",
             "`chunkwise inspect` says which, and who brings it",
         )
+    if _UNDECODED.search(low):
+        return Cause(
+            Verdict.UNJUDGED,
+            f"its filter fails on it ({reason})",
+            "another version of the filter wrote it, or its bytes are wrong: try that version",
+        )
     for words, needs_checksum, helps in _STRICTER:
         if words.search(low) and (checked or not needs_checksum):
             return Cause(Verdict.UNJUDGED, f"HDF5 {version} refuses it ({reason})", helps)
@@ -183,22 +189,23 @@ def cause_of(error: BaseException | str, *, checked: bool, verb: str = "open") -
     return Cause(Verdict.DAMAGED, refused, "the file is damaged: fetch it again or restore it")
 
 
+def unreadable(where: str, reason: str) -> ChunkwiseError:
+    """Make the exception for a place that libhdf5 cannot read, for this reason."""
+    cause = cause_of(reason, checked=False, verb="read")
+    return cause.kind(f"{where}: {cause}")
+
+
 def cause_of_values(error: BaseException, properties: h5p.PropDCID) -> Cause:
     """Say what an error of libhdf5's proves of the values of a dataset."""
     missing = missing_filter(properties)
     if missing is not None:
         return Cause(Verdict.UNJUDGED, "a filter is missing", missing)
     cause = cause_of(error, checked=False, verb="read")
-    codes = [properties.get_filter(i)[0] for i in range(properties.get_nfilters())]
-    ours = {code for code, known in _native.filters().items() if known["decoded"]}
-    plugins = [named(code) for code in codes if code not in RESERVED and code not in ours]
-    if not plugins or not _UNDECODED.search(cause.reason):
+    if not _UNDECODED.search(cause.reason):
         return cause
-    return Cause(
-        Verdict.UNJUDGED,
-        f"{' and '.join(plugins)} fails on it ({hdf5_reason(error)})",
-        "another version of the filter wrote it, or its bytes are wrong: try that version",
-    )
+    codes = [properties.get_filter(i)[0] for i in range(properties.get_nfilters())]
+    plugins = " or ".join(named(code) for code in codes if code not in RESERVED)
+    return replace(cause, reason=f"{plugins or 'its filter'} fails on it ({hdf5_reason(error)})")
 
 
 def verdict_of(error: BaseException) -> Verdict:

@@ -9,8 +9,8 @@ from typing import Any
 
 import h5py
 
-from chunkwise.errors import CorruptDataError, UsageError
-from chunkwise.files.causes import cause_of
+from chunkwise.errors import UsageError
+from chunkwise.files.causes import cause_of, unreadable
 from chunkwise.files.objects import Address, decode_attributes, header_address, walk
 from chunkwise.files.opening import is_plain
 from chunkwise.files.stored import stored_nbytes
@@ -19,6 +19,7 @@ from chunkwise.inspecting.collect import extent_of, layout_of
 from chunkwise.inspecting.dimensions import coordinates
 from chunkwise.inspecting.facts import Layout
 from chunkwise.names import HDF5_ERRORS, encode_name, hdf5_reason, printable
+from chunkwise.proof.records import GOES_ON
 
 
 @dataclass(frozen=True)
@@ -146,10 +147,8 @@ def look(
             try:
                 decode_attributes(entry.identifier)
             except HDF5_ERRORS as error:
-                raise CorruptDataError(
-                    f"{where}: {printable(entry.path)}: it cannot be read: an attribute of it is "
-                    f"damaged ({hdf5_reason(error)}); fetch the file again or restore it"
-                ) from None
+                place = f"{where}: {printable(entry.path)}: an attribute of it"
+                raise unreadable(place, hdf5_reason(error)) from None
         if entry.kind == "group":
             groups.append(entry.path)
         elif entry.kind == "dataset" and entry.address is not None:
@@ -164,10 +163,8 @@ def look(
         except HDF5_ERRORS as error:
             if salvage:
                 continue
-            raise CorruptDataError(
-                f"{where}: '{printable(path)}' cannot be read ({hdf5_reason(error)}), and so "
-                "cannot be kept; restore the file, or copy what is readable with h5copy"
-            ) from None
+            wrong = unreadable(f"{where}: '{printable(path)}'", hdf5_reason(error))
+            raise type(wrong)(f"{wrong}; {GOES_ON}") from None
     # Which datasets these are matters to rules alone.
     said = {} if salvage else coordinates({path: identifier for path, _, identifier in found})
     kept = (

@@ -221,6 +221,10 @@ def _step(
     memory_nbytes: int,
     samples: estimate.Samples,
 ) -> Step:
+    if wanted.changes(source) and not (wanted.named or wanted.merged):
+        missing = missing_filter(source.identifier.get_create_plist())
+        if missing is not None:
+            wanted = wanted.refused(source, f"cannot be read here: {missing}")
     anew = _encodes_anew(source, wanted)
     if not wanted.changes(source) and not anew:
         return _unchanged(scratch_file, source, wanted, memory_nbytes)
