@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import chunkwise
-from chunkwise.errors import UsageError
+from chunkwise.errors import CannotJudgeError, UsageError
 from tests.support.repacking import command
 
 
@@ -101,3 +101,24 @@ def test_merging_names_the_filter_that_is_missing(tmp_path: Path, absolute: bool
     assert {path.name for path in tmp_path.iterdir()} == {"in.h5", "behind.h5"}
     # With what the message says, it works.
     assert command("in.h5", "out.h5", "--merge", cwd=tmp_path).returncode == 0
+
+
+def test_a_dataset_whose_filter_is_missing_is_left_by_a_pattern(tmp_path: Path) -> None:
+    path, out = tmp_path / "a.h5", tmp_path / "b.h5"
+    stored = bytes(range(24))
+    with h5py.File(path, "w") as file:
+        file["here"] = np.arange(1000)
+        dcpl = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        dcpl.set_chunk((10,))
+        dcpl.set_filter(305, h5py.h5z.FLAG_OPTIONAL, (2,))
+        space = h5py.h5s.create_simple((10,))
+        made = h5py.h5d.create(file.id, b"lzo", h5py.h5t.STD_I32LE, space, dcpl)
+        made.write_direct_chunk((0,), stored)
+    done = chunkwise.repack(path, out, chunk="*:500", filters="deflate:1")
+    lzo = next(one for one in done.datasets if one.path == "/lzo")
+    assert any("filter 305 (LZO) is not here" in reason for reason in lzo.left)
+    with h5py.File(out) as file:
+        assert file["here"].chunks == (500,)
+        assert file["lzo"].id.read_direct_chunk((0,)) == (0, stored)
+    with pytest.raises(CannotJudgeError, match="filter 305"):
+        chunkwise.repack(path, out, filters="lzo:none", force=True)
