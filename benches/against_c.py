@@ -56,30 +56,14 @@ class CannotRunError(Exception):
 
 @dataclass(frozen=True)
 class Pattern:
-    """What one row of the table reads.
+    """What one row of the table reads."""
 
-    Attributes
-    ----------
-    name : str
-        What it is called.
-    sample : str
-        The sample of `chunkwise.sample`.
-    shape : tuple of int
-        The array's, without its first dimension.
-    filters : str
-        How the array is stored.
-    block : tuple of int
-        What one read asks for; 0 stands for all of the first dimension.
-    cache_nbytes : int
-        libhdf5's chunk cache.
-    """
-
-    name: str
-    sample: str
-    shape: tuple[int, ...]
-    filters: str
-    block: tuple[int, ...]
-    cache_nbytes: int
+    name: str  # What it is called
+    sample: str  # The sample of `chunkwise.sample`
+    shape: tuple[int, ...]  # The array's, without its first dimension
+    filters: str  # How the array is stored
+    block: tuple[int, ...]  # What one read asks for; 0 stands for all of the first dimension
+    cache_nbytes: int  # libhdf5's chunk cache
 
 
 CRIS, CUBE = (30, 9, 717), (300, 300)
@@ -138,13 +122,7 @@ def elapsed(runs: Sequence[Run]) -> Spread:
 
 
 def build(folder: Path = FOLDER) -> Path:
-    """Compile walk.c, unless it has not changed since, and return the program.
-
-    Raises
-    ------
-    CannotRunError
-        There is no compiler, or there are no headers, or it does not compile.
-    """
+    """Compile walk.c, unless it has not changed since, and return the program."""
     compiler = shlex.split(os.environ.get("CC", "cc"))
     if shutil.which(compiler[0]) is None:
         raise CannotRunError(f"no C compiler: there is no {compiler[0]} (set CC)")
@@ -186,13 +164,7 @@ def run_c(
     block: Sequence[int],
     cache_nbytes: int | None = None,
 ) -> Run:
-    """Read a dataset with the C program.
-
-    Raises
-    ------
-    CannotRunError
-        It failed, and this is what it said.
-    """
+    """Read a dataset with the C program."""
     command = [str(program), "--library", library]
     if cache_nbytes is not None:
         command += ["--cache-nbytes", str(cache_nbytes)]
@@ -235,13 +207,7 @@ def run_bench(
     block: Sequence[int],
     cache_nbytes: int | None = None,
 ) -> Run:
-    """Read a dataset with bench's own worker and its reader `libhdf5`.
-
-    Raises
-    ------
-    CannotRunError
-        It failed, and this is what it said.
-    """
+    """Read a dataset with bench's own worker and its reader `libhdf5`."""
     trial = trial_of(
         look(file, dataset),
         Access("block", tuple(block)),

@@ -47,27 +47,16 @@ for place in range(8):
 
 @dataclass(frozen=True)
 class Case:
-    """A program, and the file that it reads.
+    """A program, and the file that it reads."""
 
-    Attributes
-    ----------
-    title
-        What it does.
-    words
-        The program; ``{file}``, ``{dataset}`` and ``{out}`` stand for what it reads and writes.
-    sample, shape, chunk, filters
-        What it reads.
-    netcdf
-        Whether the file must have dimensions.
-    """
-
-    title: str
+    title: str  # What it does
+    # The program; ``{file}``, ``{dataset}`` and ``{out}`` stand for what it reads and writes.
     words: tuple[str, ...]
-    sample: str
+    sample: str  # What it reads
     shape: tuple[int, ...]
     chunk: tuple[int, ...]
     filters: str
-    netcdf: bool = True
+    netcdf: bool = True  # Whether the file must have dimensions
 
 
 CASES: Final = {

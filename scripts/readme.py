@@ -128,17 +128,7 @@ def figures(results: StudyResults) -> dict[str, str]:
 
 
 def fill(text: str, run: Callable[[str], str | None], figures: dict[str, str]) -> str:
-    """Return a text with its markers filled.
-
-    Parameters
-    ----------
-    text : str
-        With markers.
-    run : callable
-        Gives what a command prints; None leaves its block as it is.
-    figures : dict
-        Single figures by name.
-    """
+    """Return a text with its markers filled."""
 
     def block(match: re.Match[str]) -> str:
         command = match["command"]

@@ -30,27 +30,14 @@ CHECKSUMS = 0.1
 
 @dataclass(frozen=True)
 class Noise:
-    """How timings differ from what they should be; each of these as a logarithm.
+    """How timings differ from what they should be; each of these as a logarithm."""
 
-    Attributes
-    ----------
-    name : str
-        For the table.
-    spread : float
-        Of the repeats.
-    outliers : float
-        The share of repeats that take 1.5 to 4 times as long.
-    drift : float
-        The spread of whole runs, and of the slope within a run.
-    busy : bool
-        Whether every second run shares the processor with others, and takes 1.2 to 2.5
-        times as long.
-    """
-
-    name: str
-    spread: float
-    outliers: float = 0.0
-    drift: float = 0.0
+    name: str  # For the table
+    spread: float  # Of the repeats
+    outliers: float = 0.0  # The share of repeats that take 1.5 to 4 times as long
+    drift: float = 0.0  # The spread of whole runs, and of the slope within a run
+    # Whether every second run shares the processor with others, and takes 1.2 to 2.5 times as
+    # long.
     busy: bool = False
 
 
@@ -151,15 +138,7 @@ def figures(
     times: int,
     threshold: float = THRESHOLD,
 ) -> list[float]:
-    """Judge runs of which the truth is known; each comparison is made twice.
-
-    Returns
-    -------
-    list of float
-        Where nothing has changed: the share of slower and faster, of same, and of pairs
-        that say the same.  Where it takes 1.5 times and twice as long: the share of slower.
-        Of all pairs, how many contradict each other, both being sure.
-    """
+    """Judge runs of which the truth is known; each comparison is made twice."""
     chance = random.Random(f"{noise.name} {repeats}")
     found, contradicted = [], 0
     for ratio in RATIOS:

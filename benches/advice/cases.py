@@ -21,30 +21,16 @@ PLAIN: Final[dict[str, Any]] = {}
 
 @dataclass(frozen=True)
 class Case:
-    """One dataset, and what is read of it.
+    """One dataset, and what is read of it."""
 
-    Attributes
-    ----------
-    name
-        In tables.
-    shape, dtype, data
-        Of the dataset; `data` is a name of `DATA`.
-    chunks, filters
-        How it is stored, as h5py takes it.
-    access
-        The patterns.
-    reader
-        For whom: a name of ``--for``; None for the libhdf5 here.
-    """
-
-    name: str
-    shape: Shape
+    name: str  # In tables
+    shape: Shape  # Of the dataset; `data` is a name of `DATA`
     dtype: str
     data: str
-    chunks: Shape | None
+    chunks: Shape | None  # How it is stored, as h5py takes it
     filters: dict[str, Any]
-    access: tuple[str, ...]
-    reader: str | None = None
+    access: tuple[str, ...]  # The patterns
+    reader: str | None = None  # For whom: a name of ``--for``; None for the libhdf5 here
 
     def write(self, path: Path) -> None:
         """Write its file."""

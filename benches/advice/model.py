@@ -51,21 +51,11 @@ _RIGHT: Final = 0.01
 
 @dataclass(frozen=True)
 class Predicted:
-    """One trial, and what was predicted of it.
+    """One trial, and what was predicted of it."""
 
-    Attributes
-    ----------
-    trial
-        What was measured.
-    predicted_s
-        Seconds.
-    parts
-        Which share of them each term has.
-    """
-
-    trial: Trial
-    predicted_s: float
-    parts: dict[str, float]
+    trial: Trial  # What was measured
+    predicted_s: float  # Seconds
+    parts: dict[str, float]  # Which share of them each term has
 
     @property
     def off(self) -> float:
@@ -75,24 +65,13 @@ class Predicted:
 
 @dataclass(frozen=True)
 class Error:
-    """How far predictions of a group are off.
+    """How far predictions of a group are off."""
 
-    Attributes
-    ----------
-    name
-        What is predicted.
-    predicted
-        How many trials.
-    median, high
-        Of the errors, and below which 9 of 10 are.
-    spread
-        How far repeats of one trial are from each other, in the median; None without repeats.
-    """
-
-    name: str
-    predicted: int
-    median: float
+    name: str  # What is predicted
+    predicted: int  # How many trials
+    median: float  # Of the errors, and below which 9 of 10 are
     high: float
+    # How far repeats of one trial are from each other, in the median; None without repeats.
     spread: float | None
 
 
@@ -124,17 +103,7 @@ def other_studies(found: Sequence[Trial]) -> list[Predicted]:
 def predicted(
     fitted_to: Sequence[Trial], wanted: Sequence[Trial], samples: Sequence[Trial]
 ) -> list[Predicted]:
-    """Predict trials.
-
-    Parameters
-    ----------
-    fitted_to
-        What rates are fitted to.
-    wanted
-        What is predicted; trials with filters that no sample has are left out.
-    samples
-        What tells how fast filters are.
-    """
+    """Predict trials."""
     speeds = _speeds(samples)
     found = []
     for family in ("libhdf5", CHUNKWISE):

@@ -31,22 +31,15 @@ _LEAST_S: Final = 2e-3
 
 @dataclass(frozen=True)
 class Kept:
-    """One promise, and what was measured.
+    """One promise, and what was measured."""
 
-    Attributes
-    ----------
-    promised, measured, lowest, highest
-        How many times as fast: by the model; by the medians; by the quickest before and the
-        slowest after; by the slowest before and the quickest after.
-    pattern, before, after
-        What was read, and the layouts.
-    """
-
+    # How many times as fast: by the model; by the medians; by the quickest before and the slowest
+    # after; by the slowest before and the quickest after.
     promised: float
     measured: float
     lowest: float
     highest: float
-    pattern: str
+    pattern: str  # What was read, and the layouts
     before: str
     after: str
 

@@ -48,46 +48,23 @@ _TRIAL_S: Final = 0.3
 
 @dataclass(frozen=True)
 class Regret:
-    """What one case showed.
+    """What one case showed."""
 
-    Attributes
-    ----------
-    name
-        Of the case.
-    advised, best
-        The layouts, in words.
-    advised_s, best_s, present_s
-        Seconds of all patterns.
-    others_s
-        Of what rules of thumb would take.
-    regret
-        Of the advice: how much slower than the best, 0.1 for a tenth.
-    left
-        Whether the advice was to leave it.
-    layouts
-        How many were measured.
-    advice_s
-        What the advice took.
-    sides, budget_s
-        How fine the grid was, and seconds for the advice.
-    model
-        The model's error for each pattern of each layout of the grid, by the calibration of
-        this machine: predicted over measured seconds, less 1.
-    """
-
-    name: str
-    advised: str
+    name: str  # Of the case
+    advised: str  # The layouts, in words
     best: str
-    advised_s: float
+    advised_s: float  # Seconds of all patterns
     best_s: float
     present_s: float
-    others_s: dict[str, float] = field(default_factory=dict)
-    regret: float = 0.0
-    left: bool = False
-    layouts: int = 0
-    advice_s: float = 0.0
-    sides: int = 0
+    others_s: dict[str, float] = field(default_factory=dict)  # Of what rules of thumb would take
+    regret: float = 0.0  # Of the advice: how much slower than the best, 0.1 for a tenth
+    left: bool = False  # Whether the advice was to leave it
+    layouts: int = 0  # How many were measured
+    advice_s: float = 0.0  # What the advice took
+    sides: int = 0  # How fine the grid was, and seconds for the advice
     budget_s: float = 0.0
+    # The model's error for each pattern of each layout of the grid, by the calibration of this
+    # machine: predicted over measured seconds, less 1.
     model: list[float] = field(default_factory=list)
 
 

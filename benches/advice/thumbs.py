@@ -17,15 +17,7 @@ _NBYTES: Final = 1 << 20
 def rules(
     shape: Shape, itemsize: int, maxshape: Sequence[int | None] | None = None
 ) -> dict[str, Shape]:
-    """Name them, and their chunk shapes for a dataset.
-
-    Parameters
-    ----------
-    shape, itemsize
-        Its extents in elements, and bytes of an element.
-    maxshape
-        As h5py has it.
-    """
+    """Name them, and their chunk shapes for a dataset."""
     return {
         "h5py's guess": h5py_guess(shape, itemsize),
         "netCDF-C's default": netcdf_default(shape, itemsize, maxshape),

@@ -39,73 +39,40 @@ _OTHER_DATA: Final = ("data", "tile")
 
 @dataclass(frozen=True)
 class Filtered:
-    """What passes filters in a trial.
+    """What passes filters in a trial."""
 
-    Attributes
-    ----------
-    codec
-        The pipeline, the data and who runs it: what has a speed of its own.
-    chunks, nbytes
-        Chunks that pass, by the model, and the bytes of one.
-    measured_chunks, measured_s
-        Chunks that did pass, and seconds that it took; None where it was not measured.
-    """
-
-    codec: tuple[str, ...]
-    chunks: float
+    codec: tuple[str, ...]  # The pipeline, the data and who runs it: what has a speed of its own
+    chunks: float  # Chunks that pass, by the model, and the bytes of one
     nbytes: int
+    # Chunks that did pass, and seconds that it took; None where it was not measured.
     measured_chunks: float | None
     measured_s: float | None
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One combination of parameters, with the median of its repeats.
+    """One combination of parameters, with the median of its repeats."""
 
-    Attributes
-    ----------
-    study, operation, reader, library
-        Of which study, whether it reads, who did, and its libhdf5.
-    cold
-        Whether the bytes came from storage.
-    kinds
-        By what errors are told apart: storage, filter, pattern.
-    text, key
-        The parameters, for people and all of them.
-    counts
-        The terms of the model (`seconds.RATES`).
-    seeks, fetched_nbytes
-        Requests that cost a seek, and bytes, where the bytes come from storage.
-    abreast
-        Chunks that may pass filters at the same time.
-    filtered
-        What passes filters; None without.
-    chunks
-        Chunks that passed filters, as they were counted in the trial and by the model; decoded
-        and encoded ones apart.
-    measured_s, spread
-        Seconds, and how far repeats are from their median: of the farther half, the nearest.
-    repeats
-        How many there were.
-    """
-
-    study: str
+    study: str  # Of which study, whether it reads, who did, and its libhdf5
     operation: str
     reader: str
     library: str
-    cold: bool
-    kinds: dict[str, str]
-    text: str
+    cold: bool  # Whether the bytes came from storage
+    kinds: dict[str, str]  # By what errors are told apart: storage, filter, pattern
+    text: str  # The parameters, for people and all of them
     key: str
-    counts: tuple[float, ...]
-    seeks: float
+    counts: tuple[float, ...]  # The terms of the model (`seconds.RATES`)
+    seeks: float  # Requests that cost a seek, and bytes, where the bytes come from storage
     fetched_nbytes: float
-    abreast: float
-    filtered: Filtered | None
+    abreast: float  # Chunks that may pass filters at the same time
+    filtered: Filtered | None  # What passes filters; None without
+    # Chunks that passed filters, as they were counted in the trial and by the model; decoded and
+    # encoded ones apart.
     chunks: tuple[tuple[float, float], ...]
+    # Seconds, and how far repeats are from their median: of the farther half, the nearest.
     measured_s: float
     spread: float = 0.0
-    repeats: int = 1
+    repeats: int = 1  # How many there were
 
     @property
     def family(self) -> str:

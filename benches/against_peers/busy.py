@@ -14,15 +14,9 @@ from chunkwise.trials.environment import usable_cpus
 
 @dataclass
 class Share:
-    """Processor seconds of others, among those that there were.
+    """Processor seconds of others, among those that there were."""
 
-    Attributes
-    ----------
-    others_s, all_s : float
-        Sums over the readings that were watched.
-    """
-
-    others_s: float = 0.0
+    others_s: float = 0.0  # Sums over the readings that were watched
     all_s: float = 0.0
 
     @property

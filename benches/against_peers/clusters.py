@@ -28,23 +28,7 @@ def to_netcdf(
     steps: int,
     effort: str = "as-stated",
 ) -> Task:
-    """Write with shuffle and deflate 4, as ``xarray`` does or as ``chunkwise`` does.
-
-    Parameters
-    ----------
-    writer : str
-        ``xarray`` or ``chunkwise``.
-    file, dataset : str
-        Where the values are from.
-    target : str
-        The file to write; it goes again.
-    chunk : tuple of int
-        Of the file.
-    steps : int
-        Of Dask's blocks, which have all rows and columns.
-    effort : str
-        As in `chunkwise.xarray.to_netcdf`.
-    """
+    """Write with shuffle and deflate 4, as ``xarray`` does or as ``chunkwise`` does."""
     try:
         import dask.array as da
         import xarray as xr

@@ -26,20 +26,11 @@ _NUMBER = np.dtype("<u8")
 
 @dataclass(frozen=True)
 class Data:
-    """A dataset in a file.
-
-    Attributes
-    ----------
-    path : Path
-    name : str
-        The dataset's.
-    shape : tuple of int
-        In elements.
-    """
+    """A dataset in a file."""
 
     path: Path
-    name: str
-    shape: tuple[int, ...]
+    name: str  # The dataset's
+    shape: tuple[int, ...]  # In elements
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -48,20 +39,13 @@ class Data:
 
 
 class Store:
-    """A folder of generated files.
-
-    Attributes
-    ----------
-    folder : Path
-    small : bool
-        Whether arrays are tiny, for a test of the comparisons themselves.
-    """
+    """A folder of generated files."""
 
     def __init__(
         self, folder: Path, small: bool = False, progress: Callable[[str], None] = lambda _: None
     ) -> None:
         self.folder = folder
-        self.small = small
+        self.small = small  # Whether arrays are tiny, for a test of the comparisons themselves
         self._progress = progress
         folder.mkdir(parents=True, exist_ok=True)
 

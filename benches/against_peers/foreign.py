@@ -48,19 +48,7 @@ print(time.perf_counter() - begun, 0)
 
 
 def ran(program: str, under: bool, file: str, dataset: str, target: str) -> Task:
-    """Run a program.
-
-    Parameters
-    ----------
-    program : str
-        As in `comparisons.running`.
-    under : bool
-        Whether chunkwise is under its HDF5.
-    file, dataset : str
-        What is read.
-    target : str
-        The file that it writes, if any; it goes again.
-    """
+    """Run a program."""
     variables = dict(os.environ, **environment.variables()) if under else dict(os.environ)
     path = Path(target)
     with tempfile.TemporaryDirectory() as folder:

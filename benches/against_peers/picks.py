@@ -16,18 +16,10 @@ POINTS, ROWS, SHARE = 10_000, 100, 0.01
 
 @dataclass(frozen=True)
 class Pick:
-    """A selection, in the form in which a program has it.
+    """A selection, in the form in which a program has it."""
 
-    Attributes
-    ----------
-    index : object
-        What stands between the brackets; of points, one list of positions a dimension.
-    points : bool
-        Whether these are the elements at paired positions, in their order.
-    """
-
-    index: Any
-    points: bool = False
+    index: Any  # What stands between the brackets; of points, one list of positions a dimension
+    points: bool = False  # Whether these are the elements at paired positions, in their order
 
     @classmethod
     def of_point(cls, place: tuple[int, ...]) -> Pick:

@@ -25,22 +25,7 @@ FILTERS: Final[dict[str, Any]] = {"compression": "gzip", "compression_opts": 4, 
 def written(
     program: str, patched: bool, file: str, dataset: str, target: str, chunk: tuple[int, ...]
 ) -> Task:
-    """Write with shuffle and deflate 4.
-
-    Parameters
-    ----------
-    program : str
-        ``xarray``: a dataset of xarray's, by ``to_netcdf(engine="h5netcdf")``; ``frames``: one
-        after another into a dataset of h5py's.
-    patched : bool
-        Whether h5py is patched.
-    file, dataset : str
-        Where the values are from; they are in memory before the clock runs.
-    target : str
-        The file to write; it goes again.
-    chunk : tuple of int
-        Of the file.
-    """
+    """Write with shuffle and deflate 4."""
     with h5py.File(file) as opened:
         data: Any = opened[dataset][()]
     write = {"xarray": _xarray, "frames": _frames}[program](data, tuple(chunk))

@@ -54,22 +54,7 @@ def opened_and_read(
     latency_s: float = 0.05,
     rate: float | None = None,
 ) -> Task:
-    """Open a file and read some of it: 60 ``maps`` in a row, or ``points`` anywhere.
-
-    Parameters
-    ----------
-    reader : str
-        ``chunkwise``; ``fsspec`` or ``blocks``: h5py on fsspec's file, with its own cache or with
-        blocks of 4 MiB; ``ranges``: the chunks alone, by fsspec's cat_ranges.
-    file, dataset : str
-        What is served.
-    kind : str
-        What is read.
-    latency_s : float
-        Seconds before each answer.
-    rate : float or None
-        Bytes a second of the line between both; by default, what loopback allows.
-    """
+    """Open a file and read some of it: 60 ``maps`` in a row, or ``points`` anywhere."""
     for name in ("fsspec", "aiohttp"):
         try:
             importlib.import_module(name)

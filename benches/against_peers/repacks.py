@@ -33,21 +33,7 @@ def run(
     unit: str = "seconds",
     keep: bool = False,
 ) -> Task:
-    """Run a program that makes `target` of `source`; seconds, or the most memory it had.
-
-    Parameters
-    ----------
-    argv : sequence of str
-        The program and its arguments, ``{in}`` and ``{out}`` for both files.
-    source, target : str
-        The file that is there, and the one that is made anew for each sample.
-    dataset : str
-        The dataset whose values are compared, as libhdf5 reads them.
-    unit : str
-        ``seconds``; or ``bytes``, of memory that is no file's (RssAnon + RssShmem).
-    keep : bool
-        Whether the file stays, for `size`.
-    """
+    """Run a program that makes `target` of `source`; seconds, or the most memory it had."""
     program = _program(argv[0])
     files = {"{in}": source, "{out}": target}
     command = [program, *(files.get(word, word) for word in argv[1:])]

@@ -24,45 +24,28 @@ Word = Literal["reached", "cannot tell", "not reached", "at the limit", "no figu
 
 @dataclass(frozen=True)
 class Judged:
-    """A target, and what was measured.
-
-    Attributes
-    ----------
-    target : Target
-    word : str
-        ``reached``; ``cannot tell``: the median is short of it, and the spread allows that
-        it is reached; ``not reached``; ``at the limit``: the target is beyond what the
-        machine allows, by the limit measured in the same run, and chunkwise is within 15%
-        of that; ``no figure``: one of both has none.
-    measured : float or None
-        How many times as fast; or the figure itself, where the target is one.
-    low, high : float or None
-        Where the true ratio lies, 90% sure; None of fewer than 3 samples, or of a figure.
-    limit : float or None
-        What `measured` would be at the limit; None without one.
-    """
+    """A target, and what was measured."""
 
     target: Target
+    # ``reached``; ``cannot tell``: the median is short of it, and the spread allows that it is
+    # reached; ``not reached``; ``at the limit``: the target is beyond what the machine allows, by
+    # the limit measured in the same run, and chunkwise is within 15% of that; ``no figure``: one
+    # of both has none.
     word: Word
+    # How many times as fast; or the figure itself, where the target is one.
     measured: float | None = None
+    # Where the true ratio lies, 90% sure; None of fewer than 3 samples, or of a figure.
     low: float | None = None
     high: float | None = None
-    limit: float | None = None
+    limit: float | None = None  # What `measured` would be at the limit; None without one
 
 
 @dataclass(frozen=True)
 class Result:
-    """A comparison that was run.
-
-    Attributes
-    ----------
-    comparison : Comparison
-    samples : tuple of Samples
-        One for each reader.
-    """
+    """A comparison that was run."""
 
     comparison: Comparison
-    samples: tuple[Samples, ...]
+    samples: tuple[Samples, ...]  # One for each reader
     judged: tuple[Judged, ...] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -32,30 +32,15 @@ WARM_UP_S = 0.5
 
 @dataclass
 class Samples:
-    """What one reader gave.
-
-    Attributes
-    ----------
-    reader : Reader
-    values : list of float
-        Seconds or bytes, in the order measured.
-    checksums : dict of str to set of int
-        Of what was read, and of beginnings of it; more than one value means that something
-        is wrong.
-    told : list of dict
-        What it said besides.
-    busy : Share
-        What other programs did meanwhile.
-    skipped, failed : str or None
-        Why there are no values.
-    """
+    """What one reader gave."""
 
     reader: Reader
-    values: list[float] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)  # Seconds or bytes, in the order measured
+    # Of what was read, and of beginnings of it; more than one value means that something is wrong.
     checksums: dict[str, set[int]] = field(default_factory=dict)
-    told: list[dict[str, Any]] = field(default_factory=list)
-    busy: Share = field(default_factory=Share)
-    skipped: str | None = None
+    told: list[dict[str, Any]] = field(default_factory=list)  # What it said besides
+    busy: Share = field(default_factory=Share)  # What other programs did meanwhile
+    skipped: str | None = None  # Why there are no values
     failed: str | None = None
 
     def take(self, answer: dict[str, Any]) -> None:
@@ -142,23 +127,7 @@ def measure(
     budget_s: float = 15.0,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[Samples]:
-    """Let all readers of a comparison read in turns.
-
-    Parameters
-    ----------
-    comparison : Comparison
-    repeat : int, optional
-        Samples of each, instead of the comparison's own.
-    budget_s : float
-        A reader whose samples took longer together is not asked again, once it has three.
-    progress : callable
-        Told what is being done.
-
-    Returns
-    -------
-    list of Samples
-        In the order of the comparison's readers.
-    """
+    """Let all readers of a comparison read in turns."""
     rounds = repeat or comparison.repeat
     with _workers(comparison, progress) as workers:
         spent = [0.0] * len(workers)

@@ -14,88 +14,44 @@ SUBJECT: Final = "chunkwise"
 
 @dataclass(frozen=True)
 class Reader:
-    """One of those that are compared: a process of its own.
+    """One of those that are compared: a process of its own."""
 
-    Attributes
-    ----------
-    name : str
-        As in the table.
-    task : str
-        ``module:function`` below `against_peers`, which prepares it (see `worker`); or
-        ``limits``, the compiled program.
-    arguments : dict
-        Plain JSON values for that function; for ``limits`` the key ``argv``.
-    limit : bool
-        Whether it is no reader, but what the machine allows.
-    compared : bool
-        Whether its bytes have to be those of the others.
-    most : int or None
-        Samples that are enough of it, where one takes minutes; None for the comparison's.
-    """
-
-    name: str
+    name: str  # As in the table
+    # ``module:function`` below `against_peers`, which prepares it (see `worker`); or ``limits``,
+    # the compiled program.
     task: str
+    # Plain JSON values for that function; for ``limits`` the key ``argv``.
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    limit: bool = False
-    compared: bool = True
+    limit: bool = False  # Whether it is no reader, but what the machine allows
+    compared: bool = True  # Whether its bytes have to be those of the others
+    # Samples that are enough of it, where one takes minutes; None for the comparison's.
     most: int | None = None
 
 
 @dataclass(frozen=True)
 class Target:
-    """What chunkwise's figure has to be.
+    """What chunkwise's figure has to be."""
 
-    Attributes
-    ----------
-    value : float
-        How many times as fast as `against` at least; without it, the most that the
-        figure may be (seconds or bytes).
-    against : str or None
-        The reader that is compared with.
-    by : str
-        The reader that has to be so fast.
-    """
-
+    # How many times as fast as `against` at least; without it, the most that the figure may be
+    # (seconds or bytes)
     value: float
-    against: str | None = None
-    by: str = SUBJECT
+    against: str | None = None  # The reader that is compared with
+    by: str = SUBJECT  # The reader that has to be so fast
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One row of work, done by several readers in turns.
+    """One row of work, done by several readers in turns."""
 
-    Attributes
-    ----------
-    name : str
-        Short, unique; ``make bench ONLY=...`` takes a group, or ``group/name``.
-    group : str
-        What it belongs to.
-    title : str
-        The work, in words.
-    readers : tuple of Reader
-        In the order of the table.
-    targets : tuple of Target
-        There may be none.
-    unit : str
-        Of the figures.
-    repeat : int
-        Samples of each reader.
-    note : str
-        What a reader of the table should know.
-    patience_s : float
-        A worker that says nothing for so long is ended.
-    """
-
-    name: str
-    group: str
-    title: str
-    readers: tuple[Reader, ...]
-    targets: tuple[Target, ...] = ()
-    unit: Unit = "seconds"
-    repeat: int = 5
-    note: str = ""
-    patience_s: float = 180.0
+    name: str  # Short, unique; ``make bench ONLY=...`` takes a group, or ``group/name``
+    group: str  # What it belongs to
+    title: str  # The work, in words
+    readers: tuple[Reader, ...]  # In the order of the table
+    targets: tuple[Target, ...] = ()  # There may be none
+    unit: Unit = "seconds"  # Of the figures
+    repeat: int = 5  # Samples of each reader
+    note: str = ""  # What a reader of the table should know
+    patience_s: float = 180.0  # A worker that says nothing for so long is ended
 
     def __post_init__(self) -> None:
         names = {reader.name for reader in self.readers}

@@ -19,21 +19,12 @@ class CannotReadError(Exception):
 
 @dataclass(frozen=True)
 class Sample:
-    """What one call gave.
+    """What one call gave."""
 
-    Attributes
-    ----------
-    value : float
-        Seconds of the reading alone, or bytes.
-    data : ndarray, int or None
-        What was read, or the CRC-32 of it, to be compared; None where there is nothing.
-    told : dict
-        Anything else worth keeping, as JSON.
-    """
-
-    value: float
+    value: float  # Seconds of the reading alone, or bytes
+    # What was read, or the CRC-32 of it, to be compared; None where there is nothing.
     data: npt.NDArray[Any] | int | None = None
-    told: dict[str, Any] = field(default_factory=dict)
+    told: dict[str, Any] = field(default_factory=dict)  # Anything else worth keeping, as JSON
 
 
 # What the checksum of a sample's data is of; compiled loops tell those of their beginnings, too.

@@ -35,25 +35,7 @@ def lines(
     cache_nbytes: int,
     keep: bool = False,
 ) -> Task:
-    """Write `count` lines of the second dimension at a time; file made, written, closed, synced.
-
-    Parameters
-    ----------
-    writer : str
-        ``libhdf5`` (through h5py) or ``chunkwise``.
-    file, dataset : str
-        Where the values are from; they are in memory before the clock runs.
-    target : str
-        The file to write.
-    chunk, filters : tuple of int, str
-        How they are stored; ``none`` for no filters.
-    count : int
-        Lines of a hyperslab.
-    cache_nbytes : int
-        libhdf5's chunk cache.
-    keep : bool
-        Whether the file stays, for `repacks.size`.
-    """
+    """Write `count` lines of the second dimension at a time; file made, written, closed, synced."""
     with chunkwise.open(file) as opened:
         found: Any = opened[dataset]
         data = found.read()

@@ -37,38 +37,18 @@ WRITES = ("create", "assign", "part", "rows", "append", "many")
 
 @dataclass(frozen=True, order=True)
 class Case:
-    """One thing to do, by both libraries.
+    """One thing to do, by both libraries."""
 
-    Attributes
-    ----------
-    work : str
-        ``read`` or ``write``.
-    how : str
-        Of `READS` or `WRITES`.
-    layout, filters, dtype : str
-        What the dataset is: of `LAYOUTS`, `FILTERS` and `TYPES`.
-    phase : str
-        Of `PHASES`; writes have none.
-    wanted : str
-        The type that is read: of `CONVERSIONS`.
-    threads : int
-        That call at a time.
-    face : str
-        ``open`` (chunkwise's files) or ``patched`` (h5py's, patched).
-    process : str
-        ``same``, or ``fresh`` for each sample.
-    """
-
-    work: str
-    how: str
-    layout: str
+    work: str  # ``read`` or ``write``
+    how: str  # Of `READS` or `WRITES`
+    layout: str  # What the dataset is: of `LAYOUTS`, `FILTERS` and `TYPES`
     filters: str = "none"
     dtype: str = "<f4"
-    phase: str = "open"
-    wanted: str = "native"
-    threads: int = 1
-    face: str = "open"
-    process: str = "same"
+    phase: str = "open"  # Of `PHASES`; writes have none
+    wanted: str = "native"  # The type that is read: of `CONVERSIONS`
+    threads: int = 1  # That call at a time
+    face: str = "open"  # ``open`` (chunkwise's files) or ``patched`` (h5py's, patched)
+    process: str = "same"  # ``same``, or ``fresh`` for each sample
 
     @property
     def name(self) -> str:

@@ -10,21 +10,12 @@ from matrix.cases import Case
 
 @dataclass(frozen=True)
 class Reason:
-    """Why cases are slower.
+    """Why cases are slower."""
 
-    Attributes
-    ----------
-    text : str
-        The reason.
-    most_s : float
-        What it costs at most; a case that loses more is slower for another reason as well.
-    holds : callable
-        Whether it holds for a case.
-    """
-
-    text: str
+    text: str  # The reason
+    # What it costs at most; a case that loses more is slower for another reason as well.
     most_s: float
-    holds: Callable[[Case], bool]
+    holds: Callable[[Case], bool]  # Whether it holds for a case
 
 
 REASONS = (
@@ -59,14 +50,6 @@ REASONS = (
 
 
 def reason(case: Case, lost_s: float) -> str | None:
-    """Say why a case is slower; None where nothing explains so much.
-
-    Parameters
-    ----------
-    case : Case
-        One that is slower.
-    lost_s : float
-        Seconds that it takes longer than with h5py.
-    """
+    """Say why a case is slower; None where nothing explains so much."""
     fitting = (one for one in REASONS if one.holds(case) and lost_s <= one.most_s)
     return next((one.text for one in fitting), None)

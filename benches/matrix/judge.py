@@ -14,15 +14,10 @@ RESAMPLES = 2000
 
 @dataclass(frozen=True)
 class Verdict:
-    """How much faster the second is than the first.
+    """How much faster the second is than the first."""
 
-    Attributes
-    ----------
-    ratio, low, high : float
-        The first one's median time divided by the second's, and the interval that holds it with
-        95% by bootstrap.
-    """
-
+    # The first one's median time divided by the second's, and the interval that holds it with 95%
+    # by bootstrap.
     ratio: float
     low: float
     high: float

@@ -15,15 +15,7 @@ from typing import Any
 def attach(
     package: str, names: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Make a package's ``__getattr__`` and ``__dir__`` (PEP 562).
-
-    Parameters
-    ----------
-    package : str
-        Its ``__name__``.
-    names : mapping of str to str
-        Each name that it offers, and the module that has it.
-    """
+    """Make a package's ``__getattr__`` and ``__dir__`` (PEP 562)."""
 
     def get(name: str) -> Any:
         if name not in names:

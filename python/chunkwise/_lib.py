@@ -22,15 +22,7 @@ from chunkwise.settings import check_environment
 
 @cache
 def library() -> _native.Library:
-    """The libhdf5 of h5py, found by a handle that it alone can have made.
-
-    Raises
-    ------
-    chunkwise.errors.LibraryError
-        When that library cannot be found, or not be bound (older than HDF5 1.10.5).
-    chunkwise.errors.UsageError
-        When a variable ``CHUNKWISE_...`` has a wrong value.
-    """
+    """The libhdf5 of h5py, found by a handle that it alone can have made."""
     check_environment()
     # 60 random bits: handles are counted, and would be valid in a second libhdf5, too.
     dims = (1 + secrets.randbits(30), 1 + secrets.randbits(30))

@@ -359,13 +359,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
             super().__setitem__(name, value)
 
     def __delitem__(self, name: str | bytes) -> None:
-        """Remove a link; an object without another name goes with it.
-
-        Raises
-        ------
-        chunkwise.errors.DatasetNotFoundError
-            When there is no such link (a KeyError).
-        """
+        """Remove a link; an object without another name goes with it."""
         where = self._writable(name, "link")
         if not self._has_link(name):
             raise DatasetNotFoundError(f"{where}: it does not exist")

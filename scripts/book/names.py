@@ -21,13 +21,7 @@ from chunkwise import errors
 
 
 def write(folder: Path) -> list[str]:
-    """Write a page for each group of names; return their names without ending, in order.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the pages go.
-    """
+    """Write a page for each group of names; return their names without ending, in order."""
     pages = []
     placed = {name for names in api.GROUPS.values() for name in names}
     other = [

@@ -17,15 +17,7 @@ LINK = re.compile(r"\[(?P<text>[^\[\]]*)\]\((?P<target>[^)#:\s]+)(?P<anchor>#[^)
 
 
 def write(root: Path, folder: Path) -> list[str]:
-    """Write copies of the pages; return their names without ending.
-
-    Parameters
-    ----------
-    root : Path
-        The repository.
-    folder : Path
-        Where the copies go.
-    """
+    """Write copies of the pages; return their names without ending."""
 
     def link(match: re.Match[str]) -> str:
         target = match["target"]
@@ -41,19 +33,7 @@ def write(root: Path, folder: Path) -> list[str]:
 
 
 def without_foreign_links(text: str, folder: Path, root: Path, left_out: set[Path]) -> str:
-    """Return the text of a page in which what the site does not have is named and not linked.
-
-    Parameters
-    ----------
-    text : str
-        Markdown.
-    folder : Path
-        Where the page lies.
-    root : Path
-        The repository, whose `docs/` is the site.
-    left_out : set of Path
-        Files of `docs/` that are no pages.
-    """
+    """Return the text of a page in which what the site does not have is named and not linked."""
 
     def named(match: re.Match[str]) -> str:
         path = (folder / match["target"]).resolve()

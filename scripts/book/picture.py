@@ -31,13 +31,7 @@ SLOW, FAST = "#d55e00", "#2a8fd0"
 
 
 def times(results: Path = RESULTS) -> tuple[dict[int, float], float]:
-    """Return the median seconds for all rows: of libhdf5 by bytes of its cache; of chunkwise.
-
-    Parameters
-    ----------
-    results : Path
-        A saved run of the study `cris`.
-    """
+    """Return the median seconds for all rows: of libhdf5 by bytes of its cache; of chunkwise."""
     with gzip.open(results) as stream:
         outcomes = json.load(stream)["outcomes"]
     caches: dict[int, list[float]] = defaultdict(list)
@@ -66,13 +60,7 @@ def _is_asked(record: dict[str, Any]) -> bool:
 
 
 def figures(results: Path = RESULTS) -> dict[str, str]:
-    """Return what texts say of the picture: seconds, as they are written there.
-
-    Parameters
-    ----------
-    results : Path
-        A saved run of the study `cris`.
-    """
+    """Return what texts say of the picture: seconds, as they are written there."""
     theirs, ours = times(results)
     slow = median(value for size, value in theirs.items() if size < CHUNK_NBYTES)
     fast = median(value for size, value in theirs.items() if size >= CHUNK_NBYTES)
@@ -81,20 +69,7 @@ def figures(results: Path = RESULTS) -> dict[str, str]:
 
 
 def draw(name: str, folder: Path = FOLDER) -> Path:
-    """Write the picture for one ground as SVG.
-
-    Parameters
-    ----------
-    name : str
-        `light` or `dark`.
-    folder : Path
-        Where it goes.
-
-    Returns
-    -------
-    Path
-        The file.
-    """
+    """Write the picture for one ground as SVG."""
     import matplotlib as mpl
 
     mpl.use("svg")

@@ -15,16 +15,7 @@ from chunkwise.report.write import save, save_stills
 
 
 def write(results: Path, folder: Path) -> list[str]:
-    """Write the pages of all saved results; return their names without ending, in order.
-
-    Parameters
-    ----------
-    results : Path
-        The folder with `*.json.gz`.
-    folder : Path
-        Where pages and pictures go.  What is newer there than the results and than the code
-        that draws is kept.
-    """
+    """Write the pages of all saved results; return their names without ending, in order."""
     files = sorted(results.glob("*.json.gz"))
     stamp = folder / "made.json"
     made = _state(files)

@@ -71,24 +71,7 @@ def perform(
 
 
 def examine(path: Path, steps: list[Step], flushed: int, told: str) -> None:
-    """See that the file holds what it held at a flush, whatever was written after it.
-
-    Parameters
-    ----------
-    path
-        Of a file that nobody has open.
-    steps
-        What was to be done.
-    flushed
-        The step that was the last flush to return.
-    told
-        What an error begins with.
-
-    Raises
-    ------
-    AssertionError
-        The file does not open, or something in it is not what it was.
-    """
+    """See that the file holds what it held at a flush, whatever was written after it."""
     values, created = expected(steps, flushed)
     with opened(path) as file:
         for name, want in created.items():

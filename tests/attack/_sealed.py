@@ -28,17 +28,7 @@ def parts(content: bytes) -> list[range]:
 
 
 def seal_again(content: bytearray, sound: bytes, at: int) -> None:
-    """Make the checksum right over a byte that was changed, if it is under one.
-
-    Parameters
-    ----------
-    content
-        The damaged file.
-    sound
-        As it was before all damage, which tells what lies where.
-    at
-        The byte.
-    """
+    """Make the checksum right over a byte that was changed, if it is under one."""
     sealed = _around(sound, at)
     if sealed is not None:
         end = sealed.stop

@@ -715,13 +715,7 @@ while True:
 
 
 def kill_one(folder: Path, n_ranks: int, victim: int, after_s: float) -> float:
-    """Kill a rank of a program that writes the same file again and again.
-
-    Returns
-    -------
-    float
-        Seconds until all was over.
-    """
+    """Kill a rank of a program that writes the same file again and again."""
     assert LAUNCHER is not None
     (folder / "said").mkdir()
     code = HEAD + OPEN + KILLED

@@ -25,19 +25,7 @@ def write_everything(
     user_block: int = 0,
     track_order: bool = True,
 ) -> None:
-    """Write a file with one of everything.
-
-    Parameters
-    ----------
-    path
-        Replaced where there is one.  Files of external and virtual datasets lie beside it.
-    libver
-        Bounds of the file format, as `h5py.File` takes them.
-    user_block
-        Bytes before the HDF5 part; 0, or a power of two from 512 on.
-    track_order
-        Whether groups and objects keep the order in which links and attributes were made.
-    """
+    """Write a file with one of everything."""
     fcpl = h5p.create(h5p.FILE_CREATE)
     if user_block:
         fcpl.set_userblock(user_block)

@@ -28,15 +28,7 @@ def nobody(_: Moment) -> None:
 
 
 def require_equal(source: Path, target: Path, *, unread: tuple[str, ...] = ()) -> None:
-    """Have libhdf5 through h5py, and h5diff, find no difference.
-
-    Parameters
-    ----------
-    source, target
-        Two files.
-    unread
-        What h5py is known not to read.
-    """
+    """Have libhdf5 through h5py, and h5diff, find no difference."""
     with h5py.File(source) as mine:
         if not unread:
             # Of shards and merged data, the place is not compared.

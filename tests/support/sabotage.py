@@ -158,13 +158,6 @@ class Server:
     """Runs a function of a module again and again, each time in a process forked from one.
 
     That spares the imports, which take longer than most runs.
-
-    Parameters
-    ----------
-    module
-        Imported once. Its functions take one argument, the folder that they work in.
-    under
-        The folder of all runs.
     """
 
     def __init__(self, module: str, under: Path) -> None:

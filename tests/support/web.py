@@ -16,29 +16,17 @@ _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
 @dataclass
 class Server:
-    """What is served, and how; may be changed at any time.
+    """What is served, and how; may be changed at any time."""
 
-    Attributes
-    ----------
-    files
-        Bytes by path, which begins with a slash.
-    latency_s
-        Seconds before each answer.
-    fails
-        Is given a handler, and answers in its stead if it returns True.
-    tags
-        ETags by path; of those that are missing, none is sent.
-    changed
-        Last-Modified by path; of those that are missing, none is sent.
-    asked
-        First byte, one past the last, of each GET that was answered with bytes.
-    """
-
-    files: dict[str, bytes]
-    latency_s: float = 0.0
+    files: dict[str, bytes]  # Bytes by path, which begins with a slash
+    latency_s: float = 0.0  # Seconds before each answer
+    # Is given a handler, and answers in its stead if it returns True.
     fails: Callable[[Any], bool] | None = None
+    # ETags by path; of those that are missing, none is sent.
     tags: dict[str, str] = field(default_factory=dict)
+    # Last-Modified by path; of those that are missing, none is sent.
     changed: dict[str, str] = field(default_factory=dict)
+    # First byte, one past the last, of each GET that was answered with bytes.
     asked: list[tuple[int, int]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     url: str = ""

@@ -35,13 +35,7 @@ class Around(Protocol):
         """The names of its dimensions, None for one without; empty if none has one."""
 
     def numbers(self, name: str) -> Sequence[int]:
-        """Read another dataset of whole numbers, of one dimension.
-
-        Raises
-        ------
-        SelectionError
-            There is none of that name, or it holds something else.
-        """
+        """Read another dataset of whole numbers, of one dimension."""
 
 
 def by_names(
@@ -50,29 +44,6 @@ def by_names(
     """Turn ``time=all,y=1,x=1`` into a block such as ``365x1x1``.
 
     Dimensions that are not named are read whole.
-
-    Parameters
-    ----------
-    text
-        The pattern as it was given, for messages.
-    spec
-        The pattern, without its name if it has one.
-    shape
-        The dataset's.
-    around
-        Tells the names; None if nobody can.
-    where
-        File and dataset, for messages.
-
-    Returns
-    -------
-    str or None
-        None for what is no such pattern.
-
-    Raises
-    ------
-    SelectionError
-        A dimension is not there, or named twice.
     """
     parts = [_PART.fullmatch(part) for part in spec.split(",")]
     if None in parts:
@@ -110,25 +81,7 @@ def _last(name: str | None) -> str:
 def drawn(
     name: str, spec: str, text: str, shape: tuple[int, ...], around: Around | None, where: str
 ) -> Access | None:
-    """Read ``csr:INDPTR``, ``events:DATASET`` and ``roi:200x200``, each with a count and a seed.
-
-    Parameters
-    ----------
-    name
-        The pattern's name; the pattern itself if it has none.
-    spec, text, shape, around, where
-        As for `by_names`.
-
-    Returns
-    -------
-    Access or None
-        A list of selections; None for what is none of these words.
-
-    Raises
-    ------
-    UsageError, SelectionError
-        It cannot be understood, or does not fit the dataset.
-    """
+    """Read ``csr:INDPTR``, ``events:DATASET`` and ``roi:200x200``, each with a count and a seed."""
     found = _DRAWING.fullmatch(spec)
     if found is None:
         return None

@@ -75,39 +75,7 @@ def count(shape: Sequence[int], block: Sequence[int]) -> int:
 def parse(
     text: str, shape: tuple[int, ...], itemsize: int, where: str, around: Around | None = None
 ) -> Access:
-    """Read a pattern as a user writes it: ``row=1x1x1x717``, ``line:0@random`` or ``all``.
-
-    Parameters
-    ----------
-    text : str
-        ``NAME=SPEC`` or ``SPEC``.  What is read: a block such as ``4x30x9x717``, or
-        ``1x8x:`` with all of the last dimension, however long it is; ``all``;
-        ``line:D``, all of dimension D at one index of the others; ``row``, a line along the
-        last dimension; ``plane:D``, one index of D and all of the others; ``random:N`` or
-        ``random:N:BLOCK``, N elements or blocks at random; an index such as ``[::2, 5]``,
-        read once; a union of several, ``[0:5, ::2] | [10:20]``, read at once; ``list:FILE``,
-        one of these a line; ``cells:K``, ``cells:K:COUNT`` or ``cells:K:COUNT:SEED``, COUNT
-        unions (100) of cells between K random planes a dimension, each cell taken with
-        probability 1/2 (paper 003; `chunkwise._native.Walk.cells`).
-        Behind a block its order: ``@f`` (the first dimension fastest), ``@1,0,2``
-        (dimensions from the slowest to the fastest), ``@random`` or ``@random:SEED``.
-    shape : tuple of int
-        The dataset's shape in elements.
-    itemsize : int
-        Bytes per element; decides whether `all` fits one read.
-    where : str
-        File and dataset, for messages.
-    around : Around, optional
-        Tells the names of dimensions, for ``time=all,y=1,x=1`` (what is not named is read
-        whole), and what other datasets hold, for ``csr:INDPTR`` and ``events:DATASET``.
-
-    Raises
-    ------
-    UsageError
-        If the text is not a pattern.
-    SelectionError
-        If the block has another rank than the dataset, or is larger than it.
-    """
+    """Read a pattern as a user writes it: ``row=1x1x1x717``, ``line:0@random`` or ``all``."""
     text = _WEIGHT.sub("", text)
     named = by_names(text, text.partition("@")[0], shape, around, where)
     if named is not None:
@@ -132,13 +100,7 @@ def parse(
 
 
 def weight(text: str) -> float:
-    """Say how often a pattern is read: 1, or what ``weight W`` behind it says.
-
-    Raises
-    ------
-    UsageError
-        It is no number above 0.
-    """
+    """Say how often a pattern is read: 1, or what ``weight W`` behind it says."""
     found = _WEIGHT.search(text)
     if found is None:
         return 1.0

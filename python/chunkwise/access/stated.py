@@ -28,34 +28,13 @@ _UNLIMITED: Final = 2**63 - 1
 
 def stated(
     texts: Sequence[str],
-    shape: tuple[int, ...],
+    shape: tuple[int, ...],  # Of the dataset; `maxshape` None if it cannot grow
     itemsize: int,
     maxshape: Sequence[int | None] | None,
     where: str,
     around: Around | None = None,
 ) -> list[Pattern]:
-    """Read the patterns for which a dataset is made, as `chunk_shape.default_chunk` takes them.
-
-    Parameters
-    ----------
-    texts : sequence of str
-        As for `parse`, each with ``weight W``, ``read``, ``write`` or ``append`` behind it.  A
-        block may be larger than what the dataset has now, up to `maxshape`; words such as ``row``
-        mean what `chunk_shape.expected_shape` tells.
-    shape, maxshape : sequence of int, sequence of int or None
-        Of the dataset; `maxshape` None if it cannot grow.
-    itemsize : int
-        Bytes of an element.
-    where : str
-        File and dataset, for messages.
-    around : Around, optional
-        As for `parse`.
-
-    Raises
-    ------
-    UsageError, SelectionError
-        As `parse`.
-    """
+    """Read the patterns for which a dataset is made, as `chunk_shape.default_chunk` takes them."""
     now = expected_shape(shape, itemsize, maxshape)
     most = shape if maxshape is None else maxshape
     largest = tuple(_UNLIMITED if n is None else max(1, n) for n in most)
@@ -77,34 +56,13 @@ def stated(
 
 
 def done(text: str) -> tuple[str, str]:
-    """Split off whether a pattern is for ``read``, ``write`` or ``append``; the first if not said.
-
-    Returns
-    -------
-    done, rest : str
-        That word, and the pattern without it, its weight still behind it.
-    """
+    """Split off whether a pattern is for ``read``, ``write`` or ``append``; the first if not said."""
     found = _DONE.search(text)
     return ("read", text) if found is None else (found[1], text.replace(found[0], "", 1))
 
 
 def as_pattern(meant: Access, shape: tuple[int, ...], text: str = "") -> Pattern:
-    """Give a pattern to the model.
-
-    Parameters
-    ----------
-    meant
-        What it means for a dataset.
-    shape
-        The dataset's, in elements.
-    text
-        How it was written, with its weight and whether it writes.
-
-    Raises
-    ------
-    UsageError
-        It writes, and is no walk over the array.
-    """
+    """Give a pattern to the model."""
     what, rest = done(text)
     found = replace(_modelled(meant, shape), weight=weight(rest), writes=what != "read")
     if found.writes and (found.scattered or found.selections is not None):

@@ -36,41 +36,21 @@ MOST_SLOTS = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a chunk cache keeps of one read.
+    """What a chunk cache keeps of one read."""
 
-    Attributes
-    ----------
-    chunks
-        Chunks that the read touches.
-    collisions
-        Of those, how many share their slot with another one of them.
-    reloads
-        Chunks that are decoded again when the same read follows at once.
-    """
-
-    chunks: int
-    collisions: int
-    reloads: int
+    chunks: int  # Chunks that the read touches
+    collisions: int  # Of those, how many share their slot with another one of them
+    reloads: int  # Chunks that are decoded again when the same read follows at once
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A box of elements of a chunked dataset, read at once.
+    """A box of elements of a chunked dataset, read at once."""
 
-    Attributes
-    ----------
-    shape, chunk
-        Of the dataset and of a chunk, in elements.
-    itemsize
-        Bytes of an element.
-    start, block
-        Where the box begins, and its shape, in elements; within the dataset.
-    """
-
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # Of the dataset and of a chunk, in elements
     chunk: tuple[int, ...]
-    itemsize: int
-    start: tuple[int, ...]
+    itemsize: int  # Bytes of an element
+    start: tuple[int, ...]  # Where the box begins, and its shape, in elements; within the dataset
     block: tuple[int, ...]
 
     @property
@@ -108,22 +88,7 @@ class Read:
 def slots(
     grid: Sequence[int], first: Sequence[int], extent: Sequence[int], nslots: int
 ) -> npt.NDArray[np.int64]:
-    """Return the slot of each chunk of a box in the grid of chunks.
-
-    Parameters
-    ----------
-    grid
-        Chunks along each dimension of the dataset.
-    first, extent
-        The box: its first chunk, and its chunks along each dimension.
-    nslots
-        Slots of the hash table.
-
-    Returns
-    -------
-    numpy.ndarray
-        In C order of the box, one number from 0 to `nslots` - 1 for each chunk.
-    """
+    """Return the slot of each chunk of a box in the grid of chunks."""
     packed = np.zeros(1, dtype=np.uint64)
     for dimension, (start, count) in enumerate(zip(first, extent, strict=True)):
         # H5VM_log2_gen(H5VM_power2up(n)): the bits that hold 0 to n - 1.
@@ -202,24 +167,12 @@ _END: Final = -1
 
 @dataclass(slots=True)
 class ChunkCache:
-    """libhdf5's chunk cache (``H5D_rdcc_t``), for reads.
+    """libhdf5's chunk cache (``H5D_rdcc_t``), for reads."""
 
-    Attributes
-    ----------
-    room
-        Chunks that fit its bytes.
-    w0
-        Its preemption policy.
-    nbytes
-        Bytes of a chunk.
-    steps
-        Chunks that were looked at so far: what following it has taken.
-    """
-
-    room: int
-    w0: float
-    nbytes: int
-    steps: int = 0
+    room: int  # Chunks that fit its bytes
+    w0: float  # Its preemption policy
+    nbytes: int  # Bytes of a chunk
+    steps: int = 0  # Chunks that were looked at so far: what following it has taken
     # A queue, the first to be dropped first: of each chunk held, the one behind and before it.
     _behind: dict[int, int] = field(default_factory=lambda: {_END: _END})
     _before: dict[int, int] = field(default_factory=lambda: {_END: _END})

@@ -76,38 +76,10 @@ def default_chunk(
     access: Sequence[Pattern | Sequence[int]] = (),
     *,
     grown_nbytes: int | None = None,
-    limit_nbytes: int = CHUNK_NBYTES,
+    limit_nbytes: int = CHUNK_NBYTES,  # The most bytes of a chunk
     readers: Sequence[Reader] = LIBRARIES,
 ) -> tuple[int, ...]:
-    """Choose the shape of a dataset's chunks.
-
-    Parameters
-    ----------
-    shape : sequence of int
-        The dataset's, in elements; not scalar.  Extents may be 0.
-    itemsize : int
-        Bytes of an element.
-    maxshape : sequence of int or None, optional
-        As h5py has it: the most elements of each dimension, None for one that is unlimited;
-        no sequence at all for a dataset that cannot grow.
-    access : sequence of Pattern or shapes, optional
-        What will be read or written, as `chunkwise.access.stated` reads it from text.  A shape
-        stands for blocks that are walked over the array.  None for the usual patterns.
-    grown_nbytes : int, optional
-        Bytes that a dataset which can grow is taken to become at least; `PAGE_NBYTES` for one
-        that is in a file.  By default `GROWN_NBYTES` if there is no element yet, otherwise
-        `BEGUN_NBYTES`.
-    limit_nbytes : int, optional
-        The most bytes of a chunk.
-    readers : sequence of Reader, optional
-        Who reads: of their default chunk caches, the smallest counts.
-
-    Returns
-    -------
-    tuple of int
-        Each at least 1, and no larger than a dimension may become.  At most `limit_nbytes`
-        in all, unless one element is larger.
-    """
+    """Choose the shape of a dataset's chunks."""
     asked = [one if isinstance(one, Pattern) else Pattern("", tuple(one)) for one in access]
     blocks = [one.block for one in asked]
     extents = expected_shape(shape, itemsize, maxshape, blocks, grown_nbytes=grown_nbytes)
@@ -155,13 +127,7 @@ def smallest(readers: Sequence[Reader]) -> Reader:
 def reason(
     shape: Sequence[int], itemsize: int, chunks: Sequence[int], patterns: Sequence[Pattern]
 ) -> str:
-    """Say in words how many chunks of a shape one read of each pattern touches.
-
-    Returns
-    -------
-    str
-        ``one read of map touches 60 chunks (33 MiB decoded), of series 16 (8.8 MiB)``.
-    """
+    """Say in words how many chunks of a shape one read of each pattern touches."""
     said: list[str] = []
     for pattern in patterns:
         lengths = zip(shape, within(pattern, shape).block, chunks, strict=True)
@@ -289,15 +255,7 @@ def _bounded(sides: list[list[int]], itemsize: int, limit_nbytes: int) -> npt.ND
 
 
 def divisors(extent: int, blocks: set[int]) -> list[int]:
-    """List lengths that a chunk may have along a dimension, ascending: about two an octave.
-
-    Parameters
-    ----------
-    extent
-        Elements along the dimension, at least 1.
-    blocks
-        How many of them one read asks for: multiples of these are among the lengths.
-    """
+    """List lengths that a chunk may have along a dimension, ascending: about two an octave."""
     wanted = {-(-extent // parts) for parts in _parts(extent)}
     for block in blocks:
         wanted |= {min(extent, block * times) for times in _parts(extent // block)}

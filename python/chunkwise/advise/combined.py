@@ -22,42 +22,16 @@ from chunkwise.names import shell_word
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What of a dataset decides which tools can copy it, in the same layout or another.
+    """What of a dataset decides which tools can copy it, in the same layout or another."""
 
-    Attributes
-    ----------
-    filters
-        The pipeline that it has.
-    shape
-        Its shape; None for a null dataspace.
-    """
-
-    filters: str
-    shape: tuple[int, ...] | None
+    filters: str  # The pipeline that it has
+    shape: tuple[int, ...] | None  # Its shape; None for a null dataspace
 
 
 def commands(
     file: str, layout: FileLayout, stored: Mapping[str, Stored], *, closed: bool = True
 ) -> tuple[Fix, ...]:
-    """Give the commands that each make all of a layout.
-
-    Parameters
-    ----------
-    file
-        The file's path, as the user wrote it.
-    layout
-        What is asked.
-    stored
-        Every dataset of the file by its path: other tools lose those whose filters they lack.
-    closed
-        Whether the file's writer has closed it; other tools do not open it otherwise.
-
-    Returns
-    -------
-    tuple of Fix
-        ``chunkwise repack``; nccopy, where chunks are all that changes, of variables in the root
-        group of a netCDF file; h5repack, if nothing is merged.
-    """
+    """Give the commands that each make all of a layout."""
     copy = repacked_name(file)
     found = [by_chunkwise(file, copy, layout)]
     if closed:

@@ -23,22 +23,12 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """How a chunked dataset is stored.
+    """How a chunked dataset is stored."""
 
-    Attributes
-    ----------
-    shape, chunks
-        Of the dataset and of a chunk, in elements.
-    itemsize
-        Bytes of an element.
-    filtered
-        Whether its chunks have filters.
-    """
-
-    shape: Shape
+    shape: Shape  # Of the dataset and of a chunk, in elements
     chunks: Shape
-    itemsize: int
-    filtered: bool = True
+    itemsize: int  # Bytes of an element
+    filtered: bool = True  # Whether its chunks have filters
 
     @property
     def chunk_nbytes(self) -> int:
@@ -51,15 +41,7 @@ class Stored:
         return tuple(-(-n // c) for n, c in zip(self.shape, self.chunks, strict=True))
 
     def walk(self, block: Sequence[int], order: Sequence[int] | None = None) -> Walk:
-        """Return the walk of a block, its dimensions from the slowest to the fastest.
-
-        Parameters
-        ----------
-        block
-            Shape of a read, in elements.
-        order
-            The dimensions in the order in which the walk goes along them; C order by default.
-        """
+        """Return the walk of a block, its dimensions from the slowest to the fastest."""
         axes = range(len(self.shape)) if order is None else order
         sides = (self.shape, block, self.chunks)
         return Walk(*(tuple(lengths[axis] for axis in axes) for lengths in sides))
@@ -74,28 +56,14 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a walk of blocks costs one reader.
+    """What a walk of blocks costs one reader."""
 
-    Attributes
-    ----------
-    chunks
-        The most chunks that one read touches.
-    selected_nbytes, decoded_nbytes
-        Bytes that one read asks for, and those of the chunks that it touches.
-    collisions
-        Chunks of one read that share a slot of the cache with another one of it.
-    reloads
-        Chunks that are decoded again when the same read follows at once.
-    decodes
-        How often a walk over the whole dataset decodes each chunk; 1.0 is once.
-    """
-
-    chunks: int
-    selected_nbytes: int
+    chunks: int  # The most chunks that one read touches
+    selected_nbytes: int  # Bytes that one read asks for, and those of the chunks that it touches
     decoded_nbytes: int
-    collisions: int
-    reloads: int
-    decodes: float
+    collisions: int  # Chunks of one read that share a slot of the cache with another one of it
+    reloads: int  # Chunks that are decoded again when the same read follows at once
+    decodes: float  # How often a walk over the whole dataset decodes each chunk; 1.0 is once
 
     @property
     def amplification(self) -> float:
@@ -103,15 +71,7 @@ class Cost:
         return self.decoded_nbytes / self.selected_nbytes
 
     def total_s(self, allocated_nbytes: int, nbytes_per_s: float | None) -> float | None:
-        """Predict the seconds of the whole walk; None without a speed.
-
-        Parameters
-        ----------
-        allocated_nbytes
-            Bytes of all chunks that hold data, decoded.
-        nbytes_per_s
-            Bytes that are decoded in a second.
-        """
+        """Predict the seconds of the whole walk; None without a speed."""
         return self.decodes * allocated_nbytes / nbytes_per_s if nbytes_per_s else None
 
 
@@ -124,19 +84,7 @@ def walk_cost(
     *,
     order: tuple[int, ...] | None = None,
 ) -> Cost:
-    """Return the cost of reading a dataset by a block, for a reader with its chunk cache.
-
-    Parameters
-    ----------
-    stored
-        The dataset, with elements.
-    block
-        Shape of a read, in elements; the first one begins at the first element.
-    reader
-        Whose cache; nobody's by default.
-    order
-        Dimensions of the walk from the slowest to the fastest; C order by default.
-    """
+    """Return the cost of reading a dataset by a block, for a reader with its chunk cache."""
     walk = stored.walk(block, order)
     chunks = walk.chunks_per_operation
     selected = math.prod(block) * stored.itemsize

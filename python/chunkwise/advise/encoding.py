@@ -12,24 +12,7 @@ from chunkwise.grammar import Pipeline
 def xarray_encoding(
     file: str, dataset: str, chunks: Sequence[int], filters: str
 ) -> tuple[Fix, ...]:
-    """Give the ``encoding=`` of a variable, for a program that has it in ``ds``.
-
-    Parameters
-    ----------
-    file
-        The file that is read, as the user wrote it: the new one gets another name.
-    dataset
-        The dataset's path in the file.
-    chunks
-        Its chunk shape, in elements.
-    filters
-        Its pipeline in the grammar of filters.
-
-    Returns
-    -------
-    tuple of Fix
-        None for a variable in a group, and for filters that netCDF4-python has no word for.
-    """
+    """Give the ``encoding=`` of a variable, for a program that has it in ``ds``."""
     name = dataset.strip("/")
     options = netcdf_options(Pipeline.parse(filters))
     if options is None or "/" in name:

@@ -51,25 +51,13 @@ _ROUNDS: Final = 20
 
 
 def fitted(
-    counts: npt.NDArray[np.float64],
-    measured_s: npt.NDArray[np.float64],
+    counts: npt.NDArray[np.float64],  # A row of `seconds.terms` for each measurement
+    measured_s: npt.NDArray[np.float64],  # Its seconds, more than 0
     reader: str,
     *,
     writing: bool = False,
 ) -> Rates:
-    """Find the rates that explain measurements of one reader, none of them negative.
-
-    Parameters
-    ----------
-    counts
-        A row of `seconds.terms` for each measurement.
-    measured_s
-        Its seconds, more than 0.
-    reader
-        Whose nominal rates are believed where measurements say nothing; libhdf5's of others.
-    writing
-        Whether it was writing.
-    """
+    """Find the rates that explain measurements of one reader, none of them negative."""
     nominal = NOMINAL.get((reader, writing), NOMINAL["libhdf5", writing])
     believed = np.array([getattr(nominal, name) for name in RATES])
     return Rates(*map(float, fitted_columns(counts, measured_s, believed)))
@@ -77,22 +65,13 @@ def fitted(
 
 def fitted_columns(
     counts: npt.NDArray[np.float64],
-    measured_s: npt.NDArray[np.float64],
+    measured_s: npt.NDArray[np.float64],  # Its seconds, more than 0
     nominal: npt.NDArray[np.float64] | None = None,
 ) -> npt.NDArray[np.float64]:
     """Find the cost of each column of counts; no cost is negative.
 
     Ratios count: a read of a microsecond says as much as one of a second, half as long is as
     wrong as twice as long, and what is far off says less about all others.
-
-    Parameters
-    ----------
-    counts
-        A row for each measurement.
-    measured_s
-        Its seconds, more than 0.
-    nominal
-        What is believed of each column, more than 0; None for nothing.
     """
     trust = np.ones(len(measured_s))
     if nominal is not None:
@@ -112,15 +91,7 @@ def fitted_columns(
 def non_negative(
     rows: npt.NDArray[np.float64], wanted: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """Solve least squares with no negative unknown (Lawson and Hanson's active sets).
-
-    Parameters
-    ----------
-    rows
-        A row for each equation, a column for each unknown.
-    wanted
-        The wanted result of each row times the unknowns.
-    """
+    """Solve least squares with no negative unknown (Lawson and Hanson's active sets)."""
     # Columns of one length, so that bytes and calls are as exact as each other.
     lengths = np.sqrt((rows**2).sum(axis=0))
     used = lengths > 0

@@ -40,18 +40,6 @@ def canonical(shape: Sequence[int], itemsize: int) -> list[tuple[int, ...]]:
 
     A line along each dimension, and a step: one index of the slowest dimension, and all of the
     others.  Of a dataset with one dimension, a piece of `PIECE_NBYTES`.
-
-    Parameters
-    ----------
-    shape
-        The dataset's, in elements.  Dimensions of one element count for nothing.
-    itemsize
-        Bytes of an element.
-
-    Returns
-    -------
-    list of tuple of int
-        Blocks in elements, equal ones once: in two dimensions a step is a line.
     """
     axes = [axis for axis, extent in enumerate(shape) if extent > 1]
     if len(axes) < 2:
@@ -153,21 +141,11 @@ class Axis:
 
 @dataclass(frozen=True)
 class Census:
-    """The walk's operations, sorted by what a cache could know about their chunks.
+    """The walk's operations, sorted by what a cache could know about their chunks."""
 
-    Attributes
-    ----------
-    fresh : int
-        Operations on a set of chunks that no earlier one touched.
-    back : int
-        Operations on a set that an earlier one touched, but not the last one.
-    same : int
-        Operations on the very set that the one before them touched.
-    """
-
-    fresh: int
-    back: int
-    same: int
+    fresh: int  # Operations on a set of chunks that no earlier one touched
+    back: int  # Operations on a set that an earlier one touched, but not the last one
+    same: int  # Operations on the very set that the one before them touched
 
 
 @dataclass(frozen=True)

@@ -34,17 +34,7 @@ def caches(stored: Stored, patterns: Sequence[Pattern]) -> list[int]:
 
 
 def free_slots(stored: Stored, patterns: Sequence[Pattern], nbytes: int) -> int:
-    """Return slots for a cache: a prime, with which no two chunks of a read share one.
-
-    Parameters
-    ----------
-    stored
-        How the dataset is stored.
-    patterns
-        What is read of it, at its beginning, middle and end.
-    nbytes
-        The cache.
-    """
+    """Return slots for a cache: a prime, with which no two chunks of a read share one."""
     number = hash_slots(max(1, nbytes // max(1, stored.chunk_nbytes)))
     reads = [read for pattern in patterns for read in _reads(stored, pattern)]
     best, fewest = number, math.inf

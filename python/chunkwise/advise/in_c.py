@@ -13,17 +13,7 @@ _SPECIAL = '"\\?'
 
 
 def with_cache(file: str, dataset: str, nbytes: int, nslots: int) -> str:
-    """Give the lines that open a dataset with another chunk cache.
-
-    Parameters
-    ----------
-    file
-        The file's path, as the user wrote it.
-    dataset
-        The dataset's path in the file.
-    nbytes, nslots
-        As for `chunkwise.advise.remedies.larger_cache`.
-    """
+    """Give the lines that open a dataset with another chunk cache."""
     return next(f.text for f in larger_cache(file, dataset, nbytes, nslots) if f.tool == "C")
 
 

@@ -64,46 +64,24 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class DatasetLayout:
-    """How one dataset should be stored.
+    """How one dataset should be stored."""
 
-    Attributes
-    ----------
-    path
-        The dataset's path in the file.
-    chunk
-        Its chunk shape; None keeps what it has.
-    filters
-        Its pipeline, such as ``shuffle+deflate:4``; None keeps what it has.
-    """
-
-    path: str
-    chunk: tuple[int, ...] | None = None
+    path: str  # The dataset's path in the file
+    chunk: tuple[int, ...] | None = None  # Its chunk shape; None keeps what it has
+    # Its pipeline, such as ``shuffle+deflate:4``; None keeps what it has.
     filters: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FileLayout:
-    """How a file should be stored, where that differs from now.
+    """How a file should be stored, where that differs from now."""
 
-    Attributes
-    ----------
-    datasets
-        Those that are to have something else, each once.
-    page_nbytes
-        Bytes of the pages of paged file space; None keeps what the file has.
-    metadata_block_nbytes
-        Bytes of the blocks in which metadata is gathered; None keeps them where they are.
-    merge
-        Whether virtual and external datasets become the file's own data.
-
-    With none of these, a plain copy is meant: it brings chunks in order, and gives back space
-    that is in no use.
-    """
-
-    datasets: tuple[DatasetLayout, ...] = ()
+    datasets: tuple[DatasetLayout, ...] = ()  # Those that are to have something else, each once
+    # Bytes of the pages of paged file space; None keeps what the file has.
     page_nbytes: int | None = None
+    # Bytes of the blocks in which metadata is gathered; None keeps them where they are.
     metadata_block_nbytes: int | None = None
-    merge: bool = False
+    merge: bool = False  # Whether virtual and external datasets become the file's own data
 
     def options(self) -> str:
         """Write it as the options of ``chunkwise repack``, quoted for a shell."""
@@ -147,11 +125,6 @@ def together(layouts: Iterable[FileLayout]) -> FileLayout | None:
     """Make one layout of several; if something is asked twice, the first wins.
 
     Paged file space replaces blocks of metadata, which have no effect in it.
-
-    Returns
-    -------
-    FileLayout or None
-        None if there is none.
     """
     found = list(layouts)
     if not found:

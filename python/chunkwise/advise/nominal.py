@@ -57,32 +57,16 @@ CODEC: Final = Codec(
 
 
 def nominal_s(
-    shape: Shape,
+    shape: Shape,  # The dataset's extents, at least 1 each, and bytes of an element
     itemsize: int,
-    chunks: Shape | None,
+    chunks: Shape | None,  # Shape of a chunk; None for contiguous data
     patterns: Sequence[Pattern],
     reader: Reader,
     *,
     filtered: bool = True,
     load_s: float = LOAD_S,
 ) -> float:
-    """Predict the seconds of patterns, each as often as its weight says.
-
-    Parameters
-    ----------
-    shape, itemsize
-        The dataset's extents, at least 1 each, and bytes of an element.
-    chunks
-        Shape of a chunk; None for contiguous data.
-    patterns
-        What is read and written.
-    reader
-        Whose cache.
-    filtered
-        Whether the chunks have filters.
-    load_s
-        Seconds to find, fetch and start a chunk.
-    """
+    """Predict the seconds of patterns, each as often as its weight says."""
     total = 0.0
     rates = replace(_RATES, load_s=load_s)
     machine = Machine({"libhdf5": rates}, {"libhdf5": rates})
@@ -111,18 +95,6 @@ def quick_s(
     """Predict about the same for many chunk shapes at once: chunks touched, loaded, decoded.
 
     Collisions in a cache's hash table and the length of runs are left out.
-
-    Parameters
-    ----------
-    shape, itemsize, patterns, reader, load_s
-        As for `nominal_s`.
-    shapes
-        Chunk shapes, a row for each.
-
-    Returns
-    -------
-    numpy.ndarray
-        Seconds for each row.
     """
     nbytes = shapes.astype(np.float64).prod(axis=1) * itemsize
     room = reader.cache_nbytes // nbytes

@@ -22,35 +22,20 @@ _OF_HDF5: Final = frozenset({"deflate", "shuffle", "fletcher32", "szip", "nbit",
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program or library that reads HDF5 files.
+    """A program or library that reads HDF5 files."""
 
-    Attributes
-    ----------
-    name, title
-        As in ``--for``, and in words.
-    filters
-        Filters that it has itself.
-    others
-        Whether it reads those that are neither in `filters` nor in `unknown`.
-    unknown
-        Filters that no document mentions for it.
-    newest
-        The newest format that it knows, of `FORMATS`; None if that is not known, or depends on
-        the libhdf5 that it was built with.
-    virtual, paged
-        Whether it reads virtual datasets, and files with paged file space.
-    sources
-        What this rests on: documents or source code, by their addresses or titles.
-    """
-
-    name: str
+    name: str  # As in ``--for``, and in words
     title: str
-    filters: frozenset[str]
-    others: Can
-    unknown: frozenset[str] = frozenset()
+    filters: frozenset[str]  # Filters that it has itself
+    others: Can  # Whether it reads those that are neither in `filters` nor in `unknown`
+    unknown: frozenset[str] = frozenset()  # Filters that no document mentions for it
+    # The newest format that it knows, of `FORMATS`; None if that is not known, or depends on the
+    # libhdf5 that it was built with.
     newest: str | None = None
+    # Whether it reads virtual datasets, and files with paged file space.
     virtual: Can = "not known"
     paged: Can = "not known"
+    # What this rests on: documents or source code, by their addresses or titles.
     sources: tuple[str, ...] = ()
 
     def reads_filter(self, name: str) -> Can:
@@ -70,21 +55,11 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a file needs from a reader of all of it.
+    """What a file needs from a reader of all of it."""
 
-    Attributes
-    ----------
-    filters
-        Names of all filters, as in the grammar.
-    oldest_reader
-        The oldest libhdf5 that knows its format, of `FORMATS`.
-    virtual, paged
-        Whether it has virtual datasets, and paged file space.
-    """
-
-    filters: frozenset[str] = frozenset()
-    oldest_reader: str = "1.6"
-    virtual: bool = False
+    filters: frozenset[str] = frozenset()  # Names of all filters, as in the grammar
+    oldest_reader: str = "1.6"  # The oldest libhdf5 that knows its format, of `FORMATS`
+    virtual: bool = False  # Whether it has virtual datasets, and paged file space
     paged: bool = False
 
 
@@ -217,31 +192,15 @@ PROGRAM_NAMES: Final = tuple(program.name for program in PROGRAMS)
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A program that reads less of a new file than of the one before.
+    """A program that reads less of a new file than of the one before."""
 
-    Attributes
-    ----------
-    program
-        Which.
-    why
-        What it lacks, in words: ``the filter zstd``.
-    can
-        What it does with that: ``with a plugin``, ``no`` or ``not known``.
-    """
-
-    program: Program
-    why: tuple[str, ...]
-    can: Can
+    program: Program  # Which
+    why: tuple[str, ...]  # What it lacks, in words: ``the filter zstd``
+    can: Can  # What it does with that: ``with a plugin``, ``no`` or ``not known``
 
 
 def program(name: str) -> Program:
-    """Return the program of a name.
-
-    Raises
-    ------
-    UsageError
-        There is none.
-    """
+    """Return the program of a name."""
     for one in PROGRAMS:
         if one.name == name:
             return one
@@ -251,21 +210,7 @@ def program(name: str) -> Program:
 def losses(
     before: Needs, after: Needs, programs: Iterable[Program] = PROGRAMS
 ) -> tuple[Loss, ...]:
-    """Tell which programs read less of a file than of the one before.
-
-    Parameters
-    ----------
-    before, after
-        What both need.
-    programs
-        Who is asked about.
-
-    Returns
-    -------
-    tuple of Loss
-        The worst of each program: what it does not read at all comes before what it reads with a
-        plugin, and that before what is not known.
-    """
+    """Tell which programs read less of a file than of the one before."""
     return tuple(loss for one in programs if (loss := _loss(one, before, after)) is not None)
 
 
@@ -311,23 +256,7 @@ def sentences(found: Sequence[Loss]) -> list[str]:
 
 
 def require(names: Sequence[str], before: Needs, after: Needs, what: str) -> None:
-    """Refuse a file that one of some programs would read less of.
-
-    Parameters
-    ----------
-    names
-        The programs.
-    before, after
-        What both files need.
-    what
-        The file, to begin the message with.
-
-    Raises
-    ------
-    UsageError
-        One of them cannot read it, or only with a plugin, or nobody knows; or there is no such
-        program.
-    """
+    """Refuse a file that one of some programs would read less of."""
     for loss in losses(before, after, map(program, names)):
         verb = {
             "no": "cannot read",

@@ -14,27 +14,15 @@ from chunkwise.words import offered
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A program that reads HDF5, by the chunk cache that it gives each dataset.
+    """A program that reads HDF5, by the chunk cache that it gives each dataset."""
 
-    Attributes
-    ----------
-    name
-        As in ``--for``; ``this process`` for the library loaded here.
-    title
-        In words, for sentences.
-    cache_nbytes
-        Bytes of unfiltered chunks that the cache holds.
-    nslots
-        Slots of its hash table, each for one chunk; None if there is no such table.
-    w0
-        Preemption policy: chunks read in full go first among the least recently used
-        ``w0`` of the cache (H5Pset_cache); None if there is none.
-    """
-
-    name: str
-    title: str
-    cache_nbytes: int
+    name: str  # As in ``--for``; ``this process`` for the library loaded here
+    title: str  # In words, for sentences
+    cache_nbytes: int  # Bytes of unfiltered chunks that the cache holds
+    # Slots of its hash table, each for one chunk; None if there is no such table.
     nslots: int | None
+    # Preemption policy: chunks read in full go first among the least recently used ``w0`` of the
+    # cache (H5Pset_cache); None if there is none.
     w0: float | None
 
 
@@ -53,11 +41,6 @@ def reader(name: str) -> Reader:
     """Return the reader of a name of `NAMES`.
 
     ``chunkwise`` has one cache for all datasets of the process, without slots.
-
-    Raises
-    ------
-    UsageError
-        There is none of that name, or it is a program whose chunk cache is not known.
     """
     if name == CHUNKWISE:
         budget = _native.cache_stats()["budget_nbytes"]

@@ -26,23 +26,13 @@ _ROUNDS: Final = 16
 
 
 def references(
-    shape: Shape,
+    shape: Shape,  # The dataset's extents in elements, at least 1 each, and bytes of an element
     itemsize: int,
     blocks: Sequence[Shape],
     weights: Sequence[float],
     maxshape: Sequence[int | None] | None = None,
 ) -> Iterator[tuple[str, Shape]]:
-    """Name the shapes that are always candidates.
-
-    Parameters
-    ----------
-    shape, itemsize
-        The dataset's extents in elements, at least 1 each, and bytes of an element.
-    blocks, weights
-        The shapes that are read, and how often each is.
-    maxshape
-        As h5py has it.
-    """
+    """Name the shapes that are always candidates."""
     yield "h5py's guess", h5py_guess(shape, itemsize)
     yield "netCDF-C's default", netcdf_default(shape, itemsize, maxshape)
     yield "1 MiB, square", square(shape, itemsize)

@@ -63,27 +63,7 @@ _C_SPECIAL: Final = '"\\?'
 def larger_cache(
     file: str, dataset: str, nbytes: int, nslots: int, *, filters: str = "none"
 ) -> tuple[Fix, ...]:
-    """Give the lines that open a dataset with another chunk cache.
-
-    Parameters
-    ----------
-    file
-        The file's path, as the user wrote it.
-    dataset
-        The dataset's path in the file.
-    nbytes
-        Bytes of unfiltered chunks that the cache is to hold.
-    nslots
-        Slots of its hash table (`chunkwise.advise.chunk_cache.hash_slots`).
-    filters
-        The pipeline that it has: LZF comes with h5py alone.
-
-    Returns
-    -------
-    tuple of Fix
-        For h5py, netCDF4 and C: netCDF4 only for a path that netCDF can name, and neither
-        it nor C for LZF.
-    """
+    """Give the lines that open a dataset with another chunk cache."""
     path = _path(dataset)
     fixes = [
         Fix(
@@ -123,36 +103,7 @@ def rechunk(
     shape: Sequence[int] | None = None,
     itemsize: int | None = None,
 ) -> tuple[Fix, ...]:
-    """Give the lines that store a dataset in other chunks, under the filters that it has.
-
-    Parameters
-    ----------
-    file
-        The file's path, as the user wrote it.
-    dataset
-        The dataset's path in the file.
-    chunks
-        The new chunk shape, in elements; no dimension beyond the dataset's own.
-    filters
-        The pipeline that it has, such as ``shuffle+deflate:4``; the lines keep it, with
-        parameters for the new chunks.
-    shape
-        Its shape: nccopy refuses chunks that are longer, also if it can grow.  None if
-        they are not.
-    itemsize
-        Bytes of an element.  With `shape`, the lines of a writer come with the chunk cache
-        that it needs where it writes step by step along the slowest dimension.
-
-    Returns
-    -------
-    tuple of Fix
-        chunkwise repack, where it has the filters here; nccopy (a variable in the root group
-        of an ``.nc`` or ``.nc4`` file; it keeps netCDF's conventions) and h5repack, only
-        where both can be trusted with the filters (`can_repack`);
-        what a writer with h5py, netCDF4
-        (only a path and filters that netCDF has) or C does.  None if the filters cannot be had
-        in other chunks without loss.
-    """
+    """Give the lines that store a dataset in other chunks, under the filters that it has."""
     path = _path(dataset)
     chunks = tuple(map(int, chunks))
     own = Pipeline.parse(filters)
@@ -193,36 +144,7 @@ def refilter(
     shape: Sequence[int] | None = None,
     itemsize: int | None = None,
 ) -> tuple[Fix, ...]:
-    """Give the lines that store a dataset under other filters.
-
-    Parameters
-    ----------
-    file
-        The file's path, as the user wrote it.
-    dataset
-        The dataset's path in the file.
-    filters
-        The new pipeline; ``none`` for no filters.
-    stored
-        The pipeline that it has now: h5repack and nccopy must decode it.
-    chunks
-        The chunk shape that it has, for the lines of a writer, which then keep it;
-        None leaves it out of them.
-    chunked
-        Whether it has chunks: for one that has none, `chunks` are given to h5repack, too,
-        which would make a single one of the whole dataset.
-    shape, itemsize
-        As for `rechunk`.
-
-    Returns
-    -------
-    tuple of Fix
-        chunkwise repack, where it has the filters here; nccopy (a variable in the root group
-        of an ``.nc`` or ``.nc4`` file; ``-d`` and ``-s`` change all
-        variables of the file, which netCDF users do with that very command) and
-        h5repack, only if they can be trusted with both pipelines; what
-        a writer with h5py, netCDF4 (only a path and filters that netCDF has) or C does.
-    """
+    """Give the lines that store a dataset under other filters."""
     path = _path(dataset)
     pipeline = filters if isinstance(filters, Pipeline) else Pipeline.parse(filters)
     copy = repacked_name(file)
@@ -285,15 +207,6 @@ def repack(
     """Give the commands that copy a file, the chunks of each dataset in order.
 
     Both take chunks as they are stored: filters that they lack do no harm here.
-
-    Parameters
-    ----------
-    file
-        The file's path, as the user wrote it.
-    layout
-        What the file as a whole is to have: pages, or blocks of metadata.
-    by_h5repack
-        What h5repack calls that; None if it takes no options.
     """
     copy = repacked_name(file)
     return (
@@ -330,11 +243,6 @@ def save_unclosed(file: str) -> tuple[Fix, ...]:
     Neither changes the file itself.  ``h5clear -s`` alone would cut it where its superblock
     ends it, which a SWMR writer does not keep up to date; ``--increment=0`` puts that end
     where the file ends first.
-
-    Parameters
-    ----------
-    file
-        The file's path, as the user wrote it.
     """
     source = Path(file)
     cleared = shell_file(source.with_name(f"{source.stem}_cleared{source.suffix}").name)
@@ -358,13 +266,6 @@ def keeps_all_data(fix: Fix, filters: Iterable[str]) -> bool:
     With ``-l`` or ``-f``, h5repack leaves out every dataset whose filters it lacks, says
     so in a warning, and ends with exit code 0 (seen with 1.10.8).  A copy without options
     takes stored chunks as they are.  nccopy writes nothing at all and says so.
-
-    Parameters
-    ----------
-    fix
-        One of the lines made here.
-    filters
-        The pipelines of all datasets of the file.
     """
     changes = fix.tool == "nccopy" or fix.text.startswith(("h5repack -l ", "h5repack -f "))
     return not changes or all(map(can_repack, set(filters)))
@@ -491,18 +392,10 @@ def _writer(
 
 @dataclass(frozen=True)
 class _Step:
-    """What writing one step along the slowest dimension needs.
+    """What writing one step along the slowest dimension needs."""
 
-    Attributes
-    ----------
-    chunks
-        How many chunks it touches, each in part.
-    nbytes, nslots
-        The chunk cache that holds them until they are full.
-    """
-
-    chunks: int
-    nbytes: int
+    chunks: int  # How many chunks it touches, each in part
+    nbytes: int  # The chunk cache that holds them until they are full
     nslots: int
 
     def __str__(self) -> str:

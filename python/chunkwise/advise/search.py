@@ -60,28 +60,15 @@ _SLOW: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a layout costs, by the model.
-
-    Attributes
-    ----------
-    layout
-        The layout.
-    pattern_s
-        Seconds of each pattern, in their order.
-    read_s, write_s
-        Seconds of all that is read, and written, each pattern as often as its weight says.
-    nbytes
-        Bytes in the file.
-    names
-        What it is called, where it is a reference.
-    """
+    """What a layout costs, by the model."""
 
     layout: Layout
-    pattern_s: tuple[float, ...]
+    pattern_s: tuple[float, ...]  # Seconds of each pattern, in their order
+    # Seconds of all that is read, and written, each pattern as often as its weight says.
     read_s: float
     write_s: float
-    nbytes: int
-    names: tuple[str, ...] = ()
+    nbytes: int  # Bytes in the file
+    names: tuple[str, ...] = ()  # What it is called, where it is a reference
 
     @property
     def figures(self) -> tuple[float, float, float]:
@@ -91,52 +78,23 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Problem:
-    """What is asked for, and all that the model needs to answer.
+    """What is asked for, and all that the model needs to answer."""
 
-    Attributes
-    ----------
-    shape, itemsize
-        Of the dataset, in elements, and bytes of one.
-    patterns
-        What is read and written.
-    reader
-        Whose cache and whose time.
-    reader_name
-        As bench and the rates call it.
-    machine, codecs
-        What was measured; a codec for each pipeline that may be chosen.
-    present
-        How it is stored; None before there is a file.
-    objective
-        What the choice minimizes.
-    keep
-        ``chunk``, ``filter``: what of the present layout stays.
-    most_nbytes
-        The most bytes in the file; None for any number.
-    maxshape
-        As h5py has it.
-    storage
-        Where bytes come from; None for memory.
-    barred
-        Pipelines that only the present layout may have.
-    usual
-        The chunks that everything but a measurement chooses (`chunk_shape.default_chunk`).
-    """
-
-    shape: Shape
+    shape: Shape  # Of the dataset, in elements, and bytes of one
     itemsize: int
-    patterns: tuple[Pattern, ...]
-    reader: Reader
-    reader_name: str
-    machine: Machine
+    patterns: tuple[Pattern, ...]  # What is read and written
+    reader: Reader  # Whose cache and whose time
+    reader_name: str  # As bench and the rates call it
+    machine: Machine  # What was measured; a codec for each pipeline that may be chosen
     codecs: Mapping[str, Codec]
-    present: Layout | None = None
-    objective: Objective = "balanced"
-    keep: frozenset[str] = frozenset()
-    most_nbytes: int | None = None
-    maxshape: tuple[int | None, ...] | None = None
-    storage: Storage | None = None
-    barred: frozenset[str] = frozenset()
+    present: Layout | None = None  # How it is stored; None before there is a file
+    objective: Objective = "balanced"  # What the choice minimizes
+    keep: frozenset[str] = frozenset()  # ``chunk``, ``filter``: what of the present layout stays
+    most_nbytes: int | None = None  # The most bytes in the file; None for any number
+    maxshape: tuple[int | None, ...] | None = None  # As h5py has it
+    storage: Storage | None = None  # Where bytes come from; None for memory
+    barred: frozenset[str] = frozenset()  # Pipelines that only the present layout may have
+    # The chunks that everything but a measurement chooses (`chunk_shape.default_chunk`)
     usual: Shape | None = None
     known: dict[Layout, Outcome] = field(default_factory=dict, compare=False)
     # Seconds by layout and place of the pattern: they do not depend on the weights.
@@ -235,32 +193,18 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search found.
+    """What a search found."""
 
-    Attributes
-    ----------
-    ranked
-        Layouts, the best first; all references and the present one are among them.
-    front
-        Those of all looked at to which no other is better in reading, writing and size, by
-        their seconds of reading.
-    looked_at
-        How many layouts were.
-    """
-
+    # Layouts, the best first; all references and the present one are among them.
     ranked: tuple[Outcome, ...]
+    # Those of all looked at to which no other is better in reading, writing and size, by their
+    # seconds of reading.
     front: tuple[Outcome, ...]
-    looked_at: int
+    looked_at: int  # How many layouts were
 
 
 def search(problem: Problem) -> Found:
-    """Search layouts for the patterns of a problem.
-
-    Returns
-    -------
-    Found
-        By the model alone; whoever can should measure the first few.
-    """
+    """Search layouts for the patterns of a problem."""
     named = dict(_named(problem))
     starts = list(named)
     filters = _filters(problem)

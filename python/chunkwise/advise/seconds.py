@@ -21,55 +21,24 @@ from chunkwise.advise.traffic import READ_AHEAD_NBYTES, Traffic
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What each part of a walk costs one reader, on one thread, from memory.
+    """What each part of a walk costs one reader, on one thread, from memory."""
 
-    Attributes
-    ----------
-    walk_s
-        Seconds once, whatever is read.
-    call_s
-        Seconds a call.
-    touch_s
-        Seconds for each chunk that a call touches.
-    crowd_s
-        Seconds more, for each doubling of a call's chunks beyond a dozen.
-    load_s
-        Seconds to find, fetch and keep a chunk, besides its bytes.
-    piece_s
-        Seconds for a run of bytes that is read by itself, without a chunk.
-    run_s
-        Seconds for each run that is copied.
-    copy_s
-        Seconds a byte that is asked for.
-    fetch_s
-        Seconds a stored byte that is read or written.
-    index_s
-        Seconds a chunk of the dataset, to learn where all are.
-    fresh_s
-        Seconds a byte of memory that is touched for the first time.
-    irregular_s
-        Seconds an element of a union of several dimensions.
-    page_s
-        Seconds more for each page of memory that is touched for the first time, where its buffer
-        is too small for huge pages.
-    far_s
-        Seconds more for each run that is far in memory from the one before.
-    """
-
-    walk_s: float = 0.0
-    call_s: float = 0.0
-    touch_s: float = 0.0
-    crowd_s: float = 0.0
-    load_s: float = 0.0
-    piece_s: float = 0.0
-    run_s: float = 0.0
-    copy_s: float = 0.0
-    fetch_s: float = 0.0
-    index_s: float = 0.0
-    fresh_s: float = 0.0
-    irregular_s: float = 0.0
+    walk_s: float = 0.0  # Seconds once, whatever is read
+    call_s: float = 0.0  # Seconds a call
+    touch_s: float = 0.0  # Seconds for each chunk that a call touches
+    crowd_s: float = 0.0  # Seconds more, for each doubling of a call's chunks beyond a dozen
+    load_s: float = 0.0  # Seconds to find, fetch and keep a chunk, besides its bytes
+    piece_s: float = 0.0  # Seconds for a run of bytes that is read by itself, without a chunk
+    run_s: float = 0.0  # Seconds for each run that is copied
+    copy_s: float = 0.0  # Seconds a byte that is asked for
+    fetch_s: float = 0.0  # Seconds a stored byte that is read or written
+    index_s: float = 0.0  # Seconds a chunk of the dataset, to learn where all are
+    fresh_s: float = 0.0  # Seconds a byte of memory that is touched for the first time
+    irregular_s: float = 0.0  # Seconds an element of a union of several dimensions
+    # Seconds more for each page of memory that is touched for the first time, where its buffer is
+    # too small for huge pages.
     page_s: float = 0.0
-    far_s: float = 0.0
+    far_s: float = 0.0  # Seconds more for each run that is far in memory from the one before
 
 
 RATES: Final = tuple(one.name for one in fields(Rates))
@@ -77,18 +46,10 @@ RATES: Final = tuple(one.name for one in fields(Rates))
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """How fast chunks pass a filter pipeline, one way, on one thread.
+    """How fast chunks pass a filter pipeline, one way, on one thread."""
 
-    Attributes
-    ----------
-    start_s
-        Seconds a chunk.
-    nbyte_s
-        Seconds a byte before filters.
-    """
-
-    start_s: float = 0.0
-    nbyte_s: float = 0.0
+    start_s: float = 0.0  # Seconds a chunk
+    nbyte_s: float = 0.0  # Seconds a byte before filters
 
     def chunk_s(self, nbytes: int) -> float:
         """Seconds of one chunk."""
@@ -97,25 +58,16 @@ class Speed:
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """What a filter pipeline makes of one dataset's chunks.
+    """What a filter pipeline makes of one dataset's chunks."""
 
-    Attributes
-    ----------
-    filters
-        The pipeline in the grammar of filters.
-    ratios
-        Stored bytes over bytes before filters, for each chunk shape that was tried; an empty
-        shape stands for all.
-    decode, encode
-        The speed of each reader, by its name; of others that of libhdf5.
-    spread
-        By how much places of the dataset differ: the largest ratio over the smallest.
-    """
-
-    filters: str
+    filters: str  # The pipeline in the grammar of filters
+    # Stored bytes over bytes before filters, for each chunk shape that was tried; an empty shape
+    # stands for all.
     ratios: tuple[tuple[tuple[int, ...], float], ...] = ()
+    # The speed of each reader, by its name; of others that of libhdf5.
     decode: Mapping[str, Speed] = field(default_factory=dict)
     encode: Mapping[str, Speed] = field(default_factory=dict)
+    # By how much places of the dataset differ: the largest ratio over the smallest.
     spread: float = 1.0
 
     def ratio(self, chunks: Sequence[int]) -> float:
@@ -143,23 +95,13 @@ class Codec:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """Where the bytes come from, where that is not memory.
+    """Where the bytes come from, where that is not memory."""
 
-    Attributes
-    ----------
-    request_s
-        Seconds until the first byte of a request.
-    nbytes_per_s
-        Bytes that follow in a second.
-    remembers
-        Whether the system keeps in memory what was read once: a local file that fits the memory.
-    reads_ahead
-        Whether the system reads ahead: of a local file, what lies in a row costs one request.
-    """
-
-    request_s: float
-    nbytes_per_s: float
+    request_s: float  # Seconds until the first byte of a request
+    nbytes_per_s: float  # Bytes that follow in a second
+    # Whether the system keeps in memory what was read once: a local file that fits the memory.
     remembers: bool = False
+    # Whether the system reads ahead: of a local file, what lies in a row costs one request.
     reads_ahead: bool = False
 
     def seconds(self, requests: float, nbytes: float) -> float:
@@ -169,25 +111,13 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a machine's readers cost, as it was measured.
+    """What a machine's readers cost, as it was measured."""
 
-    Attributes
-    ----------
-    reads, writes
-        The rates of each reader, by its name.
-    threads
-        Threads that chunkwise uses.
-    scaling
-        How many times as fast all of them decode as one.
-    cold
-        The storage, where it could be measured.
-    """
-
-    reads: Mapping[str, Rates]
+    reads: Mapping[str, Rates]  # The rates of each reader, by its name
     writes: Mapping[str, Rates]
-    threads: int = 1
-    scaling: float = 1.0
-    cold: Storage | None = None
+    threads: int = 1  # Threads that chunkwise uses
+    scaling: float = 1.0  # How many times as fast all of them decode as one
+    cold: Storage | None = None  # The storage, where it could be measured
 
     def rates(self, reader: str, *, writing: bool = False) -> Rates:
         """Return a reader's rates; libhdf5's if it has none of its own."""
@@ -213,13 +143,7 @@ class Machine:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Machine:
-        """Undo `as_dict`.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            The values are not those of a machine.
-        """
+        """Undo `as_dict`."""
         cold = values["cold"]
         found = cls(
             {name: Rates(**one) for name, one in values["reads"].items()},
@@ -291,35 +215,9 @@ def parts(
     reader: str,
     *,
     writing: bool = False,
-    storage: Storage | None = None,
+    storage: Storage | None = None,  # Where the bytes come from; None for memory
 ) -> dict[str, float]:
-    """Predict the seconds of a pattern, by their parts.
-
-    Parameters
-    ----------
-    found
-        The counts of the pattern (`traffic.traffic`).
-    chunks
-        Shape of a chunk, in elements; that of the dataset if it has none.
-    itemsize
-        Bytes of an element.
-    codec
-        What the filters make of the chunks.
-    machine
-        What the machine's readers cost.
-    reader
-        Whose time.
-    writing
-        Whether it writes.
-    storage
-        Where the bytes come from; None for memory.
-
-    Returns
-    -------
-    dict of str to float
-        ``calls``; ``chunks``, to find and keep them; ``filters``; ``copying`` of elements;
-        ``storage``, to fetch or store bytes.
-    """
+    """Predict the seconds of a pattern, by their parts."""
     nbytes = math.prod(chunks) * itemsize
     stored_nbytes = nbytes * codec.ratio(chunks)
     rates = machine.rates(reader, writing=writing)

@@ -29,45 +29,25 @@ READERS: Final = ("libhdf5", CHUNKWISE)
 
 @dataclass(frozen=True)
 class Point:
-    """The best layout for one weight.
+    """The best layout for one weight."""
 
-    Attributes
-    ----------
-    share
-        Of the first pattern, 0 to 1: how much its seconds count.
-    layout
-        The best.
-    first_s, second_s
-        Seconds of each pattern.
-    """
-
-    share: float
-    layout: Layout
-    first_s: float
+    share: float  # Of the first pattern, 0 to 1: how much its seconds count
+    layout: Layout  # The best
+    first_s: float  # Seconds of each pattern
     second_s: float
 
 
 @dataclass(frozen=True)
 class Tradeoff:
-    """The frontier between two patterns, for each place the bytes come from and each reader.
+    """The frontier between two patterns, for each place the bytes come from and each reader."""
 
-    Attributes
-    ----------
-    first, second
-        The patterns' names.
-    fronts
-        For each storage (``warm``, ``cold``, ``remote``) and reader, the best layouts from one
-        pattern to the other.
-    storages
-        What the words mean; None for memory.
-    present
-        The seconds of both with the present layout, for the same.
-    """
-
-    first: str
+    first: str  # The patterns' names
     second: str
+    # For each storage (``warm``, ``cold``, ``remote``) and reader, the best layouts from one
+    # pattern to the other.
     fronts: dict[tuple[str, str], tuple[Point, ...]]
-    storages: dict[str, Storage | None]
+    storages: dict[str, Storage | None]  # What the words mean; None for memory
+    # The seconds of both with the present layout, for the same.
     present: dict[tuple[str, str], tuple[float, float]]
 
     def as_dict(self) -> dict[str, Any]:
@@ -99,15 +79,7 @@ def storages(problem: Problem) -> dict[str, Storage | None]:
 
 
 def tradeoff(problem: Problem, first: Pattern, second: Pattern) -> Tradeoff:
-    """Find the best layouts between two patterns, for libhdf5 and chunkwise.
-
-    Parameters
-    ----------
-    problem
-        The dataset, the machine and the codecs; its patterns and reader are not used.
-    first, second
-        What is read.
-    """
+    """Find the best layouts between two patterns, for libhdf5 and chunkwise."""
     fronts = {}
     present = {}
     known = storages(problem)
@@ -161,24 +133,13 @@ def _points(outcomes: Mapping[Layout, Outcome]) -> list[Point]:
 
 @dataclass(frozen=True)
 class Bandwidth:
-    """The fastest filters by the storage's bandwidth.
+    """The fastest filters by the storage's bandwidth."""
 
-    Attributes
-    ----------
-    chunks
-        The chunk shape, the same for all.
-    bandwidths
-        Bytes a second.
-    seconds
-        For each reader and pipeline, the seconds of all patterns at each bandwidth.
-    here
-        This machine's storage; None if it could not be measured.
-    """
-
-    chunks: tuple[int, ...]
-    bandwidths: tuple[float, ...]
+    chunks: tuple[int, ...]  # The chunk shape, the same for all
+    bandwidths: tuple[float, ...]  # Bytes a second
+    # For each reader and pipeline, the seconds of all patterns at each bandwidth.
     seconds: dict[tuple[str, str], tuple[float, ...]]
-    here: Storage | None
+    here: Storage | None  # This machine's storage; None if it could not be measured
 
     def fastest(self, name: str, place: int) -> str:
         """Return the fastest pipeline of a reader at one of the bandwidths."""
@@ -205,17 +166,7 @@ class Bandwidth:
 def by_bandwidth(
     problem: Problem, chunks: tuple[int, ...], bandwidths: Sequence[float] = BANDWIDTHS
 ) -> Bandwidth:
-    """Find the fastest filters for each bandwidth of the storage.
-
-    Parameters
-    ----------
-    problem
-        The dataset, the patterns, the machine and the codecs.
-    chunks
-        The chunk shape.
-    bandwidths
-        Bytes a second; a request takes as long as on this machine.
-    """
+    """Find the fastest filters for each bandwidth of the storage."""
     request_s = (problem.machine.cold or DISK).request_s
     seconds = {}
     for name in READERS:

@@ -52,104 +52,51 @@ _MOST_HASHED: Final = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """What is read or written, in which order, and how often.
+    """What is read or written, in which order, and how often."""
 
-    Attributes
-    ----------
-    name
-        In tables.
-    block
-        Shape of one read or write, in elements; of a list, of its first selection.
-    order
-        The dimensions from the slowest to the fastest; None is C order.
-    scattered
-        Whether blocks are at random places, no block twice.
-    operations
-        How many blocks are read; None for as many as cover the array.
-    selections
-        Of a list of selections, those that are looked at, each a number of hyperslabs;
-        None for blocks.  `operations` says how many the list has.
-    weight
-        How often the whole pattern is run, beside the others.
-    writes
-        Whether it writes a new dataset rather than reads.
-    flat
-        Whether what is read comes in one dimension, as of unions, whatever the dataset has.
-    """
-
-    name: str
-    block: Shape
-    order: Shape | None = None
-    scattered: bool = False
-    operations: int | None = None
+    name: str  # In tables
+    block: Shape  # Shape of one read or write, in elements; of a list, of its first selection
+    order: Shape | None = None  # The dimensions from the slowest to the fastest; None is C order
+    scattered: bool = False  # Whether blocks are at random places, no block twice
+    operations: int | None = None  # How many blocks are read; None for as many as cover the array
+    # Of a list of selections, those that are looked at, each a number of hyperslabs; None for
+    # blocks.  `operations` says how many the list has.
     selections: tuple[tuple[Hyperslab, ...], ...] | None = None
-    weight: float = 1.0
-    writes: bool = False
+    weight: float = 1.0  # How often the whole pattern is run, beside the others
+    writes: bool = False  # Whether it writes a new dataset rather than reads
+    # Whether what is read comes in one dimension, as of unions, whatever the dataset has.
     flat: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """The work of a pattern; expected values if places are random.
+    """The work of a pattern; expected values if places are random."""
 
-    Attributes
-    ----------
-    operations
-        Calls that read or write.
-    touches
-        Chunks touched, each as often as a call touches it.
-    loads
-        Chunks found, fetched and decoded; of writes, encoded and stored.
-    partial
-        Of writes: chunks that are read back because they were stored before they were full.
-    pieces
-        Runs of bytes that are read from storage one by one, where no chunk is cached.
-    runs
-        Runs of bytes that are copied between chunks and memory.
-    selected_nbytes
-        Bytes asked for.
-    chunks
-        Chunks of the dataset.
-    abreast
-        Chunks that may be decoded at the same time.
-    sieves
-        How often libhdf5 fills its sieve buffer with what lies around a piece.
-    fresh_nbytes
-        Bytes of memory that are touched for the first time: the first call's, and the cache's.
-    irregular
-        Elements of several dimensions that become one: libhdf5 finds the chunk of each by itself.
-    indexed
-        Entries of the chunk index that are looked up, or made.
-    seeks
-        Runs of bytes in the file that do not follow the one before.
-    spanned_nbytes
-        Of pieces: bytes from the first to the last one of a call, where a system that reads ahead
-        fetches what lies between, too.
-    small_nbytes
-        Of `fresh_nbytes`, those of buffers that are too small for huge pages.
-    pieces_nbytes
-        Bytes that are read or written piece by piece, or through the sieve buffer.
-    far
-        Pieces and runs that no processor's cache holds, each far from the one before.
-    """
-
-    operations: float
-    touches: float
-    loads: float
+    operations: float  # Calls that read or write
+    touches: float  # Chunks touched, each as often as a call touches it
+    loads: float  # Chunks found, fetched and decoded; of writes, encoded and stored
+    # Of writes: chunks that are read back because they were stored before they were full.
     partial: float
-    pieces: float
-    runs: float
-    selected_nbytes: float
-    chunks: int
-    abreast: float
-    sieves: float = 0.0
+    pieces: float  # Runs of bytes that are read from storage one by one, where no chunk is cached
+    runs: float  # Runs of bytes that are copied between chunks and memory
+    selected_nbytes: float  # Bytes asked for
+    chunks: int  # Chunks of the dataset
+    abreast: float  # Chunks that may be decoded at the same time
+    sieves: float = 0.0  # How often libhdf5 fills its sieve buffer with what lies around a piece
+    # Bytes of memory that are touched for the first time: the first call's, and the cache's.
     fresh_nbytes: float = 0.0
+    # Elements of several dimensions that become one: libhdf5 finds the chunk of each by itself.
     irregular: float = 0.0
-    indexed: float = 0.0
-    seeks: float = 0.0
+    indexed: float = 0.0  # Entries of the chunk index that are looked up, or made
+    seeks: float = 0.0  # Runs of bytes in the file that do not follow the one before
+    # Of pieces: bytes from the first to the last one of a call, where a system that reads ahead
+    # fetches what lies between, too.
     spanned_nbytes: float = 0.0
+    # Of `fresh_nbytes`, those of buffers that are too small for huge pages.
     small_nbytes: float = 0.0
+    # Bytes that are read or written piece by piece, or through the sieve buffer.
     pieces_nbytes: float = 0.0
+    # Pieces and runs that no processor's cache holds, each far from the one before.
     far: float = 0.0
 
     def fetched_nbytes(self, chunk_stored_nbytes: float) -> float:
@@ -168,17 +115,7 @@ class Traffic:
 
 
 def traffic(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
-    """Count the work of a pattern for a reader with its chunk cache.
-
-    Parameters
-    ----------
-    stored
-        The dataset, with elements.
-    pattern
-        What is read or written.
-    reader
-        Whose cache.
-    """
+    """Count the work of a pattern for a reader with its chunk cache."""
     if pattern.selections is not None:
         return _listed(stored, pattern, reader)
     if pattern.scattered or pattern.operations is not None:

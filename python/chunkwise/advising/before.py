@@ -45,7 +45,7 @@ def advise_new(
     *,
     like: str | os.PathLike[str] | None = None,
     dataset: str = DATASET,
-    objective: str = "balanced",
+    objective: str = "balanced",  # As for `chunkwise.advise`; a `max_size` in bytes
     max_size: str | None = None,
     reader: str | None = None,
     budget_s: float = 60.0,
@@ -53,35 +53,7 @@ def advise_new(
     scratch: str | None = None,
     progress: Callable[[Step], None] | None = None,
 ) -> Advice:
-    """Find the chunks and filters for a dataset before there is a file.
-
-    Parameters
-    ----------
-    shape
-        In elements: ``"8760x721x1440"``, or a sequence.
-    dtype
-        As NumPy writes it: ``"f4"``, ``">i2"``.
-    access
-        As for `chunkwise.advise`.
-    like
-        A file whose largest chunked dataset, or ``FILE:DATASET`` whose dataset, holds data like
-        that which will be written.  None: something smooth with some noise is made up, and the
-        answer says so.
-    dataset
-        What it will be called, for lines to paste.
-    objective, max_size, reader, budget_s, calibrate, scratch, progress
-        As for `chunkwise.advise`; a `max_size` in bytes.
-
-    Returns
-    -------
-    Advice
-        With neither a present layout nor a proof.
-
-    Raises
-    ------
-    UsageError
-        A shape, type or pattern that makes no sense.
-    """
+    """Find the chunks and filters for a dataset before there is a file."""
     begun = time.monotonic()
     extents, kind = described(shape, dtype)
     itemsize = kind.itemsize

@@ -73,17 +73,7 @@ class _Row:
 def machine(
     *, again: bool = False, say: Callable[[str], None] = lambda _: None, keep: bool = True
 ) -> Machine:
-    """Return what this machine's readers cost, from the user's cache or by measuring.
-
-    Parameters
-    ----------
-    again
-        Whether it is measured whatever is kept.
-    say
-        Called with one line before anything is measured.
-    keep
-        Whether what is measured is kept.  Where it cannot be, that is no error.
-    """
+    """Return what this machine's readers cost, from the user's cache or by measuring."""
     path = cache_path()
     kept = None if again else _kept(path)
     if kept is not None:

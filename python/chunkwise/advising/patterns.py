@@ -24,49 +24,21 @@ __all__ = ["Asked", "as_pattern", "read", "usual", "usual_chunks"]
 
 @dataclass(frozen=True)
 class Asked:
-    """One pattern as it was asked for.
+    """One pattern as it was asked for."""
 
-    Attributes
-    ----------
-    text
-        As `bench` takes it.
-    access
-        What it means for this dataset.
-    pattern
-        The same, as the model takes it.
-    """
-
-    text: str
-    access: Access
-    pattern: Pattern
+    text: str  # As `bench` takes it
+    access: Access  # What it means for this dataset
+    pattern: Pattern  # The same, as the model takes it
 
 
 def read(
     texts: Sequence[str],
-    shape: tuple[int, ...],
+    shape: tuple[int, ...],  # Of the dataset, in elements, and bytes of one
     itemsize: int,
     where: str,
     around: access.Around | None = None,
 ) -> tuple[Asked, ...]:
-    """Read the patterns of a dataset; without any, the canonical ones.
-
-    Parameters
-    ----------
-    texts
-        As `chunkwise.access.parse` takes them, each with ``weight W``, ``read``, ``write`` or
-        ``append`` behind it, in any order.
-    shape, itemsize
-        Of the dataset, in elements, and bytes of one.
-    where
-        File and dataset, for messages.
-    around
-        Tells names of dimensions and what other datasets hold; None if there is no file.
-
-    Raises
-    ------
-    UsageError, SelectionError
-        A pattern cannot be understood, or does not fit.
-    """
+    """Read the patterns of a dataset; without any, the canonical ones."""
     if not texts:
         texts = usual(shape, itemsize)
     found = [_asked(text, shape, itemsize, where, around) for text in texts]

@@ -93,15 +93,7 @@ def _mark(found: Bandwidth, place: int) -> str:
 
 
 def draw(found: Tradeoff | Bandwidth, path: str) -> None:
-    """Draw one of them to a file.
-
-    Raises
-    ------
-    UsageError
-        matplotlib is missing, or does not know the format.
-    CannotWriteError
-        The file cannot be written.
-    """
+    """Draw one of them to a file."""
     try:
         import matplotlib
     except ModuleNotFoundError:

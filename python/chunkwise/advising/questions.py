@@ -32,24 +32,7 @@ def ask_tradeoff(
     progress: Callable[[Step], None] | None = None,
     **wishes: Any,
 ) -> Tradeoff:
-    """Find the frontier between two of the patterns.
-
-    Parameters
-    ----------
-    path, dataset, access
-        As for `chunkwise.advise`.
-    names
-        Of two of the patterns.
-    calibrate, progress
-        As for `chunkwise.advise`.
-    **wishes
-        ``keep``, ``max_size``, ``reader`` and ``scratch``, as for `chunkwise.advise`.
-
-    Raises
-    ------
-    UsageError
-        Not two names, or an unknown pattern, or one that writes.
-    """
+    """Find the frontier between two of the patterns."""
     if len(names) != 2 or names[0] == names[1]:
         raise UsageError("--tradeoff A,B: name two of the patterns, as in --tradeoff map,series")
     work = Work.of(

@@ -45,41 +45,21 @@ _SAMPLE_S: Final = 0.5
 
 @dataclass(frozen=True)
 class Kind:
-    """Datasets that are stored alike, and what touching them would gain.
+    """Datasets that are stored alike, and what touching them would gain."""
 
-    Attributes
-    ----------
-    file, dataset
-        The first of them.
-    files
-        How many files have one.
-    shape, itemsize
-        Of the first, in elements, and bytes of one.
-    present, best
-        How they are stored, and how they should be.
-    present_s, best_s
-        Seconds of all patterns, once, of one of them.
-    present_nbytes, best_nbytes
-        Bytes of one of them in the file.
-    copy_s
-        About how many seconds copying one of them takes.
-    gained_s, gained_nbytes
-        Seconds a year, and bytes, for all of them; 0 or more.
-    """
-
-    file: str
+    file: str  # The first of them
     dataset: str
-    files: int
-    shape: tuple[int, ...]
+    files: int  # How many files have one
+    shape: tuple[int, ...]  # Of the first, in elements, and bytes of one
     itemsize: int
-    present: Layout
+    present: Layout  # How they are stored, and how they should be
     best: Layout
-    present_s: float
+    present_s: float  # Seconds of all patterns, once, of one of them
     best_s: float
-    present_nbytes: int
+    present_nbytes: int  # Bytes of one of them in the file
     best_nbytes: int
-    copy_s: float
-    gained_s: float
+    copy_s: float  # About how many seconds copying one of them takes
+    gained_s: float  # Seconds a year, and bytes, for all of them; 0 or more
     gained_nbytes: int
 
     @property
@@ -97,31 +77,16 @@ class Kind:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Kinds of datasets, the cheapest gain first.
+    """Kinds of datasets, the cheapest gain first."""
 
-    Attributes
-    ----------
-    kinds
-        Those worth touching first, by seconds gained for each second of copying.
-    reads_a_year
-        How often all patterns of each dataset are run in a year.
-    files
-        How many files were looked at.
-    too_small, left
-        Datasets below 1 MiB, and those that cannot be advised on, with the reason.
-    reader
-        The stated reader, in words.
-    elapsed_s
-        What it took.
-    """
-
+    # Those worth touching first, by seconds gained for each second of copying.
     kinds: tuple[Kind, ...]
-    reads_a_year: float
-    files: int
-    too_small: int
+    reads_a_year: float  # How often all patterns of each dataset are run in a year
+    files: int  # How many files were looked at
+    too_small: int  # Datasets below 1 MiB, and those that cannot be advised on, with the reason
     left: dict[str, str] = field(default_factory=dict)
-    reader: str = ""
-    elapsed_s: float = 0.0
+    reader: str = ""  # The stated reader, in words
+    elapsed_s: float = 0.0  # What it took
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as ``--json`` prints it (docs/advise.md)."""
@@ -143,26 +108,7 @@ def rank(
     scratch: str | None = None,
     progress: Callable[[Step], None] | None = None,
 ) -> Ranking:
-    """Rank the datasets of files and folders by the gain of another layout.
-
-    Parameters
-    ----------
-    paths
-        HDF5 files, and folders that are searched for them.
-    access
-        What is read of each dataset that it fits; the usual patterns if none is stated.
-    objective, reader, max_size, calibrate, scratch, progress
-        As for `chunkwise.advise`.
-    reads_a_year
-        How often all patterns of a dataset are run in a year.
-
-    Raises
-    ------
-    UsageError
-        What is asked for makes no sense.
-    FileFormatError
-        No HDF5 file among them.
-    """
+    """Rank the datasets of files and folders by the gain of another layout."""
     begun = time.monotonic()
     asked_for = wishes.read(objective, (), max_size, reader)
     if not reads_a_year > 0:

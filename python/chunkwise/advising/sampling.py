@@ -46,27 +46,15 @@ UNLIKE: Final = 1.5
 
 @dataclass(frozen=True)
 class Samples:
-    """Blocks of a dataset, and what filters made of them.
+    """Blocks of a dataset, and what filters made of them."""
 
-    Attributes
-    ----------
-    codecs
-        For each pipeline that was tried.
-    unlike
-        By how much places of the dataset differ in how they compress: the largest ratio of
-        stored bytes over the smallest; 1.0 if they are alike.
-    constant
-        Whether all elements that were looked at are equal.
-    nbytes
-        Bytes that were looked at.
-    left_out
-        Pipelines that were not tried, and why.
-    """
-
-    codecs: dict[str, Codec]
+    codecs: dict[str, Codec]  # For each pipeline that was tried
+    # By how much places of the dataset differ in how they compress: the largest ratio of stored
+    # bytes over the smallest; 1.0 if they are alike.
     unlike: float = 1.0
-    constant: bool = False
-    nbytes: int = 0
+    constant: bool = False  # Whether all elements that were looked at are equal
+    nbytes: int = 0  # Bytes that were looked at
+    # Pipelines that were not tried, and why.
     left_out: dict[str, str] = field(default_factory=dict)
 
 
@@ -80,25 +68,7 @@ def take(
     deadline: float,
     say: Callable[[str], None] = lambda _: None,
 ) -> Samples:
-    """Try filters on a dataset's own data.
-
-    Parameters
-    ----------
-    dataset
-        With elements.
-    pipelines
-        Filters in the grammar; the first ones are the most wanted.
-    shapes
-        Chunk shapes to try them in, within the dataset; the first one counts most.
-    machine
-        What the readers cost besides.
-    folder
-        For the scratch file.
-    deadline
-        By `time.monotonic`: after it no further pipeline is tried, but the first in one shape.
-    say
-        Called with one line before each pipeline.
-    """
+    """Try filters on a dataset's own data."""
     shapes = list(dict.fromkeys(_bounded(shape, dataset.dtype.itemsize) for shape in shapes))
     blocks = {shape: _blocks(dataset, shape) for shape in shapes}
     first = blocks[shapes[0]]

@@ -28,17 +28,7 @@ _FIRST: Final = ("chunkwise", "nccopy", "h5repack")
 
 
 def show(advice: Advice, console: Console, tools: Sequence[str] = ()) -> None:
-    """Print advice.
-
-    Parameters
-    ----------
-    advice
-        What was found out.
-    console
-        Where to.
-    tools
-        Whose lines are printed; none for commands, ``all`` for all there are.
-    """
+    """Print advice."""
     name = printable(advice.dataset)
     where = f"{name} in {printable(advice.file)}" if advice.file else "a new dataset"
     say(console, f"{where}, {format_shape(advice.shape)}, {advice.itemsize} bytes each")

@@ -49,23 +49,13 @@ _COPIED_NBYTES: Final = 32 << 20
 
 @dataclass(frozen=True)
 class Part:
-    """What is measured in the place of a dataset.
+    """What is measured in the place of a dataset."""
 
-    Attributes
-    ----------
-    file, dataset
-        Where it is.
-    start, shape
-        The box of the dataset that it holds, in elements.
-    whole
-        Whether that is all of it.
-    """
-
-    file: str
+    file: str  # Where it is
     dataset: str
-    start: Shape
+    start: Shape  # The box of the dataset that it holds, in elements
     shape: Shape
-    whole: bool
+    whole: bool  # Whether that is all of it
 
     def __str__(self) -> str:
         if self.whole:
@@ -98,24 +88,14 @@ class Timing:
 
 @dataclass
 class Proof:
-    """What was measured.
+    """What was measured."""
 
-    Attributes
-    ----------
-    part
-        Of which data.
-    timings
-        For each layout and pattern name; of layouts that failed, nothing.
-    ours
-        What chunkwise takes for each pattern of the present layout.
-    failed
-        Why layouts could not be measured.
-    """
-
-    part: Part
+    part: Part  # Of which data
+    # For each layout and pattern name; of layouts that failed, nothing.
     timings: dict[Layout, dict[str, Timing]] = field(default_factory=dict)
+    # What chunkwise takes for each pattern of the present layout.
     ours: dict[str, Timing] = field(default_factory=dict)
-    failed: dict[Layout, str] = field(default_factory=dict)
+    failed: dict[Layout, str] = field(default_factory=dict)  # Why layouts could not be measured
 
 
 def part_nbytes(budget_s: float) -> int:
@@ -131,21 +111,7 @@ def cut(
     folder: str,
     say: Callable[[str], None],
 ) -> Iterator[Part]:
-    """Write a part of a dataset to a file, where the whole is too large to be measured.
-
-    Parameters
-    ----------
-    target
-        The dataset.
-    asked
-        What is read of it.
-    most_nbytes
-        Of a larger dataset, a part is cut.
-    folder
-        For the file.
-    say
-        Called with one line before anything is read.
-    """
+    """Write a part of a dataset to a file, where the whole is too large to be measured."""
     whole = tuple(0 for _ in target.shape)
     # A part is at most about half of it: for less than twice as much, all of it is measured.
     if target.nbytes < 2 * most_nbytes and not target.unclosed:
@@ -216,36 +182,14 @@ def measure(
     asked: Sequence[Asked],
     problem: Problem,
     *,
-    repeat: int,
+    repeat: int,  # How often each is measured, as far as the seconds last
     seconds: float,
     ours: bool = False,
     stored: Layout | None = None,
     scratch: str | None = None,
     progress: Callable[[Step], None] | None = None,
 ) -> Proof:
-    """Measure layouts of a part, each pattern on each, in turns.
-
-    Parameters
-    ----------
-    part
-        The data.
-    layouts
-        What it is stored as; what is equal on the part is measured once.
-    asked
-        The patterns.
-    problem
-        The reader, and the model for what is larger than the part.
-    repeat
-        How often each is measured, as far as the seconds last.
-    seconds
-        The budget.
-    ours
-        Whether chunkwise is measured, too, on the layout `stored`.
-    stored
-        How the dataset is stored.
-    scratch, progress
-        As for `chunkwise.benching.run`.
-    """
+    """Measure layouts of a part, each pattern on each, in turns."""
     proof = Proof(part)
     trials: list[Mapping[str, str]] = []
     cells: list[tuple[Layout, Asked, bool]] = []

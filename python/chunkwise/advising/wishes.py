@@ -33,36 +33,17 @@ GROWTH: Final = 0.10
 
 @dataclass(frozen=True)
 class Wishes:
-    """What was asked for, checked.
+    """What was asked for, checked."""
 
-    Attributes
-    ----------
-    objective
-        What the choice minimizes.
-    keep
-        ``chunk``, ``filter``: what of the present layout stays.
-    reader
-        For whom: whose cache.
-    reader_name
-        As `bench` calls it.
-    title
-        The reader, in words.
-    max_size
-        As it was written; None for no limit but the objective's own.
-    lossless
-        Whether each value must stay the same.
-    program
-        Who must be able to read what is chosen: a name of `readability.PROGRAM_NAMES`; None for
-        whoever reads what every libhdf5 reads.
-    """
-
-    objective: Objective
-    keep: frozenset[str]
-    reader: Reader
-    reader_name: str
-    title: str
-    max_size: str | None = None
-    lossless: bool = True
+    objective: Objective  # What the choice minimizes
+    keep: frozenset[str]  # ``chunk``, ``filter``: what of the present layout stays
+    reader: Reader  # For whom: whose cache
+    reader_name: str  # As `bench` calls it
+    title: str  # The reader, in words
+    max_size: str | None = None  # As it was written; None for no limit but the objective's own
+    lossless: bool = True  # Whether each value must stay the same
+    # Who must be able to read what is chosen: a name of `readability.PROGRAM_NAMES`; None for
+    # whoever reads what every libhdf5 reads.
     program: str | None = None
 
     @property
@@ -71,20 +52,7 @@ class Wishes:
         return LIBRARIES if self.reader is this_process() else (self.reader,)
 
     def most_nbytes(self, present_nbytes: int | None, compressed: bool) -> int | None:
-        """Return the most bytes that the dataset may take; None for any number.
-
-        Parameters
-        ----------
-        present_nbytes
-            What it takes now; None before there is a file.
-        compressed
-            Whether it is compressed now.
-
-        Raises
-        ------
-        UsageError
-            A share of nothing.
-        """
+        """Return the most bytes that the dataset may take; None for any number."""
         if self.max_size is not None:
             share = _SHARE.fullmatch(self.max_size)
             if share is None:
@@ -108,13 +76,7 @@ def read(
     *,
     lossless: bool = True,
 ) -> Wishes:
-    """Check what was asked for.
-
-    Raises
-    ------
-    UsageError
-        An unknown word, or words that contradict each other.
-    """
+    """Check what was asked for."""
     reader_name = _ALSO_CALLED.get(reader_name or "", reader_name)
     if objective not in OBJECTIVES:
         raise UsageError(f"no objective is called '{objective}'{offered(objective, OBJECTIVES)}")
@@ -189,11 +151,6 @@ def barred(wishes: Wishes, present: Layout | None) -> frozenset[str]:
     """Return pipelines that stay where they are, but are given to no other chunks.
 
     They would round values again, or have parameters that belong to the chunks.
-
-    Raises
-    ------
-    UsageError
-        Such filters were to be kept.
     """
     if present is None:
         return frozenset()

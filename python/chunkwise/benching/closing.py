@@ -23,14 +23,7 @@ WORTH_IT = 1.2
 
 
 def closing(results: Results) -> list[str]:
-    """Say, of each operation: what was slowest, what helps it, and what makes no difference.
-
-    Returns
-    -------
-    list of str
-        A paragraph for each operation; empty where only patterns and readers were varied,
-        which the table and the advice tell.
-    """
+    """Say, of each operation: what was slowest, what helps it, and what makes no difference."""
     if not set(how(results)) - {"reader"}:
         return []
     paragraphs = []

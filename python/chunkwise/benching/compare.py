@@ -36,22 +36,12 @@ _FIRST: Final = ("cpu", "cpu_count", "machine", "system", "hdf5", "h5py", "netcd
 
 @dataclass(frozen=True)
 class Match:
-    """One trial of the baseline in another file.
+    """One trial of the baseline in another file."""
 
-    Attributes
-    ----------
-    base, other : Sample
-        The repeats of each.
-    verdict : Verdict or None
-        None if one side has no figures.
-    base_waited, other_waited : bool
-        Whether that side was without a processor for a tenth of its time.
-    """
-
-    base: Sample
+    base: Sample  # The repeats of each
     other: Sample
-    verdict: Verdict | None
-    base_waited: bool = False
+    verdict: Verdict | None  # None if one side has no figures
+    base_waited: bool = False  # Whether that side was without a processor for a tenth of its time
     other_waited: bool = False
 
     @property
@@ -69,19 +59,11 @@ class Match:
 
 @dataclass(frozen=True)
 class Against:
-    """The baseline against one other file.
+    """The baseline against one other file."""
 
-    Attributes
-    ----------
-    base, other : Saved
-        The files.
-    matches : dict of str to Match
-        The trials that both have, by what was measured.
-    """
-
-    base: Saved
+    base: Saved  # The files
     other: Saved
-    matches: dict[str, Match]
+    matches: dict[str, Match]  # The trials that both have, by what was measured
 
     @cached_property
     def ratios(self) -> list[float]:
@@ -134,21 +116,11 @@ ORDER: Final = ("failed", "slower", "cannot tell", "faster", "same")
 
 @dataclass(frozen=True)
 class Comparison:
-    """A baseline, and one or more other files against it.
+    """A baseline, and one or more other files against it."""
 
-    Attributes
-    ----------
-    base : Saved
-        The first file.
-    others : tuple of Against
-        One for each of the other files, in order.
-    threshold : float
-        The ratio up to which times are called the same.
-    """
-
-    base: Saved
-    others: tuple[Against, ...]
-    threshold: float
+    base: Saved  # The first file
+    others: tuple[Against, ...]  # One for each of the other files, in order
+    threshold: float  # The ratio up to which times are called the same
 
     @property
     def keys(self) -> list[str]:

@@ -41,20 +41,7 @@ _CLOSE: Final = 0.1
 def described(
     shape: str | Sequence[int], dtype: str
 ) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
-    """Read the shape and the type of a dataset that is not there yet.
-
-    Parameters
-    ----------
-    shape
-        In elements: ``"8760x721x1440"``, or a sequence.
-    dtype
-        As NumPy writes it: ``"f4"``, ``">i2"``.
-
-    Raises
-    ------
-    UsageError
-        One of them makes no sense.
-    """
+    """Read the shape and the type of a dataset that is not there yet."""
     extents = parse_shape(shape) if isinstance(shape, str) else tuple(map(int, shape))
     if not isinstance(extents, tuple) or not extents or min(extents) < 1:
         raise UsageError(
@@ -96,13 +83,7 @@ def smooth(number: int, kind: np.dtype[np.generic], rows: int = 64) -> npt.NDArr
 
 
 def times_smaller(text: str | float) -> float:
-    """Read how many times smaller filters make data: ``3x``, ``2.5``.
-
-    Raises
-    ------
-    UsageError
-        It is no number from 1 on.
-    """
+    """Read how many times smaller filters make data: ``3x``, ``2.5``."""
     try:
         times = float(str(text).removesuffix("x"))
     except ValueError:
@@ -121,13 +102,7 @@ class Elements(Protocol):
 
 @contextlib.contextmanager
 def alike(like: str | os.PathLike[str], kind: np.dtype[Any]) -> Iterator[Elements]:
-    """Return elements of existing data; after its end, again from the beginning.
-
-    Raises
-    ------
-    UsageError
-        Its elements are of another size, or all that were looked at are equal.
-    """
+    """Return elements of existing data; after its end, again from the beginning."""
     file, name = source_of(like)
     with open_readable(file) as source:
         known = find_dataset(source, name)
@@ -163,22 +138,6 @@ def compressed(
 
     Something that changes slowly along each dimension, and noise in as many of the last bits as
     it takes.
-
-    Parameters
-    ----------
-    times
-        How many times smaller.
-    filters
-        The pipeline that makes them smaller.
-    chunks
-        In chunks of this shape.
-    kind
-        The type.
-
-    Raises
-    ------
-    UsageError
-        No such data can be made; the message says between which bounds it can.
     """
     most = kind.itemsize // (2 if kind.kind == "c" else 1) * 8
 
@@ -259,13 +218,7 @@ def fill(dataset: h5py.Dataset, elements: Elements, rows: int) -> None:
 
 
 def repeated(file: h5py.File, name: str, tile: str, shape: tuple[int, ...]) -> None:
-    """Make a dataset that is another one, again and again along its slowest dimension.
-
-    Raises
-    ------
-    UsageError
-        It would be so often that HDF5 does not find it in time.
-    """
+    """Make a dataset that is another one, again and again along its slowest dimension."""
     rows = file[tile].shape[0]
     if shape[0] > _MOST_TIMES * rows:
         raise UsageError(

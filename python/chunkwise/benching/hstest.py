@@ -36,7 +36,7 @@ def run(
     file: str | os.PathLike[str],
     dataset: str | None = None,
     *,
-    planes: int = 20,
+    planes: int = 20,  # Random planes that cut each dimension; 2 make boxes, 20 complex shapes
     count: int = COUNT,
     seed: int = 0,
     readers: Sequence[str] = READERS,
@@ -47,34 +47,7 @@ def run(
     scratch: str | None = None,
     progress: Callable[[Step], None] | None = None,
 ) -> Results:
-    """Read unions of cells with each reader, and check every element.
-
-    Parameters
-    ----------
-    file, dataset, progress
-        As for `chunkwise.bench`; likewise what is raised.
-    planes : int
-        Random planes that cut each dimension; 2 make boxes, 20 complex shapes.
-    count : int
-        Unions.
-    seed : int
-        Which ones.
-    readers, libhdf5 : sequence of str
-        Who reads, and through which libraries, as for `chunkwise bench`.
-    reopen : bool
-        Whether the file is opened for each union.
-    repeat : int
-        How often all of it is done.
-    seconds : float, optional
-        A budget, within which not all unions may be read; None for all of them.
-    scratch : str, optional
-        A folder for a file that holds every element; None for the system's.
-
-    Returns
-    -------
-    Results
-        `Results.wrong` has the first wrong element of each trial that read one.
-    """
+    """Read unions of cells with each reader, and check every element."""
     if "netcdf4" in readers:
         raise UsageError("netCDF-C has no unions of hyperslabs: leave the reader netcdf4 out")
     space = Space.of(

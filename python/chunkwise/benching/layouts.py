@@ -29,18 +29,10 @@ _WORTH_IT = 1.2
 
 @dataclass(frozen=True)
 class Pays:
-    """When the time of repacking is won back.
+    """When the time of repacking is won back."""
 
-    Attributes
-    ----------
-    access : str
-        The name of the pattern that gains most.
-    runs : int
-        How many times all of it has to be read or written until then.
-    """
-
-    access: str
-    runs: int
+    access: str  # The name of the pattern that gains most
+    runs: int  # How many times all of it has to be read or written until then
 
 
 def shown(results: Results) -> list[Variant]:

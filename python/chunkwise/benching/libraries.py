@@ -64,21 +64,7 @@ class LibHDF5:
 
 
 def find(asked: str | None, folder: str) -> LibHDF5:
-    """Find a library, and ask it for its version, in a process of its own.
-
-    Parameters
-    ----------
-    asked : str or None
-        The path of a libhdf5 (``.so`` in its name), or of a Python; None for h5py's.
-    folder : str
-        A folder for what another Python needs, for as long as workers run.
-
-    Raises
-    ------
-    UsageError
-        It is not there, no HDF5, of another architecture, or too old; or a Python that has
-        no h5py, or is too old.
-    """
+    """Find a library, and ask it for its version, in a process of its own."""
     environment = plugins()
     if asked is None:
         command = WORKER
@@ -98,27 +84,7 @@ def find(asked: str | None, folder: str) -> LibHDF5:
 
 
 def check_zlib(zlib: str, reader: str, library: LibHDF5) -> str:
-    """See that a libhdf5 calls a zlib that workers are started with.
-
-    Parameters
-    ----------
-    zlib : str
-        Its path.
-    reader : str
-        Whose libhdf5: netCDF-C has its own.
-    library : LibHDF5
-        What workers load.
-
-    Returns
-    -------
-    str
-        What the zlib calls its version.
-
-    Raises
-    ------
-    UsageError
-        It is not in force.
-    """
+    """See that a libhdf5 calls a zlib that workers are started with."""
     if not Path(zlib).is_file():
         raise UsageError(
             f"zlib {printable(zlib)}: there is no such file; give the path of a libz.so"

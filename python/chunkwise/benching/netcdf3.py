@@ -44,24 +44,7 @@ def like(target: Target, format: str) -> Target:
 
 
 def write(target: Target, format: str, data: str, path: Path) -> Target:
-    """Write a file of one variable.
-
-    Parameters
-    ----------
-    target : Target
-        The dataset, of the shape that is written.
-    format : str
-        A name of `chunkwise.trials.formats.FORMATS`.
-    data : str
-        A file with all elements in C order, as `target` stores them.
-    path : Path
-        The new file.
-
-    Raises
-    ------
-    UsageError
-        netCDF-C cannot make it.
-    """
+    """Write a file of one variable."""
     facts = replace(like(target, format), file=str(path), storage=str(path))
     try:
         # In slabs of whole rows, each small enough to be copied.

@@ -91,22 +91,7 @@ class Plan:
         known: str | None = None,
         trial_seconds: float | None = None,
     ) -> list[tuple[Planned, Trial]]:
-        """Make the trials.
-
-        Parameters
-        ----------
-        made : Prepared
-            Where the files are.
-        repeat : int
-            How often each is made.
-        seconds : float
-            The budget for all of them.
-        known : str, optional
-            A file with all elements, with which each that is read is compared; None for no
-            comparison.
-        trial_seconds : float, optional
-            What the reads or writes of each may take; None for a share of the budget.
-        """
+        """Make the trials."""
         share = share_s(seconds, len(self.planned) * repeat, known is not None)
         bounds = {"max_seconds": trial_seconds or share}
         # A cold trial before it has dropped what was warmed for all.
@@ -152,13 +137,7 @@ def trial_of(target: Target, pattern: Access, reader: str, **parameters: Any) ->
 
 
 def spell_out(target: Target, space: Space) -> Plan:
-    """Read the values of a space for a dataset.
-
-    Raises
-    ------
-    ChunkwiseError
-        One of them makes no sense for it.
-    """
+    """Read the values of a space for a dataset."""
     defaults = {a.name: a for a in _defaults(target)}
     points = space.points(tuple(defaults))
     accesses = {}

@@ -36,21 +36,7 @@ _LEAST_NBYTES: Final = 64 << 20
 
 
 def fixes(target: Target, variant: Variant) -> tuple[Fix, ...]:
-    """Give the lines that store a dataset as a variant.
-
-    Parameters
-    ----------
-    target
-        The dataset as its file has it.
-    variant
-        Other chunks or filters, in HDF5.
-
-    Returns
-    -------
-    tuple of Fix
-        ``chunkwise repack`` first, then h5repack and nccopy where each can make it and can be
-        trusted with all other datasets of the file, then what a program does that writes it.
-    """
+    """Give the lines that store a dataset as a variant."""
     if variant.chunks is None:
         found = _contiguous(target)
     elif variant.filters == target.filters:
@@ -105,20 +91,6 @@ def repack_s(source: Target, variant: Variant, folder: str) -> float | None:
 
     As ``chunkwise repack`` does, on all threads, from creating the file until it is closed;
     the rest of the file, and verification, are not in it.
-
-    Parameters
-    ----------
-    source
-        The dataset, or the sample of it.
-    variant
-        Other chunks or filters, in HDF5.
-    folder
-        Where the copy is made, and removed.
-
-    Returns
-    -------
-    float or None
-        Seconds; None if chunkwise cannot write it so.
     """
     path = Path(folder) / "repacked.h5"
     memory = max(_LEAST_NBYTES, available_memory_nbytes() // _SHARE)

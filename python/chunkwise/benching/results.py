@@ -25,20 +25,13 @@ JSON_VERSION: Final = 2
 
 @dataclass(frozen=True)
 class Spread:
-    """The middle and the ends of the repeats of one figure.
+    """The middle and the ends of the repeats of one figure."""
 
-    Attributes
-    ----------
-    median, lowest, highest : float
-        Of all repeats.
-    trimmed_mean : float
-        The mean without the best and the worst, as in paper 001 (section 2.2, of ten
-        runs); of fewer than three repeats, of all.
-    """
-
-    median: float
+    median: float  # Of all repeats
     lowest: float
     highest: float
+    # The mean without the best and the worst, as in paper 001 (section 2.2, of ten runs); of fewer
+    # than three repeats, of all.
     trimmed_mean: float
 
 
@@ -50,23 +43,12 @@ def spread(values: Sequence[float]) -> Spread:
 
 @dataclass(frozen=True)
 class Cell:
-    """All repeats of one combination.
+    """All repeats of one combination."""
 
-    Attributes
-    ----------
-    access : Access
-        The pattern.
-    trial : Trial
-        What was asked each time, but for its bounds.
-    measurements : tuple of Measurement
-        In the order in which they were made; at least one.
-    point : dict of str to str
-        Its value on each axis, as text (`chunkwise.benching.axes`).
-    """
-
-    access: Access
-    trial: Trial
-    measurements: tuple[Measurement, ...]
+    access: Access  # The pattern
+    trial: Trial  # What was asked each time, but for its bounds
+    measurements: tuple[Measurement, ...]  # In the order in which they were made; at least one
+    # Its value on each axis, as text (`chunkwise.benching.axes`)
     point: Point = field(default_factory=dict)
 
     @property
@@ -147,21 +129,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class Mismatch:
-    """Two trials of one pattern that read, or wrote, different bytes.
+    """Two trials of one pattern that read, or wrote, different bytes."""
 
-    Attributes
-    ----------
-    access : str
-        The pattern's name.
-    operations : int
-        The first reads that were compared.
-    first, second : str
-        The readers.
-    """
-
-    access: str
-    operations: int
-    first: str
+    access: str  # The pattern's name
+    operations: int  # The first reads that were compared
+    first: str  # The readers
     second: str
 
     def __str__(self) -> str:

@@ -18,24 +18,7 @@ from chunkwise.files.objects import HDF5_ERRORS, hdf5_reason
 def read_rows(
     target: Target, dataset: h5py.Dataset, rows: list[int] | None, first: int, last: int
 ) -> npt.NDArray[Any]:
-    """Read rows of the data, or of the sample of it.
-
-    Parameters
-    ----------
-    target
-        For messages.
-    dataset
-        The data.
-    rows
-        Indexes of the slowest dimension that make the sample; None for all.
-    first, last
-        Which rows, of the data or of the sample; half-open.
-
-    Raises
-    ------
-    CorruptDataError
-        HDF5 cannot read them; the message names the first chunk that is at fault.
-    """
+    """Read rows of the data, or of the sample of it."""
     wanted = np.arange(first, last) if rows is None else np.array(rows[first:last])
     slabs = np.split(wanted, np.flatnonzero(np.diff(wanted) != 1) + 1)
     spans = [(int(slab[0]), int(slab[-1]) + 1) for slab in slabs if len(slab)]

@@ -46,39 +46,17 @@ Values = Mapping[str, Any]
 
 @dataclass
 class Sample:
-    """All repeats of one trial in one file.
+    """All repeats of one trial in one file."""
 
-    Attributes
-    ----------
-    parameters : dict
-        What was measured, by the names of `Trial`.
-    access : str
-        What the pattern is called there.
-    total_s : list of float
-        Seconds for the whole pattern, a value for each repeat that gave one.
-    cpu_s : list of float or None
-        Processor seconds for the same; None if nobody counted them.
-    extrapolated : bool
-        Whether a total is an estimate.
-    page_cache : str
-        What the page cache turned out to be; ``mixed`` where that differs.
-    error : str or None
-        Why the last repeat without figures has none.
-    fallback : str or None
-        Why libhdf5 did it in the place of chunkwise; None if it did not.
-    status : str
-        ``ok`` if a repeat has figures; else ``failed`` or ``timeout``.
-    """
-
-    parameters: dict[str, Any]
-    access: str
-    total_s: list[float]
-    cpu_s: list[float | None]
-    extrapolated: bool = False
-    page_cache: str = ""
-    error: str | None = None
-    fallback: str | None = None
-    status: str = "failed"
+    parameters: dict[str, Any]  # What was measured, by the names of `Trial`
+    access: str  # What the pattern is called there
+    total_s: list[float]  # Seconds for the whole pattern, a value for each repeat that gave one
+    cpu_s: list[float | None]  # Processor seconds for the same; None if nobody counted them
+    extrapolated: bool = False  # Whether a total is an estimate
+    page_cache: str = ""  # What the page cache turned out to be; ``mixed`` where that differs
+    error: str | None = None  # Why the last repeat without figures has none
+    fallback: str | None = None  # Why libhdf5 did it in the place of chunkwise; None if it did not
+    status: str = "failed"  # ``ok`` if a repeat has figures; else ``failed`` or ``timeout``
 
     @property
     def worked_s(self) -> list[float]:
@@ -94,25 +72,13 @@ class Sample:
 
 @dataclass(frozen=True)
 class Saved:
-    """One file.
+    """One file."""
 
-    Attributes
-    ----------
-    path : str
-        Its name.
-    data : dict
-        Dataset, shape, type, chunks, filters and stored size; None if the file does
-        not say.
-    environment : dict of str to str
-        Machine and versions; several are joined.
-    samples : dict of str to Sample
-        By what was measured.
-    """
-
-    path: str
+    path: str  # Its name
+    # Dataset, shape, type, chunks, filters and stored size; None if the file does not say.
     data: dict[str, Any]
-    environment: dict[str, str]
-    samples: dict[str, Sample]
+    environment: dict[str, str]  # Machine and versions; several are joined
+    samples: dict[str, Sample]  # By what was measured
 
 
 def load(path: str | os.PathLike[str]) -> Saved:
@@ -135,13 +101,7 @@ def load(path: str | os.PathLike[str]) -> Saved:
 
 
 def of_document(document: Values, path: str) -> Saved:
-    """Take a run from the object that ``--json`` printed of it.
-
-    Raises
-    ------
-    UsageError
-        As for `load`; `path` is where it was found.
-    """
+    """Take a run from the object that ``--json`` printed of it."""
     name = printable(path)
     return _saved(path, lambda: _of_document(document, name))
 

@@ -32,25 +32,13 @@ _TOUCH_S = 2.0
 
 @dataclass(frozen=True)
 class Step:
-    """What the run is about to do.
+    """What the run is about to do."""
 
-    Attributes
-    ----------
-    text : str
-        In words.
-    done, total : int
-        Trials that are done, and that there will be; 0 before the first.
-    left_s : float or None
-        Seconds until the end, about; None if nobody knows yet.
-    warning : bool
-        Whether it is something that the user should know before the end.
-    """
-
-    text: str
-    done: int = 0
+    text: str  # In words
+    done: int = 0  # Trials that are done, and that there will be; 0 before the first
     total: int = 0
-    left_s: float | None = None
-    warning: bool = False
+    left_s: float | None = None  # Seconds until the end, about; None if nobody knows yet
+    warning: bool = False  # Whether it is something that the user should know before the end
 
 
 @dataclass

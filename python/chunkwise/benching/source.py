@@ -41,31 +41,10 @@ def opened(
     plan: Plan,
     *,
     checked: bool = False,
-    scratch: str | None = None,
+    scratch: str | None = None,  # The folder for a copy; None for the system's
     say: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Source]:
-    """Say what is read of a dataset, for as long as the block lasts.
-
-    Parameters
-    ----------
-    original : Target
-        The dataset in its file.
-    plan : Plan
-        What to measure.
-    checked : bool
-        Whether what is read is compared with what was read before: a writer might change
-        it in between.
-    scratch : str, optional
-        The folder for a copy; None for the system's.
-    say : callable, optional
-        Called with one line before the file is copied.
-
-    Raises
-    ------
-    UsageError
-        The file has to be copied, and there is no room for it, its data lies in other files,
-        or its writer wrote too much during the copy.
-    """
+    """Say what is read of a dataset, for as long as the block lasts."""
     readers = dict.fromkeys(str(one.parameters["reader"]) for one in plan.planned)
     able = [name for name in readers if name not in _WITHOUT_SWMR]
     as_it_is = all((p.operation, p.variant) == ("read", stored(original)) for p in plan.planned)

@@ -57,13 +57,7 @@ class Spec:
 
 
 def read(path: str) -> Spec:
-    """Read a TOML file.
-
-    Raises
-    ------
-    UsageError
-        It cannot be read, is no TOML, or says what a run does not know.
-    """
+    """Read a TOML file."""
     name = printable(path)
     try:
         with Path(path).open("rb") as stream:

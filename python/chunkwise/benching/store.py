@@ -28,21 +28,7 @@ _FAR_MORE: Final = 2.0
 
 
 class Store:
-    """The trials of one run, in a file.
-
-    Parameters
-    ----------
-    path
-        The file; made if it is not there.
-    target
-        What is measured.
-
-    Raises
-    ------
-    UsageError
-        The file is no such file, or of another dataset, or of a file that has changed
-        since; or it cannot be written.
-    """
+    """The trials of one run, in a file."""
 
     def __init__(self, path: str | os.PathLike[str], target: Target) -> None:
         self._path = Path(path)

@@ -30,13 +30,6 @@ def tables_of(results: Results, cells: Sequence[Cell]) -> Iterator[str | Table]:
 
     One table for all patterns; where trials have long names, one for each, below a line
     that says what it is of.
-
-    Parameters
-    ----------
-    results : Results
-        The run, whose first trial of a pattern is what speeds are relative to.
-    cells : sequence of Cell
-        Those of the table, pattern by pattern.
     """
     groups: dict[Access, list[Cell]] = {}
     for cell in cells:

@@ -124,23 +124,7 @@ class Target:
 
 
 def look(path: str | os.PathLike[str], dataset: str | None = None) -> Target:
-    """Open a file, choose the dataset and learn what decides its speed.
-
-    Parameters
-    ----------
-    path : str or path
-        An HDF5 or netCDF-4 file.
-    dataset : str, optional
-        The dataset's path; None takes the largest chunked dataset.
-
-    Raises
-    ------
-    FileFormatError, DatasetNotFoundError, NotADatasetError
-        From opening and finding (`chunkwise.files.opening`).
-    UsageError
-        If there is nothing to time: a scalar, null or zero-sized dataset; one
-        of variable length; one whose filter is not installed.
-    """
+    """Open a file, choose the dataset and learn what decides its speed."""
     unclosed = _mark_of_writer(path)
     with open_readable(path) as file:
         if dataset is None:

@@ -36,27 +36,15 @@ _WHAT: Final = ("access",)
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting for all datasets.
+    """One setting for all datasets."""
 
-    Attributes
-    ----------
-    point
-        Its value on each axis but the patterns, as text.
-    cells
-        Its trials: of each dataset, for each pattern.
-    total_s
-        Seconds of all patterns of all datasets; None if a trial gave no figures.
-    estimated
-        Whether a trial is extrapolated.
-    cache_nbytes
-        Of each dataset the chunk cache in force, in the order of the datasets; None if the
-        reader has none of libhdf5's.
-    """
-
-    point: dict[str, str]
-    cells: tuple[Cell, ...]
+    point: dict[str, str]  # Its value on each axis but the patterns, as text
+    cells: tuple[Cell, ...]  # Its trials: of each dataset, for each pattern
+    # Seconds of all patterns of all datasets; None if a trial gave no figures.
     total_s: float | None
-    estimated: bool
+    estimated: bool  # Whether a trial is extrapolated
+    # Of each dataset the chunk cache in force, in the order of the datasets; None if the reader
+    # has none of libhdf5's.
     cache_nbytes: tuple[int | None, ...]
 
     @property
@@ -68,15 +56,9 @@ class Setting:
 
 @dataclass(frozen=True)
 class Together:
-    """What was measured of several datasets of a file.
+    """What was measured of several datasets of a file."""
 
-    Attributes
-    ----------
-    results
-        Of each dataset.
-    """
-
-    results: tuple[Results, ...]
+    results: tuple[Results, ...]  # Of each dataset
 
     @property
     def settings(self) -> list[Setting]:

@@ -83,28 +83,7 @@ def variant_of(
     format: str = NETCDF4,
     accesses: Sequence[Access] = (),
 ) -> Variant:
-    """Read how the data should be stored.
-
-    Parameters
-    ----------
-    target : Target
-        The dataset.
-    chunk : str
-        ``stored``, a shape, ``whole``: all of it in one chunk, ``contiguous``, or ``auto``
-        (`suitable_chunks`).
-    pipeline : str
-        ``stored``, or filters such as ``shuffle+deflate:4``, or ``none``.
-    format : str
-        The file format; those of netCDF-3 have neither chunks nor filters.
-    accesses : sequence of Access
-        The patterns that were stated, for ``auto``.
-
-    Raises
-    ------
-    UsageError
-        A shape or pipeline that makes no sense for this dataset, filters for
-        contiguous data, or a type that the format lacks.
-    """
+    """Read how the data should be stored."""
     if is_netcdf3(format):
         netcdf3.check(target, format)
         return Variant(None, "none", format)
@@ -161,37 +140,7 @@ def prepared(
     elements: bool = False,
     updating: Sequence[Variant] = (),
 ) -> Iterator[Prepared]:
-    """Write the variants that the file does not have, for as long as the block lasts.
-
-    Parameters
-    ----------
-    target : Target
-        The dataset.
-    reading, writing : sequence of Variant
-        Those that are read, and those that are written, each once.
-    sample_nbytes : int
-        Of a larger dataset a sample of at most so many bytes is taken, where anything has
-        to be written.
-    scratch : str, optional
-        Where to; None for the system's folder for such files.  Whatever is written there
-        is removed at the end, also after an exception.
-    progress : callable, optional
-        Called with one line before each variant is written.
-    paged : bool
-        Whether files get paged file space, as a page buffer needs it.
-    elements : bool
-        Whether all elements are wanted in a file, as a plain read through libhdf5 gives
-        them; for writes they always are.
-    updating : sequence of Variant
-        Those that are written to in place, each once.
-
-    Raises
-    ------
-    UsageError
-        No room for them, or one slab of chunks is larger than the sample.
-    ChunkwiseError
-        The data cannot be read, or HDF5 refuses a variant.
-    """
+    """Write the variants that the file does not have, for as long as the block lasts."""
     # No more than a sample was generated.
     in_part = bool(target.made) and target.nbytes > sample_nbytes
     only_stored = set(reading) <= {stored(target)} and not (writing or updating or in_part)
@@ -332,24 +281,13 @@ def create(
     file: h5py.File,
     name: str,
     like: h5py.Dataset,
-    rows: list[int] | None,
+    rows: list[int] | None,  # Indexes of the slowest dimension that it has; None for all
     variant: Variant,
 ) -> h5py.Dataset:
     """Make a dataset of the same stored type, in other chunks and under other filters.
 
     What else it was created with it has as well: its fill value, and the dimensions that
     may grow, by which HDF5 chooses the kind of chunk index.
-
-    Parameters
-    ----------
-    file, name
-        Where it is made, with the groups that it needs.
-    like
-        The dataset that it is like.
-    rows
-        Indexes of the slowest dimension that it has; None for all.
-    variant
-        Its chunks and filters.
     """
     shape = like.shape if rows is None else (len(rows), *like.shape[1:])
     dcpl = like.id.get_create_plist()

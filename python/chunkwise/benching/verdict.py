@@ -46,30 +46,19 @@ _Z: Final = statistics.NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
 @dataclass(frozen=True)
 class Verdict:
-    """What two samples of times say about each other.
+    """What two samples of times say about each other."""
 
-    Attributes
-    ----------
-    word : str
-        ``slower`` or ``faster``: the other is, by more than the threshold; ``same``: they
-        differ by less than it; ``cannot tell``: the spread allows either.
-    ratio : float
-        Median of the other to median of the base; above 1 the other takes longer.
-    low, high : float or None
-        The interval for the ratio; None if there are too few repeats for one.
-    repeats : int or None
-        Where it cannot tell: so many repeats a side would likely decide.  None if more
-        than a hundred would be needed: the ratio is about the threshold.
-    fastest : float or None
-        The fastest repeat of the other to the fastest of the base.
-    """
-
+    # ``slower`` or ``faster``: the other is, by more than the threshold; ``same``: they differ by
+    # less than it; ``cannot tell``: the spread allows either.
     word: Word
-    ratio: float
+    ratio: float  # Median of the other to median of the base; above 1 the other takes longer
+    # The interval for the ratio; None if there are too few repeats for one.
     low: float | None = None
     high: float | None = None
+    # Where it cannot tell: so many repeats a side would likely decide.  None if more than a
+    # hundred would be needed: the ratio is about the threshold.
     repeats: int | None = None
-    fastest: float | None = None
+    fastest: float | None = None  # The fastest repeat of the other to the fastest of the base
 
     def held_back(self, threshold: float) -> Literal["fastest", "waiting"] | None:
         """Say what keeps a verdict from being certain although its interval is.
@@ -91,20 +80,7 @@ class Verdict:
 def verdict(
     base: Sequence[float], other: Sequence[float], threshold: float = THRESHOLD
 ) -> Verdict:
-    """Say whether `other` is slower or faster than `base`.
-
-    Parameters
-    ----------
-    base, other : sequence of float
-        Seconds, one value a repeat; all above 0.
-    threshold : float
-        The ratio up to which times are called the same; above 1.
-
-    Raises
-    ------
-    UsageError
-        If a side is empty or a value not above 0, or the threshold is not above 1.
-    """
+    """Say whether `other` is slower or faster than `base`."""
     if not base or not other or not all(0 < t < math.inf for t in (*base, *other)):
         raise UsageError("a verdict needs times on both sides, each above 0 seconds")
     check_threshold(threshold)

@@ -57,27 +57,13 @@ def options(command: Command) -> Command:
 
 @dataclass(frozen=True)
 class Many:
-    """What was said of many files.
+    """What was said of many files."""
 
-    Attributes
-    ----------
-    arguments
-        Files, folders and patterns.
-    files_from
-        A list of further ones; None for none.
-    out
-        The folder of results; None in place.
-    jobs
-        How many at a time.
-    task
-        The part that this run has; None for all.
-    """
-
-    arguments: tuple[str, ...]
-    files_from: str | None
-    out: Path | None
-    jobs: int
-    task: str | None
+    arguments: tuple[str, ...]  # Files, folders and patterns
+    files_from: str | None  # A list of further ones; None for none
+    out: Path | None  # The folder of results; None in place
+    jobs: int  # How many at a time
+    task: str | None  # The part that this run has; None for all
 
     def batch(self) -> Batch:
         """Find the files."""
@@ -113,15 +99,7 @@ def tell_each(
     as_json: bool,
     ends: Ending,
 ) -> tuple[list[FileResult], float]:
-    """Print each file's result as it comes, and show the progress of the one at work.
-
-    Returns
-    -------
-    results : list of FileResult
-        All of them.
-    elapsed_s : float
-        Seconds in all.
-    """
+    """Print each file's result as it comes, and show the progress of the one at work."""
     from chunkwise.repacking.render import batch_lines, shortened
 
     results: list[FileResult] = []

@@ -100,13 +100,7 @@ def each_contained(
 def show_many(
     found: Found, collect: Callable[[Sequence[str]], Iterator[Outcome[FileFacts]]], shown: Shown
 ) -> int:
-    """Inspect many files, in their order; Ctrl-C shows those that were done.
-
-    Returns
-    -------
-    int
-        The exit code.
-    """
+    """Inspect many files, in their order; Ctrl-C shows those that were done."""
     from chunkwise.inspecting.folder import in_order, refusal_record, survey, totals
     from chunkwise.inspecting.render import print_folder
 

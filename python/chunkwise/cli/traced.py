@@ -16,13 +16,7 @@ trace_option = click.option(
 def followed(
     trace: str | None, file: str | None, dataset: str | None, access: tuple[str, ...]
 ) -> tuple[str | None, tuple[str, ...]]:
-    """Give a dataset and access patterns, with those of a trace; without one, as they are.
-
-    Raises
-    ------
-    chunkwise.errors.UsageError
-        If there is no file to which the trace could belong, or it has nothing of the dataset.
-    """
+    """Give a dataset and access patterns, with those of a trace; without one, as they are."""
     if trace is None:
         return dataset, access
     if file is None:

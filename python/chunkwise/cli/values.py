@@ -51,13 +51,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 
 
 class Count(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """A number of things, as `grammar.parse_count` reads it.
-
-    Parameters
-    ----------
-    least
-        The smallest that is taken.
-    """
+    """A number of things, as `grammar.parse_count` reads it."""
 
     name = "count"
 

@@ -57,45 +57,15 @@ class Box(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """What a rank writes.
+    """What a rank writes."""
 
-    Attributes
-    ----------
-    box
-        The elements.
-    given
-        The shape in which they are given, without dimensions of a single integer.
-    dropped
-        Which dimensions those are.
-    """
-
-    box: Box
-    given: Shape
-    dropped: tuple[bool, ...]
+    box: Box  # The elements
+    given: Shape  # The shape in which they are given, without dimensions of a single integer
+    dropped: tuple[bool, ...]  # Which dimensions those are
 
 
 def chosen(shape: Shape, index: Any, label: str) -> Chosen | None:
-    """Understand what stands between the brackets.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Of the dataset.
-    index : object
-        Integers, slices and an Ellipsis, or a selection that is one block.
-    label : str
-        What an error begins with.
-
-    Returns
-    -------
-    Chosen or None
-        None if nothing is selected.
-
-    Raises
-    ------
-    SelectionError
-        It does not fit the shape, or is no single block of neighbouring elements.
-    """
+    """Understand what stands between the brackets."""
     selection = indexing.resolve(shape, index, label)
     if selection is not None and 0 in selection.shape:
         return None
@@ -127,18 +97,7 @@ def selection_of(shape: Shape, box: Box, label: str) -> _native.Selection:
 
 
 def overlapping(boxes: Sequence[Box | None]) -> tuple[int, int] | None:
-    """Find two ranks whose boxes have elements in common.
-
-    Parameters
-    ----------
-    boxes : sequence of Box or None
-        By rank, none of them empty.
-
-    Returns
-    -------
-    tuple of int or None
-        The lowest rank that overlaps another one, and that one.
-    """
+    """Find two ranks whose boxes have elements in common."""
     there = [(rank, box) for rank, box in enumerate(boxes) if box is not None]
     if len(there) < 2:
         return None
@@ -231,20 +190,7 @@ def in_elements(chunks: Box, chunk: Shape) -> Box:
 
 
 def covered(box: Box, chunk: Shape) -> npt.NDArray[np.int64]:
-    """Count the elements of a box in each chunk that it touches.
-
-    Parameters
-    ----------
-    box : Box
-        Of elements.
-    chunk : tuple of int
-        Shape of a chunk.
-
-    Returns
-    -------
-    ndarray of int64
-        Of the shape of ``in_chunks(box, chunk)``.
-    """
+    """Count the elements of a box in each chunk that it touches."""
     counts: npt.NDArray[np.int64] = np.ones((), np.int64)
     for a, b, n in zip(box.begin, box.end, chunk, strict=True):
         edges = np.arange(a // n, -(-b // n) + 1, dtype=np.int64) * n

@@ -345,18 +345,7 @@ class Axis:
     label = property(None, _set_label, doc="Its label, to be set (collective).")
 
     def attach_scale(self, scale: ParallelDataset) -> None:
-        """Give it a dimension scale, as ``h5py`` does (collective).
-
-        Parameters
-        ----------
-        scale : ParallelDataset
-            Of the same file.
-
-        Raises
-        ------
-        chunkwise.errors.UsageError
-            When it is none.
-        """
+        """Give it a dimension scale, as ``h5py`` does (collective)."""
 
         def work() -> None:
             self._home.h5[self._path].dims[self._axis].attach_scale(self._home.h5[scale.name])

@@ -24,17 +24,7 @@ T = TypeVar("T")
 
 
 class Home:
-    """A file that ranks write, as one of them has it.
-
-    Parameters
-    ----------
-    session : Session
-        Of the ranks.
-    target : Target
-        The half-written file.
-    budget_nbytes : int
-        What chunks of this rank may take that wait for what they lack.
-    """
+    """A file that ranks write, as one of them has it."""
 
     def __init__(self, session: Session, target: Target, budget_nbytes: int) -> None:
         self.session, self.target = session, target
@@ -76,13 +66,7 @@ class Home:
     # Of datasets -----------------------------------------------------------------------
 
     def make(self, path: str, asked: Request) -> Made:
-        """Make a dataset; on rank 0.
-
-        Raises
-        ------
-        UsageError
-            What is asked for is not possible.
-        """
+        """Make a dataset; on rank 0."""
         where = self.where("dataset", path)
         if self.h5.get(path, getlink=True) is not None:
             raise NameTakenError(f"{where}: exists already; choose another name")
@@ -128,13 +112,7 @@ class Home:
             begin += os.pwrite(self.target.descriptor, zeros[: end - begin], begin)
 
     def stored(self, made: Made) -> Chunked | Contiguous:
-        """Return the writer of this rank's part of a dataset.
-
-        Raises
-        ------
-        UsageError
-            Ranks cannot write it.
-        """
+        """Return the writer of this rank's part of a dataset."""
         found = self._stored.get(made.number)
         if found is not None:
             return found
@@ -192,13 +170,7 @@ class Home:
             one.flushed()
 
     def h5_flush(self) -> None:
-        """Let libhdf5 write what it has; on rank 0.
-
-        Raises
-        ------
-        CannotWriteError
-            The system refuses.
-        """
+        """Let libhdf5 write what it has; on rank 0."""
         try:
             self.h5.flush()
             os.fsync(self.target.descriptor)

@@ -20,11 +20,6 @@ class Owners:
 
     A chunk goes to the rank whose box covers most of it, of equals to the lowest, and stays there
     until `forget`: that rank may hold parts of it that are not in the file.
-
-    Parameters
-    ----------
-    shape, chunk : tuple of int
-        Of the dataset, and of a chunk.
     """
 
     def __init__(self, shape: Shape, chunk: Shape) -> None:
@@ -34,13 +29,7 @@ class Owners:
         self._known = False
 
     def take(self, boxes: Sequence[Box | None]) -> None:
-        """Give the chunks that boxes touch to ranks, as far as they have none.
-
-        Parameters
-        ----------
-        boxes : sequence of Box or None
-            By rank; none empty, and no two with an element in common.
-        """
+        """Give the chunks that boxes touch to ranks, as far as they have none."""
         self._known = True
         flat, most, ranks = [], [], []
         for rank, box in enumerate(boxes):
@@ -84,22 +73,7 @@ class Owners:
         return Box(begin, end) if all(a < b for a, b in zip(begin, end, strict=True)) else None
 
     def pieces(self, box: Box | None, rank: int, limit: int) -> Iterator[Box]:
-        """Cut what of a box belongs to a rank into boxes.
-
-        Parameters
-        ----------
-        box : Box or None
-            Which was given to `take`.
-        rank : int
-            The owner.
-        limit : int
-            Most elements of a piece, unless it is part of a single chunk.
-
-        Yields
-        ------
-        Box
-            Of elements, always in the same order; no chunk is in two pieces.
-        """
+        """Cut what of a box belongs to a rank into boxes."""
         if box is None:
             return
         touched = in_chunks(box, self.chunk)

@@ -37,24 +37,6 @@ def swap(
     know all pieces in their order, so that nothing but elements is sent, and one piece each way is
     in memory.  A rank whose `take` fails receives what is left all the same, as others wait for
     it to be received.
-
-    Parameters
-    ----------
-    comm : Comm
-        Of ranks that send nothing else on it at the same time.
-    outgoing, incoming : callable
-        Give the pieces for a rank, and those from a rank.
-    give : callable
-        Gives the elements of a piece for another rank, C-contiguous.
-    take : callable
-        Is given a piece and its elements.
-    dtype : dtype
-        Of the elements.
-
-    Raises
-    ------
-    BaseException
-        What `take` has raised first.
     """
     failure: BaseException | None = None
     for turn in range(1, comm.size):

@@ -48,15 +48,7 @@ class _Word(NamedTuple):
 
 
 class Session:
-    """Ranks that write one file, from its opening to its close.
-
-    Parameters
-    ----------
-    comm : Comm
-        Of the ranks, and of nobody else.
-    label : str
-        The file's name, which messages begin with.
-    """
+    """Ranks that write one file, from its opening to its close."""
 
     def __init__(self, comm: Comm, label: str) -> None:
         self.comm, self.label = comm, label
@@ -85,33 +77,7 @@ class Session:
     def meet(
         self, what: str, own: T, same: str = "", error: BaseException | None = None
     ) -> list[T]:
-        """Begin a collective call.
-
-        Parameters
-        ----------
-        what : str
-            What this rank does.
-        own : object
-            What it tells the others.
-        same : str
-            What must be equal on all ranks.
-        error : BaseException, optional
-            Why it cannot do it; the file is as it was before.
-
-        Returns
-        -------
-        list
-            What each rank tells, by rank.
-
-        Raises
-        ------
-        UsageError
-            The file is closed, or ranks do different things.
-        BaseException
-            `error`, or what this rank failed at before.
-        OtherRankFailedError
-            Another rank failed.
-        """
+        """Begin a collective call."""
         if self.is_over:
             raise UsageError(f"{self.label}: the file is closed")
         if self._torn:
@@ -171,15 +137,7 @@ class Session:
                 )
 
     def on_first(self, work: Callable[[], T]) -> T:
-        """Do something on rank 0 within a call, and give all ranks what it returned.
-
-        Raises
-        ------
-        BaseException
-            What `work` raised, on rank 0; the file can be gone on with after a UsageError.
-        OtherRankFailedError
-            On the others, then.
-        """
+        """Do something on rank 0 within a call, and give all ranks what it returned."""
         try:
             return on_first_of(self.comm, work)
         except UsageError:

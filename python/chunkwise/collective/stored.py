@@ -30,38 +30,19 @@ _COPIED_NBYTES: Final = 32 << 20
 
 
 class Made(NamedTuple):
-    """A new dataset, as rank 0 tells of it.
+    """A new dataset, as rank 0 tells of it."""
 
-    Attributes
-    ----------
-    number
-        By which ranks ask for it.
-    path
-        Its name.
-    shape, maxshape
-        In elements.
-    image
-        Of a chunked dataset: what makes a likeness.
-    encoded_type
-        Of a contiguous one: its type, as libhdf5 encodes it; its offset in the file.
-    offset
-        None if it has no elements.
-    reason
-        Why ranks cannot write it.
-    rest
-        Whether data that it is made with is still to be written.
-    """
-
-    number: int
-    path: str
-    shape: Shape
+    number: int  # By which ranks ask for it
+    path: str  # Its name
+    shape: Shape  # In elements
     maxshape: tuple[int | None, ...]
     effort: Effort
-    image: bytes | None = None
+    image: bytes | None = None  # Of a chunked dataset: what makes a likeness
+    # Of a contiguous one: its type, as libhdf5 encodes it; its offset in the file.
     encoded_type: bytes | None = None
-    offset: int | None = None
-    reason: str | None = None
-    rest: bool = False
+    offset: int | None = None  # None if it has no elements
+    reason: str | None = None  # Why ranks cannot write it
+    rest: bool = False  # Whether data that it is made with is still to be written
 
 
 class _Places:
@@ -88,13 +69,7 @@ class _Places:
 
 
 class Chunked:
-    """One rank's part of a chunked dataset.
-
-    Raises
-    ------
-    UsageError
-        Its chunks cannot be encoded here.
-    """
+    """One rank's part of a chunked dataset."""
 
     def __init__(
         self, made: Made, label: str, comm: Comm, ask: Ask, descriptor: int, budget_nbytes: int
@@ -189,13 +164,7 @@ class Chunked:
 
 
 class Contiguous:
-    """One rank's part of a contiguous dataset, whose bytes have their places already.
-
-    Raises
-    ------
-    UsageError
-        Its elements are not stored as NumPy has them.
-    """
+    """One rank's part of a contiguous dataset, whose bytes have their places already."""
 
     held_nbytes = 0
 

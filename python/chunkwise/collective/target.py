@@ -38,31 +38,17 @@ class _Place(NewFile):
 
 @dataclass
 class Target:
-    """The half-written file, as one rank has it.
+    """The half-written file, as one rank has it."""
 
-    Attributes
-    ----------
-    descriptor
-        For reading and writing.
-    syncs
-        Whether this rank is the one of its host that puts on storage what was written there.
-    claim, index
-        On rank 0: the names that are held for it, and what libhdf5 has of it.
-    """
-
-    descriptor: int
+    descriptor: int  # For reading and writing
+    # Whether this rank is the one of its host that puts on storage what was written there.
     syncs: bool = False
+    # On rank 0: the names that are held for it, and what libhdf5 has of it.
     claim: Claim | None = None
     index: FileIndex | None = None
 
     def sync(self, said: str) -> None:
-        """Sync this host's writes to storage.
-
-        Raises
-        ------
-        CannotWriteError
-            The system cannot.
-        """
+        """Sync this host's writes to storage."""
         try:
             if self.syncs:
                 os.fsync(self.descriptor)
@@ -87,26 +73,7 @@ class Target:
 def make(
     comm: Comm, path: str | os.PathLike[str], mode: Mode, held: ExitStack, **how: Any
 ) -> Target:
-    """Make the file beside its target, and open it on all ranks (collective).
-
-    Parameters
-    ----------
-    comm : Comm
-        Of the ranks.
-    path : path-like
-        The target.
-    mode : {"w", "w-", "x"}
-        Whether it may replace a file.
-    held : ExitStack
-        Closes what this rank has of it, and removes it if it is not in place.
-    **how
-        See `properties`.
-
-    Raises
-    ------
-    ChunkwiseError
-        The target may not be made, or a rank does not see it.
-    """
+    """Make the file beside its target, and open it on all ranks (collective)."""
     said = os.fspath(path)
     target: Target | None = None
 
@@ -172,13 +139,7 @@ def _begin(said: str, mode: Mode, held: ExitStack, how: dict[str, Any]) -> Targe
 def properties(
     libver: str | tuple[str, str] | None = None, track_order: bool | None = None
 ) -> tuple[Any, Any]:
-    """Give the properties with which the file is made (`fcpl`), and opened (`fapl`).
-
-    Raises
-    ------
-    UsageError
-        For a version of the format that this libhdf5 does not have.
-    """
+    """Give the properties with which the file is made (`fcpl`), and opened (`fapl`)."""
     fcpl = h5p.create(h5p.FILE_CREATE)
     if track_order:
         order = h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED

@@ -160,25 +160,7 @@ def write_arrays(
     effort: Mapping[str, Effort] | Effort = "as-stated",
     refuse: bool = True,
 ) -> None:
-    """Write arrays to datasets of the open file.
-
-    Parameters
-    ----------
-    claim, index
-        Of the file.
-    arrays
-        Names, arrays and the datasets, which are of the same shapes.
-    scheduler, in_flight
-        Who computes, and how many blocks at a time.
-    done
-        Where it is noted what writing came to.
-    telling
-        The observer.
-    effort
-        How deflate's encoder is chosen, by name or for all.
-    refuse
-        Whether what workers cannot write is an error; else this process writes it.
-    """
+    """Write arrays to datasets of the open file."""
     together, alone = [], []
     for name, array, dataset in arrays:
         done.nbytes += array.nbytes

@@ -25,26 +25,7 @@ _LARGE_CHUNK_NBYTES: Final = 4 * CHUNK_NBYTES
 def chosen_chunk(
     shape: Shape, itemsize: int, blocks: Blocks, maxshape: Sequence[int | None] | None = None
 ) -> Shape:
-    """Choose the shape of the file's chunks.
-
-    Parameters
-    ----------
-    shape
-        The array's; no extent is 0.
-    itemsize
-        Bytes of an element.
-    blocks
-        The array's.
-    maxshape
-        As h5py has it.
-
-    Returns
-    -------
-    tuple of int
-        The blocks' own shape where they are alike and of 32 KiB to 4 MiB.  Otherwise what
-        chunkwise's rule says, changed a little where chunks then fill blocks, so that no block
-        has to be put together from several.
-    """
+    """Choose the shape of the file's chunks."""
     sides = tuple(lengths[0] for lengths in blocks)
     alike = all(len(set(lengths[:-1])) < 2 and lengths[-1] <= lengths[0] for lengths in blocks)
     nbytes = math.prod(sides) * itemsize
@@ -71,19 +52,7 @@ def _part(side: int, chunk: int) -> int:
 def aligned(
     blocks: Blocks, chunk: Shape, itemsize: int, most_nbytes: int = BLOCK_NBYTES
 ) -> Blocks:
-    """Choose blocks of whole chunks, as near to an array's as can be.
-
-    Parameters
-    ----------
-    blocks
-        The array's.
-    chunk
-        The file's.
-    itemsize
-        Bytes of an element.
-    most_nbytes
-        Of a block; one of a single chunk may have more.
-    """
+    """Choose blocks of whole chunks, as near to an array's as can be."""
     ends = [_ends(lengths, side) for lengths, side in zip(blocks, chunk, strict=True)]
     # The slowest dimension is cut first: what is left lies together.
     longest = [max(map(int.__sub__, one, (0, *one)), default=1) for one in ends]

@@ -85,13 +85,7 @@ class _Watchdog:
 def results_of(
     client: Client, work: Sequence[Callable[[], Any]], name: str, said: str
 ) -> Iterator[Any]:
-    """Let a cluster do independent tasks; yield their results in order.
-
-    Raises
-    ------
-    CannotWriteError
-        No worker is left; and what a task raises.
-    """
+    """Let a cluster do independent tasks; yield their results in order."""
     watchdog = _Watchdog(client, said)
     futures = [
         client.submit(one, key=f"{name}-{token()}{number:x}", pure=False)
@@ -113,30 +107,15 @@ def results_of(
 
 @dataclass
 class Cluster:
-    """Workers that write one file.
+    """Workers that write one file."""
 
-    Attributes
-    ----------
-    client
-        Of the cluster.
-    lease
-        Of the file.
-    said
-        The file's name in messages.
-    in_flight
-        Blocks in work at a time; None for one more a worker than it has threads.
-    tell
-        Told of each piece that is written.
-    again
-        Blocks that were computed once more, and then were of other bytes.
-    """
-
-    client: Client
-    lease: Lease
-    said: str
+    client: Client  # Of the cluster
+    lease: Lease  # Of the file
+    said: str  # The file's name in messages
+    # Blocks in work at a time; None for one more a worker than it has threads.
     in_flight: int | None = None
-    tell: Callable[[Piece], None] = lambda _: None
-    again: int = 0
+    tell: Callable[[Piece], None] = lambda _: None  # Told of each piece that is written
+    again: int = 0  # Blocks that were computed once more, and then were of other bytes
     _token: str = field(default_factory=token)
     _events: queue.SimpleQueue[tuple[int, Future[Any]]] = field(default_factory=queue.SimpleQueue)
     _flights: dict[int, _Flight] = field(default_factory=dict)
@@ -150,13 +129,7 @@ class Cluster:
         self._watchdog = _Watchdog(self.client, self.said)
 
     def write(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
-        """Write pieces, and yield each that is written.
-
-        Raises
-        ------
-        ChunkwiseError
-            No worker is left, or one cannot write; and what the tasks of an array raise.
-        """
+        """Write pieces, and yield each that is written."""
         self._check_workers()
         written: set[int] = set()
         left = iter(pieces)

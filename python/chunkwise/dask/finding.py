@@ -32,18 +32,7 @@ def require_dask() -> None:
 
 
 def scheduler_of(client: Any = None) -> Scheduler:
-    """Find out who computes.
-
-    Parameters
-    ----------
-    client
-        A `distributed.Client`, "threads" or "sync"; None for what Dask would take.
-
-    Raises
-    ------
-    UsageError
-        A scheduler that cannot write a file together with this process.
-    """
+    """Find out who computes."""
     import dask.local
     import dask.threaded
 

@@ -42,13 +42,7 @@ class FlatPlaces:
 
 
 def flat_places(dataset: h5py.Dataset) -> FlatPlaces:
-    """Make room for a dataset in its file.
-
-    Raises
-    ------
-    UsageError
-        Its data are not in one piece in the file, or its elements are not what NumPy has.
-    """
+    """Make room for a dataset in its file."""
     dcpl = dataset.id.get_create_plist()
     if dcpl.get_layout() != h5d.CONTIGUOUS or dcpl.get_external_count() or not dataset.ndim:
         raise UsageError("it has no chunks")

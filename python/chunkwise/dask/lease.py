@@ -26,13 +26,7 @@ _TERM_NBYTES: Final = 16
 
 
 class Lease:
-    """Who may write to a partial file.
-
-    Parameters
-    ----------
-    claim
-        That has the partial file.
-    """
+    """Who may write to a partial file."""
 
     def __init__(self, claim: Claim) -> None:
         self._claim = claim
@@ -52,13 +46,7 @@ class Lease:
         return Where(str(self._claim.partial), str(lease), self._term)
 
     def renew(self) -> None:
-        """End the term and begin another one.
-
-        Raises
-        ------
-        CannotWriteError
-            Somebody is writing for a minute already.
-        """
+        """End the term and begin another one."""
         self._lock()
         try:
             self._begin()

@@ -19,20 +19,11 @@ from chunkwise.errors import CannotWriteError
 
 @dataclass
 class Local:
-    """Threads that write one file.
+    """Threads that write one file."""
 
-    Attributes
-    ----------
-    kind
-        Dask's scheduler.
-    descriptor
-        Of the file.
-    tell
-        Told of each piece that is written, by any thread.
-    """
-
-    kind: Literal["threads", "sync"]
-    descriptor: int
+    kind: Literal["threads", "sync"]  # Dask's scheduler
+    descriptor: int  # Of the file
+    # Told of each piece that is written, by any thread.
     tell: Callable[[Piece], None] = lambda _: None
     again: int = 0
     _held: int = field(init=False)

@@ -61,13 +61,7 @@ class Written:
 def target_of(
     index: FileIndex, dataset: h5py.Dataset, name: str, said: str, effort: Effort = "as-stated"
 ) -> Target:
-    """Make a dataset of the open file one that workers write.
-
-    Raises
-    ------
-    UsageError
-        Its chunks cannot be encoded here, or it has some already; the message says why.
-    """
+    """Make a dataset of the open file one that workers write."""
     if dataset.chunks is None:
         flat = flat_places(dataset)
         return Target(name, flat, flat.form, dataset.nbytes)
@@ -84,13 +78,7 @@ def target_of(
 
 @contextmanager
 def new_file(target: str | os.PathLike[str], *, overwrite: bool) -> Iterator[Claim]:
-    """Hold the names for a new file, and bring it into place when the block ends.
-
-    Raises
-    ------
-    ChunkwiseError
-        The target may not be made; nothing is left of it.
-    """
+    """Hold the names for a new file, and bring it into place when the block ends."""
     place = NewFile.at(target, overwrite=overwrite)
     with claimed(place, resume=False) as claim:
         yield claim
@@ -99,13 +87,7 @@ def new_file(target: str | os.PathLike[str], *, overwrite: bool) -> Iterator[Cla
 
 @contextmanager
 def open_index(claim: Claim, mode: Any = "w", fapl: Any = None) -> Iterator[FileIndex]:
-    """Open the partial file, and complete it when the block ends.
-
-    Raises
-    ------
-    CannotWriteError
-        The system refuses.
-    """
+    """Open the partial file, and complete it when the block ends."""
     said = claim.place.said
     with ExitStack() as stack:
         try:
@@ -143,26 +125,7 @@ def write_pieces(
     in_flight: int | None = None,
     tell: Callable[[Piece], None] = lambda _: None,
 ) -> tuple[int, int]:
-    """Write pieces of the datasets of an open index.
-
-    Parameters
-    ----------
-    claim
-        That has the partial file.
-    pieces
-        What to write.
-    scheduler
-        Who computes.
-    in_flight
-        Blocks in work at a time, on a cluster.
-    tell
-        Told of each piece that is written; may raise to end the run.
-
-    Returns
-    -------
-    blocks, again : int
-        As in `Written`.
-    """
+    """Write pieces of the datasets of an open index."""
     with ExitStack() as stack:
         runner: Cluster | Local
         if isinstance(scheduler, str):

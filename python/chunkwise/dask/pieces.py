@@ -19,65 +19,27 @@ from chunkwise.parallel.index import Places
 
 @dataclass(frozen=True)
 class Target:
-    """A dataset of the open file.
+    """A dataset of the open file."""
 
-    Attributes
-    ----------
-    name
-        In the file.
-    places
-        Where its chunks lie, or its parts.
-    form
-        What workers need of it.
-    nbytes
-        Of its elements.
-    """
-
-    name: str
-    places: Places | FlatPlaces
-    form: Form | Flat
-    nbytes: int
+    name: str  # In the file
+    places: Places | FlatPlaces  # Where its chunks lie, or its parts
+    form: Form | Flat  # What workers need of it
+    nbytes: int  # Of its elements
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A box of whole chunks.
+    """A box of whole chunks."""
 
-    Attributes
-    ----------
-    target
-        Of which dataset.
-    start
-        The element where it begins.
-    nbytes
-        Of its elements.
-    graph
-        Gives what a task needs before it encodes.
-    task
-        What encodes; Dask's form of a task, in `graph` or by itself.
-    """
-
-    target: Target
-    start: tuple[int, ...]
-    nbytes: int
-    graph: Callable[[], Mapping[Hashable, Any]]
-    task: tuple[Any, ...]
+    target: Target  # Of which dataset
+    start: tuple[int, ...]  # The element where it begins
+    nbytes: int  # Of its elements
+    graph: Callable[[], Mapping[Hashable, Any]]  # Gives what a task needs before it encodes
+    task: tuple[Any, ...]  # What encodes; Dask's form of a task, in `graph` or by itself
 
 
 def array_pieces(arrays: Sequence[tuple[Any, Target]]) -> Iterator[Piece]:
-    """List the blocks of arrays as pieces.
-
-    Parameters
-    ----------
-    arrays
-        `dask.array.Array`s whose blocks are of whole chunks, and where they go.
-
-    Yields
-    ------
-    Piece
-        Of each array in row-major order; of several side by side, as they may be computed from
-        the same data.
-    """
+    """List the blocks of arrays as pieces."""
     from dask.base import optimize
 
     optimized = optimize(*(array for array, _ in arrays))

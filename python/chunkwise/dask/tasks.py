@@ -33,37 +33,19 @@ _MOST_BUFFERS: Final = min(1024, os.sysconf("SC_IOV_MAX"))
 
 @dataclass(frozen=True)
 class Form:
-    """What encoding a dataset's chunks depends on.
+    """What encoding a dataset's chunks depends on."""
 
-    Attributes
-    ----------
-    image
-        A file with a dataset like it, from `Likeness.image`.
-    label
-        Its file and name in messages.
-    effort
-        How deflate's encoder is chosen.
-    """
-
-    image: bytes
-    label: str
-    effort: Effort = "as-stated"
+    image: bytes  # A file with a dataset like it, from `Likeness.image`
+    label: str  # Its file and name in messages
+    effort: Effort = "as-stated"  # How deflate's encoder is chosen
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """The chunks of a block.
+    """The chunks of a block."""
 
-    Attributes
-    ----------
-    table
-        Of each the element where it begins, its bytes and its filter mask.
-    chunks
-        The stored bytes of each.
-    """
-
-    table: Table
-    chunks: tuple[bytes, ...]
+    table: Table  # Of each the element where it begins, its bytes and its filter mask
+    chunks: tuple[bytes, ...]  # The stored bytes of each
 
     def __sizeof__(self) -> int:
         """All of it, by which Dask judges what a worker holds."""
@@ -72,41 +54,22 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Where:
-    """The file to which chunks are written.
+    """The file to which chunks are written."""
 
-    Attributes
-    ----------
-    path
-        Of the file while it is being written.
-    lease
-        Of a file that holds `term` for as long as this term lasts.
-    term
-        Who holds another one, an earlier one, must not write any more.
-    """
-
-    path: str
-    lease: str
-    term: bytes
+    path: str  # Of the file while it is being written
+    lease: str  # Of a file that holds `term` for as long as this term lasts
+    term: bytes  # Who holds another one, an earlier one, must not write any more
 
 
 @dataclass(frozen=True)
 class Wrote:
-    """The result of writing a block.
+    """The result of writing a block."""
 
-    Attributes
-    ----------
-    host
-        The machine that holds what is not on storage yet.
-    other
-        Where the block is another one than its places are for, since it was computed once more:
-        the table of its chunks now; then nothing was written.
-    expired
-        Whether the term had ended; then nothing was written either.
-    """
-
-    host: str
+    host: str  # The machine that holds what is not on storage yet
+    # Where the block is another one than its places are for, since it was computed once more: the
+    # table of its chunks now; then nothing was written.
     other: Table | None = None
-    expired: bool = False
+    expired: bool = False  # Whether the term had ended; then nothing was written either
 
 
 class _Encoder:
@@ -140,17 +103,7 @@ _MOST_FORMS: Final = 16
 
 
 def encode(block: Any, form: Form | Flat, start: tuple[int, ...]) -> Encoded:
-    """Encode a block of whole chunks, or of a dataset without chunks.
-
-    Parameters
-    ----------
-    block
-        Anything that NumPy takes for an array.
-    form
-        Of the dataset.
-    start
-        The element where the block begins.
-    """
+    """Encode a block of whole chunks, or of a dataset without chunks."""
     if isinstance(form, Flat):
         return Encoded(*runs_of(block, form, start))
     with _lock:
@@ -188,24 +141,7 @@ def table_of(encoded: Encoded) -> Table:
 
 
 def write(encoded: Encoded, expected: Table, addresses: Table, where: Where) -> Wrote:
-    """Write the chunks of a block to their places.
-
-    Parameters
-    ----------
-    encoded
-        The chunks.
-    expected
-        For which chunks the places are.
-    addresses
-        The places, shape (n,).
-    where
-        The file.
-
-    Raises
-    ------
-    CannotWriteError
-        The system refuses, or this worker does not see the file.
-    """
+    """Write the chunks of a block to their places."""
     host = socket.gethostname()
     if not np.array_equal(encoded.table, expected):
         return Wrote(host, other=encoded.table)

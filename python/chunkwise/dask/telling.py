@@ -15,18 +15,10 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 @dataclass
 class Telling:
-    """Adds up what is written.
+    """Adds up what is written."""
 
-    Attributes
-    ----------
-    progress
-        The observer; may raise to end the run.
-    total_nbytes
-        Of all elements.
-    """
-
-    progress: Progress | None
-    total_nbytes: int
+    progress: Progress | None  # The observer; may raise to end the run
+    total_nbytes: int  # Of all elements
     _done_nbytes: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 

@@ -19,18 +19,10 @@ from chunkwise.names import HDF5_ERRORS, printable
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What lies around a dataset; the file is opened when something is asked.
+    """What lies around a dataset; the file is opened when something is asked."""
 
-    Attributes
-    ----------
-    file
-        The file, or one that is open.
-    dataset
-        The dataset's path.
-    """
-
-    file: str | os.PathLike[str] | h5py.File
-    dataset: str
+    file: str | os.PathLike[str] | h5py.File  # The file, or one that is open
+    dataset: str  # The dataset's path
 
     @cached_property
     def dimensions(self) -> Sequence[str | None]:
@@ -44,13 +36,7 @@ class Surroundings:
         return names if any(names) else ()
 
     def numbers(self, name: str) -> Sequence[int]:
-        """Read another dataset of whole numbers: by its path, or in this one's group.
-
-        Raises
-        ------
-        SelectionError
-            There is none, or it holds something else.
-        """
+        """Read another dataset of whole numbers: by its path, or in this one's group."""
         beside = f"{self.dataset.rpartition('/')[0]}/{name}"
         with self._opened() as file:
             path = next((one for one in (beside, name) if one in file), None)

@@ -19,22 +19,7 @@ Box: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def boxes(shape: tuple[int, ...], chunk: tuple[int, ...], most: int) -> Iterator[Box]:
-    """Cut an array into boxes of whole chunks, in row-major order.
-
-    Parameters
-    ----------
-    shape
-        The array's; () is one box.
-    chunk
-        What is not cut, but at the array's end.
-    most
-        Elements of a box, which may be more only if one chunk is.
-
-    Yields
-    ------
-    start, count : tuple of int
-        In elements.
-    """
+    """Cut an array into boxes of whole chunks, in row-major order."""
     if 0 in shape:
         return
     lengths = [min(c, n) for c, n in zip(chunk, shape, strict=True)]

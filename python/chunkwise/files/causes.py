@@ -119,17 +119,7 @@ CRASHES: Final = Cause(
 
 
 def cause_of(error: BaseException | str, *, checked: bool, verb: str = "open") -> Cause:
-    """Say what an error of HDF5's proves.
-
-    Parameters
-    ----------
-    error
-        The error, or its reason.
-    checked
-        Whether a checksum that HDF5 has looked at covers what it refuses.
-    verb
-        What HDF5 cannot do.
-    """
+    """Say what an error of HDF5's proves."""
     reason = error if isinstance(error, str) else hdf5_reason(error)
     number = None if isinstance(error, str) else getattr(error, "errno", None)
     version = h5py.version.hdf5_version

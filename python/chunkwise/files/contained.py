@@ -53,24 +53,7 @@ class Outcome(Generic[Result]):
 
 
 def contained(work: Callable[[], Result], what: str) -> Result:
-    """Do some work in a child process, and return what it returns.
-
-    Parameters
-    ----------
-    work
-        What to do; its result, or the exception that it raises, must be picklable.
-    what
-        What is worked on, to begin the message with.
-
-    Raises
-    ------
-    CrashedError
-        The child was ended by a signal, as by a fault in libhdf5.
-    Exception
-        What `work` raises.
-    KeyboardInterrupt
-        Ctrl-C; the child is ended.
-    """
+    """Do some work in a child process, and return what it returns."""
     (outcome,) = contained_each([(work, what)], 1)
     return outcome.get()
 
@@ -80,24 +63,7 @@ def contained_each(
     at_once: int,
     limit_s: float | None = None,
 ) -> Iterator[Outcome[Result]]:
-    """Do work after work in children of their own, several at a time.
-
-    Parameters
-    ----------
-    works
-        As `contained` takes them, each with what is worked on.
-    at_once
-        How many children there are at most.
-    limit_s
-        Seconds after which a child is ended: libhdf5 searches some damaged files for
-        ever.  None waits.
-
-    Yields
-    ------
-    Outcome
-        In the order of `works`.  Where the caller stops early, or Ctrl-C comes, all
-        children are ended.
-    """
+    """Do work after work in children of their own, several at a time."""
     left = iter(works)
     begun: deque[_Child] = deque()  # in order, until handed out
     more = True

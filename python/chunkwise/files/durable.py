@@ -11,13 +11,7 @@ from typing import BinaryIO
 
 
 def sync(path: str | os.PathLike[str]) -> None:
-    """Sync a file or a folder to storage (fsync).
-
-    Raises
-    ------
-    OSError
-        It cannot be opened for reading, or the system cannot.
-    """
+    """Sync a file or a folder to storage (fsync)."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -31,11 +25,6 @@ def whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
     What the block writes is made under a name that nobody can have planted something at.  It gets
     its own when the block ends without error, and its content is on storage.
-
-    Raises
-    ------
-    OSError
-        The system refuses.
     """
     path = Path(path)
     partial = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.partial")
@@ -51,12 +40,6 @@ def whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file at once; see `whole`.
-
-    Raises
-    ------
-    OSError
-        The system refuses.
-    """
+    """Write a file at once; see `whole`."""
     with whole(path) as stream:
         stream.write(content)

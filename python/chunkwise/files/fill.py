@@ -21,13 +21,7 @@ def can_be_had(dcpl: h5p.PropDCID, datatype: h5t.TypeID) -> bool:
 
 
 def read_fill(dcpl: h5p.PropDCID, datatype: h5t.TypeID, value: Any) -> None:
-    """Fill an array with the fill value (H5Pget_fill_value).
-
-    Raises
-    ------
-    TypeError
-        It cannot be had.
-    """
+    """Fill an array with the fill value (H5Pget_fill_value)."""
     if not can_be_had(dcpl, datatype):
         raise TypeError("a fill value that holds what is of variable length cannot be had")
     dcpl.get_fill_value(value)

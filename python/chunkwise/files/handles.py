@@ -64,13 +64,7 @@ def most_open() -> int:
 
 
 def address_in(filename: str, identifier: Any) -> Address:
-    """Return what tells an object from all others, libhdf5's number of its file first.
-
-    Raises
-    ------
-    chunkwise.errors.CorruptDataError
-        When the object's header cannot be read.
-    """
+    """Return what tells an object from all others, libhdf5's number of its file first."""
     try:
         # Not by H5Oget_info, which reads indexes and crashes on damaged ones.
         return address_of(identifier)
@@ -104,42 +98,9 @@ class Met(dict[Any, Any]):
 
 
 class FileHandle:
-    """An open file, whether libhdf5 has it open or not.
+    """An open file, whether libhdf5 has it open or not."""
 
-    Parameters
-    ----------
-    opened
-        As h5py has opened it.
-    path, options
-        With which it is opened again; without a path it never is, and not parked.
-    writable
-        Whether it was opened for writing.
-    sync
-        Whether `flush` and `close` wait until storage has what was written.
-    remote
-        How it was opened, where no path leads to it.
-
-    Attributes
-    ----------
-    filename : str
-        The path as it was given.
-    number
-        By which libhdf5 tells open files apart; another each time the file is opened.
-    used : int
-        When it was last, as a count of all uses.
-    changes : bool
-        Whether it may change while it is open: this process has it open for writing, here or
-        elsewhere, or another one writes it for us to follow (SWMR).
-    readonly : bool
-        Whether this process cannot change it, as h5py has it.
-    is_plain : bool
-        Whether it is a local file to libhdf5 (the sec2 driver).
-    sidecar : Sidecar or None
-        Where the chunks of its datasets lie, where that is written down beside it.
-    storage : chunkwise._native.Storage or None
-        Its bytes, where no path leads to it.
-    """
-
+    # Where the chunks of its datasets lie, where that is written down beside it.
     sidecar: Sidecar | None = None
     # How far it may lead.
     external: External = "anywhere"
@@ -233,13 +194,7 @@ class FileHandle:
         return LocalContent(self.id.get_vfd_handle())
 
     def check_requests(self, label: str) -> None:
-        """Tell of a request that has failed just now, which the engine can only take for damage.
-
-        Raises
-        ------
-        chunkwise.errors.RemoteError, chunkwise.errors.FileChangedError
-            Messages begin with `label`.
-        """
+        """Tell of a request that has failed just now, which the engine can only take for damage."""
         source = None if self._remote is None else self._remote.source
         failure = None if source is None else source.failed_lately()
         if failure is not None:
@@ -273,13 +228,7 @@ class FileHandle:
             return met
 
     def recipe(self) -> tuple[str, dict[str, Any], bool]:
-        """Path and settings by which another process opens it.
-
-        Raises
-        ------
-        chunkwise.errors.UsageError
-            When it is open for writing, or is no plain file on disk.
-        """
+        """Path and settings by which another process opens it."""
         where = printable(self.filename)
         if self.writable:
             raise UsageError(
@@ -321,13 +270,7 @@ class FileHandle:
         return (str(Path(self.filename).absolute()), *now.file, *now.content)
 
     def is_parked(self) -> bool:
-        """Whether libhdf5 has closed it, while it is open for its user.
-
-        Raises
-        ------
-        FileChangedError
-            It is parked, and has changed.
-        """
+        """Whether libhdf5 has closed it, while it is open for its user."""
         if self._closed or self._id is not None:
             return False
         # Somebody may have opened it for writing; pending data is a change, too.
@@ -373,13 +316,7 @@ class FileHandle:
                 one._end()
 
     def flush(self) -> None:
-        """Hand all that was written to storage.
-
-        Raises
-        ------
-        CannotWriteError
-            It does not take it.
-        """
+        """Hand all that was written to storage."""
         self.settle()
         with phil, pending.without_waiting():
             if self._id is None or not self._id.valid:

@@ -51,18 +51,7 @@ class Identity(NamedTuple):
 
 
 def sample(descriptor: int) -> str:
-    """A checksum of a file, or of some blocks of a large one, its first and last among them.
-
-    Parameters
-    ----------
-    descriptor : int
-        Of the open file; its position is left alone.
-
-    Raises
-    ------
-    OSError
-        When it cannot be read.
-    """
+    """A checksum of a file, or of some blocks of a large one, its first and last among them."""
     nbytes = os.fstat(descriptor).st_size
     found = hashlib.blake2b(digest_size=16)
     if nbytes <= WHOLE_NBYTES:
@@ -77,12 +66,6 @@ def sample(descriptor: int) -> str:
 
 
 def sample_of(path: str | os.PathLike[str]) -> str:
-    """Do as `sample`, for the file at a path.
-
-    Raises
-    ------
-    OSError
-        When it cannot be read.
-    """
+    """Do as `sample`, for the file at a path."""
     with Path(path).open("rb", buffering=0) as stream:
         return sample(stream.fileno())

@@ -40,20 +40,11 @@ def checked(external: str, where: str) -> External:
 
 @dataclass(frozen=True)
 class Bounds:
-    """How far one file may lead.
+    """How far one file may lead."""
 
-    Attributes
-    ----------
-    name
-        The file's, for messages.
-    own
-        Its path; None of one that is not local, which leads to no other file.
-    external
-        To no other file, to those in its folder and below, or anywhere, as libhdf5 follows it.
-    """
-
-    name: str
-    own: str | None
+    name: str  # The file's, for messages
+    own: str | None  # Its path; None of one that is not local, which leads to no other file
+    # To no other file, to those in its folder and below, or anywhere, as libhdf5 follows it.
     external: External = "anywhere"
 
     @property
@@ -62,22 +53,7 @@ class Bounds:
         return self.own is not None and self.external == "anywhere"
 
     def check(self, path: str, what: str, *, is_data: bool = False) -> None:
-        """Check a file to which this one leads, before it is opened.
-
-        Parameters
-        ----------
-        path
-            Where it is.
-        what
-            What leads to it, for messages.
-        is_data
-            Whether its bytes are elements, for which a device does as well as a file.
-
-        Raises
-        ------
-        LeadsOutsideError
-            It may not lead there, or reading that might never end.
-        """
+        """Check a file to which this one leads, before it is opened."""
         said = f"{printable(self.name)}: {what} leads to {printable(path)}"
         if self.own is None:
             raise LeadsOutsideError(
@@ -121,15 +97,6 @@ class Bounds:
         """Check each external link by which libhdf5 would go from a group to a path.
 
         Nothing is opened before it is checked.  What cannot be followed is left to libhdf5.
-
-        Parameters
-        ----------
-        group
-            h5py's low-level group or file.
-        path
-            A name in it, or a path.
-        own
-            The path of the group's file, if that is another one.
         """
         try:
             _follow(self, group, path, own or self.own)
@@ -194,19 +161,7 @@ def _opened(
 
 
 def places(name: str, own: Path, variable: str, prefix: str = "") -> Iterator[Path]:
-    """Give the paths at which H5F_prefix_open_file looks for a file, in its order.
-
-    Parameters
-    ----------
-    name
-        As written in the virtual dataset or external link.
-    own
-        The absolute path of the file that holds it.
-    variable
-        Names the environment variable with folders to look in, separated by colons.
-    prefix
-        A further folder, of the access properties; empty for none.
-    """
+    """Give the paths at which H5F_prefix_open_file looks for a file, in its order."""
     wanted = Path(name)
     if wanted.is_absolute():
         yield wanted

@@ -52,20 +52,7 @@ _ZARR_FILES = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
 
 
 def hdf5_offset(stream: BinaryIO, nbytes: int) -> int | None:
-    """Find where the HDF5 signature stands: the size of the user block.
-
-    Parameters
-    ----------
-    stream
-        The file, open for reading.
-    nbytes
-        Its size.
-
-    Returns
-    -------
-    int or None
-        0, 512, 1024, 2048, ... bytes, or None for a file that is not HDF5.
-    """
+    """Find where the HDF5 signature stands: the size of the user block."""
     offset = 0
     while offset + len(HDF5_SIGNATURE) <= nbytes:
         stream.seek(offset)
@@ -76,20 +63,7 @@ def hdf5_offset(stream: BinaryIO, nbytes: int) -> int | None:
 
 
 def what_it_is(path: Path, head: bytes) -> str:
-    """Say what a file that is not HDF5 looks like, and what to do with it.
-
-    Parameters
-    ----------
-    path
-        The file's name, for the command that converts it.
-    head
-        Its first bytes; 64 are enough.
-
-    Returns
-    -------
-    str
-        ``it is <format>; <remedy>``.
-    """
+    """Say what a file that is not HDF5 looks like, and what to do with it."""
     lowered = head.lower()
     for magic, name, remedy in _FORMATS:
         # Markup is written in either case; no binary magic starts with "<".

@@ -66,24 +66,12 @@ def copy_mended(path: str | os.PathLike[str], target: Path, found: Mended) -> No
 
 
 def open_mended(path: str | os.PathLike[str], found: Mended) -> h5py.File:
-    """Open a file for reading, with other bytes at its beginning.
-
-    Raises
-    ------
-    OSError
-        It cannot be opened in this way either.
-    """
+    """Open a file for reading, with other bytes at its beginning."""
     return h5py.File(ReadOnlyFile(path, found.patch), "r", rdcc_nbytes=0)
 
 
 def mended(path: str | os.PathLike[str]) -> Mended | None:
-    """Find the bytes with which libhdf5 opens a file that it refuses as it is.
-
-    Returns
-    -------
-    Mended or None
-        None if libhdf5 opens the file as it is, to its end, or in no way that is known here.
-    """
+    """Find the bytes with which libhdf5 opens a file that it refuses as it is."""
     best, most = None, _opened(path, None)
     for patch, said, stated in _patches(path):
         # What lies beyond the end that is stated is refused, too.

@@ -49,13 +49,7 @@ def in_netcdf4_wheel(pattern: str) -> list[Path]:
 
 
 def require_netcdf(path: str | os.PathLike[str]) -> str:
-    """Find netCDF-C for a netCDF-3 file.
-
-    Raises
-    ------
-    UsageError
-        There is none.
-    """
+    """Find netCDF-C for a netCDF-3 file."""
     library = netcdf_library()
     if library is None:
         raise UsageError(
@@ -69,13 +63,6 @@ def convert(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
     """Write a netCDF-3 file as a new netCDF-4 file: ``ncdump`` prints the same of both.
 
     Done in a process of its own, as netCDF-C crashes on some damaged files.
-
-    Raises
-    ------
-    UsageError
-        netCDF-C is not installed.
-    FileFormatError, CorruptDataError, CannotWriteError
-        The source cannot be read, or the target not written; there is no target then.
     """
     # Here, as it needs h5py, and workers of bench that ask for netCDF-C may not have that.
     from chunkwise.files.contained import contained
@@ -92,15 +79,7 @@ def _convert(library: str, source: str, target: str) -> None:
 
 @contextmanager
 def as_netcdf4(path: Path, folder: Path | None = None) -> Iterator[Path]:
-    """Give a file as it is, or for the block's time a netCDF-4 copy of one of netCDF-3.
-
-    Parameters
-    ----------
-    path
-        The file.
-    folder
-        Where the copy lies, in a folder of its own; None for the system's place.
-    """
+    """Give a file as it is, or for the block's time a netCDF-4 copy of one of netCDF-3."""
     if not is_netcdf3(path):
         yield path
         return

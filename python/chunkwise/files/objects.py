@@ -76,45 +76,24 @@ _LONGEST_NAME: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One name met in the walk.
+    """One name met in the walk."""
 
-    Attributes
-    ----------
-    path
-        Absolute path of the link, as `decode_name` gives it; for an object that no link leads
-        to, what it is called.
-    depth
-        Number of groups above it; the root group has 0.
-    kind
-        What the link leads to, or for ``hard_link`` (a second name of an object
-        already met) and the soft, external and user-defined links, what it is.
-    identifier
-        The open h5py low-level object, for groups, datasets and named types.
-    target
-        For ``hard_link`` the object's first path, for ``soft_link`` the path it
-        holds, for ``external_link`` ``FILE:PATH``; otherwise None.
-    reason
-        For ``unreadable``, why HDF5 could not open it, in one line.
-    address
-        Of the open object: the same under each of its names.
-    names
-        How many names the open object has, by its own count.
-    linked
-        Whether links lead there from the root group.
-    group
-        The open group that holds a soft or external link.
-    """
-
+    # Absolute path of the link, as `decode_name` gives it; for an object that no link leads to,
+    # what it is called.
     path: str
-    depth: int
+    depth: int  # Number of groups above it; the root group has 0
+    # What the link leads to, or for ``hard_link`` (a second name of an object already met) and the
+    # soft, external and user-defined links, what it is.
     kind: Kind
-    identifier: Any = None
+    identifier: Any = None  # The open h5py low-level object, for groups, datasets and named types
+    # For ``hard_link`` the object's first path, for ``soft_link`` the path it holds, for
+    # ``external_link`` ``FILE:PATH``; otherwise None.
     target: str | None = None
-    reason: str | None = None
-    address: Address | None = None
-    names: int = 0
-    linked: bool = True
-    group: Any = None
+    reason: str | None = None  # For ``unreadable``, why HDF5 could not open it, in one line
+    address: Address | None = None  # Of the open object: the same under each of its names
+    names: int = 0  # How many names the open object has, by its own count
+    linked: bool = True  # Whether links lead there from the root group
+    group: Any = None  # The open group that holds a soft or external link
     # For ``unreadable``, what that proves.
     cause: Cause | None = None
 
@@ -130,24 +109,6 @@ def walk(
 
     Members come in the order of their creation if the group keeps it, as
     netCDF-4 files do, otherwise in the order of their names.
-
-    Parameters
-    ----------
-    top
-        Where to begin; an `h5py.File` is its own root group.
-    path
-        The absolute path under which `top` is reported.
-    avoid
-        Addresses of objects that are not opened, because libhdf5 crashes on them.
-    references
-        Whether the objects of a file are visited that no link leads to: those that references
-        mean, and committed types of what is visited.  This reads all references that are stored.
-
-    Yields
-    ------
-    Entry
-        `top` first (depth 0), then its members.  No object is visited twice and no error
-        is raised for one that HDF5 cannot open: it comes as ``unreadable``.
     """
     try:
         # Not by the file's own identifier: libhdf5 1.10 knows no attributes of one.
@@ -274,15 +235,7 @@ def open_at(place: Any, address: int) -> Any:
 
 
 def walk_datasets(file: h5py.Group) -> Iterator[tuple[str, h5py.Dataset]]:
-    """Visit every dataset of a file (or below a group) once.
-
-    Yields
-    ------
-    path : str
-        Absolute path of the first name met.
-    dataset : h5py.Dataset
-        The open dataset.  Datasets that HDF5 cannot open are passed over.
-    """
+    """Visit every dataset of a file (or below a group) once."""
     name = "/" if isinstance(file, h5py.File) else file.name
     for entry in walk(file, name, references=False):
         if entry.kind == "dataset":
@@ -355,11 +308,6 @@ def decode_attributes(identifier: Any) -> None:
     To be called before they are listed.  Where one is damaged, H5Aiterate of libhdf5 before 2.0
     releases entries of a table that it has not filled yet; looking for one by name decodes the
     same headers, with no such table.
-
-    Raises
-    ------
-    HDF5_ERRORS
-        One of them is damaged.
     """
     h5a.exists(identifier, _NO_ATTRIBUTE)
 

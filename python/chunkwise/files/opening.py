@@ -82,37 +82,7 @@ def open_h5(
     mode: Literal["r", "r+", "a"] = "r",
     **options: Any,
 ) -> h5py.File:
-    """Open an HDF5 or netCDF-4 file that exists.
-
-    Parameters
-    ----------
-    path
-        A file on a local file system.
-    mode
-        ``r+`` and ``a`` also for writing.
-    **options
-        Of `h5py.File`, such as `rdcc_nbytes`, `rdcc_nslots` and `rdcc_w0`: the chunk
-        cache of each dataset, its bytes, its hash table's slots, and its preemption
-        policy from 0 to 1 (H5Pset_cache).
-
-    Returns
-    -------
-    h5py.File
-        The caller closes it.
-
-    Raises
-    ------
-    FileFormatError
-        No such file, a directory, no permission, or another format.
-    DamagedFileError
-        An empty or truncated file, or one whose superblock is damaged.
-    CannotJudgeError
-        HDF5 itself refuses it, which does not prove any damage.
-    BusyError
-        Another program has it open for writing, or its writer did not close it.
-    UsageError
-        An option that h5py does not have, or this process has the file open in another way.
-    """
+    """Open an HDF5 or netCDF-4 file that exists."""
     refuse_url(os.fspath(path))
     try:
         # Opening what is no file may never return; the rest is looked at when HDF5 refuses it.
@@ -165,22 +135,7 @@ def as_file(identifier: h5f.FileID) -> h5py.File:
 
 
 def full_name(file: h5py.File, name: str) -> str:
-    """Complete a dataset's bare name, if only one dataset of the file has it.
-
-    Parameters
-    ----------
-    file
-        An open file.
-    name
-        A path, which is returned as it is, or the last part of one: ``ES_ImaginaryLW``
-        for ``/All_Data/CrIS-SDR_All/ES_ImaginaryLW``.  Of very many datasets the first
-        20,000 are looked at.
-
-    Raises
-    ------
-    DatasetNotFoundError
-        Several datasets are called so.
-    """
+    """Complete a dataset's bare name, if only one dataset of the file has it."""
     bare = name.strip("/")
     if "/" in name or bare in ("", ".") or encode_name(bare) in file.id:
         return name
@@ -196,25 +151,7 @@ def full_name(file: h5py.File, name: str) -> str:
 
 
 def find_dataset(file: h5py.File, name: str) -> h5py.Dataset:
-    """Open a dataset by its path.
-
-    Parameters
-    ----------
-    file
-        An open file.
-    name
-        Path from the root group; the leading slash may be left out.  Soft and
-        external links are followed.
-
-    Raises
-    ------
-    DatasetNotFoundError
-        Nothing of that name (near names are offered), or a link that leads nowhere.
-    NotADatasetError
-        A group or a named datatype.
-    CorruptDataError
-        The object is there and HDF5 cannot open it.
-    """
+    """Open a dataset by its path."""
     where = printable(str(file.filename))
     parts = [part for part in encode_name(name).split(b"/") if part not in (b"", b".")]
     path = "/" + decode_name(b"/".join(parts))
@@ -242,20 +179,7 @@ def find_dataset(file: h5py.File, name: str) -> h5py.Dataset:
 
 
 def largest_chunked(file: h5py.File) -> h5py.Dataset:
-    """Choose the dataset whose reading is worth measuring.
-
-    Returns
-    -------
-    h5py.Dataset
-        The chunked dataset of the most logical bytes (elements times their
-        size); of equals, the first met.  Empty datasets, and those whose
-        type is of variable length or unknown to NumPy, do not count.
-
-    Raises
-    ------
-    DatasetNotFoundError
-        There is none; the message says what there is instead.
-    """
+    """Choose the dataset whose reading is worth measuring."""
     largest: h5py.Dataset | None = None
     largest_nbytes = 0
     others: Counter[str] = Counter()

@@ -36,30 +36,7 @@ MODES: Final[tuple[Mode, ...]] = get_args(Mode)
 
 
 def open_file(path: str | os.PathLike[str], mode: Mode, options: dict[str, Any]) -> h5py.File:
-    """Open a file for reading or writing, or make one, as `chunkwise.open` says.
-
-    Parameters
-    ----------
-    path
-        A file on a local file system.
-    mode
-        As h5py has it.
-    options
-        Further keywords of `h5py.File`.
-
-    Raises
-    ------
-    UsageError
-        No such mode or option.
-    AlreadyExistsError
-        The file exists, and `mode` makes a new one.
-    CannotWriteError
-        It cannot be made there.
-    BusyError
-        Somebody has it open.
-    FileFormatError, CannotJudgeError
-        It exists and is no HDF5 file that can be opened.
-    """
+    """Open a file for reading or writing, or make one, as `chunkwise.open` says."""
     where = printable(os.fspath(path))
     if mode not in MODES:
         raise UsageError(f"{where}: mode {shown(mode)} is none of {', '.join(MODES)}")

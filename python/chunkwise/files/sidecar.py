@@ -78,13 +78,7 @@ class RemoteContent(Content):
         self._source = source
 
     def state(self) -> State:
-        """What the object is.
-
-        Raises
-        ------
-        UsageError
-            It cannot be told from another one of its size.
-        """
+        """What the object is."""
         if not (self._source.version.tag or self._source.version.changed):
             raise UsageError(
                 f"{self._source.shown}: the server sends neither ETag nor Last-Modified, by which "
@@ -101,30 +95,14 @@ class RemoteContent(Content):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Where the chunks of one dataset are written down.
+    """Where the chunks of one dataset are written down."""
 
-    Attributes
-    ----------
-    name
-        The dataset's path, for people.
-    address
-        Of its object header, as HDF5 has it.
-    header
-        Checksum of the bytes there.
-    begin
-        Of its pages, from the beginning of the sidecar.
-    dense
-        Whether there is an entry for each chunk of the grid.
-    entries
-        How many.
-    """
-
-    name: str
-    address: int
-    header: int
-    begin: int
-    dense: bool
-    entries: int
+    name: str  # The dataset's path, for people
+    address: int  # Of its object header, as HDF5 has it
+    header: int  # Checksum of the bytes there
+    begin: int  # Of its pages, from the beginning of the sidecar
+    dense: bool  # Whether there is an entry for each chunk of the grid
+    entries: int  # How many
 
 
 def header_sum(content: Content, address: int) -> int:
@@ -149,26 +127,7 @@ def is_sidecar(path: Path) -> bool:
 
 
 class Sidecar:
-    """A sidecar that holds for a file as it is.
-
-    Parameters
-    ----------
-    path
-        Of the sidecar.
-    content
-        Of the file.
-    user_block
-        Bytes before the file's address 0.
-    filename
-        Of the file, for messages.
-
-    Raises
-    ------
-    FileFormatError
-        It cannot be read, or is none.
-    FileChangedError
-        It was made from another file, or from another state of this one.
-    """
+    """A sidecar that holds for a file as it is."""
 
     def __init__(
         self, path: str | os.PathLike[str], content: Content, user_block: int, filename: str

@@ -19,18 +19,7 @@ _FEW: Final = 100_000
 
 
 def stored_nbytes(dataset: Any) -> int:
-    """Give the bytes that a dataset's data take in the file.
-
-    Parameters
-    ----------
-    dataset : h5py.h5d.DatasetID
-        Open in this process.
-
-    Raises
-    ------
-    CorruptDataError
-        Its chunk index is damaged.
-    """
+    """Give the bytes that a dataset's data take in the file."""
     dcpl = dataset.get_create_plist()
     if dcpl.get_layout() == h5d.CHUNKED and has_long_index(dataset):
         listed = library().chunk_census(dataset.id)["stored_nbytes"]

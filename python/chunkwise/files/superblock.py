@@ -64,11 +64,6 @@ class Superblock:
 
         libhdf5 writes it when it flushes or closes the file, and not while it writes for
         SWMR readers: there the file grows beyond it.
-
-        Raises
-        ------
-        ValueError
-            Its version is below 2.
         """
         at, width = self._end_at()
         return int.from_bytes(self.content[at : at + width], "little")
@@ -77,16 +72,6 @@ class Superblock:
         """Give its bytes as a proper close would leave them, the checksum included.
 
         The marks are gone, and the file ends where it does, if that is beyond `end`.
-
-        Parameters
-        ----------
-        file_nbytes
-            The size of the file.
-
-        Raises
-        ------
-        ValueError
-            It has no flags: its version is below 3.
         """
         if self.version < 3:
             raise ValueError(f"a superblock of version {self.version} has no flags")
@@ -106,14 +91,7 @@ class Superblock:
 
 
 def read_superblock(path: str | os.PathLike[str]) -> Superblock | None:
-    """Read the superblock of a file, whether or not the library would open it.
-
-    Returns
-    -------
-    Superblock or None
-        None for a file that cannot be read or is not HDF5, and for a superblock that
-        is cut short or of an unknown version.
-    """
+    """Read the superblock of a file, whether or not the library would open it."""
     try:
         # Opening a pipe or a device may block for ever.
         if not Path(path).is_file():

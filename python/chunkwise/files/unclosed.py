@@ -52,18 +52,6 @@ class ReadOnlyFile(io.RawIOBase):
     What of a buffer lies beyond the end of the file is filled with zeros, as libhdf5's own
     driver does: h5py does not look at how many bytes came, and would pass on what was in
     the buffer before.
-
-    Parameters
-    ----------
-    path
-        The file.
-    patch
-        What is shown otherwise; None leaves its bytes as they are.
-
-    Raises
-    ------
-    OSError
-        It cannot be opened.
     """
 
     def __init__(self, path: str | os.PathLike[str], patch: Patch | None = None) -> None:
@@ -96,13 +84,7 @@ class ReadOnlyFile(io.RawIOBase):
         return self._position
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer from the current position on.
-
-        Returns
-        -------
-        int
-            How many bytes came from the file: less than asked for only at its end.
-        """
+        """Fill a buffer from the current position on."""
         view = memoryview(buffer).cast("B")
         begin, filled = self._position, 0
         while filled < len(view):
@@ -133,15 +115,6 @@ class ReadOnlyFile(io.RawIOBase):
 def open_unclosed(path: str | os.PathLike[str]) -> h5py.File | None:
     """Open a file that libhdf5 refuses since its writer has not closed it.
 
-    Returns
-    -------
-    h5py.File or None
-        The file, open for reading, to be closed by the caller.  None if the marks
-        of a writer are not the reason: there are none, another process holds the
-        library's lock on the file, or the file cannot be opened without them either.
-
-    Notes
-    -----
     A writer in SWMR mode holds no lock, so that its file is opened even as it grows; what
     it adds later is not seen.  (libhdf5's own way, ``swmr=True``, would see it.  But where a
     piece of metadata is damaged it tries a hundred times, each time after twice the wait, which
@@ -170,20 +143,7 @@ def is_unclosed(path: str | os.PathLike[str]) -> bool:
 
 
 def open_readable(path: str | os.PathLike[str], **options: Any) -> h5py.File:
-    """Open a file for reading, also one that its writer did not close.
-
-    Parameters
-    ----------
-    path
-        The file.
-    **options
-        Of `h5py.File`, for a file that was closed.
-
-    Raises
-    ------
-    FileFormatError, CannotJudgeError, BusyError
-        As `chunkwise.files.opening.open_h5`.
-    """
+    """Open a file for reading, also one that its writer did not close."""
     try:
         return open_h5(path, **options)
     except (UnclosedFileError, BusyError):
@@ -196,13 +156,7 @@ def open_readable(path: str | os.PathLike[str], **options: Any) -> h5py.File:
 def copy_patched(
     path: str | os.PathLike[str], target: str | os.PathLike[str], patch: Patch | None
 ) -> None:
-    """Copy a file with other bytes in one place, so that libhdf5 opens the copy.
-
-    Raises
-    ------
-    OSError
-        The copy cannot be written.
-    """
+    """Copy a file with other bytes in one place, so that libhdf5 opens the copy."""
     with ReadOnlyFile(path, patch) as source, Path(target).open("wb") as copy:
         shutil.copyfileobj(source, copy, _COPIED_NBYTES)
 

@@ -59,26 +59,7 @@ def by_workers(
     setup: Callable[[], object] | None = None,
     check: Callable[[], object] = lambda: None,
 ) -> Iterator[tuple[Key, Outcome[Result]]]:
-    """Do work after work in processes that stay, several at a time.
-
-    Parameters
-    ----------
-    works
-        A key for the result, what is worked on, to begin a message with, and what to do: it and
-        its result, or the exception that it raises, must be picklable.
-    at_once
-        How many processes there are at most.
-    setup
-        Called once in each process before its first work; must be picklable.
-    check
-        Called several times a second; may raise to end all of it.
-
-    Yields
-    ------
-    key, outcome
-        As they come.  Where the caller stops early, or `check` raises, the processes are told to
-        end, and waited for.
-    """
+    """Do work after work in processes that stay, several at a time."""
     left = iter(works)
     names: dict[Any, str] = {}
     workers: list[_Worker[Key]] = []

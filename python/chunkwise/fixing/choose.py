@@ -55,24 +55,12 @@ class Change:
 
 @dataclass(frozen=True)
 class Choice:
-    """What a file is to have.
+    """What a file is to have."""
 
-    Attributes
-    ----------
-    layout
-        All of it; None if nothing is to change.
-    changes
-        The part of each dataset.
-    why
-        Codes of the findings about the file as a whole that it mends.
-    left
-        Findings that it does not mend.
-    """
-
-    layout: FileLayout | None
-    changes: tuple[Change, ...]
-    why: tuple[str, ...]
-    left: tuple[Finding, ...]
+    layout: FileLayout | None  # All of it; None if nothing is to change
+    changes: tuple[Change, ...]  # The part of each dataset
+    why: tuple[str, ...]  # Codes of the findings about the file as a whole that it mends
+    left: tuple[Finding, ...]  # Findings that it does not mend
 
     def then(self, more: Choice) -> Choice:
         """Return this choice, and what was chosen for its result."""
@@ -99,21 +87,7 @@ def choose(
     readers: Sequence[str] = (),
     proved: Mapping[str, Layout] = NOTHING,
 ) -> Choice:
-    """Choose what a file is to have.
-
-    Parameters
-    ----------
-    facts
-        What `chunkwise.inspecting.inspect` found, with samples, for the patterns that are read.
-    merge
-        Whether virtual and external datasets become the file's own data; else they stay.
-    readers
-        Programs that must read the result as they read the file: what they could not read is not
-        followed.
-    proved
-        Layouts that were measured to be the best, by the paths of datasets: they take the place
-        of what findings offer.
-    """
+    """Choose what a file is to have."""
     mended = [one for one in facts.findings if one.layout is not None]
     if not merge:
         mended = [one for one in mended if one.code != ASKED_FOR]

@@ -45,29 +45,7 @@ def survey(
     jobs: int = 1,
     going_on: Callable[[], object] = lambda: None,
 ) -> Iterator[FileResult]:
-    """Mend file after file; one that cannot be mended does not stop the rest.
-
-    Parameters
-    ----------
-    batch
-        The files, from `chunkwise.repacking.gathering.gather`.
-    wish
-        What is asked of each.
-    unchanged
-        What to do with a file that needs no fix; in place it is left alone.
-    force, watch, jobs, going_on
-        As for `chunkwise.repacking.folder.survey`.
-
-    Yields
-    ------
-    FileResult
-        Its `summary` is a `Fixed`, also of a file that is left alone.
-
-    Raises
-    ------
-    CannotWriteError
-        The disk is full or not writable: no other file would do better.
-    """
+    """Mend file after file; one that cannot be mended does not stop the rest."""
     treat = partial(mend_one, wish, unchanged)
     # Settings that decide how results look.
     options = {**asdict(wish.options), "memory_nbytes": None, "avoid": None}

@@ -48,17 +48,7 @@ class Question:
 
 
 def questions(facts: FileFacts, choice: Choice, access: Sequence[str]) -> tuple[Question, ...]:
-    """Give the patterns on the datasets that change, those that gain most first.
-
-    Parameters
-    ----------
-    facts
-        The file as it is.
-    choice
-        What it is to have.
-    access
-        The patterns that were stated; none for a step, a line and everything.
-    """
+    """Give the patterns on the datasets that change, those that gain most first."""
     datasets = {one.path: one.dataset for one in facts.objects if one.dataset is not None}
     asked: list[list[Question]] = []
     for change in choice.changes:
@@ -117,17 +107,7 @@ def _patterns(
 
 
 class Measured:
-    """The measurements of some questions, on the file before and on the one after.
-
-    Parameters
-    ----------
-    asked
-        What to measure; as many of them as `seconds` allow.
-    seconds
-        Of all measurements.
-    tell
-        Told what is measured next; may raise to end the run.
-    """
+    """The measurements of some questions, on the file before and on the one after."""
 
     def __init__(
         self, asked: Sequence[Question], seconds: float, tell: Callable[[str], None]
@@ -187,13 +167,7 @@ class Measured:
         self._done.setdefault((number, side), []).append(measurement)
 
     def gains(self) -> tuple[Gain, ...]:
-        """Return the measured figures, beside the promised ones.
-
-        Raises
-        ------
-        CorruptDataError
-            The same reads gave other bytes after than before.
-        """
+        """Return the measured figures, beside the promised ones."""
         found = []
         for number, question in enumerate(self._asked):
             before = self._done.get((number, "before"), [])

@@ -56,28 +56,9 @@ def promised_s(
     *,
     chunk: tuple[int, ...] | None,
     filters: str,
-    reader: Reader | None = None,
+    reader: Reader | None = None,  # Whose chunk cache; None for that of this process
 ) -> float | None:
-    """Predict the seconds of a pattern over the whole dataset, read by h5py from memory.
-
-    Parameters
-    ----------
-    facts
-        The dataset as it is, with its sample.
-    access
-        What is read.
-    chunk
-        The chunk shape for which it is predicted; None for contiguous data.
-    filters
-        The pipeline for which it is predicted.
-    reader
-        Whose chunk cache; None for that of this process.
-
-    Returns
-    -------
-    float or None
-        None if the model does not know the pattern (unions), or the data were not sampled.
-    """
+    """Predict the seconds of a pattern over the whole dataset, read by h5py from memory."""
     shape = facts.shape
     if not shape or access.has_unions:
         return None

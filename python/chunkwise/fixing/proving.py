@@ -31,29 +31,7 @@ def proved(
     readers: Sequence[str] = (),
     tell: Callable[[str], None],
 ) -> dict[str, Layout]:
-    """Measure layouts for the largest datasets of a file.
-
-    Parameters
-    ----------
-    facts
-        What inspect found.
-    file
-        Where it can be read.
-    access
-        The patterns that are read; none for the usual ones.
-    budget_s
-        Seconds for all of them.
-    readers
-        Programs that must read the result; of several, the first decides about filters.
-    tell
-        Told what is measured next; may raise to end the run.
-
-    Returns
-    -------
-    dict
-        By path, the layout that was measured to be the best, which may be the present one.
-        Datasets without a proof are not in it.
-    """
+    """Measure layouts for the largest datasets of a file."""
     found = [
         (one.dataset.logical_nbytes or 0, one.path)
         for one in facts.objects

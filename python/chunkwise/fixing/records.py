@@ -17,15 +17,9 @@ Outcome: TypeAlias = Literal["fixed", "planned", "nothing to mend"]
 
 @dataclass(frozen=True)
 class Found:
-    """A finding, without its remedies.
+    """A finding, without its remedies."""
 
-    Attributes
-    ----------
-    code, severity, path, summary
-        As `chunkwise.inspecting.finding.Finding` has them.
-    """
-
-    code: str
+    code: str  # As `chunkwise.inspecting.finding.Finding` has them
     severity: str
     path: str | None
     summary: str

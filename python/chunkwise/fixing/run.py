@@ -42,50 +42,27 @@ _ROUNDS: Final = 3
 
 @dataclass(frozen=True)
 class Wish:
-    """What is asked, for any file.
+    """What is asked, for any file."""
 
-    Attributes
-    ----------
-    access
-        Patterns that will be read; none for those that inspect looks at.
-    merge
-        Whether virtual and external datasets become the file's own data.
-    options
-        How the file is written.
-    seconds
-        What measuring may take; 0 for no measurement.
-    resume
-        Whether to go on from what a stopped run left.
-    advise_s
-        What measuring layouts for the largest datasets may take; 0 takes what findings offer.
-    """
-
+    # Patterns that will be read; none for those that inspect looks at.
     access: tuple[str, ...] = ()
-    merge: bool = False
-    options: Options = field(default_factory=Options)
-    seconds: float = DEFAULT_SECONDS
-    resume: bool = False
+    merge: bool = False  # Whether virtual and external datasets become the file's own data
+    options: Options = field(default_factory=Options)  # How the file is written
+    seconds: float = DEFAULT_SECONDS  # What measuring may take; 0 for no measurement
+    resume: bool = False  # Whether to go on from what a stopped run left
+    # What measuring layouts for the largest datasets may take; 0 takes what findings offer.
     advise_s: float = 0.0
 
 
 @dataclass(frozen=True)
 class Doing:
-    """Who looks at a file, and who learns what is done.
+    """Who looks at a file, and who learns what is done."""
 
-    Attributes
-    ----------
-    inspect
-        Collects the facts about a file, for the patterns that are read: in a process of its own
-        where it may be damaged.
-    tell
-        Told what is done next, in words; may raise to end the run.
-    watch
-        Told about the progress of the repack; may raise to end the run.
-    """
-
+    # Collects the facts about a file, for the patterns that are read: in a process of its own
+    # where it may be damaged.
     inspect: Callable[[str, Sequence[str]], FileFacts]
-    tell: Callable[[str], None]
-    watch: Watch
+    tell: Callable[[str], None]  # Told what is done next, in words; may raise to end the run
+    watch: Watch  # Told about the progress of the repack; may raise to end the run
 
 
 def doing(tell: Callable[[str], None] | None, watch: Watch | None) -> Doing:
@@ -113,24 +90,7 @@ def job_of(layout: FileLayout, wish: Wish) -> Job:
 
 
 def plan(source: str, wish: Wish, do: Doing, place: Place | None = None) -> Fixed:
-    """Say what would be done to a file, and what it would gain, without writing anything.
-
-    Parameters
-    ----------
-    source
-        The file.
-    wish
-        What is asked.
-    do
-        The observer of the run.
-    place
-        Where the result would go, for its name and for the room there; None for nowhere.
-
-    Raises
-    ------
-    ChunkwiseError
-        The file cannot be read, or a pattern cannot be understood.
-    """
+    """Say what would be done to a file, and what it would gain, without writing anything."""
     with as_netcdf4(Path(source)) as readable:
         return _plan(source, str(readable), wish, do, place)
 
@@ -160,31 +120,7 @@ def _plan(source: str, readable: str, wish: Wish, do: Doing, place: Place | None
 
 
 def mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
-    """Mend one file: find, choose, write, verify, and measure before and after.
-
-    Parameters
-    ----------
-    source
-        The file, as the user wrote it.
-    place
-        Source and target, from `chunkwise.repacking.target.choose`.
-    wish
-        What is asked.
-    do
-        The observer of the run.
-
-    Returns
-    -------
-    Fixed
-        Of a file in which nothing is to be mended, there is no target, and in place it is left
-        alone.
-
-    Raises
-    ------
-    ChunkwiseError
-        Whatever is wrong; the source is untouched, and there is no target, unless a note says
-        that the new file is in place.
-    """
+    """Mend one file: find, choose, write, verify, and measure before and after."""
     with as_netcdf4(place.source, place.target.parent) as readable:
         if readable != place.source:
             # Measured and repacked is the copy; the target is what it would be.
@@ -272,17 +208,7 @@ def _once_more(
     wish: Wish,
     do: Doing,
 ) -> tuple[Choice, Summary, FileFacts]:
-    """Look at the result, and mend in place what is found in it only now.
-
-    Returns
-    -------
-    choice : Choice
-        All that was changed.
-    summary : Summary
-        What was written first; with a warning where the result could not be written once more.
-    facts : FileFacts
-        About the result.
-    """
+    """Look at the result, and mend in place what is found in it only now."""
     for _ in range(_ROUNDS):
         do.tell("looking at the result")
         facts = do.inspect(target, wish.access)

@@ -24,39 +24,22 @@ CdValues: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Codec:
-    """A filter that has a name in chunkwise.
+    """A filter that has a name in chunkwise."""
 
-    Attributes
-    ----------
-    name
-        The name as printed.
-    filter_id
-        HDF5's number for it (``H5Z_filter_t``).
-    usage
-        How it is written, for error messages.
-    canonical
-        Options as written -> options in full, or None if they make no sense.
-    from_cd
-        cd_values as stored in a file -> options in full, or None if they do
-        not say what the options can express.
-    to_cd
-        Options in full -> cd_values for ``H5Pset_filter``.
-    h5repack
-        Options in full -> what ``h5repack -f`` calls it, or None if it cannot.
-    optional
-        Whether a chunk is stored unfiltered where the filter fails
-        (``H5Z_FLAG_OPTIONAL``), as HDF5 and h5py have it for all but
-        fletcher32.  Blosc and its like must be: they fail on purpose on a
-        chunk that does not get smaller.
-    """
-
-    name: str
-    filter_id: int
-    usage: str
+    name: str  # The name as printed
+    filter_id: int  # HDF5's number for it (``H5Z_filter_t``)
+    usage: str  # How it is written, for error messages
+    # Options as written -> options in full, or None if they make no sense.
     canonical: Callable[[Options], Options | None]
+    # cd_values as stored in a file -> options in full, or None if they do not say what the options
+    # can express.
     from_cd: Callable[[CdValues], Options | None]
-    to_cd: Callable[[Options], CdValues]
+    to_cd: Callable[[Options], CdValues]  # Options in full -> cd_values for ``H5Pset_filter``
+    # Options in full -> what ``h5repack -f`` calls it, or None if it cannot.
     h5repack: Callable[[Options], str | None]
+    # Whether a chunk is stored unfiltered where the filter fails (``H5Z_FLAG_OPTIONAL``), as HDF5
+    # and h5py have it for all but fletcher32.  Blosc and its like must be: they fail on purpose on
+    # a chunk that does not get smaller.
     optional: bool = True
 
 

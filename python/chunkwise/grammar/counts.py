@@ -26,26 +26,7 @@ _HELP: Final = "write it as 1000, 10k, 1e6, 1,000,000 or 1 million"
 
 
 def parse_count(text: str) -> int:
-    """Parse a number of things.
-
-    Parameters
-    ----------
-    text
-        A whole number in any of the ways that people write it: ``1000``, ``1,000,000``,
-        ``1e6``, ``10k`` (10,000), ``2.5 million``, ``1M`` (1,000,000), ``1 billion`` (10**9).
-        Case does not matter.
-
-    Returns
-    -------
-    int
-        The number.  0 is understood here; whoever cannot use it refuses it.
-
-    Raises
-    ------
-    UsageError
-        If the text is no number, is negative, has a word behind it that is not known, is no
-        whole number, or is larger than 2**63 - 1.
-    """
+    """Parse a number of things."""
     lowered = text.strip().lower()
     if not lowered:
         raise UsageError(f"empty number: {_HELP}")

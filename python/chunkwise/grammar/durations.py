@@ -28,26 +28,7 @@ _HELP: Final = "write it as 60, 60s, 5min, 2h or 1h30min"
 
 
 def parse_duration(text: str) -> float:
-    """Parse a length of time.
-
-    Parameters
-    ----------
-    text
-        A number of seconds (``60``, ``0.5``, ``1e3``), or numbers with units, the larger
-        first: ``60s``, ``5min``, ``2 hours``, ``1h30min``, ``500ms``, ``2d``.  Case does not
-        matter.  ``m`` means minutes.
-
-    Returns
-    -------
-    float
-        Seconds.  0 is understood here; whoever cannot use it refuses it.
-
-    Raises
-    ------
-    UsageError
-        If the text is no length of time, is negative, has a unit that is not known, or is
-        longer than a thousand years.
-    """
+    """Parse a length of time."""
     lowered = text.strip().lower()
     if not lowered:
         raise UsageError(f"empty length of time: {_HELP}")

@@ -45,27 +45,14 @@ class Filter:
 
     Making one checks it and completes it: ``Filter("gzip")`` is
     ``Filter("deflate", (4,))``.
-
-    Attributes
-    ----------
-    name
-        ``deflate`` and its like, or ``filter-32123`` for a filter that has no
-        name here.
-    options
-        As written after the name: ``("nn", 32)``.  For a filter without a name,
-        its cd_values, as given to ``H5Pset_filter``.
-    effort
-        ``fast`` for ``deflate:fast``: level 1 in the file, by whichever encoder is the
-        fastest where chunkwise writes.  Otherwise ``as-stated``.
-
-    Raises
-    ------
-    UsageError
-        If the name is not known or its options make no sense.
     """
 
-    name: str
+    name: str  # ``deflate`` and its like, or ``filter-32123`` for a filter that has no name here
+    # As written after the name: ``("nn", 32)``.  For a filter without a name, its cd_values, as
+    # given to ``H5Pset_filter``.
     options: Options = ()
+    # ``fast`` for ``deflate:fast``: level 1 in the file, by whichever encoder is the fastest where
+    # chunkwise writes.  Otherwise ``as-stated``.
     effort: Effort = "as-stated"
 
     def __post_init__(self) -> None:
@@ -89,23 +76,7 @@ class Filter:
 
     @classmethod
     def from_cd(cls, filter_id: int, cd_values: CdValues) -> Filter:
-        """Make a filter from what a file stores.
-
-        Parameters
-        ----------
-        filter_id
-            HDF5's number of the filter.
-        cd_values
-            Its client data values, from ``H5Pget_filter2`` on the creation
-            property list of a dataset that exists.
-
-        Returns
-        -------
-        Filter
-            A named one where the values can be said in its options, else
-            ``filter-ID`` with the values that a program gives, as far as they are known
-            (`parameters.given`).
-        """
+        """Make a filter from what a file stores."""
         codec = CODECS_BY_ID.get(filter_id)
         options = codec.from_cd(cd_values) if codec else None
         if codec is None or options is None:
@@ -166,19 +137,9 @@ def _checked(name: str, options: Options) -> tuple[str, Options]:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """The filters that a chunk passes when it is written, in that order.
+    """The filters that a chunk passes when it is written, in that order."""
 
-    Attributes
-    ----------
-    filters
-        The filters; none for data stored as they are.  HDF5 allows 32.
-
-    Raises
-    ------
-    UsageError
-        If there are more than 32.
-    """
-
+    # The filters; none for data stored as they are.  HDF5 allows 32.
     filters: tuple[Filter, ...] = ()
 
     def __post_init__(self) -> None:
@@ -187,29 +148,7 @@ class Pipeline:
 
     @classmethod
     def parse(cls, text: str) -> Pipeline:
-        """Parse a pipeline.
-
-        Parameters
-        ----------
-        text
-            ``none``, or filters in the order in which a chunk passes them when
-            written, joined by ``+``: ``shuffle+deflate:4+fletcher32``.  Options
-            follow their filter after ``:``; those left out are h5py's or
-            hdf5plugin's defaults, and are printed.  ``gzip`` means ``deflate``,
-            and ``deflate:fast`` what `Filter.effort` says.
-            A filter without a name is its number and its cd_values:
-            ``filter-32123:1,2,3``.  Case does not matter.
-
-        Returns
-        -------
-        Pipeline
-            Its text, ``str(pipeline)``, parses to an equal one.
-
-        Raises
-        ------
-        UsageError
-            If a filter or an option is unknown, missing or out of range.
-        """
+        """Parse a pipeline."""
         if text.strip().lower() == "none":
             return cls()
         parts = [part.strip() for part in text.split("+")]
@@ -223,20 +162,7 @@ class Pipeline:
 
     @classmethod
     def from_dcpl(cls, dcpl: h5py.h5p.PropDCID) -> Pipeline:
-        """Read the pipeline that a dataset has.
-
-        Parameters
-        ----------
-        dcpl
-            The dataset's creation property list, ``dset.id.get_create_plist()``.
-            (Some filters complete their cd_values only when a dataset is made,
-            so that a list to which `apply` was just called reads differently.)
-
-        Returns
-        -------
-        Pipeline
-            Without what a filter stores for itself, such as shuffle's element size.
-        """
+        """Read the pipeline that a dataset has."""
         stored = (dcpl.get_filter(position) for position in range(dcpl.get_nfilters()))
         return cls(tuple(Filter.from_cd(code, tuple(values)) for code, _, values, _ in stored))
 
@@ -254,20 +180,7 @@ class Pipeline:
         return Pipeline(tuple(Filter(one.name, one.options) for one in self.filters))
 
     def apply(self, dcpl: h5py.h5p.PropDCID) -> None:
-        """Append the filters to a property list from which a dataset will be made.
-
-        Parameters
-        ----------
-        dcpl
-            A dataset creation property list; HDF5 needs it chunked by the time
-            a dataset is made from it.
-
-        Raises
-        ------
-        UsageError
-            If libhdf5 cannot encode one of the filters, not even after
-            importing hdf5plugin, which is tried first.
-        """
+        """Append the filters to a property list from which a dataset will be made."""
         for one in self.filters:
             _require_encoder(one)
             if one.name == "szip":
@@ -278,21 +191,7 @@ class Pipeline:
                 dcpl.set_filter(one.filter_id, _flag(codec), one.cd_values)
 
     def h5repack(self, dataset: str = "") -> str | None:
-        """Give the arguments that make h5repack write this pipeline.
-
-        Parameters
-        ----------
-        dataset
-            The dataset's path; empty for all datasets of the file.
-
-        Returns
-        -------
-        str or None
-            ``-f SHUF -f GZIP=4``, quoted for a shell; ``-f NONE`` for no
-            filters.  None if h5repack has no word: for ``lzf``, and for a
-            path with a colon or comma.  Plugins are written ``UD=``; h5repack
-            finds them through ``HDF5_PLUGIN_PATH``.
-        """
+        """Give the arguments that make h5repack write this pipeline."""
         if ":" in dataset or "," in dataset:
             return None
         words = [_h5repack_word(one) for one in self.filters] or ["NONE"]
@@ -305,15 +204,7 @@ class Pipeline:
         return shlex.join(arguments)
 
     def nccopy(self) -> str | None:
-        """Give the arguments that make nccopy write this pipeline to every variable.
-
-        Returns
-        -------
-        str or None
-            ``-d 4 -s``; None for all but ``none``, ``deflate`` and
-            ``shuffle+deflate``.  A variable's fletcher32 stays, except with
-            ``none``.
-        """
+        """Give the arguments that make nccopy write this pipeline to every variable."""
         if not self.filters:
             return "-F none"
         last = self.filters[-1]

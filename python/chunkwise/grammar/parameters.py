@@ -32,25 +32,14 @@ Given = Callable[[CdValues], CdValues | None]
 
 @dataclass(frozen=True)
 class Loss:
-    """How far a filter that rounds may change a value; without any limit if nothing is set.
+    """How far a filter that rounds may change a value; without any limit if nothing is set."""
 
-    Attributes
-    ----------
-    absolute
-        At most this much.
-    relative
-        At most this part of the value.
-    of_range
-        At most this part of the range of a chunk's values.
-    by_steps
-        Whether values become whole steps from a chunk's smallest value, as scaleoffset has them:
-        float arithmetic with that value adds its own error, and values less than a step from the
-        fill value become the fill value.
-    """
-
-    absolute: float | None = None
-    relative: float | None = None
-    of_range: float | None = None
+    absolute: float | None = None  # At most this much
+    relative: float | None = None  # At most this part of the value
+    of_range: float | None = None  # At most this part of the range of a chunk's values
+    # Whether values become whole steps from a chunk's smallest value, as scaleoffset has them:
+    # float arithmetic with that value adds its own error, and values less than a step from the
+    # fill value become the fill value.
     by_steps: bool = False
 
     @property
@@ -213,20 +202,7 @@ def rounds(pipeline: Pipeline) -> bool:
 
 
 def carried(pipeline: Pipeline, elements: int | None = None) -> Pipeline | str:
-    """Return a dataset's filters for other chunks than its own.
-
-    Parameters
-    ----------
-    pipeline
-        The filters as the dataset has them.
-    elements
-        Elements of a new chunk, if known.
-
-    Returns
-    -------
-    Pipeline or str
-        The filters, which keep each value; or why they cannot be had in other chunks.
-    """
+    """Return a dataset's filters for other chunks than its own."""
     made = []
     for one in pipeline.filters:
         known = one.name in CODECS or (

@@ -18,26 +18,7 @@ _HELP: Final = "write lengths joined by x, as in 4x30x9x717"
 
 
 def parse_shape(text: str) -> Shape | ShapeWord:
-    """Parse a shape, or one of the words that stand for one.
-
-    Parameters
-    ----------
-    text
-        Lengths joined by ``x`` (``4x30x9x717``, ``100``), ``scalar`` for the
-        shape ``()``, or ``stored`` (as the file has it), ``auto`` (let the
-        program choose) or ``contiguous`` (no chunks).  Case does not matter.
-
-    Returns
-    -------
-    tuple of int, or str
-        The lengths in elements, slowest dimension first, or the word itself.
-
-    Raises
-    ------
-    UsageError
-        If a length is missing, not a whole number, 0, negative, or larger than
-        HDF5 can hold (2**64 - 2).
-    """
+    """Parse a shape, or one of the words that stand for one."""
     lowered = text.strip().lower()
     if lowered == _SCALAR:
         return ()
@@ -66,20 +47,7 @@ def _parse_length(part: str, text: str) -> int:
 
 
 def format_shape(shape: Sequence[int] | ShapeWord) -> str:
-    """Print a shape, so that `parse_shape` gives it back.
-
-    Parameters
-    ----------
-    shape
-        Lengths in elements, or one of the words of `parse_shape`.  A length of
-        0, which datasets may have, is printed, but no shape that a user gives
-        may have it, so that `parse_shape` refuses it.
-
-    Returns
-    -------
-    str
-        ``4x30x9x717``; ``scalar`` for ``()``; a word as it is.
-    """
+    """Print a shape, so that `parse_shape` gives it back."""
     if isinstance(shape, str):
         return shape
     return "x".join(str(int(length)) for length in shape) or _SCALAR

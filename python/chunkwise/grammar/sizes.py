@@ -28,27 +28,7 @@ _HELP: Final = "write it as 512, 1e6, 10kB, 3MiB or 1.5GiB"
 
 
 def parse_size(text: str) -> int:
-    """Parse a number of bytes.
-
-    Parameters
-    ----------
-    text
-        A number, with a unit or without: ``512``, ``1e6``, ``10kB`` (10,000),
-        ``3MiB`` (3 x 1024 x 1024), ``1.5 GiB``.  Case does not matter.  A
-        fraction of a unit is rounded to the nearest byte.
-
-    Returns
-    -------
-    int
-        Bytes.  0 is understood here; whoever cannot use it refuses it.
-
-    Raises
-    ------
-    UsageError
-        If the text is not a number, is negative, has a unit that is not known
-        or that could mean two things (``3M``), is not a whole number of bytes,
-        or is larger than HDF5 can hold (2**64 - 1).
-    """
+    """Parse a number of bytes."""
     lowered = text.strip().lower()
     if not lowered:
         raise UsageError(f"empty size: {_HELP}")
@@ -75,21 +55,7 @@ def parse_size(text: str) -> int:
 
 
 def format_size(nbytes: int, *, exact: bool = False) -> str:
-    """Print a number of bytes, for people or to be parsed again.
-
-    Parameters
-    ----------
-    nbytes
-        Bytes, 0 or more.
-    exact
-        False gives three figures or so for people; True the shortest text
-        that `parse_size` turns back into the same number.
-
-    Returns
-    -------
-    str
-        ``3.0 MiB``, or ``3MiB`` if exact.
-    """
+    """Print a number of bytes, for people or to be parsed again."""
     if exact:
         whole = (
             f"{nbytes // size}{unit}" if size > 1 else str(nbytes)

@@ -27,29 +27,16 @@ class UnfitError(Exception):
 
 @dataclass(frozen=True)
 class Variable:
-    """One array of zarr's.
+    """One array of zarr's."""
 
-    Attributes
-    ----------
-    path
-        Its path, without a slash at the beginning.
-    array
-        What ``.zarray`` says.
-    listing
-        Where its chunks lie; None without chunks.
-    pieces
-        Of a contiguous dataset: keys, addresses and bytes.
-    inlined
-        Chunks whose bytes are in the index itself, by their keys.
-    written
-        The shape that the listing numbers chunks of; the array's may be longer.
-    """
-
-    path: str
-    array: dict[str, Any]
-    listing: _native.ChunkListing | None = None
+    path: str  # Its path, without a slash at the beginning
+    array: dict[str, Any]  # What ``.zarray`` says
+    listing: _native.ChunkListing | None = None  # Where its chunks lie; None without chunks
+    # Of a contiguous dataset: keys, addresses and bytes.
     pieces: tuple[tuple[str, int, int], ...] = ()
+    # Chunks whose bytes are in the index itself, by their keys.
     inlined: dict[str, bytes] = field(default_factory=dict)
+    # The shape that the listing numbers chunks of; the array's may be longer.
     written: tuple[int, ...] = ()
 
     @property
@@ -103,11 +90,6 @@ def fill_of(dataset: h5d.DatasetID, stated: Any, missing: bool) -> Any:
     To xarray, a fill value is a missing value.  So it is stated where the attribute ``_FillValue``
     states it (`stated`), or where chunks are `missing` that have another value than 0, which zarr
     takes if nothing is stated.
-
-    Raises
-    ------
-    UnfitError
-        Chunks are missing, and their value is another one than ``_FillValue``.
     """
     dtype = np.dtype(dataset.dtype)
     known = stated_fill(dtype, stated)

@@ -46,20 +46,7 @@ def _signed(level: int) -> int:
 
 
 def codecs_of(dcpl: h5p.PropDCID, chunk_nbytes: int) -> list[Codec] | str:
-    """Give the codecs of a dataset's filters, in the order in which they were applied.
-
-    Parameters
-    ----------
-    dcpl
-        The dataset's creation properties.
-    chunk_nbytes
-        Bytes of a chunk before filters.
-
-    Returns
-    -------
-    list of dict, or str
-        Codecs as numcodecs configures them; or why there are none, in words.
-    """
+    """Give the codecs of a dataset's filters, in the order in which they were applied."""
     found: list[Codec] = []
     # What the filters so far make of a chunk's bytes; None if that is not known.
     nbytes: int | None = chunk_nbytes

@@ -37,23 +37,13 @@ _LINKS: Final = {
 
 @dataclass
 class Contents:
-    """What an index has.
+    """What an index has."""
 
-    Attributes
-    ----------
-    metadata
-        Text of ``.zgroup``, ``.zarray`` and ``.zattrs``, by key.
-    variables
-        The arrays.
-    left_out
-        What it does not have.
-    wider
-        Variables that xarray unpacks to a wider type than of the file.
-    """
-
+    # Text of ``.zgroup``, ``.zarray`` and ``.zattrs``, by key.
     metadata: dict[str, Any] = field(default_factory=dict)
-    variables: list[Variable] = field(default_factory=list)
-    left_out: list[LeftOut] = field(default_factory=list)
+    variables: list[Variable] = field(default_factory=list)  # The arrays
+    left_out: list[LeftOut] = field(default_factory=list)  # What it does not have
+    # Variables that xarray unpacks to a wider type than of the file.
     wider: list[LeftOut] = field(default_factory=list)
 
 
@@ -69,37 +59,14 @@ class _Limits:
 
 def contents_of(
     file: h5py.File,
-    end: int,
+    end: int,  # Its bytes
     inline_nbytes: int,
     check: Callable[[], None],
     where: str,
-    storage: _native.Storage | None = None,
+    storage: _native.Storage | None = None,  # The file's bytes, where no path leads to them
     external: External = "folder",
 ) -> Contents:
-    """Look at all of a file.
-
-    Parameters
-    ----------
-    file
-        Open for reading.
-    end
-        Its bytes.
-    inline_nbytes
-        As `variables.variable_of` takes it.
-    check
-        Called for each object; what it raises ends the work.
-    where
-        The file's name, for messages.
-    storage
-        The file's bytes, where no path leads to them.
-    external
-        As `variables.variable_of` takes it.
-
-    Raises
-    ------
-    CorruptDataError
-        The root group is damaged.
-    """
+    """Look at all of a file."""
     found = Contents()
     entries = list(_entries(file, check))
     # What has no path gives none to others.

@@ -32,36 +32,13 @@ _LEVEL: Final = 4
 def inlined(
     path: str,
     dataset: h5d.DatasetID,
-    stated: Any,
+    stated: Any,  # The attribute ``_FillValue``; None without
     most_nbytes: int,
-    shown: tuple[int, ...],
+    shown: tuple[int, ...],  # Its shape in netCDF, which may be longer than its own
     reason: str,
     external: External = "folder",
 ) -> Variable:
-    """Read a dataset, and give an array that has its values in the index.
-
-    Parameters
-    ----------
-    path
-        As zarr should have it.
-    dataset
-        The open dataset.
-    stated
-        The attribute ``_FillValue``; None without.
-    most_nbytes
-        Larger ones are refused.
-    shown
-        Its shape in netCDF, which may be longer than its own.
-    reason
-        Why zarr cannot read it where it lies.
-    external
-        How far the file may lead for its values.
-
-    Raises
-    ------
-    UnfitError
-        It is too large, its type is none of zarr's, or it cannot be read.
-    """
+    """Read a dataset, and give an array that has its values in the index."""
     shape, _ = extent_of(dataset.get_space())
     if shape is None:
         raise UnfitError(reason)

@@ -30,19 +30,7 @@ Told = Callable[[int], None]
 
 
 def write_json(path: Path, contents: Contents, url: str, told: Told) -> None:
-    """Write one JSON file.
-
-    Parameters
-    ----------
-    path
-        A new file.
-    contents
-        Its content.
-    url
-        Where readers find the file that was indexed.
-    told
-        What it raises ends the work.
-    """
+    """Write one JSON file."""
     quoted = json.dumps(url).encode()
     done = 0
     with path.open("xb") as stream:
@@ -85,13 +73,7 @@ def _lines(variable: Variable, url: bytes) -> Iterator[tuple[bytes, int]]:
 
 
 def write_parquet(path: Path, contents: Contents, url: str, told: Told) -> None:
-    """Write a folder of Parquet files; parameters as of `write_json`.
-
-    Raises
-    ------
-    UsageError
-        pandas, or what writes Parquet for it, is not installed.
-    """
+    """Write a folder of Parquet files; parameters as of `write_json`."""
     engine, pandas = parquet_engine()
     path.mkdir()
     record = {**_consolidated(contents), "record_size": _IN_A_FILE}
@@ -117,13 +99,7 @@ def write_parquet(path: Path, contents: Contents, url: str, told: Told) -> None:
 
 
 def parquet_engine() -> tuple[str, Any]:
-    """Find what writes Parquet: its name as pandas has it, and pandas.
-
-    Raises
-    ------
-    UsageError
-        It is not installed.
-    """
+    """Find what writes Parquet: its name as pandas has it, and pandas."""
     for engine in _ENGINES:
         try:
             importlib.import_module(engine)

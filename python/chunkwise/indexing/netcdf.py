@@ -44,13 +44,7 @@ def shown_name(path: str) -> str:
 
 
 class Dimensions:
-    """The dimensions of all datasets of a file.
-
-    Parameters
-    ----------
-    entries
-        The objects of the file.
-    """
+    """The dimensions of all datasets of a file."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         datasets = [one for one in entries if one.kind == "dataset"]

@@ -19,13 +19,6 @@ def placed(target: Path, *, force: bool) -> Iterator[Path]:
     """Give a new path beside `target`, which becomes `target` when the block ends well.
 
     What is there after an error or Ctrl-C is removed.
-
-    Raises
-    ------
-    AlreadyExistsError
-        `target` exists, and is not to be replaced.
-    CannotWriteError
-        The system refuses.
     """
     where = printable(str(target))
     if os.path.lexists(target) and not force:

@@ -24,33 +24,7 @@ Told = Callable[[int], None]
 def write_sidecar(
     path: Path, file: h5py.File, content: Content, storage: _native.Storage | None, told: Told
 ) -> tuple[int, int, list[LeftOut]]:
-    """Write down where all chunks of a file lie.
-
-    Parameters
-    ----------
-    path
-        A new file.
-    file
-        Open for reading.
-    content, storage
-        Its bytes; `storage` is None for a local file.
-    told
-        What it raises ends the work.
-
-    Returns
-    -------
-    tuple
-        Datasets, chunks, and what is left out.
-
-    Raises
-    ------
-    UsageError
-        It cannot be told from another one.
-    FileChangedError
-        The file was changed during the work.
-    CorruptDataError
-        The root group is damaged.
-    """
+    """Write down where all chunks of a file lie."""
     state = content.state()
     user_block = file.userblock_size
     parts: list[Part] = []

@@ -19,15 +19,7 @@ _AT_ONCE = 8 << 20
 
 
 def differs(dataset: h5d.DatasetID, positions: npt.NDArray[np.uint64] | None) -> str | None:
-    """Say why zarr would read other text than HDF5; None if it reads the same.
-
-    Parameters
-    ----------
-    dataset
-        The open dataset, of texts of fixed length.
-    positions
-        Numbers of the chunks that were written; None of a contiguous dataset.
-    """
+    """Say why zarr would read other text than HDF5; None if it reads the same."""
     stored = dataset.get_type()
     padding = stored.get_strpad()
     if padding == h5t.STR_SPACEPAD:

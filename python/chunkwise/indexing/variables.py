@@ -32,40 +32,14 @@ _ELSEWHERE: Final = {
 def variable_of(
     path: str,
     dataset: h5d.DatasetID,
-    fill: Any,
+    fill: Any,  # The attribute ``_FillValue``; None without
     end: int,
     inline_nbytes: int,
     shape: tuple[int, ...],
-    storage: _native.Storage | None = None,
+    storage: _native.Storage | None = None,  # The file's bytes, where no path leads to them
     external: External = "folder",
 ) -> Variable:
-    """Describe a dataset for zarr.
-
-    Parameters
-    ----------
-    path
-        As zarr should have it.
-    dataset
-        The open dataset.
-    fill
-        The attribute ``_FillValue``; None without.
-    end
-        Bytes of the file.
-    inline_nbytes
-        Datasets of at most so many bytes that zarr cannot read where they lie are put into the
-        index itself.
-    shape
-        In netCDF, where other datasets may have made its unlimited dimensions longer.
-    storage
-        The file's bytes, where no path leads to them.
-    external
-        How far the file may lead for values that are put into the index.
-
-    Raises
-    ------
-    UnfitError
-        It cannot be read by zarr, and is not put into the index.
-    """
+    """Describe a dataset for zarr."""
     try:
         return _where_it_lies(path, dataset, fill, end, shape, storage)
     except UnfitError as unfit:

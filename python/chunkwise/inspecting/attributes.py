@@ -15,18 +15,7 @@ from chunkwise.files.objects import HDF5_ERRORS, decode_attributes, hdf5_reason
 
 
 def attribute_names(identifier: Any) -> list[bytes]:
-    """List the names of an open object's attributes.
-
-    Parameters
-    ----------
-    identifier
-        h5py's low-level identifier of a group, dataset or named type.
-
-    Raises
-    ------
-    HDF5_ERRORS
-        One of them is damaged.
-    """
+    """List the names of an open object's attributes."""
     decode_attributes(identifier)
     listed: list[bytes] = []
     h5a.iterate(identifier, listed.append)
@@ -34,20 +23,7 @@ def attribute_names(identifier: Any) -> list[bytes]:
 
 
 def unreadable_attributes(identifier: Any) -> tuple[str, ...]:
-    """Name the attributes of an open object that HDF5 cannot read (H5Aiterate).
-
-    Parameters
-    ----------
-    identifier
-        h5py's low-level identifier of a group, dataset or named type.
-
-    Returns
-    -------
-    tuple of str
-        Empty where HDF5 can list them all.  Where one of them is damaged it lists none,
-        not even their names, and only those before the damaged one can be opened by
-        name: that is ``* (reason)``.
-    """
+    """Name the attributes of an open object that HDF5 cannot read (H5Aiterate)."""
     try:
         count = h5a.get_num_attrs(identifier)
         listed = attribute_names(identifier) if count else []

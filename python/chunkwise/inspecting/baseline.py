@@ -47,24 +47,7 @@ ALL: Final = Counted()
 
 
 def read_baseline(path: str | os.PathLike[str]) -> dict[_Key, int]:
-    """Read a baseline.
-
-    Parameters
-    ----------
-    path
-        What ``chunkwise inspect --json`` printed, of one file or of several.
-
-    Returns
-    -------
-    dict
-        How severe each finding was (its place in `SEVERITIES`), by the file's path, the
-        object's path (None for the file as a whole) and the code.
-
-    Raises
-    ------
-    UsageError
-        It cannot be read, or is something else.
-    """
+    """Read a baseline."""
     name = printable(os.fspath(path))
     try:
         text = Path(path).read_text(encoding="utf-8")

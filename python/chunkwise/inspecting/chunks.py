@@ -24,28 +24,7 @@ _INDEXES: Final = {
 def chunk_facts(
     dataset: h5d.DatasetID, shape: tuple[int, ...], chunk: tuple[int, ...], itemsize: int
 ) -> tuple[ChunkFacts, int | None]:
-    """Collect where the chunks of a chunked dataset are, from its index alone.
-
-    Parameters
-    ----------
-    dataset
-        h5py's low-level identifier.
-    shape, chunk
-        Elements of the dataset and of a chunk, along each dimension.
-    itemsize
-        Bytes of an element.
-
-    Returns
-    -------
-    facts : ChunkFacts
-    stored_nbytes : int or None
-        Bytes of all stored chunks; None if the library cannot list them.
-
-    Raises
-    ------
-    CorruptDataError
-        The chunk index is damaged.
-    """
+    """Collect where the chunks of a chunked dataset are, from its index alone."""
     found = library().chunk_census(dataset.id)
     nbytes = math.prod(chunk) * itemsize
     grid = math.prod(-(-n // c) for n, c in zip(shape, chunk, strict=True))

@@ -32,14 +32,7 @@ _COMPLEX = getattr(h5t, "COMPLEX", None)
 
 
 def describe(datatype: h5t.TypeID) -> str:
-    """Name a datatype as it is stored, without its byte order.
-
-    Returns
-    -------
-    str
-        ``int16``, ``float32``, ``string(18)``, ``compound{time: int64, flag: bool}``.
-        Numbers carry their bits; strings and opaque types their bytes.
-    """
+    """Name a datatype as it is stored, without its byte order."""
     size = datatype.get_size()
     if isinstance(datatype, h5t.TypeEnumID):
         return _enum(datatype)
@@ -71,14 +64,7 @@ def describe(datatype: h5t.TypeID) -> str:
 
 
 def byte_order(datatype: h5t.TypeID) -> ByteOrder | None:
-    """Tell the order of the bytes in each number.
-
-    Returns
-    -------
-    str or None
-        ``mixed`` for a compound whose members differ; None if there is no
-        order to speak of: one-byte numbers, strings, opaque types, references.
-    """
+    """Tell the order of the bytes in each number."""
     if isinstance(datatype, h5t.TypeCompoundID):
         members = range(datatype.get_nmembers())
         orders = {byte_order(datatype.get_member_type(i)) for i in members} - {None}

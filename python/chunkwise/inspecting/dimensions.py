@@ -33,25 +33,7 @@ _MEMORY_TYPE: Final = h5t.py_create(_REFERENCES)
 def dimension_names(
     dataset: h5d.DatasetID, paths: Mapping[Address, str] | None = None
 ) -> tuple[str | None, ...] | None:
-    """Name the dimension scales attached to a dataset.
-
-    Parameters
-    ----------
-    dataset
-        The open dataset.
-    paths
-        The path of each dataset in the file by its `chunkwise.files.objects.Entry.address`; None
-        lets HDF5 search the file for each scale.
-
-    Returns
-    -------
-    tuple or None
-        For each dimension the name of its last scale, which netCDF-C takes; None if it has none
-        or one that is not in the file any more; None for a dataset without any.  A scale in the
-        root group is named as users name it, ``time``; others by their path,
-        ``/forecast/time``.  What netCDF calls a dimension without a variable is a scale like
-        any other.
-    """
+    """Name the dimension scales attached to a dataset."""
     names = tuple(_name(scale, paths) for scale in _scales(dataset))
     return names if any(names) else None
 
@@ -78,19 +60,7 @@ def is_scale(dataset: h5d.DatasetID) -> bool:
 
 
 def coordinates(datasets: Mapping[str, h5d.DatasetID]) -> dict[str, str]:
-    """Find the datasets of a file that only say where others lie.
-
-    Parameters
-    ----------
-    datasets
-        Those of the file, open, by their paths.
-
-    Returns
-    -------
-    dict
-        What each such dataset is, in words: ``is a dimension scale``, or by the CF conventions
-        ``holds coordinates of '/t2m'`` (the attributes ``coordinates`` and ``bounds``).
-    """
+    """Find the datasets of a file that only say where others lie."""
     found = {path: "is a dimension scale" for path, one in datasets.items() if is_scale(one)}
     for path, one in datasets.items():
         for name in _named_by(one):

@@ -87,18 +87,7 @@ class Diagnosis:
 
 
 def diagnose(filter_id: int) -> Diagnosis:
-    """Find out why a filter is lacking and what brings it.
-
-    Parameters
-    ----------
-    filter_id
-        HDF5's number of a filter for which H5Zfilter_avail says no.
-
-    Returns
-    -------
-    Diagnosis
-        Of this process: its plugin folders, and the hdf5plugin of its Python.
-    """
+    """Find out why a filter is lacking and what brings it."""
     package = find_hdf5plugin(filter_id)
     loading = plugins_load()
     reason, fixes = _explain(filter_id, package, loading)

@@ -34,104 +34,54 @@ def entry_nbytes(rank: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the data of a virtual or external dataset lies.
+    """Where the data of a virtual or external dataset lies."""
 
-    Attributes
-    ----------
-    file
-        The file's name as written in the dataset; ``.`` is the dataset's own file.
-    dataset
-        The path of the source dataset; None for an external (raw) file.
-    missing
-        Why it cannot be found, in a few words; None if it can, or if names with
-        ``%b`` stand for a series of files that may grow.
-    """
-
-    file: str
-    dataset: str | None
+    file: str  # The file's name as written in the dataset; ``.`` is the dataset's own file
+    dataset: str | None  # The path of the source dataset; None for an external (raw) file
+    # Why it cannot be found, in a few words; None if it can, or if names with ``%b`` stand for a
+    # series of files that may grow.
     missing: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkFacts:
-    """How the chunks of one dataset lie in the file.
+    """How the chunks of one dataset lie in the file."""
 
-    Attributes
-    ----------
-    shape
-        Elements of a chunk along each dimension.
-    nbytes
-        Bytes of a chunk before filters.
-    grid
-        How many chunks cover the dataset's shape.
-    allocated
-        How many are stored (H5Dget_num_chunks); `grid` less this were never written.
-    index
-        How libhdf5 finds a chunk (H5Dget_chunk_index_type): ``v1 B-tree``,
-        ``single chunk``, ``implicit``, ``fixed array``, ``extensible array``,
-        ``v2 B-tree``; None if nothing is stored yet or the library does not tell.
-    smallest_nbytes, median_nbytes, largest_nbytes
-        Stored bytes of a chunk; None if nothing is stored.
-    unfiltered
-        Stored chunks that at least one filter of the pipeline was not applied to:
-        by their filter mask, or as partial edge chunks
-        (H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS); 0 without filters.
-    masked
-        Of those, how many by their filter mask.
-    edge_nbytes
-        Bytes (before filters) of the stored grid that lie beyond the shape.
-    pairs
-        Pairs of stored chunks that follow each other in the array (C order).
-    adjacent
-        Of those pairs, how many whose bytes follow each other in the file, too.
-    backward
-        Of those pairs, how many of which the second lies before the first.
-    span_nbytes
-        From the first byte of the first chunk in the file to the last of the last.
-    order_known
-        False if the library lists chunks under wrong coordinates, so that
-        `pairs`, `adjacent` and `backward` are 0 (docs/architecture.md).
-    """
-
-    shape: tuple[int, ...]
-    nbytes: int
-    grid: int
-    allocated: int
+    shape: tuple[int, ...]  # Elements of a chunk along each dimension
+    nbytes: int  # Bytes of a chunk before filters
+    grid: int  # How many chunks cover the dataset's shape
+    allocated: int  # How many are stored (H5Dget_num_chunks); `grid` less this were never written
+    # How libhdf5 finds a chunk (H5Dget_chunk_index_type): ``v1 B-tree``, ``single chunk``,
+    # ``implicit``, ``fixed array``, ``extensible array``, ``v2 B-tree``; None if nothing is stored
+    # yet or the library does not tell.
     index: str | None
-    smallest_nbytes: int | None
+    smallest_nbytes: int | None  # Stored bytes of a chunk; None if nothing is stored
     median_nbytes: int | None
     largest_nbytes: int | None
+    # Stored chunks that at least one filter of the pipeline was not applied to: by their filter
+    # mask, or as partial edge chunks (H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS); 0 without filters.
     unfiltered: int
-    masked: int
-    edge_nbytes: int
-    pairs: int
-    adjacent: int
-    backward: int
-    span_nbytes: int
+    masked: int  # Of those, how many by their filter mask
+    edge_nbytes: int  # Bytes (before filters) of the stored grid that lie beyond the shape
+    pairs: int  # Pairs of stored chunks that follow each other in the array (C order)
+    adjacent: int  # Of those pairs, how many whose bytes follow each other in the file, too
+    backward: int  # Of those pairs, how many of which the second lies before the first
+    span_nbytes: int  # From the first byte of the first chunk in the file to the last of the last
+    # False if the library lists chunks under wrong coordinates, so that `pairs`, `adjacent` and
+    # `backward` are 0 (docs/architecture.md)
     order_known: bool
 
 
 @dataclass(frozen=True, slots=True)
 class SampleFacts:
-    """What a few whole chunks of a dataset say about its data.
+    """What a few whole chunks of a dataset say about its data."""
 
-    Attributes
-    ----------
-    chunks
-        Chunks read; for a contiguous dataset, pieces.
-    raw_nbytes, stored_nbytes
-        Their bytes before and after filters.
-    read_s
-        Seconds in which libhdf5 read them, one after the other, in one thread: fetch and
-        decode.
-    encodings
-        Pipelines that were tried on the sample, with the bytes that it took.
-    """
-
-    chunks: int
-    raw_nbytes: int
+    chunks: int  # Chunks read; for a contiguous dataset, pieces
+    raw_nbytes: int  # Their bytes before and after filters
     stored_nbytes: int
+    # Seconds in which libhdf5 read them, one after the other, in one thread: fetch and decode.
     read_s: float
+    # Pipelines that were tried on the sample, with the bytes that it took.
     encodings: tuple[Encoding, ...]
 
 
@@ -146,63 +96,36 @@ class Encoding:
 
 @dataclass(frozen=True, slots=True)
 class Survival:
-    """What a reader's default chunk cache keeps from one read for the neighbouring one.
+    """What a reader's default chunk cache keeps from one read for the neighbouring one."""
 
-    Attributes
-    ----------
-    reader
-        `chunkwise.advise.readers.Reader.name`.
-    reloads
-        Chunks that the second of two equal reads fetches and decodes again; 0 if
-        everything survives.
-    collisions
-        Chunks of the read that share a slot with another one of it; 0 without slots.
-    decodes
-        How often reading the whole dataset so decodes each chunk, on average.
-    total_s
-        Predicted seconds of reading the whole dataset so; None without a sample.
-    """
-
-    reader: str
+    reader: str  # `chunkwise.advise.readers.Reader.name`
+    # Chunks that the second of two equal reads fetches and decodes again; 0 if everything
+    # survives.
     reloads: int
-    collisions: int
-    decodes: float
+    collisions: int  # Chunks of the read that share a slot with another one of it; 0 without slots
+    decodes: float  # How often reading the whole dataset so decodes each chunk, on average
+    # Predicted seconds of reading the whole dataset so; None without a sample.
     total_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class PatternFacts:
-    """What a canonical access pattern costs.
+    """What a canonical access pattern costs."""
 
-    Attributes
-    ----------
-    name
-        ``line along 0``, ``plane across 2`` (all but dimension 2), ``chunk``, ``all``; of
-        a dataset with one dimension ``piece``, 4 KiB of it.
-    block
-        Its shape in elements.
-    chunks
-        The chunks that one read touches; for a contiguous dataset, the separate
-        pieces of the file.
-    selected_nbytes, decoded_nbytes
-        Bytes that one read asks for, and bytes that must be decoded (or, without filters,
-        copied) for it.
-    amplification
-        The second divided by the first.
-    read_s
-        Predicted seconds of one read with nothing cached, from the sample; None without.
-    survival
-        For each reader.
-    """
-
+    # ``line along 0``, ``plane across 2`` (all but dimension 2), ``chunk``, ``all``; of a dataset
+    # with one dimension ``piece``, 4 KiB of it.
     name: str
-    block: tuple[int, ...]
+    block: tuple[int, ...]  # Its shape in elements
+    # The chunks that one read touches; for a contiguous dataset, the separate pieces of the file.
     chunks: int
+    # Bytes that one read asks for, and bytes that must be decoded (or, without filters, copied)
+    # for it.
     selected_nbytes: int
     decoded_nbytes: int
-    amplification: float
+    amplification: float  # The second divided by the first
+    # Predicted seconds of one read with nothing cached, from the sample; None without.
     read_s: float | None
-    survival: tuple[Survival, ...]
+    survival: tuple[Survival, ...]  # For each reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,42 +249,23 @@ class ObjectFacts:
 
 @dataclass(frozen=True, slots=True)
 class FormatFacts:
-    """The file format's own settings, from superblock and creation properties.
+    """The file format's own settings, from superblock and creation properties."""
 
-    Attributes
-    ----------
-    superblock_version
-        0 to 3.
-    oldest_reader
-        The oldest release series that can open all objects met: ``1.6``, ``1.8``,
-        ``1.10``, ``1.12`` or ``2.0``.
-    userblock_nbytes
-        Bytes before the HDF5 signature; 0 if there is no user block.
-    space_strategy
-        How free space is managed (H5Pget_file_space_strategy): ``fsm_aggr``,
-        ``page``, ``aggr``, ``none``.
-    space_persistent
-        Whether free space is remembered after the file is closed.
-    page_nbytes
-        Bytes of a page; only of consequence with strategy ``page``.
-    free_nbytes
-        Free space that the file keeps track of (H5Fget_freespace).
-    flags
-        Marks that a writer left in the superblock: ``write``, ``swmr``; empty
-        after a proper close.
-    being_written
-        With such marks, whether a process of this machine has it open for writing; None if that
-        is not known.
-    """
-
-    superblock_version: int
+    superblock_version: int  # 0 to 3
+    # The oldest release series that can open all objects met: ``1.6``, ``1.8``, ``1.10``, ``1.12``
+    # or ``2.0``.
     oldest_reader: str
-    userblock_nbytes: int
+    userblock_nbytes: int  # Bytes before the HDF5 signature; 0 if there is no user block
+    # How free space is managed (H5Pget_file_space_strategy): ``fsm_aggr``, ``page``, ``aggr``,
+    # ``none``.
     space_strategy: str
-    space_persistent: bool
-    page_nbytes: int
-    free_nbytes: int
+    space_persistent: bool  # Whether free space is remembered after the file is closed
+    page_nbytes: int  # Bytes of a page; only of consequence with strategy ``page``
+    free_nbytes: int  # Free space that the file keeps track of (H5Fget_freespace)
+    # Marks that a writer left in the superblock: ``write``, ``swmr``; empty after a proper close.
     flags: tuple[str, ...]
+    # With such marks, whether a process of this machine has it open for writing; None if that is
+    # not known.
     being_written: bool | None = None
 
 
@@ -371,42 +275,23 @@ class MetadataFacts:
 
     Recorded while libhdf5 did just that through a file object, so that these are
     libhdf5's own requests; from object storage without a cache each would be one.
-
-    Attributes
-    ----------
-    open_requests, open_nbytes
-        Reads to open the file and its root group.
-    list_requests, list_nbytes
-        All reads until each link, object header and attribute was seen.
-    index_requests, index_nbytes
-        Further reads for all chunk indexes.
-    nbytes
-        Bytes of the file that were read by any of these, each counted once.
-    extents
-        Separate places of the file that they lie in, gaps up to 4 KiB ignored.
-    span_nbytes
-        From the first of these bytes to the last.
-    blocks
-        1 MiB blocks of the file that hold any of them: requests of a reader that
-        fetches and caches such blocks.
-    raw_nbytes
-        Bytes of the datasets' data in this file.
-    unaccounted_nbytes
-        What is left of the file: lost space, and heaps of variable-length data; None
-        before h5py 3.11, which does not tell the sizes of objects.
     """
 
-    open_requests: int
+    open_requests: int  # Reads to open the file and its root group
     open_nbytes: int
-    list_requests: int
+    list_requests: int  # All reads until each link, object header and attribute was seen
     list_nbytes: int
-    index_requests: int
+    index_requests: int  # Further reads for all chunk indexes
     index_nbytes: int
-    nbytes: int
-    extents: int
-    span_nbytes: int
+    nbytes: int  # Bytes of the file that were read by any of these, each counted once
+    extents: int  # Separate places of the file that they lie in, gaps up to 4 KiB ignored
+    span_nbytes: int  # From the first of these bytes to the last
+    # 1 MiB blocks of the file that hold any of them: requests of a reader that fetches and caches
+    # such blocks.
     blocks: int
-    raw_nbytes: int
+    raw_nbytes: int  # Bytes of the datasets' data in this file
+    # What is left of the file: lost space, and heaps of variable-length data; None before h5py
+    # 3.11, which does not tell the sizes of objects.
     unaccounted_nbytes: int | None
 
 

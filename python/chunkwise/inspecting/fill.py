@@ -29,24 +29,7 @@ _ALLOCATION_TIMES: Final = {
 
 
 def fill_value(dcpl: h5p.PropDCID, datatype: h5t.TypeID) -> str:
-    """Say the fill value (H5Pfill_value_defined, H5Pget_fill_value).
-
-    Parameters
-    ----------
-    dcpl
-        The dataset's creation properties.
-    datatype
-        Its stored type.
-
-    Returns
-    -------
-    str
-        ``default`` (zero) if none was set, ``undefined`` if it was taken away;
-        otherwise the value: ``-999.3``, ``'none'``, ``{time: 0, flag: 1}``, an enum's
-        name, an opaque value as ``0x0aff``; cut after 100 characters.  ``set`` where
-        there is one that cannot be told: of a type of variable length other than
-        strings, or of one that NumPy lacks.
-    """
+    """Say the fill value (H5Pfill_value_defined, H5Pget_fill_value)."""
     try:
         defined = dcpl.fill_value_defined()
         if defined == h5d.FILL_VALUE_UNDEFINED:

@@ -75,23 +75,7 @@ class FileSummary:
 
 
 def one_file(arguments: Sequence[str]) -> tuple[str, str | None] | None:
-    """Tell whether one file is meant, and which dataset of it.
-
-    Parameters
-    ----------
-    arguments
-        One or more, as given.
-
-    Returns
-    -------
-    file : str
-        A path, also one where nothing is.
-    dataset : str or None
-        The second of two arguments, if the file has an object of that name, or if there
-        is no file or folder of that name.
-
-    None in place of both means that the arguments name several files.
-    """
+    """Tell whether one file is meant, and which dataset of it."""
     first, *others = arguments
     if len(others) > 1 or _is_folder(first) or _is_pattern(first):
         return None
@@ -104,23 +88,7 @@ def one_file(arguments: Sequence[str]) -> tuple[str, str | None] | None:
 
 
 def find_files(arguments: Iterable[str], taken: Callable[[str], bool] = lambda _: False) -> Found:
-    """Find the files that arguments name: files, folders and patterns.
-
-    Parameters
-    ----------
-    arguments
-        Files are taken as they are; folders are searched for HDF5 files through all
-        levels, links followed; a pattern (``*``, ``?``, ``[]``, ``**``) stands for what
-        it matches.
-    taken
-        Tells of a file in a folder that is not HDF5 whether it is wanted all the same.
-
-    Raises
-    ------
-    FileFormatError
-        Nothing has that name, nothing matches, or there is no HDF5 file in the folders: a
-        check of nothing must not look like one that was passed.
-    """
+    """Find the files that arguments name: files, folders and patterns."""
     arguments = tuple(arguments)
     files: dict[str, None] = {}
     unreadable: dict[str, str] = {}
@@ -159,17 +127,7 @@ def summarize(facts: FileFacts) -> FileSummary:
 def refused(
     path: str, reason: str, counted: Counted = ALL, verdict: Verdict = Verdict.FAILED
 ) -> FileSummary:
-    """Summarize a file that cannot be opened.
-
-    Parameters
-    ----------
-    path, reason
-        Which, and why.
-    counted
-        Whether that counts.
-    verdict
-        What it says of the file.
-    """
+    """Summarize a file that cannot be opened."""
     found = counted.of(path, (refusal(reason, verdict),))
     return FileSummary(
         path,
@@ -211,24 +169,7 @@ def survey(
     collect: Callable[[Sequence[str]], Iterable[Outcome[FileFacts]]],
     counted: Counted = ALL,
 ) -> Iterator[tuple[FileSummary, FileFacts | None]]:
-    """Inspect file after file; one that cannot be opened does not stop the rest.
-
-    Parameters
-    ----------
-    found
-        The files.
-    collect
-        Gives what became of inspecting each of some files, in their order.
-    counted
-        Which findings count.
-
-    Yields
-    ------
-    summary : FileSummary
-        The file's line, also of each that is unreadable.
-    facts : FileFacts or None
-        With the findings that count; None for a file that cannot be opened.
-    """
+    """Inspect file after file; one that cannot be opened does not stop the rest."""
     for path, reason in found.unreadable:
         yield refused(path, reason, counted), None
     for path, outcome in zip(found.files, collect(found.files), strict=True):

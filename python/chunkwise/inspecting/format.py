@@ -39,18 +39,6 @@ def format_facts(
 ) -> FormatFacts:
     """Collect the settings of an open file.
 
-    Parameters
-    ----------
-    file
-        The file.
-    objects
-        What was met in it: all of it, or one dataset.
-    path
-        Where it lies, to read the flags of its superblock there: needed for a file that
-        was opened through a file object.  None takes it from `file`.
-
-    Notes
-    -----
     ``oldest_reader`` is a lower bound: releases before it certainly cannot open all of
     `objects`.  It is drawn from the superblock's version (2 needs 1.8; 3 needs 1.10),
     external and user-defined links (1.8), chunk indexes other than the v1 B-tree and
@@ -82,13 +70,7 @@ def format_facts(
 
 
 def free_nbytes(file: h5py.File) -> int:
-    """Count the free space that a file keeps track of (H5Fget_freespace).
-
-    Returns
-    -------
-    int
-        Bytes; 0 also if the record of free space is damaged.
-    """
+    """Count the free space that a file keeps track of (H5Fget_freespace)."""
     try:
         return int(file.id.get_freespace())
     except HDF5_ERRORS:

@@ -17,19 +17,6 @@ def is_dangling(file: h5py.File, entry: Entry) -> bool:
     """Tell whether a link leads nowhere, as libhdf5 follows it (H5Oexists_by_name).
 
     So it is with loops of links, too.
-
-    Parameters
-    ----------
-    file
-        The open file.
-    entry
-        One name in it.  For an external link the other file is opened and closed again,
-        0.1 ms each; pipes and devices are not opened.
-
-    Returns
-    -------
-    bool
-        False for everything that is no soft or external link.
     """
     if entry.kind not in ("soft_link", "external_link"):
         return False

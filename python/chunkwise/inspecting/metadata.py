@@ -50,14 +50,6 @@ def metadata_facts(path: str | os.PathLike[str]) -> MetadataFacts | None:
     metadata cache has libhdf5's default size, as a reader's has, so that what it evicts
     and reads again counts as that reader's requests.
 
-    Returns
-    -------
-    MetadataFacts or None
-        None if the file cannot be opened.  What libhdf5 cannot read in it is missing
-        from the figures, and then part of ``unaccounted_nbytes``.
-
-    Notes
-    -----
     Two counts of metadata are in play.  ``nbytes`` is what was read; since libhdf5 reads
     object headers by 512 bytes and cuts off what is too much, it may hold some data or
     empty space.  ``unaccounted_nbytes`` is computed from the sizes that libhdf5 states
@@ -254,13 +246,7 @@ def _facts(recorder: _Recorder, raw_nbytes: int, unaccounted_nbytes: int | None)
 
 
 def merged(begins: Offsets, ends: Offsets, gap: int = 0) -> tuple[Offsets, Offsets]:
-    """Merge half-open intervals that overlap or are at most `gap` bytes apart.
-
-    Returns
-    -------
-    tuple of numpy.ndarray
-        The beginnings and the ends of the remaining intervals, in ascending order.
-    """
+    """Merge half-open intervals that overlap or are at most `gap` bytes apart."""
     order = np.argsort(begins, kind="stable")
     begins = begins[order]
     ends = np.maximum.accumulate(ends[order])

@@ -21,24 +21,7 @@ Block = tuple[int, ...]
 def pattern_facts(
     facts: DatasetFacts, readers: tuple[Reader, ...], stated: tuple[Pattern, ...] = ()
 ) -> tuple[PatternFacts, ...]:
-    """Work out the access patterns of a dataset: the canonical ones, or those that are stated.
-
-    Parameters
-    ----------
-    facts
-        How it is stored.
-    readers
-        Whose chunk caches are looked at.
-    stated
-        What is read, where somebody said so; lists of selections are left out.
-
-    Returns
-    -------
-    tuple of PatternFacts
-        A line along each dimension, a plane across each, one chunk, everything; equal
-        blocks once.  Empty for a dataset without elements, of variable length, or
-        whose data is not chunks or bytes of this file.
-    """
+    """Work out the access patterns of a dataset: the canonical ones, or those that are stated."""
     if not facts.shape or 0 in facts.shape or facts.variable_length:
         return ()
     if facts.layout not in ("chunked", "contiguous"):
@@ -79,19 +62,7 @@ def row(facts: DatasetFacts) -> Block:
 def survival(
     facts: DatasetFacts, read: Pattern, reader: Reader, nbytes_per_s: float | None = None
 ) -> Survival:
-    """Return what a reader's cache keeps of one read, and the cost of the whole dataset.
-
-    Parameters
-    ----------
-    facts
-        Of a chunked dataset with elements.
-    read
-        Blocks that are read, and in which order.
-    reader
-        Whose cache.
-    nbytes_per_s
-        Bytes that libhdf5 decodes in a second; None predicts no time.
-    """
+    """Return what a reader's cache keeps of one read, and the cost of the whole dataset."""
     assert facts.chunks is not None
     stored = stored_as(facts)
     cost = walk_cost(stored, read.block, reader, order=read.order)

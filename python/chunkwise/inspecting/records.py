@@ -37,11 +37,6 @@ def json_lines(record: dict[str, Any]) -> Iterator[str]:
     """Write a dictionary as one JSON object, each member of its lists on a line.
 
     A line of output is then one object or finding, which can be searched for.
-
-    Yields
-    ------
-    str
-        The lines, without their ends.
     """
     last = len(record) - 1
     yield "{"

@@ -72,21 +72,7 @@ class _Box:
 def choose(
     objects: Iterable[ObjectFacts], limit: int = SAMPLED_DATASETS
 ) -> tuple[ObjectFacts, ...]:
-    """Choose the datasets of a file that are worth a sample.
-
-    Parameters
-    ----------
-    objects
-        All objects of the file.
-    limit
-        How many at most.
-
-    Returns
-    -------
-    tuple of ObjectFacts
-        Those datasets of which `take_sample` can take one with the most logical bytes,
-        the largest first; of equals, the first met.
-    """
+    """Choose the datasets of a file that are worth a sample."""
     fit = [one for one in objects if one.dataset is not None and _can_sample(one.dataset)]
     fit.sort(key=_logical_nbytes, reverse=True)
     return tuple(fit[:limit])
@@ -100,33 +86,7 @@ def take_sample(
     chunks: int | None = None,
     deadline: float | None = None,
 ) -> SampleFacts | None:
-    """Read a few stored chunks, timed, and try filters on a part of them.
-
-    Parameters
-    ----------
-    dataset
-        h5py's low-level identifier.  Best opened in a file with ``rdcc_nbytes=0``: where
-        the chunk cache could hold a chunk each is read once only, as a second time would
-        tell the cache's speed.
-    facts
-        Its facts.
-    limit_nbytes
-        Bytes read at most, before filters; one chunk is read even if it is larger, up
-        to `LARGEST_CHUNK_NBYTES`.
-    chunks
-        Chunks or pieces read at most; None for `SAMPLED_CHUNKS`, and of small chunks for as many
-        as make `UNLEARNT_NBYTES`.
-    deadline
-        By `time.monotonic`, when to stop: after it no filter is tried, and no chunk read but
-        the first.  None: no limit.
-
-    Returns
-    -------
-    SampleFacts or None
-        None for a layout other than chunked and contiguous, data of variable length or
-        made of references, an empty or unwritten dataset, a filter that is not available,
-        chunks over `LARGEST_CHUNK_NBYTES`, or data that cannot be read.
-    """
+    """Read a few stored chunks, timed, and try filters on a part of them."""
     if not _can_sample(facts):
         return None
     try:

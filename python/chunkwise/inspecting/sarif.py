@@ -28,20 +28,7 @@ _USUAL: Final[dict[str, Severity]] = {
 
 
 def sarif(findings: Sequence[tuple[str, Finding]], *, complete: bool = True) -> dict[str, Any]:
-    """Make a log of findings.
-
-    Parameters
-    ----------
-    findings
-        Each with its file's path as given.
-    complete
-        Whether all files were inspected; False after an interruption.
-
-    Returns
-    -------
-    dict
-        As JSON has it.  SARIF's levels are the severities.
-    """
+    """Make a log of findings."""
     used = [code for code in CODES if any(finding.code == code for _, finding in findings)]
     return {
         "$schema": SCHEMA,
@@ -66,13 +53,7 @@ def sarif(findings: Sequence[tuple[str, Finding]], *, complete: bool = True) -> 
 
 
 def save(log: dict[str, Any], path: str) -> None:
-    """Write a log to a file, whole or not at all; ``-`` prints it.
-
-    Raises
-    ------
-    CannotWriteError
-        The file cannot be written.
-    """
+    """Write a log to a file, whole or not at all; ``-`` prints it."""
     text = json_text(log, indent=1) + "\n"
     if path == "-":
         sys.stdout.write(text)

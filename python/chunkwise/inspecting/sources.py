@@ -38,19 +38,6 @@ def sources(dataset: h5d.DatasetID, dcpl: h5p.PropDCID) -> tuple[Source, ...]:
     """List the sources of a virtual or external dataset, each once.
 
     Source files are opened for reading, one after the other, and closed again.
-
-    Parameters
-    ----------
-    dataset
-        The open dataset.
-    dcpl
-        Its creation properties.
-
-    Returns
-    -------
-    tuple of Source
-        In the order of the mappings, or of the raw files.  Only the first 2,000 are
-        looked for; `Source.missing` of the others is `NOT_LOOKED_FOR`.
     """
     own = Path(decode_name(h5f.get_name(h5i.get_file_id(dataset)))).absolute()
     if dcpl.get_layout() == h5d.VIRTUAL:

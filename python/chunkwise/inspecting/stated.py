@@ -20,30 +20,7 @@ def of_each(
     objects: Iterable[ObjectFacts],
     coordinates: Mapping[str, str],
 ) -> dict[str, tuple[Pattern, ...]]:
-    """Read the patterns for each dataset that they fit.
-
-    Parameters
-    ----------
-    access
-        As `chunkwise.access.stated` takes them.
-    file
-        The file, open.
-    objects
-        What is looked at.
-    coordinates
-        Datasets that say where others lie, by their paths: nobody means them by a pattern.
-
-    Returns
-    -------
-    dict
-        By path; datasets that some pattern does not fit, or that cannot have other chunks, are
-        not in it.
-
-    Raises
-    ------
-    UsageError, SelectionError
-        A pattern cannot be understood, or all together fit none of the datasets.
-    """
+    """Read the patterns for each dataset that they fit."""
     found: dict[str, tuple[Pattern, ...]] = {}
     reasons: list[SelectionError] = []
     for one in objects:

@@ -83,20 +83,7 @@ WORDS: Final[dict[str, Callable[[str], Any]]] = {
 
 
 def settings_of_words(words: Iterable[str], known: Settings) -> Settings:
-    """Complete the facts about this machine by those about a program.
-
-    Parameters
-    ----------
-    words : iterable of str
-        Each ``NAME=VALUE``: ``collective=no``, ``chunks=1x100x200``, ``hdf5=1.10.8``.
-    known : Settings
-        What counts if nothing is said.
-
-    Raises
-    ------
-    UsageError
-        A name or a value that is not understood, or shapes of different ranks.
-    """
+    """Complete the facts about this machine by those about a program."""
     said: dict[str, Any] = {}
     for word in words:
         name, equals, text = word.partition("=")
@@ -123,23 +110,6 @@ def settings_of_file(path: str, known: Settings) -> Iterator[Settings]:
     """Give the settings of each chunked dataset of a file, as ranks would write it.
 
     Each rank is taken to write one part of the slowest dimension.
-
-    Parameters
-    ----------
-    path : str
-        An HDF5 or netCDF-4 file.
-    known : Settings
-        What is known of MPI and HDF5.
-
-    Yields
-    ------
-    Settings
-        Of at most 10,000 datasets.
-
-    Raises
-    ------
-    FileFormatError
-        The file cannot be opened.
     """
     from itertools import islice
 

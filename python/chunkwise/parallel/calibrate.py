@@ -32,80 +32,41 @@ OTHER: Final = "other"
 
 @dataclass(frozen=True)
 class Run:
-    """A job that was measured.
+    """A job that was measured."""
 
-    Attributes
-    ----------
-    job : Job
-        What was done.
-    phases : mapping of str to float
-        Seconds of each phase on the rank that took longest; phases that are not there were not
-        measured.  `OTHER` is what belongs to none: opening, laying out, closing.
-    elapsed_s : float, optional
-        Seconds of all.
-    storage : str
-        Names the file system: those of different ones are not compared.
-    """
-
-    job: Job
+    job: Job  # What was done
+    # Seconds of each phase on the rank that took longest; phases that are not there were not
+    # measured.  `OTHER` is what belongs to none: opening, laying out, closing.
     phases: Mapping[str, float]
-    elapsed_s: float | None = None
-    storage: str = ""
+    elapsed_s: float | None = None  # Seconds of all
+    storage: str = ""  # Names the file system: those of different ones are not compared
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number that was measured.
+    """A number that was measured."""
 
-    Attributes
-    ----------
-    value : float
-        In the unit of the `Machine`'s field.
-    factor : float
-        Nine of ten further runs are expected between ``value / factor`` and
-        ``value * factor``.
-    n_runs : int
-        How many runs it rests on.
-    at_least : bool
-        Whether the true value may be any larger one: it was never the limit.
-    """
-
-    value: float
+    value: float  # In the unit of the `Machine`'s field
+    # Nine of ten further runs are expected between ``value / factor`` and ``value * factor``.
     factor: float
-    n_runs: int
-    at_least: bool = False
+    n_runs: int  # How many runs it rests on
+    at_least: bool = False  # Whether the true value may be any larger one: it was never the limit
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """A machine as it was measured.
+    """A machine as it was measured."""
 
-    Attributes
-    ----------
-    machine : Machine
-        With what was measured; the rest as it was assumed.
-    estimates : mapping of str to Estimate
-        Of the fields that were measured.
-    most_ranks : int
-        The most ranks of a run.
-    """
-
-    machine: Machine
+    machine: Machine  # With what was measured; the rest as it was assumed
+    # Of the fields that were measured.
     estimates: Mapping[str, Estimate] = field(default_factory=dict)
-    most_ranks: int = 0
+    most_ranks: int = 0  # The most ranks of a run
 
     def predict(self, job: Job) -> tuple[Prediction, float, float]:
         """Predict a job, and between which times nine of ten runs are expected.
 
         The interval counts how runs scattered and nothing else: not that far more ranks behave
         otherwise.
-
-        Returns
-        -------
-        prediction : Prediction
-            By the values themselves.
-        low, high : float
-            Seconds.
         """
         found = predict(self.machine, job)
         low = predict(self._shifted(-1), job).elapsed_s
@@ -129,27 +90,7 @@ class Calibration:
 def calibrate(
     runs: Sequence[Run], assumed: Machine | None = None, storage: str | None = None
 ) -> Calibration:
-    """Fit a machine to measured runs.
-
-    Parameters
-    ----------
-    runs : sequence of Run
-        Of different numbers of ranks and, for the index, any number of chunks.
-    assumed : Machine, optional
-        What counts for phases that no run has.
-    storage : str, optional
-        Of which file system the rates are wanted; by default that of the first run.
-
-    Returns
-    -------
-    Calibration
-        What no run tells stays as assumed, and has no estimate.
-
-    Raises
-    ------
-    UsageError
-        No run, none of that file system, a phase that is not known, or seconds that are no time.
-    """
+    """Fit a machine to measured runs."""
     if not runs:
         raise UsageError("no runs to calibrate with")
     _check(runs)
@@ -181,14 +122,7 @@ def calibrate(
 def left_out(
     runs: Sequence[Run], assumed: Machine | None = None, storage: str | None = None
 ) -> list[tuple[int, float]]:
-    """Predict the runs of the most ranks from the others: how good is the model?
-
-    Returns
-    -------
-    list of (int, float)
-        Ranks, and predicted seconds divided by measured ones; empty where only one number of
-        ranks was measured.
-    """
+    """Predict the runs of the most ranks from the others: how good is the model?"""
     most = max((run.job.n_ranks for run in runs), default=0)
     wanted = runs[0].storage if storage is None and runs else storage
     fewer = [run for run in runs if run.job.n_ranks < most]

@@ -43,27 +43,15 @@ _MAKE: Final = "https://docs.h5py.org/en/stable/mpi.html"
 
 @dataclass(frozen=True)
 class Report:
-    """What was found.
+    """What was found."""
 
-    Attributes
-    ----------
-    libraries, ranks, component, filesystem
-        What there is; docs/mpi.md names each.
-    path : str
-        The file or folder that was asked for.
-    shared : bool, optional
-        Whether all ranks see its folder; None if there is one rank.
-    findings : tuple of Finding
-        What is known against it, the worst first.
-    """
-
-    libraries: Libraries
+    libraries: Libraries  # What there is; docs/mpi.md names each
     ranks: Ranks
     component: Component
     filesystem: FileSystem
-    path: str
-    shared: bool | None
-    findings: tuple[Finding, ...]
+    path: str  # The file or folder that was asked for
+    shared: bool | None  # Whether all ranks see its folder; None if there is one rank
+    findings: tuple[Finding, ...]  # What is known against it, the worst first
 
     @property
     def failed(self) -> bool:
@@ -84,27 +72,7 @@ class Report:
 
 
 def check(path: str = ".", words: Iterable[str] = ()) -> Report | None:
-    """Look at libraries, ranks, machine and a file's place (collective).
-
-    Parameters
-    ----------
-    path : str
-        A file that will be or was written, or a folder for one.
-    words : iterable of str
-        What is known of the program, such as ``collective=no``: see `settings_of_words`.
-
-    Returns
-    -------
-    Report or None
-        On rank 0; None on the others.
-
-    Raises
-    ------
-    UsageError
-        A setting that is not understood.
-    FileFormatError
-        A file that cannot be opened.
-    """
+    """Look at libraries, ranks, machine and a file's place (collective)."""
     settings_of_words(words, Settings())
     folder = Path(path) if Path(path).is_dir() else Path(path).absolute().parent
     alone: list[Finding] = []

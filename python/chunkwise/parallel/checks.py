@@ -31,18 +31,7 @@ _OPENPMD = "https://github.com/openPMD/openPMD-api"
 
 
 def warnings_for(settings: Settings) -> tuple[Finding, ...]:
-    """Say what is known against settings, the worst first.
-
-    Parameters
-    ----------
-    settings : Settings
-        What the program uses.
-
-    Returns
-    -------
-    tuple of Finding
-        Empty if nothing is known.
-    """
+    """Say what is known against settings, the worst first."""
     found = [finding for check in CHECKS for finding in check(settings)]
     return tuple(sorted(found, key=lambda one: -SEVERITIES.index(one.severity)))
 

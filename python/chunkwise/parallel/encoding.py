@@ -22,25 +22,12 @@ _NAME: Final = b"d"
 
 
 class Likeness:
-    """A dataset like another one, in a file in memory.
-
-    Parameters
-    ----------
-    image : bytes
-        From `image_of`, in this process or another.
-    label : str
-        What messages begin with: the file's and the dataset's name.
-
-    Attributes
-    ----------
-    dataset : h5py.Dataset
-        Which has no data.
-    """
+    """A dataset like another one, in a file in memory."""
 
     def __init__(self, image: bytes, label: str) -> None:
         self._label = label
         self._file = h5f.open(_any_name(), h5f.ACC_RDWR, fapl=_in_memory(image))
-        self.dataset = h5py.Dataset(h5d.open(self._file, _NAME))
+        self.dataset = h5py.Dataset(h5d.open(self._file, _NAME))  # Which has no data
 
     @classmethod
     def of(cls, dataset: h5d.DatasetID, label: str) -> Likeness:
@@ -61,24 +48,7 @@ class Likeness:
         dcpl: Any,
         label: str,
     ) -> Likeness:
-        """Make one without a dataset so far.
-
-        Parameters
-        ----------
-        datatype : h5py.h5t.TypeID
-            As it would be stored.
-        shape, maxshape : tuple of int
-            `h5py.h5s.UNLIMITED` stands for no limit.
-        dcpl : h5py.h5p.PropDCID
-            Chunks, filters and fill value.
-        label : str
-            What messages begin with.
-
-        Raises
-        ------
-        UsageError
-            libhdf5 refuses such a dataset.
-        """
+        """Make one without a dataset so far."""
         file = h5f.create(_any_name(), h5f.ACC_TRUNC, fapl=_in_memory())
         try:
             space = h5s.create_simple(shape, maxshape)
@@ -96,23 +66,7 @@ class Likeness:
         effort: Effort = "as-stated",
         budget_nbytes: int | None = None,
     ) -> _native.Writer:
-        """Return the encoder of the dataset's chunks; see `chunkwise._native.Writer`.
-
-        Parameters
-        ----------
-        elsewhere : tuple of (object, int), or KeptChunks
-            An object that gives chunks their places, with the descriptor of the file to which
-            their bytes are written; or what keeps them.
-        effort : {"as-stated", "fast"}
-            How deflate's encoder is chosen.
-        budget_nbytes : int, optional
-            What chunks may take that wait for what they lack.
-
-        Raises
-        ------
-        UsageError
-            Chunks of such a dataset are not encoded here; the message says why.
-        """
+        """Return the encoder of the dataset's chunks; see `chunkwise._native.Writer`."""
         dtype = self.dataset.dtype
         enum = h5py.check_enum_dtype(dtype) is not None
         memory_type = h5t.py_create(dtype, logical=enum)
@@ -143,16 +97,6 @@ def image_of(dataset: h5d.DatasetID) -> bytes:
 
     libhdf5 copies what the dataset's header says.  Made anew from its list of properties it might
     be another: filters of plugins change their values whenever a dataset is made.
-
-    Parameters
-    ----------
-    dataset : h5py.h5d.DatasetID
-        Chunked, and without chunks: data would be copied too.
-
-    Returns
-    -------
-    bytes
-        The file, of a few thousand bytes.
     """
     file = h5f.create(_any_name(), h5f.ACC_TRUNC, fapl=_in_memory())
     try:

@@ -30,36 +30,16 @@ _MCA_IO: Final = "OMPI_MCA_io"
 
 @dataclass(frozen=True)
 class Libraries:
-    """What this Python loads.
+    """What this Python loads."""
 
-    Attributes
-    ----------
-    mpi4py : str, optional
-        Its version; None if it is missing or cannot load MPI.
-    mpi : Library, optional
-        What mpi4py loads.
-    h5py : str, optional
-        Its version; None if it cannot be imported.
-    hdf5 : tuple of int
-        Version of the HDF5 that h5py loads.
-    hdf5_path : str
-        Its file.
-    parallel : bool
-        Whether h5py and its HDF5 were built for MPI.
-    hdf5_mpi : Library, optional
-        The MPI that this HDF5 needs; None if it needs none.
-    trouble : tuple of str
-        What could not be loaded, and why.
-    """
-
-    mpi4py: str | None = None
-    mpi: Library | None = None
-    h5py: str | None = None
-    hdf5: tuple[int, ...] = ()
-    hdf5_path: str = ""
-    parallel: bool = False
-    hdf5_mpi: Library | None = None
-    trouble: tuple[str, ...] = ()
+    mpi4py: str | None = None  # Its version; None if it is missing or cannot load MPI
+    mpi: Library | None = None  # What mpi4py loads
+    h5py: str | None = None  # Its version; None if it cannot be imported
+    hdf5: tuple[int, ...] = ()  # Version of the HDF5 that h5py loads
+    hdf5_path: str = ""  # Its file
+    parallel: bool = False  # Whether h5py and its HDF5 were built for MPI
+    hdf5_mpi: Library | None = None  # The MPI that this HDF5 needs; None if it needs none
+    trouble: tuple[str, ...] = ()  # What could not be loaded, and why
 
     @property
     def same_mpi(self) -> bool:
@@ -128,18 +108,7 @@ print(json.dumps(found))
 
 
 def look_at_libraries(python: str = sys.executable) -> Libraries:
-    """Load mpi4py and h5py, each in a process of its own, and ask what they load.
-
-    Parameters
-    ----------
-    python : str
-        The Python whose packages count.
-
-    Returns
-    -------
-    Libraries
-        What cannot be loaded is in its `trouble`.
-    """
+    """Load mpi4py and h5py, each in a process of its own, and ask what they load."""
     mpi4py, h5py = _look(python, "mpi4py"), _look(python, "h5py")
     mpi = library_of(*mpi4py["mpi"]) if "mpi" in mpi4py else None
     needed = _needed_mpi(h5py.get("hdf5_path", "")) if h5py.get("parallel") else None
@@ -194,46 +163,23 @@ def _needed_mpi(path: str) -> str | None:
 
 @dataclass(frozen=True)
 class Rank:
-    """Where one rank runs.
+    """Where one rank runs."""
 
-    Attributes
-    ----------
-    rank : int
-        Its number.
-    host : str
-        Its machine.
-    cores : tuple of int
-        The cores that it may use.
-    memory_nbytes : int, optional
-        What its machine, or its control group, has in all.
-    python, libraries : str
-        What it runs: the same on all ranks, or it is said.
-    """
-
-    rank: int
-    host: str
-    cores: tuple[int, ...]
-    memory_nbytes: int | None
+    rank: int  # Its number
+    host: str  # Its machine
+    cores: tuple[int, ...]  # The cores that it may use
+    memory_nbytes: int | None  # What its machine, or its control group, has in all
     version: str
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """Where all ranks run.
+    """Where all ranks run."""
 
-    Attributes
-    ----------
-    launcher : str
-        What started them, as far as its variables say.
-    thread_level : str
-        ``single``, ``funneled``, ``serialized``, ``multiple``, or empty without MPI.
-    ranks : tuple of Rank
-        By rank.
-    """
-
-    launcher: str
+    launcher: str  # What started them, as far as its variables say
+    # ``single``, ``funneled``, ``serialized``, ``multiple``, or empty without MPI.
     thread_level: str
-    ranks: tuple[Rank, ...]
+    ranks: tuple[Rank, ...]  # By rank
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -313,34 +259,14 @@ def _thread_level(comm: Comm) -> str:
 
 @dataclass(frozen=True)
 class Component:
-    """What does MPI-IO in the MPI that mpi4py loads.
+    """What does MPI-IO in the MPI that mpi4py loads."""
 
-    Attributes
-    ----------
-    name : str
-        ``ompio``, ``romio``, or ``unknown``.
-    why : str
-        How that is known.
-    """
-
-    name: str
-    why: str
+    name: str  # ``ompio``, ``romio``, or ``unknown``
+    why: str  # How that is known
 
 
 def mpi_io_component(comm: Comm, library: Library, folder: Path, kind: str) -> Component:
-    """Find which component of MPI opens files in a folder.
-
-    Parameters
-    ----------
-    comm : Comm
-        Of MPI where it is initialised; a file is opened by this rank alone.
-    library : Library
-        The MPI that is loaded.
-    folder : Path
-        Where a file of 0 bytes may be made for a moment.
-    kind : str
-        The file system's type.
-    """
+    """Find which component of MPI opens files in a folder."""
     if library.name != "Open MPI":
         if not isinstance(comm, Alone) and any(h.startswith("romio_") for h in _hints(folder)):
             return Component("romio", "it takes ROMIO's hints")

@@ -15,17 +15,7 @@ T = TypeVar("T")
 
 
 class OtherRankFailedError(ChunkwiseError):
-    """Another rank failed at what all ranks did together.
-
-    Attributes
-    ----------
-    rank : int
-        The lowest rank that failed itself.
-    kind : str
-        The class of its exception.
-    reason : str
-        The message of its exception.
-    """
+    """Another rank failed at what all ranks did together."""
 
     def __init__(self, rank: int, host: str, kind: str, reason: str) -> None:
         super().__init__(f"rank {rank} on {host} failed: {reason}")
@@ -53,25 +43,6 @@ def agree(comm: Comm, work: Callable[[], T]) -> T:
     """Do something on every rank, and fail on all if it fails on one (collective).
 
     `work` must not wait for another rank, unless by functions of this module.
-
-    Parameters
-    ----------
-    comm : Comm
-        Of the ranks that take part.
-    work : callable
-        What this rank does.
-
-    Returns
-    -------
-    object
-        What this rank's `work` returned.
-
-    Raises
-    ------
-    BaseException
-        What this rank's `work` raised, of whatever class.
-    OtherRankFailedError
-        Where this rank's went well, and another's did not.
     """
     with together(comm):
         return work()
@@ -89,15 +60,7 @@ def together(comm: Comm) -> Iterator[None]:
 
 
 def on_first(comm: Comm, work: Callable[[], T]) -> T:
-    """Do something on rank 0, and give all ranks what it returned (collective).
-
-    Raises
-    ------
-    BaseException
-        On rank 0: what `work` raised.
-    OtherRankFailedError
-        On the others, then.
-    """
+    """Do something on rank 0, and give all ranks what it returned (collective)."""
     if isinstance(comm, Alone) or comm.size == 1:
         return work()
     if comm.rank:

@@ -27,21 +27,11 @@ _WRITES: Final = {kind: writes for writes, kinds in _KINDS.items() for kind in k
 
 @dataclass(frozen=True)
 class FileSystem:
-    """A mounted file system.
+    """A mounted file system."""
 
-    Attributes
-    ----------
-    kind : str
-        Its type, as the kernel names it, such as ``ext4``, ``nfs4`` or ``fuse.sshfs``.
-    mount_point : str
-        Where it is mounted.
-    source : str
-        What is mounted: a device, or a server and its folder.
-    """
-
-    kind: str
-    mount_point: str
-    source: str
+    kind: str  # Its type, as the kernel names it, such as ``ext4``, ``nfs4`` or ``fuse.sshfs``
+    mount_point: str  # Where it is mounted
+    source: str  # What is mounted: a device, or a server and its folder
 
     @property
     def writes(self) -> Writes:
@@ -49,18 +39,7 @@ class FileSystem:
         return _WRITES.get(self.kind, "unknown")
 
     def warning(self, hosts: int = 1) -> str | None:
-        """Say what is wrong with writing one file here from ranks on so many hosts.
-
-        Parameters
-        ----------
-        hosts : int
-            How many machines the ranks run on.
-
-        Returns
-        -------
-        str or None
-            None if nothing is known against it.
-        """
+        """Say what is wrong with writing one file here from ranks on so many hosts."""
         where = f"{self.mount_point} is {self.kind} ({self.source})"
         parallel = "write to a parallel file system (Lustre, GPFS, BeeGFS, CephFS)"
         if self.writes == "incoherent":
@@ -82,20 +61,7 @@ class FileSystem:
 
 
 def filesystem_of(path: str | os.PathLike[str], mounts: str | None = None) -> FileSystem:
-    """Find the file system that holds a path, or will hold it once it is made.
-
-    Parameters
-    ----------
-    path : path-like
-        A file or folder; if there is none yet, the nearest folder above it counts.
-    mounts : str, optional
-        The text of ``/proc/self/mountinfo``, by default of this process.
-
-    Returns
-    -------
-    FileSystem
-        Of kind ``unknown`` if the kernel does not say.
-    """
+    """Find the file system that holds a path, or will hold it once it is made."""
     if mounts is None:
         try:
             mounts = Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape")

@@ -17,20 +17,7 @@ from chunkwise.parallel.waiting import Comm, broadcast, exchange
 
 
 def require_shared_folder(comm: Comm, folder: str | os.PathLike[str]) -> None:
-    """Make sure that all ranks see one folder, by a file that rank 0 makes there (collective).
-
-    Parameters
-    ----------
-    comm : Comm
-        Of the ranks that will use the folder.
-    folder : path-like
-        A folder that exists.
-
-    Raises
-    ------
-    CannotWriteError
-        On all ranks: where rank 0 cannot write there, or others do not see what it writes.
-    """
+    """Make sure that all ranks see one folder, by a file that rank 0 makes there (collective)."""
     place = Path(folder)
     # A name and a content that nobody can know before, so that no other file is taken for it.
     name, content = broadcast(comm, (f".chunkwise-{secrets.token_hex(16)}", secrets.token_hex(16)))
@@ -71,27 +58,6 @@ def open_seen(path: str, rank: int, patience_s: float = 2.0) -> int:
 
     A network file system may show it only after a while.  Nobody can know its name before, so that
     a rank that does not find it sees another folder.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-    rank : int
-        Of this process, for the message.
-    patience_s : float
-        Seconds.
-
-    Returns
-    -------
-    int
-        A descriptor.
-
-    Raises
-    ------
-    CannotWriteError
-        This rank does not see it.
-    OSError
-        The system refuses.
     """
     until = time.monotonic() + patience_s
     while True:

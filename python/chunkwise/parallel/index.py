@@ -127,28 +127,6 @@ class FileIndex:
     """A file that is open in libhdf5 but for the bytes of its chunks.
 
     Any number of threads may ask it; they take turns.
-
-    Parameters
-    ----------
-    descriptor : int
-        Of an open file, for reading and writing; it stays the caller's.
-    label : str
-        The file's name in messages.
-    mode : {"w", "r+"}
-        Whether the file is new, or already holds HDF5.
-    fapl : h5py.h5p.PropFAID, optional
-        How it is opened, but for the driver; with `mode` "w" also `fcpl`, how it is made.
-
-    Attributes
-    ----------
-    file : h5py.File
-        In which everything but chunks is made and read as ever.  Chunks are there as soon as they
-        are written where `places` says; nothing is read from them before.
-
-    Raises
-    ------
-    CannotWriteError
-        libhdf5 does not open or make it.
     """
 
     def __init__(
@@ -178,21 +156,12 @@ class FileIndex:
             raise CannotWriteError(
                 f"{self._label}: cannot be opened for writing: {hdf5_reason(error)}"
             ) from error
+        # In which everything but chunks is made and read as ever.  Chunks are there as soon as
+        # they are written where `places` says; nothing is read from them before.
         self.file = h5py.File(opened)
 
     def places(self, dataset: h5d.DatasetID) -> Places:
-        """Keep the places of a dataset's chunks.
-
-        Parameters
-        ----------
-        dataset : h5py.h5d.DatasetID
-            A chunked dataset of the file, without chunks; open until the file is closed.
-
-        Raises
-        ------
-        UsageError
-            It has chunks already, or none at all.
-        """
+        """Keep the places of a dataset's chunks."""
         with self._lock:
             key = address_of(dataset)
             if key not in self._places:
@@ -200,13 +169,7 @@ class FileIndex:
             return self._places[key]
 
     def close(self) -> None:
-        """Write what is left, and close the file.
-
-        Raises
-        ------
-        CannotWriteError
-            What is left cannot be written.
-        """
+        """Write what is left, and close the file."""
         with self._lock:
             try:
                 try:
@@ -253,24 +216,7 @@ class Places:
         self._records = np.zeros(self._counts(), _RECORD)
 
     def allocate(self, chunks: Table) -> Table:
-        """Give chunks their places.
-
-        Parameters
-        ----------
-        chunks : ndarray of uint64, shape (n, rank + 2)
-            Of each chunk the element where it begins, the bytes that it takes, and its filter
-            mask.  A chunk that has a place already is given another one, or the same.
-
-        Returns
-        -------
-        ndarray of uint64, shape (n,)
-            Where each begins in the file.
-
-        Raises
-        ------
-        CannotWriteError
-            libhdf5 cannot note it: no room, or a chunk beyond the dataset's shape.
-        """
+        """Give chunks their places."""
         rank = len(self._chunk)
         places = np.empty(len(chunks), np.uint64)
         origin: tuple[int, ...] = ()
@@ -306,18 +252,7 @@ class Places:
         return place
 
     def find(self, origins: Table) -> Table:
-        """Tell where chunks lie.
-
-        Parameters
-        ----------
-        origins : ndarray of uint64, shape (n, rank)
-            Elements where chunks begin, within the dataset's shape.
-
-        Returns
-        -------
-        ndarray of uint64, shape (n, 3)
-            Address, bytes and filter mask of each; zeros where it was never written.
-        """
+        """Tell where chunks lie."""
         with self._lock:
             at = (origins // np.asarray(self._chunk, np.uint64)).T.astype(np.intp)
             found = self._records[tuple(at)]
@@ -336,23 +271,7 @@ class Places:
 
 
 def access_list(libver: str | tuple[str, str] | None = None) -> Any:
-    """Give the properties with which a new file is opened, for h5py's `libver`.
-
-    Parameters
-    ----------
-    libver : str or tuple of (str, str), optional
-        Oldest version of the format, or oldest and newest: "earliest", "v108", "v110", "v112",
-        "v114", "latest".  By default all.
-
-    Returns
-    -------
-    h5py.h5p.PropFAID
-
-    Raises
-    ------
-    UsageError
-        For a version that this libhdf5 does not have.
-    """
+    """Give the properties with which a new file is opened, for h5py's `libver`."""
     fapl = h5p.create(h5p.FILE_ACCESS)
     fapl.set_fclose_degree(h5f.CLOSE_STRONG)
     # Chunks that are kept there would later overwrite what others have written.

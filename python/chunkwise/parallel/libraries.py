@@ -18,24 +18,12 @@ _VENDORS: Final = {
 
 @dataclass(frozen=True)
 class Library:
-    """An MPI library.
+    """An MPI library."""
 
-    Attributes
-    ----------
-    name : str
-        Such as ``Open MPI``; ``unknown`` where its text is not understood.
-    version : tuple of int
-        Empty where its text is not understood.
-    text : str
-        The first line of what it says of itself.
-    path : str
-        The file that was loaded; empty if it is not known.
-    """
-
-    name: str
-    version: tuple[int, ...]
-    text: str
-    path: str = ""
+    name: str  # Such as ``Open MPI``; ``unknown`` where its text is not understood
+    version: tuple[int, ...]  # Empty where its text is not understood
+    text: str  # The first line of what it says of itself
+    path: str = ""  # The file that was loaded; empty if it is not known
 
     @property
     def of_mpich(self) -> bool:

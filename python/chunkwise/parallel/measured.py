@@ -19,23 +19,7 @@ _KNOWN: Final = frozenset((*_NEEDED, *_COUNTS, "elapsed_s", "storage"))
 
 
 def read_runs(paths: Iterable[str]) -> list[Run]:
-    """Read files of measured runs.
-
-    Parameters
-    ----------
-    paths : iterable of str
-        Each holds a list of records, or records one after another: see docs/mpi.md.
-
-    Returns
-    -------
-    list of Run
-        In the order of the files.
-
-    Raises
-    ------
-    UsageError
-        A file that cannot be read, or a record that lacks something.
-    """
+    """Read files of measured runs."""
     return [run for path in paths for run in _of_file(path)]
 
 
@@ -71,21 +55,7 @@ def _values(text: str) -> Iterator[Any]:
 
 
 def run_of(record: Any) -> Run:
-    """Make a run of a record.
-
-    Parameters
-    ----------
-    record : dict
-        ``nbytes`` (decoded), ``stored_nbytes``, ``n_chunks``, ``n_ranks`` and ``phases``
-        (seconds by name); if known ``n_cores``, ``ranks_per_node``, ``batch``, ``shards``,
-        ``source_nbytes``, ``threads``, ``elapsed_s`` and ``storage``.  Other entries are ignored.
-        What ``chunkwise repack --json`` prints has such a record as its ``run``.
-
-    Raises
-    ------
-    UsageError
-        Something is missing, or is no number.
-    """
+    """Make a run of a record."""
     if not isinstance(record, dict):
         raise UsageError(f"a record is an object, not {shown(record)}")
     if "run" in record:

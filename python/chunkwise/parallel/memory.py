@@ -11,18 +11,7 @@ from typing import Literal
 def memory_of_host(
     proc: Path = Path("/proc"), cgroup: Path = Path("/sys/fs/cgroup")
 ) -> int | None:
-    """Give the machine's memory, or the limit of this process's control group if that is less.
-
-    Parameters
-    ----------
-    proc, cgroup : Path
-        Where the system tells.
-
-    Returns
-    -------
-    int or None
-        Bytes; None if the system does not tell.
-    """
+    """Give the machine's memory, or the limit of this process's control group if that is less."""
     limits = []
     for folder, version in groups(proc, cgroup):
         name = "memory.max" if version == 2 else "memory.limit_in_bytes"
@@ -45,15 +34,7 @@ def meminfo(field: str, proc: Path = Path("/proc")) -> int | None:
 
 
 def groups(proc: Path, cgroup: Path) -> Iterator[tuple[Path, Literal[1, 2]]]:
-    """Give the folders of this process's control groups for memory, and of those above them.
-
-    Yields
-    ------
-    folder : Path
-        Of a group.
-    version : {1, 2}
-        Of control groups, by which its files are named.
-    """
+    """Give the folders of this process's control groups for memory, and of those above them."""
     try:
         lines = (proc / "self" / "cgroup").read_text().splitlines()
     except OSError:

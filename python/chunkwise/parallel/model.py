@@ -41,38 +41,21 @@ LIMITS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """What a machine does in a second.
+    """What a machine does in a second."""
 
-    Attributes
-    ----------
-    encode_rate : float
-        Decoded bytes that a core reads from memory, encodes and keeps.
-    verify_rate : float
-        Decoded bytes that a core decodes and compares.
-    rank_rate, node_rate, storage_rate : float
-        Stored bytes that one rank, all ranks of a node, and all ranks together read or write
-        at most.
-    index_s : float
-        Seconds to enter a chunk in the index.
-    exchange_s : float
-        Seconds that a rank waits for an answer.
-    request_s : float
-        Seconds that the index writer has with a question, beside the chunks in it.
-    fixed_s : float
-        Seconds to open, lay out and close a file.
-    overlap : float
-        From 0 (one phase after the other) to 1 (all but verifying at the same time).
-    """
-
-    encode_rate: float = 150e6
-    verify_rate: float = 500e6
+    encode_rate: float = 150e6  # Decoded bytes that a core reads from memory, encodes and keeps
+    verify_rate: float = 500e6  # Decoded bytes that a core decodes and compares
+    # Stored bytes that one rank, all ranks of a node, and all ranks together read or write at
+    # most.
     rank_rate: float = 1e9
     node_rate: float = 2e9
     storage_rate: float = 100e9
-    index_s: float = 15e-6
-    exchange_s: float = 500e-6
+    index_s: float = 15e-6  # Seconds to enter a chunk in the index
+    exchange_s: float = 500e-6  # Seconds that a rank waits for an answer
+    # Seconds that the index writer has with a question, beside the chunks in it.
     request_s: float = 50e-6
-    fixed_s: float = 0.5
+    fixed_s: float = 0.5  # Seconds to open, lay out and close a file
+    # From 0 (one phase after the other) to 1 (all but verifying at the same time)
     overlap: float = 0.0
 
     def __post_init__(self) -> None:
@@ -91,45 +74,20 @@ RATES: Final = ("encode_rate", "verify_rate", "rank_rate", "node_rate", "storage
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What is written, and by how many.
+    """What is written, and by how many."""
 
-    Attributes
-    ----------
-    nbytes : int
-        Of all chunks, decoded.
-    chunk_nbytes : int
-        Of a chunk, decoded.
-    ratio : float
-        Stored bytes divided by decoded ones.
-    n_ranks : int
-        Processes.
-    threads : int
-        By which a rank encodes.
-    n_cores : int, optional
-        Cores for them; by default one a thread.  More ranks than cores gain nothing.
-    ranks_per_node : int
-        Ranks that share a node, and what it reads or writes at most.
-    batch : int
-        Chunks of a rank in one question.
-    shards : int
-        Files under one virtual dataset; each has an index writer of its own.
-    source_nbytes : int
-        Stored bytes that are read first: 0 for a program that makes its data.
-    verify : bool
-        Whether all is read again.
-    """
-
-    nbytes: int
-    chunk_nbytes: int
-    ratio: float = 0.5
-    n_ranks: int = 1
-    threads: int = 1
+    nbytes: int  # Of all chunks, decoded
+    chunk_nbytes: int  # Of a chunk, decoded
+    ratio: float = 0.5  # Stored bytes divided by decoded ones
+    n_ranks: int = 1  # Processes
+    threads: int = 1  # By which a rank encodes
+    # Cores for them; by default one a thread.  More ranks than cores gain nothing.
     n_cores: int | None = None
-    ranks_per_node: int = 64
-    batch: int = 64
-    shards: int = 1
-    source_nbytes: int = 0
-    verify: bool = True
+    ranks_per_node: int = 64  # Ranks that share a node, and what it reads or writes at most
+    batch: int = 64  # Chunks of a rank in one question
+    shards: int = 1  # Files under one virtual dataset; each has an index writer of its own
+    source_nbytes: int = 0  # Stored bytes that are read first: 0 for a program that makes its data
+    verify: bool = True  # Whether all is read again
 
     def __post_init__(self) -> None:
         counts = ("n_ranks", "threads", "ranks_per_node", "batch", "shards")
@@ -183,21 +141,11 @@ class Job:
 
 @dataclass(frozen=True)
 class Prediction:
-    """How long a job takes.
+    """How long a job takes."""
 
-    Attributes
-    ----------
-    phases : mapping of str to float
-        Seconds of each, as if it were alone.
-    elapsed_s : float
-        Seconds of all, as far as they overlap.
-    limit : str
-        Which phase is the longest.
-    """
-
-    phases: Mapping[str, float]
-    elapsed_s: float
-    limit: str
+    phases: Mapping[str, float]  # Seconds of each, as if it were alone
+    elapsed_s: float  # Seconds of all, as far as they overlap
+    limit: str  # Which phase is the longest
 
 
 def predict(machine: Machine, job: Job) -> Prediction:

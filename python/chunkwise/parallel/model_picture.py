@@ -20,28 +20,7 @@ _STYLES: Final = {"write": "--", "verify": ":"}
 def draw(
     fitted: Calibration, job: Job, ranks: Sequence[int], path: str, runs: Sequence[Run] = ()
 ) -> None:
-    """Draw time by ranks, phase by phase, and beside it time by chunks.
-
-    Parameters
-    ----------
-    fitted : Calibration
-        The machine.
-    job : Job
-        What is written.
-    ranks : sequence of int
-        For which numbers of ranks.
-    path : str
-        Of the picture: its ending says the format (png, svg, pdf).
-    runs : sequence of Run
-        Measured runs of the same job, drawn as points.
-
-    Raises
-    ------
-    UsageError
-        matplotlib is missing, or does not know the format.
-    CannotWriteError
-        The file cannot be written.
-    """
+    """Draw time by ranks, phase by phase, and beside it time by chunks."""
     try:
         import matplotlib
     except ModuleNotFoundError:

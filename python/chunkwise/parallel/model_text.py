@@ -46,19 +46,7 @@ def lines(
     ranks: Sequence[int],
     checked: Sequence[tuple[int, float]] = (),
 ) -> Iterator[str]:
-    """Write predictions in lines of 80 columns.
-
-    Parameters
-    ----------
-    fitted : Calibration
-        The machine.
-    job : Job
-        What is written; its own number of ranks is told first.
-    ranks : sequence of int
-        For how many ranks the tables are.
-    checked : sequence of (int, float)
-        Of runs that were predicted from smaller ones: ranks, and predicted divided by measured.
-    """
+    """Write predictions in lines of 80 columns."""
     yield from _machine(fitted, checked)
     yield ""
     yield from _job(fitted, job)

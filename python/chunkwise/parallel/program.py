@@ -22,19 +22,6 @@ def as_one_program(
     """Run a program's main function on all ranks; they fail and end together (collective).
 
     What ranks other than the first print to standard output goes nowhere.
-
-    Parameters
-    ----------
-    run : callable
-        The program.
-    told : callable
-        How an error is told: what is printed, and the exit code; None for one that needs a
-        traceback.
-
-    Raises
-    ------
-    SystemExit
-        On all ranks, with the same code.
     """
     comm: Comm = ALONE
     try:

@@ -61,13 +61,7 @@ def under_mpi() -> bool:
 
 
 def launched() -> tuple[int | None, int | None]:
-    """Tell this process's rank and the number of ranks by the launcher's word, not by MPI's.
-
-    Returns
-    -------
-    rank, size : int or None
-        None if the launcher does not say.
-    """
+    """Tell this process's rank and the number of ranks by the launcher's word, not by MPI's."""
     return _number(_RANKS), _number(_SIZES)
 
 
@@ -77,14 +71,7 @@ def _number(names: Sequence[str]) -> int | None:
 
 
 def world() -> MPI.Comm:
-    """Initialise MPI, and return the communicator of all ranks.
-
-    Raises
-    ------
-    UsageError
-        Where mpi4py is missing, cannot load an MPI library, or loads another one than that
-        whose launcher started this process.
-    """
+    """Initialise MPI, and return the communicator of all ranks."""
     try:
         import mpi4py
 
@@ -126,13 +113,7 @@ def _other_launcher(library: Library, launcher: str) -> UsageError:
 
 
 def of_many_ranks() -> Comm:
-    """Return the communicator of all ranks, or `ALONE` if there is one process.
-
-    Raises
-    ------
-    UsageError
-        There are several, and mpi4py is missing: each would do all of the work.
-    """
+    """Return the communicator of all ranks, or `ALONE` if there is one process."""
     if not under_mpi() or launched()[1] == 1:
         return ALONE
     return world()
@@ -171,20 +152,6 @@ def ending(
     lowest rank that failed itself prints its error, and all raise SystemExit, so that MPI is
     finalised as usual.  A rank that failed, and waits longer than `patience_s` for the others,
     ends them: they wait for it where it will not come.
-
-    Parameters
-    ----------
-    comm : Comm
-        Of all ranks of the program.
-    tell : callable
-        How an error is told; None for one that needs a traceback, whose code is 2.
-    patience_s : float
-        Seconds.
-
-    Raises
-    ------
-    SystemExit
-        Where a rank failed, on all ranks, with the code of the lowest that did.
     """
     # Messages here must not count as answers to what a rank left unfinished.
     apart = comm

@@ -58,27 +58,6 @@ def serving(comm: Comm, answer: Answer | None, n_answering: int = 1) -> Iterator
 
     The block ends on each rank when it has ended on all.  If any rank's block raises, all raise:
     see `chunkwise.parallel.ranks.together`.
-
-    Parameters
-    ----------
-    comm : Comm
-        Of the ranks that enter the block.
-    answer : callable
-        On ranks that answer: called with a rank and what it asks, one question at a time, on any
-        thread.  Not looked at on the others.
-    n_answering : int
-        So many ranks answer, from rank 0 on.
-
-    Yields
-    ------
-    Ask
-        Called with a question, and the rank that is asked; gives the answer.  Pickle must take
-        both.  Raises what `answer` raises, or OtherRankFailedError.  For one thread at a time.
-
-    Raises
-    ------
-    UsageError
-        MPI was initialised for one thread only.
     """
     if isinstance(comm, Alone) or comm.size == 1:
         lock = threading.Lock()

@@ -22,11 +22,6 @@ def cores(comm: Comm) -> int:
 
     A core that several ranks may use, as launchers leave it that bind none, is divided among
     them.
-
-    Returns
-    -------
-    int
-        At least 1.
     """
     mine = os.sched_getaffinity(0)
     every = [used for where, used in exchange(comm, (host(), mine)) if where == host()]

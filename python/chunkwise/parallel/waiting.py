@@ -53,23 +53,6 @@ def wait(request: MPI.Request, limit_s: float | None = None) -> Any:
     """Wait until a request is done, without using a core.
 
     Open MPI's own waiting looks without pause, and takes the core from a rank that works.
-
-    Parameters
-    ----------
-    request : mpi4py.MPI.Request
-        Of any call that returns at once, such as ``comm.Isend`` or ``comm.irecv``.
-    limit_s : float, optional
-        Seconds; by default there is no limit.
-
-    Returns
-    -------
-    object
-        What ``comm.irecv`` received; None for all others.
-
-    Raises
-    ------
-    WaitedTooLongError
-        After `limit_s`.
     """
     until = None if limit_s is None else time.monotonic() + limit_s
     try:
@@ -110,27 +93,7 @@ def barrier(comm: Comm) -> None:
 
 
 def exchange(comm: Comm, value: T, limit_s: float | None = None) -> list[T]:
-    """Give each rank the values of all, by rank (collective).
-
-    Parameters
-    ----------
-    comm : Comm
-        Of the ranks that take part.
-    value : object
-        Anything that pickle takes.
-    limit_s : float, optional
-        So many seconds to wait for the others to come.
-
-    Returns
-    -------
-    list
-        One value a rank.
-
-    Raises
-    ------
-    WaitedTooLongError
-        After `limit_s`.
-    """
+    """Give each rank the values of all, by rank (collective)."""
     if isinstance(comm, Alone) or comm.size == 1:
         return [value]
     from mpi4py import MPI

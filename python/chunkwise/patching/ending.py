@@ -34,20 +34,7 @@ def say_at_exit() -> None:
 
 
 def told(stats: Mapping[str, Any], modules: Container[str]) -> str | None:
-    """What there is to say.
-
-    Parameters
-    ----------
-    stats : mapping
-        As `patch_stats` gives it.
-    modules : container of str
-        Names of the modules that the program has imported.
-
-    Returns
-    -------
-    str or None
-        One line; None if nothing is amiss.
-    """
+    """What there is to say."""
     writes: dict[str, Any] = stats["writes"]
     if stats["engine"] or writes["engine"]:
         return None

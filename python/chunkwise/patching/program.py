@@ -25,23 +25,7 @@ _OURS = (__file__, str(Path(__file__).parent.parent / "__main__.py"))
 
 
 def prepared(arguments: list[str]) -> Callable[[], object]:
-    """Patch h5py for good, and find a program.
-
-    Parameters
-    ----------
-    arguments : list of str
-        ``script.py`` or ``-m module``, and the program's own arguments.
-
-    Returns
-    -------
-    callable
-        Runs it, once; raises what the program raises, SystemExit too.
-
-    Raises
-    ------
-    chunkwise.errors.UsageError
-        When there is no such script.
-    """
+    """Patch h5py for good, and find a program."""
     run: Callable[[], object]
     if arguments[0] == "-m":
         if len(arguments) == 1:

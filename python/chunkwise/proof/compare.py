@@ -63,32 +63,7 @@ def prove(
     tell: Callable[[int], None] = lambda _: None,
     share: Share | None = None,
 ) -> Proved:
-    """Compare a finished file with its source.
-
-    Parameters
-    ----------
-    source
-        Open for reading.
-    made
-        The new file, complete and closed.
-    said
-        What it is called in messages.
-    allowed
-        What may differ.
-    memory_nbytes
-        Memory for values.
-    tell
-        Called with the bytes of each part that was equal; may raise to end the work.
-    share
-        Other processes that compare large datasets, too.
-
-    Raises
-    ------
-    WrongValueError
-        The first difference, by name.
-    CorruptDataError
-        The source cannot be read.
-    """
+    """Compare a finished file with its source."""
     begun = time.monotonic()
     names = Names(str(source.filename), said)
     comparing = _Comparing(names, allowed, memory_nbytes, tell, share)
@@ -137,15 +112,7 @@ def compare_pieces(
     memory_nbytes: int,
     tell: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Compare some pieces of two open files.
-
-    Raises
-    ------
-    WrongValueError
-        The first difference, by name.
-    CorruptDataError
-        The source cannot be read.
-    """
+    """Compare some pieces of two open files."""
     values = Values(memory_nbytes, tell, salvaged=allowed.salvaged)
     for piece in pieces:
         mine, theirs = (h5py.h5d.open(file.id, piece.name) for file in (source, target))

@@ -24,53 +24,29 @@ class Bound(Protocol):
 
 @dataclass(frozen=True)
 class Allowed:
-    """What may differ, named before anything is compared.
+    """What may differ, named before anything is compared."""
 
-    Attributes
-    ----------
-    bounds
-        By the source's path: values that a filter requested by name may change, and how far.
-    moved
-        Paths of datasets whose data are stored elsewhere: merged, or divided among shards.
-    salvaged
-        Whether parts of the source that cannot be read are passed over.
-    lost
-        Of a salvaged file, paths of objects and ``PATH@NAME`` of attributes of which something is
-        missing, and is named to the user: they are not compared.
-    """
-
+    # By the source's path: values that a filter requested by name may change, and how far.
     bounds: Mapping[str, Bound] = field(default_factory=dict)
+    # Paths of datasets whose data are stored elsewhere: merged, or divided among shards.
     moved: frozenset[str] = frozenset()
-    salvaged: bool = False
+    salvaged: bool = False  # Whether parts of the source that cannot be read are passed over
+    # Of a salvaged file, paths of objects and ``PATH@NAME`` of attributes of which something is
+    # missing, and is named to the user: they are not compared.
     lost: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class Proved:
-    """What was compared and found the same.
+    """What was compared and found the same."""
 
-    Attributes
-    ----------
-    objects
-        Groups, datasets and committed types, each counted once.
-    attributes
-        Their attributes.
-    nbytes
-        Bytes of values that were read from both files, without filters.
-    stored_nbytes
-        Bytes of chunks that were copied as they are and compared as they are stored.
-    by_libhdf5_nbytes
-        Bytes of values that libhdf5 read from both files.
-    elapsed_s
-        Seconds that the comparison took.
-    """
-
-    objects: int = 0
-    attributes: int = 0
-    nbytes: int = 0
+    objects: int = 0  # Groups, datasets and committed types, each counted once
+    attributes: int = 0  # Their attributes
+    nbytes: int = 0  # Bytes of values that were read from both files, without filters
+    # Bytes of chunks that were copied as they are and compared as they are stored.
     stored_nbytes: int = 0
-    by_libhdf5_nbytes: int = 0
-    elapsed_s: float = 0.0
+    by_libhdf5_nbytes: int = 0  # Bytes of values that libhdf5 read from both files
+    elapsed_s: float = 0.0  # Seconds that the comparison took
 
 
 @dataclass(frozen=True)

@@ -59,15 +59,7 @@ class Structure:
         self.attributes = 0
 
     def compare(self, source: h5py.File, target: h5py.File) -> None:
-        """Compare two open files.
-
-        Raises
-        ------
-        WrongValueError
-            The first difference, by name.
-        CorruptDataError
-            The source cannot be read.
-        """
+        """Compare two open files."""
         # Not the file's own identifier: libhdf5 1.10 knows no attributes of one.
         self._roots = tuple(h5g.open(file.id, b"/") for file in (source, target))
         self._pending.append(Partners("/", b"/", *self._roots))

@@ -87,15 +87,7 @@ def numpy_type(datatype: Any) -> np.dtype[Any] | None:
 
 
 class Values:
-    """Compares values of plain bytes; `tell` gets the bytes of each part that was equal.
-
-    Parameters
-    ----------
-    memory_nbytes
-        For the values of both files together.
-    salvaged
-        Whether what cannot be read in the source is passed over.
-    """
+    """Compares values of plain bytes; `tell` gets the bytes of each part that was equal."""
 
     def __init__(
         self,
@@ -115,15 +107,7 @@ class Values:
         self._memory = [np.empty(0, np.uint8) for _ in range(3)]
 
     def compare(self, mine: h5d.DatasetID, theirs: h5d.DatasetID, bound: Bound | None) -> None:
-        """Compare two datasets of the same shape and type.
-
-        Raises
-        ------
-        ValuesDifferError
-            The first element that differs, or cannot be read in the result.
-        SourceUnreadableError
-            It cannot be read in the source.
-        """
+        """Compare two datasets of the same shape and type."""
         if self.is_stored_alike(mine, theirs) and self.same_stored(mine, theirs):
             return
         for box in self.boxes(mine, theirs):

@@ -27,17 +27,7 @@ _BUDGET_NBYTES: Final = 32 << 20
 
 
 class Blocks:
-    """The front of a file, and the blocks of it that were used last.
-
-    Parameters
-    ----------
-    size
-        Bytes of the file.
-    front
-        Its first bytes.
-    fetch
-        Gives the bytes of ranges.
-    """
+    """The front of a file, and the blocks of it that were used last."""
 
     def __init__(
         self, size: int, front: bytes, fetch: Callable[[Sequence[Range]], list[bytes]]

@@ -18,17 +18,7 @@ _CONNECTIONS: Final = 64
 
 
 def with_time_outs(url: str, options: Mapping[str, Any], patience: Patience) -> dict[str, Any]:
-    """The options for fsspec, with time-outs where none are given.
-
-    Parameters
-    ----------
-    url
-        Maybe chained.
-    options
-        As the caller gave them: of the first part of a chain, and of others by protocol.
-    patience
-        How long requests are waited for.
-    """
+    """The options for fsspec, with time-outs where none are given."""
     chain, made = parts_of_url(url), dict(options)
     for number, kind in enumerate(map(protocol, chain)):
         own = dict(made.get(kind) or {})

@@ -33,23 +33,13 @@ class PassingError(Exception):
 
 @dataclass(frozen=True)
 class Patience:
-    """How long is a request waited for, and how often is it made?
+    """How long is a request waited for, and how often is it made?"""
 
-    Attributes
-    ----------
-    attempts : int
-        Times that a request is made before the read fails.
-    timeout_s : float or None
-        Seconds without a byte after which a request has failed; None for what the settings say.
-    pause_s : float
-        Seconds before the second attempt; twice as many before each next one.
-    least_nbytes_per_s : int
-        Where all requests together are slower than this, they have failed.
-    """
-
-    attempts: int = 5
+    attempts: int = 5  # Times that a request is made before the read fails
+    # Seconds without a byte after which a request has failed; None for what the settings say.
     timeout_s: float | None = None
-    pause_s: float = 0.1
+    pause_s: float = 0.1  # Seconds before the second attempt; twice as many before each next one
+    # Where all requests together are slower than this, they have failed.
     least_nbytes_per_s: int = 50_000
 
     @property
@@ -63,15 +53,7 @@ class Patience:
 
 
 def refused_status(status: int, reason: str, variables: str) -> Exception:
-    """What an HTTP status that brings no bytes means.
-
-    Parameters
-    ----------
-    status, reason
-        Of the answer.
-    variables
-        What to set for the right to read it.
-    """
+    """What an HTTP status that brings no bytes means."""
     said = f"the server answers {status} {reason}".rstrip()
     if status in PASSING_STATUS:
         return PassingError(said)
@@ -87,13 +69,7 @@ def refused_status(status: int, reason: str, variables: str) -> Exception:
 
 
 def judged(error: BaseException, patience: Patience) -> Exception:
-    """Whether an exception of fsspec, of what it stands on or of ours passes, or stays.
-
-    Returns
-    -------
-    Exception
-        A `PassingError`, a `RefusedError` or one of chunkwise's own.
-    """
+    """Whether an exception of fsspec, of what it stands on or of ours passes, or stays."""
     if isinstance(error, PassingError | RefusedError | ChunkwiseError):
         return error
     # A bucket with its key stands in it without its protocol.

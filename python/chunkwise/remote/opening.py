@@ -36,52 +36,19 @@ PATIENCE = Patience()
 
 @dataclass(frozen=True)
 class Opened:
-    """A file that no path leads to, open for reading.
-
-    Attributes
-    ----------
-    file : h5py.File
-    storage : chunkwise._native.Storage or None
-        Its bytes for the engine; None if h5py alone can read it.
-    name : str
-        What it is called.
-    url : str or None
-        By which another process opens it.
-    storage_options : mapping
-        With which it does.
-    source : Source or None
-        Where its bytes come from, where they are asked for part by part.
-    """
+    """A file that no path leads to, open for reading."""
 
     file: h5py.File
-    storage: _native.Storage | None
-    name: str
-    url: str | None = None
-    storage_options: Mapping[str, Any] | None = None
+    storage: _native.Storage | None  # Its bytes for the engine; None if h5py alone can read it
+    name: str  # What it is called
+    url: str | None = None  # By which another process opens it
+    storage_options: Mapping[str, Any] | None = None  # With which it does
+    # Where its bytes come from, where they are asked for part by part.
     source: Source | None = None
 
 
 def open_url(url: str, storage_options: Mapping[str, Any] | None, **options: Any) -> Opened:
-    """Open what fsspec knows by a URL.
-
-    Parameters
-    ----------
-    url
-        Such as ``https://host/file.nc``, ``s3://bucket/key`` or ``simplecache::https://...``.
-    storage_options
-        For fsspec.
-    **options
-        Of `h5py.File`.
-
-    Raises
-    ------
-    chunkwise.errors.UsageError
-        A protocol that fsspec does not know, or that needs a package.
-    chunkwise.errors.RemoteError
-        There is no such object, no right to read it, or no answer.
-    chunkwise.errors.FileFormatError
-        It is no HDF5 file.
-    """
+    """Open what fsspec knows by a URL."""
     name = shown_url(url)
     make = partial(_store_of_url, url, dict(storage_options or {}), name)
     copy = _whole_copy(url, dict(storage_options or {}), name)
@@ -108,19 +75,7 @@ def open_object(file: Any, **options: Any) -> Opened:
 
 
 def storage_of(dataset: h5py.Dataset) -> _native.Storage | None:
-    """The bytes of a file that h5py itself has opened on a file object.
-
-    Returns
-    -------
-    chunkwise._native.Storage or None
-        None for a file of another driver, and for a file object whose bytes can only be had by
-        moving its position, which libhdf5 also moves.
-
-    Raises
-    ------
-    chunkwise.errors.RemoteError
-        Its first bytes cannot be had.
-    """
+    """The bytes of a file that h5py itself has opened on a file object."""
     driver = getattr(h5fd, "fileobj_driver", None)
     if driver is None:
         return None

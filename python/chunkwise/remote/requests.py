@@ -81,15 +81,7 @@ def fetch(
     patience: Patience,
     interrupts: Interrupts,
 ) -> list[bytes]:
-    """The bytes of ranges (first byte, one past the last), all of one version.
-
-    Raises
-    ------
-    chunkwise.errors.FileChangedError
-        The object is another one by now.
-    chunkwise.errors.RemoteError
-        A request failed for good.
-    """
+    """The bytes of ranges (first byte, one past the last), all of one version."""
     if store.loop is None:
         return _one_by_one(store, ranges, version, patience)
     return _wait(store, partial(_all, store, ranges, version, patience), interrupts)
@@ -155,11 +147,6 @@ async def _watched(ask: Begin[_Answer], nbytes: int, patience: Patience) -> _Ans
     """Ask, and wait as long as the bytes of all requests meanwhile may take.
 
     A slow line is shared by those that are under way: each of them alone would be too slow.
-
-    Raises
-    ------
-    asyncio.TimeoutError
-        It took longer.
     """
     begun, before = time.monotonic(), _traffic.come
     _traffic.begin(nbytes)

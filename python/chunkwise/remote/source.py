@@ -26,31 +26,7 @@ _SPENT_S: Final = 2.0
 
 
 class Source:
-    """The bytes of one file, as they were when it was opened.
-
-    Parameters
-    ----------
-    make
-        Makes the store; once in each process.
-    shown
-        The file's name in messages.
-    patience
-        How long requests are waited for.
-
-    Attributes
-    ----------
-    size : int
-        Bytes of the file.
-    cost : tuple of int
-        See `chunkwise._native.Storage`.
-    failure : tuple or None
-        When (`time.monotonic`) and by which error a request has failed for good at last.
-
-    Raises
-    ------
-    chunkwise.errors.RemoteError
-        When the first bytes cannot be had.
-    """
+    """The bytes of one file, as they were when it was opened."""
 
     def __init__(self, make: Callable[[], Store], shown: str, patience: Patience) -> None:
         self._make, self._patience, self.shown = make, patience, shown
@@ -59,18 +35,20 @@ class Source:
         begin = time.perf_counter_ns()
         front, self.version = first_bytes(self._store, FRONT_NBYTES, patience, self._interrupts)
         elapsed_ns = time.perf_counter_ns() - begin
-        self.size = self.version.size
+        self.size = self.version.size  # Bytes of the file
         self.requests = 1
         self.nbytes = len(front)
         self._blocks = Blocks(self.size, front, self._fetch)
         if self._store.loop is None:
             # As for a local disk, which the engine knows.
-            self.cost = (4_000, 16_384_000_000, 1 << 20, 4)
+            self.cost = (4_000, 16_384_000_000, 1 << 20, 4)  # See `chunkwise._native.Storage`
         else:
             sent_ns = len(front) * 1_000_000_000 // _NBYTES_PER_S
             latency_ns = min(max(elapsed_ns - sent_ns, 1_000_000), 1_000_000_000)
+            # See `chunkwise._native.Storage`.
             self.cost = (latency_ns, _NBYTES_PER_S, _REQUEST_NBYTES, _IN_FLIGHT)
         self._spent: list[tuple[Range, float, ChunkwiseError]] = []
+        # When (`time.monotonic`) and by which error a request has failed for good at last.
         self.failure: tuple[float, ChunkwiseError] | None = None
         self.storage = _native.Storage(self)
         _sources.add(self)
@@ -93,13 +71,7 @@ class Source:
         self._blocks.expect((start, start + nbytes) for start, nbytes in ranges)
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[bytes]:
-        """Bytes of data, by as many requests at a time as there are ranges.
-
-        Raises
-        ------
-        chunkwise.errors.FileChangedError, chunkwise.errors.RemoteError
-            As `chunkwise.remote.requests.fetch`.
-        """
+        """Bytes of data, by as many requests at a time as there are ranges."""
         wanted = [(start, start + nbytes) for start, nbytes in ranges]
         found = [self._blocks.held(start, stop) for start, stop in wanted]
         missing = [number for number, bytes_ in enumerate(found) if bytes_ is None]

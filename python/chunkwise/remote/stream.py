@@ -15,17 +15,12 @@ class Stream(io.RawIOBase):
 
     What of a buffer lies beyond the end of the file is filled with zeros, as libhdf5's own driver
     does: h5py does not look at how many bytes came.
-
-    Attributes
-    ----------
-    error : ChunkwiseError or None
-        What the last read ended with.
     """
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self._position = 0
-        self.error: ChunkwiseError | None = None
+        self.error: ChunkwiseError | None = None  # What the last read ended with
 
     def __repr__(self) -> str:
         # h5py takes it for the file's name.
@@ -50,13 +45,7 @@ class Stream(io.RawIOBase):
         return self._position
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer from the current position on; gives how many bytes came.
-
-        Raises
-        ------
-        chunkwise.errors.RemoteError, chunkwise.errors.FileChangedError
-            As `Source.read_ranges`.
-        """
+        """Fill a buffer from the current position on; gives how many bytes came."""
         view = memoryview(buffer).cast("B")
         self.error = None
         try:

@@ -28,18 +28,7 @@ _VARIABLE: Final = "HDF5_VDS_PREFIX"
 
 
 def missing_behind(identifier: Any) -> tuple[str, str] | None:
-    """Name a file behind a virtual dataset, and the filter that it needs and that is missing.
-
-    Parameters
-    ----------
-    identifier
-        h5py's low-level handle of the virtual dataset.
-
-    Returns
-    -------
-    (str, str) or None
-        Path and filter; None if none is missing, as far as can be told.
-    """
+    """Name a file behind a virtual dataset, and the filter that it needs and that is missing."""
     for place, found, _ in _behind(identifier):
         missing = missing_filter(found.id.get_create_plist())
         if missing is not None:
@@ -48,19 +37,7 @@ def missing_behind(identifier: Any) -> tuple[str, str] | None:
 
 
 def stored_behind(identifier: Any) -> tuple[Shape, Pipeline] | None:
-    """Tell how most of the datasets behind a virtual one are stored.
-
-    Parameters
-    ----------
-    identifier
-        h5py's low-level handle of the virtual dataset.
-
-    Returns
-    -------
-    (tuple of int, Pipeline) or None
-        A chunk of as many dimensions as the virtual dataset has, and filters; None if their data
-        have no chunks, are of another type, or need a filter that is missing.
-    """
+    """Tell how most of the datasets behind a virtual one are stored."""
     counts: Counter[tuple[Shape, Pipeline]] = Counter()
     for _, found, extents in _behind(identifier):
         dcpl = found.id.get_create_plist()
@@ -73,17 +50,7 @@ def stored_behind(identifier: Any) -> tuple[Shape, Pipeline] | None:
 
 
 def _behind(identifier: Any) -> Iterator[tuple[str, h5py.Dataset, Shape]]:
-    """Give some of the datasets behind a virtual one, open.
-
-    Yields
-    ------
-    path : str
-        The file.
-    dataset : h5py.Dataset
-        The dataset in it.
-    extents : tuple of int
-        The lengths of the part of the virtual dataset that it has; 0 if that has no end.
-    """
+    """Give some of the datasets behind a virtual one, open."""
     dataset = h5py.Dataset(identifier)
     try:
         pairs = {(one.file_name, one.dset_name): one for one in dataset.virtual_sources()}

@@ -25,18 +25,11 @@ _ULPS: Final = 4
 
 @dataclass(frozen=True)
 class Bound:
-    """How far values may be from those of the source.
+    """How far values may be from those of the source."""
 
-    Attributes
-    ----------
-    loss
-        What the filter that rounds promises; None if all bytes are to be equal.
-    fill
-        The dataset's fill value; None if it has none.
-    """
-
+    # What the filter that rounds promises; None if all bytes are to be equal.
     loss: Loss | None = None
-    fill: float | None = None
+    fill: float | None = None  # The dataset's fill value; None if it has none
 
     @property
     def exact(self) -> bool:
@@ -44,14 +37,7 @@ class Bound:
         return self.loss is None
 
     def violations(self, source: Array, result: Array) -> int | None:
-        """Return the flat index of the first value beyond the bound; None if there is none.
-
-        Parameters
-        ----------
-        source, result
-            Values of one shape and type.  If a promise is about the range of a chunk's values,
-            they are those of whole chunks.
-        """
+        """Return the flat index of the first value beyond the bound; None if there is none."""
         if self.loss is None:
             wrong = _unequal_bytes(source, result)
         else:
@@ -75,17 +61,7 @@ EXACT: Final = Bound()
 
 
 def bound_of(pipeline: Pipeline, dtype: np.dtype[Any], fill: float | None = None) -> Bound:
-    """Return how far values may be from the source's after passing filters.
-
-    Parameters
-    ----------
-    pipeline
-        The filters that encode the result.
-    dtype
-        Type of the values: anything but real numbers is kept as it is.
-    fill
-        The fill value of the dataset, which values close to it become in scaleoffset.
-    """
+    """Return how far values may be from the source's after passing filters."""
     if dtype.kind not in "iuf":
         return EXACT
     losses = [loss_of(one, dtype.itemsize) for one in pipeline.filters]

@@ -49,32 +49,17 @@ _SAFELY: Final = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 @dataclass
 class Claim:
-    """The names of one run, held by descriptors.
+    """The names of one run, held by descriptors."""
 
-    Attributes
-    ----------
-    place
-        What they are for.
-    parent, folder
-        Descriptors of the target's folder, and of the work folder.
-    token
-        What the partial file's name has in it.
-    owner
-        Number of the user whose files are made here.
-    resumed
-        Whether there is an earlier run's work to go on from.
-    shards
-        Files beside the target, where large datasets are divided.
-    """
-
-    place: Place
-    parent: int
+    place: Place  # What they are for
+    parent: int  # Descriptors of the target's folder, and of the work folder
     folder: int
-    token: str
-    owner: int
-    resumed: bool = False
+    token: str  # What the partial file's name has in it
+    owner: int  # Number of the user whose files are made here
+    resumed: bool = False  # Whether there is an earlier run's work to go on from
     _made: os.stat_result | None = None
     _own: set[tuple[int, int]] = field(default_factory=set)
+    # Files beside the target, where large datasets are divided.
     shards: ShardFiles = field(init=False)
 
     def __post_init__(self) -> None:
@@ -94,11 +79,6 @@ class Claim:
         """Make the partial file, closed to others; gives a descriptor for writing.
 
         No other file will be brought into place.
-
-        Raises
-        ------
-        OSError
-            The system refuses, or the name is taken.
         """
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | _SAFELY
         descriptor = os.open(self.partial_name, flags, 0o600, dir_fd=self.parent)
@@ -111,23 +91,11 @@ class Claim:
             raise OSError(errno.ESTALE, "the half-written file was replaced by another program")
 
     def link_partial(self) -> None:
-        """Make the partial file another name of the source.
-
-        Raises
-        ------
-        OSError
-            The system refuses, or the name is taken.
-        """
+        """Make the partial file another name of the source."""
         os.link(self.place.source, self.partial_name, dst_dir_fd=self.parent)
 
     def open_partial(self, flags: int) -> int:
-        """Open the partial file.
-
-        Raises
-        ------
-        OSError
-            It is not there, or something else is.
-        """
+        """Open the partial file."""
         descriptor = os.open(self.partial_name, flags | _SAFELY, dir_fd=self.parent)
         try:
             self.require_partial(descriptor)
@@ -162,13 +130,7 @@ class Claim:
         self._own |= {_identity(found) for found in there if found is not None}
 
     def has_partial(self) -> bool:
-        """Tell whether the partial file is there.
-
-        Raises
-        ------
-        UsageError
-            Something is there that a run did not make.
-        """
+        """Tell whether the partial file is there."""
         found = _look(self.partial_name, self.parent)
         if found is None:
             return False
@@ -212,13 +174,7 @@ class Claim:
                 self._remove(name)
 
     def is_over(self) -> bool:
-        """Tell whether a run of this token is over: its file has the target's name, or is gone.
-
-        Raises
-        ------
-        UsageError
-            Something is there that a run did not make.
-        """
+        """Tell whether a run of this token is over: its file has the target's name, or is gone."""
         if not self.has_partial():
             return True
         if self._is_published():
@@ -249,23 +205,7 @@ class Claim:
 
 @contextlib.contextmanager
 def claimed(place: Place, *, resume: bool) -> Iterator[Claim]:
-    """Hold the names for a result, and remove what need not stay.
-
-    Parameters
-    ----------
-    place
-        Where.
-    resume
-        Whether what a stopped run left is wanted, and what this one has done shall stay if it
-        is stopped by an exception.
-
-    Raises
-    ------
-    CannotWriteError
-        Another run has them, or they cannot be made.
-    UsageError
-        Something has such a name that no run of this user's has made.
-    """
+    """Hold the names for a result, and remove what need not stay."""
     with contextlib.ExitStack() as stack:
         try:
             parent = os.open(place.target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

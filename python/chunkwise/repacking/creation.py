@@ -28,13 +28,7 @@ class Target:
         self.file = file
 
     def close(self) -> None:
-        """Write what is left, and close the target.
-
-        Raises
-        ------
-        OSError, RuntimeError
-            What is left cannot be written; the file is given up.
-        """
+        """Write what is left, and close the target."""
         try:
             # A flush may fail, and the file is as it was; after a close that fails libhdf5
             # crashes.
@@ -59,13 +53,7 @@ class Target:
 
 
 def create(claim: Claim, source: h5py.File, options: Options) -> Target:
-    """Make the empty target, with the properties that `properties` gives.
-
-    Raises
-    ------
-    OSError
-        The system refuses.
-    """
+    """Make the empty target, with the properties that `properties` gives."""
     fcpl, fapl = properties(source, options)
     # Nobody else may read what perhaps nobody else may read in the source, from the first moment.
     os.close(claim.make_partial())
@@ -79,13 +67,6 @@ def properties(source: h5py.File, options: Options) -> tuple[Any, Any]:
 
     What the source's creation properties say stays: user block, sizes, order of creation
     in the root group, shared messages, strategy of file space.
-
-    Parameters
-    ----------
-    source
-        The open source.
-    options
-        What should change.
     """
     fcpl = source.id.get_create_plist()
     root = h5g.open(source.id, b"/").get_create_plist()

@@ -54,15 +54,7 @@ T = TypeVar("T")
 
 
 def follow(comm: Comm) -> None:
-    """Do what rank 0 says, until it no longer needs this rank.
-
-    Raises
-    ------
-    OtherRankFailedError
-        Rank 0 or another one failed.
-    ChunkwiseError
-        What is wrong on this rank.
-    """
+    """Do what rank 0 says, until it no longer needs this rank."""
     rank = Rank(comm)
     with closing(rank):
         while (message := broadcast(comm, _nothing())) is not None:
@@ -85,20 +77,7 @@ def follow(comm: Comm) -> None:
 
 
 def by_all(comm: Comm, work: Callable[[Crew], T]) -> T:
-    """Do something with all ranks, and return the result on all of them (collective).
-
-    Parameters
-    ----------
-    comm
-        Of all ranks.
-    work
-        Done on rank 0; what it returns is sent to the others.
-
-    Raises
-    ------
-    ChunkwiseError
-        What went wrong on this rank, or on another one.
-    """
+    """Do something with all ranks, and return the result on all of them (collective)."""
     if comm.rank:
         follow(comm)
         return cast("T", broadcast(comm, None))
@@ -113,13 +92,7 @@ def _nothing() -> Message:
 
 @dataclass
 class Crew:
-    """The ranks that repack a file, as rank 0 has them; the others are in `follow`.
-
-    Parameters
-    ----------
-    comm
-        Of all ranks.
-    """
+    """The ranks that repack a file, as rank 0 has them; the others are in `follow`."""
 
     comm: Comm
     _rank: Rank = field(init=False)
@@ -147,15 +120,7 @@ class Crew:
         broadcast(self.comm, _nothing())
 
     def create(self, claim: Claim, source: h5py.File, options: Options) -> FileIndex | Target:
-        """Create the target; if there are other ranks, this one keeps its index.
-
-        Raises
-        ------
-        CannotWriteError
-            libhdf5 cannot make it.
-        OSError
-            The system refuses.
-        """
+        """Create the target; if there are other ranks, this one keeps its index."""
         if self.comm.size == 1:
             return create(claim, source, options)
         fcpl, fapl = properties(source, options)
@@ -173,25 +138,7 @@ class Crew:
     def begin(
         self, claim: Claim, source: h5py.File, divided: Sequence[Divided], options: Options
     ) -> None:
-        """Let all ranks open the source, and the partial file that now exists.
-
-        Parameters
-        ----------
-        claim
-            Where the target is made.
-        source
-            The source.
-        divided
-            Datasets that are divided among `claim.shards`, which are there, without anything in
-            them; the ranks that keep their indexes make them.
-        options
-            How files are made.
-
-        Raises
-        ------
-        ChunkwiseError
-            A rank does not see them.
-        """
+        """Let all ranks open the source, and the partial file that now exists."""
         if self.comm.size == 1 and not divided:
             return
         self._divided = {one.path: one for one in divided}
@@ -213,13 +160,7 @@ class Crew:
         self._call(work, lambda: self._rank.open(work))
 
     def close_shards(self) -> None:
-        """Let the ranks that keep their indexes complete the shards.
-
-        Raises
-        ------
-        CannotWriteError
-            What is left cannot be written.
-        """
+        """Let the ranks that keep their indexes complete the shards."""
         if self._shards:
             self._call(Close(), self._rank.close_shards)
 
@@ -252,26 +193,7 @@ class Crew:
         raw: bool,
         **asked: Any,
     ) -> Copied:
-        """Let all ranks copy a dataset.
-
-        Parameters
-        ----------
-        path
-            The dataset in the source.
-        made
-            In the target, without data.
-        nbytes
-            Before filters.
-        tell
-            Told how far all ranks are; may raise to end the work.
-        label, raw, asked
-            For `_native.copy_data`.
-
-        Raises
-        ------
-        ChunkwiseError
-            What is wrong on this rank, or on another one.
-        """
+        """Let all ranks copy a dataset."""
         divided = self._divided.get(path)
         places = None
         if divided is None:

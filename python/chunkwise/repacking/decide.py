@@ -38,36 +38,17 @@ Wish = TypeVar("Wish")
 
 @dataclass(frozen=True)
 class Wanted:
-    """The new layout of a dataset.
+    """The new layout of a dataset."""
 
-    Attributes
-    ----------
-    chunk
-        Chunk shape; None for data that are not chunked.
-    pipeline
-        Its filters.
-    merged
-        Whether virtual or external data become the file's own.
-    ruled
-        Whether a rule asked for a chunk shape or filters that it can have.
-    named
-        Whether a rule that applies names it.
-    filtered
-        Whether a rule asked for the very filters that it has.
-    left
-        Why rules that mean it by a pattern do not apply to it.
-    why
-        Of chunks that were chosen, what reads come to in them; of merged data, that they are
-        stored as the sources are.
-    """
-
-    chunk: Shape | None
-    pipeline: Pipeline
-    merged: bool = False
-    ruled: bool = False
-    named: bool = False
-    filtered: bool = False
-    left: tuple[str, ...] = ()
+    chunk: Shape | None  # Chunk shape; None for data that are not chunked
+    pipeline: Pipeline  # Its filters
+    merged: bool = False  # Whether virtual or external data become the file's own
+    ruled: bool = False  # Whether a rule asked for a chunk shape or filters that it can have
+    named: bool = False  # Whether a rule that applies names it
+    filtered: bool = False  # Whether a rule asked for the very filters that it has
+    left: tuple[str, ...] = ()  # Why rules that mean it by a pattern do not apply to it
+    # Of chunks that were chosen, what reads come to in them; of merged data, that they are stored
+    # as the sources are.
     why: str = ""
 
     def changes(self, source: Source) -> bool:
@@ -76,37 +57,14 @@ class Wanted:
         return self.merged or (self.chunk, self.pipeline) != stored
 
     def refused(self, source: Source, reason: str) -> Wanted:
-        """Return the dataset as stored, if HDF5 refuses the change.
-
-        Raises
-        ------
-        UsageError
-            A rule names the dataset.
-        """
+        """Return the dataset as stored, if HDF5 refuses the change."""
         if self.named or self.merged:
             raise UsageError(f"'{printable(source.path)}': {reason}")
         return Wanted(source.chunk, source.pipeline, left=(*self.left, reason))
 
 
 def decide(source: Source, rules: Rules, *, merge: bool, access: Sequence[str] = ()) -> Wanted:
-    """Decide the new layout of one dataset.
-
-    Parameters
-    ----------
-    source
-        The dataset.
-    rules
-        What is asked.
-    merge
-        Whether virtual and external datasets become real data.
-    access
-        Access patterns for ``auto`` chunks.
-
-    Raises
-    ------
-    UsageError
-        A rule names the dataset and it cannot have what the rule asks for.
-    """
+    """Decide the new layout of one dataset."""
     merged = merge and source.layout in ("virtual", "external")
     taken = _of_sources(source) if merged else None
     stored = source.pipeline if taken is None else taken.pipeline

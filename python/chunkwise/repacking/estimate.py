@@ -36,18 +36,10 @@ _LIBRARY_NBYTES_PER_S: Final = 60e6
 
 @dataclass(frozen=True)
 class Sample:
-    """What new filters make of a part of a dataset.
+    """What new filters make of a part of a dataset."""
 
-    Attributes
-    ----------
-    ratio
-        Bytes before filters by bytes after.
-    nbytes_per_s
-        Of libhdf5, which encodes in one thread.
-    """
-
-    ratio: float
-    nbytes_per_s: float
+    ratio: float  # Bytes before filters by bytes after
+    nbytes_per_s: float  # Of libhdf5, which encodes in one thread
 
 
 @dataclass
@@ -75,13 +67,7 @@ class Samples:
 def take_sample(
     scratch: h5py.File, source: Source, pipeline: Pipeline, deadline: float
 ) -> Sample | None:
-    """Pass a few pieces of a dataset through filters.
-
-    Returns
-    -------
-    Sample or None
-        None if nothing can be read, or the deadline (`time.monotonic`) is over.
-    """
+    """Pass a few pieces of a dataset through filters."""
     shape = source.shape or ()
     if not source.plain or not source.nbytes or time.monotonic() >= deadline:
         return None
@@ -135,13 +121,7 @@ def copy_s(nbytes: int) -> float:
 def rechunk_s(
     source: Source, out: int, passes: float, pipeline: Pipeline, sample: Sample | None
 ) -> float:
-    """Estimate how long the engine takes to decode and encode a dataset.
-
-    Parameters
-    ----------
-    passes
-        How often each chunk is decoded, on average.
-    """
+    """Estimate how long the engine takes to decode and encode a dataset."""
     threads = thread_count()
     decoding = passes * source.nbytes / _DECODED_NBYTES_PER_S if source.pipeline.filters else 0.0
     rate = _ENCODER_GAIN * sample.nbytes_per_s if sample else _DECODED_NBYTES_PER_S / 3

@@ -24,55 +24,26 @@ from chunkwise.proof.records import GOES_ON
 
 @dataclass(frozen=True)
 class Source:
-    """One dataset of the source.
+    """One dataset of the source."""
 
-    Attributes
-    ----------
-    path
-        Its first path; what it is called if no link leads to it.
-    names
-        All its paths: `path`, and those of further hard links to it.
-    address
-        What tells it from all other objects (`objects.address_of`).
-    identifier
-        h5py's low-level handle.
-    shape, maxshape
-        Lengths; None for a null dataspace, and in `maxshape` for an unlimited dimension.
-    layout
-        Where its data are.
-    chunk
-        Chunk shape; None unless chunked.
-    pipeline
-        Its filters.
-    itemsize
-        Bytes of an element in the file.
-    nbytes
-        Bytes of all elements; those of variable length count as their references.
-    stored_nbytes
-        Bytes in the file.
-    plain
-        Whether stored bytes mean the same in every file: the type has no part of variable
-        length, and none that refers to something.
-    linked
-        Whether it has a path.
-    coordinates
-        What makes it say where other data lie, in words: ``is a dimension scale``; None for data.
-    """
-
-    path: str
-    names: tuple[str, ...]
-    address: Address
-    identifier: Any
+    path: str  # Its first path; what it is called if no link leads to it
+    names: tuple[str, ...]  # All its paths: `path`, and those of further hard links to it
+    address: Address  # What tells it from all other objects (`objects.address_of`)
+    identifier: Any  # h5py's low-level handle
+    # Lengths; None for a null dataspace, and in `maxshape` for an unlimited dimension.
     shape: tuple[int, ...] | None
     maxshape: tuple[int | None, ...]
-    layout: Layout
-    chunk: tuple[int, ...] | None
-    pipeline: Pipeline
-    itemsize: int
-    nbytes: int
-    stored_nbytes: int
+    layout: Layout  # Where its data are
+    chunk: tuple[int, ...] | None  # Chunk shape; None unless chunked
+    pipeline: Pipeline  # Its filters
+    itemsize: int  # Bytes of an element in the file
+    nbytes: int  # Bytes of all elements; those of variable length count as their references
+    stored_nbytes: int  # Bytes in the file
+    # Whether stored bytes mean the same in every file: the type has no part of variable length,
+    # and none that refers to something.
     plain: bool
-    linked: bool = True
+    linked: bool = True  # Whether it has a path
+    # What makes it say where other data lie, in words: ``is a dimension scale``; None for data.
     coordinates: str | None = None
 
     @property
@@ -83,20 +54,11 @@ class Source:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a file holds.
+    """What a file holds."""
 
-    Attributes
-    ----------
-    sources
-        Its datasets, in the order of the walk.
-    groups
-        The paths of its groups.
-    unlinked
-        Objects that no link leads to: their addresses, and what they are called.
-    """
-
-    sources: tuple[Source, ...]
-    groups: tuple[str, ...]
+    sources: tuple[Source, ...]  # Its datasets, in the order of the walk
+    groups: tuple[str, ...]  # The paths of its groups
+    # Objects that no link leads to: their addresses, and what they are called.
     unlinked: tuple[tuple[int, bytes], ...] = ()
     # Whether an object could not be opened, or a group not be listed.
     is_whole: bool = True
@@ -110,15 +72,7 @@ class Contents:
 def look(
     file: h5py.File, *, salvage: bool = False, avoid: Collection[int] = frozenset()
 ) -> Contents:
-    """Learn what is in an open file; with `salvage`, what of it can be read.
-
-    Raises
-    ------
-    UsageError
-        A user-defined link, which nobody but its program can copy.
-    CorruptDataError
-        An object that HDF5 cannot open, or an attribute: it could not be kept.
-    """
+    """Learn what is in an open file; with `salvage`, what of it can be read."""
     where = printable(str(file.filename))
     found: list[tuple[str, Address, Any]] = []
     names: dict[str, list[str]] = {}

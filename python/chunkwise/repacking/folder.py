@@ -74,35 +74,17 @@ __all__ = [
 
 @dataclass(frozen=True)
 class FileResult:
-    """One file among many.
+    """One file among many."""
 
-    Attributes
-    ----------
-    source, target
-        Paths.
-    outcome
-        What was done.
-    source_nbytes, target_nbytes
-        Sizes; None if there is no such file.
-    reason
-        Why it failed.
-    summary
-        Of a file that was repacked, or fixed.
-    elapsed_s
-        Seconds it took.
-    exit_code
-        What the command would end with if this were its only file.
-    """
-
-    source: str
+    source: str  # Paths
     target: str
-    outcome: Outcome
-    source_nbytes: int | None = None
+    outcome: Outcome  # What was done
+    source_nbytes: int | None = None  # Sizes; None if there is no such file
     target_nbytes: int | None = None
-    reason: str | None = None
-    summary: Any = None
-    elapsed_s: float = 0.0
-    exit_code: int = Exit.DONE
+    reason: str | None = None  # Why it failed
+    summary: Any = None  # Of a file that was repacked, or fixed
+    elapsed_s: float = 0.0  # Seconds it took
+    exit_code: int = Exit.DONE  # What the command would end with if this were its only file
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""
@@ -110,15 +92,7 @@ class FileResult:
 
 
 def check(batch: Batch, rules: Rules, *, force: bool, resume: bool, dry_run: bool = False) -> None:
-    """Refuse what can be refused before any file is written; without a dry run, make the folder.
-
-    Raises
-    ------
-    UsageError
-        Results that exist already; a rule that means no dataset in any file.
-    CannotWriteError
-        The folder cannot be made.
-    """
+    """Refuse what can be refused before any file is written; without a dry run, make the folder."""
     there = [target for _, target in batch.pairs if os.path.lexists(target)]
     if there and not force and not resume and not batch.in_place:
         more = f" and {len(there) - 1:,} more" if len(there) > 1 else ""
@@ -156,21 +130,11 @@ def _require_meaning(batch: Batch, rules: Rules) -> None:
 
 @dataclass(frozen=True)
 class Treated:
-    """The result for one file.
+    """The result for one file."""
 
-    Attributes
-    ----------
-    outcome
-        What was done.
-    summary
-        What that came to; None if nothing was done.
-    identity
-        The source as it is now; None if that is as it was.
-    """
-
-    outcome: Outcome
-    summary: Any = None
-    identity: Identity | None = None
+    outcome: Outcome  # What was done
+    summary: Any = None  # What that came to; None if nothing was done
+    identity: Identity | None = None  # The source as it is now; None if that is as it was
 
 
 # The work on a file, given its place and who hears about its progress.
@@ -187,31 +151,7 @@ def survey(
     jobs: int = 1,
     going_on: Callable[[], object] = lambda: None,
 ) -> Iterator[FileResult]:
-    """Repack file after file; one that cannot be repacked does not stop the rest.
-
-    Parameters
-    ----------
-    batch
-        The files, from `gather`.
-    job
-        What is asked of each.
-    unchanged
-        What to do with a file that is already as asked; in place it is left alone.
-    force
-        Whether targets may be replaced.
-    watch
-        Given a file's number and path, who is told about its progress; of several at a time
-        nobody is.
-    jobs
-        How many are repacked at a time, each by a process of its own.
-    going_on
-        With several jobs, called several times a second; may raise to end all.
-
-    Raises
-    ------
-    CannotWriteError
-        The disk is full or not writable: no other file would do better.
-    """
+    """Repack file after file; one that cannot be repacked does not stop the rest."""
     treat = partial(repack_one, replace(job, strict=False), unchanged)
     key = _job_key(job, unchanged)
     yield from each(
@@ -240,14 +180,7 @@ def repack_one(job: Job, unchanged: Unchanged, place: Place, watch: Watch) -> Tr
 
 
 def plans(batch: Batch, job: Job, watch: Callable[[int, Path], Watch]) -> Iterator[FileResult]:
-    """Say for each file what would be done to it, without writing anything.
-
-    Yields
-    ------
-    FileResult
-        ``planned``, or ``skipped`` if no change is needed; its `summary` is the plan as JSON has
-        it.
-    """
+    """Say for each file what would be done to it, without writing anything."""
     job = replace(job, strict=False)
     for name, reason in batch.failed:
         yield FileResult(name, "", "failed", reason=reason, exit_code=Exit.FAILED)
@@ -286,19 +219,7 @@ def each(
     jobs: int = 1,
     going_on: Callable[[], object] = lambda: None,
 ) -> Iterator[FileResult]:
-    """Do something to file after file.
-
-    Parameters
-    ----------
-    batch
-        The files.
-    treat
-        What is done to one; of several jobs it must be picklable.
-    key
-        Tells this work from other work on the same files.
-    resume, force, watch, jobs, going_on
-        As for `survey`.
-    """
+    """Do something to file after file."""
     manifest = None if batch.out is None else Manifest(batch.out, key, resume, batch.part)
     for name, reason in batch.failed:
         yield FileResult(name, "", "failed", reason=reason, exit_code=Exit.FAILED)
@@ -356,20 +277,7 @@ def _noted(manifest: Manifest | None, result: FileResult, identity: Identity | N
 def _treated(
     out: Path | None, source: Path, target: Path, treat: Treat, force: bool, watch: Watch
 ) -> tuple[FileResult, Identity | None]:
-    """Do something to one file; what is wrong with it is its result.
-
-    Returns
-    -------
-    result : FileResult
-        What became of it.
-    identity : Identity or None
-        The source, if it is done.
-
-    Raises
-    ------
-    CannotWriteError
-        No other file would do better.
-    """
+    """Do something to one file; what is wrong with it is its result."""
     begin = time.monotonic()
     before = _size(source)
     try:
@@ -404,15 +312,7 @@ def _is_about_one(error: CannotWriteError, out: Path | None) -> bool:
 
 
 def _make_folders(out: Path, target: Path) -> None:
-    """Make the folders between `out` and a result.
-
-    Raises
-    ------
-    CannotWriteError
-        The system refuses.
-    UsageError
-        One of them, or the result, is a link: it might lead out of the folder of results.
-    """
+    """Make the folders between `out` and a result."""
     *folders, name = target.relative_to(out).parts
     with contextlib.ExitStack() as opened:
         try:

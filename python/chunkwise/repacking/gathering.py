@@ -31,27 +31,13 @@ _OURS: Final = re.compile(r"\.(.+)\.([0-9a-f]{16}\.partial|repack|(repack|netcdf
 
 @dataclass(frozen=True)
 class Batch:
-    """Many files, and where each one's result goes.
+    """Many files, and where each one's result goes."""
 
-    Attributes
-    ----------
-    pairs
-        Source and target of each; in place, the same twice.
-    out
-        The folder of results; None in place.
-    failed
-        What could not be looked into, with the reason.
-    part
-        Which part of the files these are, such as ``3-of-8``; empty for all.
-    others
-        Sources of the other parts.
-    """
-
-    pairs: tuple[tuple[Path, Path], ...]
-    out: Path | None
-    failed: tuple[tuple[str, str], ...] = ()
-    part: str = ""
-    others: tuple[Path, ...] = ()
+    pairs: tuple[tuple[Path, Path], ...]  # Source and target of each; in place, the same twice
+    out: Path | None  # The folder of results; None in place
+    failed: tuple[tuple[str, str], ...] = ()  # What could not be looked into, with the reason
+    part: str = ""  # Which part of the files these are, such as ``3-of-8``; empty for all
+    others: tuple[Path, ...] = ()  # Sources of the other parts
 
     @property
     def in_place(self) -> bool:
@@ -59,19 +45,7 @@ class Batch:
         return self.out is None
 
     def task(self, text: str) -> Batch:
-        """Return the part of the files that one of several runs has.
-
-        Parameters
-        ----------
-        text
-            ``3/8``: the third of eight.  Files are dealt out in turns, in the order in which they
-            are found, so that each run has as many as another, of every folder.
-
-        Raises
-        ------
-        UsageError
-            It is written in another way, or there is no such run.
-        """
+        """Return the part of the files that one of several runs has."""
         found = _TASK.fullmatch(text.strip())
         number, count = (int(found[1]), int(found[2])) if found else (0, 0)
         if not 1 <= number <= count:
@@ -92,30 +66,13 @@ class Batch:
 
 def gather(
     arguments: Sequence[str],
-    out: str | os.PathLike[str] | None,
+    out: str | os.PathLike[str] | None,  # The folder of results; None to replace each file
     listed: Sequence[str] = (),
 ) -> Batch:
     """Find the files that arguments name, and give each a place below `out`.
 
     What lies in folders below a folder, or below the fixed part of a pattern, lies likewise
     below `out`.
-
-    Parameters
-    ----------
-    arguments
-        Files, folders and patterns.
-    out
-        The folder of results; None to replace each file.
-    listed
-        Further files, by name: what a list of files has.  They lie below `out` as they lie below
-        the folder that all of them are in.
-
-    Raises
-    ------
-    FileFormatError
-        Nothing has that name.
-    UsageError
-        Two files would have the same place.
     """
     folder = None if out is None else Path(out)
     real_out = None if folder is None else os.path.realpath(folder) + os.sep
@@ -142,37 +99,17 @@ def gather(
 
 @dataclass(frozen=True)
 class Named:
-    """Many files that are only read.
+    """Many files that are only read."""
 
-    Attributes
-    ----------
-    files
-        Path of each, and its name below the folder that was given.
-    failed
-        What could not be looked into, with the reason.
-    """
-
+    # Path of each, and its name below the folder that was given.
     files: tuple[tuple[Path, Path], ...]
-    failed: tuple[tuple[str, str], ...] = ()
+    failed: tuple[tuple[str, str], ...] = ()  # What could not be looked into, with the reason
 
 
 def gather_named(
     arguments: Sequence[str], listed: Sequence[str], taken: Callable[[str], bool]
 ) -> Named:
-    """Find the files that arguments name, each once, and name each by where it lies below them.
-
-    Parameters
-    ----------
-    arguments, listed
-        As for `gather`.
-    taken
-        Tells of a file in a folder that is not HDF5 whether it is wanted all the same.
-
-    Raises
-    ------
-    FileFormatError
-        Nothing has that name.
-    """
+    """Find the files that arguments name, each once, and name each by where it lies below them."""
     failed: list[tuple[str, str]] = []
     files: dict[str, tuple[Path, Path]] = {}
     for source, below in _found(arguments, listed, taken, failed):
@@ -185,11 +122,6 @@ def read_list(path: str) -> tuple[str, ...]:
     """Read names of files, a line each; ``-`` reads them from standard input.
 
     Empty lines, and lines that begin with ``#``, say nothing.
-
-    Raises
-    ------
-    UsageError
-        It cannot be read, or names nothing.
     """
     said = "standard input" if path == "-" else printable(path)
     try:

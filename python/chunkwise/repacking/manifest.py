@@ -27,27 +27,7 @@ _FLAGS: Final = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class Manifest:
-    """The files that are done.
-
-    Parameters
-    ----------
-    folder
-        The folder of results.
-    job
-        Tells one job from others.
-    resume
-        Whether to go on from what is there; without, it is removed.
-    part
-        Which part of the files this run has, such as ``3-of-8``, where several runs share a
-        folder: each has a list of its own.  Empty for all files.
-
-    Raises
-    ------
-    CannotWriteError
-        The system refuses.
-    UsageError
-        Something else has the manifest's name.
-    """
+    """The files that are done."""
 
     def __init__(self, folder: Path, job: str, resume: bool, part: str = "") -> None:
         self._path = folder / (f"{MANIFEST.stem}.{part}{MANIFEST.suffix}" if part else MANIFEST)
@@ -79,13 +59,7 @@ class Manifest:
         return False
 
     def note(self, source: Path, target: Path, identity: Identity) -> None:
-        """Note a result.
-
-        Raises
-        ------
-        CannotWriteError
-            The system refuses.
-        """
+        """Note a result."""
         record = {
             "job": self._job,
             "source": str(source),

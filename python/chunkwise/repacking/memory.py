@@ -16,13 +16,7 @@ _UNKNOWN_NBYTES: Final = 1 << 30
 
 
 def default_budget(proc: Path = Path("/proc"), cgroup: Path = Path("/sys/fs/cgroup")) -> int:
-    """Give a quarter of the memory that is free, of this control group's if it has a limit.
-
-    Returns
-    -------
-    int
-        Bytes, at least 64 MiB; 256 MiB if the system does not tell.
-    """
+    """Give a quarter of the memory that is free, of this control group's if it has a limit."""
     told = (meminfo("MemAvailable", proc), _left_in_group(proc, cgroup))
     known = [nbytes for nbytes in told if nbytes is not None]
     return max(_LEAST_NBYTES, min(known, default=_UNKNOWN_NBYTES) // _SHARE)

@@ -22,13 +22,7 @@ _PAGE_LIMITS: Final = (512, 1 << 30)
 
 
 def verification(text: str) -> Verify:
-    """Return how a result is verified, also by the words of version 0.2.
-
-    Raises
-    ------
-    UsageError
-        Another word.
-    """
+    """Return how a result is verified, also by the words of version 0.2."""
     if text in ("checksum", "full"):
         warnings.warn(
             f"verify {text!r} is called 'proof' now, which compares more than both did",
@@ -43,50 +37,29 @@ def verification(text: str) -> Verify:
 
 @dataclass(frozen=True)
 class Options:
-    """How a file is written.
+    """How a file is written."""
 
-    Attributes
-    ----------
-    memory_nbytes
-        Most bytes used for data; None for a quarter of what is free.
-    verify
-        ``proof`` reads the finished output and the source again, and compares them as a reader
-        sees them; ``none`` does not.
-    merge
-        Virtual and external datasets become the file's own data.
-    salvage
-        What cannot be read is left out and listed; elements become fill values.
-    adopt
-        With ``salvage``: objects without a link are kept, too, if some links are lost.
-    avoid
-        With ``salvage``: addresses of objects on which libhdf5 crashes, of objects whose
-        attributes crash it, and of datasets whose data do.
-    low, high
-        Format bounds; None for the source's.
-    alignment_nbytes
-        Objects of at least this size begin at multiples of it.
-    page_nbytes
-        Size of the pages of paged file space; None: as in the source.
-    metadata_block_nbytes
-        Metadata are gathered in blocks of this size.
-    shards
-        Large datasets are divided among so many files beside the target; None for none.
-    readers
-        Programs that must read the result as they read the source (`advise.readability`).
-    """
-
+    # Most bytes used for data; None for a quarter of what is free.
     memory_nbytes: int | None = None
+    # ``proof`` reads the finished output and the source again, and compares them as a reader sees
+    # them; ``none`` does not.
     verify: Verify = "proof"
-    merge: bool = False
+    merge: bool = False  # Virtual and external datasets become the file's own data
+    # What cannot be read is left out and listed; elements become fill values.
     salvage: bool = False
+    # With ``salvage``: objects without a link are kept, too, if some links are lost.
     adopt: bool = True
+    # With ``salvage``: addresses of objects on which libhdf5 crashes, of objects whose attributes
+    # crash it, and of datasets whose data do.
     avoid: Avoid = (frozenset(), frozenset(), frozenset())
-    low: Bound | None = None
+    low: Bound | None = None  # Format bounds; None for the source's
     high: Bound | None = None
-    alignment_nbytes: int | None = None
-    page_nbytes: int | None = None
-    metadata_block_nbytes: int | None = None
+    alignment_nbytes: int | None = None  # Objects of at least this size begin at multiples of it
+    page_nbytes: int | None = None  # Size of the pages of paged file space; None: as in the source
+    metadata_block_nbytes: int | None = None  # Metadata are gathered in blocks of this size
+    # Large datasets are divided among so many files beside the target; None for none.
     shards: int | None = None
+    # Programs that must read the result as they read the source (`advise.readability`)
     readers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

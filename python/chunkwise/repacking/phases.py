@@ -21,43 +21,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Figures:
-    """What one rank has measured.
+    """What one rank has measured."""
 
-    Attributes
-    ----------
-    host, cores, threads
-        Where it runs, which cores it may use there, and by how many threads it works.
-    copying_s
-        Seconds of copying datasets, by the clock.
-    storage_s
-        Of these, the time in which threads waited for stored bytes of the source; of all threads.
-    commit_s
-        Time in which a thread handed chunks over: asked for places, and wrote.
-    asked_s, answered_s
-        Of this, the time from question to answer; and of that, the time in which the answer was
-        made.
-    waited_s
-        Time in which this rank waited for pieces of work, and for other ranks.
-    questions
-        How often it asked for places.
-    kept_s
-        Time in which it gave others and itself places, as one that keeps an index.
-    verifying_s
-        Seconds of reading again, by the clock; of rank 0.
-    """
-
-    host: str = ""
+    host: str = ""  # Where it runs, which cores it may use there, and by how many threads it works
     cores: frozenset[int] = frozenset()
     threads: int = 1
-    copying_s: float = 0.0
+    copying_s: float = 0.0  # Seconds of copying datasets, by the clock
+    # Of these, the time in which threads waited for stored bytes of the source; of all threads.
     storage_s: float = 0.0
-    commit_s: float = 0.0
+    commit_s: float = 0.0  # Time in which a thread handed chunks over: asked for places, and wrote
+    # Of this, the time from question to answer; and of that, the time in which the answer was
+    # made.
     asked_s: float = 0.0
     answered_s: float = 0.0
-    waited_s: float = 0.0
-    questions: int = 0
+    waited_s: float = 0.0  # Time in which this rank waited for pieces of work, and for other ranks
+    questions: int = 0  # How often it asked for places
+    # Time in which it gave others and itself places, as one that keeps an index.
     kept_s: float = 0.0
-    verifying_s: float = 0.0
+    verifying_s: float = 0.0  # Seconds of reading again, by the clock; of rank 0
 
     @property
     def read_s(self) -> float:
@@ -148,28 +129,7 @@ def run_record(
     n_shards: int,
     verified: bool,
 ) -> dict[str, Any] | None:
-    """Give a run as `chunkwise mpi-model` takes it; see docs/mpi.md.
-
-    Parameters
-    ----------
-    figures
-        Of each rank.
-    datasets
-        What was done to them.
-    target
-        A path on the file system that was written to.
-    elapsed_s
-        Seconds of all.
-    n_shards
-        Files among which datasets are divided.
-    verified
-        Whether all was read again.
-
-    Returns
-    -------
-    dict or None
-        None if no chunks were written.
-    """
+    """Give a run as `chunkwise mpi-model` takes it; see docs/mpi.md."""
     copied = [one for one in datasets if one.action in ("copied", "rechunked") and one.chunks]
     nbytes = sum(one.nbytes for one in copied)
     n_chunks = sum(one.chunks for one in copied)

@@ -41,48 +41,23 @@ Action = Literal["copied", "rechunked", "by libhdf5", "kept"]
 
 @dataclass(frozen=True)
 class Step:
-    """What happens to one dataset.
+    """What happens to one dataset."""
 
-    Attributes
-    ----------
-    source
-        The dataset.
-    wanted
-        Its new layout; the stored one if nothing changes.
-    action
-        ``copied``: its stored bytes as they are.  ``rechunked``: by the engine, on all
-        threads.  ``by libhdf5``: elements whose bytes mean nothing in another file.
-        ``kept``: with the objects of the file (no data, a few bytes, or data elsewhere).
-    dcpl
-        What the target's dataset is made from; None for the source's own list.
-    changes
-        Whether chunk shape, filters or place of the data change.
-    division
-        How it is divided among shards; None if it is in one file.
-    whole
-        Why a large one is not divided, if that was asked.
-    out_nbytes
-        Bytes stored in the target, estimated unless copied.
-    memory_nbytes
-        What the work takes at most.
-    chunks, decodes
-        Chunks of the source, and how often one is decoded: equal where each is once.
-    expected_s
-        Rough.
-    """
-
-    source: Source
-    wanted: Wanted
+    source: Source  # The dataset
+    wanted: Wanted  # Its new layout; the stored one if nothing changes
+    # ``copied``: its stored bytes as they are.  ``rechunked``: by the engine, on all threads.
+    # ``by libhdf5``: elements whose bytes mean nothing in another file. ``kept``: with the objects
+    # of the file (no data, a few bytes, or data elsewhere).
     action: Action
-    dcpl: Any | None
-    out_nbytes: int
-    memory_nbytes: int = 0
-    chunks: int = 0
+    dcpl: Any | None  # What the target's dataset is made from; None for the source's own list
+    out_nbytes: int  # Bytes stored in the target, estimated unless copied
+    memory_nbytes: int = 0  # What the work takes at most
+    chunks: int = 0  # Chunks of the source, and how often one is decoded: equal where each is once
     decodes: int = 0
-    expected_s: float = 0.0
-    changes: bool = True
-    division: Division | None = None
-    whole: str | None = None
+    expected_s: float = 0.0  # Rough
+    changes: bool = True  # Whether chunk shape, filters or place of the data change
+    division: Division | None = None  # How it is divided among shards; None if it is in one file
+    whole: str | None = None  # Why a large one is not divided, if that was asked
 
     @property
     def lossy(self) -> bool:
@@ -171,27 +146,7 @@ def make_plan(
     *,
     strict: bool = True,
 ) -> Plan:
-    """Plan a repack of an open file.
-
-    Parameters
-    ----------
-    contents
-        What `facts.look` found in it.
-    rules, options
-        What is asked.
-    memory_nbytes
-        The budget.
-    access
-        Access patterns for ``auto`` chunks.
-    strict
-        Whether a rule that means no dataset is an error.
-
-    Raises
-    ------
-    ChunkwiseError
-        A rule that means nothing or cannot be followed, a filter that is missing, a budget
-        too small for a chunk.
-    """
+    """Plan a repack of an open file."""
     if strict:
         require_matches(rules.chunks, contents.paths, contents.groups)
         require_matches(rules.filters, contents.paths, contents.groups)

@@ -57,17 +57,7 @@ Watch: TypeAlias = Callable[[Moment], None]
 
 @dataclass
 class Teller:
-    """Turns what single datasets report into moments of the whole.
-
-    Parameters
-    ----------
-    watch
-        Who is told; may raise to end the run.
-    phase
-        The present phase.
-    total_nbytes
-        Of all datasets.
-    """
+    """Turns what single datasets report into moments of the whole."""
 
     watch: Watch
     phase: Phase

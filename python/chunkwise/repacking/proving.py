@@ -36,21 +36,11 @@ _CACHE_NBYTES: Final = 256 << 20
 
 @dataclass(frozen=True)
 class Proof:
-    """Manifests that a run compares with, or writes.
+    """Manifests that a run compares with, or writes."""
 
-    Attributes
-    ----------
-    manifest
-        A manifest that has the result's values; None for none.
-    write_manifest
-        Where one is written of them; None for nowhere.
-    force
-        Whether a manifest that exists is replaced.
-    """
-
-    manifest: str | None = None
-    write_manifest: str | None = None
-    force: bool = False
+    manifest: str | None = None  # A manifest that has the result's values; None for none
+    write_manifest: str | None = None  # Where one is written of them; None for nowhere
+    force: bool = False  # Whether a manifest that exists is replaced
 
     @property
     def asked(self) -> bool:
@@ -58,15 +48,7 @@ class Proof:
         return self.manifest is not None or self.write_manifest is not None
 
     def require_possible(self, options: Options) -> None:
-        """Refuse what cannot be proved, before anything is done.
-
-        Raises
-        ------
-        UsageError
-            The manifest cannot be read; or another option makes other values.
-        AlreadyExistsError
-            Something already has the name of the new manifest.
-        """
+        """Refuse what cannot be proved, before anything is done."""
         if not self.asked:
             return
         for said, given in (
@@ -110,13 +92,6 @@ def compared(
     """Prove that a result is what its source is; None if nobody wants a proof.
 
     There is none either where reading the source crashes libhdf5 (``options.avoid``).
-
-    Raises
-    ------
-    WrongValueError
-        The first difference, by name.
-    CorruptDataError
-        The source cannot be read.
     """
     if options.verify == "none" or any(options.avoid):
         return None
@@ -135,31 +110,7 @@ def compared(
 
 
 def summed(proof: Proof, made: Path, said: str, nbytes: int, watch: Watch) -> Callable[[], None]:
-    """Compare the result with a manifest, and prepare the one to be written.
-
-    Parameters
-    ----------
-    proof
-        Which manifests.
-    made
-        The closed result, or the source if nothing was changed.
-    said
-        Its name, for messages.
-    nbytes
-        Bytes of values.
-    watch
-        Gets the progress; may raise to end it.
-
-    Returns
-    -------
-    callable
-        Writes the manifest, when the result is in place.
-
-    Raises
-    ------
-    WrongValueError
-        The first difference, by name.
-    """
+    """Compare the result with a manifest, and prepare the one to be written."""
     if not proof.asked:
         return lambda: None
     with open_h5(made) as file:

@@ -29,15 +29,6 @@ def publish(claim: Claim) -> None:
     It and its shards are on disk before its name is.  A new file has the source's permissions, as
     far as the umask lets it; one that replaces another has that one's owner, permissions and
     extended attributes.  Its time of modification is now: its bytes are new.
-
-    Raises
-    ------
-    CannotWriteError
-        The system refuses.
-    FileChangedError
-        Something wrote to the source during the repack.
-    UsageError
-        Something made a file of the target's name during the repack.
     """
     place = claim.place
     place.require_unchanged()
@@ -77,15 +68,7 @@ def noting_it_stays(said: str) -> Iterator[None]:
 
 
 def bring(claim: Claim) -> None:
-    """Give the partial file the target's name; only what may be replaced is.
-
-    Raises
-    ------
-    OSError
-        The system refuses.
-    UsageError
-        Something has the name.
-    """
+    """Give the partial file the target's name; only what may be replaced is."""
     old, new, folder = claim.partial_name, claim.place.target.name, claim.parent
     if _there(claim) is None:
         try:

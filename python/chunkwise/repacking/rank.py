@@ -48,35 +48,19 @@ Tell = Callable[[int, int, int], None]
 
 @dataclass(frozen=True)
 class Work:
-    """The files that ranks work on; each rank opens them itself.
+    """The files that ranks work on; each rank opens them itself."""
 
-    Attributes
-    ----------
-    source, target
-        Paths: of the source, and of the half-written target.
-    same
-        By what a rank tells that it sees the same files: size and time of the source, and the
-        inodes of the target and its shards.
-    before
-        The journal, and what is half written, of a stopped run; none if nothing is resumed.
-    identity
-        Of which work a journal is.
-    shards
-        Paths of the target's shards, empty files as yet.
-    divided
-        Datasets that are divided among them.
-    options
-        How files are made.
-    """
-
-    source: str
+    source: str  # Paths: of the source, and of the half-written target
     target: str
+    # By what a rank tells that it sees the same files: size and time of the source, and the inodes
+    # of the target and its shards.
     same: tuple[int, ...]
+    # The journal, and what is half written, of a stopped run; none if nothing is resumed.
     before: tuple[str, ...]
-    identity: bytes
-    shards: tuple[str, ...] = ()
-    divided: tuple[Divided, ...] = ()
-    options: Options | None = None
+    identity: bytes  # Of which work a journal is
+    shards: tuple[str, ...] = ()  # Paths of the target's shards, empty files as yet
+    divided: tuple[Divided, ...] = ()  # Datasets that are divided among them
+    options: Options | None = None  # How files are made
 
 
 @dataclass(frozen=True)

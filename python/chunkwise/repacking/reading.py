@@ -26,17 +26,7 @@ _OF_BOUND: Final = {
 
 
 def needs(file: h5py.File, plan: Plan, options: Options) -> tuple[Needs, Needs]:
-    """Return what a file needs from its readers, and what its copy will need.
-
-    Parameters
-    ----------
-    file
-        The source, open.
-    plan
-        What will be done.
-    options
-        What is asked for the file as a whole.
-    """
+    """Return what a file needs from its readers, and what its copy will need."""
     fcpl = file.id.get_create_plist()
     paged = fcpl.get_file_space_strategy()[0] == h5f.FSPACE_STRATEGY_PAGE
     version = fcpl.get_version()[0]
@@ -63,12 +53,6 @@ def who_loses(file: h5py.File, plan: Plan, options: Options) -> tuple[str, ...]:
 
 
 def require_readable(file: h5py.File, plan: Plan, options: Options) -> None:
-    """Refuse a plan whose result one of the readers asked for would read less of.
-
-    Raises
-    ------
-    UsageError
-        It names the reader, and what it lacks.
-    """
+    """Refuse a plan whose result one of the readers asked for would read less of."""
     if options.readers:
         require(options.readers, *needs(file, plan, options), printable(str(file.filename)))

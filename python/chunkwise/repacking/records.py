@@ -16,83 +16,41 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class DatasetResult:
-    """One dataset of the result.
+    """One dataset of the result."""
 
-    Attributes
-    ----------
-    path
-        Its first path.
-    action
-        As in the plan.
-    chunk, filters
-        What it has now: a shape, or the layout of data that are not chunked.
-    chunk_before, filters_before
-        What it had.
-    nbytes
-        Bytes of all elements.
-    stored_nbytes_before, stored_nbytes
-        Bytes in the files.
-    chunks, decodes
-        Chunks written (pieces, without chunks), and chunks of the source decoded.
-    replayed
-        Chunks that a stopped run had encoded.
-    encoder
-        Which encoder took the place of zlib, and how its size compares; None: as stated.
-    through_libhdf5
-        Why libhdf5 read or wrote the data, in one thread; None: the engine did.
-    lost_chunks
-        With ``salvage``: origins of chunks that could not be read, each with the reason.
-    left
-        Why rules that mean it by a pattern do not apply to it.
-    shards
-        Among how many files it is divided; 0 if it is not.
-    elapsed_s
-        Seconds it took, without verification.
-    why
-        Why it has these chunks, where no rule says so.
-    """
-
-    path: str
-    action: Action
-    chunk: str
+    path: str  # Its first path
+    action: Action  # As in the plan
+    chunk: str  # What it has now: a shape, or the layout of data that are not chunked
     filters: str
-    chunk_before: str
+    chunk_before: str  # What it had
     filters_before: str
-    nbytes: int
-    stored_nbytes_before: int
+    nbytes: int  # Bytes of all elements
+    stored_nbytes_before: int  # Bytes in the files
     stored_nbytes: int
-    chunks: int = 0
+    chunks: int = 0  # Chunks written (pieces, without chunks), and chunks of the source decoded
     decodes: int = 0
-    replayed: int = 0
+    replayed: int = 0  # Chunks that a stopped run had encoded
+    # Which encoder took the place of zlib, and how its size compares; None: as stated.
     encoder: str | None = None
+    # Why libhdf5 read or wrote the data, in one thread; None: the engine did.
     through_libhdf5: str | None = None
+    # With ``salvage``: origins of chunks that could not be read, each with the reason.
     lost_chunks: tuple[tuple[tuple[int, ...], str], ...] = ()
-    left: tuple[str, ...] = ()
-    shards: int = 0
-    elapsed_s: float = 0.0
-    why: str = ""
+    left: tuple[str, ...] = ()  # Why rules that mean it by a pattern do not apply to it
+    shards: int = 0  # Among how many files it is divided; 0 if it is not
+    elapsed_s: float = 0.0  # Seconds it took, without verification
+    why: str = ""  # Why it has these chunks, where no rule says so
 
 
 @dataclass(frozen=True)
 class Missing:
-    """Something that cannot be read of a damaged source, and is not in the copy.
+    """Something that cannot be read of a damaged source, and is not in the copy."""
 
-    Attributes
-    ----------
-    path
-        The object's path.
-    attribute
-        Which attribute of it; None for another part.
-    start, shape
-        With the fill value in place of these elements: where a box of them begins, and its
-        shape; None for what is no elements.
-    reason
-        What is wrong.
-    """
-
-    path: str
-    reason: str
-    attribute: str | None = None
+    path: str  # The object's path
+    reason: str  # What is wrong
+    attribute: str | None = None  # Which attribute of it; None for another part
+    # With the fill value in place of these elements: where a box of them begins, and its shape;
+    # None for what is no elements.
     start: tuple[int, ...] | None = None
     shape: tuple[int, ...] | None = None
 

@@ -38,21 +38,11 @@ _MAGIC = re.compile(r"[*?\[]")
 
 @dataclass(frozen=True)
 class Rule(Generic[Wish]):
-    """What is asked for the datasets that a pattern means.
+    """What is asked for the datasets that a pattern means."""
 
-    Attributes
-    ----------
-    pattern
-        A path (``/a/t2m``), the last part of one (``t2m``), or a pattern of either.
-    wish
-        What they should have.
-    text
-        The rule as it was given, for messages.
-    """
-
-    pattern: str
-    wish: Wish
-    text: str
+    pattern: str  # A path (``/a/t2m``), the last part of one (``t2m``), or a pattern of either
+    wish: Wish  # What they should have
+    text: str  # The rule as it was given, for messages
 
     def means(self, names: Iterable[str]) -> bool:
         """Tell whether a dataset with these absolute paths is meant."""
@@ -68,38 +58,18 @@ class Rule(Generic[Wish]):
 
 @dataclass(frozen=True)
 class Rules:
-    """All that is asked for a file's datasets.
+    """All that is asked for a file's datasets."""
 
-    Attributes
-    ----------
-    chunks, filters
-        Rules in the order given; the last that means a dataset holds.
-    min_nbytes
-        Datasets of fewer bytes (before filters) are left as they are, except those that a
-        rule names.
-    """
-
+    # Rules in the order given; the last that means a dataset holds.
     chunks: tuple[Rule[ChunkWish], ...] = ()
     filters: tuple[Rule[FilterWish], ...] = ()
+    # Datasets of fewer bytes (before filters) are left as they are, except those that a rule
+    # names.
     min_nbytes: int = 0
 
     @classmethod
     def of(cls, chunk: ChunkRules, filters: FilterRules, min_nbytes: int = 0) -> Rules:
-        """Read rules as the API takes them.
-
-        Parameters
-        ----------
-        chunk
-            ``"365x20x20"`` or ``(365, 20, 20)`` for all datasets, a list of texts
-            ``PATTERN:SHAPE``, or a mapping of patterns to shapes.  None: as stored.
-        filters
-            Likewise, with pipelines.
-
-        Raises
-        ------
-        UsageError
-            A rule that cannot be understood.
-        """
+        """Read rules as the API takes them."""
         return cls(tuple(_chunk_rules(chunk)), tuple(_filter_rules(filters)), min_nbytes)
 
     @property
@@ -149,22 +119,7 @@ def holding(rules: Sequence[Rule[Wish]], names: Sequence[str]) -> Rule[Wish] | N
 def require_matches(
     rules: Sequence[Rule[Wish]], paths: Mapping[str, Sequence[str]], groups: Iterable[str]
 ) -> None:
-    """Raise for a rule that means no dataset at all.
-
-    Parameters
-    ----------
-    rules
-        The rules.
-    paths
-        Each dataset's first path, with all its paths.
-    groups
-        Paths of the file's groups, to tell that one was named.
-
-    Raises
-    ------
-    DatasetNotFoundError
-        It names what is there instead.
-    """
+    """Raise for a rule that means no dataset at all."""
     for rule in rules:
         if any(rule.means(names) for names in paths.values()):
             continue
@@ -201,13 +156,7 @@ def _near(pattern: str, paths: list[str]) -> str:
 
 
 def parse_chunk_rule(text: str) -> Rule[ChunkWish]:
-    """Parse ``[PATTERN:]SHAPE``; a pattern may hold colons, a shape cannot.
-
-    Raises
-    ------
-    UsageError
-        The shape cannot be understood, or is no chunk's.
-    """
+    """Parse ``[PATTERN:]SHAPE``; a pattern may hold colons, a shape cannot."""
     pattern, colon, shape = text.rpartition(":")
     if colon and not pattern:
         raise UsageError(f"chunk rule {text!r}: a pattern is missing before ':'")
@@ -219,11 +168,6 @@ def parse_filter_rule(text: str) -> Rule[FilterWish]:
 
     Both may hold colons.  The whole text is a pipeline if it can be; else what follows the
     first colon after which it can.
-
-    Raises
-    ------
-    UsageError
-        No part of it is a pipeline.
     """
     pieces = text.split(":")
     wrongs: list[UsageError] = []

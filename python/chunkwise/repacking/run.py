@@ -53,43 +53,23 @@ _PATTERNS_SAID = 3
 
 @dataclass(frozen=True)
 class Job:
-    """What is asked, for any file.
+    """What is asked, for any file."""
 
-    Attributes
-    ----------
-    rules, options
-        For the datasets, and for the file.
-    access
-        Access patterns for ``auto`` chunks.
-    resume
-        Whether to go on from what a stopped run left, and to leave what this one has done if
-        it is stopped.
-    strict
-        Whether a rule that means no dataset of the file is an error.
-    anew
-        Whether a file that needs no change is copied in place; else it is left alone.
-    proof
-        What must be proved about the result's values.
-    """
-
-    rules: Rules = field(default_factory=Rules)
+    rules: Rules = field(default_factory=Rules)  # For the datasets, and for the file
     options: Options = field(default_factory=Options)
-    access: tuple[str, ...] = ()
+    access: tuple[str, ...] = ()  # Access patterns for ``auto`` chunks
+    # Whether to go on from what a stopped run left, and to leave what this one has done if it is
+    # stopped.
     resume: bool = False
-    strict: bool = True
+    strict: bool = True  # Whether a rule that means no dataset of the file is an error
+    # Whether a file that needs no change is copied in place; else it is left alone.
     anew: bool = False
-    proof: Proof = field(default_factory=Proof)
+    proof: Proof = field(default_factory=Proof)  # What must be proved about the result's values
 
 
 @contextmanager
 def planned(job: Job, source: str | Path) -> Iterator[tuple[h5py.File, Plan]]:
-    """Open a source and plan its repack; the file is closed when the block ends.
-
-    Raises
-    ------
-    ChunkwiseError
-        A file that cannot be read, or rules that cannot be followed.
-    """
+    """Open a source and plan its repack; the file is closed when the block ends."""
     with open_readable(source) as file:
         if file.id.get_intent() != h5f.ACC_RDONLY:
             raise UsageError(
@@ -105,21 +85,7 @@ def planned(job: Job, source: str | Path) -> Iterator[tuple[h5py.File, Plan]]:
 
 
 def check_room(place: Place, plan: Plan) -> str | None:
-    """Compare what will be written with what is free.
-
-    Returns
-    -------
-    str or None
-        A warning where only an estimate says that there may be too little.
-
-    Raises
-    ------
-    CannotWriteError
-        Too little for what is known exactly: bytes copied as they are, and data without
-        filters.
-    UsageError
-        Shards, in place.
-    """
+    """Compare what will be written with what is free."""
     if plan.n_shards and place.in_place:
         raise UsageError(
             f"{printable(place.said)}: a file and its shards cannot be replaced in one step: give "
@@ -150,27 +116,7 @@ def run(
     crew: Crew | None = None,
     apart: Apart | None = None,
 ) -> Summary:
-    """Repack one file.
-
-    Parameters
-    ----------
-    job
-        What is asked.
-    place
-        Source and target, from `target.choose`.
-    watch
-        Told about progress; may raise to end the run.
-    crew
-        Other ranks that take part, which are in `crew.follow`.
-    apart
-        Writes some datasets; see `work.Apart`.
-
-    Raises
-    ------
-    ChunkwiseError
-        Whatever is wrong; the source is untouched, and there is no target, unless a note says
-        that the new file is in place.
-    """
+    """Repack one file."""
     job.proof.require_possible(job.options)
     watch(Moment("planning"))
     with (
@@ -194,11 +140,6 @@ def closed(place: Place, *, salvage: bool = False) -> Iterator[Path]:
     one that is cut off, or whose first bytes are damaged.
 
     The copy is what libhdf5 opens: repacking needs stored chunks at their addresses in a file.
-
-    Raises
-    ------
-    CannotWriteError
-        There is no room for the copy.
     """
     patch = closed_patch(place.source, read_superblock(place.source))
     found = mended(place.source) if salvage and patch is None else None

@@ -36,29 +36,7 @@ def salvage(
     *,
     force: bool = False,
 ) -> Summary:
-    """Write what can be read of a file to another, with fill values for the rest.
-
-    Parameters
-    ----------
-    source
-        The damaged file; it is only read.
-    target
-        The new file, which appears complete or not at all.
-    check
-        Called several times a second; may raise to end it.
-    force
-        Replace a target that exists.
-
-    Returns
-    -------
-    Summary
-        `missing`, and of each dataset `lost_chunks`, say what could not be read.
-
-    Raises
-    ------
-    ChunkwiseError
-        Nothing of the file can be read, or no target can be made.
-    """
+    """Write what can be read of a file to another, with fill values for the rest."""
     place = choose(os.fspath(source), os.fspath(target), in_place=False, force=force, salvage=True)
     return salvage_as(Job(options=Options(salvage=True)), place, check)
 

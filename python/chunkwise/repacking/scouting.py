@@ -48,15 +48,7 @@ class _Object:
 
 
 def scout(source: Path, check: Callable[[], object] = lambda: None) -> Avoid:
-    """Find what must not be touched; nothing if no child crashes, or the file cannot be opened.
-
-    Parameters
-    ----------
-    source
-        The damaged file.
-    check
-        Called between children; may raise to end it.
-    """
+    """Find what must not be touched; nothing if no child crashes, or the file cannot be opened."""
     found: dict[Part, set[int]] = {part: set() for part in _PARTS}
     root = _Object(b"/", b"", -1)
     seen, level = {root.address}, [root]

@@ -28,27 +28,13 @@ _SAFELY: Final = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 @dataclass
 class ShardFiles:
-    """The shards of one run.
+    """The shards of one run."""
 
-    Attributes
-    ----------
-    place
-        The target.
-    parent
-        Descriptor of its folder.
-    token
-        What their names have in them.
-    owner
-        Number of the user whose files are made here.
-    count
-        How many this run has made; 0 if it divides nothing.
-    """
-
-    place: Place
-    parent: int
-    token: str
-    owner: int
-    count: int = 0
+    place: Place  # The target
+    parent: int  # Descriptor of its folder
+    token: str  # What their names have in them
+    owner: int  # Number of the user whose files are made here
+    count: int = 0  # How many this run has made; 0 if it divides nothing
     _made: dict[int, os.stat_result] = field(default_factory=dict)
 
     @property
@@ -73,15 +59,7 @@ class ShardFiles:
         return f"{self.folder.name}/{self.name(number)}"
 
     def make(self, count: int) -> None:
-        """Make so many files, without anything in them.
-
-        Raises
-        ------
-        OSError
-            The system refuses.
-        UsageError
-            Another user's folder has the name, or none that is one.
-        """
+        """Make so many files, without anything in them."""
         # By the umask: users who may read the target must reach its shards.
         with contextlib.suppress(FileExistsError):
             os.mkdir(self.folder.name, dir_fd=self.parent)
@@ -103,13 +81,7 @@ class ShardFiles:
             os.close(folder)
 
     def finish(self, mode: int, owner: os.stat_result | None) -> None:
-        """Set their permissions and owner, if known, and sync them to disk.
-
-        Raises
-        ------
-        OSError
-            The system refuses, or they are not the files that were made.
-        """
+        """Set their permissions and owner, if known, and sync them to disk."""
         if not self.count:
             return
         folder = os.open(

@@ -37,17 +37,10 @@ _PLACE_BITS: Final = 48
 
 @dataclass(frozen=True)
 class Division:
-    """How a dataset is divided.
+    """How a dataset is divided."""
 
-    Attributes
-    ----------
-    axis
-        The dimension along which it is.
-    bounds
-        Where each part begins along it, and where the last one ends, in elements.
-    """
-
-    axis: int
+    axis: int  # The dimension along which it is
+    # Where each part begins along it, and where the last one ends, in elements.
     bounds: tuple[int, ...]
 
     @property
@@ -81,17 +74,7 @@ class Division:
         return (*shape[: self.axis], end - begin, *shape[self.axis + 1 :])
 
     def asked(self, rows: Table, ask: Callable[[int, Table], Table], width: int) -> Table:
-        """Ask of each part's chunks, as if the part were a dataset.
-
-        Parameters
-        ----------
-        rows
-            Each begins with the element where a chunk of the whole begins.
-        ask
-            Given a part's number, and rows with elements of that part; gives a row for each.
-        width
-            Columns of an answer; 0 if it has one dimension.
-        """
+        """Ask of each part's chunks, as if the part were a dataset."""
         bounds = np.asarray(self.bounds, np.uint64)
         parts = np.searchsorted(bounds, rows[:, self.axis], "right") - 1
         answers = np.zeros((len(rows), width) if width else len(rows), np.uint64)
@@ -110,24 +93,13 @@ def in_file(number: int, addresses: Table) -> Table:
 
 @dataclass(frozen=True)
 class Divided:
-    """A dataset that is divided, as all ranks know it.
+    """A dataset that is divided, as all ranks know it."""
 
-    Attributes
-    ----------
-    path
-        In the source, in the target and in the shards.
-    division
-        Into which parts.
-    images
-        Of each part, an empty one: see `chunkwise.parallel.encoding.image_of`.
-    whole
-        Likewise of all of it, as it would be in one file.
-    """
-
-    path: str
-    division: Division
+    path: str  # In the source, in the target and in the shards
+    division: Division  # Into which parts
+    # Of each part, an empty one: see `chunkwise.parallel.encoding.image_of`.
     images: tuple[bytes, ...]
-    whole: bytes
+    whole: bytes  # Likewise of all of it, as it would be in one file
 
 
 def divided(step: Step) -> Divided:
@@ -156,15 +128,7 @@ def make_part(file: h5py.File, one: Divided, part: int) -> h5d.DatasetID:
 
 
 def virtual_list(step: Step, name_of: Callable[[int], str]) -> Any:
-    """Give the properties of the virtual dataset in the target.
-
-    Parameters
-    ----------
-    step
-        A step that is divided.
-    name_of
-        Gives a shard's name, relative to the target; the first is number 1.
-    """
+    """Give the properties of the virtual dataset in the target."""
     source, division = step.source, step.division
     assert division is not None
     shape = source.shape or ()
@@ -185,20 +149,7 @@ def virtual_list(step: Step, name_of: Callable[[int], str]) -> Any:
 
 
 def with_divisions(steps: Sequence[Step], count: int) -> tuple[Step, ...]:
-    """Divide the steps of a plan that can be.
-
-    Parameters
-    ----------
-    steps
-        Of a file.
-    count
-        Into so many parts each, at most.
-
-    Raises
-    ------
-    UsageError
-        None of them can.
-    """
+    """Divide the steps of a plan that can be."""
     made = tuple(_with_division(step, count) for step in steps)
     if any(step.division is not None for step in made):
         return made

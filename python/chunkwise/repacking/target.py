@@ -76,25 +76,13 @@ class Identity:
 
 @dataclass(frozen=True)
 class Place:
-    """Where the result goes.
+    """Where the result goes."""
 
-    Attributes
-    ----------
-    source, target
-        Real paths, without links; equal in place.
-    identity
-        The source as it was when the work began.
-    said
-        The target as the user wrote it.
-    replaces
-        Whether a file that has the target's name may be replaced.
-    """
-
-    source: Path
+    source: Path  # Real paths, without links; equal in place
     target: Path
-    identity: Identity
-    said: str
-    replaces: bool
+    identity: Identity  # The source as it was when the work began
+    said: str  # The target as the user wrote it
+    replaces: bool  # Whether a file that has the target's name may be replaced
 
     @property
     def in_place(self) -> bool:
@@ -141,15 +129,9 @@ class Place:
 
 @dataclass(frozen=True)
 class ConvertedPlace(Place):
-    """Where the result goes of a source that is a copy, made of a file of another format.
+    """Where the result goes of a source that is a copy, made of a file of another format."""
 
-    Attributes
-    ----------
-    original
-        The same for that file, which must not change meanwhile.
-    """
-
-    original: Place
+    original: Place  # The same for that file, which must not change meanwhile
 
     def require_unchanged(self) -> None:
         """Raise FileChangedError if something wrote to the original, or to its copy."""
@@ -163,15 +145,7 @@ class NewFile(Place):
 
     @classmethod
     def at(cls, target: str | os.PathLike[str], *, overwrite: bool) -> NewFile:
-        """Decide where a new file goes.
-
-        Raises
-        ------
-        UsageError
-            The target exists, is no regular file, or its folder is missing.
-        CannotWriteError
-            The folder may not be written to.
-        """
+        """Decide where a new file goes."""
         goal, said = Path(os.path.realpath(target)), os.fspath(target)
         _check_target(goal, None, said, overwrite, "overwrite=True")
         _require_writable(goal.parent, said)
@@ -211,18 +185,7 @@ def choose(
     force: bool,
     salvage: bool = False,
 ) -> Place:
-    """Decide where the result goes; with `salvage`, the source need not open as it is.
-
-    Raises
-    ------
-    UsageError
-        The target is the source, exists, is no regular file, or its folder is missing; in
-        place: the file has other names that would keep the old content.
-    FileFormatError
-        The source cannot be read.
-    CannotWriteError
-        The folder, or the file to be replaced, may not be written to.
-    """
+    """Decide where the result goes; with `salvage`, the source need not open as it is."""
     # Says what is wrong with a source that cannot be read, before anything else is.
     if is_netcdf3(source):
         require_netcdf(source)

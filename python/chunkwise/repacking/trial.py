@@ -50,11 +50,6 @@ def creation_list(source: Source, chunk: Shape | None, pipeline: Pipeline) -> An
     """Make the property list from which the target's dataset is made.
 
     Fill value, times, attribute order and all else stay as in the source.
-
-    Raises
-    ------
-    UsageError
-        libhdf5 lacks a filter.
     """
     stored = source.identifier.get_create_plist()
     made = _without_files(source, stored) if source.layout == "external" else stored.copy()
@@ -80,15 +75,7 @@ def creation_list(source: Source, chunk: Shape | None, pipeline: Pipeline) -> An
 def refusal(
     file: h5py.File, source: Source, chunk: Shape | None, dcpl: Any
 ) -> tuple[str | None, StoredFilters]:
-    """Make the dataset in a scratch file.
-
-    Returns
-    -------
-    reason : str or None
-        Why HDF5 refuses it.
-    filters : tuple
-        The filters with the values they will have.
-    """
+    """Make the dataset in a scratch file."""
     if chunk is None:
         return None, ()
     flags = [one[1] for one in stored_filters(dcpl)]

@@ -51,21 +51,12 @@ _TOGETHER: Final = 64
 
 @dataclass
 class Run:
-    """The result of a run.
+    """The result of a run."""
 
-    Attributes
-    ----------
-    results
-        One for each dataset, in the plan's order.
-    warnings
-        What was kept otherwise than it was.
-    missing
-        What could not be read.
-    """
-
+    # One for each dataset, in the plan's order.
     results: list[DatasetResult] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    missing: list[Missing] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)  # What was kept otherwise than it was
+    missing: list[Missing] = field(default_factory=list)  # What could not be read
 
 
 class Apart(Protocol):
@@ -91,35 +82,7 @@ def carry_out(
     crew: Crew,
     apart: Apart | None = None,
 ) -> Run:
-    """Write the target's partial file.
-
-    Parameters
-    ----------
-    claim
-        Where it is made.
-    source
-        The source, open for reading.
-    plan, options
-        What to do.
-    journal
-        Where encoded chunks are noted, and found again.
-    watch
-        Told about progress; may raise to end the run.
-    crew
-        The ranks that take part.
-    apart
-        Writes some datasets; by default there are none of these.
-
-    Returns
-    -------
-    Run
-        What was done, and what was kept otherwise than it was.
-
-    Raises
-    ------
-    ChunkwiseError
-        Damage in the source, a full disk, a result that is not what it should be.
-    """
+    """Write the target's partial file."""
     run, place = Run(), claim.place
     others = [step for step in plan.steps if apart is not None and apart.takes(step)]
     try:

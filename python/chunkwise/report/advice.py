@@ -25,17 +25,7 @@ _WORTH_IT: Final = 1.1
 
 
 def section(values: Mapping[str, Any], path: str, id_: str) -> Section:
-    """Make the section of one answer.
-
-    Parameters
-    ----------
-    values : mapping
-        What ``chunkwise advise --json`` printed.
-    path : str
-        Where it was saved.
-    id_ : str
-        Unique in the report.
-    """
+    """Make the section of one answer."""
     name = values["dataset"]
     title = f"{PurePath(values['file']).name}: {name}" if values["file"] else "A new dataset"
     blocks = [_front(values, f"{id_}-front"), _patterns(values, f"{id_}-patterns")]

@@ -37,13 +37,7 @@ _FIELDS: Final = {axis.field: axis for axis in AXES.values() if axis.field is no
 
 
 def section(saved: Saved, document: Mapping[str, Any], id_: str) -> Section:
-    """Make the section of one run.
-
-    Parameters
-    ----------
-    document : mapping
-        What ``--json`` printed; empty where only trials were saved.
-    """
+    """Make the section of one run."""
     rows = [_row(sample) for sample in saved.samples.values()]
     patterns: dict[tuple[str, str], list[Row]] = {}
     for row in rows:

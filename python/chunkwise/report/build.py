@@ -25,13 +25,7 @@ _TITLES: Final[dict[Kind, str]] = {
 
 
 def report(paths: Sequence[str | Path]) -> Report:
-    """Make the report of saved results; studies come first.
-
-    Raises
-    ------
-    UsageError
-        A file cannot be read, or is something else.
-    """
+    """Make the report of saved results; studies come first."""
     found = read(paths)
     sources = [source for source, _ in found]
     made = [_section(source, path, f"r{n}") for n, (source, path) in enumerate(found, 1)]

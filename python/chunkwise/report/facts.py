@@ -26,13 +26,7 @@ _MOST: Final = 6
 
 
 def machine(values: Mapping[str, Sequence[str]]) -> tuple[tuple[str, str], ...]:
-    """Name the machine and the versions.
-
-    Parameters
-    ----------
-    values : mapping
-        Of each fact of `chunkwise.trials.environment`, what it was found to be.
-    """
+    """Name the machine and the versions."""
     cpus = [
         f"{text} processor{'' if text == '1' else 's'}" for text in values.get("cpu_count", ())
     ]

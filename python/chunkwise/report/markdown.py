@@ -25,14 +25,7 @@ _MARKUP: Final = re.compile(r"([\\`*_\[\]<>|#~])")
 
 
 def markdown(report: Report, pictures: Mapping[str, str]) -> str:
-    """Write a report as Markdown.
-
-    Parameters
-    ----------
-    pictures : mapping of str to str
-        Where still pictures are, by the id of their chart; charts without one are left to
-        their tables.
-    """
+    """Write a report as Markdown."""
     lines = [f"# {escape(report.title)}", "", escape(lead(report)), ""]
     lines += _listed(f"**{text}**" for text in map(escape, troubles(report)))
     for section in report.sections:

@@ -22,13 +22,7 @@ _POLICY: Final = (
 
 
 def page(report: Report) -> str:
-    """Write the page.
-
-    Raises
-    ------
-    UsageError
-        Plotly is not installed.
-    """
+    """Write the page."""
     try:
         from plotly.offline import get_plotlyjs
     except ImportError:

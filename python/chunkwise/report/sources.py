@@ -55,20 +55,7 @@ Source = StudyResults | tuple[Saved, dict[str, Any]] | Advised | Traced
 
 
 def read(paths: Sequence[str | Path]) -> list[tuple[Source, Path]]:
-    """Read results, each of its kind.
-
-    Returns
-    -------
-    list of (StudyResults, (Saved, dict), Advised or Traced) and Path
-        In the order of the paths, with them; each of several datasets of a run of bench by
-        itself.  A run of bench has beside it the object that ``--json`` printed, empty for
-        ``--save``.
-
-    Raises
-    ------
-    UsageError
-        One cannot be read, or is something else.
-    """
+    """Read results, each of its kind."""
     return [(source, Path(path)) for path in paths for source in _read(Path(path))]
 
 

@@ -41,18 +41,7 @@ _SETTINGS: Final = {
 
 
 def still(chart: Chart, kind: str) -> bytes:
-    """Draw a chart.
-
-    Parameters
-    ----------
-    kind : str
-        One of `FORMATS`.
-
-    Raises
-    ------
-    UsageError
-        Matplotlib is not installed.
-    """
+    """Draw a chart."""
     try:
         import matplotlib as mpl
         from matplotlib.figure import Figure

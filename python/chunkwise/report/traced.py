@@ -34,17 +34,7 @@ _OFTEN: Final = (0, 1, 2, 11, 101, 1001)
 
 
 def section(values: Mapping[str, Any], path: str, id_: str) -> Section:
-    """Make the section of one trace.
-
-    Parameters
-    ----------
-    values : mapping
-        What ``chunkwise trace -o`` wrote.
-    path : str
-        Where.
-    id_ : str
-        Unique in the report.
-    """
+    """Make the section of one trace."""
     trace = Trace.of(values)
     found = values["found"]
     _, nbytes, seconds = totals(trace.datasets)

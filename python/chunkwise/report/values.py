@@ -65,14 +65,7 @@ class Drawing:
 
 
 def measured(plot: Plot, rows: Iterable[Row], statistic: Statistic, *, ends: bool) -> list[Value]:
-    """Return what a plot shows of some rows.
-
-    Parameters
-    ----------
-    ends : bool
-        Whether error bars reach from the lowest to the highest repeat; else they are
-        standard errors of the mean.
-    """
+    """Return what a plot shows of some rows."""
     found = []
     for row in rows:
         summary = row.summary(plot.figure, statistic) if matches(row.point, plot.where) else None
@@ -243,13 +236,7 @@ def _compatible(one: Where, other: Where) -> bool:
 
 
 def distinguished(values: Sequence[Value], x: str, by: Sequence[str]) -> list[str]:
-    """Return the axes that tell series apart: `by`, and all others that differ at one place.
-
-    Parameters
-    ----------
-    values : sequence of Value
-        Measured and published ones; what a published one does not say is no difference.
-    """
+    """Return the axes that tell series apart: `by`, and all others that differ at one place."""
     groups: dict[tuple[str | None, ...], list[Value]] = {}
     for value in values:
         if not value.published:

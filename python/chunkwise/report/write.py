@@ -15,22 +15,7 @@ from chunkwise.report.stills import FORMATS, still
 
 
 def save(report: Report, path: Path, pictures: Mapping[str, Path]) -> None:
-    """Write a report in the form that its name asks for.
-
-    Parameters
-    ----------
-    path : Path
-        ``.html`` or ``.md``.
-    pictures : mapping of str to Path
-        Still pictures by the id of their chart, for Markdown to show.
-
-    Raises
-    ------
-    UsageError
-        Its name asks for neither; or what draws is not installed.
-    CannotWriteError
-        The file cannot be written.
-    """
+    """Write a report in the form that its name asks for."""
     kind = path.suffix.lower()
     if kind in (".html", ".htm"):
         text = page(report)
@@ -48,20 +33,7 @@ def save(report: Report, path: Path, pictures: Mapping[str, Path]) -> None:
 
 
 def save_stills(report: Report, folder: Path, formats: Sequence[str]) -> dict[str, Path]:
-    """Write each chart as a picture.
-
-    Returns
-    -------
-    dict of str to Path
-        By the chart's id, the picture in the first of the formats.
-
-    Raises
-    ------
-    UsageError
-        A format that is not known; or matplotlib is not installed.
-    CannotWriteError
-        The folder cannot be written to.
-    """
+    """Write each chart as a picture."""
     for kind in formats or ("",):
         if kind not in FORMATS:
             raise UsageError(

@@ -131,15 +131,7 @@ class Binding:
         return None if bound is None or dataset.shape == bound.shape else elsewhere.CHANGED
 
     def look_again(self, dataset: h5py.Dataset, *, listed: bool = True) -> None:
-        """Find out what has changed, or all of a chunk index that a read has found unsound.
-
-        Raises
-        ------
-        chunkwise.errors.CorruptDataError
-            Of an own dataset, where libhdf5 cannot make sense of it.
-        chunkwise.errors.RemoteError, chunkwise.errors.FileChangedError
-            Its index was not found unsound, but could not be had.
-        """
+        """Find out what has changed, or all of a chunk index that a read has found unsound."""
         with phil:
             if self.bound is not None and dataset:
                 home = _home_of(dataset)
@@ -278,11 +270,6 @@ def end_reads(several: Sequence[Bound]) -> None:
 
     As closing a file waits for libhdf5's.  A thread that holds h5py's lock does not wait: those
     reads may need it.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        Or what else a signal handler raises meanwhile.
     """
     # All of them first, in case a signal ends the waiting.
     for wait in (False, True)[: 1 if phil._is_owned() else 2]:
@@ -311,20 +298,7 @@ _ours: weakref.WeakValueDictionary[Address, Binding] = weakref.WeakValueDictiona
 
 
 def own_binding(dataset: h5py.Dataset) -> Binding:
-    """What reads a dataset of chunkwise's own, the same for all of its objects.
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-        Of a file that is open; under h5py's lock.
-
-    Raises
-    ------
-    chunkwise.errors.CorruptDataError
-        When libhdf5 cannot describe the dataset.
-    chunkwise.errors.LibraryError
-        When libhdf5 is too old.
-    """
+    """What reads a dataset of chunkwise's own, the same for all of its objects."""
     address = address_of(dataset.id)
     found = _ours.get(address)
     if found is None:
@@ -344,12 +318,7 @@ def bounds_of(dataset: h5py.Dataset) -> Bounds:
 
 
 def check_bounds(dataset: h5py.Dataset, binding: Binding, bounds: Bounds) -> None:
-    """Check that one of ours leads no farther than its file may; under h5py's lock.
-
-    Raises
-    ------
-    chunkwise.errors.LeadsOutsideError
-    """
+    """Check that one of ours leads no farther than its file may; under h5py's lock."""
     bound = binding.bound
     if bound is None or (bound.sources is not None and not bounds.is_open):
         elsewhere.check_bounds(dataset, bounds)
@@ -467,13 +436,7 @@ def _describe(
 def _mapped(
     dataset: h5py.Dataset, dtype: np.dtype[Any], label: str, listed: bool, trail: Trail
 ) -> tuple[_native.Dataset, Sources]:
-    """Describe a virtual dataset, and all that it leads to.
-
-    Raises
-    ------
-    chunkwise.routing.elsewhere.LeftToLibhdf5Error
-        With the reason why libhdf5 reads it.
-    """
+    """Describe a virtual dataset, and all that it leads to."""
     if dtype.subdtype is not None:
         raise LeftToLibhdf5Error("it is virtual, and its elements are arrays")
     trail = trail.to(dataset)

@@ -41,18 +41,7 @@ def identical(one: DType, other: DType) -> bool:
 
 
 def parts_between(stored: DType, wanted: DType) -> list[Part] | None:
-    """Tell how elements of one type become elements of another, as libhdf5 converts them.
-
-    Parameters
-    ----------
-    stored, wanted : numpy.dtype
-        As h5py makes them of HDF5's types; not `identical`.
-
-    Returns
-    -------
-    list of tuple or None
-        What `_native.Dataset.read_as` takes; None if libhdf5 has to convert.
-    """
+    """Tell how elements of one type become elements of another, as libhdf5 converts them."""
     if stored.fields is None:
         return _parts(stored, wanted, (0, 0))
     fields, made = stored.fields, wanted.fields
@@ -74,20 +63,7 @@ def parts_between(stored: DType, wanted: DType) -> list[Part] | None:
 
 
 def text_of(file_type: h5t.TypeID, dtype: DType) -> str | None:
-    """Name how text is stored that is not padded with zeros, as h5py reads it.
-
-    Parameters
-    ----------
-    file_type : h5py.h5t.TypeID
-        What a dataset's elements are stored as.
-    dtype : numpy.dtype
-        What h5py reads them as.
-
-    Returns
-    -------
-    str or None
-        What `_native.Dataset` takes; None of what is no such text, or converted otherwise here.
-    """
+    """Name how text is stored that is not padded with zeros, as h5py reads it."""
     if not isinstance(file_type, h5t.TypeStringID) or file_type.is_variable_str():
         return None
     pad = file_type.get_strpad()
@@ -99,20 +75,7 @@ def text_of(file_type: h5t.TypeID, dtype: DType) -> str | None:
 
 
 def convert(elements: Array, into: Array) -> bool:
-    """Convert elements as libhdf5 does.
-
-    Parameters
-    ----------
-    elements : ndarray
-        No compound types.
-    into : ndarray
-        C-contiguous, of the same shape and the wanted type.
-
-    Returns
-    -------
-    bool
-        False, and nothing is converted, where libhdf5 has to.
-    """
+    """Convert elements as libhdf5 does."""
     types = None
     if elements.dtype.fields is None and into.dtype.fields is None:
         types = _types(elements.dtype, into.dtype)

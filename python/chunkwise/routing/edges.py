@@ -13,34 +13,12 @@ Array = npt.NDArray[Any]
 
 
 def numbers(name: str) -> Array:
-    """Numbers at the ends of ranges, between two others, and NaNs.
-
-    Parameters
-    ----------
-    name : str
-        A type as NumPy names it: of integers or floats of up to 8 bytes.
-
-    Returns
-    -------
-    ndarray
-        Some thousands, of one dimension and this type.
-    """
+    """Numbers at the ends of ranges, between two others, and NaNs."""
     return np.frombuffer(_native.edge_numbers(name) or b"", name)
 
 
 def texts(length: int) -> Array:
-    """Texts that fill their room and do not, with zeros and spaces within and at their end.
-
-    Parameters
-    ----------
-    length : int
-        Bytes of a text, at least 1.
-
-    Returns
-    -------
-    ndarray
-        Of one dimension and the type ``S{length}``.
-    """
+    """Texts that fill their room and do not, with zeros and spaces within and at their end."""
     made = [b"", b" ", b"a", b"a ", b" a", b"a\0b", b"\0a", b"a \0", "é".encode(), b"x" * length]
     made += [b"x" * (length - 1) + b" ", b"x" * (length - 1) + b"\0", b" " * length]
     padded = b"".join(text[:length].ljust(length, b"\0") for text in made)

@@ -60,27 +60,14 @@ class LeadsToItselfError(Exception):
 
 @dataclass
 class Sources:
-    """The other files to which a dataset leads, and those where one was missing.
+    """The other files to which a dataset leads, and those where one was missing."""
 
-    Attributes
-    ----------
-    files : set of tuple
-        Device and inode of each.
-    absent : list of str
-        Paths at which there was nothing.
-    incomplete : dict
-        Files without the dataset that was looked for: what the system says of them.
-    nbytes : int
-        How long they are, all together.
-    folder : str or None
-        The working directory, where it matters to what was found.
-    """
-
-    files: set[FileKey] = field(default_factory=set)
-    absent: list[str] = field(default_factory=list)
+    files: set[FileKey] = field(default_factory=set)  # Device and inode of each
+    absent: list[str] = field(default_factory=list)  # Paths at which there was nothing
+    # Files without the dataset that was looked for: what the system says of them.
     incomplete: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    nbytes: int = 0
-    folder: str | None = None
+    nbytes: int = 0  # How long they are, all together
+    folder: str | None = None  # The working directory, where it matters to what was found
 
     def add_file(self, path: str) -> None:
         """Add the file at a path, if there is one."""
@@ -117,29 +104,14 @@ class Sources:
 
 @dataclass(frozen=True)
 class Trail:
-    """The virtual datasets that led to a source.
+    """The virtual datasets that led to a source."""
 
-    Attributes
-    ----------
-    places : tuple
-        Where they lie, the first one first.
-    numbers : iterator of int
-        Counts the sources of all of them.
-    """
-
-    places: tuple[Address, ...] = ()
+    places: tuple[Address, ...] = ()  # Where they lie, the first one first
+    # Counts the sources of all of them.
     numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def to(self, dataset: h5py.Dataset) -> Trail:
-        """The trail that goes on to the sources of a virtual dataset.
-
-        Raises
-        ------
-        LeadsToItselfError
-            It was there before.
-        LeftToLibhdf5Error
-            The trail is too long.
-        """
+        """The trail that goes on to the sources of a virtual dataset."""
         place = address_of(dataset.id)
         if place in self.places:
             raise LeadsToItselfError
@@ -161,44 +133,17 @@ class Trail:
 
 @dataclass(frozen=True)
 class MappedTo:
-    """Elements of a virtual dataset that are elements of a source.
+    """Elements of a virtual dataset that are elements of a source."""
 
-    Attributes
-    ----------
-    here, there : list of tuple
-        Hyperslabs of the virtual dataset and of the source.
-    source : Any
-        What `describe` gave for it.
-    """
-
-    here: list[Parts]
-    source: Any
+    here: list[Parts]  # Hyperslabs of the virtual dataset and of the source
+    source: Any  # What `describe` gave for it
     there: list[Parts]
 
 
 def external_files(
     dataset: h5py.Dataset, bounds: Bounds
 ) -> tuple[list[tuple[str, int, int]], Sources]:
-    """Tell where the data of a dataset lies that is in external files.
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-    bounds : Bounds
-        How far its file may lead.
-
-    Returns
-    -------
-    tuple
-        Path, offset and bytes of each run, the last perhaps without end; and the files.
-
-    Raises
-    ------
-    LeftToLibhdf5Error
-        With the reason why libhdf5 reads it.
-    LeadsOutsideError
-        Nobody may read it.
-    """
+    """Tell where the data of a dataset lies that is in external files."""
     dcpl = dataset.id.get_create_plist()
     prefix = os.fsencode(dataset.id.get_access_plist().get_efile_prefix() or b"")
     runs, sources = [], Sources()
@@ -229,28 +174,7 @@ def external_files(
 def mapped(
     dataset: h5py.Dataset, describe: Describe, trail: Trail, bounds: Bounds
 ) -> tuple[list[MappedTo], Sources]:
-    """Find the sources of a virtual dataset.
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-        Virtual; under h5py's lock.
-    describe : callable
-        Takes a source, what messages about it begin with, and whether its file is a plain local
-        one; gives what is to be known of it, with its own `Sources` as ``sources`` (or None).
-        Raises `LeftToLibhdf5Error`.
-    trail : Trail
-        It ends with this dataset.
-    bounds : Bounds
-        How far the file may lead that was opened.
-
-    Raises
-    ------
-    LeftToLibhdf5Error
-        With the reason.
-    LeadsOutsideError
-        It leads farther.
-    """
+    """Find the sources of a virtual dataset."""
     access = dataset.id.get_access_plist()
     if access.get_virtual_view() != h5d.VDS_LAST_AVAILABLE:
         raise LeftToLibhdf5Error("it is viewed up to the first source that is missing")
@@ -264,22 +188,7 @@ def mapped(
 
 
 def check_bounds(dataset: h5py.Dataset, bounds: Bounds, trail: Trail | None = None) -> None:
-    """Check that a dataset leads to no file to which its own may not lead.
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-        Under h5py's lock.
-    bounds : Bounds
-        How far the file may lead that was opened.
-    trail : Trail, optional
-        The virtual datasets that led to it.
-
-    Raises
-    ------
-    LeadsOutsideError
-        It leads farther, or nobody knows how far.
-    """
+    """Check that a dataset leads to no file to which its own may not lead."""
 
     def described(source: h5py.Dataset, _label: str, _plain: bool) -> SimpleNamespace:
         check_bounds(source, bounds, here)
@@ -318,15 +227,7 @@ def file_names(dataset: h5py.Dataset) -> list[str]:
 
 
 def leads_to(dataset: h5py.Dataset, trail: Trail | None = None) -> set[Place]:
-    """Find the datasets to which a virtual one leads, also through others, as far as can be told.
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-        Virtual; under h5py's lock.
-    trail : Trail, optional
-        The datasets that led to it.
-    """
+    """Find the datasets to which a virtual one leads, also through others, as far as can be told."""
     found: set[Place] = set()
 
     def described(source: h5py.Dataset, _label: str, _plain: bool) -> SimpleNamespace:
@@ -659,13 +560,7 @@ def _working_directory() -> str:
 
 
 def fill_of(dataset: h5py.Dataset, dtype: np.dtype[Any]) -> bytes | None:
-    """The fill value of a dataset, as an element of a type; None if it is undefined.
-
-    Raises
-    ------
-    LeftToLibhdf5Error
-        It cannot be had.
-    """
+    """The fill value of a dataset, as an element of a type; None if it is undefined."""
     dcpl = dataset.id.get_create_plist()
     try:
         if dcpl.fill_value_defined() == h5d.FILL_VALUE_UNDEFINED:

@@ -60,13 +60,7 @@ def getitem(
     lenient: bool = False,
     again: bool = False,
 ) -> Any:
-    """Read ``dataset[args]``; NotImplemented if libhdf5 has to.
-
-    Raises
-    ------
-    chunkwise.errors.SelectionError
-        When lenient, for an index that does not fit.
-    """
+    """Read ``dataset[args]``; NotImplemented if libhdf5 has to."""
     bound = binding.bound
     if bound is None:
         counts.h5py[binding.why] += 1

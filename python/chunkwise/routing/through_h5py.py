@@ -30,24 +30,7 @@ phil = h5py._objects.phil
 
 
 def getitem(dataset: Dataset, args: Any, new_dtype: Any) -> Any:
-    """Read ``dataset[args]`` through libhdf5, also an index that h5py refuses.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        Of a file that is open.
-    args, new_dtype : object
-        As `h5py.Dataset.__getitem__` takes them.
-
-    Raises
-    ------
-    chunkwise.errors.SelectionError
-        For an index that does not fit the dataset.
-    chunkwise.errors.CorruptDataError
-        When it is damaged.
-    chunkwise.errors.CannotJudgeError
-        When a filter is missing, or libhdf5 refuses it without proof of damage.
-    """
+    """Read ``dataset[args]`` through libhdf5, also an index that h5py refuses."""
     if isinstance(args, Selection):
         if new_dtype is not None:
             raise SelectionError(

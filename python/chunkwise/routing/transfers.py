@@ -46,21 +46,7 @@ def as_type(bound: Bound, args: Any, wanted: np.dtype[Any], lenient: bool = Fals
 
 
 def by_fields(bound: Bound, args: Any) -> Any:
-    """Read ``d["a", 10:20]``.
-
-    Parameters
-    ----------
-    bound : Bound
-        A dataset of a compound type.
-    args : object
-        What stands between the brackets, names of fields among it.
-
-    Returns
-    -------
-    object
-        As h5py has it: of a single name an array of that field, of several, of a compound type
-        with these.  NotImplemented where h5py has to.
-    """
+    """Read ``d["a", 10:20]``."""
     items = args if isinstance(args, tuple) else (args,)
     names = [item for item in items if isinstance(item, str)]
     rest = tuple(item for item in items if not isinstance(item, str))

@@ -15,31 +15,12 @@ LIBRARY: Final = Path(__file__).resolve().parent.parent / "libchunkwise_preload.
 
 def variables(
     *,
-    threads: int | None = None,
-    cache_nbytes: int | None = None,
+    threads: int | None = None,  # Most threads of a read; None for as many as there are
+    cache_nbytes: int | None = None,  # Bytes of decoded chunks that are kept; None for the default
     report: str | None = None,
     before: Mapping[str, str] = os.environ,
 ) -> dict[str, str]:
-    """Return the variables to set, by name.
-
-    Parameters
-    ----------
-    threads
-        Most threads of a read; None for as many as there are.
-    cache_nbytes
-        Bytes of decoded chunks that are kept; None for the default.
-    report
-        Where each process writes what it read: a path, ``-`` for standard error; None for
-        nowhere.
-    before
-        The variables so far: what they put before programs stays behind ours.
-
-    Raises
-    ------
-    chunkwise.errors.UsageError
-        Where this installation has no library to put under programs, or its path is one that the
-        loader cannot take.
-    """
+    """Return the variables to set, by name."""
     if not LIBRARY.is_file():
         raise UsageError(
             f"{LIBRARY} is missing, and programs need it: build it with `make "

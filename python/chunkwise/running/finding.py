@@ -25,24 +25,14 @@ _SHARE = 0.1
 
 @dataclass(frozen=True)
 class Found:
-    """What `chunkwise inspect` says of it; of writes, what their cache does to it.
+    """What `chunkwise inspect` says of it; of writes, what their cache does to it."""
 
-    Attributes
-    ----------
-    operation, file, dataset
-        Of what, as `TracedDataset` has them.
-    code, summary
-        As `chunkwise.inspecting.finding.Finding` has them.
-    line
-        To paste; empty if nothing can be pasted.
-    """
-
-    operation: str
+    operation: str  # Of what, as `TracedDataset` has them
     file: str
     dataset: str
-    code: str
+    code: str  # As `chunkwise.inspecting.finding.Finding` has them
     summary: str
-    line: str
+    line: str  # To paste; empty if nothing can be pasted
 
     def is_of(self, one: TracedDataset) -> bool:
         """Whether it was found of these calls."""
@@ -50,36 +40,14 @@ class Found:
 
 
 def first(trace: Trace) -> Found | None:
-    """Find what is wrong with the calls that took the most time of which anything is.
-
-    Parameters
-    ----------
-    trace
-        What a program read and wrote.
-
-    Returns
-    -------
-    Found or None
-        None where nothing is wrong with any that took a tenth of the time.
-    """
+    """Find what is wrong with the calls that took the most time of which anything is."""
     *_, seconds = totals(trace.datasets)
     slow = [one for one in trace.datasets[:_MOST_LOOKED_AT] if one.seconds >= _SHARE * seconds]
     return next((found for one in slow if (found := worst(one)) is not None), None)
 
 
 def worst(one: TracedDataset) -> Found | None:
-    """Find what matters most.
-
-    Parameters
-    ----------
-    one
-        What a program read or wrote.  A file that was read is looked at by a process of its own.
-
-    Returns
-    -------
-    Found or None
-        None if nothing is wrong, and where the file cannot be looked at any more.
-    """
+    """Find what matters most."""
     if one.operation == "write":
         return _of_writes(one)
     access = tuple(patterns(one))[:MOST_PATTERNS]

@@ -21,24 +21,12 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Cells:
-    """A dataset, cut into chunks or groups of chunks that follow each other.
+    """A dataset, cut into chunks or groups of chunks that follow each other."""
 
-    Attributes
-    ----------
-    extent
-        Elements of the dataset in each dimension.
-    shape
-        Elements in each dimension of one cell.
-    count
-        Cells in each dimension.
-    chunks
-        How many chunks one cell has; 0 where the dataset has none, and a cell is a row.
-    """
-
-    extent: tuple[int, ...]
-    shape: tuple[int, ...]
-    count: tuple[int, ...]
-    chunks: int
+    extent: tuple[int, ...]  # Elements of the dataset in each dimension
+    shape: tuple[int, ...]  # Elements in each dimension of one cell
+    count: tuple[int, ...]  # Cells in each dimension
+    chunks: int  # How many chunks one cell has; 0 where the dataset has none, and a cell is a row
 
 
 def cells(one: TracedDataset) -> Cells:
@@ -61,14 +49,7 @@ def cells(one: TracedDataset) -> Cells:
 
 
 def times_read(one: TracedDataset, into: Cells) -> npt.NDArray[np.float64]:
-    """Count, for each cell, the reads that touched it.
-
-    Returns
-    -------
-    ndarray of float64
-        Of shape ``into.count``.  Of selections with gaps all between counts as touched; points
-        and unions are in no run, and are not counted.
-    """
+    """Count, for each cell, the reads that touched it."""
     counts = np.zeros(into.count)
     each = max(1, _MOST_BOXES // max(len(one.runs), 1))
     for run in one.runs:
@@ -96,22 +77,7 @@ def moments(run: Run, most: int) -> Iterator[tuple[float, int]]:
 
 
 def touched(run: Run, steps: Integers, into: Cells) -> tuple[Integers, Integers]:
-    """Find the cells that reads of a run touch.
-
-    Parameters
-    ----------
-    run
-        The walk.
-    steps
-        Which of its reads, from 0; of shape (n,).
-    into
-        The cells.
-
-    Returns
-    -------
-    tuple of ndarray
-        The first and the last cell in each dimension, each of shape (n, rank).
-    """
+    """Find the cells that reads of a run touch."""
     starts = _starts(run, steps, into)
     side = np.array(into.shape, dtype=np.int64)
     most = np.array(into.count, dtype=np.int64) - 1

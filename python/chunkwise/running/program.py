@@ -24,31 +24,15 @@ _LITTLE_64: Final = b"\x7fELF\x02\x01"
 
 @dataclass(frozen=True)
 class Program:
-    """A program to run.
+    """A program to run."""
 
-    Attributes
-    ----------
-    path
-        Its file.
-    obstacle
-        Why nothing can be put under it, in words; None if something can.
-    harms
-        It would not even start with the library.
-    """
-
-    path: Path
-    obstacle: str | None = None
-    harms: bool = False
+    path: Path  # Its file
+    obstacle: str | None = None  # Why nothing can be put under it, in words; None if something can
+    harms: bool = False  # It would not even start with the library
 
 
 def find(name: str) -> Program:
-    """Find a program as a shell does, and look at it.
-
-    Raises
-    ------
-    chunkwise.errors.UsageError
-        If there is none of that name that may be run.
-    """
+    """Find a program as a shell does, and look at it."""
     found = shutil.which(name)
     if found is None:
         raise UsageError(

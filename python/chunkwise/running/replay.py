@@ -12,28 +12,7 @@ from chunkwise.words import joined
 
 
 def recorded(path: str, file: str, dataset: str | None) -> tuple[str, tuple[str, ...]]:
-    """Find what a program has read of a dataset.
-
-    Parameters
-    ----------
-    path
-        What ``chunkwise trace -o`` has written.
-    file
-        The file that is asked about.  Where the trace has nothing of it, the reads of a dataset of
-        the same name in another file count.
-    dataset
-        Its name; None for the one that took most of the time.
-
-    Returns
-    -------
-    tuple
-        The dataset's name, and its access patterns.
-
-    Raises
-    ------
-    chunkwise.errors.UsageError
-        Where `path` is no trace, or has no walk over that dataset.
-    """
+    """Find what a program has read of a dataset."""
     found = _datasets(path)
     wanted = None if dataset is None else "/" + dataset.strip("/")
     same = [one for one in found if _is_same(one["file"], file)]

@@ -21,15 +21,7 @@ _MOST_TOLD = 5
 
 
 def lines(trace: Trace, found: Found | None = None) -> Iterator[str]:
-    """Say which datasets took the time, what was read of them, and what to do next.
-
-    Parameters
-    ----------
-    trace
-        What was seen.
-    found
-        What is wrong.
-    """
+    """Say which datasets took the time, what was read of them, and what to do next."""
     if not trace.datasets:
         yield (
             "chunkwise: no read or write of an HDF5 dataset was seen. The program does not use "

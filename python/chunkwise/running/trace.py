@@ -21,38 +21,20 @@ _BY_CHANCE: Final = 2
 
 @dataclass(frozen=True)
 class Run:
-    """A box, and how it was moved from read to read.
+    """A box, and how it was moved from read to read."""
 
-    Attributes
-    ----------
-    first
-        Of each dimension start, stride, count and block, as ``H5Sselect_hyperslab`` has them.
-    last
-        Where the last one starts.
-    times
-        How often it was read.
-    by
-        Elements from each to the next, a dimension each; None if that varies.
-    in_order
-        Each was the next in row-major order.
-    began, ended
-        Seconds from the first read of the program to the first of these, and to the end of the
-        last.
-    seconds
-        Within the calls.
-    process
-        Which read it.
-    """
-
+    # Of each dimension start, stride, count and block, as ``H5Sselect_hyperslab`` has them.
     first: tuple[tuple[int, int, int, int], ...]
-    last: tuple[int, ...]
-    times: int
+    last: tuple[int, ...]  # Where the last one starts
+    times: int  # How often it was read
+    # Elements from each to the next, a dimension each; None if that varies.
     by: tuple[int, ...] | None
-    in_order: bool
+    in_order: bool  # Each was the next in row-major order
+    # Seconds from the first read of the program to the first of these, and to the end of the last.
     began: float
     ended: float
-    seconds: float
-    process: int
+    seconds: float  # Within the calls
+    process: int  # Which read it
 
     @property
     def block(self) -> tuple[int, ...] | None:
@@ -64,102 +46,54 @@ class Run:
 
 @dataclass(frozen=True)
 class Decoded:
-    """What one filter did for HDF5.
+    """What one filter did for HDF5."""
 
-    Attributes
-    ----------
-    name
-        As HDF5 has it.
-    decodes, seconds
-        Chunks that it decoded, and how long that took.
-    """
-
-    name: str
-    decodes: int
+    name: str  # As HDF5 has it
+    decodes: int  # Chunks that it decoded, and how long that took
     seconds: float
 
 
 @dataclass(frozen=True)
 class TracedDataset:
-    """What was read of one dataset, or written to it, by all processes together.
+    """What was read of one dataset, or written to it, by all processes together."""
 
-    Attributes
-    ----------
-    operation
-        ``read`` or ``write``.
-    file, dataset
-        Its names.
-    shape, item_nbytes
-        Elements in each dimension, and bytes of one.
-    calls, nbytes, seconds
-        Calls of ``H5Dread`` or ``H5Dwrite``, or of one for several datasets, their bytes, and the
-        time within the calls.
-    by_chunkwise
-        Those of the calls that chunkwise carried out.
-    reason
-        Why it did not carry out the others; empty if there are none.
-    runs
-        The selections, in the order of each process.
-    unlisted
-        Calls for points and unions, and those beyond what is kept.
-    processes
-        In how many processes.
-    chunk
-        The shape of its chunks; empty without chunks.
-    chunks
-        Chunks of the dataset; 0 without chunks, and where HDF5 has done nothing.
-    touched, loaded
-        Of calls that HDF5 carried out: chunks that they touched, counted for each call, and chunks
-        that HDF5 fetched and decoded for them, also to write a part of them.  The others were in
-        its cache, never written before, or written as a whole.
-    filters
-        What its filters decoded for these calls.
-    """
-
-    operation: str
-    file: str
+    operation: str  # ``read`` or ``write``
+    file: str  # Its names
     dataset: str
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # Elements in each dimension, and bytes of one
     item_nbytes: int
+    # Calls of ``H5Dread`` or ``H5Dwrite``, or of one for several datasets, their bytes, and the
+    # time within the calls.
     calls: int
     nbytes: int
     seconds: float
-    by_chunkwise: int
-    reason: str
-    runs: tuple[Run, ...]
-    unlisted: int
-    processes: int = 1
-    chunk: tuple[int, ...] = ()
-    chunks: int = 0
+    by_chunkwise: int  # Those of the calls that chunkwise carried out
+    reason: str  # Why it did not carry out the others; empty if there are none
+    runs: tuple[Run, ...]  # The selections, in the order of each process
+    unlisted: int  # Calls for points and unions, and those beyond what is kept
+    processes: int = 1  # In how many processes
+    chunk: tuple[int, ...] = ()  # The shape of its chunks; empty without chunks
+    chunks: int = 0  # Chunks of the dataset; 0 without chunks, and where HDF5 has done nothing
+    # Of calls that HDF5 carried out: chunks that they touched, counted for each call, and chunks
+    # that HDF5 fetched and decoded for them, also to write a part of them.  The others were in its
+    # cache, never written before, or written as a whole.
     touched: int = 0
     loaded: int = 0
-    filters: tuple[Decoded, ...] = ()
+    filters: tuple[Decoded, ...] = ()  # What its filters decoded for these calls
 
 
 @dataclass
 class Trace:
-    """All that a program and what it started have read and written.
+    """All that a program and what it started have read and written."""
 
-    Attributes
-    ----------
-    datasets
-        The one that took the most time first.
-    processes
-        Process numbers, with the program of each.
-    """
-
+    # The one that took the most time first.
     datasets: list[TracedDataset] = field(default_factory=list)
+    # Process numbers, with the program of each.
     processes: dict[int, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Trace:
-        """Read one that was saved.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            Something is missing, or of another type.
-        """
+        """Read one that was saved."""
         programs = {one["process"]: one["program"] for one in record["processes"]}
         return cls([_dataset(one) for one in record["datasets"]], programs)
 
@@ -249,20 +183,7 @@ def _summed(some: tuple[Decoded, ...], others: tuple[Decoded, ...]) -> tuple[Dec
 
 
 def under_run(one: TracedDataset, threads: int) -> float | None:
-    """Estimate the seconds of reads where `chunkwise run` decodes each chunk once.
-
-    Parameters
-    ----------
-    one
-        As HDF5 read it.
-    threads
-        That decode.
-
-    Returns
-    -------
-    float or None
-        At most about so many; None for writes, and where nothing was decoded, or not by HDF5.
-    """
+    """Estimate the seconds of reads where `chunkwise run` decodes each chunk once."""
     decoding = sum(decoded.seconds for decoded in one.filters)
     ours = one.by_chunkwise or one.reason or one.operation != "read"
     if ours or not one.loaded or decoding <= 0:

@@ -20,12 +20,6 @@ def deferred_interrupt() -> Iterator[Callable[[], None]]:
 
     Does nothing outside the main thread, or where the program handles SIGINT in
     a way of its own.
-
-    Yields
-    ------
-    callable
-        To be called between steps: raises KeyboardInterrupt if Ctrl-C came.
-        The end of the block raises it too.
     """
     came = False
 

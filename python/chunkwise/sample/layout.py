@@ -68,13 +68,7 @@ def make_layout(
     pipeline: Pipeline | None,
     resolution: str | None,
 ) -> Layout:
-    """Combine a sample's defaults with what the user chose (None: nothing).
-
-    Raises
-    ------
-    UsageError
-        If the choices contradict each other or the sample.
-    """
+    """Combine a sample's defaults with what the user chose (None: nothing)."""
     if resolution is not None:
         if resolution not in sample.resolutions:
             known = f"has {', '.join(sample.resolutions)}" if sample.resolutions else "has none"

@@ -49,15 +49,7 @@ def _key(region: Region, stream: int, *, seeded: bool) -> np.uint64:
 
 
 def element_hash(region: Region, stream: int) -> Hashes:
-    """Return 64 random bits for every element of the box.
-
-    Parameters
-    ----------
-    region
-        The box.
-    stream
-        Number of the field: two fields of one sample must not share it.
-    """
+    """Return 64 random bits for every element of the box."""
     state = region.linear_index()
     state *= np.uint64(_GOLDEN)
     state += _key(region, stream, seeded=True)
@@ -90,25 +82,7 @@ def bell(hashes: Hashes) -> Floats:
 def smooth(
     region: Region, spacing: Sequence[float | None], stream: int, *, seeded: bool = True
 ) -> Floats:
-    """Return a field without steps: random values on a lattice, interpolated between.
-
-    Parameters
-    ----------
-    region
-        The box.
-    spacing
-        Distance of the lattice's points per axis, in elements, 1 or more; None
-        where the field is the same all along the axis.
-    stream
-        Number of the field.
-    seeded
-        False for a field that is the same for every seed, as the Earth is.
-
-    Returns
-    -------
-    array of float64
-        From -1 to 1; an axis whose spacing is None has length 1.
-    """
+    """Return a field without steps: random values on a lattice, interpolated between."""
     rank = len(spacing)
     state = np.full((1,) * rank, _key(region, stream, seeded=seeded), dtype=np.uint64)
     below: list[npt.NDArray[np.int64] | None] = []
@@ -140,15 +114,7 @@ def smooth(
 
 
 def wave(position: Floats, period: float) -> Floats:
-    """Return a smooth oscillation between -1 and 1, made of parabolas.
-
-    Parameters
-    ----------
-    position
-        Where, in the unit of `period`.
-    period
-        Length of one oscillation.
-    """
+    """Return a smooth oscillation between -1 and 1, made of parabolas."""
     phase = position / period
     phase = (phase - np.floor(phase)) * 2.0 - 1.0
     values: Floats = 4.0 * phase * (1.0 - np.abs(phase))

@@ -20,22 +20,7 @@ from chunkwise.names import system_reason
 
 @contextlib.contextmanager
 def new_file(path: str | os.PathLike[str], *, overwrite: bool) -> Iterator[h5py.File]:
-    """Make an HDF5 file that appears at `path` when the block ends without error.
-
-    Parameters
-    ----------
-    path
-        Where; a symbolic link is followed.
-    overwrite
-        Whether a regular file that is there may be replaced.
-
-    Raises
-    ------
-    UsageError
-        If `path` cannot be a new file, or exists and may not be replaced.
-    CannotWriteError
-        If the operating system refuses to write.
-    """
+    """Make an HDF5 file that appears at `path` when the block ends without error."""
     target = Path(os.path.realpath(path))
     partial: Path | None = None
     try:

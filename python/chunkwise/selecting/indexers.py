@@ -34,15 +34,7 @@ class PairedIndex:
         self._dataset = dataset
 
     def __getitem__(self, index: Any) -> Any:
-        """Read the elements that the arrays name.
-
-        Raises
-        ------
-        chunkwise.errors.SelectionError
-            For an index that does not fit the dataset, or arrays that do not pair up.
-        chunkwise.errors.CorruptDataError
-            When stored bytes are missing or do not decode.
-        """
+        """Read the elements that the arrays name."""
         return self._dataset._read_resolved(self._resolve(index))
 
     def explain(self, index: Any) -> dict[str, Any]:

@@ -21,55 +21,14 @@ Shape = tuple[int, ...]
 def resolve(
     shape: Shape, wanted: Any, label: str, *, paired: bool = False
 ) -> _native.Selection | None:
-    """Find out which elements of an array the selection takes.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Of the array.
-    wanted : Selection or object
-        A `chunkwise.hyperslab`, `chunkwise.union` or `chunkwise.points`; or what stands
-        between the brackets: integers, slices with any step but 0, an Ellipsis, lists of
-        integers, and masks, each for as many dimensions as it has.
-    label : str
-        What an error begins with.
-    paired : bool
-        False: every choice of one entry goes with every choice of the others, and lists have one
-        dimension.  True: arrays, of neighbouring dimensions, are broadcast together and pair up
-        element by element, as NumPy's do; their common shape stands where the first of them does.
-
-    Returns
-    -------
-    chunkwise._native.Selection or None
-        None for what only h5py understands, such as field names.
-
-    Raises
-    ------
-    chunkwise.errors.SelectionError
-        For what does not fit the shape, or arrays that do not pair up.
-    """
+    """Find out which elements of an array the selection takes."""
     if isinstance(wanted, Selection):
         return wanted.resolve(shape, label)
     return _native.select_index(shape, wanted, label, paired=paired)
 
 
 def assigned(shape: Shape, index: Any, label: str) -> _native.Selection | None:
-    """Read an index to which h5py assigns: one list or mask, with integers and slices.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Of the dataset, at least one dimension.
-    index : object
-        What stands between the brackets.
-    label : str
-        What an error begins with.
-
-    Returns
-    -------
-    chunkwise._native.Selection or None
-        None for what h5py refuses or understands in its own way, and if nothing is selected.
-    """
+    """Read an index to which h5py assigns: one list or mask, with integers and slices."""
     items = index if isinstance(index, tuple) else (index,)
     if len(items) == 1 and _is_mask(items[0]) and items[0].shape == shape:
         return _unless_empty(_native.select_index(shape, items[0], label))

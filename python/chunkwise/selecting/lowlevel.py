@@ -23,20 +23,6 @@ def read(
     Hyperslabs, unions, several lists and paired ones are read with one ``H5Dread``, lists element
     by element.  Otherwise slices are read forwards and turned round, the indices of a list
     once each and in order.
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-        Not of a null dataspace.
-    selection : chunkwise._native.Selection
-        Of an array of the dataset's shape.
-    out : ndarray, optional
-        Of the shape of what is read and the dataset's dtype; None makes a new one.
-
-    Returns
-    -------
-    ndarray
-        C-contiguous, of the selection's shape.
     """
     if selection.hyperslabs is None:
         made = _read_product(dataset, selection)
@@ -69,17 +55,7 @@ def read_selected(
 
 
 def write(dataset: h5py.Dataset, selection: _native.Selection, array: npt.NDArray[Any]) -> None:
-    """Write a selection with one ``H5Dwrite``.
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-        Open for writing; neither a null dataspace nor a scalar.
-    selection : chunkwise._native.Selection
-        Of an array of the dataset's shape.
-    array : ndarray
-        As `read` gives it, of the dataset's dtype.
-    """
+    """Write a selection with one ``H5Dwrite``."""
     shape = tuple(selection.choices)
     if 0 in shape:
         return

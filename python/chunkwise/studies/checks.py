@@ -83,14 +83,7 @@ class Points:
 
 
 def check_study(study: Study) -> None:
-    """Check what a study says besides its experiments.
-
-    Raises
-    ------
-    UsageError
-        An unknown statistic or sample, a scale without numbers, a name that nothing
-        can be called by, or two experiments of one id.
-    """
+    """Check what a study says besides its experiments."""
     if study.statistic not in get_args(Statistic):
         raise UsageError(
             f"no statistic is called '{study.statistic}': there are "
@@ -150,14 +143,7 @@ def _check_own(study: Study, own: Own) -> None:
 
 
 def check_experiment(experiment: Experiment, data: Mapping[str, Data]) -> None:
-    """Check one experiment against its own runs.
-
-    Raises
-    ------
-    UsageError
-        Unknown data, figures, axes, labels, values, rules or settings; two claims
-        of one id.
-    """
+    """Check one experiment against its own runs."""
     points = points_of(experiment.runs, data)
     ids = [claim.id for claim in experiment.claims]
     for repeated in {name for name in ids if ids.count(name) > 1}:

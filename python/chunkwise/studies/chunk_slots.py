@@ -42,17 +42,7 @@ def predict(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, A
 
 
 def loads(slots: Sequence[int], grid: Sequence[int], columns: Sequence[int]) -> int:
-    """Count the chunks loaded if each slot holds one chunk, and there is room for all.
-
-    Parameters
-    ----------
-    slots : sequence of int
-        Of each chunk, in C order.
-    grid : sequence of int
-        Chunks along both dimensions.
-    columns : sequence of int
-        The column of chunks that each read goes through, from the first row to the last.
-    """
+    """Count the chunks loaded if each slot holds one chunk, and there is room for all."""
     holder: dict[int, int] = {}
     count = 0
     for column in columns:

@@ -33,11 +33,6 @@ def measure(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, A
     memory alone.  Where the space varies the filter, each filter has one point more with
     ``pays_below``: in MB/s, the bandwidth below which the whole run takes less time with it than
     without any.
-
-    Raises
-    ------
-    UsageError
-        There are no axes, or a place is none.
     """
     places = [_place(one) for one in context.settings.get("places", ())]
     for path, dataset, labels in context.data.values():

@@ -53,13 +53,7 @@ class Folder:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Keep other runs out while the block lasts, as each removes what the other generates.
-
-        Raises
-        ------
-        UsageError
-            Another run measures in this folder, or it cannot be made.
-        """
+        """Keep other runs out while the block lasts, as each removes what the other generates."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
@@ -86,24 +80,7 @@ class Folder:
         )
 
     def claim(self, new: StudyResults, needed: int, resume: bool) -> StudyResults | None:
-        """Make the folders, and return what an earlier run left if this one goes on with it.
-
-        Parameters
-        ----------
-        new : StudyResults
-            What to measure.
-        needed : int
-            Bytes of room.
-        resume : bool
-            Whether to go on.
-
-        Raises
-        ------
-        UsageError
-            It holds results and this run does not go on with them, or those of another study
-            or scale, or of more repeats; or a folder ``files`` that is not of a study's; it
-            cannot be written to, or has too little room.
-        """
+        """Make the folders, and return what an earlier run left if this one goes on with it."""
         earlier = StudyResults.read(self.results) if self.results.exists() else None
         if earlier is not None and resume:
             self._check(earlier, new)

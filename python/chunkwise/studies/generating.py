@@ -28,13 +28,7 @@ def dataset_of(data: Data) -> str:
 
 
 def generate(data: Data, scale: Scale, path: Path) -> None:
-    """Write a study's data to a new file.
-
-    Raises
-    ------
-    ChunkwiseError
-        As from `chunkwise.sample.write`.
-    """
+    """Write a study's data to a new file."""
     options: dict[str, Any] = dict(data.options[scale])
     if data.nonzero:
         whole = path.with_suffix(".whole.h5")

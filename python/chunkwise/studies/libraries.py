@@ -52,13 +52,7 @@ class Found:
 
 
 def find(named: Sequence[str] = ()) -> dict[str, Found]:
-    """Find the libraries of this machine, each once, by their value on the axis.
-
-    Raises
-    ------
-    UsageError
-        One that the user has named cannot be loaded.
-    """
+    """Find the libraries of this machine, each once, by their value on the axis."""
     places = {DEFAULT: "h5py's", **_installed(), **dict.fromkeys(named, "named")}
     found: dict[str, Found] = {}
     with tempfile.TemporaryDirectory(prefix="chunkwise-") as folder:
@@ -112,16 +106,6 @@ def find_zlibs(named: Sequence[str] = ()) -> dict[str, str]:
 
     Such as zlib-ng's, built to be compatible, in a folder of its own, in `/usr/local` or in a
     conda environment.  What only has an interface of its own (``libz-ng.so``) cannot.
-
-    Returns
-    -------
-    dict of str to str
-        Versions by their value on the axis ``zlib``; ``default`` first.
-
-    Raises
-    ------
-    UsageError
-        One that the user has named cannot be used.
     """
     with tempfile.TemporaryDirectory(prefix="chunkwise-") as folder:
         library = find_one(None, folder)
@@ -154,24 +138,7 @@ def _candidates() -> list[str]:
 def expand(
     space: Space, libraries: Mapping[str, Found], zlibs: Mapping[str, str] | None = None
 ) -> tuple[Space | None, list[str]]:
-    """Replace ``@all``, ``@others`` or ``@older`` in a space by the found libraries.
-
-    Parameters
-    ----------
-    space : Space
-        What to measure.
-    libraries : mapping of str to Found
-        What `find` has found.
-    zlibs : mapping of str to str, optional
-        What `find_zlibs` has found; None has them looked for, if they are asked for.
-
-    Returns
-    -------
-    space : Space or None
-        None if nothing is left to be measured.
-    reasons : list of str
-        What cannot be measured, and what would help.
-    """
+    """Replace ``@all``, ``@others`` or ``@older`` in a space by the found libraries."""
     reasons: list[str] = []
     axes = dict(space.axes)
     for axis in LIBRARIES:

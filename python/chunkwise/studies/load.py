@@ -104,18 +104,7 @@ NAMES: Final = (
 
 
 def load(name: str) -> Study:
-    """Read one study.
-
-    Parameters
-    ----------
-    name : str
-        One of `NAMES`, or the path of a folder with a ``study.toml`` in it.
-
-    Raises
-    ------
-    UsageError
-        There is none of that name; or its files say what a study does not know.
-    """
+    """Read one study."""
     folder = _folder(name)
     place = name if name in NAMES else printable(name)
     head = _toml(folder, place, "study.toml")

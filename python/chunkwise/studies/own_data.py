@@ -29,29 +29,7 @@ _MOST_CACHE_NBYTES: Final = 512 << 20
 
 
 def values_for(study: Study, file: str, dataset: str | None) -> tuple[Target, Values]:
-    """Look at a user's dataset, and work out what is measured on it.
-
-    Parameters
-    ----------
-    study : Study
-    file : str
-        An HDF5 or netCDF-4 file.
-    dataset : str or None
-        Its path; None for the largest chunked one.
-
-    Returns
-    -------
-    target : Target
-    values : Values
-        For `adapted`.
-
-    Raises
-    ------
-    UsageError
-        The study is of its own data only; or there is nothing to ask of this dataset.
-    ChunkwiseError
-        As from `chunkwise.benching.target.look`.
-    """
+    """Look at a user's dataset, and work out what is measured on it."""
     if study.own is None:
         raise UsageError(
             f"{study.name} measures what it generates, as its settings mean nothing on other "

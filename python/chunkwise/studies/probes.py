@@ -40,13 +40,7 @@ class Context:
     ranks: tuple[int, ...] = ()
 
     def measured(self, path: str, dataset: str, *, touch: bool = False) -> Sequence[Cell]:
-        """Measure what the axes say of a dataset, all of it; `touch`, after a trial before it.
-
-        Raises
-        ------
-        UsageError
-            There are no axes.
-        """
+        """Measure what the axes say of a dataset, all of it; `touch`, after a trial before it."""
         if self.space is None:
             raise UsageError("this probe needs axes: what is read or written, and how")
         results = benching.run(

@@ -20,16 +20,7 @@ _MOST = 10.0
 
 
 class Pace:
-    """The experiments of a run, done and left.
-
-    Parameters
-    ----------
-    study : Study
-    experiments : sequence of Experiment
-        Those of it that are run.
-    scale : Scale
-    repeat : int
-    """
+    """The experiments of a run, done and left."""
 
     def __init__(
         self, study: Study, experiments: Sequence[Experiment], scale: Scale, repeat: int

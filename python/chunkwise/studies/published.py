@@ -69,13 +69,7 @@ def _as_asked_of(reader: str, where: Where) -> Where:
 
 
 def draw(study: Study, results: StudyResults, source: str) -> Iterator[str]:
-    """Write the paper's table of one source, and what must be known to read it.
-
-    Raises
-    ------
-    UsageError
-        No experiment that was measured has values of that source.
-    """
+    """Write the paper's table of one source, and what must be known to read it."""
     known: dict[str, None] = {}
     for experiment in study.experiments:
         outcome = results.outcomes.get(experiment.id)

@@ -53,16 +53,7 @@ _ADVICE: Final[dict[str, tuple[Word, ...]]] = {
 
 
 def show(study: Study, results: StudyResults, folder: Path, console: Console) -> None:
-    """Print what a run has shown.
-
-    Parameters
-    ----------
-    study : Study
-    results : StudyResults
-    folder : Path
-        Where the results are.
-    console : Console
-    """
+    """Print what a run has shown."""
     judged = judge_all(study, results)
     if results.target is not None:
         for line in _asked_of(results.target, results.values):

@@ -164,13 +164,7 @@ class StudyResults:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> StudyResults:
-        """Undo `to_json`.
-
-        Raises
-        ------
-        UsageError
-            It is something else.
-        """
+        """Undo `to_json`."""
         if values.get("format") != FORMAT or values.get("version") not in _VERSIONS:
             raise UsageError("no results of a study, or of a version that is not known here")
         values = renewed(values)
@@ -188,13 +182,7 @@ class StudyResults:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> StudyResults:
-        """Read a file.
-
-        Raises
-        ------
-        UsageError
-            It cannot be read, or holds something else.
-        """
+        """Read a file."""
         name = printable(os.fspath(path))
         try:
             content = Path(path).read_bytes()

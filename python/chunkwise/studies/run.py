@@ -85,14 +85,6 @@ def run(study: Study, options: Options, progress: Progress | None = None) -> Stu
     Results are in ``options.out``, also of a run that was interrupted: then without what was
     not measured; and with what an earlier run measured there, where this one goes on with it.
     Generated files are removed at the end.
-
-    Raises
-    ------
-    UsageError
-        An unknown experiment or reader, a folder with other results in it, too
-        little room, or values that make no sense.
-    CannotWriteError
-        The disk is full, or the folder cannot be written to any more.
     """
     target: Target | None = None
     values: own.Values = {}

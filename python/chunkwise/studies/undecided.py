@@ -29,17 +29,7 @@ class Undecided:
 def undecided(
     study: Study, results: StudyResults, most: int, experiments: Sequence[str]
 ) -> Iterator[Undecided]:
-    """Find the claims that cannot be told, and would be if their rows were measured more often.
-
-    Parameters
-    ----------
-    study, results
-        The study, and what was measured of it.
-    most
-        How often a row may be measured; what needs more is left out.
-    experiments
-        Ids of the experiments whose claims are looked at.
-    """
+    """Find the claims that cannot be told, and would be if their rows were measured more often."""
     for judged in judge_all(study, results):
         verdict, experiment = judged.verdict, judged.experiment
         often = verdict.repeats

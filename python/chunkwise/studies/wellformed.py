@@ -18,13 +18,7 @@ _MOST: Final = 1e100
 
 
 def check(values: Mapping[str, Any]) -> None:
-    """Look at the object that `chunkwise.studies.results` writes.
-
-    Raises
-    ------
-    ValueError
-        A value is missing, or is no such value.
-    """
+    """Look at the object that `chunkwise.studies.results` writes."""
     _each("", values, _RESULTS)
     if values.get("target") is not None:
         _each("target", values["target"], _TARGET)

@@ -40,60 +40,38 @@ class Breakdown(TypedDict):
     """Where a walk's seconds went; plain JSON values, None if not known.
 
     Of writes all that follows is about writing; see `chunkwise.trials.write_breakdown`.
-
-    Attributes
-    ----------
-    method : str
-        ``measured``: each figure by clocks around the work itself.  ``filters measured,
-        storage from bare reading``: `storage_s` is an estimate, and `other_s` what is left.
-        Measured seconds are those of all threads together.
-    elapsed_s : float
-        Seconds in the reads alone; of writes, those of all phases but the sync.
-    index_s : float or None
-        Seconds listing the chunk index, or adding to it; None if that is part of
-        `other_s`.
-    storage_s : float or None
-        Seconds reading stored bytes, at most what the filters leave of `elapsed_s`.
-    filters_s : dict of str to float or None
-        Seconds decoding, for each filter of the pipeline; of writes, encoding as well.
-    scatter_s : float or None
-        Seconds copying elements to their places; None if that is part of `other_s`, as
-        copies of less than 4 KiB out of a chunk always are.
-    other_s : float or None
-        Seconds of the reading thread that no other figure accounts for, never below 0.
-    waiting_s : float or None
-        Seconds that the reading thread waited for others; None if one reads alone.
-    other_threads_s : float or None
-        How much of the seconds above (index, storage, filters, scatter) other threads
-        spent; None likewise.  Without these, and with `waiting_s`, the seconds of the
-        reading thread add up to `elapsed_s`.
-    chunk_touches : int or None
-        Stored chunks that the reads touched, each as often as a read touched it.
-    chunk_loads : int or None
-        How often one of them had to be loaded and decoded: the chunk cache's misses.  In
-        chunkwise also those decoded ahead.
-    chunk_hits : int or None
-        How often it was found decoded.
-    chunks_touched : int or None
-        How many different chunks those were.
-    chunks_encoded : int or None
-        Of writes: how often one of them was encoded; None for reads.
     """
 
+    # ``measured``: each figure by clocks around the work itself.  ``filters measured, storage from
+    # bare reading``: `storage_s` is an estimate, and `other_s` what is left. Measured seconds are
+    # those of all threads together.
     method: Method
-    elapsed_s: float
+    elapsed_s: float  # Seconds in the reads alone; of writes, those of all phases but the sync
+    # Seconds listing the chunk index, or adding to it; None if that is part of `other_s`.
     index_s: float | None
+    # Seconds reading stored bytes, at most what the filters leave of `elapsed_s`.
     storage_s: float | None
+    # Seconds decoding, for each filter of the pipeline; of writes, encoding as well.
     filters_s: dict[str, float | None]
+    # Seconds copying elements to their places; None if that is part of `other_s`, as copies of
+    # less than 4 KiB out of a chunk always are.
     scatter_s: float | None
+    # Seconds of the reading thread that no other figure accounts for, never below 0.
     other_s: float | None
+    # Seconds that the reading thread waited for others; None if one reads alone.
     waiting_s: float | None
+    # How much of the seconds above (index, storage, filters, scatter) other threads spent; None
+    # likewise.  Without these, and with `waiting_s`, the seconds of the reading thread add up to
+    # `elapsed_s`.
     other_threads_s: float | None
+    # Stored chunks that the reads touched, each as often as a read touched it.
     chunk_touches: int | None
+    # How often one of them had to be loaded and decoded: the chunk cache's misses.  In chunkwise
+    # also those decoded ahead.
     chunk_loads: int | None
-    chunk_hits: int | None
-    chunks_touched: int | None
-    chunks_encoded: int | None
+    chunk_hits: int | None  # How often it was found decoded
+    chunks_touched: int | None  # How many different chunks those were
+    chunks_encoded: int | None  # Of writes: how often one of them was encoded; None for reads
 
 
 Tallies = dict[int, "_native.FilterTally"]
@@ -120,21 +98,6 @@ class Watch:
         """Tell where the time went since `start`.
 
         Nothing else may read through this library at the same time.
-
-        Parameters
-        ----------
-        table : chunkwise._native.ChunkTable or None
-            The chunks of the dataset, listed after the walk (as listing loads the chunk
-            index), by any libhdf5; None if they cannot be listed, or there are none.
-        walk : chunkwise._native.Walk
-            What was read.
-        operations : int
-            How many of its selections were.
-        elapsed_s : float
-            Seconds in those reads.
-        cold_file : str, optional
-            The file that holds the dataset, if the walk did not find it in memory: it is
-            then dropped from memory before it is read once more.
         """
         after = self.library.tally(self.filters)
         filters_s, calls = between(self.before, after, self.filters, ("decode",))
@@ -248,18 +211,7 @@ def by_engine(
 
 
 def start(library: _native.Library | None, filters: Sequence[int]) -> Watch | EngineWatch:
-    """Begin to watch a walk; to be called right before it.
-
-    Parameters
-    ----------
-    library : chunkwise._native.Library or None
-        The libhdf5 that reads: h5py's, or the one below netCDF-C
-        (``Library.from_path(path of libnetcdf)``); None for chunkwise's engine,
-        before the dataset's chunk index is listed.  What the engine leaves to libhdf5 is
-        to be watched there.
-    filters : sequence of int
-        HDF5's numbers of the filters of the dataset's pipeline.
-    """
+    """Begin to watch a walk; to be called right before it."""
     if library is not None:
         return Watch(library, tuple(filters), library.tally(filters))
     _native.set_profiling(True)
@@ -351,21 +303,7 @@ def told(
     thread: str,
     why: str,
 ) -> str:
-    """Put parts of the time into a sentence.
-
-    Parameters
-    ----------
-    found : Breakdown
-        What was measured.
-    filters : sequence of str
-        What filters took.
-    phases : mapping of str to float or None
-        Seconds of what else was told apart, by what is done in them.
-    thread : str
-        What the thread does that the others help.
-    why : str
-        Why nothing is told, where nothing is.
-    """
+    """Put parts of the time into a sentence."""
     shared = bool(found["other_threads_s"])
     all_phases = {**phases, "are the rest": None if shared else found["other_s"]}
     parts = [*filters, *(f"{format_seconds(s)} {name}" for name, s in all_phases.items() if s)]

@@ -25,25 +25,7 @@ _PIECE: Final = 1 << 22
 
 
 class Checker:
-    """Compares what a trial reads, selection by selection.
-
-    Parameters
-    ----------
-    trial
-        With `data`.
-    walk
-        Its selections.
-
-    Attributes
-    ----------
-    checked : int
-        Elements compared so far.
-
-    Raises
-    ------
-    UsageError
-        Its elements hold padding, whose values nobody knows.
-    """
+    """Compares what a trial reads, selection by selection."""
 
     def __init__(self, trial: Trial, walk: _native.Walk) -> None:
         if not trial.comparable:
@@ -56,23 +38,10 @@ class Checker:
         self._dtype = np.dtype(f"u{trial.itemsize}" if trial.itemsize in (1, 2, 4, 8) else "u1")
         known = elements(trial, trial.native_type).view(self._dtype)
         self._known = known.reshape(*trial.shape, -1)
-        self.checked = 0
+        self.checked = 0  # Elements compared so far
 
     def __call__(self, number: int, read: bytes | npt.NDArray[np.uint8]) -> None:
-        """Check one operation.
-
-        Parameters
-        ----------
-        number : int
-            Of the operation, from 0 on.
-        read : bytes or ndarray of uint8
-            The elements that it gave, in C order.
-
-        Raises
-        ------
-        WrongValueError
-            One differs; or there are more or fewer than were asked for.
-        """
+        """Check one operation."""
         selected = self._walk[number]
         hyperslabs = [selected] if isinstance(selected, tuple) else selected
         found = np.frombuffer(read, self._dtype).reshape(-1, self._known.shape[-1])

@@ -15,13 +15,7 @@ from chunkwise.trials.zlibs import version_of
 
 
 def describe(hdf5: str | None = None) -> dict[str, str | int]:
-    """Return the machine and the versions of everything loaded in this process.
-
-    Parameters
-    ----------
-    hdf5 : str, optional
-        The version of the libhdf5 that is measured; None for the one of h5py.
-    """
+    """Return the machine and the versions of everything loaded in this process."""
     if hdf5 is None:
         import h5py
 

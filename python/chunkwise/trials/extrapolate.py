@@ -24,29 +24,7 @@ def total_seconds(
     total_operations: int,
     walk: Walk | None,
 ) -> float:
-    """Estimate the seconds of all `total_operations` reads from the first ones.
-
-    Parameters
-    ----------
-    latencies_s : sequence of float
-        Seconds of each operation done, in order; may stop short of `operations`.
-    operations : int
-        How many operations were done, at least 1.
-    elapsed_s : float
-        Seconds that they took.
-    total_operations : int
-        How many there are.
-    walk : Walk or None
-        The walk over the chunks; None for a dataset that is not chunked, where
-        every operation counts alike.
-
-    Returns
-    -------
-    float
-        `elapsed_s` itself if all operations were done.  A kind of operation that
-        was never reached counts as the next dearer one, so that the estimate
-        errs towards too long.
-    """
+    """Estimate the seconds of all `total_operations` reads from the first ones."""
     if operations >= total_operations:
         return elapsed_s
     if walk is None or len(latencies_s) < operations:
@@ -64,29 +42,13 @@ def put_off_scale(
     operations: int,
     total_operations: int,
     written_nbytes: int,
-    cache_nbytes: int | None,
+    cache_nbytes: int | None,  # The chunk cache; None if nobody knows it
     chunk_nbytes: int,
 ) -> float:
     """Say how many times as much the flush has to do when all is written.
 
     A library puts off what its chunk cache holds, and no more: once that is full, writing
     goes on while the rest of the flush stays the same.
-
-    Parameters
-    ----------
-    operations, total_operations : int
-        Writes done, and all writes.
-    written_nbytes : int
-        Bytes of those done.
-    cache_nbytes : int or None
-        The chunk cache; None if nobody knows it.
-    chunk_nbytes : int
-        Bytes of a chunk; 0 for data that is not chunked, of which little is put off.
-
-    Returns
-    -------
-    float
-        At least 1.
     """
     whole = total_operations / max(1, operations)
     if not chunk_nbytes:

@@ -307,33 +307,12 @@ def _dataset(trial: Trial) -> Iterator[tuple[_native.Library, h5py.Dataset, floa
 
 def walk_in_python(
     read: Read,
-    walk: _native.Walk,
+    walk: _native.Walk,  # What is read, in which order
     max_seconds: float,
     clock: Clock = time.perf_counter_ns,
-    look: Look | None = None,
+    look: Look | None = None,  # Looks at the bytes that each operation read
 ) -> WalkResult:
-    """Read an array selection by selection from Python, timing each read alone.
-
-    Parameters
-    ----------
-    read : callable
-        Takes a tuple of slices, or a union, and where to tell the parts of the operation
-        apart; returns the array.
-    walk : chunkwise._native.Walk
-        What is read, in which order.
-    max_seconds : float
-        Stop when the timed reads reach this, or the loop as a whole three times
-        this: slicing and checksums, which are not timed, must end as well.
-    clock : callable
-        Nanoseconds since some moment.
-    look : callable, optional
-        Looks at the bytes that each operation read.
-
-    Returns
-    -------
-    WalkResult
-        As a walk in Rust gives it.
-    """
+    """Read an array selection by selection from Python, timing each read alone."""
     return _walk(lambda index: partial(read, index), walk, max_seconds, clock, look)
 
 

@@ -106,14 +106,7 @@ def write_chunkwise(
 
 @contextmanager
 def open_netcdf4(trial: Trial) -> Iterator[Opened]:
-    """Time nc_get_vara alone, called in a loop in Rust through the netCDF-C found here.
-
-    Raises
-    ------
-    UsageError
-        netCDF-C is not installed, or the elements are not numbers, which netCDF-C may
-        crash on.
-    """
+    """Time nc_get_vara alone, called in a loop in Rust through the netCDF-C found here."""
     _check_numbers(trial)
     library = _native.NetCdf(netcdf_library())
     cache = netcdf_cache(trial)
@@ -138,14 +131,7 @@ def open_netcdf4(trial: Trial) -> Iterator[Opened]:
 def write_netcdf4(
     trial: Trial, walk: _native.Walk, path: str
 ) -> tuple[_native.WriteResult, Cache]:
-    """Time nc_put_vara alone, called in a loop in Rust, to a variable like the trial's.
-
-    Raises
-    ------
-    UsageError
-        netCDF-C is not installed, the elements are not numbers, or netCDF-C cannot store
-        them so.
-    """
+    """Time nc_put_vara alone, called in a loop in Rust, to a variable like the trial's."""
     _check_numbers(trial)
     pipeline = Pipeline.parse(trial.filters)
     result = _native.NetCdf(netcdf_library()).write_walk(
@@ -202,11 +188,6 @@ def elements(trial: Trial, native: bool = False) -> npt.NDArray[np.uint8]:
     """Return the bytes of all elements that a trial writes, or is checked against, in C order.
 
     As they are stored, or in this machine's byte order.
-
-    Raises
-    ------
-    UsageError
-        The trial has none.
     """
     if trial.data is None:
         raise UsageError(f"{trial.dataset}: its elements are not known")

@@ -11,11 +11,6 @@ class Laps:
     """The moments between the parts of one operation, as its code reports them.
 
     A reader that tells none pays nothing for it.
-
-    Parameters
-    ----------
-    clock : callable
-        Nanoseconds since some moment.
     """
 
     __slots__ = ("_clock", "_done_ns", "_opened_ns", "_selected_ns")

@@ -21,14 +21,7 @@ VERIFIED_SHARE: Final = 0.5
 
 
 def warm(path: str) -> str:
-    """Read a file's bytes once, so that every trial finds them in the page cache.
-
-    Returns
-    -------
-    str
-        ``warm``, or ``uncontrolled`` for a file larger than half of the memory
-        that is available, whose beginning would be gone when its end is read.
-    """
+    """Read a file's bytes once, so that every trial finds them in the page cache."""
     if Path(path).stat().st_size > available_memory_nbytes() // 2:
         return "uncontrolled"
     with Path(path).open("rb", buffering=0) as stream:
@@ -42,11 +35,6 @@ def drop(path: str) -> None:
     """Ask the system to forget a file's bytes (posix_fadvise, DONTNEED).
 
     They are written to storage before, as dirty ones are not dropped.
-
-    Raises
-    ------
-    OSError
-        The file cannot be opened.
     """
     with Path(path).open("rb", buffering=0) as stream:
         os.fsync(stream.fileno())
@@ -63,20 +51,7 @@ def storage_nbytes() -> int | None:
 
 
 def verdict(fetched_nbytes: int, from_storage_nbytes: int | None) -> str:
-    """Say whether a trial was cold.
-
-    Parameters
-    ----------
-    fetched_nbytes
-        Bytes of the file that it needed, about.
-    from_storage_nbytes
-        Of these, what came from storage; None if that is not known.
-
-    Returns
-    -------
-    str
-        ``cold``, or ``cold, unverified``.
-    """
+    """Say whether a trial was cold."""
     if from_storage_nbytes is None or from_storage_nbytes < VERIFIED_SHARE * fetched_nbytes:
         return "cold, unverified"
     return "cold"

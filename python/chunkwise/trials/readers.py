@@ -113,13 +113,7 @@ def check_reader(name: str) -> str:
 
 
 def library_of(trial: Trial) -> _native.Library:
-    """Bind the libhdf5 that a trial is about, in this process.
-
-    Raises
-    ------
-    LibraryError
-        It cannot be bound.
-    """
+    """Bind the libhdf5 that a trial is about, in this process."""
     if is_shared_library(trial.libhdf5):
         return _native.Library.from_path(str(trial.libhdf5))
     from chunkwise import _lib  # imports h5py, which loads a libhdf5
@@ -128,15 +122,7 @@ def library_of(trial: Trial) -> _native.Library:
 
 
 def below(trial: Trial) -> _native.Library:
-    """Bind the libhdf5 that a trial's reader calls: netCDF-C has its own.
-
-    Raises
-    ------
-    LibraryError
-        It cannot be bound.
-    UsageError
-        There is no netCDF-C.
-    """
+    """Bind the libhdf5 that a trial's reader calls: netCDF-C has its own."""
     if trial.reader == "netcdf4":
         return _native.Library.from_path(_native.NetCdf(netcdf_library()).path)
     return library_of(trial)
@@ -148,13 +134,7 @@ def is_shared_library(libhdf5: str | None) -> bool:
 
 
 def netcdf_library() -> str:
-    """Find netCDF-C: netCDF4-python's, or the system's.
-
-    Raises
-    ------
-    UsageError
-        There is none.
-    """
+    """Find netCDF-C: netCDF4-python's, or the system's."""
     found = netcdf3.netcdf_library()
     if found is None:
         raise UsageError("the netcdf4 reader needs netCDF-C: pip install netCDF4")

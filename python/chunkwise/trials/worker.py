@@ -52,13 +52,7 @@ _READ_BACK_NBYTES = 1 << 30
 
 
 def measure(trial: Trial) -> dict[str, Any]:
-    """Run the trial's reader over its dataset and return the figures as JSON values.
-
-    Raises
-    ------
-    ChunkwiseError, OSError
-        If the file cannot be opened, or a read or write fails.
-    """
+    """Run the trial's reader over its dataset and return the figures as JSON values."""
     check_reader(trial.reader)
     if trial.zlib_path is not None:
         check_in_force(trial.zlib_path, below(trial).path)

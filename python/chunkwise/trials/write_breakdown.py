@@ -94,17 +94,7 @@ Teller = Callable[[Written], Breakdown]
 def watch(
     library: _native.Library | None, filters: Sequence[int], write: Callable[[], T]
 ) -> tuple[T, Teller]:
-    """Write, and watch who does.
-
-    Parameters
-    ----------
-    library : chunkwise._native.Library or None
-        The libhdf5 that writes; None for chunkwise's engine.
-    filters : sequence of int
-        HDF5's numbers of the filters of the dataset's pipeline.
-    write : callable
-        Does it; what it gives is given back.
-    """
+    """Write, and watch who does."""
     if library is None:
         return _watch_engine(filters, write)
     before = library.tally(filters)
@@ -168,11 +158,6 @@ def bare_seconds(path: str, piece_nbytes: int) -> float | None:
     """Write a file's bytes once more, bare, in pieces to a new file beside it.
 
     At most `MOST_BARE_CHUNKS` pieces, until `MOST_BARE_SECONDS` are over.
-
-    Returns
-    -------
-    float or None
-        Seconds a byte; None if there are none, or they cannot be written.
     """
     other = Path(f"{path}.bare")
     spent_s, nbytes = 0.0, 0

@@ -40,25 +40,7 @@ def preloading(zlib: str | None) -> dict[str, str]:
 
 
 def check_in_force(zlib: str, library: str) -> str:
-    """See that a libhdf5 calls the zlib that this process was started with.
-
-    Parameters
-    ----------
-    zlib : str
-        The path of the zlib.
-    library : str
-        The path of libhdf5, or of a module that needs it, which is loaded.
-
-    Returns
-    -------
-    str
-        What that zlib calls its version.
-
-    Raises
-    ------
-    UsageError
-        It was not loaded, is no zlib, or libhdf5 has one of its own.
-    """
+    """See that a libhdf5 calls the zlib that this process was started with."""
     name = printable(zlib)
     everyone = ctypes.CDLL(None)
     for call in _CALLS:

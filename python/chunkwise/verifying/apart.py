@@ -35,13 +35,7 @@ _TOGETHER_NBYTES: Final = 4 << 20
 
 @dataclass
 class Counter:
-    """Counts the bytes that children have read.
-
-    Parameters
-    ----------
-    slots
-        How many children are at work at a time, or have ended and are not yet asked.
-    """
+    """Counts the bytes that children have read."""
 
     slots: int
     done_nbytes: int = 0  # Of files that are done
@@ -82,31 +76,10 @@ def look_apart(
     wish: Wish,
     jobs: int,
     counter: Counter,
-    expected: Mapping[str, FileManifest | None],
+    expected: Mapping[str, FileManifest | None],  # What a manifest has of each path; None for none
     still_s: float = STILL_S,
 ) -> Iterator[Looked]:
-    """Verify files in other processes.
-
-    Parameters
-    ----------
-    files
-        Path and size of each.
-    wish
-        What is asked of each.
-    jobs
-        How many at a time.
-    counter
-        Of at least `SLOTS_EACH` slots for each job.
-    expected
-        What a manifest has of each path; None for none.
-    still_s
-        Seconds after which a child is ended that reads nothing.
-
-    Yields
-    ------
-    Looked
-        In the order of `files`; of one that ended its process, that.
-    """
+    """Verify files in other processes."""
     # Here, so that not every child has to find it.
     library()
     yield from _by_children(list(_batches(files)), wish, jobs, counter, expected, still_s)

@@ -89,13 +89,7 @@ def verify(
 def expected_of(
     known: dict[str, manifests.FileManifest], path: PathLike, said: str
 ) -> manifests.FileManifest:
-    """Return a manifest's entry for a file: its only entry, or the one of that name.
-
-    Raises
-    ------
-    UsageError
-        It does not know the file.
-    """
+    """Return a manifest's entry for a file: its only entry, or the one of that name."""
     if len(known) == 1:
         (only,) = known.values()
         return only

@@ -37,13 +37,7 @@ def is_exact(dtype: np.dtype[Any]) -> bool:
 
 
 def packed(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Give the type without room between fields, its numbers little-endian.
-
-    Parameters
-    ----------
-    dtype
-        Without Python objects.
-    """
+    """Give the type without room between fields, its numbers little-endian."""
     if dtype.subdtype is not None:
         base, shape = dtype.subdtype
         return np.dtype((packed(base), shape))
@@ -58,15 +52,7 @@ def element_nbytes(dtype: np.dtype[Any]) -> int:
 
 
 def canonical(values: Array, paths: Paths) -> bytes | memoryview:
-    """Give the bytes of some values, in row-major order.
-
-    Parameters
-    ----------
-    values
-        As h5py gives them.
-    paths
-        What the references of the file lead to.
-    """
+    """Give the bytes of some values, in row-major order."""
     if not values.dtype.hasobject:
         made = np.ascontiguousarray(values, packed(values.dtype))
         # Also of an array without elements, and of types that have no buffer.

@@ -39,31 +39,16 @@ _MOST_READ: Final = 50_000_000
 
 @dataclass
 class DataFound:
-    """What was found of one dataset.
-
-    Attributes
-    ----------
-    path
-        Its path.
-    targets
-        What its references may lead to.
-    damages, damage_count
-        At most `MOST_DAMAGES`, and how many there are.
-    notes
-        What a user should know.
-    chunks
-        Chunks that were read.
-    stored_nbytes
-        Bytes that were read.
-    """
+    """What was found of one dataset."""
 
     path: str
-    targets: Targets
+    targets: Targets  # What its references may lead to
+    # At most `MOST_DAMAGES`, and how many there are.
     damages: list[Damage] = field(default_factory=list)
     damage_count: int = 0
-    notes: list[Note] = field(default_factory=list)
-    chunks: int = 0
-    stored_nbytes: int = 0
+    notes: list[Note] = field(default_factory=list)  # What a user should know
+    chunks: int = 0  # Chunks that were read
+    stored_nbytes: int = 0  # Bytes that were read
 
     def add(self, damage: Damage) -> None:
         """Add one damage."""
@@ -81,19 +66,7 @@ class DataFound:
 def check_data(
     dataset: h5d.DatasetID, path: str, label: str, targets: Targets, beat: Beat
 ) -> DataFound:
-    """Read all data of a dataset.
-
-    Parameters
-    ----------
-    dataset
-        Open, in a file that is open for reading.
-    path, label
-        Its path; its path and file, for messages.
-    targets
-        What references may lead to.
-    beat
-        Called with the stored bytes read since its last call.
-    """
+    """Read all data of a dataset."""
     found = DataFound(path, targets)
     layout, _ = layout_of(dataset.get_create_plist())
     if layout in ("virtual", "external"):

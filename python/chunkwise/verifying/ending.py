@@ -21,20 +21,12 @@ SUFFIXES: Final = frozenset({".h5", ".hdf5", ".he5", ".nc", ".nc4", ".nxs"})
 
 @dataclass(frozen=True)
 class Ending:
-    """Where a file ends.
+    """Where a file ends."""
 
-    Attributes
-    ----------
-    nbytes
-        Its size.
-    stated
-        Where it ends by its own account; None if its superblock does not tell.
-    damage
-        What is wrong with that, or with its first bytes; None for nothing.
-    """
-
-    nbytes: int
+    nbytes: int  # Its size
+    # Where it ends by its own account; None if its superblock does not tell.
     stated: int | None = None
+    # What is wrong with that, or with its first bytes; None for nothing.
     damage: Damage | None = None
 
     @property
@@ -44,13 +36,7 @@ class Ending:
 
 
 def look_at_ends(path: str | os.PathLike[str]) -> Ending:
-    """Look at the first bytes of a file, and where it ends.
-
-    Raises
-    ------
-    FileFormatError
-        There is no file, it may not be read, or is of another format.
-    """
+    """Look at the first bytes of a file, and where it ends."""
     where = printable(os.fspath(path))
     try:
         status = Path(path).stat()

@@ -42,36 +42,20 @@ _BEAT_S: Final = 20.0
 
 @dataclass(frozen=True)
 class Wish:
-    """What is asked of each file.
+    """What is asked of each file."""
 
-    Attributes
-    ----------
-    sums
-        Whether the values are summed, for a manifest.
-    folder
-        Where netCDF-3 files are copied, for their values; None if they are refused.
-    external
-        How far a file may lead for values that are summed.
-    """
-
-    sums: bool = False
+    sums: bool = False  # Whether the values are summed, for a manifest
+    # Where netCDF-3 files are copied, for their values; None if they are refused.
     folder: Path | None = None
-    external: External = "folder"
+    external: External = "folder"  # How far a file may lead for values that are summed
 
 
 @dataclass(frozen=True)
 class Looked:
-    """The result for one file.
+    """The result for one file."""
 
-    Attributes
-    ----------
-    verified
-        What was found.
-    sums
-        Its part of a manifest; None if none was asked for, or its values cannot be read.
-    """
-
-    verified: Verified
+    verified: Verified  # What was found
+    # Its part of a manifest; None if none was asked for, or its values cannot be read.
     sums: FileManifest | None = None
 
 
@@ -96,31 +80,10 @@ class _Found:
 def look(
     path: str | os.PathLike[str],
     wish: Wish = Wish(),
-    expected: FileManifest | None = None,
-    beat: Beat = lambda _: None,
+    expected: FileManifest | None = None,  # What a manifest has of it; None for none
+    beat: Beat = lambda _: None,  # Called with the bytes read since its last call
 ) -> Looked:
-    """Verify a file in this process, which libhdf5 may end where the file is damaged.
-
-    Parameters
-    ----------
-    path
-        The file.
-    wish
-        What is asked.
-    expected
-        What a manifest has of it; None for none.
-    beat
-        Called with the bytes read since its last call.
-
-    Raises
-    ------
-    FileFormatError
-        There is no such file, it may not be read, or is of another format.
-    BusyError, FileChangedError
-        It is open for writing, or was written to during the work.
-    CannotJudgeError
-        HDF5 refuses it, which proves no damage.
-    """
+    """Verify a file in this process, which libhdf5 may end where the file is damaged."""
     begun = time.monotonic()
     said = os.fspath(path)
     converts = wish.folder is not None and is_netcdf3(path)

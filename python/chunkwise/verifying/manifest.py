@@ -83,13 +83,7 @@ _SAID: Final = {
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, FileManifest]:
-    """Read a manifest: what is known of each file, by name.
-
-    Raises
-    ------
-    UsageError
-        It cannot be read, or is no manifest of this version.
-    """
+    """Read a manifest: what is known of each file, by name."""
     where = printable(os.fspath(path))
     try:
         record = json.loads(Path(path).read_bytes())
@@ -115,24 +109,7 @@ def _is_file(known: object) -> bool:
 
 
 def write(path: str | os.PathLike[str], files: Mapping[str, FileManifest], *, force: bool) -> None:
-    """Write a manifest; it appears complete or not at all.
-
-    Parameters
-    ----------
-    path
-        Where.
-    files
-        What is known of each file, by name.
-    force
-        Whether to replace what is there.
-
-    Raises
-    ------
-    AlreadyExistsError
-        Something is there.
-    CannotWriteError
-        The system refuses.
-    """
+    """Write a manifest; it appears complete or not at all."""
     target = Path(path)
     where = printable(str(target))
     if not force and os.path.lexists(target):

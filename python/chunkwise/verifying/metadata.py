@@ -29,19 +29,12 @@ from chunkwise.words import counted
 
 @dataclass
 class MetadataFound:
-    """What was found of one object.
+    """What was found of one object."""
 
-    Attributes
-    ----------
-    damages, notes
-        What is wrong, and what a user should know.
-    attributes
-        How many were read.
-    """
-
+    # What is wrong, and what a user should know.
     damages: list[Damage] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
-    attributes: int = 0
+    attributes: int = 0  # How many were read
 
     def add(self, damage: Damage, cause: Cause | None) -> None:
         """Add damage, or what only looks like it: HDF5 refuses something."""
@@ -56,17 +49,7 @@ def _cause(entry: Entry, error: BaseException) -> Cause:
 
 
 def check_object(file: h5py.File, entry: Entry, targets: Targets) -> MetadataFound:
-    """Read all there is to say of one object but its data.
-
-    Parameters
-    ----------
-    file
-        The open file.
-    entry
-        One name in it.
-    targets
-        What its references may lead to.
-    """
+    """Read all there is to say of one object but its data."""
     found = MetadataFound()
     if entry.kind == "unreadable":
         found.add(Damage("object", entry.path, entry.reason or "cannot be opened"), entry.cause)

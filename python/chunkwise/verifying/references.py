@@ -13,25 +13,13 @@ from chunkwise.names import HDF5_ERRORS
 
 
 class Targets:
-    """What references of a file lead to.
-
-    Parameters
-    ----------
-    file
-        The open file.
-    """
+    """What references of a file lead to."""
 
     def __init__(self, file: h5py.File) -> None:
         self._file = file
 
     def lost(self, values: Any) -> int:
-        """Count the references in some values that are set and lead nowhere.
-
-        Parameters
-        ----------
-        values
-            As h5py gives them.
-        """
+        """Count the references in some values that are set and lead nowhere."""
         return sum(not self._leads(reference) for reference in _references(values))
 
     def _leads(self, reference: Any) -> bool:

@@ -26,24 +26,7 @@ _FLAGS: Final = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_
 
 
 class State:
-    """The results for files, in this run and in earlier ones.
-
-    Parameters
-    ----------
-    path
-        The file; it need not be there.
-    wish
-        What is asked of each file.
-    manifest
-        Against what values are held, as a checksum of it; None for nothing.
-
-    Raises
-    ------
-    UsageError
-        It is something else, or of a run in which something else was asked.
-    CannotWriteError
-        The system refuses.
-    """
+    """The results for files, in this run and in earlier ones."""
 
     def __init__(self, path: str | os.PathLike[str], wish: Wish, manifest: str | None) -> None:
         self._where = printable(os.fspath(path))
@@ -116,11 +99,6 @@ class State:
         """Keep the result for a file, with its state when work on it began.
 
         What could not be read or judged is not kept: it may be possible the next time.
-
-        Raises
-        ------
-        CannotWriteError
-            The system refuses.
         """
         if before is None or looked.verified.verdict not in _KEPT:
             return

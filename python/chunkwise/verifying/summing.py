@@ -43,34 +43,11 @@ _BOX_NBYTES: Final = 256 << 20
 
 def sum_values(
     file: h5py.File,
-    beat: Beat = lambda _: None,
+    beat: Beat = lambda _: None,  # Called with the bytes summed since its last call
     unread: list[Note] | None = None,
     external: External = "folder",
 ) -> FileManifest:
-    """Sum all values of a file.
-
-    Parameters
-    ----------
-    file
-        Open for reading.
-    beat
-        Called with the bytes summed since its last call.
-    unread
-        Gets a note of each dataset and attribute whose values cannot be read: a filter or a file
-        is missing, or nothing was written and nothing is said of what that means.
-    external
-        How far the file may lead for its values.
-
-    Returns
-    -------
-    dict
-        What is known of each object, by path; where values cannot be read, ``sha256`` is None.
-
-    Raises
-    ------
-    OSError, RuntimeError, ValueError, ...
-        What h5py raises on objects that cannot be read.
-    """
+    """Sum all values of a file."""
     entries = list(walk(file))
     paths = Paths.of(entries)
     with ThreadPoolExecutor(thread_count()) as pool:
@@ -190,13 +167,7 @@ class _Summing:
 
 
 def _numpy_type(datatype: Any) -> np.dtype[Any] | None:
-    """Give NumPy's type; None if it has none that is the same, bit for bit.
-
-    Raises
-    ------
-    TypeError
-        There is none, and bytes in memory are not those in the file.
-    """
+    """Give NumPy's type; None if it has none that is the same, bit for bit."""
     try:
         dtype: np.dtype[Any] = datatype.dtype
     except (TypeError, ValueError):

@@ -19,46 +19,23 @@ from chunkwise.verifying.state import State, stamp
 
 @dataclass(frozen=True)
 class File:
-    """One of many files.
+    """One of many files."""
 
-    Attributes
-    ----------
-    path
-        Where it is.
-    name
-        What a manifest calls it.
-    """
-
-    path: str
-    name: str
+    path: str  # Where it is
+    name: str  # What a manifest calls it
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What to verify.
-
-    Attributes
-    ----------
-    files
-        The files.
-    failed
-        What could not be looked into, with the reason.
-    wish
-        What is asked of each.
-    known
-        A manifest: what is known of each file, by name; None for none.
-    jobs
-        How many at a time.
-    still_s
-        Seconds without any read after which a file is given up.
-    """
+    """What to verify."""
 
     files: Sequence[File]
-    failed: Sequence[tuple[str, str]] = ()
-    wish: Wish = field(default_factory=Wish)
+    failed: Sequence[tuple[str, str]] = ()  # What could not be looked into, with the reason
+    wish: Wish = field(default_factory=Wish)  # What is asked of each
+    # A manifest: what is known of each file, by name; None for none.
     known: dict[str, FileManifest] | None = None
-    jobs: int = 1
-    still_s: float = STILL_S
+    jobs: int = 1  # How many at a time
+    still_s: float = STILL_S  # Seconds without any read after which a file is given up
 
     @property
     def values(self) -> bool:
@@ -68,43 +45,17 @@ class Asked:
 
 @dataclass
 class Progress:
-    """How far a survey is.
+    """How far a survey is."""
 
-    Attributes
-    ----------
-    total_nbytes
-        Bytes of all files.
-    done_nbytes
-        Tells how many were read.
-    known
-        Files that an earlier run has verified.
-    """
-
-    total_nbytes: int = 0
-    done_nbytes: Callable[[], int] = field(default=lambda: 0)
-    known: int = 0
+    total_nbytes: int = 0  # Bytes of all files
+    done_nbytes: Callable[[], int] = field(default=lambda: 0)  # Tells how many were read
+    known: int = 0  # Files that an earlier run has verified
 
 
 def survey(
     asked: Asked, state: State | None = None, progress: Progress | None = None
 ) -> Iterator[tuple[File, Looked]]:
-    """Verify file after file; a fault in one does not stop the rest.
-
-    Parameters
-    ----------
-    asked
-        What to verify.
-    state
-        What is known from a run before, and where what is found is kept; None for nowhere.
-    progress
-        Filled in, for whoever shows it.
-
-    Yields
-    ------
-    file, looked
-        First what could not be looked into and what is known already, then in the order of the
-        files.  At last files of the manifest that are not there.
-    """
+    """Verify file after file; a fault in one does not stop the rest."""
     for path, reason in asked.failed:
         if Path(path).is_file() and not _size(path):
             gone = Damage("truncated", None, reason)

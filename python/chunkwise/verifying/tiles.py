@@ -30,15 +30,7 @@ _RUN: Final = 1 << 16
 
 
 def tile_shape(shape: Shape, nbytes: int) -> Shape:
-    """Give the shape of a tile: the longest side is halved until a tile has at most 4 MiB.
-
-    Parameters
-    ----------
-    shape
-        Of the dataset; () for a scalar.
-    nbytes
-        Of an element.
-    """
+    """Give the shape of a tile: the longest side is halved until a tile has at most 4 MiB."""
     tile = [max(1, n) for n in shape]
     while tile and math.prod(tile) * nbytes > TILE_NBYTES and max(tile) > 1:
         longest = tile.index(max(tile))
@@ -51,20 +43,6 @@ def boxes(shape: Shape, tile: Shape, chunk: Shape, nbytes: int, most_nbytes: int
 
     A box has whole tiles in all dimensions but the first, in which it has whole chunks where there
     is room: a chunk is then decoded once, whatever its shape.
-
-    Parameters
-    ----------
-    shape, tile, chunk
-        Of the dataset, its tiles and its chunks.
-    nbytes
-        Of an element.
-    most_nbytes
-        Bytes of a box; more only where less cannot be summed.
-
-    Yields
-    ------
-    tuple of slice
-        Along the first dimension, boxes of the same columns follow each other.
     """
     if 0 in shape:
         return
@@ -94,19 +72,7 @@ def boxes(shape: Shape, tile: Shape, chunk: Shape, nbytes: int, most_nbytes: int
 
 
 class Tiles:
-    """Sums the tiles of one dataset, as boxes of it come.
-
-    Parameters
-    ----------
-    shape
-        Of the dataset.
-    nbytes
-        Of an element, as `tile_shape` takes it.
-    encode
-        Gives the bytes of an array of elements.
-    pool
-        Threads that sum.
-    """
+    """Sums the tiles of one dataset, as boxes of it come."""
 
     def __init__(
         self,
@@ -167,15 +133,7 @@ class Tiles:
     def numbers(
         self, begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], most: int
     ) -> npt.NDArray[np.int64] | None:
-        """Number the tiles that parts of the dataset touch; None if that would take too long.
-
-        Parameters
-        ----------
-        begins, ends
-            Of each part, in elements, shape (n, rank); the ends are not in it.
-        most
-            Tiles that may be looked at.
-        """
+        """Number the tiles that parts of the dataset touch; None if that would take too long."""
         tile = np.array(self.tile, np.int64)
         first, last = begins // tile, (ends - 1) // tile
         spans = (last - first + 1).max(axis=0, initial=0).tolist()
@@ -189,13 +147,7 @@ class Tiles:
         return np.unique(np.concatenate(found))
 
     def hexdigest(self, blank: Callable[[Box], npt.NDArray[Any]] | None = None) -> str:
-        """Give the checksum, once all boxes were added.
-
-        Parameters
-        ----------
-        blank
-            Reads a box.  Tiles that were not added are alike, and one of each shape is read.
-        """
+        """Give the checksum, once all boxes were added."""
         whole = hashlib.sha256()
         if blank is None:
             for at in product(*map(range, self._counts)):

@@ -25,13 +25,7 @@ _IEEE = {2: (15, 10, 5, 0, 10), 4: (31, 23, 8, 0, 23), 8: (63, 52, 11, 0, 52)}
 
 
 def type_text(datatype: Any) -> str:
-    """Say what a type is: ``float32``, ``compound{time: int64, flag: uint8}``.
-
-    Parameters
-    ----------
-    datatype : h5py.h5t.TypeID
-        Of a dataset or an attribute.
-    """
+    """Say what a type is: ``float32``, ``compound{time: int64, flag: uint8}``."""
     bits = 8 * datatype.get_size()
     if isinstance(datatype, h5t.TypeEnumID):
         members = (

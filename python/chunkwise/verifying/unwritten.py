@@ -32,22 +32,7 @@ _UNKNOWN_NBYTES: Final = 64 << 30
 
 
 def written_tiles(dataset: Dataset, tiles: Tiles, chunk: Shape) -> npt.NDArray[np.int64] | None:
-    """Number the tiles in which something was written; None if all are to be read.
-
-    Parameters
-    ----------
-    dataset
-        Whose values are summed.
-    tiles
-        Into which it is cut.
-    chunk
-        The shape of its chunks.
-
-    Raises
-    ------
-    CannotJudgeError
-        It claims so many values that the files cannot hold that summing them might never end.
-    """
+    """Number the tiles in which something was written; None if all are to be read."""
     if tiles.count <= _FEW:
         return None
     dcpl = dataset.id.get_create_plist()

@@ -35,17 +35,7 @@ _LASTING: Final = (h5z.FILTER_DEFLATE, h5z.FILTER_SHUFFLE, h5z.FILTER_FLETCHER32
 
 
 class Recipe:
-    """How libhdf5 makes a dataset.
-
-    Parameters
-    ----------
-    dtype : numpy.dtype
-        Of numbers, or of records of numbers.
-    shape : tuple of int
-        Of at least one dimension.
-    properties : h5py.h5p.PropDCID
-        All that creation is told besides.
-    """
+    """How libhdf5 makes a dataset."""
 
     def __init__(self, dtype: np.dtype[Any], shape: tuple[int, ...], properties: h5p.PropDCID):
         self._kind = h5t.py_create(dtype, logical=True)
@@ -96,14 +86,7 @@ _recipes: OrderedDict[Key, Recipe] = OrderedDict()
 
 
 def key_of(asked: Request) -> Key | None:
-    """Return what similar datasets have in common.
-
-    Returns
-    -------
-    tuple or None
-        None if the data is not small, no numbers or records of them, or asks for more than a
-        property list can say.
-    """
+    """Return what similar datasets have in common."""
     data = asked.data
     if (
         type(data) is not np.ndarray
@@ -139,25 +122,7 @@ def _is_of_numbers(dtype: np.dtype[Any]) -> bool:
 
 
 def make(group: h5py.h5g.GroupID, name: Any, key: Key, data: npt.NDArray[Any]) -> Any:
-    """Make and write a dataset like one before.
-
-    Parameters
-    ----------
-    group : h5py.h5g.GroupID
-        Where.
-    name : object
-        As it was given.
-    key : tuple
-        Of `key_of`.
-    data : ndarray
-        What it holds.
-
-    Returns
-    -------
-    h5py.h5d.DatasetID or None
-        None if none is known that is like it, or where it has to be made with more care: then
-        nothing has changed.
-    """
+    """Make and write a dataset like one before."""
     recipe = _recipes.get(key)
     if recipe is None or not plain_name(name):
         return None

@@ -105,23 +105,7 @@ _learnt: OrderedDict[Address, _native.WholeChunks] = OrderedDict()
 
 
 def put(dataset: h5py.Dataset, index: Any, value: Any, write: Write) -> bool:
-    """Write ``dataset[index] = value``, if that is worth anything.
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-        Of h5py's own class.
-    index, value : object
-        As h5py takes them.
-    write : callable
-        What h5py does with a dataset, an index and a value.
-
-    Returns
-    -------
-    bool
-        False if h5py has to write all of it: also what has failed here, so that errors are
-        h5py's.
-    """
+    """Write ``dataset[index] = value``, if that is worth anything."""
     pending.settle_for_h5py(dataset)
     # Most writes are small, or to datasets that h5py writes: they pay for no more than this.
     target: Target | None = dataset.__dict__.get(_ATTRIBUTE)

@@ -69,15 +69,7 @@ class Created:
 
 
 def create(group: h5py.Group, name: str | bytes | None, where: str, asked: Request) -> Created:
-    """Make a dataset in a group; `where` begins every message.
-
-    Raises
-    ------
-    UsageError
-        What is asked for is not possible.
-    SelectionError
-        An access does not fit the shape.
-    """
+    """Make a dataset in a group; `where` begins every message."""
     data, plain = _data(asked, where)
     shape, kind = _shape(asked, data, where), _kind(asked, data, where)
     pipeline = _pipeline(asked, where)

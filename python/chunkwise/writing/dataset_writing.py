@@ -52,18 +52,7 @@ class WritePlan(TypedDict):
 
 
 def writing_of(dataset: h5py.Dataset) -> Writing:
-    """Whatever is being written to a dataset; the same object for each who asks.
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-        Of a file that is open, of h5py's class or of ours.
-
-    Raises
-    ------
-    chunkwise.errors.UsageError
-        When the file is closed.
-    """
+    """Whatever is being written to a dataset; the same object for each who asks."""
     with phil:
         if not dataset:
             raise UsageError("the dataset's file is closed")
@@ -114,15 +103,7 @@ class Writing:
     # What is asked for --------------------------------------------------------------
 
     def put(self, index: Any, value: Any, asked: h5py.Dataset | None = None) -> None:
-        """Write what ``dataset[index] = value`` means to h5py.
-
-        Parameters
-        ----------
-        index, value : object
-            As h5py takes them.
-        asked : h5py.Dataset, optional
-            Which object was assigned to: under MPI it knows whether all ranks write together.
-        """
+        """Write what ``dataset[index] = value`` means to h5py."""
         if hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic):
             # Another dataset, maybe, whose turn is not to be waited for within this one's.
             value = np.asarray(value, self._converts_to(index))
@@ -232,32 +213,14 @@ class Writing:
                 ) from error
 
     def settle(self, blocking: bool = True) -> None:
-        """Commit all dirty chunks, so that libhdf5 reads what was written.
-
-        Raises
-        ------
-        chunkwise.writing.pending.UnderWayError
-            When another thread is writing, which is not to be waited for: libhdf5 would read
-            what is old.
-        """
+        """Commit all dirty chunks, so that libhdf5 reads what was written."""
         if self._dirty:
             self._check_process()
             if not self.finish(blocking):
                 raise pending.busy(self.label, "read it without that lock, outside of a visit")
 
     def finish(self, blocking: bool = True) -> bool:
-        """Commit all dirty chunks, those of writes that have begun included.
-
-        Parameters
-        ----------
-        blocking : bool
-            Whether to wait for another thread that is writing.
-
-        Returns
-        -------
-        bool
-            False where another thread is writing, which is not waited for.
-        """
+        """Commit all dirty chunks, those of writes that have begun included."""
         if os.getpid() != self._process:
             return True
         if not self._lock.acquire(blocking):

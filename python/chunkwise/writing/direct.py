@@ -91,23 +91,7 @@ class Stored:
 
 
 def put(dataset: h5py.Dataset, index: Any, value: Any, *, alone: bool = False) -> bool:
-    """Let libhdf5 write ``dataset[index] = value``, if it is as fast.
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-        Of ours, or of h5py's class.
-    index, value : object
-        As h5py takes them.
-    alone : bool
-        Whether nothing waits to be written to the dataset, and nobody else writes to it; otherwise
-        that is asked.
-
-    Returns
-    -------
-    bool
-        False if it must be written in another way, also after a refusal of libhdf5.
-    """
+    """Let libhdf5 write ``dataset[index] = value``, if it is as fast."""
     if type(value) is not np.ndarray or not value.ndim or not plain(index):
         return False
     try:

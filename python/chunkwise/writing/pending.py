@@ -76,11 +76,6 @@ def settle_left(key: Key, label: str) -> None:
 
     Two that complete the same chunk from the file at the same time each lose what the other
     adds to it.
-
-    Raises
-    ------
-    UnderWayError
-        When h5py's lock is held here, and another thread commits it, which waits for that.
     """
     left = _left.get(key)
     if left is not None and not left.finish(blocking=not phil._is_owned()):
@@ -99,16 +94,7 @@ def register(dataset: h5py.Dataset, writing: Writing) -> Writing:
 
 
 def settle_reached(dataset: h5py.Dataset, blocking: bool = True) -> None:
-    """Give libhdf5 all pending data that a read or a write of a dataset may touch.
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-        A virtual one may lead to any file of this process.
-    blocking : bool
-        Whether to wait for those who are writing: never while h5py's lock is held, which they
-        wait for.
-    """
+    """Give libhdf5 all pending data that a read or a write of a dataset may touch."""
     if not _writings or not dataset:
         return
     if dataset.is_virtual:
@@ -134,14 +120,7 @@ def settle_inode(inode: tuple[int, ...]) -> None:
 
 
 def settle_all(blocking: bool = True) -> None:
-    """Give libhdf5 everything that this process has written, for all files.
-
-    Parameters
-    ----------
-    blocking : bool
-        Whether to wait for those who are writing: never while h5py's lock is held, which they
-        wait for.
-    """
+    """Give libhdf5 everything that this process has written, for all files."""
     for writing in _alive():
         # Users of that dataset learn what was lost with a closed file.
         if writing.is_open:
@@ -153,11 +132,6 @@ def flush_beside(path: str | os.PathLike[str]) -> None:
 
     What waits for other files is handed to libhdf5, too, as links and virtual datasets may lead
     there.
-
-    Parameters
-    ----------
-    path
-        Of a file that this process may have open for writing; a file that is not there is none.
     """
     settle_all()
     try:
@@ -179,20 +153,7 @@ def _is(identifier: h5f.FileID, wanted: os.stat_result) -> bool:
 
 
 def refuse_late(number: Key, label: str) -> None:
-    """Refuse a write to a file that is being closed: nobody would put it there.
-
-    Parameters
-    ----------
-    number : tuple of int
-        Of the open file.
-    label : str
-        What the error begins with.
-
-    Raises
-    ------
-    chunkwise.errors.UsageError
-        When the file is being closed, or the program ends.
-    """
+    """Refuse a write to a file that is being closed: nobody would put it there."""
     if _closing[number]:
         raise UsageError(f"{label}: nothing was written: another thread is closing the file")
     if _ended.is_set():
@@ -221,16 +182,6 @@ def settle_file(file: h5py.File) -> None:
     """Give libhdf5 all pending data of a file's datasets.
 
     Each dataset is tried, whatever becomes of the others; the first error is raised.
-
-    Parameters
-    ----------
-    file : h5py.File
-        Open or closed.
-
-    Raises
-    ------
-    UnderWayError
-        When h5py's lock is held here, and another thread is writing, which waits for it.
     """
     number = _number(file) if _writings or _left else None
     if number is not None:
@@ -328,13 +279,7 @@ class Left:
             _left.setdefault(self.key, found)
 
     def finish(self, blocking: bool) -> bool:
-        """Commit what is left, where nobody else takes care of it.
-
-        Returns
-        -------
-        bool
-            False where another thread does so, which is not waited for.
-        """
+        """Commit what is left, where nobody else takes care of it."""
         if os.getpid() != self._process or self._writing() is not None:
             return True
         if not self._lock.acquire(blocking):

@@ -32,11 +32,6 @@ def make_index(dataset: h5py.Dataset) -> None:
     libhdf5 looks up the chunks that will be none at the edge any more.  Without an index, 1.10
     crashes, and later ones leave a dataset that corrupts the heap when it is read (see
     `tests/upstream/grow_unwritten.c`).
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-        Chunked, of at least one dimension.
     """
     if 0 not in dataset.shape and not dataset.id.get_storage_size():
         first = (0,) * len(dataset.shape)
@@ -49,18 +44,6 @@ def lengthen(dataset: h5py.Dataset, new: Shape) -> list[Shape]:
     libhdf5 does not store that a filter was left out when a chunk keeps its length, and such a
     chunk has the length of its elements before and after (see
     `tests/upstream/edge_mask_lost.c`).  libhdf5 reads no byte beyond the elements.
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-        All that was written to it is in libhdf5.
-    new : tuple of int
-        The shape that it will get.
-
-    Returns
-    -------
-    list of tuple of int
-        Where those chunks begin: of those, `shorten` takes the byte away.
     """
     if not may_leave_out(dataset):
         return []

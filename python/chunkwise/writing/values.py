@@ -38,26 +38,7 @@ class Assignment:
 
 
 def assignment(dataset: h5py.Dataset, index: Any, value: Any, label: str) -> Assignment | None:
-    """Understand an assignment.
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-        With dimensions or without.
-    index, value : object
-        As h5py takes them.
-    label : str
-        What an error begins with.
-
-    Returns
-    -------
-    Assignment or None
-
-    Raises
-    ------
-    chunkwise.errors.SelectionError
-        For an index that does not fit the dataset.
-    """
+    """Understand an assignment."""
     shape, dtype = dataset.shape, dataset.dtype
     if not shape or dtype.subdtype is not None:
         return None
@@ -186,24 +167,7 @@ def converted(array: Array, dtype: np.dtype[Any]) -> Array:
 def parts_of(
     selection: _native.Selection, elements: Array, dataset: h5py.Dataset, label: str
 ) -> Iterator[tuple[_native.Selection, Array]]:
-    """Cut what would take much memory once it is broadcast, along chunks of the first axis.
-
-    Parameters
-    ----------
-    selection : chunkwise._native.Selection
-        Of at least one dimension and element.
-    elements : ndarray
-        Which can be broadcast to its choices.
-    dataset : h5py.Dataset
-        What is written.
-    label : str
-        What an error begins with.
-
-    Yields
-    ------
-    tuple of chunkwise._native.Selection and ndarray
-        Selections one after the other, and their elements, C-contiguous.
-    """
+    """Cut what would take much memory once it is broadcast, along chunks of the first axis."""
     shape = tuple(selection.choices)
     whole = np.broadcast_to(elements, shape)
     parts = selection.hyperslab if elements.shape != shape and whole.nbytes > PART_NBYTES else None

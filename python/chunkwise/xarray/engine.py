@@ -51,8 +51,8 @@ class ChunkwiseEntrypoint(BackendEntrypoint):
         drop_variables: str | Iterable[str] | None = None,
         use_cftime: bool | Mapping[str, bool] | None = None,
         decode_timedelta: Any = None,
-        format: str | None = None,
-        group: str | None = None,
+        format: str | None = None,  # None or ``"NETCDF4"``: there is no other
+        group: str | None = None,  # Path of a group; None for the root
         lock: Any = None,
         invalid_netcdf: bool | None = None,
         phony_dims: str | None = None,
@@ -63,46 +63,7 @@ class ChunkwiseEntrypoint(BackendEntrypoint):
         storage_options: Mapping[str, Any] | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> Dataset:
-        """Open a group of a file; see `docs/xarray.md`.
-
-        Parameters
-        ----------
-        filename_or_obj : path-like, h5py.File or file object
-            A local file, a URL that fsspec knows, or what is open already and stays so.
-        mask_and_scale, decode_times, concat_characters, decode_coords, drop_variables, \
-use_cftime, decode_timedelta
-            As in `xarray.open_dataset`.
-        format : str, optional
-            None or ``"NETCDF4"``: there is no other.
-        group : str, optional
-            Path of a group; None for the root.
-        lock : context manager, optional
-            Held while data is read; None or False for none, which chunkwise does not need.
-        invalid_netcdf, phony_dims, decode_vlen_strings
-            As in `h5netcdf.File`; `phony_dims` is ``"access"`` (default) or ``"sort"``.
-        driver, driver_kwds : str and mapping, optional
-            As in `h5py.File`; `driver_kwds` also without a driver, such as ``{"locking": False}``.
-        external : {"anywhere", "folder", "none"}, optional
-            How far the file may lead; see `chunkwise.open`.
-        storage_options : mapping, optional
-            For fsspec, where `filename_or_obj` is a URL.
-        settings : mapping, optional
-            Arguments of `chunkwise.settings`, set in each process that opens the file.
-
-        Returns
-        -------
-        xarray.Dataset
-            Its variables are read when they are used.
-
-        Raises
-        ------
-        chunkwise.errors.FileFormatError
-            When it cannot be opened; says what it is instead, and what to do (an OSError).
-        chunkwise.errors.DatasetNotFoundError
-            When there is no such group (an OSError and a KeyError).
-        chunkwise.errors.UsageError
-            For an option that has no meaning (a ValueError).
-        """
+        """Open a group of a file; see `docs/xarray.md`."""
         source = _source(
             filename_or_obj,
             format,
@@ -142,13 +103,7 @@ use_cftime, decode_timedelta
         settings: Mapping[str, Any] | None = None,
         **decoding: Any,
     ) -> dict[str, Dataset]:
-        """Open a group and all groups in it; parameters and errors as of `open_dataset`.
-
-        Returns
-        -------
-        dict
-            Datasets by path, which begins at `group`.
-        """
+        """Open a group and all groups in it; parameters and errors as of `open_dataset`."""
         from chunkwise.xarray.store import group_paths
 
         source = _source(

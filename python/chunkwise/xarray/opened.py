@@ -25,13 +25,7 @@ _OF_NETCDF = ("invalid_netcdf", "phony_dims", "decode_vlen_strings")
 
 @contextlib.contextmanager
 def meant(filename: str, path: str) -> Iterator[None]:
-    """Say by name what has no meaning in netCDF, or cannot be read.
-
-    Raises
-    ------
-    chunkwise.errors.FileFormatError
-        Also of the class that h5netcdf or h5py has raised.
-    """
+    """Say by name what has no meaning in netCDF, or cannot be read."""
     try:
         yield
     except ChunkwiseError:
@@ -44,13 +38,7 @@ def meant(filename: str, path: str) -> Iterator[None]:
 
 
 class Opened:
-    """A file that is open, as HDF5 and as netCDF.
-
-    Attributes
-    ----------
-    hdf5 : chunkwise.File
-    netcdf : h5netcdf.File
-    """
+    """A file that is open, as HDF5 and as netCDF."""
 
     def __init__(self, given: Any, options: Mapping[str, Any]) -> None:
         rest = dict(options)
@@ -79,26 +67,14 @@ _opened: weakref.WeakValueDictionary[str, Opened] = weakref.WeakValueDictionary(
 
 
 class Source:
-    """A file by which xarray's arrays are read; copies of it, here or elsewhere, are one source.
-
-    Parameters
-    ----------
-    given : str, chunkwise.File or file object
-        Path, or what is open already, which is never closed here.
-    options : mapping
-        Keywords of `chunkwise.File` and `h5netcdf.File`.
-    settings : mapping
-        Arguments of `chunkwise.settings`, for each process that opens the file.
-    token : str, optional
-        What its copies have in common; None for a new source.
-    """
+    """A file by which xarray's arrays are read; copies of it, here or elsewhere, are one source."""
 
     def __init__(
         self,
         given: Any,
         options: Mapping[str, Any],
         settings: Mapping[str, Any],
-        token: str | None = None,
+        token: str | None = None,  # What its copies have in common; None for a new source
     ) -> None:
         self._given, self._options, self._settings = given, options, settings
         self._token = token or uuid.uuid4().hex
@@ -110,13 +86,7 @@ class Source:
         return self._given if isinstance(self._given, str) else str(self.open().hdf5.filename)
 
     def open(self) -> Opened:
-        """The file, opened if it is not.
-
-        Raises
-        ------
-        chunkwise.errors.FileFormatError
-            As `chunkwise.open` (an OSError).
-        """
+        """The file, opened if it is not."""
         held = self._held
         if held is not None and held.is_open():
             return held

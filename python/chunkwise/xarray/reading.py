@@ -17,19 +17,7 @@ _AT_A_TIME = 1 << 20
 
 
 class Stored(BackendArray):
-    """A variable on storage, whose dataset has the variable's shape and elements as they are.
-
-    Parameters
-    ----------
-    source : Source
-        Its file.
-    path : str
-        Of the dataset.
-    shape, dtype
-        Of the variable.
-    lock : context manager
-        Held while something is read.
-    """
+    """A variable on storage, whose dataset has the variable's shape and elements as they are."""
 
     __slots__ = ("_lock", "_path", "_source", "dtype", "shape")
 
@@ -91,15 +79,7 @@ class Shorter(Stored):
 
 
 class Converted(BackendArray):
-    """A variable that h5netcdf makes of its dataset: text of any length, and records.
-
-    Parameters
-    ----------
-    source, shape, dtype, lock
-        As of `Stored`.
-    group, name : str
-        By which h5netcdf has it.
-    """
+    """A variable that h5netcdf makes of its dataset: text of any length, and records."""
 
     __slots__ = ("_group", "_lock", "_name", "_source", "dtype", "shape")
 
@@ -128,21 +108,7 @@ class Converted(BackendArray):
 
 
 def pairs(dataset: Any, key: tuple[Any, ...]) -> npt.NDArray[Any]:
-    """Read as xarray's vectorised indices mean it.
-
-    Parameters
-    ----------
-    dataset : chunkwise.Dataset
-        What is read.
-    key : tuple
-        Of slices, and of integer arrays of one number of dimensions, which are broadcast
-        together; as many as the dataset has dimensions.
-
-    Returns
-    -------
-    ndarray
-        The arrays' dimensions, then one for each slice.
-    """
+    """Read as xarray's vectorised indices mean it."""
     at = [place for place, entry in enumerate(key) if not isinstance(entry, slice)]
     first, last = at[0], at[-1]
     between = [place for place in range(first, last) if isinstance(key[place], slice)]

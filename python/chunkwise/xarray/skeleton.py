@@ -28,23 +28,14 @@ _MEMORY: Final = "/dev/shm"
 
 @dataclass
 class Later:
-    """What is written once xarray has closed the file; in place of xarray's `ArrayWriter`.
+    """What is written once xarray has closed the file; in place of xarray's `ArrayWriter`."""
 
-    Attributes
-    ----------
-    compute
-        Gives the blocks of an array, and where they are in it, one after another.
-    rounded
-        Names of variables that the library rounds as it writes them.
-    arrays
-        Names of variables, and their arrays.
-    by_xarray
-        Names of those that were computed and written at once, and why.
-    """
-
+    # Gives the blocks of an array, and where they are in it, one after another.
     compute: Callable[[Any], Iterator[tuple[Any, Any]]]
+    # Names of variables that the library rounds as it writes them.
     rounded: frozenset[str] = frozenset()
-    arrays: dict[str, Any] = field(default_factory=dict)
+    arrays: dict[str, Any] = field(default_factory=dict)  # Names of variables, and their arrays
+    # Names of those that were computed and written at once, and why.
     by_xarray: dict[str, str] = field(default_factory=dict)
 
     def add(self, source: Any, target: Any, region: Any = None) -> None:
@@ -88,13 +79,7 @@ def rounded_names(
 
 
 def engine_of(engine: str | None) -> Engine:
-    """Choose who makes the file, as xarray does.
-
-    Raises
-    ------
-    UsageError
-        It is not installed, or makes no netCDF-4.
-    """
+    """Choose who makes the file, as xarray does."""
     if engine not in (None, "netcdf4", "h5netcdf"):
         raise UsageError(f"engine {engine!r}: write netcdf4 or h5netcdf")
     for one, module in (("netcdf4", "netCDF4"), ("h5netcdf", "h5netcdf")):
@@ -131,25 +116,7 @@ def write_skeleton(
     unlimited_dims: Sequence[Any] | None,
     invalid_netcdf: bool,
 ) -> bytes | memoryview:
-    """Let xarray create the file, and give its bytes.
-
-    Parameters
-    ----------
-    dataset
-        An `xarray.Dataset`.
-    path
-        An empty file, which is replaced in place; None for a file in memory.  netCDF-C crashes
-        when it cannot write all as it closes a file, which in memory does not happen.
-    later
-        Takes the Dask arrays.
-    engine, group, encoding, unlimited_dims, invalid_netcdf
-        As `xarray.Dataset.to_netcdf` has them.
-
-    Returns
-    -------
-    bytes
-        Those of a file in memory; a few zeros may follow its end. Empty for one that has a path.
-    """
+    """Let xarray create the file, and give its bytes."""
     if unlimited_dims is None:
         unlimited_dims = dataset.encoding.get("unlimited_dims")
     if isinstance(unlimited_dims, str):

@@ -30,24 +30,7 @@ _AS_STORED: Final = "biufcS"
 
 
 class Store(AbstractDataStore):
-    """A group, as xarray asks for it.
-
-    Parameters
-    ----------
-    source : Source
-        Its file.
-    group : str or None
-        Its path; None for the root.
-    lock : context manager or None
-        Held while data is read.
-
-    Raises
-    ------
-    chunkwise.errors.DatasetNotFoundError
-        When there is no such group (an OSError and KeyError).
-    chunkwise.errors.UsageError
-        When `group` is no path (a ValueError).
-    """
+    """A group, as xarray asks for it."""
 
     def __init__(self, source: Source, group: str | None, lock: Any) -> None:
         self._source, self._lock = source, lock

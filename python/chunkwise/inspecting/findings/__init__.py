@@ -48,25 +48,7 @@ def find(
     readers: tuple[Reader, ...],
     stated: Mapping[str, tuple[Pattern, ...]] = NOTHING,
 ) -> tuple[Finding, ...]:
-    """Run every check on a file and all that is in it.
-
-    Parameters
-    ----------
-    facts
-        What was collected; its own `findings` are not looked at.
-    readers
-        Whom the file must serve well.
-    stated
-        The patterns that are stated for datasets, by their paths: those are judged by them, and
-        not by others that somebody might use.
-
-    Returns
-    -------
-    tuple of Finding
-        The worst first: by severity, then by the bytes that it wastes, then in the
-        order of the file.  What depends on the way of reading alone comes after what is
-        wrong with the file for everyone.
-    """
+    """Run every check on a file and all that is in it."""
     found = [finding for check in file.CHECKS for finding in check(facts)]
     for entry in facts.objects:
         found += (finding for check in objects.CHECKS for finding in check(facts.path, entry))

@@ -114,16 +114,7 @@ def check_count(subject: Subject) -> Iterator[Finding]:
 
 
 def check_reach(subject: Subject, agreed: tuple[int, ...] | None = None) -> Iterator[Finding]:
-    """Report chunks that reach too far: ``floor-chunk``, ``edge-waste``, ``single-chunk``.
-
-    Parameters
-    ----------
-    subject
-        The dataset.
-    agreed
-        The chunks that are offered in any case, where other findings offer them; None for those
-        next to the dataset's own.
-    """
+    """Report chunks that reach too far: ``floor-chunk``, ``edge-waste``, ``single-chunk``."""
     chunks = _stored_chunks(subject)
     if chunks is not None:
         found = (

@@ -33,26 +33,12 @@ PIECE_S: Final = 2e-4
 def by_cost(
     *,
     nbytes: int = 0,
-    seconds: float | None = None,
+    seconds: float | None = None,  # Of waiting; None takes what the bytes take
     times: float = math.inf,
     rare: bool = False,
-    filtered: bool = True,
+    filtered: bool = True,  # Whether the bytes are decoded, or just fetched
 ) -> Severity:
-    """Judge what something costs.
-
-    Parameters
-    ----------
-    nbytes
-        Bytes that are stored, fetched or decoded for nothing.
-    seconds
-        Of waiting; None takes what the bytes take.
-    times
-        How many times as much it costs as it must, from 1 on.
-    rare
-        Whether only one way of reading pays, which need not be anybody's.
-    filtered
-        Whether the bytes are decoded, or just fetched.
-    """
+    """Judge what something costs."""
     if seconds is None:
         seconds = nbytes / (DECODED_NBYTES_PER_S if filtered else FETCHED_NBYTES_PER_S)
     if rare:

@@ -21,26 +21,13 @@ COMPRESSED: Final = "'Improving I/O Performance When Working with HDF5 Compresse
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One dataset, and who is to read it.
+    """One dataset, and who is to read it."""
 
-    Attributes
-    ----------
-    file
-        The file's path as given.
-    path
-        The dataset's path in it.
-    facts
-        How it is stored.
-    readers
-        The readers that it must serve well.
-    stated
-        The patterns that it is read by, as somebody stated them; none where nobody did.
-    """
-
-    file: str
-    path: str
-    facts: DatasetFacts
-    readers: tuple[Reader, ...]
+    file: str  # The file's path as given
+    path: str  # The dataset's path in it
+    facts: DatasetFacts  # How it is stored
+    readers: tuple[Reader, ...]  # The readers that it must serve well
+    # The patterns that it is read by, as somebody stated them; none where nobody did.
     stated: tuple[Pattern, ...] = ()
 
     @property

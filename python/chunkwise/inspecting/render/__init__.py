@@ -30,25 +30,11 @@ def print_file(
     facts: FileFacts,
     console: Console,
     *,
-    order: Order | None = None,
+    order: Order | None = None,  # The order of a flat list of datasets; None prints the tree
     tool: str | None = None,
     everything: bool = False,
 ) -> None:
-    """Print a file: its name, its findings, its format, and its objects.
-
-    Parameters
-    ----------
-    facts
-        From `chunkwise.inspecting.inspect`, without a dataset.
-    console
-        Where to.
-    order
-        The order of a flat list of datasets; None prints the tree.
-    tool
-        Whose fixes are shown (`chunkwise.inspecting.render.findings.print_findings`).
-    everything
-        Whether long trees, lists and names of affected objects are printed in full.
-    """
+    """Print a file: its name, its findings, its format, and its objects."""
     print_heading(facts, console)
     console.print()
     print_findings(
@@ -71,17 +57,7 @@ def print_file(
 
 
 def print_one_dataset(facts: FileFacts, console: Console, *, tool: str | None = None) -> None:
-    """Print one dataset: its findings, its facts, and what reading it costs.
-
-    Parameters
-    ----------
-    facts
-        From `chunkwise.inspecting.inspect` with a dataset.
-    console
-        Where to.
-    tool
-        Whose fixes are shown; None shows all but those for writing.
-    """
+    """Print one dataset: its findings, its facts, and what reading it costs."""
     (entry,) = facts.objects
     print_heading(facts, console)
     console.print()

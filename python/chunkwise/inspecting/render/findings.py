@@ -34,25 +34,7 @@ def print_findings(
     nothing: str = "No findings.",
     combined: bool = False,
 ) -> None:
-    """Print findings, grouped by code.
-
-    Parameters
-    ----------
-    findings
-        The worst first, as `FileFacts.findings` has them.
-    console
-        Where to; text keeps to its width, lines to paste are never broken.
-    tool
-        Whose lines to show: a `Tool` (where a finding has none for it, its first fix),
-        ``all``, ``present`` for all but those for writing, or None for each finding's
-        first fix.  First are those that mend or read this file.
-    everything
-        Whether to name every object that has a finding.
-    nothing
-        What to say if there is none.
-    combined
-        Whether one command for all of them is printed below, which they then refer to.
-    """
+    """Print findings, grouped by code."""
     if not findings:
         print_wrapped(nothing, console, indent="")
         return

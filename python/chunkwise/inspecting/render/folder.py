@@ -27,29 +27,14 @@ _NOT_SAMPLED = "Not sampled: --sample also tells how fast data decodes and which
 
 
 def print_folder(
-    summaries: Sequence[FileSummary],
+    summaries: Sequence[FileSummary],  # In the order in which they are shown
     passed_over: int,
     console: Console,
     *,
     sampled: bool,
     tallies: Sequence[Tally] = (),
 ) -> None:
-    """Print one line a file, then the totals by code, and what was left out.
-
-    Parameters
-    ----------
-    summaries
-        In the order in which they are shown.
-    passed_over
-        Files that are not HDF5.
-    console
-        Where to.  On a terminal long lines are broken below their first column; in a
-        pipe each file has one line, however long.
-    sampled
-        Whether data was sampled.
-    tallies
-        The totals by code.
-    """
+    """Print one line a file, then the totals by code, and what was left out."""
     if summaries:
         head = f"{'worst':<7}{'findings':>10}{'size':>11}{'wasted':>11}  file"
         console.print(Text(head, style="dim"), soft_wrap=True)

@@ -34,20 +34,7 @@ _INDENT = sum(_WIDTHS) + len(_WIDTHS) + 1
 def print_listing(
     facts: FileFacts, console: Console, order: Order, *, everything: bool = False
 ) -> None:
-    """Print one dataset a line.
-
-    Parameters
-    ----------
-    facts
-        The file and its findings.
-    console
-        Where to; a long path is broken to keep to its width.
-    order
-        ``waste``: the largest `Finding.waste_nbytes` first; ``bytes``: the
-        most stored bytes first; ``name``: by path.
-    everything
-        Whether more than `LINES_SHOWN` datasets are printed.
-    """
+    """Print one dataset a line."""
     findings: dict[str, list[Finding]] = defaultdict(list)
     for finding in facts.findings:
         if finding.path is not None:

@@ -37,17 +37,7 @@ LINES_SHOWN = 30
 def print_tree(
     objects: tuple[ObjectFacts, ...], console: Console, *, everything: bool = False
 ) -> None:
-    """Print the objects of a file as a tree.
-
-    Parameters
-    ----------
-    objects
-        In the order of the walk, the root group first.
-    console
-        Where to; its width is kept.
-    everything
-        Whether a tree of more than `LINES_SHOWN` lines is printed in full.
-    """
+    """Print the objects of a file as a tree."""
     # Not rich.tree, which takes seconds for ten thousand objects.
     height = 0
     guides: list[str] = []

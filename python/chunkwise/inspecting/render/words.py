@@ -35,15 +35,6 @@ def wrapped(line: str, width: int, indent: str = "") -> list[str]:
     """Break a line at spaces; a path is broken only if it does not fit a line.
 
     A number and the word behind it (``6 attributes``) stay together.
-
-    Parameters
-    ----------
-    line
-        The text.
-    width
-        Columns there are, at least `LEAST_WIDTH` of which are used.
-    indent
-        What stands before each line but the first.
     """
     if len(line) <= width:
         # Most lines of a long tree do, and textwrap takes its time.

@@ -9,14 +9,7 @@ from chunkwise.words import joined
 
 
 def oversubscribed(rows: Sequence[Row], cpu_count: object) -> str:
-    """Say which rows show no scaling; nothing if there are none.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-    cpu_count : object
-        Of the machine.
-    """
+    """Say which rows show no scaling; nothing if there are none."""
     crowded = [row.point for row in rows if row.point.get("oversubscribed") == "yes"]
     numbers = sorted({point["ranks"] for point in crowded if "ranks" in point}, key=len)
     if not numbers:

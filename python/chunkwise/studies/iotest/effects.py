@@ -16,24 +16,15 @@ from chunkwise.studies.iotest.walk import COLUMNS
 
 @dataclass(frozen=True)
 class Effect:
-    """One parameter's second value against its first.
-
-    Attributes
-    ----------
-    parameter, first, second : str
-    wall, nbytes : float
-        How many times the wall time, and the file's bytes, with `second` as with `first`.
-    least, most : float
-        Of the wall time, over the pairs.
-    pairs : int
-    """
+    """One parameter's second value against its first."""
 
     parameter: str
     first: str
     second: str
+    # How many times the wall time, and the file's bytes, with `second` as with `first`.
     wall: float
     nbytes: float
-    least: float
+    least: float  # Of the wall time, over the pairs
     most: float
     pairs: int
 

@@ -28,27 +28,7 @@ LARGEST: Final = 2**63 - 1
 
 
 def parse(text: str, name: str = "INI") -> tuple[dict[str, Any], list[str]]:
-    """Read the text of an INI file.
-
-    Parameters
-    ----------
-    text : str
-    name : str
-        Of the file, for messages.
-
-    Returns
-    -------
-    values : dict
-        By attributes of `chunkwise.studies.iotest.settings.Settings`; what is not given is not
-        there.
-    without_effect : list of str
-        Names in it that say what is walked anyway.
-
-    Raises
-    ------
-    UsageError
-        A line, name or value that means nothing; the file and the line are named.
-    """
+    """Read the text of an INI file."""
     values: dict[str, Any] = {}
     ignored: list[str] = []
     for number, line in enumerate(text.lstrip("\ufeff").splitlines(), 1):

@@ -33,17 +33,10 @@ _NOT_HERE: Final = frozenset({"oversubscribed", "shared-chunks"})
 
 @dataclass
 class Known:
-    """What is known against the combinations of a walk.
+    """What is known against the combinations of a walk."""
 
-    Attributes
-    ----------
-    here : Settings
-        Of this machine, and the folder that is written to.
-    found : dict of str to (Finding, list of int)
-        By code: the first finding, and the numbers of all combinations that it is about.
-    """
-
-    here: Settings
+    here: Settings  # Of this machine, and the folder that is written to
+    # By code: the first finding, and the numbers of all combinations that it is about.
     found: dict[str, tuple[Finding, list[int]]] = field(default_factory=dict)
 
     def look(self, geometry: Geometry, filters: Iterable[str]) -> list[Finding]:
@@ -119,13 +112,7 @@ def names(settings: Walk) -> tuple[str, ...]:
 
 
 def said(found: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Print each known fault, with its code, where it applies, and what to do.
-
-    Parameters
-    ----------
-    found : iterable of mapping
-        As `Known.to_json` gives it.
-    """
+    """Print each known fault, with its code, where it applies, and what to do."""
     return [
         f"{one['severity']}: {one['summary']} [{one['code']}] "
         f"{_numbered(one['combinations'])}. Do: {one['remedy']}."

@@ -154,13 +154,7 @@ def starts_ranks(study: Study) -> bool:
 
 
 def numbers(text: str | None, study: Study) -> tuple[int, ...]:
-    """Read how many ranks the user wants.
-
-    Raises
-    ------
-    UsageError
-        No whole numbers from 1 on, or a study that starts no ranks.
-    """
+    """Read how many ranks the user wants."""
     if text is None:
         return ()
     if not starts_ranks(study):
@@ -172,12 +166,6 @@ def numbers(text: str | None, study: Study) -> tuple[int, ...]:
 
 
 def require() -> None:
-    """Make sure that ranks can be started, before anything is.
-
-    Raises
-    ------
-    UsageError
-        Something is missing: what, and what to do.
-    """
+    """Make sure that ranks can be started, before anything is."""
     _mpiexec()
     require_mpi("the questions of paper 002")

@@ -26,38 +26,17 @@ _CORE_INCREMENT = 64 << 20
 
 @dataclass(frozen=True)
 class Lists:
-    """What HDF5 gets for one combination.
+    """What HDF5 gets for one combination."""
 
-    Attributes
-    ----------
-    access : h5py.h5p.PropFAID
-        Of the file.
-    transfer : h5py.h5p.PropDXID
-    links : h5py.h5p.PropLCID
-    creation : h5py.h5p.PropDCID
-        Of each dataset.
-    filters : Pipeline
-        That they have.
-    """
-
-    access: Any
+    access: Any  # Of the file
     transfer: Any
     links: Any
-    creation: Any
-    filters: Pipeline
+    creation: Any  # Of each dataset
+    filters: Pipeline  # That they have
 
 
 def lists(geometry: Geometry, filters: Pipeline, comm: MPI.Comm | None) -> Lists:
-    """Make the property lists of a combination.
-
-    Parameters
-    ----------
-    geometry : Geometry
-    filters : Pipeline
-        Of chunked datasets, if the library can write them.
-    comm : Comm or None
-        None if no file is shared by ranks.
-    """
+    """Make the property lists of a combination."""
     one = geometry.combination
     used = filters if takes_filters(one) else Pipeline()
     return Lists(access(one, comm), transfer(one, used), _links(), creation(geometry, used), used)

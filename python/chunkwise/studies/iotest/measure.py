@@ -62,28 +62,6 @@ def measure(
     """Write, close, open again and read one combination, and compare all values.
 
     Every rank calls it (collective).
-
-    Parameters
-    ----------
-    world : World
-    geometry : Geometry
-    told : Lists
-    values : Values
-        Of this rank.
-    file : str
-        What is written, whatever it held.
-    delay_s : float
-        Between two steps.
-
-    Returns
-    -------
-    Clock
-        Of this rank.
-
-    Raises
-    ------
-    WrongValueError
-        An element was read that is not what was written.
     """
     clock = Clock()
     world.barrier()

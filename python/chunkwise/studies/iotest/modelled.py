@@ -26,21 +26,11 @@ SAID: Final = (
 
 @dataclass(frozen=True)
 class Modelled:
-    """A value that was not measured.
+    """A value that was not measured."""
 
-    Attributes
-    ----------
-    point
-        As a row's; ``oversubscribed`` is ``no``.
-    figure
-        A name of `chunkwise.studies.figures.FIGURES`.
-    value
-        In its unit.
-    """
-
-    point: dict[str, str]
-    figure: str
-    value: float
+    point: dict[str, str]  # As a row's; ``oversubscribed`` is ``no``
+    figure: str  # A name of `chunkwise.studies.figures.FIGURES`
+    value: float  # In its unit
 
 
 def modelled(rows: Sequence[Row]) -> list[Modelled]:

@@ -41,16 +41,9 @@ class Tile(NamedTuple):
 
 @dataclass(frozen=True)
 class Geometry:
-    """The datasets of one combination.
+    """The datasets of one combination."""
 
-    Attributes
-    ----------
-    settings : Settings
-        With its grid.
-    combination : Combination
-    """
-
-    settings: Settings
+    settings: Settings  # With its grid
     combination: Combination
 
     @property
@@ -121,14 +114,7 @@ class Geometry:
 
 
 class Values:
-    """The values of a rank's tiles.
-
-    Parameters
-    ----------
-    settings : Settings
-        With its grid.
-    rank : int
-    """
+    """The values of a rank's tiles."""
 
     def __init__(self, settings: Settings, rank: int) -> None:
         rows, columns = settings.tile
@@ -151,13 +137,7 @@ class Values:
     def wrong(
         self, tile: NDArray[np.float64], step: int, array: int
     ) -> tuple[tuple[int, int], float, float] | None:
-        """Compare every element that was read with what it must be.
-
-        Returns
-        -------
-        tuple or None
-            The first that differs: its row and column in the tile, what it is, what it must be.
-        """
+        """Compare every element that was read with what it must be."""
         expected = self._expected
         self.fill(expected, step, array)
         np.equal(tile, expected, out=self._same)

@@ -43,32 +43,15 @@ Progress = Callable[[Step], None]
 
 @dataclass(frozen=True)
 class Walked:
-    """A walk that is done.
+    """A walk that is done."""
 
-    Attributes
-    ----------
-    settings : Settings
-        With its grid.
-    ranks : int
-    version : str
-        Of HDF5.
-    rows : list of Row
-        What this run measured, on rank 0; empty on others.
-    kept : int
-        Rows that the CSV file had before.
-    crowded : str
-        How many ranks share how few processors; empty where each has one.
-    known : Known, optional
-        What is known against its combinations.
-    """
-
-    settings: Settings
+    settings: Settings  # With its grid
     ranks: int
-    version: str
-    rows: list[Row]
-    kept: int = 0
-    crowded: str = ""
-    known: Known | None = None
+    version: str  # Of HDF5
+    rows: list[Row]  # What this run measured, on rank 0; empty on others
+    kept: int = 0  # Rows that the CSV file had before
+    crowded: str = ""  # How many ranks share how few processors; empty where each has one
+    known: Known | None = None  # What is known against its combinations
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -98,24 +81,6 @@ def walk(
 
     An error of one rank is to end the program on all (`chunkwise.parallel.ranks.ending`): the
     others may wait for it within HDF5.
-
-    Parameters
-    ----------
-    world : World
-    settings : Settings
-    only : sequence of str
-        As `chunkwise.studies.iotest.walk.chosen` takes them.
-    progress : callable, optional
-        Told each combination; may raise to end the walk.
-
-    Raises
-    ------
-    UsageError
-        Settings that make no sense, or the CSV file is of another walk.
-    CannotWriteError
-        A file that is there already, or cannot be written.
-    WrongValueError
-        An element was read that is not what was written.
     """
     settings = settings.on(world.size)
     found = chosen(settings, world.size, only)

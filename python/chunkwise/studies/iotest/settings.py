@@ -22,65 +22,34 @@ PLAIN_META_BLOCK: Final = 2048
 
 @dataclass(frozen=True)
 class Settings:
-    """One walk.
+    """One walk."""
 
-    Attributes
-    ----------
-    steps, arrays : int
-        How often a program writes, and how many 2-D arrays each time.
-    rows, columns : int
-        Of one array: of each rank's tile where scaling is weak, of all ranks where it is strong.
-    process_rows, process_columns : int or None
-        The grid of ranks; None for all ranks below each other.
-    scaling : str
-        ``weak`` or ``strong``.
-    alignment_increment, alignment_threshold : int
-        Bytes, as ``H5Pset_alignment`` takes them; walked besides 1 and 0.
-    meta_block_size : int
-        Bytes, as ``H5Pset_meta_block_size`` takes them; walked besides 2048.
-    single_process : str
-        The driver of a single process: ``posix``, ``core`` or ``mpi-io-uni``.
-    hdf5_file : str
-        What is written; a ``#`` stands for the combination's number, one file each.
-    csv_file : str
-        Where rows go; empty for nowhere.
-    restart : bool
-        Whether to go on after the rows that the CSV file has.
-    one_case : int
-        The number of the only combination; 0 for all.
-    delay_s : float
-        Seconds between two steps, for the computing of a program.
-    filters : Pipeline
-        Of chunked datasets, if the library can write them: collectively, or in one process.
-    """
-
-    steps: int = 4
+    steps: int = 4  # How often a program writes, and how many 2-D arrays each time
     arrays: int = 50
+    # Of one array: of each rank's tile where scaling is weak, of all ranks where it is strong.
     rows: int = 100
     columns: int = 200
-    process_rows: int | None = None
+    process_rows: int | None = None  # The grid of ranks; None for all ranks below each other
     process_columns: int | None = None
-    scaling: str = "weak"
+    scaling: str = "weak"  # ``weak`` or ``strong``
+    # Bytes, as ``H5Pset_alignment`` takes them; walked besides 1 and 0.
     alignment_increment: int = 1
     alignment_threshold: int = 0
+    # Bytes, as ``H5Pset_meta_block_size`` takes them; walked besides 2048.
     meta_block_size: int = PLAIN_META_BLOCK
+    # The driver of a single process: ``posix``, ``core`` or ``mpi-io-uni``.
     single_process: str = "posix"
+    # What is written; a ``#`` stands for the combination's number, one file each.
     hdf5_file: str = "hdf5_iotest.h5"
-    csv_file: str = ""
-    restart: bool = False
-    one_case: int = 0
-    delay_s: float = 0.0
+    csv_file: str = ""  # Where rows go; empty for nowhere
+    restart: bool = False  # Whether to go on after the rows that the CSV file has
+    one_case: int = 0  # The number of the only combination; 0 for all
+    delay_s: float = 0.0  # Seconds between two steps, for the computing of a program
+    # Of chunked datasets, if the library can write them: collectively, or in one process.
     filters: Pipeline = field(default_factory=Pipeline)
 
     def on(self, ranks: int) -> Settings:
-        """Complete the grid for so many ranks, and check everything.
-
-        Raises
-        ------
-        UsageError
-            A value that makes no sense, a grid of another number of ranks, or tiles that do
-            not divide.
-        """
+        """Complete the grid for so many ranks, and check everything."""
         for name, least in _LEAST.items():
             if (value := getattr(self, name)) is not None and value < least:
                 raise UsageError(f"{name.replace('_', '-')} = {value}: at least {least} is needed")

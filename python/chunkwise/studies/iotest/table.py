@@ -31,31 +31,16 @@ OURS: Final = ("filters", "ratio")
 
 @dataclass(frozen=True)
 class Row:
-    """One combination that was measured.
-
-    Attributes
-    ----------
-    combination : Combination
-    filters : str
-        That its datasets have.
-    wall_s : float
-        On rank 0.
-    file_nbytes : int
-    raw_nbytes : int
-        Of all values.
-    least, most : tuple of float
-        Over the ranks, of each of `PHASES`: seconds.
-    warnings : tuple of str
-        Codes of what is known against it (`chunkwise.parallel.checks`).
-    """
+    """One combination that was measured."""
 
     combination: Combination
-    filters: str
-    wall_s: float
+    filters: str  # That its datasets have
+    wall_s: float  # On rank 0
     file_nbytes: int
-    raw_nbytes: int
-    least: tuple[float, ...]
+    raw_nbytes: int  # Of all values
+    least: tuple[float, ...]  # Over the ranks, of each of `PHASES`: seconds
     most: tuple[float, ...]
+    # Codes of what is known against it (`chunkwise.parallel.checks`)
     warnings: tuple[str, ...] = ()
 
     def figures(self) -> dict[str, float]:
@@ -93,16 +78,7 @@ def header(settings: Settings) -> str:
 
 
 def line(settings: Settings, version: str, one: Row) -> str:
-    """Return the line of one combination, numbers as hdf5-iotest writes them.
-
-    Parameters
-    ----------
-    settings : Settings
-        With its grid.
-    version : str
-        Of HDF5.
-    one : Row
-    """
+    """Return the line of one combination, numbers as hdf5-iotest writes them."""
     point = one.combination.point()
     known: Mapping[str, object] = {
         **point,
@@ -129,21 +105,7 @@ def _named(one: Row) -> dict[str, float]:
 
 
 def done(text: str, settings: Settings, combinations: Sequence[Combination]) -> int:
-    """Tell how many combinations a CSV file has, to go on after them.
-
-    Parameters
-    ----------
-    text : str
-        Of the file; an unfinished last line does not count.
-    settings : Settings
-    combinations : sequence of Combination
-        Of the walk.
-
-    Raises
-    ------
-    UsageError
-        It is of another walk.
-    """
+    """Tell how many combinations a CSV file has, to go on after them."""
     lines = text.split("\n")[:-1]
     if not lines:
         return 0

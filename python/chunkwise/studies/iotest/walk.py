@@ -32,38 +32,21 @@ COLUMNS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class Combination:
-    """One way to write and read the same arrays.
+    """One way to write and read the same arrays."""
 
-    Attributes
-    ----------
-    number : int
-        In the walk, from 1.
-    rank : int
-        Of the datasets: 2 (one for each array and step), 3 (one for each step, or array), or
-        4 (a single one).
-    slowest : str
-        ``step`` or ``array``.
-    layout : str
-        ``contiguous`` or ``chunked``.
-    fill : str
-        ``true`` where the library writes fill values first.
-    alignment_increment, alignment_threshold, meta_block_size : int
-        Bytes.
-    format : str
-        ``earliest`` or ``latest``: the lowest version of HDF5's file format.
-    io : str
-        ``independent`` or ``collective``; the driver where there is one process.
-    """
-
-    number: int = 0
+    number: int = 0  # In the walk, from 1
+    # Of the datasets: 2 (one for each array and step), 3 (one for each step, or array), or 4 (a
+    # single one)
     rank: int = 4
-    slowest: str = "step"
-    layout: str = "chunked"
-    fill: str = "false"
-    alignment_increment: int = 1
+    slowest: str = "step"  # ``step`` or ``array``
+    layout: str = "chunked"  # ``contiguous`` or ``chunked``
+    fill: str = "false"  # ``true`` where the library writes fill values first
+    alignment_increment: int = 1  # Bytes
     alignment_threshold: int = 0
     meta_block_size: int = PLAIN_META_BLOCK
+    # ``earliest`` or ``latest``: the lowest version of HDF5's file format.
     format: str = "earliest"
+    # ``independent`` or ``collective``; the driver where there is one process.
     io: str = "collective"
 
     def point(self) -> dict[str, str]:
@@ -104,20 +87,7 @@ def combinations(settings: Settings, ranks: int) -> Iterator[Combination]:
 
 
 def chosen(settings: Settings, ranks: int, only: Sequence[str] = ()) -> list[Combination]:
-    """Return the combinations that are asked for, with their numbers in the whole walk.
-
-    Parameters
-    ----------
-    settings : Settings
-    ranks : int
-    only : sequence of str
-        ``COLUMN=VALUE``, each of which must hold; of one column, one of them.
-
-    Raises
-    ------
-    UsageError
-        A column or value that the walk has not, or nothing is left.
-    """
+    """Return the combinations that are asked for, with their numbers in the whole walk."""
     found = list(combinations(settings, ranks))
     wanted: dict[str, set[str]] = {}
     for text in only:

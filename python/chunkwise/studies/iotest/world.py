@@ -32,16 +32,9 @@ _LIBRARIES: Final = ("libmpi.so", "libmpich.so")
 
 @dataclass(frozen=True)
 class World:
-    """All ranks, or this process alone.
+    """All ranks, or this process alone."""
 
-    Attributes
-    ----------
-    comm : Comm or None
-        None if MPI is not used.
-    rank, size : int
-    """
-
-    comm: MPI.Comm | None = None
+    comm: MPI.Comm | None = None  # None if MPI is not used
     rank: int = 0
     size: int = 1
 
@@ -79,18 +72,7 @@ class World:
 
 
 def world(mpi_alone: bool = False) -> World:
-    """Find the ranks, and initialise MPI if there are several.
-
-    Parameters
-    ----------
-    mpi_alone : bool
-        Whether MPI is needed in a single process, too.
-
-    Raises
-    ------
-    UsageError
-        h5py or mpi4py cannot do it, or they are of different MPI libraries.
-    """
+    """Find the ranks, and initialise MPI if there are several."""
     _, size = ranks.launched()
     if (size is None or size == 1) and not mpi_alone:
         return World()
@@ -109,13 +91,7 @@ def world(mpi_alone: bool = False) -> World:
 
 
 def require_mpi(what: str) -> None:
-    """Make sure that mpi4py is there, and h5py is built for MPI.
-
-    Raises
-    ------
-    UsageError
-        One is not: `what` needs it, and the remedy.
-    """
+    """Make sure that mpi4py is there, and h5py is built for MPI."""
     if importlib.util.find_spec("mpi4py") is None:
         raise UsageError(f"for {what}, mpi4py is needed, which is not installed: {REMEDY}")
     # Before h5py: built for MPI, it initialises MPI as it is imported, if nobody has.
