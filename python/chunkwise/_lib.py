@@ -6,15 +6,17 @@ Its one lock is h5py's, even while the program ends.
 from __future__ import annotations
 
 import atexit
+import os
 import secrets
 import sys
 import threading
 import time
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
 
 import h5py
-from h5py import h5s
+from h5py import h5pl, h5s
 
 from chunkwise import _native
 from chunkwise.settings import check_environment
@@ -24,10 +26,25 @@ from chunkwise.settings import check_environment
 def library() -> _native.Library:
     """The libhdf5 of h5py, found by a handle that it alone can have made."""
     check_environment()
+    _leave_plugins_of_netcdf4()
     # 60 random bits: handles are counted, and would be valid in a second libhdf5, too.
     dims = (1 + secrets.randbits(30), 1 + secrets.randbits(30))
     space = h5s.create_simple(dims)
     return _native.Library.from_handle((space.id, dims), _modules(), h5py._objects.phil)
+
+
+def _leave_plugins_of_netcdf4() -> None:
+    """Take the plugins of netCDF4's wheel out of the path of h5py's libhdf5.
+
+    They call the libhdf5 that is in that wheel, so in another one they cannot set up a filter.
+    `import netCDF4` puts their folder into HDF5_PLUGIN_PATH, which child processes inherit.
+    """
+    for number in reversed(range(h5pl.size())):
+        folder = Path(os.fsdecode(h5pl.get(number)))
+        package = folder.parent
+        if (package.name, folder.name) == ("netCDF4", "plugins"):
+            if (package.parent / "netcdf4.libs").is_dir():
+                h5pl.remove(number)
 
 
 def _modules() -> list[str]:
