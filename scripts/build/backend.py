@@ -27,11 +27,47 @@ PACKAGE = ROOT / "python" / "chunkwise"
 CRATE = "chunkwise-preload"
 
 
-def put_library(command: tuple[str, ...] = ("cargo", "build")) -> None:
+# What Rust calls of libgcc_s to unwind the stack, by the version that has had it first.
+UNWINDING = {
+    "GCC_3.0": (
+        "DeleteException GetDataRelBase GetIP GetLanguageSpecificData GetRegionStart "
+        "GetTextRelBase RaiseException Resume SetGR SetIP"
+    ),
+    "GCC_3.3": "Backtrace FindEnclosingFunction GetCFA",
+    "GCC_4.2.0": "GetIPInfo",
+}
+
+
+def libgcc(folder: Path, target: str) -> Path:
+    """Make a libgcc_s to link with, which has names and no code.
+
+    cargo-zigbuild links LLVM's libunwind into what it builds.  The exceptions of a program in C++
+    that pass through the library for programs are unwound by the program's libgcc_s, and to that
+    LLVM's functions are of no use.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    names = {v: [f"_Unwind_{one}" for one in some.split()] for v, some in UNWINDING.items()}
+    source, versions = folder / "libgcc_s.c", folder / "libgcc_s.map"
+    source.write_text("".join(f"void {one}(void) {{}}\n" for one in sum(names.values(), [])))
+    nodes = (f"{v} {{ {' '.join(f'{one};' for one in some)} }};\n" for v, some in names.items())
+    versions.write_text("".join(nodes))
+    made = folder / "libgcc_s.so.1"
+    subprocess.run(
+        [sys.executable, "-m", "ziglang", "cc", "-target", target, "-shared", "-nostdlib"]
+        + [f"-Wl,-soname,{made.name}", f"-Wl,--version-script={versions}", "-fno-builtin"]
+        + ["-o", made, source],
+        check=True,
+    )
+    return made
+
+
+def put_library(
+    command: tuple[str, ...] = ("cargo", "build"), after: tuple[str, ...] = ()
+) -> None:
     """Build the library for programs and put it into the package."""
     words = [*command, "--release", "--locked", "--package", CRATE]
     told = subprocess.run(
-        [*words, "--message-format", "json-render-diagnostics", "--quiet"],
+        [*words, "--message-format", "json-render-diagnostics", "--quiet", *after],
         cwd=ROOT, check=True, stdout=subprocess.PIPE, env=os.environ,
     ).stdout  # fmt: skip
     made = [
@@ -75,4 +111,9 @@ if __name__ == "__main__":
         .split()[0]
     )
     target = sys.argv[1] if len(sys.argv) > 1 else host
-    put_library(("cargo-zigbuild", "zigbuild", "--target", f"{target}.2.17"))
+    folder = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "libgcc" / target
+    linked = libgcc(folder, target.replace("-unknown", ""))
+    put_library(
+        ("cargo-zigbuild", "rustc", "--target", f"{target}.2.17"),
+        ("--", "-C", f"link-arg={linked}"),
+    )
