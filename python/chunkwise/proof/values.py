@@ -40,8 +40,9 @@ _BOX_NBYTES: Final = 64 << 20
 # Of the larger ones, libhdf5 reads samples: this much, and this part of all values.
 _SAMPLED_NBYTES: Final = 8 << 20
 _SAMPLED_PART: Final = 0.03
-# The result is read in parts of about this size, whole chunks each.
+# The result is read in parts of about this size, whole chunks each; of less memory, in this part.
 _PART_NBYTES: Final = 32 << 20
+_PART_OF_MEMORY: Final = 8
 # With more boxes than this, those without any chunk are left out.
 _MANY_BOXES: Final = 1024
 # What one thread compares at a time.
@@ -99,7 +100,8 @@ class Values:
         self.read = Reading()
         # The dataset of the source in messages of the engine.
         self.label = ""
-        self._memory_nbytes = memory_nbytes
+        self._part_nbytes = min(_PART_NBYTES, memory_nbytes // _PART_OF_MEMORY)
+        self._box_nbytes = max(1, memory_nbytes - 2 * self._part_nbytes)
         self._tell = tell
         self._salvaged = salvaged
         self._random = random.Random()
@@ -155,7 +157,8 @@ class Values:
         )
         count = tuple(min(c, n - at) for c, n, at in zip(chunk, shape, start, strict=True))
         datatype = h5t.TypeID.copy(mine.get_type())
-        if 0 in count or not self.read.may_sample(math.prod(count) * datatype.get_size()):
+        nbytes = math.prod(count) * datatype.get_size()
+        if 0 in count or not self.read.may_sample(nbytes) or _may_burst(mine):
             return
         # What is damaged in the source is kept as it is, byte for byte.
         with contextlib.suppress(SourceUnreadableError):
@@ -195,7 +198,7 @@ class Values:
         """Return the shape of a box."""
         if not shape:
             return ()
-        most = max(1, self._memory_nbytes - 2 * _PART_NBYTES)
+        most = self._box_nbytes
         nbytes = min(_BOX_NBYTES, most)
         found: Shape | None = None
         while found is None or nbytes <= most:
@@ -231,9 +234,7 @@ class Values:
         datatype = h5t.TypeID.copy(mine.get_type())
         nbytes = math.prod(box[1]) * datatype.get_size()
         dtype = numpy_type(datatype)
-        is_small = (
-            mine.get_space().get_simple_extent_npoints() * datatype.get_size() <= _SMALL_NBYTES
-        )
+        is_small = _nbytes(mine) <= _SMALL_NBYTES and not _may_burst(mine)
         if dtype is None or not box[1] or (is_small and bound is None):
             self._by_libhdf5(mine, theirs, datatype, box, bound)
         else:
@@ -264,7 +265,7 @@ class Values:
         least = tuple(
             min(c, n) for c, n in zip(_chunk(theirs) or (1,) * len(count), count, strict=True)
         )
-        for offset, part in boxes(count, least, max(1, _PART_NBYTES // dtype.itemsize)):
+        for offset, part in boxes(count, least, max(1, self._part_nbytes // dtype.itemsize)):
             at = tuple(s + o for s, o in zip(start, offset, strict=True))
             expected, found = (self._room(number, dtype, part) for number in (1, 2))
             # As bytes: NumPy leaves out what lies between the fields of a record.
@@ -291,7 +292,7 @@ class Values:
         )
         part = tuple(min(c, n - o) for c, n, o in zip(chunk, count, offset, strict=True))
         nbytes = math.prod(part) * datatype.get_size()
-        if not self.read.may_sample(nbytes):
+        if not self.read.may_sample(nbytes) or _may_burst(dataset):
             return
         at = tuple(s + o for s, o in zip(start, offset, strict=True))
         try:
@@ -435,6 +436,18 @@ def _is_unwritten(dataset: h5d.DatasetID) -> bool:
     if dcpl.get_layout() == h5d.VIRTUAL or dcpl.get_external_count():
         return False
     return bool(dcpl.get_layout() != h5d.COMPACT and dataset.get_storage_size() == 0)
+
+
+def _nbytes(dataset: h5d.DatasetID) -> int:
+    elements: int = dataset.get_space().get_simple_extent_npoints()
+    return elements * int(dataset.get_type().get_size())
+
+
+def _may_burst(dataset: h5d.DatasetID) -> bool:
+    """Whether chunks may decode to far more than a chunk, all of which libhdf5 would keep."""
+    grid = zip(dataset.shape, _chunk(dataset) or dataset.shape, strict=True)
+    whole = math.prod(-(-n // c) * c for n, c in grid if c) * dataset.get_type().get_size()
+    return bool(dataset.get_storage_size() > 2 * whole + _SMALL_NBYTES)
 
 
 def _touched(
