@@ -35,7 +35,7 @@ def lines(
     cache_nbytes: int,
     keep: bool = False,
 ) -> Task:
-    """Write `count` lines of the second dimension at a time; file made, written, closed, synced."""
+    """Make a file, write `count` lines of its second dimension at a time, close and sync it."""
     with chunkwise.open(file) as opened:
         found: Any = opened[dataset]
         data = found.read()

@@ -42,9 +42,9 @@ def _leave_plugins_of_netcdf4() -> None:
     for number in reversed(range(h5pl.size())):
         folder = Path(os.fsdecode(h5pl.get(number)))
         package = folder.parent
-        if (package.name, folder.name) == ("netCDF4", "plugins"):
-            if (package.parent / "netcdf4.libs").is_dir():
-                h5pl.remove(number)
+        has_hdf5 = (package.parent / "netcdf4.libs").is_dir()
+        if (package.name, folder.name) == ("netCDF4", "plugins") and has_hdf5:
+            h5pl.remove(number)
 
 
 def _modules() -> list[str]:

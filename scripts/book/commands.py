@@ -15,7 +15,7 @@ WIDTH = 80
 
 
 def write(folder: Path) -> list[str]:
-    """Write a page for each command; return their names without ending, in the order of the help."""
+    """Write a page for each command; return their names, in the order of the help."""
     context = click.Context(cli, info_name="chunkwise")
     for name in COMMANDS:
         command = cli.get_command(context, name)

@@ -46,18 +46,16 @@ def libgcc(folder: Path, target: str) -> Path:
     LLVM's functions are of no use.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    names = {v: [f"_Unwind_{one}" for one in some.split()] for v, some in UNWINDING.items()}
     source, versions = folder / "libgcc_s.c", folder / "libgcc_s.map"
-    source.write_text("".join(f"void {one}(void) {{}}\n" for one in sum(names.values(), [])))
-    nodes = (f"{v} {{ {' '.join(f'{one};' for one in some)} }};\n" for v, some in names.items())
-    versions.write_text("".join(nodes))
+    with source.open("w") as code, versions.open("w") as script:
+        for version, some in UNWINDING.items():
+            names = [f"_Unwind_{one}" for one in some.split()]
+            code.writelines(f"void {name}(void) {{}}\n" for name in names)
+            script.write(f"{version} {{ {'; '.join(names)}; }};\n")
     made = folder / "libgcc_s.so.1"
-    subprocess.run(
-        [sys.executable, "-m", "ziglang", "cc", "-target", target, "-shared", "-nostdlib"]
-        + [f"-Wl,-soname,{made.name}", f"-Wl,--version-script={versions}", "-fno-builtin"]
-        + ["-o", made, source],
-        check=True,
-    )
+    linker = f"-Wl,-soname,{made.name},--version-script={versions}"
+    compiler = [sys.executable, "-m", "ziglang", "cc", "-target", target]
+    subprocess.run([*compiler, "-shared", "-nostdlib", linker, "-o", made, source], check=True)
     return made
 
 

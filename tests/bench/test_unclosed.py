@@ -16,7 +16,7 @@ from chunkwise.benching import hstest
 from chunkwise.benching.schedule import Step
 from chunkwise.benching.space import Space
 from chunkwise.cli import main
-from chunkwise.errors import FileFormatError
+from chunkwise.errors import BusyError, FileFormatError
 from tests.files.test_unclosed import check, killed
 from tests.support.tools import paste
 
@@ -176,7 +176,7 @@ def test_a_locked_file_is_refused(tmp_path: Path) -> None:
     ) as child:
         assert child.stdout is not None
         child.stdout.readline()
-        with pytest.raises(FileFormatError, match="open for writing"):
+        with pytest.raises(BusyError, match="open for writing"):
             benching.run(tmp_path / "run.h5")
         child.communicate()
     with h5py.File(tmp_path / "run.h5") as file:

@@ -126,17 +126,19 @@ def test_a_dataset_whose_filter_is_missing_is_left_by_a_pattern(tmp_path: Path) 
 
 def test_plugins_of_netcdf4s_wheel_are_left_to_its_own_hdf5(tmp_path: Path) -> None:
     """`import netCDF4` names their folder for child processes; in h5py's HDF5 they fail."""
-    netCDF4 = pytest.importorskip("netCDF4")
-    folder = Path(netCDF4.__file__).parent / "plugins"
+    netcdf4 = pytest.importorskip("netCDF4")
+    folder = Path(netcdf4.__file__).parent / "plugins"
     if not (folder.parents[1] / "netcdf4.libs").is_dir():
         pytest.skip("netCDF4 has no HDF5 of its own here")
     path, out = tmp_path / "a.h5", tmp_path / "b.h5"
     values = np.arange(1000)
     with h5py.File(path, "w") as file:
         file.create_dataset("x", data=values, chunks=(100,), **hdf5plugin.Blosc())
-    made = [sys.executable, "-m", "chunkwise", "repack", path, out, "--filter", "blosc:lz4:3"]
+    made = [sys.executable, "-m", "chunkwise", "repack", str(path), str(out)]
     environment = {**os.environ, "HDF5_PLUGIN_PATH": str(folder)}
-    done = subprocess.run(made, capture_output=True, text=True, env=environment)
+    done = subprocess.run(
+        [*made, "--filter", "blosc:lz4:3"], capture_output=True, text=True, env=environment
+    )
     assert (done.returncode, done.stderr) == (0, "")
     with h5py.File(out) as file:
         np.testing.assert_array_equal(file["x"][:], values)

@@ -81,7 +81,7 @@ def _last(name: str | None) -> str:
 def drawn(
     name: str, spec: str, text: str, shape: tuple[int, ...], around: Around | None, where: str
 ) -> Access | None:
-    """Read ``csr:INDPTR``, ``events:DATASET`` and ``roi:200x200``, each with a count and a seed."""
+    """Read ``csr:INDPTR``, ``events:DATASET`` or ``roi:200x200``, with a count and a seed."""
     found = _DRAWING.fullmatch(spec)
     if found is None:
         return None

@@ -56,7 +56,7 @@ def stated(
 
 
 def done(text: str) -> tuple[str, str]:
-    """Split off whether a pattern is for ``read``, ``write`` or ``append``; the first if not said."""
+    """Split off whether a pattern is for ``read`` (the default), ``write`` or ``append``."""
     found = _DONE.search(text)
     return ("read", text) if found is None else (found[1], text.replace(found[0], "", 1))
 

@@ -194,7 +194,7 @@ class FileHandle:
         return LocalContent(self.id.get_vfd_handle())
 
     def check_requests(self, label: str) -> None:
-        """Tell of a request that has failed just now, which the engine can only take for damage."""
+        """Tell of a request that has just failed, which to the engine looks like damage."""
         source = None if self._remote is None else self._remote.source
         failure = None if source is None else source.failed_lately()
         if failure is not None:

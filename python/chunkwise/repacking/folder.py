@@ -92,7 +92,7 @@ class FileResult:
 
 
 def check(batch: Batch, rules: Rules, *, force: bool, resume: bool, dry_run: bool = False) -> None:
-    """Refuse what can be refused before any file is written; without a dry run, make the folder."""
+    """Check all before any file is written; make the folder, unless it is a dry run."""
     there = [target for _, target in batch.pairs if os.path.lexists(target)]
     if there and not force and not resume and not batch.in_place:
         more = f" and {len(there) - 1:,} more" if len(there) > 1 else ""

@@ -227,7 +227,7 @@ def file_names(dataset: h5py.Dataset) -> list[str]:
 
 
 def leads_to(dataset: h5py.Dataset, trail: Trail | None = None) -> set[Place]:
-    """Find the datasets to which a virtual one leads, also through others, as far as can be told."""
+    """Find the datasets to which a virtual one leads, also through others, as far as known."""
     found: set[Place] = set()
 
     def described(source: h5py.Dataset, _label: str, _plain: bool) -> SimpleNamespace:

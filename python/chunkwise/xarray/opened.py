@@ -67,7 +67,7 @@ _opened: weakref.WeakValueDictionary[str, Opened] = weakref.WeakValueDictionary(
 
 
 class Source:
-    """A file by which xarray's arrays are read; copies of it, here or elsewhere, are one source."""
+    """The file from which xarray's arrays are read; all copies of this object are one source."""
 
     def __init__(
         self,
