@@ -85,7 +85,7 @@ def test_a_damaged_chunk_is_named_where_bench_writes_variants(
     monkeypatch.setattr("sys.argv", ["chunkwise", "bench", str(file), "g/d", "--chunk", "10x10"])
     with pytest.raises(SystemExit) as left:
         main()
-    assert left.value.code == 2
+    assert left.value.code == 1
     told = capsys.readouterr().err
     assert "the chunk at element [0, 30] cannot be read: " in told
 

@@ -23,7 +23,7 @@ from h5py import h5d, h5t
 
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.dataset import wrap
+from chunkwise.dataset import Dataset, wrap
 from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.files.boxes import Box, boxes, read_box
 from chunkwise.files.opening import is_plain
@@ -105,6 +105,8 @@ class Values:
         self._tell = tell
         self._salvaged = salvaged
         self._random = random.Random()
+        # The two datasets as the engine reads them: where their data lie is found once.
+        self._bound: list[Dataset | None] = [None, None]
         # For a box of the source, and for a part of it in both files.
         self._memory = [np.empty(0, np.uint8) for _ in range(3)]
 
@@ -257,11 +259,11 @@ class Values:
         if not _is_filled(mine):
             first.view(np.uint8)[...] = 0
         try:
-            wrap(h5py.Dataset(mine)).read_direct(first, _slices(start, count))
+            self._engine(0, mine).read_direct(first, _slices(start, count))
         except (*HDF5_ERRORS, ChunkwiseError) as error:
             self._in_parts(mine, theirs, box, bound, error)
             return
-        result = wrap(h5py.Dataset(theirs))
+        result = self._engine(1, theirs)
         least = tuple(
             min(c, n) for c, n in zip(_chunk(theirs) or (1,) * len(count), count, strict=True)
         )
@@ -282,6 +284,13 @@ class Values:
                 self._raise((at, part), place, bound)
             self._sample(theirs, datatype, (at, part), found)
         self._sample(mine, datatype, box, first)
+
+    def _engine(self, side: int, dataset: h5d.DatasetID) -> Dataset:
+        """Return a dataset as the engine reads it; the source is side 0."""
+        bound = self._bound[side]
+        if bound is None or bound.id is not dataset:
+            bound = self._bound[side] = wrap(h5py.Dataset(dataset))
+        return bound
 
     def _sample(self, dataset: h5d.DatasetID, datatype: Any, box: Box, read: Array) -> None:
         """Let libhdf5 read a chunk of what the engine has read, and compare."""
