@@ -12,13 +12,14 @@ import fcntl
 import os
 import re
 import signal
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import h5py
 from h5py import h5f, h5g, h5i, h5l, h5p
 
+from chunkwise import _native
 from chunkwise.errors import (
     BusyError,
     CannotJudgeError,
@@ -28,7 +29,7 @@ from chunkwise.errors import (
     OtherFlagsError,
     like,
 )
-from chunkwise.files.filters import RESERVED, missing_filter, named
+from chunkwise.files.filters import missing_filter, named
 from chunkwise.names import HDF5_ERRORS, decode_name, hdf5_reason
 from chunkwise.verdicts import Verdict
 
@@ -67,8 +68,7 @@ _STRICTER: Final = (
     ),
 )
 _ELSEWHERE: Final = re.compile("external raw data file")
-# Of a plugin that says no more, be it for damage or for another version's bytes: HDF5's own
-# filters say what is wrong.
+# A plugin may say no more, be it for damage or for another version's bytes.
 _UNDECODED: Final = re.compile("filter returned failure|filter callback failed")
 _HEADER: Final = b"OHDR"
 _SIGNAL: Final = signal.SIGURG  # Ignored by default
@@ -150,12 +150,6 @@ def cause_of(error: BaseException | str, *, checked: bool, verb: str = "open") -
             f"HDF5 {version} lacks a filter for it ({reason})",
             "`chunkwise inspect` says which, and who brings it",
         )
-    if _UNDECODED.search(low):
-        return Cause(
-            Verdict.UNJUDGED,
-            f"its filter fails on it ({reason})",
-            "another version of the filter wrote it, or its bytes are wrong: try that version",
-        )
     for words, needs_checksum, helps in _STRICTER:
         if words.search(low) and (checked or not needs_checksum):
             return Cause(Verdict.UNJUDGED, f"HDF5 {version} refuses it ({reason})", helps)
@@ -179,23 +173,44 @@ def cause_of(error: BaseException | str, *, checked: bool, verb: str = "open") -
     return Cause(Verdict.DAMAGED, refused, "the file is damaged: fetch it again or restore it")
 
 
-def unreadable(where: str, reason: str) -> ChunkwiseError:
-    """Make the exception for a place that libhdf5 cannot read, for this reason."""
-    cause = cause_of(reason, checked=False, verb="read")
-    return cause.kind(f"{where}: {cause}")
+def unreadable(where: str, reason: str, properties: h5p.PropDCID | None = None) -> ChunkwiseError:
+    """Make the exception for a place that libhdf5 cannot read, for this reason.
+
+    It keeps both, for callers that know the properties of the dataset.
+    """
+    cause = (
+        cause_of(reason, checked=False, verb="read")
+        if properties is None
+        else cause_of_values(reason, properties)
+    )
+    made = cause.kind(f"{where}: {cause}")
+    made.refusal = where, reason
+    return made
 
 
-def cause_of_values(error: BaseException, properties: h5p.PropDCID) -> Cause:
+def judged(wrong: ChunkwiseError, properties: h5p.PropDCID) -> ChunkwiseError:
+    """Judge an error again, by what is known of the dataset."""
+    return wrong if wrong.refusal is None else unreadable(*wrong.refusal, properties)
+
+
+def cause_of_values(error: BaseException | str, properties: h5p.PropDCID) -> Cause:
     """Say what an error of libhdf5's proves of the values of a dataset."""
     missing = missing_filter(properties)
     if missing is not None:
         return Cause(Verdict.UNJUDGED, "a filter is missing", missing)
     cause = cause_of(error, checked=False, verb="read")
-    if not _UNDECODED.search(cause.reason):
-        return cause
     codes = [properties.get_filter(i)[0] for i in range(properties.get_nfilters())]
-    plugins = " or ".join(named(code) for code in codes if code not in RESERVED)
-    return replace(cause, reason=f"{plugins or 'its filter'} fails on it ({hdf5_reason(error)})")
+    # For filters that the engine undoes, too, every version of their bytes is known.
+    ours = {code for code, known in _native.filters().items() if known["decoded"]}
+    plugins = " or ".join(named(code) for code in codes if code not in ours)
+    if not plugins or not _UNDECODED.search(cause.reason):
+        return cause
+    reason = error if isinstance(error, str) else hdf5_reason(error)
+    return Cause(
+        Verdict.UNJUDGED,
+        f"{plugins} fails on it ({reason})",
+        "another version of the filter wrote it, or its bytes are wrong: try that version",
+    )
 
 
 def verdict_of(error: BaseException) -> Verdict:
