@@ -129,3 +129,10 @@ def test_small_chunks_are_sampled_by_the_hundred(tmp_path: Path) -> None:
     assert dataset.sample is not None
     assert dataset.sample.chunks == 1000
     assert math.isclose(dataset.sample.raw_nbytes, 512_000)
+
+
+def test_axes_longer_than_memory_are_walked_from_their_beginning() -> None:
+    shape = (2**45, 2**45)
+    stored = Stored(shape, (2**30, 2**10), 1)
+    cache = Reader("wide", "wide", 2**45, 521, 0.75)
+    assert 0 < loads_of_walk(stored, (1, 1), cache) <= float(2**90)

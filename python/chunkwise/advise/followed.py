@@ -12,8 +12,7 @@ Arithmetic on shapes: nothing is read.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from itertools import product
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from chunkwise.advise.chunk_cache import ChunkCache, Read, slots
@@ -52,7 +51,7 @@ def loads_of_walk(
     starts = [range(0, stored.shape[axis], block[axis]) for axis in axes]
     grid = stored.grid
     loads = met = later_loads = later_met = 0
-    for place in product(*starts):
+    for place in _places(starts):
         start = [0] * len(grid)
         for axis, first in zip(axes, place, strict=True):
             start[axis] = first
@@ -73,6 +72,16 @@ def loads_of_walk(
             more = rest * later_loads / max(1, later_met)
             return min(float(touches), max(loads + more, float(loads)))
     return float(loads)
+
+
+def _places(starts: Sequence[range]) -> Iterator[tuple[int, ...]]:
+    """Combine the starts of all axes, the last one fastest; ranges may be longer than memory."""
+    if not starts:
+        yield ()
+        return
+    for first in starts[0]:
+        for rest in _places(starts[1:]):
+            yield first, *rest
 
 
 def _numbers(grid: Shape, first: Sequence[int], extent: Sequence[int]) -> list[int]:
