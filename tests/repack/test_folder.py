@@ -152,6 +152,23 @@ def test_one_that_fails_does_not_stop_the_others(archive: Path) -> None:
     assert sorted(record["outcome"] for record in records) == ["failed"] + ["repacked"] * 3
 
 
+def test_one_for_which_memory_is_too_little_does_not_stop_the_others(
+    archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = run.run_plan
+
+    def lack(*arguments: object) -> object:
+        if "b.nc" in str(arguments[1]):
+            raise MemoryError
+        return original(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(folder, "run_plan", lack)
+    found = results(archive)
+    assert [one.outcome for one in found] == ["repacked", "failed", "repacked"]
+    assert "too little memory" in (found[1].reason or "")
+    assert not (archive.parent / "out" / "sub" / "b.nc").exists()
+
+
 def test_a_rule_that_means_nothing_in_any_file(archive: Path) -> None:
     done = command(archive, "--out", archive.parent / "out", "--chunk", "y:100")
     assert done.returncode == 2

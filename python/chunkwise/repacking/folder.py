@@ -201,6 +201,8 @@ def plans(batch: Batch, job: Job, watch: Callable[[int, Path], Watch]) -> Iterat
 def failed(source: Path, target: Path | str, error: BaseException) -> FileResult:
     """Tell of a file with which something is wrong."""
     wrong = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
+    if isinstance(error, MemoryError) and not error.args:
+        wrong = "there is too little memory for it; give --memory, or use another machine"
     wrong = wrong.removeprefix(f"{printable(str(source))}: ")
     wrong = "; ".join((wrong, *notes_of(error)))
     code = int(error.exit_code if isinstance(error, ChunkwiseError) else Exit.FAILED)
@@ -287,7 +289,7 @@ def _treated(
             _make_folders(out, target)
             place = choose(source, target, in_place=False, force=force)
         done = treat(place, watch)
-    except (ChunkwiseError, *HDF5_ERRORS) as error:
+    except (ChunkwiseError, MemoryError, *HDF5_ERRORS) as error:
         if isinstance(error, CannotWriteError) and not _is_about_one(error, out):
             raise
         return failed(source, target, error), None
