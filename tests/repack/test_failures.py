@@ -208,9 +208,10 @@ def test_a_damaged_attribute_is_one_line(source: Path, count: int) -> None:
             attributes[f"hurt-{i}"] = "K"
     damage_attribute(source, f"hurt-{count - 1}")
     done = command(source, source.with_name("out.h5"))
-    assert (done.returncode, done.stdout) == (1, "")
+    # No checksum covers it: a newer HDF5 may have written it.
+    assert (done.returncode, done.stdout) == (3, "")
     (line,) = done.stderr.splitlines()
-    assert f"{source}: /hurt: it cannot be read" in line
+    assert f"{source}: /hurt: an attribute of it: " in line
     assert "bad version number for attribute message" in line
     assert only_the_source(source.parent)
 

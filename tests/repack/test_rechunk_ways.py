@@ -120,7 +120,7 @@ def test_a_damaged_chunk_of_a_filter_that_libhdf5_decodes(tmp_path: Path) -> Non
     )
     origin = damage(source, 5)
     created = {"chunks": (16, 7), "compression": 1}
-    with pytest.raises(CorruptDataError, match="d: libhdf5 cannot read"):
+    with pytest.raises(CorruptDataError, match="d: the elements from"):
         copied(source, tmp_path / "t.h5", created)
     result = copied(source, tmp_path / "t.h5", created, salvage=True)
     assert [lost for lost, _ in result.lost_chunks] == [origin]
