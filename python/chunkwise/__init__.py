@@ -25,6 +25,10 @@ from chunkwise.advising.api import advise  # isort: skip
 from chunkwise.settings import Settings, read_environment, settings
 
 if TYPE_CHECKING:
+    from chunkwise import dask as dask
+    from chunkwise import errors as errors
+    from chunkwise import parallel as parallel
+    from chunkwise import xarray as xarray
     from chunkwise.benching.api import bench
     from chunkwise.dataset import Dataset, wrap
     from chunkwise.file import File, open
@@ -98,4 +102,4 @@ _LATER = {
 
 read_environment()
 
-__getattr__, __dir__ = attach(__name__, _LATER)
+__getattr__, __dir__ = attach(__name__, _LATER, ("dask", "errors", "parallel", "xarray"))
