@@ -10,13 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chunkwise._lazy import attach
-from chunkwise._native import (
-    __version__,
-    cache_clear,
-    cache_stats,
-    set_threads,
-    thread_count,
-)
+from chunkwise._native import __version__, cache_clear, cache_stats
 from chunkwise.errors import ChunkwiseError
 
 # Imported now, because modules of the same names would otherwise replace them.
@@ -69,9 +63,7 @@ __all__ = [
     "plan_repack",
     "points",
     "repack",
-    "set_threads",
     "settings",
-    "thread_count",
     "union",
     "unpatch_h5py",
     "verify",

@@ -84,7 +84,7 @@ def repack(
     memory : int or str, optional
         Most bytes for data, as in ``"2GiB"``.  By default a quarter of what is free.
     threads : int, optional
-        Threads that decode and encode; by default `chunkwise.thread_count`.
+        Threads that decode and encode; by default `chunkwise.settings().threads`.
     verify : {"proof", "none"}
         Read the finished result and the source again, and compare them as a reader sees them:
         objects, attributes, references and all values.  What differs is an error, and there
