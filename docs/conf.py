@@ -28,8 +28,6 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
 ]
-# Results as text, which `_built/studies` has with plots.
-exclude_patterns = ["studies/report.md"]
 # Words such as "file" in descriptions of attributes are no references.
 suppress_warnings = ["ref.python"]
 
@@ -86,8 +84,7 @@ def _listed(_: object, docname: str, source: list[str]) -> None:
     Links to what the site does not have become names.
     """
     folder = (DOCS / docname).parent
-    left_out = {DOCS / name for name in exclude_patterns}
-    text = pages.without_foreign_links(source[0], folder, ROOT, left_out)
+    text = pages.without_foreign_links(source[0], folder, ROOT)
     for kind, found in LISTS.items():
         lines = "\n".join(f"/_built/{kind}/{name}" for name in found)
         text = text.replace(f"@built {kind}\n", f"{lines}\n")

@@ -23,7 +23,6 @@ from chunkwise.advise.readers import CHUNKWISE, Reader
 from chunkwise.advise.seconds import terms
 from chunkwise.advise.traffic import Pattern, Traffic, contiguous_traffic, traffic
 from chunkwise.advising.patterns import as_pattern
-from chunkwise.benching.older import renewed
 from chunkwise.trials.readers import NATIVE
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -93,7 +92,7 @@ def trials(paths: Iterable[Path]) -> list[Trial]:
             study = json.load(stream)
         for outcome in study["outcomes"].values():
             for record in outcome["records"]:
-                one = _trial(study["study"], renewed(record))
+                one = _trial(study["study"], record)
                 if one is not None:
                     found.setdefault(one.key, []).append(one)
     return [_joined(several) for several in found.values()]

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from against_peers import peers
 from against_peers.schedule import Samples
 from against_peers.spec import SUBJECT, Comparison, Target
-from chunkwise import thread_count
+from chunkwise._native import thread_count
 from chunkwise.benching.results import Spread, spread
 from chunkwise.benching.verdict import verdict
 from chunkwise.trials import environment

@@ -10,13 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chunkwise._lazy import attach
-from chunkwise._native import (
-    __version__,
-    cache_clear,
-    cache_stats,
-    set_threads,
-    thread_count,
-)
+from chunkwise._native import __version__, cache_clear, cache_stats
 from chunkwise.errors import ChunkwiseError
 
 # Imported now, because modules of the same names would otherwise replace them.
@@ -25,6 +19,10 @@ from chunkwise.advising.api import advise  # isort: skip
 from chunkwise.settings import Settings, read_environment, settings
 
 if TYPE_CHECKING:
+    from chunkwise import dask as dask
+    from chunkwise import errors as errors
+    from chunkwise import parallel as parallel
+    from chunkwise import xarray as xarray
     from chunkwise.benching.api import bench
     from chunkwise.dataset import Dataset, wrap
     from chunkwise.file import File, open
@@ -65,9 +63,7 @@ __all__ = [
     "plan_repack",
     "points",
     "repack",
-    "set_threads",
     "settings",
-    "thread_count",
     "union",
     "unpatch_h5py",
     "verify",
@@ -98,4 +94,4 @@ _LATER = {
 
 read_environment()
 
-__getattr__, __dir__ = attach(__name__, _LATER)
+__getattr__, __dir__ = attach(__name__, _LATER, ("dask", "errors", "parallel", "xarray"))

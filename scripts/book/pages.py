@@ -32,13 +32,13 @@ def write(root: Path, folder: Path) -> list[str]:
     return list(PAGES.values())
 
 
-def without_foreign_links(text: str, folder: Path, root: Path, left_out: set[Path]) -> str:
+def without_foreign_links(text: str, folder: Path, root: Path) -> str:
     """Return the text of a page in which what the site does not have is named and not linked."""
 
     def named(match: re.Match[str]) -> str:
         path = (folder / match["target"]).resolve()
         inside = path.is_relative_to(root / "docs")
-        if not path.exists() or (inside and path.is_file() and path not in left_out):
+        if not path.exists() or (inside and path.is_file()):
             return match[0]
         where = path.relative_to(root) if path.is_relative_to(root) else path.name
         label = match["text"]

@@ -108,7 +108,7 @@ def test_a_relative_cache_folder_does_not_count(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.slow
 def test_what_is_measured_is_a_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    threads = chunkwise.thread_count()
+    threads = chunkwise.settings().threads
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     found = calibration.measured()
     assert Machine.from_dict(json.loads(json.dumps(found.as_dict()))) == found
@@ -119,5 +119,5 @@ def test_what_is_measured_is_a_machine(tmp_path: Path, monkeypatch: pytest.Monke
         assert rates.copy_s + rates.fetch_s + rates.fresh_s > 1e-12
     assert 1 <= found.scaling <= found.threads == threads
     # The process is left as it was, and so is the folder.
-    assert chunkwise.thread_count() == threads
+    assert chunkwise.settings().threads == threads
     assert not list(tmp_path.iterdir())

@@ -16,7 +16,7 @@ from chunkwise.advising.before import advise_new
 from chunkwise.advising.questions import ask_bandwidth, ask_tradeoff
 from chunkwise.advising.ranking import rank
 from chunkwise.cli.main import main
-from chunkwise.errors import CannotWriteError, ChunkwiseError, UsageError
+from chunkwise.errors import ChunkwiseError, UsageError
 
 MAP, SERIES = "map=1x40x60", "series=400x1x1"
 
@@ -171,27 +171,12 @@ def test_the_slower_the_storage_the_more_a_codec_pays(daily: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("question", [("--tradeoff", "map,series"), ("--bandwidth",)])
-def test_questions_are_printed_and_drawn(
-    daily: Path, tmp_path: Path, question: tuple[str, ...]
-) -> None:
-    pytest.importorskip("matplotlib")
+def test_questions_are_printed(daily: Path, question: tuple[str, ...]) -> None:
     words: tuple[str | Path, ...] = (daily, "t2m", "--access", MAP, "--access", SERIES, *question)
-    said = run(*words, "--plot", tmp_path / "a.png").stdout
-    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    said = run(*words).stdout
     assert all(len(line) <= 80 for line in said.splitlines())
     assert "by chunkwise" in said
     assert json.loads(run(*words, "--json").stdout)
-
-
-def test_a_picture_that_cannot_be_written_is_one_line(daily: Path, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    from chunkwise.advising.pictures import draw
-
-    found = ask_bandwidth(daily, "t2m", (MAP,))
-    with pytest.raises(CannotWriteError):
-        draw(found, str(tmp_path / "none" / "a.png"))
-    with pytest.raises(UsageError):
-        draw(found, str(tmp_path / "a.words"))
 
 
 BAD = [
@@ -199,7 +184,6 @@ BAD = [
     (("t2m", "--access", MAP, "--tradeoff", "map,none"), "no pattern is called 'none'"),
     (("t2m", "--access", MAP, "--access", "w=1x40x60 write", "--tradeoff", "map,w"), "writes"),
     (("t2m", "--tradeoff", "a,b", "--bandwidth"), "one at a time"),
-    (("t2m", "--plot", "a.png"), "--tradeoff A,B or --bandwidth"),
     (("--bandwidth",), "name it behind FILE"),
     (("t2m", "--like", "b.nc"), "add --shape"),
     (("t2m", "--shape", "10x10"), "leave FILE out"),

@@ -1,4 +1,4 @@
-"""A rank of a repack is killed (SIGKILL) at a random moment, with shards and without.
+"""A rank of a repack is killed (SIGKILL) at a random moment.
 
 All ranks end within seconds.  The source stays as it was; the target is complete or not there; and
 the next run, which goes on from what is there or begins anew, makes it and leaves nothing else.
@@ -40,8 +40,7 @@ def attempt(seed: int, folder: Path) -> None:
         file.create_dataset("y", data=values[:30], chunks=(7, 100, 90))
         file["small"] = np.arange(10)
     before = hashlib.sha256(source.read_bytes()).digest()
-    n_ranks, n_shards = int(rng.integers(1, 5)), int(rng.integers(1, 4))
-    words = [*RULES, *(["--shards", str(n_shards)] if n_shards > 1 else [])]
+    n_ranks, words = int(rng.integers(1, 5)), list(RULES)
     words += ["--resume"] if rng.integers(2) else []
     # Python takes its time to start: half of the attempts wait until something is written.
     begun = bool(rng.integers(2))
@@ -54,10 +53,10 @@ def attempt(seed: int, folder: Path) -> None:
     complete = target.exists()
     if complete:
         require_equal(source, target)
-        print(f"seed {seed}: {n_ranks} ranks, {n_shards} shards, {outcome}, complete")
+        print(f"seed {seed}: {n_ranks} ranks, {outcome}, complete")
     else:
         assert not outcome.endswith("(0)"), f"seed {seed}: {outcome}, and there is no target"
-        print(f"seed {seed}: {n_ranks} ranks, {n_shards} shards, {outcome}, no target")
+        print(f"seed {seed}: {n_ranks} ranks, {outcome}, no target")
     done = subprocess.run(
         _command(n_ranks, source, target, [*words, "--force"]),
         env=environment(),
@@ -68,14 +67,8 @@ def attempt(seed: int, folder: Path) -> None:
     )
     assert done.returncode == 0, f"seed {seed}: the next run: {done.stderr}"
     require_equal(source, target)
-    left = sorted(one.name for one in folder.iterdir() if one.name != "out.h5.shards")
+    left = sorted(one.name for one in folder.iterdir())
     assert left == ["in.h5", "out.h5"], f"seed {seed}: {left}"
-    if n_shards > 1:
-        shards = sorted((folder / "out.h5.shards").iterdir())
-        tokens = {one.name[5:] for one in shards}
-        # A result that was complete keeps its own shards beside those of the next run.
-        assert len(tokens) == 1 + complete, f"seed {seed}: {shards}"
-        assert len(shards) == n_shards * len(tokens), f"seed {seed}: {shards}"
 
 
 def _command(n_ranks: int, source: Path, target: Path, words: Sequence[str]) -> list[str]:

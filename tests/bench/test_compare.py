@@ -58,7 +58,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     def written(name: str, measurements: list[Measurement], **target: Any) -> str:
         document = {
             "format": "chunkwise-bench",
-            "version": 1,
+            "version": 2,
             "target": {**TARGET, **target},
             "records": [m.to_record() for m in measurements],
         }
@@ -318,16 +318,16 @@ def test_exit_codes(write: Write) -> None:
     [
         (None, "cannot be read: No such file"),
         ("", "is not JSON"),
-        ('{"format": "chunkwise-bench", "version": 1, "target": {', "cut short"),
+        ('{"format": "chunkwise-bench", "version": 2, "target": {', "cut short"),
         ("[1, 2]", "not of chunkwise bench"),
         ('{"format": "chunkwise-bench", "version": 99}', "has version 99"),
         ('{"format": "chunkwise-bench-trials", "version": 99}\n', "has version 99"),
-        ('{"format": "chunkwise-bench", "version": 1}', "no whole file of chunkwise bench"),
-        ('{"format": "chunkwise-bench", "version": 1, "target": 1, "records": [1]}', "no whole"),
-        ('{"format": "chunkwise-bench", "version": 1, "target": {}, "records": []}', "no trial"),
+        ('{"format": "chunkwise-bench", "version": 2}', "no whole file of chunkwise bench"),
+        ('{"format": "chunkwise-bench", "version": 2, "target": 1, "records": [1]}', "no whole"),
+        ('{"format": "chunkwise-bench", "version": 2, "target": {}, "records": []}', "no trial"),
         ('{"format": "chunkwise-bench-trials", "version": 1}\n{"trial": 1}\n', "no whole file"),
         (
-            '{"format": "chunkwise-bench", "version": 1, "target": {"dataset": "t"}, '
+            '{"format": "chunkwise-bench", "version": 2, "target": {"dataset": "t"}, '
             '"records": [{"reader": "h5py", "dataset": "t", "status": "ok", "total_s": 1}]}',
             "KeyError: 'block'",
         ),

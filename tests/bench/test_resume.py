@@ -19,6 +19,7 @@ from chunkwise.benching import schedule
 from chunkwise.benching.results import Results
 from chunkwise.benching.schedule import Step
 from chunkwise.benching.space import Space
+from chunkwise.errors import UsageError
 from chunkwise.trials.trial import Measurement, Trial
 
 
@@ -136,3 +137,11 @@ def test_estimates_are_made_again_with_far_more_time(
     assert made == [1, 0, 1, 0]
     # The last one takes what there is, the first first.
     assert [len(cell.measurements) for cell in results.cells] == [1]
+
+
+def test_trials_of_another_version_are_refused(file: Path) -> None:
+    run(file)
+    save = file.with_suffix(".jsonl")
+    save.write_text(save.read_text().replace('"reader":', '"driver":'))
+    with pytest.raises(UsageError, match="of another version"):
+        run(file)

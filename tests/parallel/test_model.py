@@ -20,7 +20,6 @@ from chunkwise.parallel.model import (
     chunk_nbytes_needed,
     predict,
     ranks_of_one_index,
-    shards_needed,
     streamed,
 )
 
@@ -47,7 +46,6 @@ jobs = st.builds(
     n_ranks=st.integers(1, 10_000),
     n_cores=st.none() | st.integers(1, 10_000),
     batch=st.integers(1, 1000),
-    shards=st.integers(1, 100),
     source_nbytes=st.integers(0, 10**14),
     verify=st.booleans(),
 )
@@ -104,7 +102,7 @@ def test_a_better_machine_is_not_slower(machine: Machine, job: Job) -> None:
 
 @given(machines, jobs)
 def test_one_index_feeds_so_many_ranks(machine: Machine, job: Job) -> None:
-    job = replace(job, n_cores=None, shards=1)
+    job = replace(job, n_cores=None)
     limit = ranks_of_one_index(machine, job)
     phases = predict(machine, replace(job, nbytes=job.chunk_nbytes * 10**6)).phases
     # With that many chunks each rank has some.
@@ -117,16 +115,13 @@ def test_one_index_feeds_so_many_ranks(machine: Machine, job: Job) -> None:
 def test_what_is_needed_lifts_the_index(machine: Machine, job: Job) -> None:
     # So that chunks remain more than ranks.
     job = replace(job, n_ranks=min(job.n_ranks, 64), n_cores=None, chunk_nbytes=MIB)
-    job = replace(job, nbytes=10**13, shards=1)
+    job = replace(job, nbytes=10**13)
     before = predict(machine, job).phases
     others = max(before["read"], before["encode"], before["write"])
     larger = predict(machine, replace(job, chunk_nbytes=chunk_nbytes_needed(machine, job)))
     if chunk_nbytes_needed(machine, job) * 64 < job.nbytes:
         assert larger.phases["allocate"] <= max(others, before["allocate"]) * 1.01
         assert larger.phases["allocate"] <= others * 1.01
-    shards = shards_needed(machine, job)
-    more = predict(machine, replace(job, shards=shards)).phases
-    assert shards == job.n_ranks or more["allocate"] <= others * 1.01
 
 
 def synthetic(

@@ -12,9 +12,8 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise.errors import UsageError
-from chunkwise.parallel.asked import WORDS, settings_of_file, settings_of_words
 from chunkwise.parallel.checks import Settings
+from chunkwise.parallel.of_file import settings_of_file
 from tests.support.mpi import environment, mpirun, needs_mpi
 
 
@@ -69,9 +68,6 @@ def test_json_holds_the_same(file: Path) -> None:
     ("arguments", "said"),
     [
         (["--nonsense"], "No such option"),
-        (["--program", "colective=no"], "did you mean 'collective'?"),
-        (["--program", "collective=perhaps"], "say yes or no"),
-        (["--program", "shape=3x3", "--program", "chunks=3"], "as many dimensions"),
         ([__file__], "not an HDF5 file"),
     ],
 )
@@ -88,14 +84,6 @@ def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     done = check(2, tmp_path / "none" / "x.h5")
     assert done.returncode == 1
     assert "[folder]" in done.stdout
-
-
-@needs_mpi
-def test_a_program_that_would_fail_is_an_error() -> None:
-    said = ["--program=hdf5=1.10.8", "--program=filters=deflate", "--program=collective=no"]
-    done = check(1, *said)
-    assert done.returncode == 1
-    assert "[independent-filtered]" in done.stdout
 
 
 @needs_mpi
@@ -140,42 +128,6 @@ def test_without_a_launcher_it_says_so() -> None:
     )
     assert done.returncode == 0
     assert "[not-under-mpi]" in done.stdout
-
-
-def test_the_help_names_all_settings() -> None:
-    from click.testing import CliRunner
-
-    from chunkwise.cli.mpi_check import command
-
-    shown = " ".join(CliRunner().invoke(command, ["--help"]).output.split())
-    assert f"{', '.join(WORDS)}; may be repeated" in shown
-
-
-def test_settings_are_read_from_words() -> None:
-    found = settings_of_words(
-        ["hdf5=1.10.8", "filters=shuffle+deflate", "collective=no", "chunks=1x2", "fill=never"],
-        Settings(n_ranks=3),
-    )
-    assert found == Settings(
-        n_ranks=3,
-        hdf5=(1, 10, 8),
-        filters=("shuffle", "deflate"),
-        collective=False,
-        chunks=(1, 2),
-        fill="never",
-    )
-    assert settings_of_words(["chunks=contiguous", "filters=none"], Settings()) == Settings(
-        chunks=(), filters=()
-    )
-
-
-@pytest.mark.parametrize(
-    "word",
-    ["hdf5", "hdf5=", "hdf5=new", "n_ranks=0", "n_ranks=-1", "mpi_io=x", "chunks=auto", "fill=x"],
-)
-def test_settings_that_are_no_settings_are_refused(word: str) -> None:
-    with pytest.raises(UsageError, match="is not understood"):
-        settings_of_words([word], Settings())
 
 
 def test_settings_are_read_from_a_file(file: Path) -> None:

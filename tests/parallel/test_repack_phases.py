@@ -111,11 +111,11 @@ def test_what_is_slow_is_told_to_be(source: Path, tmp_path: Path, slow: str) -> 
 
 
 @needs_mpi
-def test_shards_and_ranks_are_told(source: Path, tmp_path: Path) -> None:
+def test_ranks_are_told(source: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.nc"
-    words = ("-m", "chunkwise", "repack", source, out, *RULES, "--shards", "2", "--json")
+    words = ("-m", "chunkwise", "repack", source, out, *RULES, "--json")
     run = run_of(mpirun(2, *words))
-    assert (run["n_ranks"], run["shards"], run["ranks_per_node"]) == (2, 2, 2)
+    assert (run["n_ranks"], run["ranks_per_node"]) == (2, 2)
     assert run["phases"]["allocate"] > 0
     assert run["batch"] >= 1
 

@@ -98,9 +98,9 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def one_thread() -> Iterator[None]:
-    chunkwise.set_threads(1)
+    chunkwise.settings(threads=1)
     yield
-    chunkwise.set_threads(None)
+    chunkwise.settings(threads="default")
 
 
 @pytest.mark.usefixtures("one_thread")

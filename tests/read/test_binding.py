@@ -129,7 +129,7 @@ import h5py, numpy as np, chunkwise
 from chunkwise.trials.environment import peak_rss_nbytes as peak
 with h5py.File(sys.argv[1]) as f:
     d = chunkwise.wrap(f["d"])
-    chunkwise.thread_count()
+    chunkwise.settings().threads
     before = peak()
     {work}
     print(peak() - before)

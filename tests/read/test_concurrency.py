@@ -128,7 +128,7 @@ for _ in range(4):
 check()
 assert all(os.waitpid(pid, 0)[1] == 0 for pid in children)
 check()
-print("done", chunkwise.thread_count())
+print("done", chunkwise.settings().threads)
 """
 FORK_WHILE_READING = """
 import threading
@@ -178,7 +178,7 @@ def test_a_pool_of_forked_workers(path: Path) -> None:
     assert python(OPENED + POOL, str(path)) == "done"
 
 
-COUNT = "import chunkwise; print(chunkwise.thread_count())"
+COUNT = "import chunkwise; print(chunkwise.settings().threads)"
 
 
 def processors() -> int:
@@ -204,7 +204,7 @@ def test_affinity_limits_the_threads() -> None:
     one = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); " + COUNT
     assert int(python(one)) == 1
     # Named once the pool is there, the limit comes too late, and must do no harm.
-    late = COUNT + "; os.environ['CHUNKWISE_THREADS'] = '1'; print(chunkwise.thread_count())"
+    late = COUNT + "; os.environ['CHUNKWISE_THREADS'] = '1'; print(chunkwise.settings().threads)"
     first, second = python("import os; " + late).split()
     assert first == second
 

@@ -79,7 +79,7 @@ def test_figures_of_chunked_datasets(path: Path, name: str) -> None:
                 assert plan["path"] == "chunked"
                 assert plan["reason"] is None
                 assert plan["missing_chunks"] == len(touched) - len(present)
-                assert plan["threads"] == chunkwise.thread_count()
+                assert plan["threads"] == chunkwise.settings().threads
                 if name == "none":
                     # Only the bytes wanted are read from chunks that have no filters.
                     decoded = sum(touched[origin] for origin in present) * 4

@@ -134,6 +134,26 @@ def test_what_a_killed_run_left_is_removed(source: Path, tmp_path: Path) -> None
     assert names(tmp_path) == {"in.h5"}
 
 
+@pytest.mark.parametrize("resume", [False, True])
+def test_what_is_in_place_stays_when_the_run_dies_there(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, resume: bool
+) -> None:
+    target = tmp_path / "out.h5"
+    with monkeypatch.context() as killed:
+        # As one that was killed after the target had its name, and the partial file its own.
+        killed.setattr(Claim, "give_back", lambda _: None)
+        with claimed(place_of(source, target), resume=True) as claim:
+            fill(claim, b"whole")
+            os.link(claim.partial, target)
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(place_of(source, target, force=True), resume=resume)
+    assert target.read_bytes() == b"whole"
+    with claimed(place_of(source, target, force=True), resume=False):
+        pass
+    assert target.read_bytes() == b"whole"
+    assert names(tmp_path) == {"in.h5", "out.h5"}
+
+
 @pytest.mark.parametrize("begun", [b"", b"chunkwise", b"chunkwise repack 0123"])
 def test_what_a_run_left_that_was_killed_as_it_began(
     source: Path, tmp_path: Path, begun: bytes

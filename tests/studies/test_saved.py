@@ -14,23 +14,16 @@ from chunkwise.studies.results import StudyResults
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs/studies"
 TEXT = (FOLDER / "README.md").read_text(encoding="utf-8")
-REPORT = (FOLDER / "report.md").read_text(encoding="utf-8")
 WORDS = ("holds", "weaker", "no longer holds", "reversed", "cannot tell", "not measured")
 SAVED = sorted(path.name.removesuffix(".json.gz") for path in FOLDER.glob("*-*.json.gz"))
 
 
 @pytest.mark.parametrize("name", SAVED)
-def test_verdicts_are_counted_and_reported_as_they_are(name: str) -> None:
+def test_verdicts_are_counted_as_they_are(name: str) -> None:
     study = load(name.rpartition("-")[0])
     judged = judge_all(study, StudyResults.read(FOLDER / f"{name}.json.gz"))
     counts: Counter[str] = Counter(one.verdict.word for one in judged)
     assert f"| {name} | {' | '.join(str(counts[word]) for word in WORDS)} |" in TEXT
-    # Markup is escaped there, and paths are libraries.
-    told = re.sub(r"\\(.)", r"\1", REPORT)
-    for one in judged:
-        assert (
-            one.verdict.word == "not measured" or one.verdict.sentence.partition(" (")[0] in told
-        )
 
 
 def test_all_of_them_are_counted() -> None:

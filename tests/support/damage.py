@@ -19,7 +19,7 @@ import h5py, chunkwise
 from chunkwise.trials.environment import peak_rss_nbytes
 warnings.simplefilter("ignore")
 path, nbytes, first = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-chunkwise.thread_count()
+chunkwise.settings().threads
 resource.setrlimit(resource.RLIMIT_AS, (nbytes, nbytes))
 try:
     f = h5py.File(path)

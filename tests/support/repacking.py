@@ -31,7 +31,7 @@ def require_equal(source: Path, target: Path, *, unread: tuple[str, ...] = ()) -
     """Have libhdf5 through h5py, and h5diff, find no difference."""
     with h5py.File(source) as mine:
         if not unread:
-            # Of shards and merged data, the place is not compared.
+            # Of merged data, the place is not compared.
             moved = frozenset(path for path, _ in walk_datasets(mine))
             allowed = Allowed(moved=moved)
             prove(mine, target, str(target), allowed=allowed, memory_nbytes=64 << 20)

@@ -14,6 +14,7 @@ import pytest
 import chunkwise
 
 ROOT = Path(__file__).resolve().parents[2]
+MODULES = {"dask", "errors", "parallel", "xarray"}
 LIST = """
 import importlib, json, sys
 package = importlib.import_module(sys.argv[1])
@@ -23,12 +24,22 @@ print(json.dumps([dir(package), package.__all__, "h5py" in sys.modules]))
 
 @pytest.mark.parametrize(
     "name",
-    ["chunkwise", "chunkwise.inspecting", "chunkwise.parallel", "chunkwise.repacking"],
+    [
+        "chunkwise",
+        "chunkwise.dask",
+        "chunkwise.inspecting",
+        "chunkwise.parallel",
+        "chunkwise.repacking",
+        "chunkwise.xarray",
+    ],
 )
-def test_all_public_names_are_listed(name: str) -> None:
+def test_the_interface_is_listed_and_nothing_else(name: str) -> None:
     command = [sys.executable, "-c", LIST, name]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     listed, stated, imported = json.loads(done.stdout)
+    shown = {one for one in listed if not one.startswith("__")}
+    offered = {one for one in stated if not one.startswith("__")}
+    assert shown == offered | (MODULES if name == "chunkwise" else set())
     assert set(stated) <= set(listed)
     assert listed == sorted(set(listed))
     assert not imported, "h5py is imported when it is needed"
@@ -36,6 +47,13 @@ def test_all_public_names_are_listed(name: str) -> None:
     assert all(getattr(package, one) is not None for one in stated)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = package.nothing
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_modules_of_the_interface_need_no_import_of_their_own(name: str) -> None:
+    program = f"import chunkwise; print(chunkwise.{name}.__name__)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == f"chunkwise.{name}\n", done.stderr
 
 
 def test_what_the_pages_call_is_public() -> None:

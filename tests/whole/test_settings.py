@@ -76,7 +76,7 @@ def test_what_is_set_is_read_back_and_taken_back(wanted: dict[str, Any]) -> None
             asked = wanted.get(name, "default")
             expected = getattr(before, name) if asked == "default" else asked
             assert getattr(chosen, name) == expected
-        assert chunkwise.thread_count() == chosen.threads
+        assert chunkwise.settings().threads == chosen.threads
         assert chunkwise.cache_stats()["budget_nbytes"] == chosen.cache_nbytes
     assert chunkwise.settings() == before
 
@@ -116,16 +116,6 @@ def test_a_record_holds_again_where_it_is_entered_again() -> None:
         pass
     chunkwise.settings(threads="default")
     assert chunkwise.settings() == before
-
-
-def test_set_threads_is_the_same_setting() -> None:
-    most = chunkwise.settings().threads
-    chunkwise.set_threads(3)
-    assert chunkwise.settings().threads == chunkwise.thread_count() == 3
-    chunkwise.settings(threads=2)
-    assert chunkwise.thread_count() == 2
-    chunkwise.set_threads(None)
-    assert chunkwise.settings().threads == chunkwise.thread_count() == most
 
 
 @pytest.mark.parametrize(
@@ -387,10 +377,10 @@ for row in range(0, 60, 7):
 chunkwise.settings(cache_nbytes=200_000, threads=2)
 pid = os.fork()
 if pid == 0:
-    ok = chunkwise.cache_stats()["budget_nbytes"] == 200_000 and chunkwise.thread_count() == 2
+    ok = chunkwise.cache_stats()["budget_nbytes"] == 200_000 and chunkwise.settings().threads == 2
     whole = d[...]
     chunkwise.settings(cache_nbytes=0, threads=3)
-    ok = ok and (d[...] == whole).all() and chunkwise.thread_count() == 3
+    ok = ok and (d[...] == whole).all() and chunkwise.settings().threads == 3
     os._exit(0 if ok else 1)
 assert os.waitpid(pid, 0)[1] == 0
 print(*chunkwise.settings()[:2])
@@ -412,7 +402,7 @@ sys.modules["distributed.worker"] = types.SimpleNamespace(Worker=Worker)
 import chunkwise
 print(chunkwise.settings().threads)
 """
-    most = int(child("import chunkwise; print(chunkwise.thread_count())"))
+    most = int(child("import chunkwise; print(chunkwise.settings().threads)"))
     for instances, threads in (("[One]", 1), ("[One, One]", min(2, most)), ("[]", most)):
         assert int(child(program.replace("INSTANCES", instances))) == threads
     for other in ("None", "[1]"):

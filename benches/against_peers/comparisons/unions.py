@@ -11,7 +11,7 @@ from against_peers.boxes import random_boxes, runs
 from against_peers.comparisons.whole import bare
 from against_peers.files import Data, Store
 from against_peers.spec import Comparison, Reader, Target
-from chunkwise import thread_count
+from chunkwise._native import thread_count
 
 CUTS, SEED = 20, 3
 COPY: Final = "plain copy"

@@ -8,7 +8,7 @@ from typing import Final
 
 from against_peers.files import Data, Store
 from against_peers.spec import Comparison, Reader, Target
-from chunkwise import thread_count
+from chunkwise._native import thread_count
 
 # Within 15 percent of.
 NEARLY: Final = 1 / 1.15

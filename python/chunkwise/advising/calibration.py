@@ -22,7 +22,7 @@ from typing import Any, Final
 import h5py
 import numpy as np
 
-from chunkwise import _native, set_threads, thread_count
+from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.advise.cost import Shape, Stored
 from chunkwise.advise.fitting import fitted
@@ -111,7 +111,7 @@ def key() -> dict[str, Any]:
         "chunkwise": _native.__version__,
         "hdf5": h5py.version.hdf5_version,
         "cpu_count": os.cpu_count(),
-        "threads": thread_count(),
+        "threads": _native.thread_count(),
         "processor": platform.machine(),
     }
 
@@ -142,7 +142,7 @@ def measured() -> Machine:
     with tempfile.TemporaryDirectory(prefix="chunkwise-") as folder:
         path = Path(folder) / "calibration.h5"
         _write(path)
-        threads = thread_count()
+        threads = _native.thread_count()
         readers = {LIBHDF5: this_process(), CHUNKWISE: reader(CHUNKWISE)}
         reads: dict[str, Rates] = {}
         writes: dict[str, Rates] = {}
@@ -156,12 +156,12 @@ def measured() -> Machine:
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
     """Let the engine use one thread, for as long as the block lasts."""
-    before = thread_count()
-    set_threads(1)
+    before = _native.thread_count()
+    _native.set_threads(1)
     try:
         yield
     finally:
-        set_threads(before)
+        _native.set_threads(before)
 
 
 def _fit(rows: Sequence[_Row], name: str, *, writing: bool = False) -> Rates:

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from chunkwise.benching import store
-from chunkwise.benching.older import renewed
 from chunkwise.benching.verdict import worked
 from chunkwise.errors import UsageError
 from chunkwise.files.objects import printable
@@ -25,8 +24,6 @@ from chunkwise.trials.trial import BOUNDS, FACTS, Measurement, Trial
 
 FORMAT: Final = "chunkwise-bench"
 VERSION: Final = 2
-# Which the first version differs from in a word (`older`).
-_VERSIONS: Final = (1, VERSION)
 # Where the file is, what the pattern is called, how long it may take, what the other trials
 # of the run made necessary, and what was looked at outside the timed region.
 _NOT_MEASURED: Final = frozenset({*BOUNDS, *FACTS, "access", "warm_first", "check"})
@@ -130,7 +127,7 @@ def _parsed(text: str, name: str) -> tuple[Values, list[Values]]:
     except ValueError:
         header = None
     if isinstance(header, dict) and header.get("format") == store.FORMAT:
-        _check_version(header, (store.VERSION,), name)
+        _check_version(header, store.VERSION, name)
         return header, _lines(text)
     try:
         document = json.loads(text)
@@ -148,15 +145,15 @@ def _of_document(document: Any, name: str) -> tuple[Values, list[Values]]:
             f"{name}: is JSON, but not of chunkwise bench; write one with chunkwise bench FILE "
             "--json, or --save"
         )
-    _check_version(document, _VERSIONS, name)
-    return document["target"], renewed(document["records"])
+    _check_version(document, VERSION, name)
+    return document["target"], document["records"]
 
 
-def _check_version(values: Values, versions: tuple[int, ...], name: str) -> None:
-    if values.get("version") not in versions:
+def _check_version(values: Values, version: int, name: str) -> None:
+    if values.get("version") != version:
         raise UsageError(
             f"{name}: has version {values.get('version')} of its format, and this chunkwise reads "
-            f"{versions[-1]}; measure again with this one"
+            f"{version}; measure again with this one"
         )
 
 
@@ -165,7 +162,7 @@ def _lines(text: str) -> list[Values]:
     whole = text[: text.rfind("\n") + 1].splitlines()[1:]
     records: list[Values] = []
     for line in whole:
-        values = renewed(json.loads(line))
+        values = json.loads(line)
         trial, environment = values.pop("trial"), values.pop("environment", {})
         asked = {f"asked_{key}": trial[key] for key in trial.keys() & values.keys()}
         records.append({**trial, **values, **asked, **environment})

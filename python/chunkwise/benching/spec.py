@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from chunkwise.benching.axes import AXES
-from chunkwise.benching.older import renewed
 from chunkwise.benching.space import Space
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_duration, parse_size
@@ -67,7 +66,7 @@ def read(path: str) -> Spec:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{name}: no TOML: {error}") from None
     try:
-        return _spec(renewed(values), Path(path).parent)
+        return _spec(values, Path(path).parent)
     except UsageError as error:
         raise UsageError(f"{name}: {error}") from None
 

@@ -14,7 +14,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
-from chunkwise.benching.older import renewed
 from chunkwise.benching.target import Target
 from chunkwise.errors import UsageError
 from chunkwise.files.identity import sample_of
@@ -106,9 +105,15 @@ class Store:
             )
         found: dict[str, list[Measurement]] = {}
         for line in lines[1:]:
-            values = renewed(_parsed(line))
+            values = _parsed(line)
             if "trial" in values:
-                trial = Trial.from_json(values.pop("trial"))
+                try:
+                    trial = Trial.from_json(values.pop("trial"))
+                except TypeError:
+                    raise UsageError(
+                        f"{self._name}: its trials are of another version of chunkwise; remove "
+                        "it, or name another one to save to"
+                    ) from None
                 found.setdefault(_key(trial.to_json()), []).append(from_worker(trial, values))
         return found
 

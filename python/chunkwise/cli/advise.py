@@ -28,7 +28,7 @@ Examples:
   chunkwise advise x.h5 frames --access plane:0 --access '1x2167x2070 append'
   chunkwise advise data.nc t2m --access row --tool all --json
   chunkwise advise data.nc t2m --access map=1x721x1440 \\
-      --access series=8760x1x1 --tradeoff map,series --plot tradeoff.png
+      --access series=8760x1x1 --tradeoff map,series
   chunkwise advise data.nc t2m --access row --bandwidth
   chunkwise advise --shape 8760x721x1440 --type f4 --like sample.nc \\
       --access map=1x721x1440 --access series=8760x1x1
@@ -104,7 +104,6 @@ TOOLS = ("chunkwise", "h5repack", "nccopy", "h5py", "netCDF4", "xarray", "C", "F
     is_flag=True,
     help="Instead: the fastest filters as a function of the storage's bandwidth.",
 )
-@click.option("--plot", metavar="FILE", help="Also draw either of them: png, svg or pdf.")
 @click.option("--shape", metavar="SHAPE", help="Before there is a file: its shape.")
 @click.option("--type", "dtype", metavar="TYPE", help="Its type, as NumPy writes it: f4, >i2.")
 @click.option("--like", metavar="FILE[:DATASET]", help="A file with similar data.")
@@ -130,10 +129,6 @@ def command(file: str | None, dataset: str | None, access: tuple[str, ...], **wo
     _check(file, dataset, words)
     with following() as progress:
         found = _found(file, dataset, access, words, progress)
-    if words["plot"]:
-        from chunkwise.advising.pictures import draw
-
-        draw(found, words["plot"])
     if words["as_object"]:
         record = found.as_dict()
         echo_json(record, indent=1)
@@ -146,8 +141,6 @@ def _check(file: str | None, dataset: str | None, words: dict[str, Any]) -> None
     study = words["tradeoff"] is not None or words["bandwidth"]
     if words["tradeoff"] is not None and words["bandwidth"]:
         raise UsageError("--tradeoff and --bandwidth are two questions: ask one at a time")
-    if words["plot"] and not study:
-        raise UsageError("--plot draws --tradeoff A,B or --bandwidth: add one of the two")
     if words["shape"] is not None:
         if file is not None:
             raise UsageError("--shape describes a dataset before there is a file: leave FILE out")
@@ -212,14 +205,14 @@ def _found(
 def _show(found: Any, tools: tuple[str, ...]) -> None:
     """Print it."""
     from chunkwise.advise.tradeoff import Bandwidth, Tradeoff
-    from chunkwise.advising import pictures, text
+    from chunkwise.advising import questions_text, text
     from chunkwise.advising.ranking import Ranking
 
     console = for_results()
     if isinstance(found, Tradeoff):
-        pictures.show_tradeoff(found, console)
+        questions_text.show_tradeoff(found, console)
     elif isinstance(found, Bandwidth):
-        pictures.show_bandwidth(found, console)
+        questions_text.show_bandwidth(found, console)
     elif isinstance(found, Ranking):
         text.show_ranking(found, console)
     else:

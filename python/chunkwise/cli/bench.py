@@ -10,7 +10,6 @@ import click
 from chunkwise import benching
 from chunkwise.benching import render, spec
 from chunkwise.benching.axes import AXES, PROPERTY_AXES
-from chunkwise.benching.older import new_word
 from chunkwise.benching.results import as_csv
 from chunkwise.benching.run import DEFAULT_REPEAT, DEFAULT_SECONDS
 from chunkwise.benching.space import DESIGNS, Space
@@ -54,7 +53,7 @@ def _properties() -> str:
     return "; ".join(f"{name}: {AXES[name].about}" for name in PROPERTY_AXES)
 
 
-@click.command(epilog=EXAMPLES, context_settings={"token_normalize_func": new_word})
+@click.command(epilog=EXAMPLES)
 @click.argument("file", type=click.Path(), required=False)
 @click.argument("datasets", nargs=-1, metavar="[DATASET]...")
 @click.option(

@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from chunkwise.benching import hstest
-from chunkwise.benching.older import new_word
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import following
 from chunkwise.cli.terminal import for_results
@@ -25,7 +24,7 @@ Examples:
 """
 
 
-@click.command(epilog=EXAMPLES, context_settings={"token_normalize_func": new_word})
+@click.command(epilog=EXAMPLES)
 @click.argument("file", type=click.Path())
 @click.argument("dataset", required=False)
 @click.option(

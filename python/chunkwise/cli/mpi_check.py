@@ -11,10 +11,6 @@ Examples:
   chunkwise mpi-check
   mpirun -n 4 chunkwise mpi-check /scratch/me
   mpirun -n 64 chunkwise mpi-check model.nc
-  chunkwise mpi-check --program collective=no --program filters=shuffle+deflate
-  chunkwise mpi-check --program hdf5=1.10.8 --program n_ranks=64 \\
-      --program shape=100x4000x8000 --program tile=1x500x1000 \\
-      --program chunks=1x400x800 --program itemsize=8 --program filters=deflate
 
 \b
 Exit code:
@@ -26,17 +22,8 @@ Exit code:
 
 @click.command(epilog=EXAMPLES)
 @click.argument("file", metavar="[FILE|FOLDER]", default=".")
-@click.option(
-    "--program",
-    "words",
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="What is known of the program that will write: hdf5, h5py, mpi, mpi_version, mpi_io, "
-    "n_ranks, n_hosts, n_cores, filters, collective, collective_metadata, idle_ranks, converts, "
-    "fill, allocation, shape, chunks, tile, itemsize, cache_nbytes; may be repeated.",
-)
 @click.option("--json", "as_object", is_flag=True, help="Print all of it as JSON.")
-def command(file: str, words: tuple[str, ...], as_object: bool) -> int:
+def command(file: str, as_object: bool) -> int:
     """Say which MPI and HDF5 there are, and what is known to fail, hang or crawl with them.
 
     Start it as the program will be started, under mpirun or srun: then it also says where the
@@ -47,7 +34,7 @@ def command(file: str, words: tuple[str, ...], as_object: bool) -> int:
     from chunkwise.parallel.check import check
     from chunkwise.parallel.check_text import lines
 
-    report = check(file, words)
+    report = check(file)
     if report is None:
         return 0
     if as_object:

@@ -17,7 +17,7 @@ EXAMPLES = """\b
 Examples:
   chunkwise mpi-model                      300 GB on a 64-core node
   chunkwise mpi-model --nbytes 20TB --chunk 4MiB --n-ranks 2048 --storage 80GB
-  chunkwise mpi-model --n-ranks 4096 --chunk 64KiB --shards 16
+  chunkwise mpi-model --n-ranks 4096 --chunk 64KiB
   chunkwise mpi-model runs-1.json runs-2.json runs-4.json --storage 20GB
   chunkwise mpi-model runs.json --plot model.png --json > model.json
 """
@@ -63,13 +63,6 @@ RANKS = (1, 4, 16, 64, 256, 1024, 4096, 10_000)
     default=64,
     show_default=True,
     help="Chunks in one request of a rank to the index writer.",
-)
-@click.option(
-    "--shards",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Files under one virtual dataset, each with its own index writer.",
 )
 @click.option(
     "--source/--no-source",
@@ -124,7 +117,6 @@ def command(runs: tuple[str, ...], **words: Any) -> None:
         n_cores=words["cores"],
         ranks_per_node=words["per_node"],
         batch=words["batch"],
-        shards=words["shards"],
         source_nbytes=round(nbytes * words["ratio"]) if words["source"] else 0,
         verify=words["verify"],
     )

@@ -41,7 +41,6 @@ Examples:
   chunkwise repack archive/ --in-place --chunk t2m:auto --jobs 4
   chunkwise repack --files-from list.txt --out out/ --filter zstd:3 --task 3/8
   mpirun -n 4 chunkwise repack in.nc out.nc --chunk t2m:365x20x20
-  mpirun -n 4 chunkwise repack in.nc out.nc --filter deflate:4 --shards 4
 
 \b
 Rules:
@@ -130,12 +129,6 @@ Exit code:
 @click.option("--paged", type=_SIZE, help="Paged file space, with pages of this size.")
 @click.option("--metadata-block", type=_SIZE, help="Gather metadata in blocks of this size.")
 @click.option(
-    "--shards",
-    type=int,
-    metavar="N",
-    help="Divide large datasets among N files in OUT.shards; OUT refers to them.",
-)
-@click.option(
     "--for",
     "readers",
     type=click.Choice(PROGRAM_NAMES),
@@ -169,7 +162,6 @@ def command(
     alignment: int | None,
     paged: int | None,
     metadata_block: int | None,
-    shards: int | None,
     readers: tuple[str, ...],
     files_from: str | None,
     jobs: int | None,
@@ -221,7 +213,6 @@ def command(
             alignment_nbytes=alignment,
             page_nbytes=paged,
             metadata_block_nbytes=metadata_block,
-            shards=shards,
             readers=readers,
         ),
         access=access,
@@ -237,8 +228,6 @@ def command(
             if in_place and unchanged == "link":
                 raise UsageError("--unchanged link is for --out; in place, write skip or copy")
             unchanged = unchanged or ("skip" if in_place else "copy")
-            if shards is not None:
-                raise UsageError("--shards is for one file: give IN and OUT, not --out")
             asked = batches.Many(arguments, files_from, out, jobs or 1, task)
             return _many(asked, job, unchanged, force, dry_run, as_json, ends)
         batches.require_many(jobs, task)

@@ -10,7 +10,6 @@ from typing import Any
 import click
 from rich.console import Console
 
-from chunkwise.benching.older import new_word
 from chunkwise.cli import iotest
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import following
@@ -71,7 +70,7 @@ class Studies(click.Command):
         return super().invoke(ctx) if ctx.command is self else ctx.command.invoke(ctx)
 
 
-@click.command(cls=Studies, epilog=EXAMPLES, context_settings={"token_normalize_func": new_word})
+@click.command(cls=Studies, epilog=EXAMPLES)
 @click.argument("name", required=False)
 @click.option(
     "--list",

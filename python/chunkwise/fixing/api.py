@@ -65,7 +65,7 @@ def fix(
     memory : int or str, optional
         Most bytes for data, as in ``"2GiB"``.  By default a quarter of what is free.
     threads : int, optional
-        Threads that decode and encode; by default `chunkwise.thread_count`.
+        Threads that decode and encode; by default `chunkwise.settings().threads`.
     verify : {"proof", "none"}
         As for `chunkwise.repack`.
     resume : bool, default False

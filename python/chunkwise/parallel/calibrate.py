@@ -108,7 +108,7 @@ def calibrate(
         "encode_rate",
         samples("encode", lambda job, s: job.nbytes / (job.busy_cores * s)),
     )
-    _put(found, "index_s", samples("allocate", lambda job, s: s * job.files / job.n_chunks))
+    _put(found, "index_s", samples("allocate", lambda job, s: s / job.n_chunks))
     here = [run for run in runs if run.storage == wanted]
     found |= _storage(here)
     storage_rates = {name: one.value for name, one in found.items()}

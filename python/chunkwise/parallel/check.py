@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from chunkwise.errors import CannotWriteError, UsageError
-from chunkwise.parallel.asked import settings_of_file, settings_of_words
 from chunkwise.parallel.checks import SEVERITIES, Finding, Settings, warnings_for
 from chunkwise.parallel.environment import (
     Component,
@@ -24,6 +23,7 @@ from chunkwise.parallel.environment import (
     srun_tasks,
 )
 from chunkwise.parallel.filesystems import FileSystem, filesystem_of
+from chunkwise.parallel.of_file import settings_of_file
 from chunkwise.parallel.ranks import (
     ALONE,
     Alone,
@@ -71,9 +71,8 @@ class Report:
         }
 
 
-def check(path: str = ".", words: Iterable[str] = ()) -> Report | None:
+def check(path: str = ".") -> Report | None:
     """Look at libraries, ranks, machine and a file's place (collective)."""
-    settings_of_words(words, Settings())
     folder = Path(path) if Path(path).is_dir() else Path(path).absolute().parent
     alone: list[Finding] = []
     comm = ALONE
@@ -107,7 +106,7 @@ def check(path: str = ".", words: Iterable[str] = ()) -> Report | None:
             *alone,
             *unseen,
             *_of_environment(libraries, ranks, comm),
-            *_of_program(path, known, words),
+            *_of_program(path, known),
         ]
         findings.sort(key=lambda one: -SEVERITIES.index(one.severity))
         found = tuple(dict.fromkeys(findings))
@@ -149,18 +148,17 @@ def _known(
     return known
 
 
-def _of_program(path: str, known: Settings, words: Iterable[str]) -> Iterator[Finding]:
-    settings = settings_of_words(words, known)
+def _of_program(path: str, known: Settings) -> Iterator[Finding]:
     found: list[Finding] = []
     if Path(path).is_file():
         from chunkwise.files.contained import contained
         from chunkwise.names import printable
 
         # In a separate process: libhdf5 crashes on some damaged files.
-        read = partial(_of_file, path, settings)
+        read = partial(_of_file, path, known)
         found = contained(read, printable(path))
     codes = {one.code for one in found}
-    yield from (one for one in warnings_for(settings) if one.code not in codes)
+    yield from (one for one in warnings_for(known) if one.code not in codes)
     yield from found
 
 

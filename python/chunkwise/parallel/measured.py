@@ -14,7 +14,7 @@ from chunkwise.parallel.calibrate import Run
 from chunkwise.parallel.model import Job
 
 _NEEDED: Final = ("nbytes", "stored_nbytes", "n_chunks", "n_ranks", "phases")
-_COUNTS: Final = ("threads", "n_cores", "ranks_per_node", "batch", "shards", "source_nbytes")
+_COUNTS: Final = ("threads", "n_cores", "ranks_per_node", "batch", "source_nbytes")
 _KNOWN: Final = frozenset((*_NEEDED, *_COUNTS, "elapsed_s", "storage"))
 
 

@@ -1,14 +1,14 @@
 """How long does a parallel write take on N ranks, and what is its limit?
 
-Ranks read and encode chunks, and tell their sizes, a batch at a time, to one process for each
-file, which enters them in the chunk index and answers where they lie; each rank writes its own
-bytes; then all is read again.  A phase takes as long as its slowest part:
+Ranks read and encode chunks, and tell their sizes, a batch at a time, to one process, which enters
+them in the chunk index and answers where they lie; each rank writes its own bytes; then all is
+read again.  A phase takes as long as its slowest part:
 
 =========  ===================================================================
 read       stored bytes of the source / what ranks, or the storage, deliver
 encode     bytes / (cores x rate of one)
 exchange   batches of a rank x time of an answer + those of others x time of a question
-allocate   chunks of a file x time of one: one process does it
+allocate   chunks x time of one: one process does it
 write      stored bytes / what ranks, or the storage, take
 verify     bytes / (cores x rate of one), and not faster than they are read
 =========  ===================================================================
@@ -85,12 +85,11 @@ class Job:
     n_cores: int | None = None
     ranks_per_node: int = 64  # Ranks that share a node, and what it reads or writes at most
     batch: int = 64  # Chunks of a rank in one question
-    shards: int = 1  # Files under one virtual dataset; each has an index writer of its own
     source_nbytes: int = 0  # Stored bytes that are read first: 0 for a program that makes its data
     verify: bool = True  # Whether all is read again
 
     def __post_init__(self) -> None:
-        counts = ("n_ranks", "threads", "ranks_per_node", "batch", "shards")
+        counts = ("n_ranks", "threads", "ranks_per_node", "batch")
         for name in ("nbytes", "chunk_nbytes", *counts):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be at least 1, not {getattr(self, name)}")
@@ -121,22 +120,16 @@ class Job:
         return -(-self.n_ranks // self.ranks_per_node)
 
     @property
-    def files(self) -> int:
-        """Files that are written at the same time."""
-        return min(self.shards, self.n_ranks, self.n_chunks)
-
-    @property
     def answers(self) -> float:
         """How often a rank waits for an answer; the rank that keeps an index need not."""
-        if self.n_ranks <= self.files:
+        if self.n_ranks == 1:
             return 0.0
         return math.ceil(self.n_chunks / (self.n_ranks * self.batch))
 
     @property
     def questions(self) -> float:
-        """How often an index writer is asked by other ranks."""
-        others = 1 - self.files / self.n_ranks
-        return math.ceil(self.n_chunks / (self.files * self.batch)) * others
+        """How often the index writer is asked by other ranks."""
+        return math.ceil(self.n_chunks / self.batch) * (1 - 1 / self.n_ranks)
 
 
 @dataclass(frozen=True)
@@ -153,12 +146,11 @@ def predict(machine: Machine, job: Job) -> Prediction:
     stream = streamed(machine, job)
     read_again = job.stored_nbytes / stream
     decode_again = job.nbytes / (job.busy_cores * machine.verify_rate)
-    chunks_of_file = job.n_chunks / job.files
     phases = {
         "read": job.source_nbytes / stream,
         "encode": job.nbytes / (job.busy_cores * machine.encode_rate),
         "exchange": job.answers * machine.exchange_s + job.questions * machine.request_s,
-        "allocate": chunks_of_file * machine.index_s,
+        "allocate": job.n_chunks * machine.index_s,
         "write": job.stored_nbytes / stream,
         "verify": max(read_again, decode_again) if job.verify else 0.0,
     }
@@ -181,7 +173,7 @@ def together(phases: Mapping[str, float], overlap: float) -> float:
 
 
 def ranks_of_one_index(machine: Machine, job: Job) -> float:
-    """Tell how many ranks encode as fast as the index writers enter chunks.
+    """Tell how many ranks encode as fast as the index writer enters chunks.
 
     With more ranks the index is the limit, unless the storage is one before.
     """
@@ -189,25 +181,19 @@ def ranks_of_one_index(machine: Machine, job: Job) -> float:
 
 
 def rate_of_index(machine: Machine, job: Job) -> float:
-    """Tell how many decoded bytes the index writers enter in a second."""
+    """Tell how many decoded bytes the index writer enters in a second."""
     if machine.index_s == 0:
         return math.inf
-    return job.files * job.chunk_nbytes / machine.index_s
+    return job.chunk_nbytes / machine.index_s
 
 
 def _other_limits(machine: Machine, job: Job) -> float:
-    """Seconds of the longest phase that neither larger chunks nor more files shorten."""
+    """Seconds of the longest phase that larger chunks do not shorten."""
     phases = predict(machine, job).phases
     return max(phases["read"], phases["encode"], phases["write"])
 
 
 def chunk_nbytes_needed(machine: Machine, job: Job) -> int:
     """Tell how large chunks must be so that the index writer is not the limit; bytes."""
-    needed = job.nbytes * machine.index_s / (job.files * _other_limits(machine, job))
+    needed = job.nbytes * machine.index_s / _other_limits(machine, job)
     return max(job.chunk_nbytes, math.ceil(needed))
-
-
-def shards_needed(machine: Machine, job: Job) -> int:
-    """Tell how many files there must be so that their index writers are not the limit."""
-    needed = job.n_chunks * machine.index_s / _other_limits(machine, job)
-    return max(job.shards, min(math.ceil(needed), job.n_ranks))

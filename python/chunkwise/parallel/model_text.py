@@ -18,7 +18,6 @@ from chunkwise.parallel.model import (
     predict,
     ranks_of_one_index,
     rate_of_index,
-    shards_needed,
 )
 from chunkwise.words import counted, format_seconds
 
@@ -132,10 +131,7 @@ def _short(seconds: float) -> str:
 
 def _by_chunks(fitted: Calibration, job: Job, ranks: Sequence[int]) -> Iterator[str]:
     shown = list(ranks)[-6:]
-    yield (
-        f"Time and limit by chunks and ranks (chunks of {format_size(job.chunk_nbytes)}, "
-        f"{counted(job.shards, 'file')}):"
-    )
+    yield (f"Time and limit by chunks and ranks (chunks of {format_size(job.chunk_nbytes)}):")
     yield f"{'chunks':>11} " + "".join(f"{n_ranks:>11,}" for n_ranks in shown)
     for n_chunks in CHUNK_COUNTS:
         cells = ""
@@ -165,11 +161,10 @@ def sized(job: Job, n_chunks: int) -> Job:
 def _lifted(fitted: Calibration, job: Job, n_ranks: int) -> Iterator[str]:
     feeds = ranks_of_one_index(fitted.machine, job)
     if feeds < 1e9:
-        files = f" into {counted(job.files, 'file')}" if job.files > 1 else ""
         rate = rate_of_index(fitted.machine, job) * job.ratio
         yield from _wrapped(
-            f"{counted(job.files, 'index writer')} of chunks of {format_size(job.chunk_nbytes)}"
-            f"{files}: as fast as {feeds:,.0f} ranks that encode, and as a storage that takes "
+            f"The index writer of chunks of {format_size(job.chunk_nbytes)}: as fast as "
+            f"{feeds:,.0f} ranks that encode, and as a storage that takes "
             f"{format_size(round(rate))}/s.",
         )
     many = sized(_on(job, n_ranks), CHUNK_COUNTS[-1])
@@ -181,9 +176,8 @@ def _lifted(fitted: Calibration, job: Job, n_ranks: int) -> Iterator[str]:
             + (" Larger batches ask less often." if before.limit == "exchange" else ""),
         )
         return
-    size, shards = chunk_nbytes_needed(fitted.machine, many), shards_needed(fitted.machine, many)
+    size = chunk_nbytes_needed(fitted.machine, many)
     larger = predict(fitted.machine, replace(many, chunk_nbytes=size))
-    more = predict(fitted.machine, replace(many, shards=shards))
     yield from _wrapped(
         f"With {n_ranks:,} ranks and {many.n_chunks:,} chunks "
         f"({format_size(many.nbytes)}) the index writer is the limit "
@@ -192,10 +186,6 @@ def _lifted(fitted: Calibration, job: Job, n_ranks: int) -> Iterator[str]:
     yield (
         f"  chunks of {format_size(size)} or more: {format_seconds(larger.elapsed_s)}, "
         f"the limit is then: {LIMITS[larger.limit]}"
-    )
-    yield (
-        f"  {counted(shards, 'file')} (repack --shards): {format_seconds(more.elapsed_s)}, "
-        f"the limit is then: {LIMITS[more.limit]}"
     )
 
 

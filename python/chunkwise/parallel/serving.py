@@ -1,6 +1,6 @@
-"""How do ranks ask rank 0, or the first few ranks, while all of them work?
+"""How do ranks ask rank 0 while all of them work?
 
-A thread of each of these answers.  It looks for questions with short pauses, so that it takes no
+A thread of rank 0 answers.  It looks for questions with short pauses, so that it takes no
 core from the encoders.  A rank that fails says so when it leaves.  Every later question
 gets the failure as its answer, so nobody works on in vain.
 """
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.parallel.ranks import Failure, OtherRankFailedError, failure_of, together
@@ -22,13 +22,8 @@ if TYPE_CHECKING:
     from chunkwise.parallel.waiting import Comm
 
 
-class Ask(Protocol):
-    """Asks a rank that answers: rank 0, or the given one."""
-
-    def __call__(self, question: Any, rank: int = 0) -> Any:
-        """Give the answer; for one thread at a time."""
-
-
+# Asks rank 0, and gives the answer; for one thread at a time.
+Ask = Callable[[Any], Any]
 Answer = Callable[[int, Any], Any]
 
 _QUESTION: Final = 1
@@ -53,8 +48,8 @@ class _Reply:
 
 
 @contextmanager
-def serving(comm: Comm, answer: Answer | None, n_answering: int = 1) -> Iterator[Ask]:
-    """Let ranks ask rank 0, or some others, within a block (collective).
+def serving(comm: Comm, answer: Answer | None) -> Iterator[Ask]:
+    """Let ranks ask rank 0 within a block (collective).
 
     The block ends on each rank when it has ended on all.  If any rank's block raises, all raise:
     see `chunkwise.parallel.ranks.together`.
@@ -62,7 +57,7 @@ def serving(comm: Comm, answer: Answer | None, n_answering: int = 1) -> Iterator
     if isinstance(comm, Alone) or comm.size == 1:
         lock = threading.Lock()
 
-        def alone(question: Any, rank: int = 0) -> Any:  # noqa: ARG001 (there is one)
+        def alone(question: Any) -> Any:
             with lock:
                 return answer(0, question) if answer is not None else None
 
@@ -79,21 +74,15 @@ def serving(comm: Comm, answer: Answer | None, n_answering: int = 1) -> Iterator
     apart, request = comm.Idup()
     wait(request)
     with together(comm):
-        asking = _Asking(apart, min(n_answering, comm.size))
-        if comm.rank >= n_answering:
+        if comm.rank:
+            asking = _Asking(apart)
             with asking.leaving():
                 yield asking.ask
         else:
             assert answer is not None
             server = _Server(apart, answer)
-            with server.running(), asking.leaving():
-
-                def ask(question: Any, rank: int = 0) -> Any:
-                    return (
-                        server.ask(question) if rank == comm.rank else asking.ask(question, rank)
-                    )
-
-                yield ask
+            with server.running():
+                yield server.ask
     apart.Free()
 
 
@@ -167,11 +156,10 @@ class _Server:
 
 
 class _Asking:
-    """Asks other ranks."""
+    """Asks rank 0."""
 
-    def __init__(self, comm: Any, n_answering: int) -> None:
+    def __init__(self, comm: Any) -> None:
         self._comm = comm
-        self._others = [rank for rank in range(n_answering) if rank != comm.rank]
 
     @contextmanager
     def leaving(self) -> Iterator[None]:
@@ -182,13 +170,12 @@ class _Asking:
             failure = failure_of(self._comm, wrong)
             raise
         finally:
-            for rank in self._others:
-                wait(self._comm.isend(_Leaving(failure), rank, _QUESTION))
+            wait(self._comm.isend(_Leaving(failure), 0, _QUESTION))
 
-    def ask(self, question: Any, rank: int = 0) -> Any:
-        wait(self._comm.isend(question, rank, _QUESTION))
+    def ask(self, question: Any) -> Any:
+        wait(self._comm.isend(question, 0, _QUESTION))
         for pause in pauses():
-            message = self._comm.improbe(rank, _REPLY)
+            message = self._comm.improbe(0, _REPLY)
             if message is not None:
                 break
             time.sleep(pause)

@@ -28,7 +28,7 @@ class Allowed:
 
     # By the source's path: values that a filter requested by name may change, and how far.
     bounds: Mapping[str, Bound] = field(default_factory=dict)
-    # Paths of datasets whose data are stored elsewhere: merged, or divided among shards.
+    # Paths of datasets whose data are stored elsewhere: merged.
     moved: frozenset[str] = frozenset()
     salvaged: bool = False  # Whether parts of the source that cannot be read are passed over
     # Of a salvaged file, paths of objects and ``PATH@NAME`` of attributes of which something is

@@ -49,7 +49,6 @@ def repack(
     alignment: Size | None = None,
     page_size: Size | None = None,
     metadata_block: Size | None = None,
-    shards: int | None = None,
     readers: Sequence[str] = (),
     manifest: str | os.PathLike[str] | None = None,
     write_manifest: str | os.PathLike[str] | None = None,
@@ -85,7 +84,7 @@ def repack(
     memory : int or str, optional
         Most bytes for data, as in ``"2GiB"``.  By default a quarter of what is free.
     threads : int, optional
-        Threads that decode and encode; by default `chunkwise.thread_count`.
+        Threads that decode and encode; by default `chunkwise.settings().threads`.
     verify : {"proof", "none"}
         Read the finished result and the source again, and compare them as a reader sees them:
         objects, attributes, references and all values.  What differs is an error, and there
@@ -99,10 +98,6 @@ def repack(
         source.
     alignment, page_size, metadata_block : int or str, optional
         Alignment of objects, pages of paged file space, blocks of metadata, in bytes.
-    shards : int, optional
-        Divide large datasets among this many files in a folder beside the target, which gets
-        virtual datasets of them.  Each file has its own chunk index; with several ranks, the
-        first ranks keep the indexes.
     readers : sequence of str, optional
         Programs that must read the result, such as ``"netcdf-java"`` (`docs/readers.md` lists
         them); if one cannot, nothing is written.
@@ -151,7 +146,6 @@ def repack(
             alignment_nbytes=_nbytes(alignment),
             page_nbytes=_nbytes(page_size),
             metadata_block_nbytes=_nbytes(metadata_block),
-            shards=shards,
             readers=tuple(readers),
         ),
         access=tuple(access),
@@ -181,7 +175,6 @@ def plan_repack(
     access: Sequence[str] = (),
     memory: Size | None = None,
     merge: bool = False,
-    shards: int | None = None,
 ) -> Plan:
     """Say what `repack` would do to each dataset, without writing anything.
 
@@ -192,7 +185,7 @@ def plan_repack(
     ChunkwiseError
         The file cannot be read, or a rule cannot be followed.
     """
-    options = Options(memory_nbytes=_nbytes(memory), merge=merge, shards=shards)
+    options = Options(memory_nbytes=_nbytes(memory), merge=merge)
     job = Job(Rules.of(chunk, filters, _nbytes(min_size) or 0), options, tuple(access))
     with as_netcdf4(Path(source)) as readable, planned(job, readable) as (_, plan):
         return plan

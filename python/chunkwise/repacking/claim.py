@@ -2,8 +2,7 @@
 
 A run needs two names beside the target.  ``.out.nc.repack`` is a folder, whose name the next
 run finds again.  It holds a lock, a journal, and what an earlier run left.  The lock holds a
-random token, which determines the name of the partial file, ``.out.nc.TOKEN.partial``, and
-those of shards (``shard_files.py``).
+random token, which determines the name of the partial file, ``.out.nc.TOKEN.partial``.
 
 Others may plant something at these names.  So a folder is used only if it is a folder and no
 link, belongs to this user, is closed to others, and holds a lock that a run has written.
@@ -28,7 +27,6 @@ from typing import Final
 
 from chunkwise.errors import CannotWriteError, UsageError, like
 from chunkwise.names import printable
-from chunkwise.repacking.shard_files import ShardFiles
 from chunkwise.repacking.target import Place, cannot_write
 
 LOCK: Final = "lock"
@@ -38,9 +36,6 @@ BEFORE: Final = ("before.journal", "before.h5")
 # Shows workers that they see this folder, and that they may still write.
 LEASE: Final = "lease"
 _NAMES: Final = (JOURNAL, LEASE, *BEFORE)
-# ... and the shards of the run before, by number.
-_BEFORE_SHARD: Final = "before.{:04}.h5"
-_IS_BEFORE_SHARD: Final = re.compile(r"before\.\d{4}\.h5")
 
 _MARK: Final = re.compile(rb"chunkwise repack ([0-9a-f]{16})\n")
 _MARK_NBYTES: Final = 34
@@ -59,11 +54,6 @@ class Claim:
     resumed: bool = False  # Whether there is an earlier run's work to go on from
     _made: os.stat_result | None = None
     _own: set[tuple[int, int]] = field(default_factory=set)
-    # Files beside the target, where large datasets are divided.
-    shards: ShardFiles = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.shards = ShardFiles(self.place, self.parent, self.token, self.owner)
 
     @property
     def partial_name(self) -> str:
@@ -146,31 +136,20 @@ class Claim:
         """
         if self.has_partial() and 0 <= self.size(JOURNAL) >= self.size(BEFORE[0]):
             old = self.partial_name
-            if not self._is_published():
-                self.shards.put_aside(self.folder, _BEFORE_SHARD)
             os.replace(old, BEFORE[1], src_dir_fd=self.parent, dst_dir_fd=self.folder)
             os.replace(JOURNAL, BEFORE[0], src_dir_fd=self.folder, dst_dir_fd=self.folder)
             self.adopt()
         self.clean(keep_before=True)
         return all(self.size(name) >= 0 for name in BEFORE)
 
-    def halves(self) -> list[str]:
-        """Names in the work folder of a stopped run's half-written files: target, shards."""
-        names = [BEFORE[1]]
-        while self.size(name := _BEFORE_SHARD.format(len(names))) >= 0:
-            names.append(name)
-        return names
-
     def clean(self, *, keep_before: bool = False) -> None:
         """Remove a run's files, but not its lock; `keep_before`: nor what it can go on from."""
         if self.has_partial():
             found = _look(self.partial_name, self.parent)
             if self._made is None or (found is not None and os.path.samestat(found, self._made)):
-                if not self._is_published():
-                    self.shards.clean()
                 os.unlink(self.partial_name, dir_fd=self.parent)
         for name in _own_names(self.folder):
-            if not (keep_before and (name in BEFORE or _IS_BEFORE_SHARD.fullmatch(name))):
+            if not (keep_before and name in BEFORE):
                 self._remove(name)
 
     def is_over(self) -> bool:
@@ -252,7 +231,7 @@ def _lock(place: Place, parent: int, stack: contextlib.ExitStack) -> Claim:
                     token = _token(place, folder, lock)
                     claim = Claim(place, parent, folder, token, owner)
                     if claim.is_over():
-                        # Files of a finished result have that token.
+                        # That token was the name of a file that is finished, or gone.
                         claim = Claim(place, parent, folder, _new_token(lock), owner)
                     claim.adopt()
                     stack.push(attempt.pop_all())
@@ -382,7 +361,7 @@ def _identity(found: os.stat_result) -> tuple[int, int]:
 
 
 def _is_own(name: str) -> bool:
-    return name in (LOCK, *_NAMES) or _IS_BEFORE_SHARD.fullmatch(name) is not None
+    return name in (LOCK, *_NAMES)
 
 
 def _own_names(folder: int) -> list[str]:

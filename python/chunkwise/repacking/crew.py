@@ -32,7 +32,6 @@ from chunkwise.repacking.options import Options
 from chunkwise.repacking.phases import Figures, Meter
 from chunkwise.repacking.pieces import Dividing, placed
 from chunkwise.repacking.rank import (
-    Close,
     Compare,
     Copied,
     Copy,
@@ -42,7 +41,6 @@ from chunkwise.repacking.rank import (
     Tell,
     Work,
 )
-from chunkwise.repacking.shards import Divided
 
 if TYPE_CHECKING:
     from chunkwise.parallel.waiting import Comm
@@ -66,8 +64,6 @@ def follow(comm: Comm) -> None:
                         rank.copy(message, None, None)
                     except CorruptDataError as wrong:
                         raise type(wrong)(f"{wrong}; {GOES_ON}") from None
-                case Close():
-                    rank.close_shards()
                 case Compare():
                     rank.compare(message)
                 case Measured():
@@ -99,8 +95,6 @@ class Crew:
     _index: FileIndex | None = None
     _journal: int = -1
     _identity: bytes = b""
-    _divided: dict[str, Divided] = field(default_factory=dict)
-    _shards: tuple[str, ...] = ()
     # The others have left `follow`: they know of a failure.
     _gone: bool = False
 
@@ -135,34 +129,21 @@ class Crew:
         """Append what ranks note to a journal; its descriptor stays the caller's."""
         self._journal, self._identity = journal, identity
 
-    def begin(
-        self, claim: Claim, source: h5py.File, divided: Sequence[Divided], options: Options
-    ) -> None:
+    def begin(self, claim: Claim, source: h5py.File) -> None:
         """Let all ranks open the source, and the partial file that now exists."""
-        if self.comm.size == 1 and not divided:
+        if self.comm.size == 1:
             return
-        self._divided = {one.path: one for one in divided}
-        self._shards = tuple(map(os.fspath, claim.shards.paths()))
         path = os.fspath(source.filename)
         found = os.stat(path)  # noqa: PTH116 (a str, of any bytes)
-        inodes = (one.stat().st_ino for one in (claim.partial, *claim.shards.paths()))
-        names = (BEFORE[0], *claim.halves()) if claim.resumed else ()
+        names = BEFORE if claim.resumed else ()
         work = Work(
             source=path,
             target=os.fspath(claim.partial),
-            same=(found.st_size, found.st_mtime_ns, *inodes),
+            same=(found.st_size, found.st_mtime_ns, claim.partial.stat().st_ino),
             before=tuple(os.fspath(claim.place.folder / name) for name in names),
             identity=self._identity,
-            shards=self._shards,
-            divided=tuple(divided),
-            options=options,
         )
         self._call(work, lambda: self._rank.open(work))
-
-    def close_shards(self) -> None:
-        """Let the ranks that keep their indexes complete the shards."""
-        if self._shards:
-            self._call(Close(), self._rank.close_shards)
 
     def shares(self, made: h5d.DatasetID, nbytes: int, *, raw: bool) -> bool:
         """Tell whether all ranks copy a dataset of so many bytes into this one."""
@@ -194,11 +175,8 @@ class Crew:
         **asked: Any,
     ) -> Copied:
         """Let all ranks copy a dataset."""
-        divided = self._divided.get(path)
-        places = None
-        if divided is None:
-            assert self._index is not None
-            places = self._index.places(made)
+        assert self._index is not None
+        places = self._index.places(made)
         dividing = Dividing(self.comm.size)
         written = 0
 
@@ -206,13 +184,11 @@ class Crew:
             nonlocal written
             match question:
                 case "allocate", table, noted:
-                    assert places is not None
                     self._append(noted)
                     addresses = placed(self._rank.meter, places, table)
                     written += int(table[:, -2].sum())
                     return addresses
                 case "find", origins:
-                    assert places is not None
                     return places.find(origins)
                 case "pieces", number, count, least, noted:
                     self._append(noted)
@@ -230,10 +206,7 @@ class Crew:
             far = max(int(nbytes * dividing.share_taken), done * self.comm.size)
             tell(min(nbytes, far), read * self.comm.size, written or mine * self.comm.size)
 
-        if divided is None:
-            message = Copy(path, image_of(made), label, asked, raw)
-        else:
-            message = Copy(path, divided.whole, label, asked, raw, divided.division)
+        message = Copy(path, image_of(made), label, asked, raw)
         with closing(dividing):
             copied: Copied = self._call(message, lambda: self._rank.copy(message, answer, told))
         tell(nbytes, 0, copied.stored_nbytes_written)

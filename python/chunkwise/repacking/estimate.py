@@ -14,7 +14,7 @@ from typing import Final
 import h5py
 from h5py import h5d, h5p, h5s, h5t
 
-from chunkwise import thread_count
+from chunkwise._native import thread_count
 from chunkwise.files.boxes import read_box
 from chunkwise.grammar import Pipeline, Shape
 from chunkwise.names import HDF5_ERRORS

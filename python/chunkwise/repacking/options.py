@@ -15,8 +15,6 @@ Bound: TypeAlias = Literal["earliest", "v108", "v110", "v112", "v114", "v200", "
 
 VERIFICATIONS: Final[tuple[Verify, ...]] = get_args(Verify)
 BOUNDS: Final[tuple[Bound, ...]] = get_args(Bound)
-# Each is open in libhdf5 while it is written, which takes memory and descriptors.
-MOST_SHARDS: Final = 256
 # HDF5's limit (H5Pset_file_space_page_size).
 _PAGE_LIMITS: Final = (512, 1 << 30)
 
@@ -57,8 +55,6 @@ class Options:
     alignment_nbytes: int | None = None  # Objects of at least this size begin at multiples of it
     page_nbytes: int | None = None  # Size of the pages of paged file space; None: as in the source
     metadata_block_nbytes: int | None = None  # Metadata are gathered in blocks of this size
-    # Large datasets are divided among so many files beside the target; None for none.
-    shards: int | None = None
     # Programs that must read the result as they read the source (`advise.readability`)
     readers: tuple[str, ...] = ()
 
@@ -79,12 +75,6 @@ class Options:
             least, most = _PAGE_LIMITS
             if not least <= self.page_nbytes <= most:
                 raise UsageError("paged: HDF5 allows pages from 512 bytes to 1 GiB, as in 4MiB")
-        if self.shards is not None and not 2 <= self.shards <= MOST_SHARDS:
-            raise UsageError(f"shards {self.shards}: write a number from 2 to {MOST_SHARDS}")
-        if self.shards is not None and self.high == "v108":
-            raise UsageError(
-                "shards: virtual datasets need format v110 or newer; leave --high v108 out"
-            )
         if self.alignment_nbytes == 0 or self.metadata_block_nbytes == 0:
             raise UsageError("alignment and metadata block: give at least one byte")
 
@@ -94,7 +84,6 @@ class Options:
         asked = (self.low, self.high, self.alignment_nbytes, self.page_nbytes)
         return (
             self.merge
-            or self.shards is not None
             or any(value is not None for value in asked)
             or (self.metadata_block_nbytes is not None)
         )

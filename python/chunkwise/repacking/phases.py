@@ -126,7 +126,6 @@ def run_record(
     target: str,
     *,
     elapsed_s: float,
-    n_shards: int,
     verified: bool,
 ) -> dict[str, Any] | None:
     """Give a run as `chunkwise mpi-model` takes it; see docs/mpi.md."""
@@ -161,7 +160,6 @@ def run_record(
         "n_cores": sum(len(frozenset().union(*each)) for each in cores.values()),
         "ranks_per_node": max(map(len, cores.values())),
         "batch": max(1, round(n_chunks / questions)) if questions else 64,
-        "shards": max(1, n_shards),
         "storage": "" if mount is None else f"{mount.kind} {mount.mount_point}",
         "elapsed_s": elapsed_s,
         "phases": phases,

@@ -1,7 +1,6 @@
 """Which pieces of a dataset does a rank get, and who gives its chunks their places?
 
-Rank 0 hands out pieces.  The rank that keeps the index of a file gives places: rank 0 for the
-target, and each of the first ranks for some shards.
+Rank 0 does both: it keeps the target's index.
 """
 
 from __future__ import annotations
@@ -11,13 +10,10 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-import numpy as np
-
 from chunkwise.parallel.index import Places, Table
 from chunkwise.parallel.serving import Ask
 from chunkwise.parallel.waiting import pauses
 from chunkwise.repacking.phases import Meter
-from chunkwise.repacking.shards import Division, in_file
 
 # Each rank gets its pieces in this many turns, so that all end at about the same time.
 _TURNS: Final = 8
@@ -29,11 +25,6 @@ def placed(meter: Meter, places: Places, chunks: Table) -> tuple[Table, float]:
     with meter.keeping():
         addresses = places.allocate(chunks)
     return addresses, time.monotonic() - begun
-
-
-def keeper(number: int, size: int) -> int:
-    """Say which of `size` ranks keeps the index of a shard; the first is number 1."""
-    return (number - 1) % size
 
 
 class Dividing:
@@ -91,12 +82,9 @@ class Asked:
         note: Callable[[], bytes | None],
         *,
         meter: Meter,
-        size: int,
         near: bool,
-        division: Division | None = None,
     ) -> None:
         self._ask, self._note, self._meter = ask, note, meter
-        self._size, self._division = size, division
         # Whether there are several ranks, all on one machine.
         self._near = near
         self._meetings = 0
@@ -110,39 +98,16 @@ class Asked:
 
     def allocate(self, chunks: Table) -> Table:
         """Get places for chunks; see `Places.allocate`."""
-        if self._division is None:
-            return self._placed("allocate", chunks, self._note())
-        noted = self._note()
-        if noted:
-            self._asked("note", noted)
-
-        def of_part(part: int, mine: Table) -> Table:
-            number = part + 1
-            keeping = keeper(number, self._size)
-            return in_file(number, self._placed("allocate in", number, mine, rank=keeping))
-
-        return self._division.asked(chunks, of_part, 0)
-
-    def _placed(self, *question: object, rank: int = 0) -> Table:
         begun = time.monotonic()
         addresses: Table
-        addresses, answered_s = self._asked(*question, rank=rank)
+        addresses, answered_s = self._asked("allocate", chunks, self._note())
         self._meter.asked(time.monotonic() - begun, answered_s)
         return addresses
 
     def find(self, origins: Table) -> Table:
         """Ask where chunks lie; see `Places.find`."""
-        if self._division is None:
-            found: Table = self._asked("find", origins)
-            return found
-
-        def of_part(part: int, mine: Table) -> Table:
-            number = part + 1
-            question = ("find in", number, mine)
-            there: Table = self._asked(*question, rank=keeper(number, self._size))
-            return np.column_stack([in_file(number, there[:, 0]), there[:, 1:]])
-
-        return self._division.asked(origins, of_part, 3)
+        found: Table = self._asked("find", origins)
+        return found
 
     def next(self, number: int, count: int, least: int) -> tuple[int, int]:
         """Take the next pieces of a round; see `Dividing.take`."""
@@ -178,9 +143,9 @@ class Asked:
             time.sleep(pause)
         return bool(agreed)
 
-    def _asked(self, *question: object, rank: int = 0) -> Any:
+    def _asked(self, *question: object) -> Any:
         try:
-            return self._ask(question, rank)
+            return self._ask(question)
         except BaseException as wrong:
             # `_native` keeps only its words.
             self.error = wrong

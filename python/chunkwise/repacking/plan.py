@@ -26,7 +26,6 @@ from chunkwise.repacking.decide import Wanted, decide
 from chunkwise.repacking.facts import Contents, Source
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.rules import Rules, require_matches
-from chunkwise.repacking.shards import Division, with_divisions
 from chunkwise.repacking.trial import (
     creation_list,
     has_plugins,
@@ -56,8 +55,6 @@ class Step:
     decodes: int = 0
     expected_s: float = 0.0  # Rough
     changes: bool = True  # Whether chunk shape, filters or place of the data change
-    division: Division | None = None  # How it is divided among shards; None if it is in one file
-    whole: str | None = None  # Why a large one is not divided, if that was asked
 
     @property
     def lossy(self) -> bool:
@@ -100,11 +97,6 @@ class Plan:
     readers: tuple[str, ...] = ()
     is_whole: bool = True
     unlinked: tuple[tuple[int, bytes], ...] = ()
-
-    @property
-    def n_shards(self) -> int:
-        """How many files there are beside the target."""
-        return max((step.division.count for step in self.steps if step.division), default=0)
 
     @property
     def changes(self) -> bool:
@@ -158,8 +150,6 @@ def make_plan(
             steps.append(_step(memory, source, wanted, memory_nbytes, samples))
     if strict:
         _require_effect(steps, rules)
-    if options.shards is not None:
-        steps = list(with_divisions(steps, options.shards))
     return Plan(
         tuple(steps),
         memory_nbytes,

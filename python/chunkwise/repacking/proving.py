@@ -53,7 +53,6 @@ class Proof:
             return
         for said, given in (
             ("--salvage", options.salvage),
-            ("--shards", options.shards),
             ("--verify none", options.verify == "none" and self.write_manifest is not None),
         ):
             if given:
@@ -73,9 +72,7 @@ class Proof:
 def allowed_by(plan: Plan, options: Options, missing: Sequence[str] = ()) -> Allowed:
     """Say what a plan may change of what a reader gets, and what salvage could not read."""
     bounds = {step.source.path: step.bound for step in plan.steps if step.lossy}
-    moved = (
-        step.source.path for step in plan.steps if step.wanted.merged or step.division is not None
-    )
+    moved = (step.source.path for step in plan.steps if step.wanted.merged)
     return Allowed(bounds, frozenset(moved), options.salvage, frozenset(missing))
 
 

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from chunkwise.errors import ChunkwiseError, note
 from chunkwise.names import printable
 from chunkwise.repacking.claim import Claim
-from chunkwise.repacking.shard_files import give_to
 from chunkwise.repacking.target import cannot_write
 
 # Errors of a file system without extended attributes, or without this one.
@@ -26,7 +25,7 @@ _UNLINKED = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.E
 def publish(claim: Claim) -> None:
     """Bring the finished file into place.
 
-    It and its shards are on disk before its name is.  A new file has the source's permissions, as
+    It is on disk before its name is.  A new file has the source's permissions, as
     far as the umask lets it; one that replaces another has that one's owner, permissions and
     extended attributes.  Its time of modification is now: its bytes are new.
     """
@@ -37,12 +36,9 @@ def publish(claim: Claim) -> None:
         try:
             replaced = _there(claim)
             if replaced is None:
-                mode = claim.allowed_mode() & place.permissions()
-                os.fchmod(partial, mode)
-                claim.shards.finish(mode, None)
+                os.fchmod(partial, claim.allowed_mode() & place.permissions())
             else:
                 _dress(claim, partial, replaced)
-                claim.shards.finish(stat.S_IMODE(replaced.st_mode), replaced)
             os.fsync(partial)
         finally:
             os.close(partial)
@@ -100,7 +96,7 @@ def _there(claim: Claim) -> os.stat_result | None:
 
 def _dress(claim: Claim, partial: int, replaced: os.stat_result) -> None:
     """Give a file the owner, permissions and extended attributes of the one it replaces."""
-    give_to(partial, replaced)
+    _give_to(partial, replaced)
     os.fchmod(partial, stat.S_IMODE(replaced.st_mode))
     if not hasattr(os, "listxattr"):
         return
@@ -120,3 +116,13 @@ def _unless_unkept() -> Iterator[None]:
     except OSError as wrong:
         if wrong.errno not in _UNKEPT:
             raise
+
+
+def _give_to(descriptor: int, owner: os.stat_result) -> None:
+    """Give an open file the owner and the group of another one, as far as the system lets it."""
+    try:
+        os.fchown(descriptor, owner.st_uid, owner.st_gid)
+    except PermissionError:
+        # Root alone gives files away; to a group of one's own anybody does.
+        with contextlib.suppress(PermissionError):
+            os.fchown(descriptor, -1, owner.st_gid)

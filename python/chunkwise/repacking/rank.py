@@ -24,18 +24,14 @@ from chunkwise.files.unclosed import open_readable
 from chunkwise.names import encode_name, printable
 from chunkwise.parallel.encoding import Likeness
 from chunkwise.parallel.folder import open_seen
-from chunkwise.parallel.index import FileIndex, Places
 from chunkwise.parallel.ranks import Failure, host, together
 from chunkwise.parallel.serving import serving
 from chunkwise.parallel.share import neighbours
 from chunkwise.parallel.waiting import exchange
 from chunkwise.proof.compare import Piece, compare_pieces
 from chunkwise.proof.records import Allowed, Names
-from chunkwise.repacking.creation import properties
-from chunkwise.repacking.options import Options
 from chunkwise.repacking.phases import Figures, Meter
-from chunkwise.repacking.pieces import Asked, keeper, placed
-from chunkwise.repacking.shards import Divided, Division, make_part
+from chunkwise.repacking.pieces import Asked
 
 if TYPE_CHECKING:
     from chunkwise.parallel.waiting import Comm
@@ -52,35 +48,23 @@ class Work:
 
     source: str  # Paths: of the source, and of the half-written target
     target: str
-    # By what a rank tells that it sees the same files: size and time of the source, and the inodes
-    # of the target and its shards.
+    # By what a rank tells that it sees the same files: size and time of the source, and the inode
+    # of the target.
     same: tuple[int, ...]
     # The journal, and what is half written, of a stopped run; none if nothing is resumed.
     before: tuple[str, ...]
     identity: bytes  # Of which work a journal is
-    shards: tuple[str, ...] = ()  # Paths of the target's shards, empty files as yet
-    divided: tuple[Divided, ...] = ()  # Datasets that are divided among them
-    options: Options | None = None  # How files are made
 
 
 @dataclass(frozen=True)
 class Copy:
-    """A dataset that all copy: its name, a target's likeness, arguments of `copy_data`.
-
-    `division` says how it is divided among shards.
-    """
+    """A dataset that all copy: its name, a target's likeness, arguments of `copy_data`."""
 
     path: str
     image: bytes
     label: str
     asked: dict[str, Any]
     raw: bool
-    division: Division | None = None
-
-
-@dataclass(frozen=True)
-class Close:
-    """All is written: those who keep the index of a shard close it."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +84,7 @@ class Measured:
     """Each rank tells what it has measured."""
 
 
-Message = Work | Copy | Close | Compare | Measured | Failure | None
+Message = Work | Copy | Compare | Measured | Failure | None
 
 
 @dataclass(frozen=True)
@@ -124,12 +108,7 @@ class Rank:
         self.comm = comm
         self._open = ExitStack()
         self._source: h5py.File | None = None
-        # Of the target, and of its shards.
-        self._descriptors: list[int] = []
-        # By number, the shards whose index this rank keeps; and each dataset in them.
-        self._indexes: dict[int, FileIndex] = {}
-        self._places: dict[tuple[str, int], Places] = {}
-        self._divisions: dict[str, Division] = {}
+        self._target = -1
         self._near = False
         self._journal: _native.Journal | None = None
         # Where this rank's journal is written to, until rank 0 has it.
@@ -152,11 +131,10 @@ class Rank:
             except ChunkwiseError as wrong:
                 # Rank 0 has it open: what is wrong is where this rank runs.
                 raise type(wrong)(f"rank {self.comm.rank} on {host()}: {wrong}") from None
-            paths = (work.target, *work.shards)
-            self._descriptors = [self._held(open_seen(one, self.comm.rank)) for one in paths]
+            self._target = self._held(open_seen(work.target, self.comm.rank))
             found = os.stat(work.source)  # noqa: PTH116 (a str, of any bytes)
-            inodes = (os.fstat(one).st_ino for one in self._descriptors)
-            if work.same != (found.st_size, found.st_mtime_ns, *inodes):
+            inode = os.fstat(self._target).st_ino
+            if work.same != (found.st_size, found.st_mtime_ns, inode):
                 raise FileChangedError(
                     f"{printable(work.source)}: this rank sees other files than rank 0: repeat "
                     "when nothing writes to them, in a folder that all ranks share"
@@ -170,33 +148,6 @@ class Rank:
             self._journal = _native.Journal(self._noted, work.identity, before)
             # What rank 0 has written to the journal itself.
             self._sent_nbytes = os.fstat(self._noted).st_size
-            self._keep(work)
-
-    def _keep(self, work: Work) -> None:
-        """Begin the shards whose index this rank keeps: all but their chunks."""
-        self._divisions = {one.path: one.division for one in work.divided}
-        for number, path in enumerate(work.shards, 1):
-            if keeper(number, self.comm.size) != self.comm.rank:
-                continue
-            assert self._source is not None
-            assert work.options is not None
-            fcpl, fapl = properties(self._source, work.options)
-            # Bytes before HDF5's own stay only in the target.
-            fcpl.set_userblock(0)
-            index = FileIndex(self._descriptors[number], path, fapl=fapl, fcpl=fcpl)
-            self._indexes[number] = index
-            self._open.callback(index.give_up)
-            for one in work.divided:
-                if number <= one.division.count:
-                    made = make_part(index.file, one, number - 1)
-                    self._places[one.path, number] = index.places(made)
-
-    def close_shards(self) -> None:
-        """Complete the shards whose index this rank keeps (collective)."""
-        with together(self.comm):
-            self._places.clear()
-            for index in self._indexes.values():
-                index.close()
 
     def _held(self, descriptor: int) -> int:
         self._open.callback(os.close, descriptor)
@@ -222,28 +173,11 @@ class Rank:
         """Copy this rank's part of a dataset, and sum up what all did (collective)."""
         assert self._source is not None
         begun = time.monotonic()
-        answering = 1 if what.division is None else min(self.comm.size, what.division.count)
-
-        def answering_too(rank: int, question: tuple[Any, ...]) -> Any:
-            match question:
-                case "allocate in", number, table:
-                    return placed(self.meter, self._places[what.path, number], table)
-                case "find in", number, origins:
-                    return self._places[what.path, number].find(origins)
-            return None if answer is None else answer(rank, question)
-
-        with serving(self.comm, answering_too, answering) as ask, ExitStack() as opened:
+        with serving(self.comm, answer) as ask, ExitStack() as opened:
             source = h5d.open(self._source.id, encode_name(what.path))
             opened.enter_context(closing(source))
             like = opened.enter_context(closing(Likeness(what.image, what.label)))
-            asking = Asked(
-                ask,
-                self._note,
-                meter=self.meter,
-                size=self.comm.size,
-                near=self._near,
-                division=what.division,
-            )
+            asking = Asked(ask, self._note, meter=self.meter, near=self._near)
             asked = opened.enter_context(closing(asking))
             try:
                 opened.enter_context(self.meter.copying())
@@ -255,7 +189,7 @@ class Rank:
                     raw=what.raw,
                     journal=self._journal,
                     encoders=self._encoders,
-                    part=(self.comm.size, asked, asked, self._descriptors),
+                    part=(self.comm.size, asked, asked, [self._target]),
                     progress=tell,
                     **what.asked,
                 )

@@ -40,8 +40,7 @@ def needs(file: h5py.File, plan: Plan, options: Options) -> tuple[Needs, Needs]:
     after = Needs(
         frozenset(one.name for step in plan.steps for one in step.wanted.pipeline.filters),
         oldest if options.low is None else _OF_BOUND[options.low],
-        plan.n_shards > 0
-        or any(step.source.layout == "virtual" and not step.wanted.merged for step in plan.steps),
+        any(step.source.layout == "virtual" and not step.wanted.merged for step in plan.steps),
         paged or options.page_nbytes is not None,
     )
     return before, after

@@ -37,7 +37,6 @@ class DatasetResult:
     # With ``salvage``: origins of chunks that could not be read, each with the reason.
     lost_chunks: tuple[tuple[tuple[int, ...], str], ...] = ()
     left: tuple[str, ...] = ()  # Why rules that mean it by a pattern do not apply to it
-    shards: int = 0  # Among how many files it is divided; 0 if it is not
     elapsed_s: float = 0.0  # Seconds it took, without verification
     why: str = ""  # Why it has these chunks, where no rule says so
 
@@ -56,14 +55,6 @@ class Missing:
 
 
 @dataclass(frozen=True)
-class ShardResult:
-    """A file among which large datasets are divided: its path from the target's, and size."""
-
-    path: str
-    nbytes: int
-
-
-@dataclass(frozen=True)
 class Summary:
     """A finished repack of one file.
 
@@ -72,7 +63,7 @@ class Summary:
     source, target
         Paths as given.
     source_nbytes, target_nbytes
-        Sizes of the files; the target's with its shards.
+        Sizes of the files.
     datasets
         One for each.
     verified
@@ -83,8 +74,6 @@ class Summary:
         Seconds in all.
     left
         Whether the file was as asked already, and nothing was written (in place).
-    shards
-        Files beside the target, in order.
     run
         The run as ``chunkwise mpi-model`` takes it, with the seconds of each phase; None if no
         chunks were written, or workers of Dask wrote some.
@@ -105,7 +94,6 @@ class Summary:
     warnings: tuple[str, ...] = ()
     elapsed_s: float = 0.0
     left: bool = False
-    shards: tuple[ShardResult, ...] = ()
     run: dict[str, Any] | None = None
     readers: tuple[str, ...] = ()
     missing: tuple[Missing, ...] = ()
@@ -151,8 +139,6 @@ def planned_record(step: Step) -> dict[str, Any]:
         "decodes": step.decodes,
         "expected_s": step.expected_s,
         "left": wanted.left,
-        "shards": None if step.division is None else asdict(step.division),
-        "not_divided": step.whole,
     }
 
 
@@ -169,7 +155,6 @@ def plan_record(source: str, target: str, plan: Plan) -> dict[str, Any]:
         "stored_nbytes_before": plan.in_nbytes,
         "expected_stored_nbytes": plan.out_nbytes,
         "expected_s": plan.expected_s,
-        "n_shards": plan.n_shards,
         "readers": plan.readers,
         "datasets": [planned_record(step) for step in plan.steps],
     }

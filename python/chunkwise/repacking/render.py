@@ -14,7 +14,6 @@ from chunkwise.grammar import format_shape, format_size
 from chunkwise.names import printable
 from chunkwise.repacking.plan import Plan, Step, budget_note
 from chunkwise.repacking.records import DatasetResult, Missing, Summary, storage_of
-from chunkwise.repacking.shards import Division
 from chunkwise.words import counted, format_seconds
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ _KEPT = {
 def plan_lines(source: str, target: str, plan: Plan) -> Iterator[str]:
     """Print a plan: what changes, what does not, and its cost."""
     yield f"{printable(source)} -> {printable(target)}  (dry run: nothing is written)"
-    changed = [step for step in plan.steps if step.changes or step.division]
+    changed = [step for step in plan.steps if step.changes]
     for step in changed[:_SHOWN]:
         yield ""
         yield from _step_lines(step)
@@ -46,9 +45,6 @@ def plan_lines(source: str, target: str, plan: Plan) -> Iterator[str]:
     yield ""
     yield from _kept_lines(plan)
     yield from left_lines([(step.source.path, step.wanted.left) for step in plan.steps])
-    for step in plan.steps:
-        if step.whole is not None:
-            yield from _wrapped(f"not divided: {shortened(step.source.path)} {step.whole}")
     yield from _readers(plan.readers)
     yield from _total_lines(plan, len(changed))
 
@@ -70,8 +66,6 @@ def _step_lines(step: Step) -> Iterator[str]:
     about = "about " if wanted.pipeline.filters else ""
     out = format_size(step.out_nbytes)
     yield f"    stored   {format_size(source.stored_nbytes)} -> {about}{out}"
-    if step.division is not None:
-        yield from _wrapped(f"shards   {_divided(step.division)}", "    ")
     if step.action == "copied":
         return
     if step.action == "by libhdf5":
@@ -85,16 +79,6 @@ def _step_lines(step: Step) -> Iterator[str]:
     yield (
         f"    work     {chunks}{format_size(step.memory_nbytes)} of memory; "
         f"about {format_seconds(step.expected_s)}"
-    )
-
-
-def _divided(division: Division) -> str:
-    """Say which part is in which file."""
-    bounds = division.bounds
-    most = max(end - begin for begin, end in division.ranges())
-    return (
-        f"{counted(division.count, 'file')} of up to {most:,} along dimension {division.axis}, "
-        f"from {', '.join(f'{one:,}' for one in bounds[:4])}{' ...' if len(bounds) > 5 else ''}"
     )
 
 
@@ -155,8 +139,6 @@ def _total_lines(plan: Plan, changed: int) -> Iterator[str]:
         f"{changed:,} of {counted(count, 'dataset')} change; "
         f"{format_size(plan.in_nbytes)} stored now, about {format_size(plan.out_nbytes)} expected"
     )
-    if plan.n_shards:
-        yield f"{counted(plan.n_shards, 'shard')} beside the target, which leads to them"
     yield (
         f"{format_size(plan.needed_nbytes)} of {format_size(plan.memory_nbytes)} of memory, "
         f"{counted(plan.threads, 'thread')}, about {format_seconds(plan.expected_s)}"
@@ -185,9 +167,6 @@ def summary_lines(summary: Summary) -> Iterator[str]:
         f"{format_seconds(summary.elapsed_s)} ({format_size(round(rate))}/s of data); "
         f"{verified_words(summary)}"
     )
-    if summary.shards:
-        folder = printable(summary.shards[0].path.rpartition("/")[0])
-        yield f"  {counted(len(summary.shards), 'shard')} in {folder}/, which belongs to it"
     encoders = Counter(one.encoder for one in changed if one.encoder)
     for encoder, number in encoders.most_common(3):
         where = f"{number:,} datasets" if number > 1 else _path_with(changed, encoder)

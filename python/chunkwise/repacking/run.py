@@ -40,15 +40,12 @@ from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.repacking.proving import Proof, beating, compared, summed
 from chunkwise.repacking.publish import noting_it_stays, publish
 from chunkwise.repacking.reading import require_readable, who_loses
-from chunkwise.repacking.records import ShardResult, Summary
+from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.target import Place, cannot_write
 from chunkwise.repacking.work import Apart, Run, carry_out, result_of
 from chunkwise.verifying.classic import classic_end
 from chunkwise.words import counted
-
-# This many earlier results are named.
-_PATTERNS_SAID = 3
 
 
 @dataclass(frozen=True)
@@ -86,11 +83,6 @@ def planned(job: Job, source: str | Path) -> Iterator[tuple[h5py.File, Plan]]:
 
 def check_room(place: Place, plan: Plan) -> str | None:
     """Compare what will be written with what is free."""
-    if plan.n_shards and place.in_place:
-        raise UsageError(
-            f"{printable(place.said)}: a file and its shards cannot be replaced in one step: give "
-            "OUT, not --in-place, with --shards"
-        )
     free = free_nbytes(place.target.parent)
     certain = sum(
         step.out_nbytes
@@ -212,18 +204,15 @@ def run_plan(
             run.results,
             str(place.target),
             elapsed_s=elapsed_s,
-            n_shards=plan.n_shards,
             verified=proved is not None,
         )
-    shards = tuple(ShardResult(*one) for one in claim.shards.sizes())
     unseen = _missing(place, salvage=job.options.salvage)
-    said = (warning, *run.warnings, *unseen, *_whole(plan), _forsaken(claim))
+    said = (warning, *run.warnings, *unseen)
     return Summary(
         source=str(place.source),
         target=place.said,
         source_nbytes=before,
-        target_nbytes=place.target.stat().st_size + sum(one.nbytes for one in shards),
-        shards=shards,
+        target_nbytes=place.target.stat().st_size,
         datasets=tuple(run.results),
         missing=tuple(run.missing),
         verified="none" if proved is None else "proof",
@@ -268,8 +257,7 @@ def _journal(claim: Claim, identity: bytes, opened: ExitStack) -> tuple[_native.
         return descriptor
 
     try:
-        names = (BEFORE[0], *claim.halves()) if claim.resumed else ()
-        before = [held(claim.open(name)) for name in names]
+        before = [held(claim.open(name)) for name in (BEFORE if claim.resumed else ())]
         made = held(claim.make(JOURNAL))
     except OSError as wrong:
         raise cannot_write(claim.place.said, wrong) from wrong
@@ -290,40 +278,10 @@ def _missing(place: Place, *, salvage: bool) -> tuple[str, ...]:
     return ("the writer of the source did not close it: what it had not flushed is missing",)
 
 
-def _whole(plan: Plan) -> list[str]:
-    """Say which large datasets are not divided, if that was asked."""
-    return [
-        f"'{printable(step.source.path)}' {step.whole}, and is in one file"
-        for step in plan.steps
-        if step.whole is not None
-    ]
-
-
-def _forsaken(claim: Claim) -> str | None:
-    """Name the shards in the folder that the target does not use."""
-    others = claim.shards.others()
-    if not others:
-        return None
-    count = counted(len(others), "file")
-    # One pattern for each result: 0001-TOKEN.h5, 0002-TOKEN.h5, ...
-    patterns = sorted({f"*{one.name[4:]}" for one in others})
-    named = ", ".join(patterns[:_PATTERNS_SAID]) + (" ..." * (len(patterns) > _PATTERNS_SAID))
-    return (
-        f"{printable(str(claim.shards.folder))}: {count} in it ({named}) are of earlier results, "
-        "which may have other names now; remove them if nothing else needs them"
-    )
-
-
 def _identity(job: Job, place: Place, plan: Plan) -> bytes:
     """Tell one run from others: the source as it is, and what the encoded chunks depend on."""
     datasets = [
-        (
-            step.source.path,
-            step.action,
-            step.wanted.chunk,
-            str(step.wanted.pipeline),
-            None if step.division is None else asdict(step.division),
-        )
+        (step.source.path, step.action, step.wanted.chunk, str(step.wanted.pipeline))
         for step in plan.steps
     ]
     said = json.dumps([asdict(place.identity), job.options.salvage, datasets])

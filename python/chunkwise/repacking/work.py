@@ -36,7 +36,6 @@ from chunkwise.repacking.plan import Plan, Step
 from chunkwise.repacking.progress import Teller, Watch
 from chunkwise.repacking.rank import Copied
 from chunkwise.repacking.records import DatasetResult, Missing, storage_of
-from chunkwise.repacking.shards import divided, virtual_list
 from chunkwise.repacking.target import cannot_write
 from chunkwise.repacking.trial import has_plugins, stored_filters
 from chunkwise.words import counted
@@ -91,10 +90,7 @@ def carry_out(
     except HDF5_ERRORS as wrong:
         raise cannot_write(place.said, wrong) from wrong
     try:
-        if plan.n_shards:
-            claim.shards.make(plan.n_shards)
-        parts = [divided(step) for step in plan.steps if step.division is not None]
-        crew.begin(claim, source, parts, options)
+        crew.begin(claim, source)
         _fill(run, claim, source, target.file, plan, options, journal, watch, crew, others)
     except BaseException as wrong:
         target.give_up()
@@ -104,7 +100,6 @@ def carry_out(
             raise cannot_write(place.said, wrong) from wrong
         raise
     try:
-        crew.close_shards()
         target.close()
         if apart is not None and others:
             made = {one.path: one for one in apart.write(claim, source, others)}
@@ -134,13 +129,7 @@ def _fill(
     """Write tree and data into the open target, but for the data of `others`."""
     teller = Teller(watch, "copying", sum(step.source.nbytes for step in plan.steps))
     steps = {header_address(step.source.address): step for step in plan.steps}
-    lists = {at: step.dcpl for at, step in steps.items() if step.dcpl is not None}
-    lists |= {
-        at: virtual_list(step, claim.shards.relative)
-        for at, step in steps.items()
-        if step.division is not None
-    }
-    dcpls = {at: one.id for at, one in lists.items()}
+    dcpls = {at: step.dcpl.id for at, step in steps.items() if step.dcpl is not None}
     lost = orphans(Path(source.filename)) if options.adopt and not plan.is_whole else []
     salvage = (options.avoid, lost) if options.salvage else None
     files = source.id.id, target.id.id
@@ -210,7 +199,7 @@ class _Copying:
     def goes_beside(self, step: Step) -> bool:
         """Tell whether a dataset is small, and as many as there are threads fit into memory."""
         source, wanted = step.source, step.wanted
-        if step.action not in ("copied", "rechunked") or step.division is not None:
+        if step.action not in ("copied", "rechunked"):
             return False
         chunks = [math.prod(one or ()) * source.itemsize for one in (source.chunk, wanted.chunk)]
         nbytes = max(source.nbytes, *chunks)
@@ -254,8 +243,6 @@ class _Copying:
 
     def _is_shared(self, step: Step, asked: _Copy, made: h5d.DatasetID) -> bool:
         source = step.source
-        if step.division is not None:
-            return True
         return (
             source.plain
             and source.linked
@@ -347,7 +334,7 @@ class _Copying:
     def _note(self, step: Step, made: Any, copied: _native.CopyResult | Copied) -> None:
         """Keep the result of copying."""
         taken = copied.stored_nbytes_written
-        if copied.through_libhdf5 is not None and step.division is None:
+        if copied.through_libhdf5 is not None:
             # libhdf5 handles its filters, and their effect on the data.
             made.flush()
             taken = stored_nbytes(made)
@@ -399,6 +386,5 @@ def result_of(step: Step, taken_nbytes: int) -> DatasetResult:
         stored_nbytes_before=source.stored_nbytes,
         stored_nbytes=taken_nbytes,
         left=wanted.left,
-        shards=0 if step.division is None else step.division.count,
         why=wanted.why,
     )

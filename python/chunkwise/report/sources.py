@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from chunkwise.benching import store
-from chunkwise.benching.older import renewed
 from chunkwise.benching.saved import FORMAT as BENCH
 from chunkwise.benching.saved import Saved, of_document
 from chunkwise.benching.saved import load as load_bench
@@ -104,5 +103,5 @@ def _head(path: Path, name: str) -> dict[str, Any]:
             values = json.loads(part)
         except (ValueError, RecursionError):
             continue
-        return renewed(values) if isinstance(values, dict) else {}
+        return values if isinstance(values, dict) else {}
     raise UsageError(f"{name}: no results: it is no JSON; {_HELP}")

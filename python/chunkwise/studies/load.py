@@ -68,7 +68,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from chunkwise.benching.older import renewed
 from chunkwise.benching.space import Space
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_size
@@ -144,8 +143,7 @@ def _toml(folder: Traversable, place: str, file: str) -> dict[str, Any]:
         raise UsageError(f"{place}/{file}: cannot be read: {error.strerror}") from None
     except ValueError as wrong:
         raise UsageError(f"{place}/{file}: not TOML: {wrong}") from None
-    values: dict[str, Any] = renewed(found)
-    return values
+    return found
 
 
 def _needed(where: str, values: dict[str, Any], name: str) -> list[Any]:

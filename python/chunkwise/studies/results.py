@@ -19,7 +19,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from chunkwise.benching.older import renewed
 from chunkwise.errors import UsageError
 from chunkwise.files.durable import write_whole
 from chunkwise.names import printable
@@ -29,8 +28,6 @@ from chunkwise.studies.wellformed import check
 
 FORMAT: Final = "chunkwise-study"
 VERSION: Final = 2
-# Which the first version differs from in a word (`chunkwise.benching.older`).
-_VERSIONS: Final = (1, VERSION)
 # Fields of a record that no figure and no report needs.
 _LEFT_OUT: Final = frozenset({"checksums", "slabs", "file", "storage", "data", "scratch"})
 
@@ -165,9 +162,8 @@ class StudyResults:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> StudyResults:
         """Undo `to_json`."""
-        if values.get("format") != FORMAT or values.get("version") not in _VERSIONS:
+        if values.get("format") != FORMAT or values.get("version") != VERSION:
             raise UsageError("no results of a study, or of a version that is not known here")
-        values = renewed(values)
         check(values)
         kept = {k: v for k, v in values.items() if k not in ("format", "version", "verdicts")}
         outcomes = {k: Outcome(**v) for k, v in kept.pop("outcomes").items()}
