@@ -19,12 +19,11 @@ from chunkwise._native import (
 )
 from chunkwise.errors import ChunkwiseError
 
-# Imported now, because modules of the same names would otherwise replace them.
-import chunkwise.advise  # noqa: F401  # isort: skip
-from chunkwise.advising.api import advise  # isort: skip
+# Imported now, because the module of the same name would otherwise replace it.
 from chunkwise.settings import Settings, read_environment, settings
 
 if TYPE_CHECKING:
+    from chunkwise.advising.api import advise
     from chunkwise.benching.api import bench
     from chunkwise.dataset import Dataset, wrap
     from chunkwise.file import File, open
@@ -74,11 +73,12 @@ __all__ = [
     "wrap",
 ]
 
-# Where a name comes from that needs h5py: imported when it is first asked for, so that a
+# Where a name comes from: imported when it is first asked for, so that a
 # worker of `chunkwise bench` can load another libhdf5 than h5py's, and no second one.
 _LATER = {
     name: f"chunkwise.{module}"
     for module, names in {
+        "advising.api": ("advise",),
         "benching.api": ("bench",),
         "dataset": ("Dataset", "wrap"),
         "file": ("File", "open"),

@@ -238,7 +238,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
             Its values; None leaves them to later writes.
         chunks : int, sequence of int, str or bool, optional
             Shape of a chunk in elements, also as text (``"365x20x20"``); True or ``"auto"``
-            chooses one (`chunkwise.advise.chunk_shape`), False or ``"contiguous"`` forbids
+            chooses one (`chunkwise.model.chunk_shape`), False or ``"contiguous"`` forbids
             chunks.  None chooses one if filters, `maxshape` or `access` need it.
         maxshape : sequence of int or None, int or True, optional
             The most that each dimension may grow to, None for no limit, True for

@@ -76,7 +76,7 @@ def test_the_library_does_not_know_what_measures_or_prints() -> None:
         if room not in reached:
             reached.add(room)
             left.extend(found.get(room, ()))
-    assert {"files", "writing", "routing", "advise"} <= reached
+    assert {"files", "writing", "routing", "model"} <= reached
     assert not reached & ABOVE
 
 

@@ -8,10 +8,10 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
-from chunkwise.advise.tradeoff import READERS, Bandwidth, Point, Tradeoff
 from chunkwise.benching.printing import plain_table, say
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.grammar import format_shape, format_size
+from chunkwise.model.tradeoff import READERS, Bandwidth, Point, Tradeoff
 from chunkwise.names import printable
 from chunkwise.words import format_seconds
 

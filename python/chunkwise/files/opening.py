@@ -330,7 +330,7 @@ def _refused(path: Path, offset: int, error: BaseException) -> ChunkwiseError:
 
 def _not_closed(path: Path, written: bool | None) -> str:
     # Here, as most files need no remedy.
-    from chunkwise.advise.remedies import follow_writer, save_unclosed
+    from chunkwise.model.remedies import follow_writer, save_unclosed
 
     superblock = read_superblock(path)
     swmr = superblock is not None and "swmr" in superblock.flags

@@ -6,8 +6,8 @@ import warnings
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
 
-from chunkwise.advise.readability import program
 from chunkwise.errors import UsageError
+from chunkwise.model.readability import program
 
 Verify: TypeAlias = Literal["proof", "none"]
 Avoid: TypeAlias = tuple[frozenset[int], frozenset[int], frozenset[int]]
@@ -59,7 +59,7 @@ class Options:
     metadata_block_nbytes: int | None = None  # Metadata are gathered in blocks of this size
     # Large datasets are divided among so many files beside the target; None for none.
     shards: int | None = None
-    # Programs that must read the result as they read the source (`advise.readability`)
+    # Programs that must read the result as they read the source (`model.readability`)
     readers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

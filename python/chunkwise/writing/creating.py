@@ -19,10 +19,10 @@ import numpy.typing as npt
 from h5py import h5d, h5f, h5p, h5s, h5t, h5z
 
 from chunkwise import access as patterns
-from chunkwise.advise.chunk_shape import GROWN_NBYTES, default_chunk
 from chunkwise.errors import ChunkwiseError, UsageError, like
 from chunkwise.files import unwritten
 from chunkwise.grammar import Effort, Pipeline, format_shape, parse_shape
+from chunkwise.model.chunk_shape import GROWN_NBYTES, default_chunk
 from chunkwise.names import HDF5_ERRORS, encode_name, hdf5_reason, shown
 from chunkwise.words import counted
 
