@@ -3,7 +3,9 @@
 #   make demo      run the main job on generated files (builds first)
 #   make test      every check and every test
 #   make test-quick  the checks, the Rust tests, and the Python tests that start no process and
-#                  are not marked slow: about a minute on 2 cores, after a build
+#                  are not marked slow: while you work
+#   make test-python  the Python tests but for slow ones, MPI, browsers, the site and the wheel:
+#                  before you propose a change (tests/conftest.py says what is left out)
 #
 #   make install   .venv with the release build and all that the library needs
 #   make tools     the HDF5 and netCDF tools and headers that tests compare with; nasm, with which
@@ -52,17 +54,21 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 RUST := $(shell find crates -name '*.rs' -o -name '*.c' -o -name Cargo.toml) Cargo.toml Cargo.lock rust-toolchain.toml
 PACKAGE := pyproject.toml constraints.txt
 
-.PHONY: demo test test-quick install tools check fuzz attack mpi test-mpi h5pys test-versions wheel wheel-arm bench benchmarks studies docs bench-c readme lock clean dev rust-test python-test
+.PHONY: demo test test-quick install tools check fuzz attack mpi test-mpi h5pys test-versions wheel wheel-arm bench benchmarks studies docs bench-c readme lock clean dev test-python rust-test all-python
 
 demo: install
 	$(BIN)/python examples/demo.py
 
-test: tools check rust-test mpi docs python-test
+test: tools check rust-test mpi docs all-python
 	@echo "make test: every check and test has passed"
 
 test-quick: check rust-test
 	$(PYTEST) --quick
 	@echo "make test-quick: the checks and the quick tests have passed; make test runs all of them"
+
+test-python: dev
+	$(PYTEST) --middle
+	@echo "make test-python: these tests have passed; make test runs all of them"
 
 install: $(VENV)/.installed
 
@@ -100,7 +106,7 @@ check: dev
 rust-test: dev
 	cargo test --locked --quiet --workspace --exclude chunkwise-py
 
-python-test: dev wheel $(H5PYS)/oldest/.made
+all-python: dev wheel $(H5PYS)/oldest/.made
 	$(PYTEST)
 
 # Other builds and versions of h5py, which tests/support/h5pys.py starts.
