@@ -38,11 +38,13 @@ class Tier:
     files: frozenset[str] = frozenset()  # In this folder
     # A test that writes more must be marked slow, or it fails; None: as much as it likes.
     most_nbytes: int | None = None
+    # Of a property that states no number of its own; None for Hypothesis's.
+    examples: int | None = None
 
 
 # Each leaves out the tests that are marked slow.
 TIERS: Final = (
-    Tier("--quick", "leave out slow tests and processes", None, most_nbytes=32 << 20),
+    Tier("--quick", "leave out slow tests and processes", None, most_nbytes=32 << 20, examples=25),
     Tier(
         "--middle",
         "leave out slow tests, MPI, browsers, and what is installed anew",
@@ -151,3 +153,8 @@ def pytest_configure(config: pytest.Config) -> None:
     for tier in TIERS:
         if config.getoption(tier.option):
             config.pluginmanager.register(Rules(tier), tier.option)
+            if tier.examples is not None:
+                settings.register_profile(
+                    tier.option, settings.get_profile("any machine"), max_examples=tier.examples
+                )
+                settings.load_profile(tier.option)
