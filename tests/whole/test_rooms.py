@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import chunkwise
@@ -44,6 +45,7 @@ def imports(path: Path) -> Iterator[str]:
             yield from (one.name for one in node.names if one.name.startswith("chunkwise"))
 
 
+@cache
 def arrows() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for path in PACKAGE.rglob("*.py"):
