@@ -3,7 +3,9 @@
 #   make demo      run the main job on generated files (builds first)
 #   make test      every check and every test
 #   make test-quick  the checks, the Rust tests, and the Python tests that start no process and
-#                  are not marked slow: about a minute on 2 cores, after a build
+#                  are not marked slow: while you work
+#   make test-python  the Python tests but for slow ones, MPI, browsers, the site and the wheel:
+#                  before you propose a change (tests/conftest.py says what is left out)
 #
 #   make install   .venv with the release build and all that the library needs
 #   make tools     the HDF5 and netCDF tools and headers that tests compare with; nasm, with which
@@ -52,17 +54,21 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 RUST := $(shell find crates -name '*.rs' -o -name '*.c' -o -name Cargo.toml) Cargo.toml Cargo.lock rust-toolchain.toml
 PACKAGE := pyproject.toml constraints.txt
 
-.PHONY: demo test test-quick install tools check fuzz attack mpi test-mpi h5pys test-versions wheel wheel-arm bench benchmarks studies docs bench-c readme lock clean dev rust-test python-test
+.PHONY: demo test test-quick install tools check fuzz attack mpi test-mpi h5pys test-versions wheel wheel-arm bench benchmarks studies docs bench-c readme lock clean dev test-python rust-test all-python
 
 demo: install
 	$(BIN)/python examples/demo.py
 
-test: tools check rust-test mpi docs python-test
+test: tools check rust-test mpi docs all-python
 	@echo "make test: every check and test has passed"
 
 test-quick: check rust-test
 	$(PYTEST) --quick
 	@echo "make test-quick: the checks and the quick tests have passed; make test runs all of them"
+
+test-python: dev
+	$(PYTEST) --middle
+	@echo "make test-python: these tests have passed; make test runs all of them"
 
 install: $(VENV)/.installed
 
@@ -85,23 +91,8 @@ $(VENV)/.dev: $(VENV)/.installed
 	$(PIP) --no-build-isolation --editable '.[dev,wheel]'
 	touch $@
 
-# Where packages may not be installed, the tests that need the tools are skipped and say so.
 tools:
-	@missing=; for tool in h5dump h5diff h5ls h5repack h5cc gfortran nccopy ncdump nasm chromium \
-	    mpicc mpiexec h5pcc; do \
-	    command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
-	/usr/bin/python3 -c "import click, h5py, rich" 2>/dev/null || missing="$$missing python3-h5py"; \
-	if [ -z "$$missing" ]; then exit 0; fi; \
-	if ! command -v apt-get >/dev/null; then \
-	    echo "make tools: no apt-get; install yourself:$$missing"; exit 0; fi; \
-	if [ "$$(id -u)" = 0 ]; then sudo=; \
-	elif sudo -n true 2>/dev/null; then sudo="sudo -n"; \
-	else echo "make tools: may not install packages; missing:$$missing"; exit 0; fi; \
-	$$sudo apt-get update -qq && \
-	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
-	    hdf5-tools libhdf5-dev gfortran netcdf-bin nasm chromium libhdf5-openmpi-dev openmpi-bin \
-	    python3-h5py python3-click python3-rich >/dev/null || \
-	echo "make tools: the packages could not be installed; missing:$$missing"
+	@scripts/tools.sh install
 
 check: dev
 	cargo fmt --check
@@ -115,7 +106,7 @@ check: dev
 rust-test: dev
 	cargo test --locked --quiet --workspace --exclude chunkwise-py
 
-python-test: dev wheel $(H5PYS)/oldest/.made
+all-python: dev wheel $(H5PYS)/oldest/.made
 	$(PYTEST)
 
 # Other builds and versions of h5py, which tests/support/h5pys.py starts.
@@ -143,14 +134,8 @@ $(H5PYS)/as-needed/.made: | $(BIN)/uv
 	    $(BIN)/uv pip install --quiet --python $(@D) $(H5PY_BUILT)
 	touch $@
 
-# A parallel HDF5, a compiler for it, and what starts ranks.
-HAS_MPI = pkg-config --exists hdf5-openmpi && command -v mpicc >/dev/null && \
-    command -v mpiexec >/dev/null
-NO_MPI = skipped, as there is no MPI: install libhdf5-openmpi-dev and openmpi-bin
-
 mpi:
-	@if $(HAS_MPI); then $(MAKE) --no-print-directory $(VENV_MPI)/.made; \
-	else echo "make mpi: $(NO_MPI)"; fi
+	@if scripts/tools.sh has-mpi "make $@"; then $(MAKE) --no-print-directory $(VENV_MPI)/.made; fi
 
 # chunkwise itself is that of this checkout: its extension fits every Python from 3.10 on.
 $(VENV_MPI)/.made: | $(VENV)/.installed $(BIN)/uv
@@ -165,7 +150,7 @@ $(VENV_MPI)/.made: | $(VENV)/.installed $(BIN)/uv
 	touch $@
 
 test-mpi: mpi dev
-	@if $(HAS_MPI); then $(BIN)/pytest tests/parallel; else echo "make test-mpi: $(NO_MPI)"; fi
+	@if scripts/tools.sh has-mpi "make $@"; then $(BIN)/pytest tests/parallel; fi
 
 h5pys: tools mpi $(H5PYS)/oldest/.made $(H5PYS)/as-needed/.made
 
@@ -295,10 +280,11 @@ studies: $(VENV)/.report
 	    $(BIN)/chunkwise study $$study --scale $(SCALE) --out target/studies/$$study-$(SCALE) \
 	        --resume || exit; \
 	done
-	@if $(HAS_MPI); then $(MAKE) --no-print-directory $(VENV_MPI)/.made && \
+	@if scripts/tools.sh has-mpi "make studies, iotest"; then \
+	    $(MAKE) --no-print-directory $(VENV_MPI)/.made && \
 	    $(VENV_MPI)/bin/chunkwise study iotest --scale $(SCALE) \
 	        --out target/studies/iotest-$(SCALE) --resume; \
-	else echo "make studies, iotest: $(NO_MPI)"; fi
+	fi
 	$(BIN)/chunkwise report $(STUDIES:%=target/studies/%-$(SCALE)) \
 	    $$(ls -d target/studies/iotest-$(SCALE) 2>/dev/null) -o target/studies/report.html
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from chunkwise.advise.readability import FORMATS, PROGRAMS, Program
+from chunkwise.model.readability import FORMATS, PROGRAMS, Program
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "readers.md"
 FILTERS: Final = (
@@ -37,7 +37,7 @@ read as it reads the source, and `fix` leaves it out.
 `yes`: it reads it as it comes. `plugin`: where HDF5's plugin for the filter is installed, and
 found (`HDF5_PLUGIN_PATH`; for h5py `import hdf5plugin`). `?`: nobody documents it, and then it is
 not taken for a yes. This page is made by `scripts/readers.py` from the table that the commands use
-(`chunkwise.advise.readability`).
+(`chunkwise.model.readability`).
 """
 
 

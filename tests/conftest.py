@@ -1,8 +1,7 @@
-"""What must hold before any test runs, and which tests does `make test-quick` leave out?
+"""What must hold before any test runs, and which tests do `make test-quick` and others leave out?
 
-With ``--quick``, tests marked ``slow`` are left out, and so is each test that starts a process:
-it is skipped at the moment when it does, so that nobody has to keep a list of them.  A test that
-writes much must be marked ``slow``, or it fails.
+`TIERS` says what each leaves out.  A test that starts such a process is skipped at the moment when
+it does, so that nobody has to keep a list of them.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Generator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -26,43 +26,80 @@ settings.load_profile("any machine")
 # tests of Ctrl-C would then interrupt nothing.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-MOST_NBYTES: Final = 32 << 20
+
+@dataclass(frozen=True)
+class Tier:
+    """A run that leaves something out."""
+
+    option: str
+    title: str  # What `pytest --help` says
+    # Tests that start one of these programs; None: that start any process.
+    programs: frozenset[str] | None
+    files: frozenset[str] = frozenset()  # In this folder
+    # A test that writes more must be marked slow, or it fails; None: as much as it likes.
+    most_nbytes: int | None = None
+    # Of a property that states no number of its own; None for Hypothesis's.
+    examples: int | None = None
+
+
+# Each leaves out the tests that are marked slow.
+TIERS: Final = (
+    Tier("--quick", "leave out slow tests and processes", None, most_nbytes=32 << 20, examples=25),
+    Tier(
+        "--middle",
+        "leave out slow tests, MPI, browsers, and what is installed anew",
+        frozenset({"chromium", "chromium-browser", "mpiexec", "mpirun", "node", "srun"}),
+        frozenset(
+            f"whole/test_{name}.py"
+            for name in ("demo", "h5py_builds", "h5py_versions", "site", "wheel")
+        ),
+    ),
+)
 # What Python reports to audit hooks when a process is to be started.
 _STARTS: Final = frozenset({"subprocess.Popen", "os.fork", "os.posix_spawn", "os.system"})
-_REASON: Final = "starts a process: not in a quick run"
 
 
-class Quick:
-    """The rules of a quick run."""
+class Rules:
+    """The rules of a run that leaves something out."""
 
-    def __init__(self) -> None:
+    def __init__(self, tier: Tier) -> None:
+        self._tier = tier
         self._testing = False
-        self._started = False
+        self._reason = ""  # Why the test that runs now is to be skipped
         sys.addaudithook(self._audit)
-        # Python reports nothing of how multiprocessing starts processes that do not fork.
-        multiprocessing.util.spawnv_passfds = self._refuse  # type: ignore[assignment]
+        if tier.programs is None:
+            # Python reports nothing of how multiprocessing starts processes that do not fork.
+            multiprocessing.util.spawnv_passfds = self._refuse  # type: ignore[assignment]
 
-    def _audit(self, event: str, _: object) -> None:
-        if self._testing and event in _STARTS:
+    def _audit(self, event: str, told: tuple[Any, ...]) -> None:
+        if not self._testing or event not in _STARTS:
+            return
+        if self._tier.programs is None:
             self._refuse()
+        elif event != "os.fork" and (name := _program(event, told)) in self._tier.programs:
+            self._refuse(what=name)
 
-    def _refuse(self, *_: object) -> NoReturn:
-        self._started = True
-        raise pytest.skip.Exception(_REASON)
+    def _refuse(self, *_: object, what: str = "a process") -> NoReturn:
+        self._reason = f"starts {what}: not with {self._tier.option}"
+        raise pytest.skip.Exception(self._reason)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
-        """Leave out what is marked slow."""
-        slow = [item for item in items if item.get_closest_marker("slow")]
-        config.hook.pytest_deselected(items=slow)
-        items[:] = [item for item in items if not item.get_closest_marker("slow")]
+        """Leave out what is marked slow, and whole files."""
+        folder = Path(__file__).parent
+        files = {folder / name for name in self._tier.files}
+        left_out = [
+            item for item in items if item.get_closest_marker("slow") or item.path in files
+        ]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self) -> Generator[None, Any, Any]:
         """Look for processes while a test runs, with its fixtures."""
-        self._testing, self._started = True, False
+        self._testing, self._reason = True, ""
         try:
             return (yield)
         finally:
@@ -73,8 +110,9 @@ class Quick:
         """Fail a test that has written much."""
         result = yield
         folder = getattr(item, "funcargs", {}).get("tmp_path")
-        if folder is not None and _nbytes(folder) > MOST_NBYTES:
-            pytest.fail(f"writes more than {MOST_NBYTES:,} bytes: mark it slow", pytrace=False)
+        most = self._tier.most_nbytes
+        if folder is not None and most is not None and _nbytes(folder) > most:
+            pytest.fail(f"writes more than {most:,} bytes: mark it slow", pytrace=False)
         return result
 
     @pytest.hookimpl(wrapper=True)
@@ -83,9 +121,9 @@ class Quick:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Skip a test also where a thread of it, or a handler, met the refusal."""
         report = yield
-        if self._started and report.failed:
+        if self._reason and report.failed:
             path, line, _ = item.location
-            report.outcome, report.longrepr = "skipped", (path, line or 0, _REASON)
+            report.outcome, report.longrepr = "skipped", (path, line or 0, self._reason)
         return report
 
 
@@ -95,13 +133,28 @@ def _nbytes(folder: Path) -> int:
     return sum(os.lstat(file).st_blocks * 512 for file in files)
 
 
+def _program(event: str, told: tuple[Any, ...]) -> str:
+    """What is started, without its folder."""
+    words = told[1] if event == "subprocess.Popen" else told[0]
+    if isinstance(words, str | bytes | os.PathLike):
+        words = os.fsdecode(words).split()[:1] if event != "os.posix_spawn" else [words]
+    return os.path.basename(os.fsdecode(words[0])) if words else ""  # noqa: PTH119 (as `_nbytes`)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Take the option."""
-    parser.addoption("--quick", action="store_true", help="leave out slow tests and processes")
+    """Take the options."""
+    for tier in TIERS:
+        parser.addoption(tier.option, action="store_true", help=tier.title)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Explain the marker, and apply the rules of a quick run to one."""
+    """Explain the marker, and apply the rules of a run that leaves something out."""
     config.addinivalue_line("markers", "slow: takes a second or more, or writes much")
-    if config.getoption("quick"):
-        config.pluginmanager.register(Quick(), "quick")
+    for tier in TIERS:
+        if config.getoption(tier.option):
+            config.pluginmanager.register(Rules(tier), tier.option)
+            if tier.examples is not None:
+                settings.register_profile(
+                    tier.option, settings.get_profile("any machine"), max_examples=tier.examples
+                )
+                settings.load_profile(tier.option)

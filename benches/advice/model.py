@@ -22,9 +22,9 @@ from typing import Any, Final
 import numpy as np
 
 from advice.trials import Trial
-from chunkwise.advise.fitting import NOMINAL, fitted_columns
-from chunkwise.advise.readers import CHUNKWISE
-from chunkwise.advise.seconds import RATES, Speed
+from chunkwise.model.fitting import NOMINAL, fitted_columns
+from chunkwise.model.readers import CHUNKWISE
+from chunkwise.model.seconds import RATES, Speed
 
 # Fewer measurements fit nothing.
 _FEWEST: Final = 8

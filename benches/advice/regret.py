@@ -25,14 +25,14 @@ import numpy as np
 
 from advice.cases import Case
 from advice.thumbs import rules
-from chunkwise.advise.chunk_shape import divisors
-from chunkwise.advise.layout import Layout
-from chunkwise.advise.search import Problem
 from chunkwise.advising.api import advise
 from chunkwise.advising.patterns import Asked
 from chunkwise.advising.verifying import Part, Proof, measure, weighed
 from chunkwise.advising.work import Work
 from chunkwise.benching.schedule import Step
+from chunkwise.model.chunk_shape import divisors
+from chunkwise.model.layout import Layout
+from chunkwise.model.search import Problem
 
 _LEAST_NBYTES: Final = 8 << 10
 _MOST_NBYTES: Final = 16 << 20

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from chunkwise.advise.chunk_shape import default_chunk
-from chunkwise.advise.references import h5py_guess, netcdf_default, square
+from chunkwise.model.chunk_shape import default_chunk
+from chunkwise.model.references import h5py_guess, netcdf_default, square
 
 Shape = tuple[int, ...]
 

@@ -18,11 +18,11 @@ from typing import Any, Final
 
 from chunkwise.access import count
 from chunkwise.access.pattern import Access
-from chunkwise.advise.cost import Stored
-from chunkwise.advise.readers import CHUNKWISE, Reader
-from chunkwise.advise.seconds import terms
-from chunkwise.advise.traffic import Pattern, Traffic, contiguous_traffic, traffic
 from chunkwise.advising.patterns import as_pattern
+from chunkwise.model.cost import Stored
+from chunkwise.model.readers import CHUNKWISE, Reader
+from chunkwise.model.seconds import terms
+from chunkwise.model.traffic import Pattern, Traffic, contiguous_traffic, traffic
 from chunkwise.trials.readers import NATIVE
 
 ROOT: Final = Path(__file__).resolve().parents[2]

@@ -13,9 +13,7 @@ from chunkwise._lazy import attach
 from chunkwise._native import __version__, cache_clear, cache_stats
 from chunkwise.errors import ChunkwiseError
 
-# Imported now, because modules of the same names would otherwise replace them.
-import chunkwise.advise  # noqa: F401  # isort: skip
-from chunkwise.advising.api import advise  # isort: skip
+# Imported now, because the module of the same name would otherwise replace it.
 from chunkwise.settings import Settings, read_environment, settings
 
 if TYPE_CHECKING:
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from chunkwise import errors as errors
     from chunkwise import parallel as parallel
     from chunkwise import xarray as xarray
+    from chunkwise.advising.api import advise
     from chunkwise.benching.api import bench
     from chunkwise.dataset import Dataset, wrap
     from chunkwise.file import File, open
@@ -70,11 +69,12 @@ __all__ = [
     "wrap",
 ]
 
-# Where a name comes from that needs h5py: imported when it is first asked for, so that a
+# Where a name comes from: imported when it is first asked for, so that a
 # worker of `chunkwise bench` can load another libhdf5 than h5py's, and no second one.
 _LATER = {
     name: f"chunkwise.{module}"
     for module, names in {
+        "advising.api": ("advise",),
         "benching.api": ("bench",),
         "dataset": ("Dataset", "wrap"),
         "file": ("File", "open"),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import secrets
 import sys
 import threading
 import time
@@ -28,9 +27,14 @@ def library() -> _native.Library:
     check_environment()
     _leave_plugins_of_netcdf4()
     # 60 random bits: handles are counted, and would be valid in a second libhdf5, too.
-    dims = (1 + secrets.randbits(30), 1 + secrets.randbits(30))
+    dims = (1 + _random_bits(30), 1 + _random_bits(30))
     space = h5s.create_simple(dims)
     return _native.Library.from_handle((space.id, dims), _modules(), h5py._objects.phil)
+
+
+def _random_bits(count: int) -> int:
+    # Without the module `secrets`, which imports much.
+    return int.from_bytes(os.urandom(8), "little") >> (64 - count)
 
 
 def _leave_plugins_of_netcdf4() -> None:

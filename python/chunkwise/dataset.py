@@ -7,11 +7,10 @@ if it can, otherwise h5py does; `Dataset.explain` says which, and why.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import h5py
 import numpy as np
-import numpy.typing as npt
 
 from chunkwise import _native
 from chunkwise.errors import (
@@ -24,7 +23,6 @@ from chunkwise.errors import (
 from chunkwise.files.fill import can_be_had
 from chunkwise.files.handles import Kept
 from chunkwise.files.leading import Bounds, External, checked
-from chunkwise.grammar import Pipeline
 from chunkwise.routing import bindings, elsewhere, reading, through_h5py, transfers
 from chunkwise.routing.reading import counts
 from chunkwise.selecting import lowlevel
@@ -34,9 +32,11 @@ from chunkwise.selection import Selection
 from chunkwise.writing.writable import Writable
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from chunkwise.files.dimensions import Dimensions
 
-Array = npt.NDArray[Any]
+Array: TypeAlias = "npt.NDArray[Any]"
 
 phil = h5py._objects.phil
 
@@ -92,6 +92,8 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
     @property
     def filters(self) -> str:
         """Filters in the order of the pipeline, as ``shuffle+deflate:4``; ``none`` without."""
+        from chunkwise.grammar import Pipeline
+
         return str(Pipeline.from_dcpl(self.id.get_create_plist()))
 
     @property

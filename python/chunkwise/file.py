@@ -17,8 +17,6 @@ from chunkwise.files.leading import checked
 from chunkwise.files.opening_writable import Mode
 from chunkwise.group import Group
 from chunkwise.names import is_url
-from chunkwise.remote.opening import open_object, open_url
-from chunkwise.remote.urls import local_path
 from chunkwise.routing import bindings
 from chunkwise.settings import check_environment
 
@@ -66,6 +64,8 @@ class File(Group, h5py.File):  # type: ignore[misc]
         elif index not in (None, False) and not isinstance(name, str | bytes | os.PathLike):
             raise UsageError("index=... is for files opened by path or URL; leave it out")
         elif driver is None and not args and mode == "r" and hasattr(name, "read"):
+            from chunkwise.remote.opening import open_object
+
             opened = open_object(name, **options)
             home = FileHandle(opened.file, options=options, sync=sync, remote=opened)
         elif driver is not None or args or not isinstance(name, str | bytes | os.PathLike):
@@ -164,6 +164,8 @@ def _opened_url(
     sync: bool,
     index: Index,
 ) -> FileHandle:
+    from chunkwise.remote.urls import local_path
+
     path = local_path(url)
     if path is not None:
         home = FileHandle.open(path, mode, options, sync)
@@ -175,6 +177,8 @@ def _opened_url(
         )
     if index is True:
         raise UsageError("index=True: of a URL, say which sidecar is meant: index=PATH")
+    from chunkwise.remote.opening import open_url
+
     opened = open_url(url, storage_options, **options)
     home = FileHandle(opened.file, options=options, sync=sync, remote=opened)
     home.use_sidecar(index)

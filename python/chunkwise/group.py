@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import posixpath
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import h5py
 import numpy as np
@@ -25,10 +25,12 @@ from chunkwise.files.leading import Bounds
 from chunkwise.files.objects import names_of
 from chunkwise.files.opening import find_dataset
 from chunkwise.files.opening_writable import is_read_only, read_only
-from chunkwise.grammar import Pipeline
 from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, hdf5_reason, printable
-from chunkwise.writing import alike, pending
-from chunkwise.writing.creating import Chunks, MaxShape, Request, create, plain_name
+from chunkwise.writing import pending
+
+if TYPE_CHECKING:
+    from chunkwise.grammar import Pipeline
+    from chunkwise.writing.creating import Chunks, MaxShape
 
 phil = h5py._objects.phil
 
@@ -238,7 +240,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
             Its values; None leaves them to later writes.
         chunks : int, sequence of int, str or bool, optional
             Shape of a chunk in elements, also as text (``"365x20x20"``); True or ``"auto"``
-            chooses one (`chunkwise.advise.chunk_shape`), False or ``"contiguous"`` forbids
+            chooses one (`chunkwise.model.chunk_shape`), False or ``"contiguous"`` forbids
             chunks.  None chooses one if filters, `maxshape` or `access` need it.
         maxshape : sequence of int or None, int or True, optional
             The most that each dimension may grow to, None for no limit, True for
@@ -267,6 +269,10 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         chunkwise.errors.SelectionError
             When `access` does not fit `shape`.
         """
+        # Programs that only read do without it.
+        from chunkwise.writing import alike
+        from chunkwise.writing.creating import Request, create
+
         asked = Request(shape, dtype, data, chunks, maxshape, filters, access, fillvalue, options)
         key = alike.key_of(asked) if self._home.writable else None
         at_once = None if key is None else alike.make(self.id, name, key, data)
@@ -391,6 +397,8 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
 
     def _has_link(self, name: str | bytes) -> bool:
         """Whether there is a link of that name, even if it leads nowhere."""
+        from chunkwise.writing.creating import plain_name
+
         try:
             if plain_name(name):
                 return bool(self.id.links.exists(encode_name(cast("str", name))))

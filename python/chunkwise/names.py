@@ -8,11 +8,9 @@ paste, `shell_word` or `python_text`.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import reprlib
-import shlex
 from typing import Any
 
 # What h5py's low-level calls raise on a damaged or unsupported object.
@@ -164,6 +162,8 @@ def shell_word(word: str) -> str:
     ("'a b.h5'", "$'a\\302\\233b'")
     """
     if word.isprintable():
+        import shlex
+
         return shlex.quote(word)
     return f"$'{octal(word, _SHELL_SPECIAL)}'"
 
@@ -200,6 +200,8 @@ def python_text(text: str) -> str:
 
 def json_text(value: Any, indent: int | None = None) -> str:
     """Write a value as JSON, in ASCII that prints: Python escapes all controls but DEL."""
+    import json
+
     return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")
 
 

@@ -10,12 +10,14 @@ from operator import index as as_int
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from chunkwise import _native
 from chunkwise.errors import SelectionError
 from chunkwise.names import shown
 from chunkwise.words import counted
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _LARGEST = 2**64 - 1  # hsize_t
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 
 
 def format_seconds(seconds: float) -> str:
@@ -60,6 +59,8 @@ def three_digits(value: float) -> str:
 
 def nearest(text: str, known: Iterable[str]) -> str:
     """Return a question after the known name that is most like another; or nothing."""
+    from difflib import get_close_matches
+
     near = get_close_matches(text, list(known), 1)
     return f" (did you mean '{near[0]}'?)" if near else ""
 

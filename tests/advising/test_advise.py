@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 
 import chunkwise
-from chunkwise.advise.layout import Layout
 from chunkwise.advising import work
 from chunkwise.advising.answer import Advice
 from chunkwise.advising.api import advise
 from chunkwise.advising.verifying import Part, Proof, Timing
 from chunkwise.errors import UsageError
+from chunkwise.model.layout import Layout
 from tests.support.tools import paste
 
 MAP, SERIES = "map=1x40x60", "series=400x1x1"

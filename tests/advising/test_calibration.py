@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import chunkwise
-from chunkwise.advise.seconds import Machine
 from chunkwise.advising import calibration
+from chunkwise.model.seconds import Machine
 from tests.advising.conftest import MACHINE
 
 

@@ -11,12 +11,12 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise.advise.tradeoff import READERS
 from chunkwise.advising.before import advise_new
 from chunkwise.advising.questions import ask_bandwidth, ask_tradeoff
 from chunkwise.advising.ranking import rank
 from chunkwise.cli.main import main
 from chunkwise.errors import ChunkwiseError, UsageError
+from chunkwise.model.tradeoff import READERS
 
 MAP, SERIES = "map=1x40x60", "series=400x1x1"
 

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkwise.advise.layout import Layout
-from chunkwise.advise.readers import LIBHDF5_2
-from chunkwise.advise.search import Found, Problem
-from chunkwise.advise.seconds import Codec, Speed
 from chunkwise.advising import concluding, patterns, verifying, wishes
 from chunkwise.advising.answer import Advice
 from chunkwise.advising.sampling import Samples
 from chunkwise.advising.verifying import Part, Proof, Timing
 from chunkwise.benching.target import Target, look
+from chunkwise.model.layout import Layout
+from chunkwise.model.readers import LIBHDF5_2
+from chunkwise.model.search import Found, Problem
+from chunkwise.model.seconds import Codec, Speed
 from tests.advising.conftest import MACHINE
 
 SHAPE = (400, 40, 60)

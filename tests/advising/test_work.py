@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from chunkwise.advise.layout import Layout
-from chunkwise.advise.search import Found, Problem, search
 from chunkwise.advising import wishes
 from chunkwise.advising.verifying import Part, Proof, Timing
 from chunkwise.advising.work import Work
 from chunkwise.benching.target import Target
+from chunkwise.model.layout import Layout
+from chunkwise.model.search import Found, Problem, search
 from tests.advising.test_verifying import PRESENT, SHAPE, asked, problem
 
 PATTERNS = ("map=1x40x60", "series=400x1x1")

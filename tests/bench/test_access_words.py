@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 import chunkwise
 from chunkwise.access import Access, parse, stated, weight
 from chunkwise.access.pattern import is_union
-from chunkwise.advise.chunk_shape import default_chunk
 from chunkwise.advising import patterns
 from chunkwise.benching.planning import spell_out
 from chunkwise.benching.space import Space
@@ -26,6 +25,7 @@ from chunkwise.errors import SelectionError, UsageError
 from chunkwise.files.around import Surroundings
 from chunkwise.fixing.choose import choose
 from chunkwise.inspecting import inspect
+from chunkwise.model.chunk_shape import default_chunk
 
 SHAPE = (365, 20, 30)
 INDPTR = np.array([0, 5, 5, 9, 400, 1000])

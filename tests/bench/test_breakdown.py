@@ -22,10 +22,10 @@ import pytest
 
 import chunkwise
 from chunkwise import _lib, _native
-from chunkwise.advise.chunk_cache import kept
+from chunkwise.model.chunk_cache import kept
 from chunkwise.trials import breakdown, readers
 from chunkwise.trials.breakdown import Breakdown, sentence
-from tests.advise.test_chunk_cache import libraries, random_case
+from tests.model.test_chunk_cache import libraries, random_case
 
 SHAPE, CHUNK = (12, 20, 6), (4, 7, 6)
 CHUNK_NBYTES = 4 * 7 * 6 * 4

@@ -8,15 +8,15 @@ from dataclasses import replace
 import pytest
 
 from chunkwise.access import Access
-from chunkwise.advise.chunk_cache import hash_slots
-from chunkwise.advise.chunk_shape import default_chunk
-from chunkwise.advise.geometry import line_axis
-from chunkwise.advise.readers import CHUNKWISE, reader
-from chunkwise.advise.remedies import can_repack
 from chunkwise.benching import Results, Target, explain
 from chunkwise.benching.explain import _decodes
 from chunkwise.benching.planning import trial_of
 from chunkwise.benching.results import Advice, Cell
+from chunkwise.model.chunk_cache import hash_slots
+from chunkwise.model.chunk_shape import default_chunk
+from chunkwise.model.geometry import line_axis
+from chunkwise.model.readers import CHUNKWISE, reader
+from chunkwise.model.remedies import can_repack
 from chunkwise.trials.trial import Measurement
 from chunkwise.words import format_ratio, format_seconds, format_speed
 

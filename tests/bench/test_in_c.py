@@ -10,9 +10,9 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise.advise import in_c
 from chunkwise.benching import Target
 from chunkwise.benching.target import look
+from chunkwise.model import in_c
 from tests.bench.test_explain import ALL, CUBE, LINE, WHOLE, advise, cell
 from tests.support.tools import require_tool
 

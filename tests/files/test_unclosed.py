@@ -16,11 +16,11 @@ import numpy.typing as npt
 import pytest
 
 import chunkwise
-from chunkwise.advise.remedies import follow_writer, save_unclosed
 from chunkwise.errors import FileFormatError, UsageError
 from chunkwise.files.superblock import read_superblock
 from chunkwise.files.unclosed import is_unclosed, open_unclosed
 from chunkwise.inspecting import inspect
+from chunkwise.model.remedies import follow_writer, save_unclosed
 from tests.support.tools import paste, require_tool
 
 # Ends as a killed program does: nothing is closed, nothing is tidied up.

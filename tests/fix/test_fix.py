@@ -18,8 +18,6 @@ import numpy as np
 import pytest
 
 import chunkwise
-from chunkwise.advise.chunk_shape import default_chunk
-from chunkwise.advise.layout import Layout
 from chunkwise.cli.main import main
 from chunkwise.cli.signals import leaving
 from chunkwise.errors import (
@@ -37,13 +35,15 @@ from chunkwise.fixing.measuring import Question, _require_same
 from chunkwise.fixing.records import Fixed, Found, Gain, Metadata
 from chunkwise.fixing.render import lines
 from chunkwise.inspecting import inspect
+from chunkwise.model.chunk_shape import default_chunk
+from chunkwise.model.layout import Layout
 from chunkwise.repacking import run as repacking
 from chunkwise.repacking.claim import Claim
 from chunkwise.repacking.publish import noting_it_stays
 from chunkwise.repacking.run import run as repack
 from chunkwise.trials.trial import Measurement, Trial
-from tests.advise.test_combined import of_many_kinds, virtual
-from tests.advise.test_every_fix import CASES, nothing_lost
+from tests.model.test_combined import of_many_kinds, virtual
+from tests.model.test_every_fix import CASES, nothing_lost
 from tests.support.versions import needs_sizes
 
 ROOT = Path(__file__).parents[2]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import chunkwise
 from chunkwise.inspecting import inspect
-from tests.advise.test_every_fix import nothing_lost
+from tests.model.test_every_fix import nothing_lost
 from tests.support.fixable import ACCESSES, datasets, make
 
 COUNT = int(os.environ.get("CHUNKWISE_FIXES", "8"))

@@ -9,15 +9,15 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise.advise.chunk_shape import default_chunk
-from chunkwise.advise.cost import decodes_in_no_order
-from chunkwise.advise.readers import LIBHDF5_1
 from chunkwise.cli.main import main
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.grammar import format_shape
 from chunkwise.inspecting import inspect
 from chunkwise.inspecting.facts import FileFacts
 from chunkwise.inspecting.patterns import stored_as
+from chunkwise.model.chunk_shape import default_chunk
+from chunkwise.model.cost import decodes_in_no_order
+from chunkwise.model.readers import LIBHDF5_1
 
 SHAPE = (120, 150, 150)
 

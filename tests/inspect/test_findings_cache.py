@@ -9,16 +9,6 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise.advise.chunk_shape import default_chunk, shrunk
-from chunkwise.advise.layout import DatasetLayout, FileLayout
-from chunkwise.advise.readers import (
-    LIBHDF5_1,
-    LIBHDF5_2,
-    LIBRARIES,
-    NETCDF_C,
-    Reader,
-    this_process,
-)
 from chunkwise.inspecting import Finding, dataset_facts, inspect
 from chunkwise.inspecting.findings.cache import (
     chunk_exceeds_cache,
@@ -26,6 +16,16 @@ from chunkwise.inspecting.findings.cache import (
     slot_collision,
 )
 from chunkwise.inspecting.findings.subject import DatasetCheck, Subject
+from chunkwise.model.chunk_shape import default_chunk, shrunk
+from chunkwise.model.layout import DatasetLayout, FileLayout
+from chunkwise.model.readers import (
+    LIBHDF5_1,
+    LIBHDF5_2,
+    LIBRARIES,
+    NETCDF_C,
+    Reader,
+    this_process,
+)
 from tests.support.versions import needs_cache_of_hdf5_2
 
 SHAPE = (8, 30, 9, 717)

@@ -362,7 +362,7 @@ def test_filter_unavailable(tmp_path: Path) -> None:
 
 READ_ELSEWHERE = """
 import chunkwise, h5py, json, sys
-from chunkwise.advise.readers import reader
+from chunkwise.model.readers import reader
 from chunkwise.inspecting import inspect
 readers = tuple(map(reader, sys.argv[2:])) or None
 for finding in inspect(sys.argv[1], readers=readers, sample=False).findings:

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from chunkwise.advise.fix import Fix
-from chunkwise.advise.layout import DatasetLayout, FileLayout
 from chunkwise.cli.main import cli
 from chunkwise.inspecting import facts as records
 from chunkwise.inspecting import inspect
 from chunkwise.inspecting.finding import Finding
 from chunkwise.inspecting.records import json_lines, plain
+from chunkwise.model.fix import Fix
+from chunkwise.model.layout import DatasetLayout, FileLayout
 from tests.support.inspect_fakes import DATASET, SAMPLE, VIRTUAL, dataset, file_facts, finding
 from tests.support.inspect_files import make_file
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from chunkwise.advise.fix import Fix
-from chunkwise.advise.layout import Layout
 from chunkwise.advising.answer import Advice, FrontPoint, PatternAdvice
 from chunkwise.advising.verifying import Timing
 from chunkwise.cli.report import command
 from chunkwise.errors import UsageError
+from chunkwise.model.fix import Fix
+from chunkwise.model.layout import Layout
 from chunkwise.report.build import report
 from chunkwise.report.markdown import markdown
 from chunkwise.report.page import page

@@ -8,7 +8,6 @@ from typing import Any
 
 from rich.console import Console
 
-from chunkwise.advise.fix import Fix
 from chunkwise.inspecting.facts import (
     ChunkFacts,
     DatasetFacts,
@@ -24,6 +23,7 @@ from chunkwise.inspecting.facts import (
 )
 from chunkwise.inspecting.finding import Finding
 from chunkwise.inspecting.render import print_file, print_one_dataset
+from chunkwise.model.fix import Fix
 
 CHUNKS = ChunkFacts(
     shape=(1, 100, 200),

@@ -51,3 +51,17 @@ def test_the_recipe_needs_what_the_package_needs() -> None:
     builds = [re.split("[<>=]", one)[0] for one in project["build-system"]["requires"]]
     assert set(builds) <= {str(one).split()[0] for one in recipe["requirements"]["host"]}
     assert set(recipe["about"]["license_file"]) == set(project["project"]["license-files"])
+
+
+def test_the_forge_runs_what_there_is_on_what_is_supported() -> None:
+    workflow = read(".github/workflows/test.yml")
+    jobs = workflow["jobs"].values()
+    runs = "\n".join(step.get("run", "") for job in jobs for step in job["steps"])
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    called = set(re.findall(r"^make (\S+)", runs, re.MULTILINE))
+    assert called == {"check", "rust-test", "test", "test-python"}
+    assert all(re.search(rf"^{name}:", makefile, re.MULTILINE) for name in called)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    pythons = workflow["jobs"]["python"]["strategy"]["matrix"]["python"]
+    assert f">={pythons[0]}" == project["requires-python"]
+    assert "secrets" not in str(workflow)

@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import chunkwise
-from chunkwise.advise.chunk_shape import BEGUN_NBYTES, default_chunk
 from chunkwise.errors import (
     ChunkwiseError,
     DatasetNotFoundError,
@@ -22,6 +21,7 @@ from chunkwise.errors import (
     UsageError,
 )
 from chunkwise.grammar import Pipeline
+from chunkwise.model.chunk_shape import BEGUN_NBYTES, default_chunk
 from tests.support.versions import H5PY, in_memory
 
 CUBE = (365, 600, 600)

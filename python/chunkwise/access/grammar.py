@@ -20,8 +20,8 @@ from typing import Final, cast
 from chunkwise import _native, grammar
 from chunkwise.access.around import Around, by_names, drawn
 from chunkwise.access.pattern import Access, Hyperslab, Union, is_union
-from chunkwise.advise.geometry import line, plane
 from chunkwise.errors import SelectionError, UsageError
+from chunkwise.model.geometry import line, plane
 from chunkwise.names import printable
 from chunkwise.words import counted
 

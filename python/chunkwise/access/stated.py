@@ -14,10 +14,10 @@ from typing import Any, Final
 from chunkwise.access.around import Around
 from chunkwise.access.grammar import parse, weight
 from chunkwise.access.pattern import Access, is_union
-from chunkwise.advise.chunk_shape import expected_shape
-from chunkwise.advise.traffic import Pattern
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.grammar import format_shape
+from chunkwise.model.chunk_shape import expected_shape
+from chunkwise.model.traffic import Pattern
 from chunkwise.names import printable
 
 _DONE: Final = re.compile(r"\s+(read|write|append)(?=\s+weight\b|\s*$)")

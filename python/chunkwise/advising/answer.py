@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from chunkwise.advise.fix import Fix
-from chunkwise.advise.layout import Layout
 from chunkwise.advising.verifying import Timing
+from chunkwise.model.fix import Fix
+from chunkwise.model.layout import Layout
 
 JSON_VERSION: Final = 1
 

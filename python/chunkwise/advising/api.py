@@ -2,7 +2,7 @@
 
 `advise` looks at the dataset, measures the machine (once) and a sample of the data, searches by
 the model, and measures the best few layouts beside the present one.  The measurements are the
-answer.  Its imports happen when it is called, because `chunkwise` itself has this name.
+answer.  Its imports happen when it is called.
 """
 
 from __future__ import annotations

@@ -17,11 +17,6 @@ from typing import Final
 import h5py
 import numpy as np
 
-from chunkwise.advise.chunk_shape import default_chunk, shrunk
-from chunkwise.advise.encoding import xarray_encoding
-from chunkwise.advise.remedies import refilter
-from chunkwise.advise.search import Problem, by_rule, search, worth_a_look
-from chunkwise.advise.seconds import Codec
 from chunkwise.advising import calibration, patterns, sampling, wishes
 from chunkwise.advising.answer import Advice, FrontPoint, PatternAdvice
 from chunkwise.benching.described import DATASET, check_like, described, smooth, source_of
@@ -31,6 +26,11 @@ from chunkwise.errors import UsageError
 from chunkwise.files.opening import find_dataset
 from chunkwise.files.unclosed import open_readable
 from chunkwise.grammar import format_shape
+from chunkwise.model.chunk_shape import default_chunk, shrunk
+from chunkwise.model.encoding import xarray_encoding
+from chunkwise.model.remedies import refilter
+from chunkwise.model.search import Problem, by_rule, search, worth_a_look
+from chunkwise.model.seconds import Codec
 from chunkwise.words import joined
 
 # This much data is generated if the user has shown none.

@@ -1,7 +1,7 @@
 """What do reading and writing cost on this machine?
 
 libhdf5 and chunkwise do small walks over a scratch file, and the rates of the model
-are fitted to these (`chunkwise.advise.seconds`).  This is done once, and the rates are kept in
+are fitted to these (`chunkwise.model.seconds`).  This is done once, and the rates are kept in
 the user's cache folder.  A kept file is only a guess: if anything is wrong with it, the machine
 is measured again.
 """
@@ -24,12 +24,12 @@ import numpy as np
 
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.advise.cost import Shape, Stored
-from chunkwise.advise.fitting import fitted
-from chunkwise.advise.readers import CHUNKWISE, UNCACHED, Reader, reader, this_process
-from chunkwise.advise.seconds import Machine, Rates, Storage, terms
-from chunkwise.advise.traffic import Hyperslab, Pattern, Traffic, contiguous_traffic, traffic
 from chunkwise.files.durable import write_whole
+from chunkwise.model.cost import Shape, Stored
+from chunkwise.model.fitting import fitted
+from chunkwise.model.readers import CHUNKWISE, UNCACHED, Reader, reader, this_process
+from chunkwise.model.seconds import Machine, Rates, Storage, terms
+from chunkwise.model.traffic import Hyperslab, Pattern, Traffic, contiguous_traffic, traffic
 from chunkwise.trials import pagecache
 from chunkwise.trials.environment import available_memory_nbytes
 

@@ -10,14 +10,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from chunkwise.advise.cost import Stored
-from chunkwise.advise.encoding import xarray_encoding
-from chunkwise.advise.fix import Fix
-from chunkwise.advise.held import caches, free_slots
-from chunkwise.advise.layout import Layout
-from chunkwise.advise.readability import Needs, losses, sentences
-from chunkwise.advise.readers import CHUNKWISE, LIBHDF5_1
-from chunkwise.advise.remedies import (
+from chunkwise.advising import patterns, sampling, wishes
+from chunkwise.advising.answer import Advice, CacheAdvice, FrontPoint, PatternAdvice
+from chunkwise.advising.verifying import Proof, Timing, weighed
+from chunkwise.benching.target import Target
+from chunkwise.grammar import Pipeline, format_shape, format_size
+from chunkwise.grammar.parameters import carried
+from chunkwise.model.cost import Stored
+from chunkwise.model.encoding import xarray_encoding
+from chunkwise.model.fix import Fix
+from chunkwise.model.held import caches, free_slots
+from chunkwise.model.layout import Layout
+from chunkwise.model.readability import Needs, losses, sentences
+from chunkwise.model.readers import CHUNKWISE, LIBHDF5_1
+from chunkwise.model.remedies import (
     DEFAULT_W0,
     keeps_all_data,
     larger_cache,
@@ -25,14 +31,8 @@ from chunkwise.advise.remedies import (
     rechunk,
     refilter,
 )
-from chunkwise.advise.search import Found, Outcome, Problem, by_rule, front, worth_a_look
-from chunkwise.advise.traffic import traffic
-from chunkwise.advising import patterns, sampling, wishes
-from chunkwise.advising.answer import Advice, CacheAdvice, FrontPoint, PatternAdvice
-from chunkwise.advising.verifying import Proof, Timing, weighed
-from chunkwise.benching.target import Target
-from chunkwise.grammar import Pipeline, format_shape, format_size
-from chunkwise.grammar.parameters import carried
+from chunkwise.model.search import Found, Outcome, Problem, by_rule, front, worth_a_look
+from chunkwise.model.traffic import traffic
 from chunkwise.names import printable
 from chunkwise.words import counted, format_ratio, joined
 

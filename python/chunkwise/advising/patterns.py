@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from chunkwise import access
 from chunkwise.access import Access, as_pattern
-from chunkwise.advise.chunk_shape import PAGE_NBYTES, default_chunk
-from chunkwise.advise.chunk_shape import usual as meant_where_none_is_stated
-from chunkwise.advise.readers import Reader
-from chunkwise.advise.traffic import Pattern
 from chunkwise.errors import UsageError
 from chunkwise.grammar import format_shape
+from chunkwise.model.chunk_shape import PAGE_NBYTES, default_chunk
+from chunkwise.model.chunk_shape import usual as meant_where_none_is_stated
+from chunkwise.model.readers import Reader
+from chunkwise.model.traffic import Pattern
 from chunkwise.names import printable
 
 __all__ = ["Asked", "as_pattern", "read", "usual", "usual_chunks"]
@@ -55,7 +55,7 @@ def read(
 def usual(shape: tuple[int, ...], itemsize: int) -> list[str]:
     """Write the patterns that are meant if none is stated, those that `inspect` judges by.
 
-    See `chunkwise.advise.chunk_shape.usual`.
+    See `chunkwise.model.chunk_shape.usual`.
     """
     texts = []
     for one in meant_where_none_is_stated(shape, itemsize):

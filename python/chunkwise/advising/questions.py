@@ -1,6 +1,6 @@
 """How does a user ask which shapes serve two patterns, and at which bandwidth a codec pays?
 
-The model answers (`chunkwise.advise.tradeoff`), from the machine and a sample of the data.
+The model answers (`chunkwise.model.tradeoff`), from the machine and a sample of the data.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from chunkwise.advise.search import search
-from chunkwise.advise.tradeoff import Bandwidth, Tradeoff, by_bandwidth, tradeoff
 from chunkwise.advising.work import Work
 from chunkwise.benching.schedule import Step
 from chunkwise.errors import UsageError
+from chunkwise.model.search import search
+from chunkwise.model.tradeoff import Bandwidth, Tradeoff, by_bandwidth, tradeoff
 from chunkwise.names import printable
 from chunkwise.words import offered
 

@@ -7,9 +7,9 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from chunkwise.advise.tradeoff import READERS, Bandwidth, Point, Tradeoff
 from chunkwise.benching.printing import plain_table, say
 from chunkwise.grammar import format_shape, format_size
+from chunkwise.model.tradeoff import READERS, Bandwidth, Point, Tradeoff
 from chunkwise.names import printable
 from chunkwise.words import format_seconds
 

@@ -15,10 +15,6 @@ from typing import Any, Final
 
 import h5py
 
-from chunkwise.advise.layout import Layout
-from chunkwise.advise.search import Problem, by_rule, search
-from chunkwise.advise.seconds import Codec, Machine
-from chunkwise.advise.traffic import Pattern
 from chunkwise.advising import calibration, patterns, sampling, wishes
 from chunkwise.benching.schedule import Step
 from chunkwise.benching.target import Target, look
@@ -29,6 +25,10 @@ from chunkwise.files.objects import HDF5_ERRORS, walk
 from chunkwise.files.opening import find_dataset
 from chunkwise.files.unclosed import open_readable
 from chunkwise.inspecting.folder import find_files
+from chunkwise.model.layout import Layout
+from chunkwise.model.search import Problem, by_rule, search
+from chunkwise.model.seconds import Codec, Machine
+from chunkwise.model.traffic import Pattern
 from chunkwise.names import printable
 
 # Smaller ones are read at once however they are stored.

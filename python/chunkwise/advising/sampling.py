@@ -2,7 +2,7 @@
 
 Blocks of the dataset from several places are written to a scratch file with each pipeline that
 may be chosen, in a few chunk shapes, and read by libhdf5 and by chunkwise.  The readers' other
-costs are subtracted (`chunkwise.advise.seconds`).
+costs are subtracted (`chunkwise.model.seconds`).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from h5py import h5d, h5p, h5s, h5t
 
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.advise.cost import Shape, Stored
-from chunkwise.advise.readers import CHUNKWISE, UNCACHED, reader
-from chunkwise.advise.seconds import Codec, Machine, Speed, parts
-from chunkwise.advise.traffic import Pattern, traffic
 from chunkwise.advising.calibration import LIBHDF5, one_thread
 from chunkwise.benching.target import Target
 from chunkwise.files.objects import HDF5_ERRORS
 from chunkwise.grammar import Pipeline
+from chunkwise.model.cost import Shape, Stored
+from chunkwise.model.readers import CHUNKWISE, UNCACHED, reader
+from chunkwise.model.seconds import Codec, Machine, Speed, parts
+from chunkwise.model.traffic import Pattern, traffic
 
 # Of one shape, so many bytes in so many places: what a level of deflate takes a tenth of a
 # second for.

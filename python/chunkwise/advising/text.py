@@ -10,13 +10,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from chunkwise.advise.fix import Fix
 from chunkwise.advising.answer import Advice, FrontPoint, PatternAdvice
 from chunkwise.advising.ranking import Ranking
 from chunkwise.advising.verifying import Timing
 from chunkwise.benching.plot import bar
 from chunkwise.benching.printing import plain_table, say
 from chunkwise.grammar import format_shape, format_size
+from chunkwise.model.fix import Fix
 from chunkwise.names import printable
 from chunkwise.words import counted, format_seconds, format_speed
 

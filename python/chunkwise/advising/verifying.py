@@ -21,11 +21,6 @@ import h5py
 import numpy as np
 from h5py import h5d, h5p, h5s, h5t
 
-from chunkwise.advise.chunk_cache import hash_slots
-from chunkwise.advise.cost import Shape, Stored
-from chunkwise.advise.layout import Layout
-from chunkwise.advise.readers import CHUNKWISE, Reader
-from chunkwise.advise.search import Problem
 from chunkwise.advising.patterns import Asked
 from chunkwise.benching.results import Cell, Results
 from chunkwise.benching.run import run
@@ -36,6 +31,11 @@ from chunkwise.benching.variants import Variant
 from chunkwise.files.opening import find_dataset
 from chunkwise.files.unclosed import open_readable
 from chunkwise.grammar import format_shape, format_size
+from chunkwise.model.chunk_cache import hash_slots
+from chunkwise.model.cost import Shape, Stored
+from chunkwise.model.layout import Layout
+from chunkwise.model.readers import CHUNKWISE, Reader
+from chunkwise.model.search import Problem
 
 # Bytes of a part for each second of the budget.
 _NBYTES_PER_S: Final = 512 << 10

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from chunkwise import _native
-from chunkwise.advise.layout import Layout
-from chunkwise.advise.readability import PROGRAM_NAMES, program
-from chunkwise.advise.readers import CHUNKWISE, LIBRARIES, NAMES, Reader, reader, this_process
-from chunkwise.advise.search import OBJECTIVES, Objective
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline, parse_size
 from chunkwise.grammar.parameters import carried, rounds
+from chunkwise.model.layout import Layout
+from chunkwise.model.readability import PROGRAM_NAMES, program
+from chunkwise.model.readers import CHUNKWISE, LIBRARIES, NAMES, Reader, reader, this_process
+from chunkwise.model.search import OBJECTIVES, Objective
 from chunkwise.words import offered
 
 KEEPABLE: Final = ("chunk", "filter")

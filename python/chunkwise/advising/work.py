@@ -10,20 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from chunkwise.advise.chunk_shape import PAGE_NBYTES, shrunk
-from chunkwise.advise.layout import Layout
-from chunkwise.advise.search import (
-    DOUBTED,
-    Found,
-    Outcome,
-    Problem,
-    by_size,
-    chosen,
-    is_new,
-    near,
-    search,
-)
-from chunkwise.advise.seconds import Codec, Machine
 from chunkwise.advising import calibration, concluding, patterns, sampling, wishes
 from chunkwise.advising.answer import Advice
 from chunkwise.advising.verifying import Part, Proof, cut, measure, part_nbytes, weighed
@@ -35,6 +21,20 @@ from chunkwise.files.around import Surroundings
 from chunkwise.files.opening import find_dataset
 from chunkwise.files.room import free_nbytes
 from chunkwise.files.unclosed import open_readable
+from chunkwise.model.chunk_shape import PAGE_NBYTES, shrunk
+from chunkwise.model.layout import Layout
+from chunkwise.model.search import (
+    DOUBTED,
+    Found,
+    Outcome,
+    Problem,
+    by_size,
+    chosen,
+    is_new,
+    near,
+    search,
+)
+from chunkwise.model.seconds import Codec, Machine
 from chunkwise.words import LAYOUTS
 
 # A trial takes a process: so long, besides what it measures.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from chunkwise.advise import in_c
-from chunkwise.advise.chunk_cache import hash_slots
-from chunkwise.advise.remedies import larger_cache
 from chunkwise.benching.target import Target
+from chunkwise.model import in_c
+from chunkwise.model.chunk_cache import hash_slots
+from chunkwise.model.remedies import larger_cache
 from chunkwise.names import python_text
 
 _MIB: Final = 1 << 20

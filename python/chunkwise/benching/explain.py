@@ -12,12 +12,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from chunkwise.access import Access, defaults
-from chunkwise.advise import in_c
-from chunkwise.advise.chunk_cache import FEWEST_SLOTS
-from chunkwise.advise.cost import Stored, decodes_in_no_order, walk_cost
-from chunkwise.advise.geometry import Walk, line_axis, plane
-from chunkwise.advise.readers import CHUNKWISE, Reader, reader
-from chunkwise.advise.remedies import DEFAULT_W0, copy_name, keeps_all_data, rechunk
 from chunkwise.benching.cache_lines import (
     cache_in_c,
     cache_line,
@@ -31,6 +25,12 @@ from chunkwise.benching.target import Target
 from chunkwise.benching.variants import stored, suitable_chunks
 from chunkwise.benching.verified import total, verified
 from chunkwise.grammar import format_shape, format_size
+from chunkwise.model import in_c
+from chunkwise.model.chunk_cache import FEWEST_SLOTS
+from chunkwise.model.cost import Stored, decodes_in_no_order, walk_cost
+from chunkwise.model.geometry import Walk, line_axis, plane
+from chunkwise.model.readers import CHUNKWISE, Reader, reader
+from chunkwise.model.remedies import DEFAULT_W0, copy_name, keeps_all_data, rechunk
 from chunkwise.names import python_text
 from chunkwise.trials.environment import available_memory_nbytes
 from chunkwise.trials.formats import is_netcdf3

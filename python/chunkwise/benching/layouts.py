@@ -13,12 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 from chunkwise import _native
-from chunkwise.advise.fix import Fix
 from chunkwise.benching.printing import plain_table, say
 from chunkwise.benching.restoring import commands, fixes
 from chunkwise.benching.results import Cell, Results
 from chunkwise.benching.variants import Variant, stored
 from chunkwise.grammar import format_size
+from chunkwise.model.fix import Fix
 from chunkwise.names import printable_lines
 from chunkwise.trials.formats import is_netcdf3
 from chunkwise.words import counted, format_seconds, format_speed

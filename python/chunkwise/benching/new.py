@@ -17,7 +17,6 @@ import h5py
 import numpy as np
 from h5py import h5p
 
-from chunkwise.advise.chunk_shape import PAGE_NBYTES, default_chunk
 from chunkwise.benching.described import (
     DATASET,
     Elements,
@@ -38,6 +37,7 @@ from chunkwise.benching.variants import SPARE_NBYTES, scratch_folder
 from chunkwise.errors import UsageError
 from chunkwise.files.room import free_nbytes
 from chunkwise.grammar import Pipeline, format_size
+from chunkwise.model.chunk_shape import PAGE_NBYTES, default_chunk
 
 # The file that lines to paste name.
 FILE: Final = "new.nc"

@@ -7,7 +7,6 @@ import textwrap
 from rich.console import Console
 from rich.text import Text
 
-from chunkwise.advise.remedies import save_unclosed
 from chunkwise.benching.closing import closing
 from chunkwise.benching.columns import further, notes
 from chunkwise.benching.effects import how, worst
@@ -21,6 +20,7 @@ from chunkwise.benching.tables import tables_of
 from chunkwise.benching.variants import Variant, stored
 from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
+from chunkwise.model.remedies import save_unclosed
 from chunkwise.names import printable_lines
 from chunkwise.trials import breakdown, write_breakdown
 from chunkwise.trials.readers import COMPILED

@@ -10,16 +10,6 @@ import h5py
 
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.advise.fix import Fix
-from chunkwise.advise.layout import Layout
-from chunkwise.advise.remedies import (
-    can_repack,
-    copy_name,
-    keeps_all_data,
-    rechunk,
-    refilter,
-    shell_file,
-)
 from chunkwise.benching.target import Target
 from chunkwise.benching.variants import Variant, create
 from chunkwise.errors import ChunkwiseError
@@ -27,6 +17,16 @@ from chunkwise.files.filters import missing_filter
 from chunkwise.files.objects import HDF5_ERRORS
 from chunkwise.files.opening import find_dataset, open_h5
 from chunkwise.grammar import Pipeline
+from chunkwise.model.fix import Fix
+from chunkwise.model.layout import Layout
+from chunkwise.model.remedies import (
+    can_repack,
+    copy_name,
+    keeps_all_data,
+    rechunk,
+    refilter,
+    shell_file,
+)
 from chunkwise.names import shell_word
 from chunkwise.trials.environment import available_memory_nbytes
 

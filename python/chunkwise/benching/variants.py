@@ -20,7 +20,6 @@ import numpy as np
 from h5py import h5d, h5o, h5p, h5s
 
 from chunkwise.access import Access, as_pattern
-from chunkwise.advise.chunk_shape import PAGE_NBYTES, default_chunk
 from chunkwise.benching import netcdf3
 from chunkwise.benching.rows import read_rows
 from chunkwise.benching.target import Target, look
@@ -30,6 +29,7 @@ from chunkwise.files.objects import HDF5_ERRORS, encode_name, hdf5_reason
 from chunkwise.files.opening import find_dataset, open_h5
 from chunkwise.files.room import free_nbytes
 from chunkwise.grammar import Pipeline, format_shape, format_size, parse_shape
+from chunkwise.model.chunk_shape import PAGE_NBYTES, default_chunk
 from chunkwise.trials.formats import FORMATS, NETCDF4, is_netcdf3
 from chunkwise.words import counted
 

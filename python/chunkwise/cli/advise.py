@@ -204,9 +204,9 @@ def _found(
 
 def _show(found: Any, tools: tuple[str, ...]) -> None:
     """Print it."""
-    from chunkwise.advise.tradeoff import Bandwidth, Tradeoff
     from chunkwise.advising import questions_text, text
     from chunkwise.advising.ranking import Ranking
+    from chunkwise.model.tradeoff import Bandwidth, Tradeoff
 
     console = for_results()
     if isinstance(found, Tradeoff):

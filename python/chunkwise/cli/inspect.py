@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from chunkwise.advise.readers import NAMES, reader
 from chunkwise.cli.echo import echo
 from chunkwise.cli.terminal import for_messages, for_results
 from chunkwise.cli.traced import followed, trace_option
 from chunkwise.errors import UsageError
+from chunkwise.model.readers import NAMES, reader
 from chunkwise.names import printable
 
 if TYPE_CHECKING:

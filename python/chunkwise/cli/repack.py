@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chunkwise.advise.readability import PROGRAM_NAMES
 from chunkwise.cli import batches
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.moments import showing
 from chunkwise.cli.signals import Ending, ending, leaving
 from chunkwise.cli.values import Size
 from chunkwise.errors import UsageError
+from chunkwise.model.readability import PROGRAM_NAMES
 from chunkwise.names import json_text
 from chunkwise.repacking.options import BOUNDS, VERIFICATIONS, Options
 from chunkwise.verdicts import Exit, worst

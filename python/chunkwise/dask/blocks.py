@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Final
 
-from chunkwise.advise.chunk_shape import CHUNK_NBYTES, SMALL_CHUNK_NBYTES, default_chunk
+from chunkwise.model.chunk_shape import CHUNK_NBYTES, SMALL_CHUNK_NBYTES, default_chunk
 
 # An array's blocks, as Dask has them: lengths along each dimension.
 Blocks = tuple[tuple[int, ...], ...]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -26,6 +25,8 @@ def whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     What the block writes is made under a name that nobody can have planted something at.  It gets
     its own when the block ends without error, and its content is on storage.
     """
+    import secrets
+
     path = Path(path)
     partial = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.partial")
     with partial.open("xb") as stream:

@@ -16,7 +16,6 @@ import contextlib
 import itertools
 import os
 import resource
-import uuid
 import warnings
 import weakref
 from collections.abc import Iterator
@@ -265,6 +264,8 @@ class FileHandle:
             identifier = self.id
             plain = identifier.get_access_plist().get_driver() == h5fd.SEC2
             if not plain or self.changes:
+                import uuid
+
                 return (uuid.uuid4().hex,)
             now = Identity.of(os.fstat(identifier.get_vfd_handle()))
         return (str(Path(self.filename).absolute()), *now.file, *now.content)

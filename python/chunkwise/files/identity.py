@@ -9,7 +9,6 @@ owner or links differ too and so explain the change.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from pathlib import Path
 from typing import NamedTuple
@@ -52,6 +51,8 @@ class Identity(NamedTuple):
 
 def sample(descriptor: int) -> str:
     """A checksum of a file, or of some blocks of a large one, its first and last among them."""
+    import hashlib
+
     nbytes = os.fstat(descriptor).st_size
     found = hashlib.blake2b(digest_size=16)
     if nbytes <= WHOLE_NBYTES:

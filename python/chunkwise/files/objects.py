@@ -20,22 +20,17 @@ from collections import deque
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import h5py
 from h5py import h5, h5a, h5d, h5g, h5i, h5l, h5o
 
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.files.causes import (
-    CRASHES,
-    Cause,
-    cause_of,
-    has_checksum,
-    is_checked,
-    is_header_checked,
-)
 from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, hdf5_reason, printable
+
+if TYPE_CHECKING:
+    from chunkwise.files.causes import Cause
 
 __all__ = [
     "HDF5_ERRORS",
@@ -115,6 +110,8 @@ def walk(
         is_file = isinstance(top, h5py.File)
         root = _opened(path, 0, h5g.open(top.id, b"/") if is_file else top.id)
     except HDF5_ERRORS as error:
+        from chunkwise.files.causes import cause_of, is_checked
+
         cause = cause_of(error, checked=is_checked(top.id))
         yield Entry(path, 0, "unreadable", reason=hdf5_reason(error), cause=cause)
         return
@@ -248,6 +245,8 @@ def _members(group: Any, path: str, depth: int, avoid: Collection[int]) -> Itera
     try:
         names = list(group)
     except HDF5_ERRORS as error:
+        from chunkwise.files.causes import cause_of, has_checksum
+
         cause = cause_of(error, checked=has_checksum(group))
         yield Entry(prefix + "*", depth, "unreadable", reason=hdf5_reason(error), cause=cause)
         names = some_names(group)
@@ -256,6 +255,8 @@ def _members(group: Any, path: str, depth: int, avoid: Collection[int]) -> Itera
         try:
             yield _member(group, name, member, depth, avoid)
         except HDF5_ERRORS as error:
+            from chunkwise.files.causes import cause_of, is_header_checked
+
             cause = cause_of(error, checked=is_header_checked(group, name))
             yield Entry(member, depth, "unreadable", reason=hdf5_reason(error), cause=cause)
 
@@ -274,6 +275,8 @@ def _member(group: Any, name: bytes, path: str, depth: int, avoid: Collection[in
     info = group.links.get_info(name)
     link = info.type
     if link == h5l.TYPE_HARD and info.u in avoid:
+        from chunkwise.files.causes import CRASHES
+
         return Entry(path, depth, "unreadable", reason=CRASHES.reason, cause=CRASHES)
     if link == h5l.TYPE_SOFT:
         target = decode_name(group.links.get_val(name))

@@ -7,7 +7,6 @@ every failure ends in one line: what is wrong, where, and the remedy.
 
 from __future__ import annotations
 
-import difflib
 import errno
 import inspect
 import os
@@ -36,7 +35,6 @@ from chunkwise.errors import (
     UsageError,
     like,
 )
-from chunkwise.files.causes import cause_of, is_being_written, is_header_checked
 from chunkwise.files.magic import hdf5_offset, is_zarr, what_it_is
 from chunkwise.files.objects import (
     HDF5_ERRORS,
@@ -317,9 +315,13 @@ def _refused(path: Path, offset: int, error: BaseException) -> ChunkwiseError:
             "superblock; get it again"
         )
     if "already open for write" in reason:
+        from chunkwise.files.causes import is_being_written
+
         written = is_being_written(path)
         kind = UnclosedFileError if written is False else BusyError
         return like(kind, error)(f"{where}: {_not_closed(path, written)}")
+    from chunkwise.files.causes import cause_of
+
     superblock = read_superblock(path)
     cause = cause_of(error, checked=superblock is not None and superblock.is_sound)
     made = cause.raised(where, error)
@@ -330,7 +332,7 @@ def _refused(path: Path, offset: int, error: BaseException) -> ChunkwiseError:
 
 def _not_closed(path: Path, written: bool | None) -> str:
     # Here, as most files need no remedy.
-    from chunkwise.advise.remedies import follow_writer, save_unclosed
+    from chunkwise.model.remedies import follow_writer, save_unclosed
 
     superblock = read_superblock(path)
     swmr = superblock is not None and "swmr" in superblock.flags
@@ -364,6 +366,8 @@ def _has_link(parent: Any, name: bytes) -> bool:
 def _refused_object(
     where: str, group: Any, name: bytes, path: str, error: BaseException
 ) -> ChunkwiseError:
+    from chunkwise.files.causes import cause_of, is_header_checked
+
     cause = cause_of(error, checked=is_header_checked(group, name))
     return cause.raised(f"{where}: {_quoted(path)}", error)
 
@@ -400,6 +404,7 @@ def _hint(file: h5py.File, path: str) -> str:
 
 def _near(wanted: str, names: list[str]) -> list[str]:
     """Give at most three of `names` that `wanted` may stand for, the likeliest first."""
+    import difflib
 
     def last(name: str) -> str:
         return name.rpartition("/")[2]

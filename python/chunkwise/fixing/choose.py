@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from chunkwise.advise.layout import DatasetLayout, FileLayout, Layout, together
-from chunkwise.advise.readability import Needs, losses, program
-from chunkwise.advise.readers import this_process
 from chunkwise.grammar import Pipeline
 from chunkwise.inspecting.facts import FileFacts
 from chunkwise.inspecting.finding import Finding
+from chunkwise.model.layout import DatasetLayout, FileLayout, Layout, together
+from chunkwise.model.readability import Needs, losses, program
+from chunkwise.model.readers import this_process
 
 # A person decides this: one file instead of several takes the room of all of them.
 ASKED_FOR: Final = "data-elsewhere"

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from chunkwise.access import Access, defaults, done, parse
-from chunkwise.advise.readers import Reader, this_process
 from chunkwise.benching.planning import trial_of
 from chunkwise.benching.results import spread
 from chunkwise.benching.schedule import measure_in_worker
@@ -23,6 +22,7 @@ from chunkwise.fixing.choose import Choice
 from chunkwise.fixing.promise import promised_s
 from chunkwise.fixing.records import Gain
 from chunkwise.inspecting.facts import FileFacts
+from chunkwise.model.readers import Reader, this_process
 from chunkwise.names import printable
 from chunkwise.trials.pagecache import warm
 from chunkwise.trials.trial import Measurement, Trial

@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from chunkwise.advise.layout import Layout
 from chunkwise.advising.api import advise
 from chunkwise.errors import ChunkwiseError
 from chunkwise.inspecting.facts import FileFacts
 from chunkwise.inspecting.stated import can_be_chunked
+from chunkwise.model.layout import Layout
 from chunkwise.names import printable
 
 # Where the time of a file goes; each takes a share of the budget.

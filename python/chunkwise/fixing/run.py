@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from chunkwise.advise.layout import FileLayout, Layout, as_pattern
-from chunkwise.advise.remedies import salvage
 from chunkwise.errors import CannotJudgeError, ChunkwiseError, CorruptDataError
 from chunkwise.files.netcdf3 import as_netcdf4
 from chunkwise.fixing.choose import Choice, choose
@@ -22,6 +20,8 @@ from chunkwise.fixing.records import Fixed, Found, Metadata
 from chunkwise.inspecting import inspect
 from chunkwise.inspecting.facts import FileFacts
 from chunkwise.inspecting.finding import Finding
+from chunkwise.model.layout import FileLayout, Layout, as_pattern
+from chunkwise.model.remedies import salvage
 from chunkwise.names import printable
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.progress import Watch

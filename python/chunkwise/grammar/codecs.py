@@ -41,6 +41,8 @@ class Codec:
     # and h5py have it for all but fletcher32.  Blosc and its like must be: they fail on purpose on
     # a chunk that does not get smaller.
     optional: bool = True
+    # Options in full -> whether it looks for what can be said in fewer bytes.
+    compresses: Callable[[Options], bool] = lambda _: True
 
 
 def user_defined(filter_id: int, cd_values: CdValues) -> str:
@@ -57,7 +59,14 @@ def _whole(value: str | int, low: int, high: int) -> bool:
     return isinstance(value, int) and low <= value <= high
 
 
-def _bare(name: str, filter_id: int, word: str | None, *, optional: bool = True) -> Codec:
+def _bare(
+    name: str,
+    filter_id: int,
+    word: str | None,
+    *,
+    optional: bool = True,
+    compresses: bool = False,
+) -> Codec:
     """A filter without options; what it stores is its own affair."""
     return Codec(
         name=name,
@@ -68,6 +77,7 @@ def _bare(name: str, filter_id: int, word: str | None, *, optional: bool = True)
         to_cd=lambda _: (),
         h5repack=lambda _: word,
         optional=optional,
+        compresses=lambda _: compresses,
     )
 
 
@@ -158,6 +168,7 @@ def _scaleoffset() -> Codec:
         from_cd=from_cd,
         to_cd=lambda options: (types[options[0]], int(options[1]) % 2**32),
         h5repack=lambda options: f"SOFF={options[1]},{str(options[0]).upper()}",
+        compresses=lambda _: False,
     )
 
 
@@ -262,6 +273,8 @@ def _bitshuffle() -> Codec:
         from_cd=from_cd,
         to_cd=to_cd,
         h5repack=lambda options: user_defined(32008, to_cd(options)),
+        # Without one of those it only rearranges.
+        compresses=lambda options: bool({"lz4", "zstd"}.intersection(options)),
     )
 
 
@@ -306,7 +319,7 @@ CODECS: Final[dict[str, Codec]] = {
         _scaleoffset(),
         _levelled("bzip2", 307, low=1, high=9, default=9),
         # h5repack cannot load LZF: it is compiled into h5py, and is no plugin.
-        _bare("lzf", 32000, None),
+        _bare("lzf", 32000, None, compresses=True),
         _blosc("blosc", 32001, _BLOSC_COMPRESSORS, ("noshuffle", "shuffle", "bitshuffle")),
         _lz4(),
         _bitshuffle(),

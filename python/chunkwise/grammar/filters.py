@@ -34,9 +34,6 @@ _NUMBER: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
 Effort: TypeAlias = Literal["as-stated", "fast"]
 # The filter that can be asked to be fast, and the level that it then has in the file.
 _FAST: Final = ("deflate", (1,))
-_COMPRESSORS: Final = frozenset(
-    {"deflate", "szip", "bzip2", "lzf", "blosc", "lz4", "zstd", "blosc2"}
-)
 
 
 @dataclass(frozen=True)
@@ -97,10 +94,9 @@ class Filter:
 
     @property
     def compresses(self) -> bool:
-        """Whether it looks for what can be said in fewer bytes; bitshuffle alone rearranges."""
-        return self.name in _COMPRESSORS or (
-            self.name == "bitshuffle" and bool({"lz4", "zstd"}.intersection(self.options))
-        )
+        """Whether it looks for what can be said in fewer bytes; one without a name does not."""
+        codec = CODECS.get(self.name)
+        return codec is not None and codec.compresses(self.options)
 
     def __str__(self) -> str:
         if self.effort == "fast":

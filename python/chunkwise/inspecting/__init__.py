@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from chunkwise._lazy import attach
 
 if TYPE_CHECKING:
-    from chunkwise.advise.fix import Fix
     from chunkwise.inspecting.collect import dataset_facts
     from chunkwise.inspecting.facts import DatasetFacts, FileFacts, ObjectFacts
     from chunkwise.inspecting.finding import Finding
     from chunkwise.inspecting.inspection import inspect
+    from chunkwise.model.fix import Fix
 
 __all__ = [
     "DatasetFacts",
@@ -29,7 +29,7 @@ __getattr__, __dir__ = attach(
         "DatasetFacts": "chunkwise.inspecting.facts",
         "FileFacts": "chunkwise.inspecting.facts",
         "Finding": "chunkwise.inspecting.finding",
-        "Fix": "chunkwise.advise.fix",
+        "Fix": "chunkwise.model.fix",
         "ObjectFacts": "chunkwise.inspecting.facts",
         "dataset_facts": "chunkwise.inspecting.collect",
         "inspect": "chunkwise.inspecting.inspection",

@@ -12,7 +12,6 @@ from typing import Final
 
 from h5py import h5pl
 
-from chunkwise.advise.fix import Fix
 from chunkwise.files.filters import (
     IN_HDF5PLUGIN,
     PACKAGES,
@@ -24,6 +23,7 @@ from chunkwise.files.filters import (
     rare,
 )
 from chunkwise.files.objects import HDF5_ERRORS, printable
+from chunkwise.model.fix import Fix
 from chunkwise.words import counted
 
 # Plugins that netCDF-C builds and installs where their libraries are found.

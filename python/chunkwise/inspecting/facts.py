@@ -11,13 +11,13 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from chunkwise.advise.combined import Stored, commands
-from chunkwise.advise.fix import Fix
-from chunkwise.advise.layout import FileLayout, metadata_block, together
 from chunkwise.files.objects import Kind
 from chunkwise.inspecting.datatypes import ByteOrder
 from chunkwise.inspecting.finding import Finding
 from chunkwise.inspecting.records import plain
+from chunkwise.model.combined import Stored, commands
+from chunkwise.model.fix import Fix
+from chunkwise.model.layout import FileLayout, metadata_block, together
 from chunkwise.verdicts import Verdict, worst_verdict
 
 Layout = Literal["chunked", "contiguous", "compact", "virtual", "external"]
@@ -98,7 +98,7 @@ class Encoding:
 class Survival:
     """What a reader's default chunk cache keeps from one read for the neighbouring one."""
 
-    reader: str  # `chunkwise.advise.readers.Reader.name`
+    reader: str  # `chunkwise.model.readers.Reader.name`
     # Chunks that the second of two equal reads fetches and decodes again; 0 if everything
     # survives.
     reloads: int

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from chunkwise.advise.fix import Fix
-from chunkwise.advise.layout import FileLayout
 from chunkwise.errors import UsageError
+from chunkwise.model.fix import Fix
+from chunkwise.model.layout import FileLayout
 from chunkwise.names import printable
 from chunkwise.verdicts import Verdict
 from chunkwise.words import offered

@@ -16,8 +16,6 @@ from typing import Final
 import h5py
 from h5py import h5d
 
-from chunkwise.advise.readers import LIBRARIES, Reader, reader, this_process
-from chunkwise.advise.traffic import Pattern
 from chunkwise.files.objects import Address, Entry, walk
 from chunkwise.files.opening import find_dataset, full_name
 from chunkwise.files.unclosed import open_readable
@@ -30,6 +28,8 @@ from chunkwise.inspecting.metadata import metadata_facts
 from chunkwise.inspecting.patterns import pattern_facts
 from chunkwise.inspecting.sampling import choose, take_sample
 from chunkwise.inspecting.stated import of_each
+from chunkwise.model.readers import LIBRARIES, Reader, reader, this_process
+from chunkwise.model.traffic import Pattern
 from chunkwise.writing.pending import flush_beside
 
 # The most seconds for all sampling: a person waits for it.

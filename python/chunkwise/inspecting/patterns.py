@@ -9,11 +9,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from chunkwise.advise.cost import Stored, decodes_in_no_order, walk_cost
-from chunkwise.advise.geometry import line, piece, plane
-from chunkwise.advise.readers import Reader
-from chunkwise.advise.traffic import Pattern
 from chunkwise.inspecting.facts import DatasetFacts, PatternFacts, Survival
+from chunkwise.model.cost import Stored, decodes_in_no_order, walk_cost
+from chunkwise.model.geometry import line, piece, plane
+from chunkwise.model.readers import Reader
+from chunkwise.model.traffic import Pattern
 
 Block = tuple[int, ...]
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import h5py
 
 from chunkwise.access import stated
-from chunkwise.advise.traffic import Pattern
 from chunkwise.errors import SelectionError
 from chunkwise.files.around import Surroundings
 from chunkwise.inspecting.facts import DatasetFacts, ObjectFacts
+from chunkwise.model.traffic import Pattern
 from chunkwise.names import printable
 
 

@@ -13,18 +13,18 @@ from typing import Final, TypeVar
 import h5py
 
 from chunkwise.access import stated
-from chunkwise.advise.chunk_shape import (
+from chunkwise.errors import SelectionError, UsageError
+from chunkwise.files.around import Surroundings
+from chunkwise.grammar import Pipeline, Shape, format_shape, format_size
+from chunkwise.grammar.parameters import carried, loss_of
+from chunkwise.model.chunk_shape import (
     PAGE_NBYTES,
     SMALL_CHUNK_NBYTES,
     default_chunk,
     reason,
     usual,
 )
-from chunkwise.advise.traffic import Pattern
-from chunkwise.errors import SelectionError, UsageError
-from chunkwise.files.around import Surroundings
-from chunkwise.grammar import Pipeline, Shape, format_shape, format_size
-from chunkwise.grammar.parameters import carried, loss_of
+from chunkwise.model.traffic import Pattern
 from chunkwise.names import printable
 from chunkwise.repacking.behind import stored_behind
 from chunkwise.repacking.facts import Source

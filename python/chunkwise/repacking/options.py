@@ -6,8 +6,8 @@ import warnings
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
 
-from chunkwise.advise.readability import program
 from chunkwise.errors import UsageError
+from chunkwise.model.readability import program
 
 Verify: TypeAlias = Literal["proof", "none"]
 Avoid: TypeAlias = tuple[frozenset[int], frozenset[int], frozenset[int]]
@@ -55,7 +55,7 @@ class Options:
     alignment_nbytes: int | None = None  # Objects of at least this size begin at multiples of it
     page_nbytes: int | None = None  # Size of the pages of paged file space; None: as in the source
     metadata_block_nbytes: int | None = None  # Metadata are gathered in blocks of this size
-    # Programs that must read the result as they read the source (`advise.readability`)
+    # Programs that must read the result as they read the source (`model.readability`)
     readers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

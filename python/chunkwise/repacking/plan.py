@@ -13,11 +13,11 @@ import h5py
 
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.advise.remedies import ENCODED_FILTERS
 from chunkwise.errors import CannotJudgeError, UsageError
 from chunkwise.files.filters import missing_filter
 from chunkwise.grammar import format_size
 from chunkwise.grammar.parameters import carried, rounds
+from chunkwise.model.remedies import ENCODED_FILTERS
 from chunkwise.names import printable
 from chunkwise.repacking import estimate
 from chunkwise.repacking.behind import missing_behind

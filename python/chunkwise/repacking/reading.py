@@ -7,7 +7,7 @@ from typing import Final
 import h5py
 from h5py import h5f
 
-from chunkwise.advise.readability import Needs, losses, require, sentences
+from chunkwise.model.readability import Needs, losses, require, sentences
 from chunkwise.names import printable
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.plan import Plan

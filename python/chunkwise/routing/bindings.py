@@ -27,8 +27,6 @@ from chunkwise.files.handles import FileHandle, Kept, is_far
 from chunkwise.files.leading import Bounds
 from chunkwise.files.objects import Address, address_of, header_address
 from chunkwise.names import HDF5_ERRORS, printable
-from chunkwise.remote import ros3
-from chunkwise.remote.opening import storage_of
 from chunkwise.routing import eligibility, elsewhere
 from chunkwise.routing.conversions import Part, identical, parts_between, text_of
 from chunkwise.routing.elsewhere import (
@@ -161,6 +159,7 @@ class _Bindings:
 
     def __init__(self) -> None:
         self.active = False
+        self.far = False  # Whether files that are not local were asked for
         self.files: dict[FileNumber, weakref.WeakValueDictionary[Address, Binding]] = {}
         self._recent: OrderedDict[Address, Binding] = OrderedDict()
         self._looked_at = 0
@@ -187,7 +186,10 @@ class _Bindings:
             if binding.bound is not None:
                 dropped.append(binding.bound)
             binding.bound = None
-        ros3.forget(number)
+        if self.far:
+            from chunkwise.remote import ros3
+
+            ros3.forget(number)
         return dropped
 
     def clear(self) -> None:
@@ -394,6 +396,10 @@ def _describe(
     # By the driver itself, unless somebody knows: looking at each driver takes as long as a read.
     plain = storage is None and (plain or (_is_plain(dataset) if home is None else home.is_plain))
     if storage is None and not plain:
+        from chunkwise.remote import ros3
+        from chunkwise.remote.opening import storage_of
+
+        _bindings.far = True
         found = storage_of(dataset) or ros3.storage_of(dataset)
         if isinstance(found, str):
             return Binding(why=found)

@@ -8,18 +8,20 @@ both convert the numbers at which they may differ.  If one bit differs, libhdf5 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import h5py
 import numpy as np
-import numpy.typing as npt
 from h5py import h5t
 
 from chunkwise import _native
 from chunkwise.names import HDF5_ERRORS
 from chunkwise.routing import edges
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Array: TypeAlias = "npt.NDArray[Any]"
 DType = np.dtype[Any]
 # Where some bytes begin in an element, and in one that is made; how many there are, or between
 # which types, by NumPy's names, they are converted.

@@ -27,7 +27,6 @@ from chunkwise.errors import (
     UndecodedChunkError,
     UnsoundIndexError,
 )
-from chunkwise.remote import ros3
 from chunkwise.routing import elsewhere, transfers
 from chunkwise.routing.bindings import Binding, Bound
 from chunkwise.routing.indexing import is_mask, listed, plain
@@ -194,6 +193,8 @@ def _left(dataset: h5py.Dataset, binding: Binding, error: Exception, stacklevel:
     Returns the reason; raises what libhdf5 cannot do better.
     """
     if isinstance(error, UnsoundIndexError | RemoteError | FileChangedError) and not binding.own:
+        from chunkwise.remote import ros3
+
         with phil:
             why = ros3.given_up(dataset, error) if dataset else None
         if why is not None:

@@ -13,8 +13,6 @@ import h5py
 import numpy as np
 
 from chunkwise.errors import ChunkwiseError, OutOfMemoryError, SelectionError
-from chunkwise.files.causes import cause_of_values
-from chunkwise.files.filters import bring_filters
 from chunkwise.names import hdf5_reason
 from chunkwise.routing.bindings import Binding
 from chunkwise.routing.reading import into, scalar_or_array
@@ -81,6 +79,9 @@ def told(dataset: Dataset, read: Callable[[], Any]) -> Any:
     except (IndexError, TypeError, ValueError) as error:
         raise SelectionError(f"{dataset._label()}: {hdf5_reason(error)}") from error
     except OSError as error:
+        from chunkwise.files.causes import cause_of_values
+        from chunkwise.files.filters import bring_filters
+
         properties = dataset.id.get_create_plist()
         if bring_filters(properties):
             return told(dataset, read)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from chunkwise import _native
 from chunkwise.routing.bindings import Bound
@@ -15,7 +14,10 @@ from chunkwise.routing.conversions import Part, identical, parts_between
 from chunkwise.routing.indexing import is_mask, listed, plain
 from chunkwise.selecting.indexing import resolve
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Array: TypeAlias = "npt.NDArray[Any]"
 Parts = list[Part]
 Hyperslab = tuple[list[int], list[int], list[int], list[int]]
 Box = tuple[slice, ...]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from chunkwise.advise.chunk_cache import hash_slots
-from chunkwise.advise.cost import Stored
 from chunkwise.errors import ChunkwiseError
 from chunkwise.files.contained import contained
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspecting import inspect
 from chunkwise.inspecting.facts import FileFacts
+from chunkwise.model.chunk_cache import hash_slots
+from chunkwise.model.cost import Stored
 from chunkwise.names import printable
 from chunkwise.running.trace import Trace, TracedDataset, patterns, totals
 from chunkwise.words import counted

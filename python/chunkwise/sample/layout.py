@@ -8,9 +8,9 @@ from math import prod
 
 import numpy as np
 
-from chunkwise.advise.chunk_shape import default_chunk
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline, Shape, ShapeWord, format_shape
+from chunkwise.model.chunk_shape import default_chunk
 from chunkwise.sample.spec import Sample
 from chunkwise.words import counted
 

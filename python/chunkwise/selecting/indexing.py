@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 from operator import index as as_int
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from chunkwise import _native
 from chunkwise.selection import Selection
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Array: TypeAlias = "npt.NDArray[Any]"
 Shape = tuple[int, ...]
 
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
-import numpy.typing as npt
 from h5py import h5s, h5t
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from chunkwise import _native
     from chunkwise._native import Factor, Hyperslab
 

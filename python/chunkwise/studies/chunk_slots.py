@@ -2,7 +2,7 @@
 
 A probe, of arithmetic alone.  libhdf5 keeps one chunk for each slot of a hash table.  Paper 004
 gives a chunk's slot as ``cindex mod nslots``; libhdf5's source has another rule
-(`chunkwise.advise.chunk_cache`).  The probe counts what reading column by column would load with
+(`chunkwise.model.chunk_cache`).  The probe counts what reading column by column would load with
 both, so that the loads of real libraries can be compared.
 """
 
@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
-from chunkwise.advise import chunk_cache
 from chunkwise.benching.target import look
+from chunkwise.model import chunk_cache
 
 if TYPE_CHECKING:
     from chunkwise.studies.probes import Context

@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from chunkwise.advise.chunk_shape import shrunk
-from chunkwise.advise.geometry import Walk, line
 from chunkwise.benching.target import Target, look
 from chunkwise.errors import UsageError
 from chunkwise.grammar import format_shape, format_size
+from chunkwise.model.chunk_shape import shrunk
+from chunkwise.model.geometry import Walk, line
 from chunkwise.studies.results import StudyResults
 from chunkwise.studies.study import Claim, Experiment, Plot, Run, Study, Where
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from chunkwise.advise.geometry import Walk
+from chunkwise.model.geometry import Walk
 
 
 def total_seconds(

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from chunkwise import _native
-from chunkwise.advise.readers import NETCDF_C
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline
+from chunkwise.model.readers import NETCDF_C
 from chunkwise.trials.readers import Cache, Look, Opened, library_of, netcdf_library
 from chunkwise.trials.trial import Trial
 

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from chunkwise import _native
 from chunkwise._startup import measure_h5py_as_it_is
-from chunkwise.advise.geometry import Walk
 from chunkwise.errors import ChunkwiseError, CorruptDataError, WrongValueError
+from chunkwise.model.geometry import Walk
 from chunkwise.names import hdf5_reason
 from chunkwise.trials import breakdown, environment, pagecache, write_breakdown
 from chunkwise.trials.checking import Checker

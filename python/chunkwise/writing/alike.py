@@ -8,17 +8,19 @@ faster than preparing a writer.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import h5py
 import numpy as np
-import numpy.typing as npt
 from h5py import h5d, h5f, h5p, h5s, h5t, h5z
 from h5py._objects import phil
 
 from chunkwise.files import unwritten
 from chunkwise.names import HDF5_ERRORS
 from chunkwise.writing.creating import Request, plain_name
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Key = tuple[Any, ...]
 

@@ -11,11 +11,10 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import h5py
 import numpy as np
-import numpy.typing as npt
 from h5py import h5d, h5t, h5z
 from h5py._objects import phil
 
@@ -31,7 +30,10 @@ from chunkwise.routing.reading import Counts
 from chunkwise.writing import pending
 from chunkwise.writing.values import PART_NBYTES, as_stored
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Array: TypeAlias = "npt.NDArray[Any]"
 Box = tuple[tuple[int, int], ...]  # From where to where, a dimension each
 # Writes ``dataset[index] = value`` through libhdf5.
 Write = Callable[[h5py.Dataset, Any, Any], None]

@@ -11,20 +11,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import index as as_int
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import h5py
 import numpy as np
-import numpy.typing as npt
 from h5py import h5d, h5f, h5p, h5s, h5t, h5z
 
-from chunkwise import access as patterns
-from chunkwise.advise.chunk_shape import GROWN_NBYTES, default_chunk
 from chunkwise.errors import ChunkwiseError, UsageError, like
 from chunkwise.files import unwritten
 from chunkwise.grammar import Effort, Pipeline, format_shape, parse_shape
 from chunkwise.names import HDF5_ERRORS, encode_name, hdf5_reason, shown
 from chunkwise.words import counted
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Chunks: TypeAlias = int | Sequence[int] | str | bool | None
 MaxShape: TypeAlias = int | Sequence[int | None] | bool | None
@@ -249,6 +249,9 @@ def _chunk(
         named = asked.maxshape not in (None, False) and not asked.options.get("external")
         if wanted is None and not (needed or named or asked.access):
             return None
+        from chunkwise import access as patterns
+        from chunkwise.model.chunk_shape import GROWN_NBYTES, default_chunk
+
         texts = [asked.access] if isinstance(asked.access, str) else list(asked.access)
         stated = patterns.stated(texts, shape, itemsize, maxshape, where)
         # Compressed data takes no more room in larger chunks that are mostly empty.

@@ -11,11 +11,10 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
 
 import h5py
 import numpy as np
-import numpy.typing as npt
 from h5py import h5t
 
 from chunkwise import _native
@@ -24,14 +23,18 @@ from chunkwise.errors import CannotWriteError, ChunkwiseError, SelectionError, U
 from chunkwise.files import unwritten
 from chunkwise.files.objects import address_of
 from chunkwise.files.opening_writable import is_read_only, read_only
-from chunkwise.grammar import Effort
 from chunkwise.names import hdf5_reason, printable
 from chunkwise.selecting import lowlevel
 from chunkwise.selection import Selection
 from chunkwise.writing import direct, pending, unfiltered_edges
 from chunkwise.writing.values import Assignment, as_stored, assignment, converted, parts_of
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from chunkwise.grammar import Effort
+
+Array: TypeAlias = "npt.NDArray[Any]"
 Shape = tuple[int, ...]
 
 phil = h5py._objects.phil

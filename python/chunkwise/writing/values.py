@@ -8,11 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import h5py
 import numpy as np
-import numpy.typing as npt
 from h5py import h5t
 
 from chunkwise import _native
@@ -20,7 +19,10 @@ from chunkwise.routing.conversions import convert, identical
 from chunkwise.routing.indexing import plain
 from chunkwise.selecting import indexing
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Array: TypeAlias = "npt.NDArray[Any]"
 Shape = tuple[int, ...]
 
 # A value that is broadcast to more than this is written in parts.

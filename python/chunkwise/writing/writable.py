@@ -8,13 +8,14 @@ import h5py
 
 from chunkwise.files import unwritten
 from chunkwise.files.opening_writable import is_read_only, read_only
-from chunkwise.grammar import Effort
 from chunkwise.selection import Selection
 from chunkwise.writing import direct, pending
 from chunkwise.writing.dataset_writing import WritePlan, Writing, label_of, writing_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from chunkwise.grammar import Effort
 
 phil = h5py._objects.phil
 

@@ -11,14 +11,14 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from chunkwise.advise.fix import Fix, joined
-from chunkwise.advise.readers import Reader
-from chunkwise.advise.remedies import keeps_all_data, salvage, verify
-from chunkwise.advise.traffic import Pattern
 from chunkwise.inspecting.facts import FileFacts
 from chunkwise.inspecting.finding import SEVERITIES, Finding, grouped
 from chunkwise.inspecting.findings import access, cache, chunks, file, filters, objects, placement
 from chunkwise.inspecting.findings.subject import DatasetCheck, Subject
+from chunkwise.model.fix import Fix, joined
+from chunkwise.model.readers import Reader
+from chunkwise.model.remedies import keeps_all_data, salvage, verify
+from chunkwise.model.traffic import Pattern
 from chunkwise.verdicts import Verdict
 
 __all__ = ["find"]

@@ -5,11 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from chunkwise.advise.chunk_shape import reason, smallest
-from chunkwise.advise.cost import Stored
-from chunkwise.advise.nominal import LOAD_S, MEMORY_LOAD_S, nominal_s
-from chunkwise.advise.readers import LIBRARIES, Reader
-from chunkwise.advise.traffic import traffic
 from chunkwise.grammar import format_shape
 from chunkwise.inspecting.finding import Finding
 from chunkwise.inspecting.findings.chunks import (
@@ -19,6 +14,11 @@ from chunkwise.inspecting.findings.chunks import (
 )
 from chunkwise.inspecting.findings.severity import by_cost
 from chunkwise.inspecting.findings.subject import DatasetCheck, Subject
+from chunkwise.model.chunk_shape import reason, smallest
+from chunkwise.model.cost import Stored
+from chunkwise.model.nominal import LOAD_S, MEMORY_LOAD_S, nominal_s
+from chunkwise.model.readers import LIBRARIES, Reader
+from chunkwise.model.traffic import traffic
 from chunkwise.words import format_ratio
 
 # Less is not worth a copy of the file; wherever it is read from.

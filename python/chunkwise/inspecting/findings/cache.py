@@ -8,15 +8,6 @@ from typing import Final
 
 import h5py
 
-from chunkwise.advise import readers
-from chunkwise.advise.chunk_cache import hash_slots
-from chunkwise.advise.chunk_shape import shrunk
-from chunkwise.advise.cost import decodes_by_size
-from chunkwise.advise.fix import Fix
-from chunkwise.advise.geometry import plane
-from chunkwise.advise.readers import CHUNKWISE, NETCDF_C, Reader, this_process
-from chunkwise.advise.remedies import larger_cache, read_natively, read_once
-from chunkwise.advise.traffic import Pattern
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspecting.facts import DatasetFacts, Survival
 from chunkwise.inspecting.finding import SEVERITIES, Finding, Severity
@@ -31,6 +22,15 @@ from chunkwise.inspecting.patterns import (
     survival,
     walked,
 )
+from chunkwise.model import readers
+from chunkwise.model.chunk_cache import hash_slots
+from chunkwise.model.chunk_shape import shrunk
+from chunkwise.model.cost import decodes_by_size
+from chunkwise.model.fix import Fix
+from chunkwise.model.geometry import plane
+from chunkwise.model.readers import CHUNKWISE, NETCDF_C, Reader, this_process
+from chunkwise.model.remedies import larger_cache, read_natively, read_once
+from chunkwise.model.traffic import Pattern
 from chunkwise.words import counted, format_seconds, joined
 
 # Decoding each chunk twice is what a reader notices; less is not worth a change.

@@ -13,17 +13,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from chunkwise.advise.chunk_shape import (
-    PAGE_NBYTES,
-    TINY_CHUNK_NBYTES,
-    are_too_small,
-    default_chunk,
-)
-from chunkwise.advise.cost import Stored, decodes_by_size, walk_cost
-from chunkwise.advise.fix import Fix
-from chunkwise.advise.geometry import line, plane
-from chunkwise.advise.readers import LIBRARIES
-from chunkwise.advise.remedies import rechunk
 from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspecting.facts import ChunkFacts, entry_nbytes
@@ -31,6 +20,17 @@ from chunkwise.inspecting.finding import SEVERITIES, Finding, Severity
 from chunkwise.inspecting.findings.severity import DECODED_NBYTES_PER_S, PIECE_S, by_cost
 from chunkwise.inspecting.findings.subject import NETCDF4, DatasetCheck, Subject
 from chunkwise.inspecting.patterns import stored_as
+from chunkwise.model.chunk_shape import (
+    PAGE_NBYTES,
+    TINY_CHUNK_NBYTES,
+    are_too_small,
+    default_chunk,
+)
+from chunkwise.model.cost import Stored, decodes_by_size, walk_cost
+from chunkwise.model.fix import Fix
+from chunkwise.model.geometry import line, plane
+from chunkwise.model.readers import LIBRARIES
+from chunkwise.model.remedies import rechunk
 from chunkwise.words import counted
 
 # Below this nothing about a dataset takes a noticeable time, except by the counts below.

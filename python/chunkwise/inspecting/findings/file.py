@@ -6,20 +6,20 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from chunkwise.advise.fix import Fix
-from chunkwise.advise.layout import AS_IT_IS, FileLayout, metadata_block
-from chunkwise.advise.remedies import (
+from chunkwise.grammar import format_size
+from chunkwise.inspecting.facts import DatasetFacts, FileFacts, MetadataFacts
+from chunkwise.inspecting.finding import Finding
+from chunkwise.inspecting.findings.severity import by_cost
+from chunkwise.inspecting.findings.subject import OCCAM, FileCheck
+from chunkwise.model.fix import Fix
+from chunkwise.model.layout import AS_IT_IS, FileLayout, metadata_block
+from chunkwise.model.remedies import (
     can_repack,
     follow_writer,
     repack,
     repacked_name,
     save_unclosed,
 )
-from chunkwise.grammar import format_size
-from chunkwise.inspecting.facts import DatasetFacts, FileFacts, MetadataFacts
-from chunkwise.inspecting.finding import Finding
-from chunkwise.inspecting.findings.severity import by_cost
-from chunkwise.inspecting.findings.subject import OCCAM, FileCheck
 from chunkwise.verdicts import Verdict
 from chunkwise.words import counted, format_seconds
 

@@ -7,9 +7,6 @@ from typing import Final
 
 import h5py
 
-from chunkwise.advise.fix import Fix
-from chunkwise.advise.readers import CHUNKWISE
-from chunkwise.advise.remedies import encode_anew, read_natively, refilter
 from chunkwise.files.filters import Hdf5plugin
 from chunkwise.grammar import Filter, Pipeline, format_size
 from chunkwise.inspecting.doctor import diagnose
@@ -18,6 +15,9 @@ from chunkwise.inspecting.finding import Finding, Severity
 from chunkwise.inspecting.findings.chunks import offered_chunks
 from chunkwise.inspecting.findings.severity import by_cost
 from chunkwise.inspecting.findings.subject import COMPRESSED, NETCDF4, OCCAM, DatasetCheck, Subject
+from chunkwise.model.fix import Fix
+from chunkwise.model.readers import CHUNKWISE
+from chunkwise.model.remedies import encode_anew, read_natively, refilter
 from chunkwise.verdicts import Verdict
 from chunkwise.words import counted, format_seconds
 

@@ -8,13 +8,13 @@ from typing import Final
 
 import h5py
 
-from chunkwise.advise.fix import Fix
-from chunkwise.advise.remedies import merge, python_path, shell_file
 from chunkwise.files.causes import cause_of
 from chunkwise.inspecting.facts import ObjectFacts, Source
 from chunkwise.inspecting.finding import Finding
 from chunkwise.inspecting.findings.subject import ObjectCheck
 from chunkwise.inspecting.sources import NOT_LOOKED_FOR, places, verdict_of_source
+from chunkwise.model.fix import Fix
+from chunkwise.model.remedies import merge, python_path, shell_file
 from chunkwise.names import printable, shell_word
 from chunkwise.verdicts import Verdict, worst_verdict
 

@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
-from chunkwise.advise.chunk_shape import PAGE_NBYTES
-from chunkwise.advise.remedies import repack
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspecting.finding import Finding
 from chunkwise.inspecting.findings.chunks import index_nbytes, offered_chunks, other_chunks
 from chunkwise.inspecting.findings.severity import PIECE_S, by_cost
 from chunkwise.inspecting.findings.subject import NETCDF4, DatasetCheck, Subject
+from chunkwise.model.chunk_shape import PAGE_NBYTES
+from chunkwise.model.remedies import repack
 from chunkwise.words import counted
 
 # A line in fewer pieces than this is quick even if each is a seek (10 ms).

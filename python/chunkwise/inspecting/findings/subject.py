@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from chunkwise.advise.readers import LIBRARIES, Reader
-from chunkwise.advise.traffic import Pattern
 from chunkwise.grammar import Pipeline
 from chunkwise.inspecting.facts import DatasetFacts, FileFacts, ObjectFacts
 from chunkwise.inspecting.finding import Finding
+from chunkwise.model.readers import LIBRARIES, Reader
+from chunkwise.model.traffic import Pattern
 
 # How findings name the papers that they rest on.
 OCCAM: Final = "'Profiling Write Performance of HDF5' (HPCx TR0601)"

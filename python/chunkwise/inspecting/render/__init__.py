@@ -10,7 +10,6 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from chunkwise.advise.remedies import shell_file
 from chunkwise.inspecting.facts import DatasetFacts, FileFacts
 from chunkwise.inspecting.render.dataset import print_dataset
 from chunkwise.inspecting.render.findings import PRESENT, count_words, lint_line, print_findings
@@ -20,6 +19,7 @@ from chunkwise.inspecting.render.listing import Order, print_listing
 from chunkwise.inspecting.render.patterns import print_patterns
 from chunkwise.inspecting.render.tree import print_tree
 from chunkwise.inspecting.render.words import enumerated, print_wrapped
+from chunkwise.model.remedies import shell_file
 from chunkwise.names import shell_word
 from chunkwise.words import counted
 

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from chunkwise.advise.fix import Fix
 from chunkwise.files.objects import printable
 from chunkwise.inspecting.finding import SEVERITIES, Finding, grouped
 from chunkwise.inspecting.render.words import STYLES, enumerated, print_wrapped, wrapped
+from chunkwise.model.fix import Fix
 from chunkwise.words import counted
 
 # Besides the worst, which is shown in full.

@@ -14,7 +14,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from chunkwise.advise.readers import LIBRARIES, Reader, this_process
 from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspecting.facts import DatasetFacts, PatternFacts, Survival
@@ -25,6 +24,7 @@ from chunkwise.inspecting.render.words import (
     ratio_words,
     wrapped,
 )
+from chunkwise.model.readers import LIBRARIES, Reader, this_process
 from chunkwise.words import format_seconds
 
 # The first two columns of a table are names, which may be broken into such pieces.

@@ -13,12 +13,12 @@ from functools import cache
 from rich.console import Console
 from rich.text import Text
 
-from chunkwise.advise.remedies import read_natively
 from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspecting.doctor import diagnose
 from chunkwise.inspecting.facts import ChunkFacts, DatasetFacts, Source
 from chunkwise.inspecting.finding import Severity
+from chunkwise.model.remedies import read_natively
 from chunkwise.words import LAYOUTS, counted, three_digits
 
 # However narrow the console, some words must fit on a line.

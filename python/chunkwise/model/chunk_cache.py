@@ -1,0 +1,238 @@
+"""Which of the chunks that a read touches are still cached when it is repeated?
+
+libhdf5 keeps one chunk for each slot of a hash table, and as many as fit a number of
+bytes.  The slot is not `cindex mod nslots`, as in paper 004: the chunk's grid
+coordinates are packed into one number, each shifted by the bits that the number of
+chunks along its dimension needs, and that number is taken modulo `nslots`
+(``H5D__chunk_hash_val``).  Chunks are not dropped by a plain LRU
+either: a hit moves a chunk back by one place only, and chunks that were read in full go before
+others (``H5D__chunk_lock``, ``H5D__chunk_cache_prune``).  tests/model/test_chunk_cache.py
+counts the chunks that 1.10.8, 1.14 and 2.0 load, and both rules hold in each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from chunkwise.model.readers import Reader
+
+# A read of more chunks is not followed one by one.  What does not fit is then taken
+# to be lost altogether, as the front of the queue always is.
+MOST_FOLLOWED = 512
+# A read of still more chunks is taken to fill all slots there are.
+MOST_LISTED = 1 << 20
+FEWEST_SLOTS = 521
+MANY_SLOTS = 1_000_000
+# A prime; 16 GiB of pointers.
+MOST_SLOTS = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a chunk cache keeps of one read."""
+
+    chunks: int  # Chunks that the read touches
+    collisions: int  # Of those, how many share their slot with another one of them
+    reloads: int  # Chunks that are decoded again when the same read follows at once
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A box of elements of a chunked dataset, read at once."""
+
+    shape: tuple[int, ...]  # Of the dataset and of a chunk, in elements
+    chunk: tuple[int, ...]
+    itemsize: int  # Bytes of an element
+    start: tuple[int, ...]  # Where the box begins, and its shape, in elements; within the dataset
+    block: tuple[int, ...]
+
+    @property
+    def first(self) -> list[int]:
+        """The first chunk along each dimension."""
+        return [a // c for a, c in zip(self.start, self.chunk, strict=True)]
+
+    @property
+    def extent(self) -> list[int]:
+        """How many chunks the box touches along each dimension."""
+        ends = zip(self.start, self.block, self.chunk, self.first, strict=True)
+        return [(a + n - 1) // c - f + 1 for a, n, c, f in ends]
+
+    @property
+    def grid(self) -> list[int]:
+        """How many chunks the dataset has along each dimension."""
+        return [-(-n // c) for n, c in zip(self.shape, self.chunk, strict=True)]
+
+    @property
+    def chunk_nbytes(self) -> int:
+        """Bytes of an unfiltered chunk."""
+        return math.prod(self.chunk) * self.itemsize
+
+    def wanted_nbytes(self) -> list[int]:
+        """Bytes that are wanted of each chunk touched, in C order."""
+        along = []
+        for a, n, c, f, e in zip(
+            self.start, self.block, self.chunk, self.first, self.extent, strict=True
+        ):
+            edges = [(max(a, i * c), min(a + n, (i + 1) * c)) for i in range(f, f + e)]
+            along.append([end - begin for begin, end in edges])
+        return [math.prod(lengths) * self.itemsize for lengths in product(*along)]
+
+
+def slots(
+    grid: Sequence[int], first: Sequence[int], extent: Sequence[int], nslots: int
+) -> npt.NDArray[np.int64]:
+    """Return the slot of each chunk of a box in the grid of chunks."""
+    packed = np.zeros(1, dtype=np.uint64)
+    for dimension, (start, count) in enumerate(zip(first, extent, strict=True)):
+        # H5VM_log2_gen(H5VM_power2up(n)): the bits that hold 0 to n - 1.
+        bits = (grid[dimension] - 1).bit_length() if dimension else 0
+        along = np.arange(start, start + count, dtype=np.uint64)
+        packed = ((packed[:, None] << np.uint64(bits)) ^ along[None, :]).ravel()
+    return (packed % np.uint64(nslots)).astype(np.int64)
+
+
+def fits(reader: Reader, chunks: int, nbytes: int) -> bool:
+    """Whether a reader's cache holds so many chunks of so many bytes, if none collide."""
+    has_slots = reader.nslots is None or chunks <= reader.nslots
+    return has_slots and chunks * nbytes <= reader.cache_nbytes
+
+
+def kept(reader: Reader, read: Read) -> Kept:
+    """Return what a reader's cache keeps of a read of filtered chunks.
+
+    Exact for libhdf5 up to `MOST_FOLLOWED` chunks; beyond, exact where all fit.
+    """
+    chunks = math.prod(read.extent)
+    nbytes = read.chunk_nbytes
+    if nbytes > reader.cache_nbytes or reader.nslots == 0:
+        return Kept(chunks, 0, chunks)
+    if reader.nslots is None or reader.w0 is None:
+        return Kept(chunks, 0, 0 if fits(reader, chunks, nbytes) else chunks)
+    if chunks > MOST_LISTED:
+        taken, lost = reader.nslots, chunks
+    else:
+        places = slots(read.grid, read.first, read.extent, reader.nslots)
+        held = np.bincount(places)
+        taken = int(np.count_nonzero(held))
+        lost = chunks - int(np.count_nonzero(held == 1))
+    # If the chunks of all used slots fit, only a collision drops one.
+    if fits(reader, taken, nbytes):
+        return Kept(chunks, lost, lost)
+    if chunks > MOST_FOLLOWED:
+        return Kept(chunks, lost, chunks)
+    cache = ChunkCache(reader.cache_nbytes // nbytes, reader.w0, nbytes)
+    accesses = list(zip(places.tolist(), read.wanted_nbytes(), strict=True))
+    for _ in range(2):
+        loads = sum(cache.access(i, *access) for i, access in enumerate(accesses))
+    return Kept(chunks, lost, loads)
+
+
+def collisions(reader: Reader, read: Read) -> int:
+    """Count the chunks of a read that share their slot with another one of it.
+
+    As `kept` tells, without following what is dropped.
+    """
+    chunks = math.prod(read.extent)
+    if read.chunk_nbytes > reader.cache_nbytes or reader.w0 is None or not reader.nslots:
+        return 0
+    if chunks > MOST_LISTED:
+        return chunks
+    held = np.bincount(slots(read.grid, read.first, read.extent, reader.nslots))
+    return chunks - int(np.count_nonzero(held == 1))
+
+
+def hash_slots(chunks: int) -> int:
+    """Return ``rdcc_nslots`` for a cache of so many chunks: a prime, about 100 for each.
+
+    libhdf5 keeps one chunk per slot.  Beyond a million slots, 10 for each; at most as many as
+    no memory holds.
+    """
+    number = max(FEWEST_SLOTS, min(100 * chunks, max(10 * chunks, MANY_SLOTS)))
+    number = min(number, MOST_SLOTS)
+    while any(number % divisor == 0 for divisor in range(2, math.isqrt(number) + 1)):
+        number += 1
+    return number
+
+
+# Before the first chunk to be dropped, and behind the last one.
+_END: Final = -1
+
+
+@dataclass(slots=True)
+class ChunkCache:
+    """libhdf5's chunk cache (``H5D_rdcc_t``), for reads."""
+
+    room: int  # Chunks that fit its bytes
+    w0: float  # Its preemption policy
+    nbytes: int  # Bytes of a chunk
+    steps: int = 0  # Chunks that were looked at so far: what following it has taken
+    # A queue, the first to be dropped first: of each chunk held, the one behind and before it.
+    _behind: dict[int, int] = field(default_factory=lambda: {_END: _END})
+    _before: dict[int, int] = field(default_factory=lambda: {_END: _END})
+    # For each chunk held, its bytes not read yet, and its slot; for each slot, its chunk.
+    _unread: dict[int, int] = field(default_factory=dict)
+    _slot_of: dict[int, int] = field(default_factory=dict)
+    _holder: dict[int, int] = field(default_factory=dict)
+
+    def access(self, chunk: int, slot: int, wanted_nbytes: int) -> bool:
+        """Read from a chunk, known by a number from 0 on; tell whether it had to be loaded."""
+        self.steps += 1
+        load = self._holder.get(slot) != chunk
+        if load:
+            if slot in self._holder:
+                self._drop(self._holder[slot])
+            self._prune()
+            self._put(chunk, self._before[_END], _END)
+            self._unread[chunk] = self.nbytes
+            self._slot_of[chunk] = slot
+            self._holder[slot] = chunk
+        elif (later := self._behind[chunk]) != _END:
+            # It changes places with the next one.
+            self._take(chunk)
+            self._put(chunk, later, self._behind[later])
+        self._unread[chunk] = max(0, self._unread[chunk] - wanted_nbytes)
+        return load
+
+    def _put(self, chunk: int, before: int, behind: int) -> None:
+        self._before[chunk], self._behind[chunk] = before, behind
+        self._behind[before] = self._before[behind] = chunk
+
+    def _take(self, chunk: int) -> None:
+        before, behind = self._before[chunk], self._behind[chunk]
+        self._behind[before], self._before[behind] = behind, before
+
+    def _drop(self, chunk: int) -> None:
+        self._take(chunk)
+        del self._behind[chunk], self._before[chunk]
+        del self._holder[self._slot_of.pop(chunk)], self._unread[chunk]
+
+    def _prune(self) -> None:
+        """Make room for one chunk, if that can be done.
+
+        Two pointers walk the queue.  The first drops chunks that were read in full;
+        `w0` of the queue behind it the second drops whatever it meets.  With a `w0` of
+        1 the second never begins, and the cache may outgrow its bytes.
+        """
+        head, step = int(len(self._unread) * self.w0), 0
+        first = second = self._behind[_END]
+        while first != _END and len(self._unread) >= self.room:
+            later = self._behind[first]
+            if not self._unread[first]:
+                if second == first:
+                    second = later
+                self._drop(first)
+            elif step >= head:
+                dropped, second = second, self._behind[second]
+                self._drop(dropped)
+                if dropped == first:
+                    later = second
+            first = later
+            step += 1
+        self.steps += step

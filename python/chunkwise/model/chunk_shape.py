@@ -1,0 +1,278 @@
+"""Which chunk shape serves the reads?
+
+This one function chooses for ``--chunk auto``, for new datasets, for `inspect`, `fix` and
+`bench`, and as a start for `advise`.  It takes the shape with which the stated patterns, each as
+often as its weight says, and one read of everything take the least time by the model, with the
+figures of `nominal`.  So the same question has the same answer on every machine.  If no pattern
+is stated, it takes the usual ones (`usual`).
+
+*   Chunks hold at most `CHUNK_NBYTES`, and at least `SMALL_CHUNK_NBYTES`.
+*   They divide the array nearly evenly: along a dimension of d elements they have ceil(d / N)
+    of them for a whole N, or slightly more ('NetCDF-4 Performance Report', 2008, section 5.1.2,
+    guideline 3: 3162 becomes 791; 790 would leave half as much again unused).
+    Edge chunks reach beyond the array by at most `MOST_WASTE` of each dimension.
+*   An array that fits one chunk is one (guideline 2).
+
+Pure arithmetic on shapes: nothing is read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from chunkwise.grammar import format_shape, format_size
+from chunkwise.model.geometry import canonical, touched_along
+from chunkwise.model.nominal import ANYWHERE_LOAD_S, LOAD_S, nominal_s, quick_s
+from chunkwise.model.readers import LIBRARIES, UNCACHED, Reader
+from chunkwise.model.traffic import Pattern
+from chunkwise.names import printable
+
+# Within libhdf5's default chunk cache in every version (1 MiB before HDF5 2.0).
+CHUNK_NBYTES: Final = 1 << 20
+# Smaller ones take longer to find and to start than to decode, wherever the file lies.
+SMALL_CHUNK_NBYTES: Final = 1 << 15
+# 32x32 32-bit integers, under which rates collapse ('NetCDF-4 Performance Report', Figures 10 and
+# 11).  libhdf5 2.0 spends about 5 us on a chunk before it touches its data, in which it copies
+# some 20 KiB.
+TINY_CHUNK_NBYTES: Final = 1 << 12
+# 5 ms, but as many requests to a disk or an object store; ten times that is noticed anywhere.
+MANY_CHUNKS: Final = 1_000
+VERY_MANY_CHUNKS: Final = 10_000
+# A dataset that is made empty, to be filled, is taken to become at least this large: its first
+# chunk must not fill a disk, nor its thousandth be of a few bytes.
+GROWN_NBYTES: Final = 1 << 17
+# One that is made with something in it may well stay as it is; a file may have thousands, and each
+# takes a whole chunk.  Those that grow are read more slowly for it: a GiB in 0.9 s in place of
+# 0.6 s, by h5py in 2.4 s in place of 0.9 s (4 KiB: 1.1 s and 7 s).
+BEGUN_NBYTES: Final = 1 << 14
+# Room to grow is a page of memory or of a disk.
+PAGE_NBYTES: Final = 1 << 12
+# Of what the array has along a dimension.
+MOST_WASTE: Final = 1 / 16
+
+# This many reads of a usual pattern: a program reads some lines, not all.
+USUAL_READS: Final = 1_000
+# This many of the best shapes are examined closely.
+_CLOSELY: Final = 24
+# Shapes within this factor of the best are as good; the largest of them is taken.
+_ABOUT: Final = 1.02
+# More are not looked at: one length of two is left out.
+_MOST_SHAPES: Final = 1 << 17
+
+_Shape = tuple[int, ...]
+
+
+def default_chunk(
+    shape: Sequence[int],
+    itemsize: int,
+    maxshape: Sequence[int | None] | None = None,
+    access: Sequence[Pattern | Sequence[int]] = (),
+    *,
+    grown_nbytes: int | None = None,
+    limit_nbytes: int = CHUNK_NBYTES,  # The most bytes of a chunk
+    readers: Sequence[Reader] = LIBRARIES,
+) -> tuple[int, ...]:
+    """Choose the shape of a dataset's chunks."""
+    asked = [one if isinstance(one, Pattern) else Pattern("", tuple(one)) for one in access]
+    blocks = [one.block for one in asked]
+    extents = expected_shape(shape, itemsize, maxshape, blocks, grown_nbytes=grown_nbytes)
+    if math.prod(extents) * itemsize <= limit_nbytes:
+        return extents
+    found = tuple(within(one, extents) for one in asked) or usual(extents, itemsize)
+    # Patterns that are the usual ones say no more than none.
+    load_s = ANYWHERE_LOAD_S if found == usual(extents, itemsize) else LOAD_S
+    return _best(extents, itemsize, found, limit_nbytes, smallest(readers), load_s)
+
+
+def usual(shape: Sequence[int], itemsize: int) -> tuple[Pattern, ...]:
+    """Return the patterns that are meant if none is stated, those that `inspect` judges by.
+
+    A line along each dimension, and a step: as many of each as cover the array, or `USUAL_READS`
+    at random places where there are more.
+    """
+    found = []
+    for block in canonical(shape, itemsize):
+        number = math.prod(-(-n // b) for n, b in zip(shape, block, strict=True))
+        many = number > USUAL_READS
+        name = _usual_name(shape, block)
+        found.append(Pattern(name, block, None, many, USUAL_READS if many else None))
+    return tuple(found)
+
+
+def _usual_name(shape: Sequence[int], block: Sequence[int]) -> str:
+    long = [axis for axis, (n, b) in enumerate(zip(shape, block, strict=True)) if n > 1 and b > 1]
+    if len(shape) == 1:
+        return "piece"
+    return f"line-along-{long[0]}" if len(long) == 1 else "step"
+
+
+def within(pattern: Pattern, extents: Sequence[int]) -> Pattern:
+    """Return a pattern with a block that is no larger than the array."""
+    block = tuple(map(min, pattern.block, extents))
+    return pattern if block == pattern.block else replace(pattern, block=block)
+
+
+def smallest(readers: Sequence[Reader]) -> Reader:
+    """Return the reader with the smallest cache: what serves it serves the others."""
+    return min(readers, key=lambda one: one.cache_nbytes, default=UNCACHED)
+
+
+def reason(
+    shape: Sequence[int], itemsize: int, chunks: Sequence[int], patterns: Sequence[Pattern]
+) -> str:
+    """Say in words how many chunks of a shape one read of each pattern touches."""
+    said: list[str] = []
+    for pattern in patterns:
+        lengths = zip(shape, within(pattern, shape).block, chunks, strict=True)
+        each = math.prod(touched_along(*one)[0] for one in lengths)
+        nbytes = format_size(round(each * math.prod(chunks) * itemsize))
+        number = f"{each:,.0f}" if each >= 9.5 else f"{each:.2g}"
+        name = printable(pattern.name) or format_shape(pattern.block)
+        first = not said
+        unit = f" chunk{'s' * (number != '1')}" if first else ""
+        said.append(
+            f"{'one read of ' if first else 'of '}{name}{' touches' if first else ''} "
+            f"{number}{unit} ({nbytes}{' decoded' if first else ''})"
+        )
+    return ", ".join(said)
+
+
+def are_too_small(count: int, nbytes: int) -> bool:
+    """Whether so many chunks of so many bytes take longer to find than to read."""
+    fewest = MANY_CHUNKS if nbytes < TINY_CHUNK_NBYTES else VERY_MANY_CHUNKS
+    return nbytes < SMALL_CHUNK_NBYTES and count >= fewest
+
+
+def shrunk(chunk: Sequence[int], itemsize: int, limit_nbytes: int) -> tuple[int, ...]:
+    """Return a chunk of at most so many bytes, its slowest dimensions halved first.
+
+    It is larger only if a single element is.
+    """
+    sides = list(chunk)
+    while math.prod(sides) * itemsize > limit_nbytes and max(sides, default=1) > 1:
+        slowest = next(d for d, side in enumerate(sides) if side > 1)
+        sides[slowest] = -(-sides[slowest] // 2)
+    return tuple(sides)
+
+
+def expected_shape(
+    shape: Sequence[int],
+    itemsize: int,
+    maxshape: Sequence[int | None] | None = None,
+    access: Sequence[Sequence[int]] = (),
+    *,
+    grown_nbytes: int | None = None,
+) -> tuple[int, ...]:
+    """Return the extents for which chunks are chosen: those that it has, or will at least have.
+
+    Parameters are those of `default_chunk`.  Dimensions that may grow have room for
+    each access; the slowest of them makes up for what is missing to `grown_nbytes`.
+    """
+    if grown_nbytes is None:
+        grown_nbytes = GROWN_NBYTES if 0 in shape else BEGUN_NBYTES
+    most = tuple(shape) if maxshape is None else tuple(maxshape)
+    extents = [max(1, extent) for extent in shape]
+    growing = [i for i, limit in enumerate(most) if limit is None or limit > shape[i]]
+    for i in growing:
+        limit = most[i]
+        needed = max([extents[i], *(block[i] for block in access)])
+        extents[i] = needed if limit is None else min(limit, needed)
+    for i in growing:
+        others = math.prod(extents[:i] + extents[i + 1 :]) * max(1, itemsize)
+        limit = most[i]
+        needed = max(extents[i], grown_nbytes // others)
+        extents[i] = needed if limit is None else min(limit, needed)
+    return tuple(extents)
+
+
+# Files have many datasets of one shape.
+@lru_cache(maxsize=1024)
+def _best(
+    extents: _Shape,
+    itemsize: int,
+    patterns: tuple[Pattern, ...],
+    limit_nbytes: int,
+    reader: Reader,
+    load_s: float,
+) -> _Shape:
+    """Look at all shapes quickly, and at the best of them closely."""
+    everything = (*patterns, Pattern("", extents))
+    longest = max(1, limit_nbytes // max(1, itemsize))
+    sides = [
+        # An extent may be beyond 64 bits, a chunk's length not.
+        [
+            side
+            for side in divisors(extent, {one.block[axis] for one in patterns})
+            if side <= longest
+        ]
+        for axis, extent in enumerate(extents)
+    ]
+    shapes = _bounded(_thinned(sides), itemsize, limit_nbytes)
+    seconds = quick_s(extents, itemsize, shapes, everything, reader, load_s=load_s)
+    order = np.lexsort((-shapes.prod(axis=1), seconds))[:_CLOSELY]
+    found = []
+    for place in order:
+        chunks = tuple(map(int, shapes[place]))
+        found.append(
+            (nominal_s(extents, itemsize, chunks, everything, reader, load_s=load_s), chunks)
+        )
+    least = min(found)[0]
+    return max(
+        (chunks for seconds, chunks in found if seconds <= _ABOUT * least),
+        key=lambda chunks: (math.prod(chunks), chunks),
+    )
+
+
+def _thinned(sides: list[list[int]]) -> list[list[int]]:
+    """Leave lengths out, of the dimension that has most, until the shapes are not too many."""
+    while math.prod(map(len, sides)) > _MOST_SHAPES:
+        most = max(range(len(sides)), key=lambda axis: len(sides[axis]))
+        # The whole dimension stays.
+        sides[most] = sides[most][::-2][::-1]
+    return sides
+
+
+def _bounded(sides: list[list[int]], itemsize: int, limit_nbytes: int) -> npt.NDArray[np.int64]:
+    """List the shapes that are neither too large nor too small, a row for each."""
+    grids = np.meshgrid(*(np.array(one, np.int64) for one in sides), indexing="ij")
+    shapes = np.stack([grid.ravel() for grid in grids], axis=1)
+    # Products of whole dimensions may be beyond 64 bits.
+    nbytes = shapes.astype(np.float64).prod(axis=1) * itemsize
+    fitting = nbytes <= limit_nbytes
+    if not fitting.any():
+        # One element may be larger than a chunk should be.
+        return np.ones((1, len(sides)), np.int64)
+    least = min(SMALL_CHUNK_NBYTES, limit_nbytes // 2, float(nbytes[fitting].max()))
+    found: npt.NDArray[np.int64] = shapes[fitting & (nbytes >= least)]
+    return found
+
+
+def divisors(extent: int, blocks: set[int]) -> list[int]:
+    """List lengths that a chunk may have along a dimension, ascending: about two an octave."""
+    wanted = {-(-extent // parts) for parts in _parts(extent)}
+    for block in blocks:
+        wanted |= {min(extent, block * times) for times in _parts(extent // block)}
+    return sorted(side for side in wanted if _waste(extent, side) <= MOST_WASTE)
+
+
+def _parts(most: int) -> Iterator[int]:
+    """Give 1, 2, 3, 4, 6, 8, 12, ... up to `most`, and that."""
+    power = 1
+    while power <= most:
+        yield power
+        if power > 1 and power // 2 * 3 <= most:
+            yield power // 2 * 3
+        power *= 2
+    yield max(1, most)
+
+
+def _waste(extent: int, side: int) -> float:
+    """What chunks have beyond the array, as part of the array."""
+    return -(-extent // side) * side / extent - 1

@@ -1,0 +1,92 @@
+"""How many chunks does a walk load, followed chunk by chunk through libhdf5's cache?
+
+If a cache keeps what was used last, shapes alone give the number
+(`geometry.Walk.decodes_per_chunk`).  But libhdf5's cache keeps one chunk a slot, and drops chunks
+that were read in full before others; and blocks that straddle chunks share some with the next
+block.  So a figure that is promised to a user follows the walk as libhdf5 does it.  The beginning
+of a long walk stands for the rest.
+
+Arithmetic on shapes: nothing is read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from chunkwise.model.chunk_cache import ChunkCache, Read, slots
+from chunkwise.model.cost import Shape, Stored, decodes_by_size
+from chunkwise.model.readers import Reader
+
+# A second or two.
+_MOST_STEPS: Final = 200_000
+# The reads that fill the cache at the beginning say nothing about the rest.
+_SHARE: Final = 0.5
+
+
+def loads_of_walk(
+    stored: Stored, block: Shape, reader: Reader, *, order: Sequence[int] | None = None
+) -> float:
+    """Tell how many chunks a walk over the whole dataset loads.
+
+    Parameters are those of `chunkwise.model.cost.walk_cost`.  Exact for libhdf5 where the walk
+    is short.
+    """
+    walk = stored.walk(block, order)
+    touches = math.prod(axis.touches for axis in walk.axes)
+    if stored.chunk_nbytes > reader.cache_nbytes or reader.nslots == 0:
+        return float(touches)
+    if reader.nslots is None or reader.w0 is None:
+        decodes = decodes_by_size(stored, block, reader, order=order)
+        return min(float(touches), decodes * walk.chunk_count)
+    held = reader.cache_nbytes // stored.chunk_nbytes
+    if walk.chunk_count <= min(held, reader.nslots):
+        everything = slots(stored.grid, (0,) * len(stored.grid), stored.grid, reader.nslots)
+        if len(set(everything.ravel().tolist())) == walk.chunk_count:
+            # None is ever dropped.
+            return float(walk.chunk_count)
+    cache = ChunkCache(held, reader.w0, stored.chunk_nbytes)
+    axes = range(len(stored.shape)) if order is None else order
+    starts = [range(0, stored.shape[axis], block[axis]) for axis in axes]
+    grid = stored.grid
+    loads = met = later_loads = later_met = 0
+    for place in _places(starts):
+        start = [0] * len(grid)
+        for axis, first in zip(axes, place, strict=True):
+            start[axis] = first
+        sides = tuple(min(b, n - s) for b, n, s in zip(block, stored.shape, start, strict=True))
+        read = Read(stored.shape, stored.chunks, stored.itemsize, tuple(start), sides)
+        found = slots(read.grid, read.first, read.extent, reader.nslots).tolist()
+        numbers = _numbers(grid, read.first, read.extent)
+        wanted = read.wanted_nbytes()
+        for chunk, slot, nbytes in zip(numbers, found, wanted, strict=True):
+            load = cache.access(chunk, slot, nbytes)
+            loads += load
+            met += 1
+            if cache.steps > _SHARE * _MOST_STEPS:
+                later_loads += load
+                later_met += 1
+        if cache.steps > _MOST_STEPS:
+            rest = touches - met
+            more = rest * later_loads / max(1, later_met)
+            return min(float(touches), max(loads + more, float(loads)))
+    return float(loads)
+
+
+def _places(starts: Sequence[range]) -> Iterator[tuple[int, ...]]:
+    """Combine the starts of all axes, the last one fastest; ranges may be longer than memory."""
+    if not starts:
+        yield ()
+        return
+    for first in starts[0]:
+        for rest in _places(starts[1:]):
+            yield first, *rest
+
+
+def _numbers(grid: Shape, first: Sequence[int], extent: Sequence[int]) -> list[int]:
+    """Number the chunks of a box in the grid, in C order."""
+    numbers = [0]
+    for length, start, count in zip(grid, first, extent, strict=True):
+        numbers = [n * length + i for n in numbers for i in range(start, start + count)]
+    return numbers

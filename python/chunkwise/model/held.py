@@ -1,0 +1,82 @@
+"""Which chunk cache lets a reader decode each chunk once, and is there one?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from chunkwise.model.chunk_cache import FEWEST_SLOTS, hash_slots, slots
+from chunkwise.model.cost import Stored
+from chunkwise.model.traffic import Pattern
+
+# A cache beyond this is not what a reader should be told to give one dataset.
+MOST_NBYTES: Final = 512 << 20
+_PLACES: Final = 3
+_TRIED: Final = 200
+
+
+def caches(stored: Stored, patterns: Sequence[Pattern]) -> list[int]:
+    """List sizes of a chunk cache, in bytes, with which some pattern finds its chunks again.
+
+    Ascending, each at most `MOST_NBYTES`.
+    """
+    found = set()
+    for pattern in patterns:
+        if pattern.writes:
+            continue
+        walk = stored.walk(pattern.block, pattern.order)
+        held = {*walk.footprints(), walk.chunks_to_cache(), walk.chunks_per_operation}
+        if pattern.scattered or pattern.selections is not None:
+            held.add(math.prod(stored.grid))
+        found |= {_rounded(number * stored.chunk_nbytes) for number in held}
+    return sorted(nbytes for nbytes in found if nbytes <= MOST_NBYTES)
+
+
+def free_slots(stored: Stored, patterns: Sequence[Pattern], nbytes: int) -> int:
+    """Return slots for a cache: a prime, with which no two chunks of a read share one."""
+    number = hash_slots(max(1, nbytes // max(1, stored.chunk_nbytes)))
+    reads = [read for pattern in patterns for read in _reads(stored, pattern)]
+    best, fewest = number, math.inf
+    for _ in range(_TRIED):
+        collisions = sum(_collisions(stored, *read, number) for read in reads)
+        if collisions < fewest:
+            best, fewest = number, collisions
+        if not fewest:
+            break
+        number = hash_slots_after(number)
+    return best
+
+
+def hash_slots_after(number: int) -> int:
+    """Return the next prime."""
+    number = max(FEWEST_SLOTS, number) + 1
+    while any(number % divisor == 0 for divisor in range(2, math.isqrt(number) + 1)):
+        number += 1
+    return number
+
+
+def _reads(stored: Stored, pattern: Pattern) -> list[tuple[list[int], list[int]]]:
+    """Give the first chunk, and chunks along each dimension, of a few reads of a pattern."""
+    found = []
+    for i in range(_PLACES):
+        first, extent = [], []
+        for n, block, side in zip(stored.shape, pattern.block, stored.chunks, strict=True):
+            positions = -(-n // block)
+            start = (positions - 1) * i // (_PLACES - 1) * block
+            last = min(n, start + block) - 1
+            first.append(start // side)
+            extent.append(last // side - start // side + 1)
+        if math.prod(extent) <= 100_000:
+            found.append((first, extent))
+    return found
+
+
+def _collisions(stored: Stored, first: list[int], extent: list[int], nslots: int) -> int:
+    taken = slots(stored.grid, first, extent, nslots)
+    return len(taken) - len(set(taken.tolist()))
+
+
+def _rounded(nbytes: int) -> int:
+    unit = 1 << 20
+    return -(-nbytes // unit) * unit

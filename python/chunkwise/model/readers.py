@@ -1,0 +1,67 @@
+"""Who reads the file, and what does that reader's chunk cache hold by default?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from chunkwise import _native
+from chunkwise.errors import UsageError
+from chunkwise.model.readability import PROGRAM_NAMES
+from chunkwise.words import offered
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A program that reads HDF5, by the chunk cache that it gives each dataset."""
+
+    name: str  # As in ``--for``; ``this process`` for the library loaded here
+    title: str  # In words, for sentences
+    cache_nbytes: int  # Bytes of unfiltered chunks that the cache holds
+    # Slots of its hash table, each for one chunk; None if there is no such table.
+    nslots: int | None
+    # Preemption policy: chunks read in full go first among the least recently used ``w0`` of the
+    # cache (H5Pset_cache); None if there is none.
+    w0: float | None
+
+
+LIBHDF5_1: Final = Reader("libhdf5-1.10", "libhdf5 before 2.0", 1 << 20, 521, 0.75)
+LIBHDF5_2: Final = Reader("libhdf5-2", "libhdf5 from 2.0", 8 << 20, 8191, 0.75)
+NETCDF_C: Final = Reader("netcdf-c", "netCDF-C", 64 << 20, 1000, 0.75)
+# Who keeps no chunk.
+UNCACHED: Final = Reader("uncached", "a reader without a chunk cache", 0, 0, None)
+# The readers that a file must serve well if nobody knows its readers.
+LIBRARIES: Final = (LIBHDF5_1, LIBHDF5_2, NETCDF_C)
+CHUNKWISE: Final = "chunkwise"
+NAMES: Final = ("libhdf5-1.10", "libhdf5-2", "netcdf-c", CHUNKWISE)
+
+
+def reader(name: str) -> Reader:
+    """Return the reader of a name of `NAMES`.
+
+    ``chunkwise`` has one cache for all datasets of the process, without slots.
+    """
+    if name == CHUNKWISE:
+        budget = _native.cache_stats()["budget_nbytes"]
+        return Reader(CHUNKWISE, CHUNKWISE, budget, None, None)
+    for known in LIBRARIES:
+        if known.name == name:
+            return known
+    if name in PROGRAM_NAMES:
+        raise UsageError(
+            f"inspect judges by a reader's chunk cache, and that of {name} is not known: choose "
+            f"from {', '.join(NAMES)} (libhdf5-1.10 is every libhdf5 before 2.0); for filters "
+            f"that {name} reads, give --for {name} to repack or fix"
+        )
+    raise UsageError(f"no reader is called '{name}'{offered(name, NAMES)}")
+
+
+@cache
+def this_process() -> Reader:
+    """Return h5py's libhdf5 with the defaults that it has itself (H5Pget_cache)."""
+    import h5py
+    from h5py import h5p
+
+    _, nslots, nbytes, w0 = h5p.create(h5p.FILE_ACCESS).get_cache()
+    return Reader("this process", f"HDF5 {h5py.version.hdf5_version} here", nbytes, nslots, w0)

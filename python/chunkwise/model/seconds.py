@@ -1,0 +1,252 @@
+"""How long does a pattern take a reader, on a machine?
+
+Time is a sum: a number of calls, touches, loads, runs and bytes (`traffic`), each times its rate,
+and the codec's time for each loaded chunk.  The rates of a machine are measured once
+(`chunkwise.advising.calibration`); those of a codec on a sample of the data.  Because the sum is
+linear, the same terms fit rates to measurements (`fitting`).
+
+Pure arithmetic: nothing is measured here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Final
+
+from chunkwise.model.readers import CHUNKWISE
+from chunkwise.model.traffic import READ_AHEAD_NBYTES, Traffic
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What each part of a walk costs one reader, on one thread, from memory."""
+
+    walk_s: float = 0.0  # Seconds once, whatever is read
+    call_s: float = 0.0  # Seconds a call
+    touch_s: float = 0.0  # Seconds for each chunk that a call touches
+    crowd_s: float = 0.0  # Seconds more, for each doubling of a call's chunks beyond a dozen
+    load_s: float = 0.0  # Seconds to find, fetch and keep a chunk, besides its bytes
+    piece_s: float = 0.0  # Seconds for a run of bytes that is read by itself, without a chunk
+    run_s: float = 0.0  # Seconds for each run that is copied
+    copy_s: float = 0.0  # Seconds a byte that is asked for
+    fetch_s: float = 0.0  # Seconds a stored byte that is read or written
+    index_s: float = 0.0  # Seconds a chunk of the dataset, to learn where all are
+    fresh_s: float = 0.0  # Seconds a byte of memory that is touched for the first time
+    irregular_s: float = 0.0  # Seconds an element of a union of several dimensions
+    # Seconds more for each page of memory that is touched for the first time, where its buffer is
+    # too small for huge pages.
+    page_s: float = 0.0
+    far_s: float = 0.0  # Seconds more for each run that is far in memory from the one before
+
+
+RATES: Final = tuple(one.name for one in fields(Rates))
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """How fast chunks pass a filter pipeline, one way, on one thread."""
+
+    start_s: float = 0.0  # Seconds a chunk
+    nbyte_s: float = 0.0  # Seconds a byte before filters
+
+    def chunk_s(self, nbytes: int) -> float:
+        """Seconds of one chunk."""
+        return self.start_s + nbytes * self.nbyte_s
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """What a filter pipeline makes of one dataset's chunks."""
+
+    filters: str  # The pipeline in the grammar of filters
+    # Stored bytes over bytes before filters, for each chunk shape that was tried; an empty shape
+    # stands for all.
+    ratios: tuple[tuple[tuple[int, ...], float], ...] = ()
+    # The speed of each reader, by its name; of others that of libhdf5.
+    decode: Mapping[str, Speed] = field(default_factory=dict)
+    encode: Mapping[str, Speed] = field(default_factory=dict)
+    # By how much places of the dataset differ: the largest ratio over the smallest.
+    spread: float = 1.0
+
+    def ratio(self, chunks: Sequence[int]) -> float:
+        """Return the stored share of chunks of a shape, from the shapes nearest to it.
+
+        1.0 if nothing was tried.
+        """
+        total = weights = 0.0
+        for shape, ratio in self.ratios:
+            if not shape:
+                return ratio
+            pairs = zip(shape, chunks, strict=True)
+            away = sum(math.log2(max(1, a) / max(1, b)) ** 2 for a, b in pairs)
+            if away == 0:
+                return ratio
+            total += ratio / away
+            weights += 1 / away
+        return total / weights if weights else 1.0
+
+    def speed(self, reader: str, *, encoding: bool = False) -> Speed:
+        """Return a reader's speed; libhdf5's if it has none of its own."""
+        known = self.encode if encoding else self.decode
+        return known.get(reader) or known.get("libhdf5") or Speed()
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Where the bytes come from, where that is not memory."""
+
+    request_s: float  # Seconds until the first byte of a request
+    nbytes_per_s: float  # Bytes that follow in a second
+    # Whether the system keeps in memory what was read once: a local file that fits the memory.
+    remembers: bool = False
+    # Whether the system reads ahead: of a local file, what lies in a row costs one request.
+    reads_ahead: bool = False
+
+    def seconds(self, requests: float, nbytes: float) -> float:
+        """Seconds for so many requests, one after another, of so many bytes in all."""
+        return requests * self.request_s + nbytes / self.nbytes_per_s
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a machine's readers cost, as it was measured."""
+
+    reads: Mapping[str, Rates]  # The rates of each reader, by its name
+    writes: Mapping[str, Rates]
+    threads: int = 1  # Threads that chunkwise uses
+    scaling: float = 1.0  # How many times as fast all of them decode as one
+    cold: Storage | None = None  # The storage, where it could be measured
+
+    def rates(self, reader: str, *, writing: bool = False) -> Rates:
+        """Return a reader's rates; libhdf5's if it has none of its own."""
+        known = self.writes if writing else self.reads
+        return known.get(reader) or known.get("libhdf5") or Rates()
+
+    def speedup(self, reader: str, abreast: float) -> float:
+        """Tell how many times as fast a reader decodes so many chunks at a time as one."""
+        if reader != CHUNKWISE or self.threads < 2:
+            return 1.0
+        busy = min(1.0, (abreast - 1) / (self.threads - 1))
+        return 1 + (self.scaling - 1) * max(0.0, busy)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        return {
+            "reads": {name: asdict(one) for name, one in self.reads.items()},
+            "writes": {name: asdict(one) for name, one in self.writes.items()},
+            "threads": self.threads,
+            "scaling": self.scaling,
+            "cold": None if self.cold is None else asdict(self.cold),
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Machine:
+        """Undo `as_dict`."""
+        cold = values["cold"]
+        found = cls(
+            {name: Rates(**one) for name, one in values["reads"].items()},
+            {name: Rates(**one) for name, one in values["writes"].items()},
+            int(values["threads"]),
+            float(values["scaling"]),
+            None if cold is None else Storage(**cold),
+        )
+        numbers = [n for one in (*found.reads.values(), *found.writes.values()) for n in _all(one)]
+        if not found.reads or not all(math.isfinite(n) and n >= 0 for n in numbers):
+            raise ValueError("no rates of a machine")
+        return found
+
+
+def _all(rates: Rates) -> tuple[float, ...]:
+    return tuple(float(getattr(rates, name)) for name in RATES)
+
+
+def terms(found: Traffic, chunk_stored_nbytes: float) -> tuple[float, ...]:
+    """List what is multiplied by each rate, in the order of `RATES`."""
+    fetched = (found.loads + found.partial) * chunk_stored_nbytes + found.pieces_nbytes
+    return (
+        1.0,
+        found.operations,
+        found.touches,
+        found.crowd,
+        found.loads + found.partial + found.sieves,
+        found.pieces,
+        found.runs,
+        found.selected_nbytes,
+        fetched,
+        found.indexed,
+        found.fresh_nbytes,
+        found.irregular,
+        found.small_nbytes / _PAGE_NBYTES,
+        found.far,
+    )
+
+
+_PAGE_NBYTES: Final = 4096
+# Terms that several threads share: loads, and the bytes that they fetch.
+_SHARED: Final = frozenset({"load_s", "fetch_s"})
+# The part of a walk to which each rate belongs, in words.
+_PARTS: Final[Mapping[str, str]] = {
+    "walk_s": "calls",
+    "call_s": "calls",
+    "touch_s": "chunks",
+    "crowd_s": "chunks",
+    "load_s": "chunks",
+    "index_s": "chunks",
+    "piece_s": "copying",
+    "run_s": "copying",
+    "copy_s": "copying",
+    "fresh_s": "copying",
+    "irregular_s": "copying",
+    "page_s": "copying",
+    "far_s": "copying",
+    "fetch_s": "storage",
+}
+PARTS: Final = ("calls", "chunks", "filters", "copying", "storage")
+
+
+def parts(
+    found: Traffic,
+    chunks: Sequence[int],
+    itemsize: int,
+    codec: Codec,
+    machine: Machine,
+    reader: str,
+    *,
+    writing: bool = False,
+    storage: Storage | None = None,  # Where the bytes come from; None for memory
+) -> dict[str, float]:
+    """Predict the seconds of a pattern, by their parts."""
+    nbytes = math.prod(chunks) * itemsize
+    stored_nbytes = nbytes * codec.ratio(chunks)
+    rates = machine.rates(reader, writing=writing)
+    speedup = machine.speedup(reader, found.abreast)
+    total = dict.fromkeys(PARTS, 0.0)
+    for name, count in zip(RATES, terms(found, stored_nbytes), strict=True):
+        share = speedup if name in _SHARED else 1.0
+        total[_PARTS[name]] += count * float(getattr(rates, name)) / share
+    codec_s = found.loads * codec.speed(reader, encoding=writing).chunk_s(nbytes)
+    codec_s += found.partial * codec.speed(reader).chunk_s(nbytes)
+    total["filters"] = codec_s / speedup
+    if storage is not None:
+        # chunkwise's threads wait for storage side by side.
+        abreast = min(machine.threads, found.abreast) if reader == CHUNKWISE else 1.0
+        total["storage"] += _waited_s(found, stored_nbytes, storage, abreast)
+    return total
+
+
+def _waited_s(
+    found: Traffic, chunk_stored_nbytes: float, storage: Storage, abreast: float
+) -> float:
+    """Predict the seconds of storage, from which as many requests at a time are made."""
+    if not storage.reads_ahead:
+        requests = found.loads + found.partial + (found.sieves or found.pieces)
+        nbytes = (found.loads + found.partial) * chunk_stored_nbytes + found.pieces_nbytes
+        return storage.seconds(requests / max(1.0, abreast), nbytes)
+    requests, nbytes = found.seeks, found.fetched_nbytes(chunk_stored_nbytes)
+    if storage.remembers:
+        whole = found.chunks * chunk_stored_nbytes
+        requests = min(requests, found.chunks + whole / READ_AHEAD_NBYTES)
+        nbytes = min(nbytes, whole)
+    return storage.seconds(requests, nbytes)

@@ -1,0 +1,507 @@
+"""How many calls, chunks and bytes does an access pattern take?
+
+`seconds` turns these counts into time.  For walks they follow, dimension by dimension, from
+the shapes; for blocks at random places they are expected values.  For a list of selections, the
+chunks are followed through a cache one by one, for all the selections given.
+
+Arithmetic on shapes: nothing is read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Final
+
+import numpy as np
+
+from chunkwise.model.cost import Shape, Stored, decodes_by_size, decodes_of_walk
+from chunkwise.model.geometry import Axis, touched_along
+from chunkwise.model.readers import CHUNKWISE, Reader
+
+# Start, stride, count and block, as H5Sselect_hyperslab takes them.
+Hyperslab = tuple[Shape, Shape, Shape, Shape]
+# If one selection has more chunks, they are counted, but not followed through the cache.
+_MOST_FOLLOWED: Final = 20_000
+# Up to this many chunks of a call each cost no more than one.
+_FEW: Final = 12
+# libhdf5's default (H5Pset_sieve_buf_size).
+SIEVE_NBYTES: Final = 1 << 16
+# What systems read ahead of a sequential reader (Linux's default).
+READ_AHEAD_NBYTES: Final = 128 << 10
+# Memory of so many bytes is the system's again when it is freed, and fresh when it is asked for
+# again (the most that glibc's M_MMAP_THRESHOLD grows to).
+GIVEN_BACK_NBYTES: Final = 32 << 20
+# Buffers from this size on come in huge pages, where there are such.
+HUGE_NBYTES: Final = 4 << 20
+# Runs that are so far apart are not fetched ahead by processors, whose caches hold about so much.
+_FAR_NBYTES: Final = 512
+_NEAR_NBYTES: Final = 4 << 20
+# What they fetch at a time, and how much of that they hold until a walk comes back to it.
+_LINE_NBYTES: Final = 64
+_LINES_HELD: Final = (1 << 20) // _LINE_NBYTES
+# Chunks that chunkwise has under work at a time when it writes.
+_UNDER_WORK: Final = 4
+_AS_MUCH_AS_IT_TAKES: Final = 1 << 60
+# Of a walk, whose collisions in the hash table are looked for.
+_MOST_HASHED: Final = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """What is read or written, in which order, and how often."""
+
+    name: str  # In tables
+    block: Shape  # Shape of one read or write, in elements; of a list, of its first selection
+    order: Shape | None = None  # The dimensions from the slowest to the fastest; None is C order
+    scattered: bool = False  # Whether blocks are at random places, no block twice
+    operations: int | None = None  # How many blocks are read; None for as many as cover the array
+    # Of a list of selections, those that are looked at, each a number of hyperslabs; None for
+    # blocks.  `operations` says how many the list has.
+    selections: tuple[tuple[Hyperslab, ...], ...] | None = None
+    weight: float = 1.0  # How often the whole pattern is run, beside the others
+    writes: bool = False  # Whether it writes a new dataset rather than reads
+    # Whether what is read comes in one dimension, as of unions, whatever the dataset has.
+    flat: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """The work of a pattern; expected values if places are random."""
+
+    operations: float  # Calls that read or write
+    touches: float  # Chunks touched, each as often as a call touches it
+    loads: float  # Chunks found, fetched and decoded; of writes, encoded and stored
+    # Of writes: chunks that are read back because they were stored before they were full.
+    partial: float
+    pieces: float  # Runs of bytes that are read from storage one by one, where no chunk is cached
+    runs: float  # Runs of bytes that are copied between chunks and memory
+    selected_nbytes: float  # Bytes asked for
+    chunks: int  # Chunks of the dataset
+    abreast: float  # Chunks that may be decoded at the same time
+    sieves: float = 0.0  # How often libhdf5 fills its sieve buffer with what lies around a piece
+    # Bytes of memory that are touched for the first time: the first call's, and the cache's.
+    fresh_nbytes: float = 0.0
+    # Elements of several dimensions that become one: libhdf5 finds the chunk of each by itself.
+    irregular: float = 0.0
+    indexed: float = 0.0  # Entries of the chunk index that are looked up, or made
+    seeks: float = 0.0  # Runs of bytes in the file that do not follow the one before
+    # Of pieces: bytes from the first to the last one of a call, where a system that reads ahead
+    # fetches what lies between, too.
+    spanned_nbytes: float = 0.0
+    # Of `fresh_nbytes`, those of buffers that are too small for huge pages.
+    small_nbytes: float = 0.0
+    # Bytes that are read or written piece by piece, or through the sieve buffer.
+    pieces_nbytes: float = 0.0
+    # Pieces and runs that no processor's cache holds, each far from the one before.
+    far: float = 0.0
+
+    def fetched_nbytes(self, chunk_stored_nbytes: float) -> float:
+        """Tell how many bytes come from storage that has a chunk as so many."""
+        chunks = (self.loads + self.partial) * chunk_stored_nbytes
+        return chunks + max(self.pieces_nbytes, self.spanned_nbytes)
+
+    @property
+    def crowd(self) -> float:
+        """Touches, each times the doublings of a call's chunks beyond a dozen.
+
+        libhdf5 sorts the chunks of a call, and memory that it visits in between is cold.
+        """
+        each = self.touches / max(1.0, self.operations)
+        return self.touches * max(0.0, math.log2(max(each, 1.0) / _FEW))
+
+
+def traffic(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
+    """Count the work of a pattern for a reader with its chunk cache."""
+    if pattern.selections is not None:
+        return _listed(stored, pattern, reader)
+    if pattern.scattered or pattern.operations is not None:
+        return _scattered(stored, pattern, reader)
+    return _walked(stored, pattern, reader)
+
+
+def _outgrown(stored: Stored, reader: Reader) -> Reader:
+    """Give the cache what it takes by itself: with a `w0` of 1 no chunk leaves before its time.
+
+    libhdf5 then drops chunks that were read or written in full alone, whatever their bytes.
+    """
+    if reader.w0 is None or reader.w0 < 1 or stored.chunk_nbytes > reader.cache_nbytes:
+        return reader
+    return replace(reader, cache_nbytes=max(reader.cache_nbytes, _AS_MUCH_AS_IT_TAKES))
+
+
+def contiguous_traffic(shape: Shape, itemsize: int, pattern: Pattern, reader: Reader) -> Traffic:
+    """Count the work of a pattern if the dataset is not chunked.
+
+    libhdf5 reads short pieces through its sieve buffer, chunkwise from a map of the file.
+    """
+    whole = Stored(shape, shape, itemsize, filtered=False)
+    nobody = replace(reader, cache_nbytes=0, nslots=0)
+    # Read as pieces of one chunk that no cache holds; there is no chunk to be filled first.
+    found = traffic(whole, replace(pattern, writes=False), nobody)
+    each = found.pieces / max(1.0, found.operations)
+    length, distance = _distance(whole, pattern, found)
+    spanned = found.spanned_nbytes or found.operations * min(
+        each * distance, float(whole.chunk_nbytes)
+    )
+    apart = each > 1 and distance >= READ_AHEAD_NBYTES
+    calls = 1.0 if _is_in_order(whole, pattern) else found.operations
+    found = replace(
+        found,
+        irregular=0.0,
+        indexed=0.0,
+        # Written data is already in memory.
+        fresh_nbytes=0.0 if pattern.writes else found.fresh_nbytes,
+        small_nbytes=0.0 if pattern.writes else found.small_nbytes,
+        seeks=found.pieces if apart else calls,
+        spanned_nbytes=0.0 if apart else min(spanned, calls * whole.chunk_nbytes),
+    )
+    if reader.name == CHUNKWISE:
+        return found
+    sieves = _sieves(whole, pattern, found, length, distance)
+    nbytes = max(found.selected_nbytes, sieves * SIEVE_NBYTES)
+    return replace(
+        found, pieces=0.0, runs=found.pieces, sieves=sieves, pieces_nbytes=nbytes, far=0.0
+    )
+
+
+def _walked(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
+    walk = stored.walk(pattern.block, pattern.order)
+    touches = math.prod(axis.touches for axis in walk.axes)
+    each = touches / walk.operations
+    decodes = _decodes(stored, pattern, reader)
+    # A cache cannot make a chunk load more often than it is touched.
+    loads = min(float(touches), decodes * walk.chunk_count)
+    runs = touches * _runs_per_touch(stored, pattern.block)
+    selected = float(math.prod(stored.shape) * stored.itemsize)
+    chunks = math.prod(stored.grid)
+    return _completed(
+        stored, pattern, reader, walk.operations, touches, chunks, loads, runs, selected, each
+    )
+
+
+def _decodes(stored: Stored, pattern: Pattern, reader: Reader) -> float:
+    """Tell how often a walk in order decodes each chunk."""
+    holding = _outgrown(stored, reader)
+    few = stored.walk(pattern.block, pattern.order).chunks_per_operation <= _MOST_HASHED
+    counted = decodes_of_walk if few else decodes_by_size
+    return counted(stored, pattern.block, holding, order=pattern.order)
+
+
+def _scattered(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
+    walk = stored.walk(pattern.block)
+    operations = min(walk.operations, pattern.operations or walk.operations)
+    share = operations / walk.operations
+    each = math.prod(touched_along(*lengths)[0] for lengths in _along(stored, pattern.block))
+    touches = operations * each
+    if pattern.scattered:
+        # The share of chunks that this many draws touch.
+        met = 1 - (1 - min(1.0, each / walk.chunk_count)) ** operations
+        distinct = max(min(touches, walk.chunk_count * met), 1.0)
+        room = reader.cache_nbytes // stored.chunk_nbytes if stored.chunk_nbytes else 0
+        lost = max(0.0, 1 - room / walk.chunk_count) if room >= each else 1.0
+        loads = distinct + (touches - distinct) * lost
+    else:
+        # The first blocks of a walk in order.
+        distinct = max(min(touches, walk.chunk_count * share), 1.0)
+        loads = min(touches, distinct * _decodes(stored, pattern, reader))
+    runs = touches * _runs_per_touch(stored, pattern.block)
+    selected = math.prod(stored.shape) * stored.itemsize * share
+    return _completed(
+        stored, pattern, reader, operations, touches, distinct, loads, runs, selected, each
+    )
+
+
+def _listed(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
+    """Follow the chunks of the selections that are given through a cache."""
+    selections = pattern.selections or ()
+    total = pattern.operations or len(selections)
+    room = reader.cache_nbytes // max(1, stored.chunk_nbytes)
+    cache: OrderedDict[Shape, None] = OrderedDict()
+    met: set[Shape] = set()
+    touches = loads = runs = selected = irregular = spanned = 0.0
+    for parts in selections:
+        chunks = _chunks_of(stored, parts)
+        spanned += _span(stored.shape, parts) * stored.itemsize
+        touches += chunks.count
+        if (pattern.flat or len(parts) > 1) and len(stored.shape) > 1:
+            irregular += sum(_elements(one) for one in parts)
+        for hyperslab in parts:
+            _, _, counts, block = hyperslab
+            elements = _elements(hyperslab)
+            selected += elements * stored.itemsize
+            last = counts[-1] * block[-1] if _is_dense(hyperslab, -1) else block[-1]
+            runs += elements / max(1, min(last, stored.chunks[-1]))
+        if chunks.followed is None:
+            loads += chunks.count
+            cache.clear()
+            continue
+        for chunk in chunks.followed:
+            met.add(chunk)
+            if chunk in cache:
+                cache.move_to_end(chunk)
+                continue
+            loads += 1
+            if room:
+                cache[chunk] = None
+                if len(cache) > room:
+                    cache.popitem(last=False)
+    scale = total / max(1, len(selections))
+    each = touches / max(1, len(selections))
+    runs = max(runs, touches)
+    distinct = min(loads, math.prod(stored.grid), max(len(met) * scale, 1.0))
+    found = _completed(
+        stored, pattern, reader, total, touches * scale, distinct, loads * scale, runs * scale,
+        selected * scale, each,
+    )  # fmt: skip
+    return replace(found, irregular=irregular * scale, spanned_nbytes=spanned * scale)
+
+
+def _completed(
+    stored: Stored,
+    pattern: Pattern,
+    reader: Reader,
+    operations: float,
+    touches: float,
+    distinct: float,
+    loads: float,
+    runs: float,
+    selected: float,
+    each: float,
+) -> Traffic:
+    chunks = math.prod(stored.grid)
+    ours = reader.name == CHUNKWISE
+    pieces = pieces_nbytes = partial = 0.0
+    if pattern.writes:
+        # A chunk that is stored before it is full is read back, decoded and encoded again.
+        partial = max(0.0, loads - min(touches, distinct))
+        if not stored.filtered and stored.is_read_in_pieces(reader):
+            # libhdf5 fills a new chunk and stores it whole; what is written to it later goes
+            # straight to the file.
+            first = min(1.0, distinct / max(1.0, touches))
+            pieces, runs, loads, partial = runs * (1 - first), runs * first, distinct, 0.0
+            pieces_nbytes = selected * (1 - first)
+    elif not stored.filtered and (ours or stored.is_read_in_pieces(reader)):
+        # Each run straight from the file: chunkwise keeps no chunk that is stored as it is.
+        pieces, runs, loads, pieces_nbytes = runs, 0.0, 0.0, selected
+    # chunkwise decodes the next steps' chunks of a walk ahead.
+    ahead = ours and not pattern.scattered and pattern.selections is None
+    abreast = max(each, min(loads, 16.0)) if ahead else each
+    fresh, small = _fresh_nbytes(stored, pattern, reader, loads)
+    return Traffic(
+        float(operations),
+        float(touches),
+        float(loads),
+        partial,
+        pieces,
+        runs,
+        selected,
+        chunks,
+        max(1.0, abreast),
+        fresh_nbytes=fresh,
+        small_nbytes=small,
+        pieces_nbytes=pieces_nbytes,
+        far=_far(
+            stored,
+            pattern,
+            reader,
+            operations,
+            pieces,
+            (runs, selected, 1 - loads / max(1.0, touches)),
+        ),
+        indexed=float(chunks if ours and not pattern.writes else distinct),
+        seeks=max(1.0, (loads + partial or pieces) / _chunks_in_a_row(stored, pattern)),
+    )
+
+
+def _far(
+    stored: Stored,
+    pattern: Pattern,
+    reader: Reader,
+    operations: float,
+    pieces: float,
+    copied: tuple[float, float, float],
+) -> float:
+    """Count runs far apart in memory: of the mapped file, and of chunks kept before.
+
+    ``copied`` are runs out of chunks, their bytes, and the share of those from kept chunks.
+    """
+    if pattern.selections is not None:
+        return 0.0
+    length, apart = _stride(stored, pattern.block, stored.chunks)
+    if apart < _FAR_NBYTES:
+        return 0.0
+    runs, nbytes, again = copied
+    # Runs that lie beside each other in the chunk, if not in the caller's array, are near.
+    cached_runs = min(runs, nbytes / length) * max(0.0, again)
+    whole = math.prod(stored.shape) * stored.itemsize
+    kept = min(whole, reader.cache_nbytes)
+    far = pieces * (whole > _NEAR_NBYTES) + cached_runs * (kept > _NEAR_NBYTES)
+    walks_on = (
+        not pattern.scattered and pattern.order is None and pattern.block[-1] < stored.shape[-1]
+    )
+    if walks_on and max(pieces, runs) <= operations * _LINES_HELD:
+        # The next block finds what came with this one's.
+        far *= min(1.0, length / _LINE_NBYTES)
+    return far
+
+
+def _fresh_nbytes(
+    stored: Stored, pattern: Pattern, reader: Reader, loads: float
+) -> tuple[float, float]:
+    """Count bytes of memory that are touched for the first time, and those of small buffers.
+
+    The call's own, and those of chunks: as many as are kept, or are under work at a time.
+    """
+    mine = 0 if pattern.writes else math.prod(pattern.block) * stored.itemsize
+    each = stored.chunk_nbytes
+    kept = float(max(each, reader.cache_nbytes))
+    if reader.name == CHUNKWISE and pattern.writes:
+        kept = each * _UNDER_WORK
+    if each >= GIVEN_BACK_NBYTES and each > reader.cache_nbytes:
+        kept = loads * each
+    chunks = min(loads * each, kept)
+    small = sum(float(n) for n, size in ((mine, mine), (chunks, each)) if size < HUGE_NBYTES)
+    return mine + chunks, small
+
+
+def _along(stored: Stored, block: Sequence[int]) -> list[tuple[int, int, int]]:
+    return list(zip(stored.shape, block, stored.chunks, strict=True))
+
+
+def _runs_per_touch(stored: Stored, block: Shape) -> float:
+    """Count the runs that a block's part in one chunk is copied by, on average."""
+    part, length, joined = 1.0, 1.0, True
+    for extent, side, chunk in reversed(_along(stored, block)):
+        axis = Axis(extent, side, chunk)
+        overlap = extent / axis.touches
+        part *= overlap
+        if joined:
+            length *= overlap
+            # The next dimension goes on where this one ended, in the chunk and in memory.
+            joined = min(side, extent) == chunk and extent % chunk == 0
+    return max(1.0, part / length)
+
+
+def _distance(stored: Stored, pattern: Pattern, found: Traffic) -> tuple[float, float]:
+    """Tell the bytes of a piece of contiguous data, and from its start to the next one's."""
+    if pattern.selections is not None:
+        # On average: a list need not be regular.
+        pieces = max(1.0, found.pieces)
+        return found.selected_nbytes / pieces, found.spanned_nbytes / pieces
+    return _stride(stored, pattern.block, stored.shape)
+
+
+def _stride(stored: Stored, block: Shape, within: Shape) -> tuple[float, float]:
+    """Tell the bytes of a run of a block, and from its start to the next one's, in an array."""
+    length, apart, joined = float(stored.itemsize), float(stored.itemsize), True
+    for side, extent in zip(reversed(block), reversed(within), strict=True):
+        if joined:
+            length *= min(side, extent)
+            joined = side >= extent
+        elif min(side, extent) > 1:
+            break
+        apart *= extent
+    return length, apart
+
+
+def _is_in_order(stored: Stored, pattern: Pattern) -> bool:
+    """Tell whether calls read the file from its beginning to its end."""
+    if pattern.scattered or pattern.selections is not None:
+        return False
+    if pattern.order is not None and pattern.order != tuple(sorted(pattern.order)):
+        return False
+    sides = zip(pattern.block, stored.shape, strict=True)
+    partial = [axis for axis, (side, extent) in enumerate(sides) if side < extent]
+    return not partial or all(side == 1 for side in pattern.block[: partial[-1]])
+
+
+def _chunks_in_a_row(stored: Stored, pattern: Pattern) -> float:
+    """Count chunks that are loaded one after another as they lie in the file."""
+    row, along = 1.0, _along(stored, pattern.block)
+    grid = stored.grid
+    for axis in reversed(range(len(grid))):
+        touched = touched_along(*along[axis])[0]
+        row *= max(1.0, touched)
+        if touched >= grid[axis]:
+            continue
+        first = all(touched_along(*one)[1] == 1 for one in along[:axis])
+        in_order = pattern.order is None or pattern.order == tuple(sorted(pattern.order))
+        if first and in_order and not pattern.scattered and pattern.selections is None:
+            row *= grid[axis] / touched
+            continue
+        break
+    return row
+
+
+def _sieves(
+    stored: Stored, pattern: Pattern, found: Traffic, length: float, distance: float
+) -> float:
+    """Count how often the sieve buffer is filled, or a long piece is read."""
+    each = found.pieces / max(1.0, found.operations)
+    if length >= SIEVE_NBYTES or (each > 1 and distance >= SIEVE_NBYTES):
+        # Each is read by itself, or with neighbours that nobody wants.
+        return found.pieces
+    span = each * (distance if each > 1 else length)
+    if span < SIEVE_NBYTES and (pattern.scattered or pattern.selections is not None):
+        nbytes = math.prod(stored.shape) * stored.itemsize
+        return max(1.0, found.operations * (1 - SIEVE_NBYTES / max(nbytes, SIEVE_NBYTES)))
+    if span < SIEVE_NBYTES:
+        # A call finds in the buffer what the neighbouring call before it left there.
+        whole = math.prod(stored.shape) * stored.itemsize
+        in_order = pattern.order is None or pattern.order == tuple(sorted(pattern.order))
+        return max(1.0, whole / SIEVE_NBYTES) if in_order else found.operations
+    return found.operations * -(-span // SIEVE_NBYTES)
+
+
+def _elements(hyperslab: Hyperslab) -> int:
+    _, _, counts, block = hyperslab
+    return math.prod(c * b for c, b in zip(counts, block, strict=True))
+
+
+def _span(shape: Shape, parts: Sequence[Hyperslab]) -> int:
+    """Count elements from the first to the last one of a selection, in C order."""
+    strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    low, high = [], []
+    for start, stride, counts, block in parts:
+        sides = zip(start, stride, counts, block, strict=True)
+        last = [a + s * (n - 1) + b - 1 for a, s, n, b in sides]
+        low.append(sum(map(math.prod, zip(start, strides, strict=True))))
+        high.append(sum(map(math.prod, zip(last, strides, strict=True))))
+    return max(high) - min(low) + 1
+
+
+def _is_dense(hyperslab: Hyperslab, axis: int) -> bool:
+    _, stride, counts, block = hyperslab
+    return counts[axis] == 1 or stride[axis] == block[axis]
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunks:
+    count: float
+    followed: Iterable[Shape] | None
+
+
+def _chunks_of(stored: Stored, parts: Sequence[Hyperslab]) -> _Chunks:
+    """List the chunks that a selection touches, each once; None if there are too many."""
+    sides = [
+        [_along_chunks(*bounds) for bounds in zip(*hyperslab, stored.chunks, strict=True)]
+        for hyperslab in parts
+    ]
+    count = sum(math.prod(map(len, along)) for along in sides)
+    if count > _MOST_FOLLOWED:
+        return _Chunks(min(count, math.prod(stored.grid)), None)
+    found = dict.fromkeys(chunk for along in sides for chunk in product(*along))
+    return _Chunks(len(found), found)
+
+
+def _along_chunks(start: int, stride: int, count: int, block: int, chunk: int) -> list[int]:
+    if count == 1 or stride <= max(block, chunk):
+        # Without a gap that skips a chunk.
+        return list(range(start // chunk, (start + (count - 1) * stride + block - 1) // chunk + 1))
+    first = start + stride * np.arange(count, dtype=np.int64)
+    spans = (first // chunk, (first + block - 1) // chunk)
+    return sorted({i for low, high in zip(*spans, strict=True) for i in range(low, high + 1)})

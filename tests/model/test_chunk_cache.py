@@ -1,0 +1,125 @@
+"""Does the model of libhdf5's chunk cache load the chunks that libhdf5 loads?"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import h5py
+import pytest
+
+from chunkwise.model.chunk_cache import MOST_FOLLOWED, Read, kept, slots
+from chunkwise.model.readers import LIBHDF5_1, LIBHDF5_2, LIBRARIES, Reader, reader, this_process
+
+CASES = 300
+
+
+def libraries() -> list[Path]:
+    """Each libhdf5 that can be found: the system's and those of the wheels."""
+    site = Path(h5py.__file__).parents[1]
+    wheels = [*site.glob("h5py.libs/libhdf5-*.so*"), *site.glob("netcdf4.libs/libhdf5-*.so*")]
+    system = sorted(Path("/usr/lib").glob("*-linux-gnu/libhdf5_serial.so.*"))
+    return wheels + system[:1]
+
+
+def observed(library: Path, cases: list[dict[str, Any]]) -> list[list[int]]:
+    """Chunks loaded by each read of each case (tests/support/observe_loads.py)."""
+    program = Path(__file__).parents[1] / "support" / "observe_loads.py"
+    ran = subprocess.run(
+        [sys.executable, program, library],
+        input=json.dumps(cases),
+        capture_output=True,
+        text=True,
+        # Wheels keep what their libhdf5 depends on beside it.
+        env={**os.environ, "LD_LIBRARY_PATH": str(library.parent)},
+        check=True,
+    )
+    counts: list[list[int]] = json.loads(ran.stdout)
+    return counts
+
+
+def random_case(rng: random.Random) -> tuple[dict[str, Any], Reader, Read]:
+    rank = rng.randint(1, 3)
+    chunk = tuple(rng.randint(1, 3) for _ in range(rank))
+    shape = tuple(rng.randint(c, (200, 24, 9)[rank - 1]) for c in chunk)
+    start = tuple(rng.randrange(n) for n in shape)
+    block = tuple(rng.randint(1, n - a) for n, a in zip(shape, start, strict=True))
+    chunk_nbytes = math.prod(chunk)
+    nslots = rng.choice([1, 2, 3, 5, 7, 11, 16, 31, 64, 101, 521])
+    nbytes = chunk_nbytes * rng.randint(0, 40) + rng.randrange(chunk_nbytes)
+    w0 = rng.choice([0.0, 0.25, 0.5, 0.75, 1.0])
+    case = {
+        "shape": shape,
+        "chunk": chunk,
+        "cache": [nslots, nbytes, w0],
+        "reads": [[start, block]] * 2,
+    }
+    return case, Reader("", "", nbytes, nslots, w0), Read(shape, chunk, 1, start, block)
+
+
+def test_there_is_a_library_to_ask() -> None:
+    assert libraries()
+
+
+@pytest.mark.parametrize("library", libraries(), ids=lambda path: path.name)
+def test_loads_are_those_observed(library: Path) -> None:
+    rng = random.Random(20261121)
+    cases = [random_case(rng) for _ in range(CASES)]
+    predicted = [kept(reader, read) for _, reader, read in cases]
+    found = observed(library, [case for case, _, _ in cases])
+    for (case, _, _), expected, loads in zip(cases, predicted, found, strict=True):
+        assert loads == [expected.chunks, expected.reloads], case
+    # Of every kind there is one: all kept, some lost, all lost, and collisions.
+    assert {0 < k.reloads < k.chunks for k in predicted} == {True, False}
+    assert any(k.collisions for k in predicted)
+    assert any(not k.reloads for k in predicted)
+
+
+@pytest.mark.parametrize("library", libraries(), ids=lambda path: path.name)
+def test_slots_are_not_the_index_modulo_nslots(library: Path) -> None:
+    """Paper 004 has ``cindex mod nslots``: by that these 521 chunks would all collide."""
+    read = Read((3, 521), (1, 1), 1, (0, 7), (3, 1))
+    assert len({int(slot) for slot in slots(read.grid, read.first, read.extent, 521)}) == 3
+    assert {(i * 521 + 7) % 521 for i in range(3)} == {7}
+    case: dict[str, Any] = {"shape": read.shape, "chunk": read.chunk}
+    case["cache"] = [521, 1 << 20, 0.75]
+    case["reads"] = [[read.start, read.block]] * 2
+    assert observed(library, [case]) == [[3, 0]]
+
+
+def test_a_chunk_larger_than_the_cache_is_never_kept() -> None:
+    cris = Read((60, 30, 9, 717), (4, 30, 9, 717), 4, (0, 0, 0, 0), (1, 1, 1, 717))
+    assert cris.chunk_nbytes == 3_097_440
+    assert [kept(each, cris).reloads for each in LIBRARIES] == [1, 0, 0]
+
+
+def test_collisions_between_chunks_that_would_fit() -> None:
+    # 1024 chunks of 1 KiB fit 1 MiB, but not 521 slots.
+    read = Read((1 << 20,), (1024,), 1, (0,), (1 << 20,))
+    found = kept(LIBHDF5_1, read)
+    assert found.chunks == 1024
+    assert found.collisions == found.reloads == 2 * (1024 - 521)
+    assert kept(LIBHDF5_2, read).reloads == 0
+
+
+def test_reads_too_large_to_be_followed() -> None:
+    read = Read((1 << 30,), (1 << 10,), 1, (0,), (1 << 30,))
+    assert math.prod(read.extent) > MOST_FOLLOWED
+    found = kept(LIBHDF5_2, read)
+    assert found.reloads == found.chunks == 1 << 20
+
+
+def test_readers() -> None:
+    # 64 MiB is what netCDF-C 4.10 asks for; the others are H5Pset_cache's documentation.
+    assert [each.cache_nbytes >> 20 for each in LIBRARIES] == [1, 8, 64]
+    assert reader("libhdf5-2") is LIBHDF5_2
+    assert reader("chunkwise").nslots is None
+    here = this_process()
+    expected = LIBHDF5_2 if h5py.version.hdf5_version_tuple >= (2, 0, 0) else LIBHDF5_1
+    assert (here.cache_nbytes, here.nslots) == (expected.cache_nbytes, expected.nslots)
