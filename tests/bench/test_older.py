@@ -17,10 +17,11 @@ from chunkwise import benching
 from chunkwise.benching import older, spec
 from chunkwise.benching.schedule import Step
 from chunkwise.benching.space import Space
-from chunkwise.cli import bench, hstest, study
-from chunkwise.report.sources import read
-from chunkwise.studies.load import load
-from chunkwise.studies.results import StudyResults
+from chunkwise.cli import bench
+from chunkwise_lab.commands import hstest, study
+from chunkwise_lab.report.sources import read
+from chunkwise_lab.studies.load import load
+from chunkwise_lab.studies.results import StudyResults
 from tests.support.studies import ROWS, write_study
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "docs/studies"
