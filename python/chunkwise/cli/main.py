@@ -103,7 +103,7 @@ def _from_the_lab(name: str) -> click.Command:
         try:
             command: click.Command = found.load()
         except ModuleNotFoundError as missing:
-            if missing.name == "chunkwise_lab":
+            if missing.name == found.module.partition(".")[0]:
                 break
             raise
         return command
