@@ -63,7 +63,11 @@ class LazyGroup(click.Group):
         """Import the command's module, or None for a name that is not ours."""
         if cmd_name not in COMMANDS:
             return None
-        command = _from_the_lab(cmd_name) if cmd_name in OF_THE_LAB else _own(cmd_name)
+        if cmd_name in OF_THE_LAB:
+            command = _from_the_lab(cmd_name)
+        else:
+            module = importlib.import_module(f"chunkwise.cli.{cmd_name.replace('-', '_')}")
+            command = module.command
         if cmd_name in BY_SETTINGS and HELP not in (command.epilog or ""):
             command.epilog = f"{command.epilog or ''}\n{HELP}"
         return command
@@ -86,12 +90,6 @@ class LazyGroup(click.Group):
         """List the commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
-
-
-def _own(name: str) -> click.Command:
-    module = importlib.import_module(f"chunkwise.cli.{name.replace('-', '_')}")
-    command: click.Command = module.command
-    return command
 
 
 def _from_the_lab(name: str) -> click.Command:

@@ -40,19 +40,8 @@ def _cube(store: Store) -> Iterator[Comparison]:
     data = store.sampled("cube", (365, 600, 600), (1, 600, 600), "shuffle+deflate:4")
     chunk = _chunk(data, (365, 20, 20))
     comma = ",".join(map(str, chunk))
-    nccopy = [
-        "-m",
-        "1G",
-        "-h",
-        "1G",
-        "-d",
-        "4",
-        "-s",
-        "-M",
-        "0",
-        "-c",
-        f"{data.name.strip('/')}:{comma}",
-    ]
+    buffers = ("-m", "1G", "-h", "1G", "-M", "0")
+    nccopy = [*buffers, "-d", "4", "-s", "-c", f"{data.name.strip('/')}:{comma}"]
     makers = (
         _h5repack(store, data, chunk, "-f", "SHUF", "-f", "GZIP=4"),
         _chunkwise(store, data, "chunkwise", chunk, "shuffle+deflate:4"),
