@@ -151,7 +151,9 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(
 
 # Root may write to read-only folders, so become nobody, after all imports.
 NOT_ROOT = """
-import os, chunkwise_lab.commands.sample
+import os
+from chunkwise.cli.main import cli
+cli.get_command(None, "sample")
 if os.geteuid() == 0:
     os.seteuid(65534)
 """
