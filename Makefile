@@ -137,14 +137,18 @@ $(H5PYS)/as-needed/.made: | $(BIN)/uv
 mpi:
 	@if scripts/tools.sh has-mpi "make $@"; then $(MAKE) --no-print-directory $(VENV_MPI)/.made; fi
 
-# chunkwise itself is that of this checkout: its extension fits every Python from 3.10 on.
-$(VENV_MPI)/.made: | $(VENV)/.installed $(BIN)/uv
+$(VENV_MPI)/.h5py: | $(BIN)/uv
 	$(NEW)
 	$(INTO) 'numpy<2.3' click rich pytest 'cython<3.1' mpi4py pkgconfig 'setuptools>=77'
 	HDF5_MPI=ON CC=mpicc HDF5_PKGCONFIG_NAME=hdf5-openmpi \
 	    $(BIN)/uv pip install --quiet --python $(@D) --no-build-isolation $(H5PY_BUILT)
-	echo "$(CURDIR)/python" >"$$($(@D)/bin/python -c \
-	    'import sysconfig; print(sysconfig.get_path("purelib"))')/chunkwise.pth"
+	touch $@
+
+# chunkwise itself is that of this checkout, by the editable install's own records: its extension
+# fits every Python from 3.10 on.
+$(VENV_MPI)/.made: $(VENV_MPI)/.h5py $(VENV)/.installed
+	site=$$(echo $(@D)/lib/python*/site-packages); rm -rf $$site/chunkwise-*; \
+	    cp -r $(VENV)/lib/python*/site-packages/chunkwise[.-]* $$site
 	printf '#!/bin/sh\nexec "$$(dirname "$$0")/python" -m chunkwise "$$@"\n' >$(@D)/bin/chunkwise
 	chmod +x $(@D)/bin/chunkwise
 	touch $@
@@ -219,7 +223,7 @@ ARM_COPY := target/arm-sources
 wheel-arm: dev
 	rustup target add $(ARM)
 	rm -rf $(ARM_COPY) && mkdir -p $(ARM_COPY) dist
-	git ls-files -z -- '*.toml' Cargo.lock crates python scripts/build README.md 'LICENSE-*' fuzz benches | \
+	git ls-files -z -- '*.toml' Cargo.lock crates python scripts/build README.md 'LICENSE-*' fuzz | \
 	    tar --create --null --files-from - | tar --extract --directory $(ARM_COPY)
 	cd $(ARM_COPY) && export CARGO_TARGET_DIR=$(CURDIR)/target/wheel && \
 	    $(CURDIR)/$(BIN)/python scripts/build/backend.py $(ARM) && \
@@ -228,7 +232,7 @@ wheel-arm: dev
 
 # Other readers are of no use but here; where one cannot be installed, bench says so.
 PEERS := aiohttp b2h5py fastparquet fsspec hdf5plugin hidefix kerchunk netCDF4 pyfive virtualizarr
-BENCH = PYTHONPATH=benches $(BIN)/python -m against_peers $(if $(ONLY),--only "$(ONLY)") \
+BENCH = $(BIN)/python -m chunkwise_lab.peers $(if $(ONLY),--only "$(ONLY)") \
     $(if $(REPEAT),--repeat $(REPEAT)) $(if $(FOLDER),--folder "$(FOLDER)")
 
 $(VENV)/.peers: $(VENV)/.installed
@@ -239,7 +243,7 @@ $(VENV)/.peers: $(VENV)/.installed
 # Of all cases, those that are slower than h5py.
 ifeq ($(ONLY),matrix)
 bench: install
-	PYTHONPATH=benches $(BIN)/python -m matrix $(if $(CASES),--only "$(CASES)")
+	$(BIN)/python -m chunkwise_lab.matrix $(if $(CASES),--only "$(CASES)")
 else
 # As on a machine with more processors: chunks sleep instead of being decoded.
 ifeq ($(ONLY),cores)
@@ -249,12 +253,12 @@ bench:
 else
 ifeq ($(ONLY),trace)
 bench: $(VENV)/.peers
-	PYTHONPATH=benches $(BIN)/python -m traces $(if $(REPEAT),--repeat $(REPEAT))
+	$(BIN)/python -m chunkwise_lab.traces $(if $(REPEAT),--repeat $(REPEAT))
 else
 # Of the advice, not of peers.
 ifneq ($(filter advise fix model,$(ONLY)),)
 bench: install
-	PYTHONPATH=benches $(BIN)/python -m advice $(ONLY)
+	$(BIN)/python -m chunkwise_lab.advice $(ONLY)
 else
 bench: $(VENV)/.peers
 	cargo build --locked --quiet --release -p chunkwise-measure --example limits
@@ -300,7 +304,7 @@ docs: $(VENV)/.docs
 	@echo "make docs: target/site/index.html"
 
 bench-c: install
-	$(BIN)/python benches/against_c.py
+	$(BIN)/python -m chunkwise_lab.against_c
 
 readme: dev
 	$(BIN)/python scripts/readme.py

@@ -31,10 +31,10 @@ from pathlib import Path
 import click
 
 from chunkwise.cli.main import cli
-from chunkwise.studies import published
-from chunkwise.studies.load import load
-from chunkwise.studies.results import StudyResults
-from chunkwise.studies.study import Published
+from chunkwise_lab.studies import published
+from chunkwise_lab.studies.load import load
+from chunkwise_lab.studies.results import StudyResults
+from chunkwise_lab.studies.study import Published
 
 ROOT = Path(__file__).resolve().parent.parent
 STUDY = "demo-files/study"

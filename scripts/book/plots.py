@@ -10,8 +10,8 @@ import os
 from pathlib import Path
 
 from book.text import put
-from chunkwise.report.build import report
-from chunkwise.report.write import save, save_stills
+from chunkwise_lab.report.build import report
+from chunkwise_lab.report.write import save, save_stills
 
 
 def write(results: Path, folder: Path) -> list[str]:
@@ -42,9 +42,9 @@ def _name(file: Path) -> str:
 
 def _state(files: list[Path]) -> str:
     """Say which results and which code the pages come from."""
-    import chunkwise
+    import chunkwise_lab
 
-    package = Path(os.fspath(chunkwise.__file__)).parent
+    package = Path(os.fspath(chunkwise_lab.__file__)).parent
     code = [*sorted((package / "report").glob("*.py")), *sorted(package.glob("studies/**/*.*"))]
     code.append(Path(__file__))
     return json.dumps([[str(one), one.stat().st_mtime_ns] for one in (*files, *code)])

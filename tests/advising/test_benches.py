@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.model.test_search import problem
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "benches"))
-cases: Any = importlib.import_module("advice.cases")
-model: Any = importlib.import_module("advice.model")
-regret: Any = importlib.import_module("advice.regret")
-thumbs: Any = importlib.import_module("advice.thumbs")
-trials: Any = importlib.import_module("advice.trials")
+from chunkwise_lab.advice import cases, model, regret, thumbs, trials
+from tests.advise.test_search import problem
 
 
 @pytest.mark.slow
@@ -51,6 +42,12 @@ def test_the_model_is_held_against_trials_that_it_has_not_seen() -> None:
     assert all(len(line) <= 140 for line in text.splitlines())
 
 
+def _trial(record: dict[str, Any]) -> trials.Trial:
+    found = trials._trial("s", record)
+    assert found is not None
+    return found
+
+
 def test_repeats_are_one_trial_and_other_data_are_another() -> None:
     record = {
         "status": "ok", "block": [4], "access": "all", "total_s": 1.0, "shape": [4],
@@ -58,7 +55,7 @@ def test_repeats_are_one_trial_and_other_data_are_another() -> None:
         "total_operations": 1, "operations": 1, "point": {"data": "smooth"},
     }  # fmt: skip
     keys = {
-        trials._trial("s", {**record, **other}).key
+        _trial({**record, **other}).key
         for other in (
             {}, {"total_s": 2.0, "repeat": 1}, {"point": {"data": "rough"}}, {"chunks": [2]}
         )
@@ -72,7 +69,7 @@ def test_of_a_bounded_trial_what_was_run_counts() -> None:
         "shape": [1000], "itemsize": 4, "filters": "none", "operation": "read",
         "reader": "libhdf5", "total_operations": 1000, "operations": 30, "extrapolated": True,
     }  # fmt: skip
-    one = trials._trial("s", record)
+    one = _trial(record)
     assert one.measured_s == 3.0
     assert one.counts[1] == 30
 
@@ -92,9 +89,10 @@ def test_the_grid_has_the_longest_and_the_shortest_sides() -> None:
     grid = regret._grid(asked, 4)
     assert len(grid) == len(set(grid)) > 20
     for one in grid:
+        assert one.chunks is not None
         assert 8 << 10 <= math.prod(one.chunks) * asked.itemsize <= 16 << 20
     assert {one.filters for one in grid} == set(asked.codecs)
-    assert {365, 1} <= {one.chunks[0] for one in grid}
+    assert {365, 1} <= {(one.chunks or (0,))[0] for one in grid}
 
 
 def test_regrets_are_summed_up() -> None:

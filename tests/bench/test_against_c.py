@@ -5,16 +5,13 @@ How long either takes is not tested here: that is what `make bench-c` measures.
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import json
 import subprocess
-import sys
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import h5py
@@ -22,26 +19,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def _load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("against_c", ROOT / "benches/against_c.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-against_c: Any = _load()
+from chunkwise_lab import against_c
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     try:
-        built: Path = against_c.build(tmp_path_factory.mktemp("built"))
+        built = against_c.build(tmp_path_factory.mktemp("built"))
     except against_c.CannotRunError as missing:
         pytest.skip(f"{missing} (`make tools`)")
     return built

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
-import sys
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,24 +18,21 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "benches"))
-
-from against_peers import __main__ as program  # noqa: E402
-from against_peers import busy, repacks, results, schedule, table  # noqa: E402
-from against_peers.boxes import random_boxes, runs  # noqa: E402
-from against_peers.comparisons import GROUPS  # noqa: E402
-from against_peers.files import Data, Store  # noqa: E402
-from against_peers.spec import Comparison, Reader, Target  # noqa: E402
-from against_peers.task import EVERYTHING, CannotReadError  # noqa: E402
-from against_peers.worker import answer  # noqa: E402
-
-from tests.support.versions import needs_chunk_iter  # noqa: E402
+from chunkwise_lab import checkout
+from chunkwise_lab.peers import __main__ as program
+from chunkwise_lab.peers import busy, repacks, results, schedule, table
+from chunkwise_lab.peers.boxes import random_boxes, runs
+from chunkwise_lab.peers.comparisons import GROUPS
+from chunkwise_lab.peers.files import Data, Store
+from chunkwise_lab.peers.spec import Comparison, Reader, Target
+from chunkwise_lab.peers.task import EVERYTHING, CannotReadError
+from chunkwise_lab.peers.worker import answer
+from tests.support.versions import needs_chunk_iter
 
 # Those that bring a libhdf5 of their own need a process of their own, and limits are compiled.
 ELSEWHERE = {"netCDF4", "hidefix", "limits"}
 # Built by `cargo test`; `make bench` builds it with optimisation.
-LIMITS = ROOT / "target/debug/examples/limits"
+LIMITS = checkout.ROOT / "target/debug/examples/limits"
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +45,7 @@ def run_here(reader: Reader) -> schedule.Samples:
     samples = schedule.Samples(reader, skipped="not here")
     module, _, name = reader.task.partition(":")
     if not {reader.name, module} & ELSEWHERE:
-        prepare = getattr(importlib.import_module(f"against_peers.{module}"), name)
+        prepare = getattr(importlib.import_module(f"chunkwise_lab.peers.{module}"), name)
         # Peers that are not installed, or that lack a filter.
         with (
             contextlib.suppress(CannotReadError, NotImplementedError),

@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkwise import _native, access
-from chunkwise.benching.hstest import READERS
 from chunkwise.benching.planning import trial_of
 from chunkwise.benching.tables import spelled
 from chunkwise.benching.target import look
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.trials.trial import Trial
 from chunkwise.trials.worker import measure
+from chunkwise_lab.hstest import READERS
 
 SHAPES = st.lists(st.integers(1, 12), min_size=1, max_size=4).map(tuple)
 

@@ -13,11 +13,11 @@ import pytest
 from rich.console import Console
 
 from chunkwise import benching
-from chunkwise.benching import hstest
 from chunkwise.benching.render import show
 from chunkwise.benching.run import run as run_bench
 from chunkwise.cli import main
-from chunkwise.report.build import report
+from chunkwise_lab import hstest
+from chunkwise_lab.report.build import report
 from tests.support.wrong_reader import WRONG_H5PY, WRONG_NOTHING
 
 

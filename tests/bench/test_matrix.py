@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
 from pathlib import Path
@@ -13,14 +12,8 @@ import numpy as np
 import pytest
 
 import chunkwise
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "benches"))
-cases: Any = importlib.import_module("matrix.cases")
-explained: Any = importlib.import_module("matrix.explained")
-judge: Any = importlib.import_module("matrix.judge")
-matrix: Any = importlib.import_module("matrix.__main__")
-work: Any = importlib.import_module("matrix.work")
+from chunkwise_lab.matrix import __main__ as matrix
+from chunkwise_lab.matrix import cases, explained, judge, work
 
 
 def noisy(seconds: float, seed: int) -> list[float]:
@@ -63,7 +56,7 @@ def test_each_case_has_its_own_name() -> None:
 
 def test_what_is_explained_loses_no_more_than_the_reason_allows() -> None:
     opening = cases.Case("read", "row", "tiny")
-    assert "where the data lies" in explained.reason(opening, 1e-4)
+    assert "where the data lies" in (explained.reason(opening, 1e-4) or "")
     assert explained.reason(opening, 1e-3) is None
     assert explained.reason(cases.Case("read", "row", "64K", phase="again"), 1e-6) is None
     kept = {opening.name: {"h5py": [1e-4] * 9, "chunkwise": [2e-4] * 9}}

@@ -16,7 +16,7 @@ from chunkwise.benching import Space, run_together
 from chunkwise.benching.together import Together
 from chunkwise.cli.bench import command
 from chunkwise.errors import DatasetNotFoundError, SelectionError, UsageError
-from chunkwise.report.build import report
+from chunkwise_lab.report.build import report
 
 NAMES = ("t", "group/u")
 

@@ -12,11 +12,11 @@ import h5py
 import pytest
 
 from chunkwise import benching
-from chunkwise.benching import hstest
 from chunkwise.benching.schedule import Step
 from chunkwise.benching.space import Space
 from chunkwise.cli import main
 from chunkwise.errors import BusyError, FileFormatError
+from chunkwise_lab import hstest
 from tests.files.test_unclosed import check, killed
 from tests.support.tools import paste
 

@@ -18,8 +18,8 @@ from chunkwise.benching.libraries import check_zlib
 from chunkwise.benching.libraries import find as find_library
 from chunkwise.benching.space import Space
 from chunkwise.errors import UsageError
-from chunkwise.studies.libraries import ALL, OTHERS, expand, find_zlibs
 from chunkwise.trials.zlibs import check_in_force, preloading
+from chunkwise_lab.studies.libraries import ALL, OTHERS, expand, find_zlibs
 
 
 def loaded(name: str) -> str:

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from chunkwise.grammar import Pipeline
-from chunkwise.studies.iotest.settings import Settings
-from chunkwise.studies.iotest.walk import Combination, combinations
+from chunkwise_lab.studies.iotest.settings import Settings
+from chunkwise_lab.studies.iotest.walk import Combination, combinations
 from tests.studies.test_iotest import THEIRS, stored
 from tests.support.mpi import mpirun, needs_mpi
 from tests.support.mpi_h5py import PYTHON, chunkwise, needs_parallel_h5py, start
@@ -29,12 +29,12 @@ WRITE = """
 import json, sys
 from dataclasses import replace
 from chunkwise.grammar import Pipeline
-from chunkwise.studies.iotest.lists import lists
-from chunkwise.studies.iotest.measure import measure
-from chunkwise.studies.iotest.pattern import Geometry, Values
-from chunkwise.studies.iotest.settings import Settings
-from chunkwise.studies.iotest.walk import combinations
-from chunkwise.studies.iotest.world import world
+from chunkwise_lab.studies.iotest.lists import lists
+from chunkwise_lab.studies.iotest.measure import measure
+from chunkwise_lab.studies.iotest.pattern import Geometry, Values
+from chunkwise_lab.studies.iotest.settings import Settings
+from chunkwise_lab.studies.iotest.walk import combinations
+from chunkwise_lab.studies.iotest.world import world
 plan = json.loads(sys.argv[1])
 filters = Pipeline.parse(plan["filters"])
 ranks = world(mpi_alone=True)
@@ -149,7 +149,7 @@ def test_an_h5py_without_mpi_is_refused(tmp_path: Path) -> None:
 
 
 TWO_LIBRARIES = """
-from chunkwise.studies.iotest import world
+from chunkwise_lab.studies.iotest import world
 world._loaded = lambda: ["/usr/lib/libmpi.so.40", "/opt/mpich/libmpich.so.12"]
 world.world(mpi_alone=True)
 """
@@ -164,7 +164,7 @@ def test_two_mpi_libraries_in_one_process_are_refused() -> None:
 
 @needs_parallel_h5py
 def test_the_mpi_libraries_that_are_loaded_are_seen() -> None:
-    code = "from chunkwise.studies.iotest import world; world.world(True); print(world._loaded())"
+    code = "from chunkwise_lab.studies.iotest import world as w; w.world(True); print(w._loaded())"
     done = mpirun(1, "-c", code, python=PYTHON)
     assert done.stdout.count("libmpi") == 1, done.stdout + done.stderr
 
@@ -193,7 +193,7 @@ def test_help_is_printed_once() -> None:
 
 SPOILT = """
 import sys
-from chunkwise.studies.iotest.pattern import Values
+from chunkwise_lab.studies.iotest.pattern import Values
 from chunkwise.parallel.ranks import launched
 right = Values.fill
 def spoil(self, tile, step, array):

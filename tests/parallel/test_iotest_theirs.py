@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chunkwise.studies.iotest.table import HEADER
+from chunkwise_lab.studies.iotest.table import HEADER
 from tests.support.mpi import environment
 from tests.support.mpi_h5py import chunkwise, needs_parallel_h5py
 

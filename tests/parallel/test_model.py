@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkwise.errors import UsageError
-from chunkwise.parallel.calibrate import OTHER, Run, calibrate, left_out
-from chunkwise.parallel.model import (
+from chunkwise_lab.mpi_model.calibrate import OTHER, Run, calibrate, left_out
+from chunkwise_lab.mpi_model.model import (
     PHASES,
     Job,
     Machine,

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from chunkwise.cli.mpi_model import command
 from chunkwise.errors import UsageError
-from chunkwise.parallel.calibrate import Calibration, calibrate
-from chunkwise.parallel.measured import read_runs, run_of
-from chunkwise.parallel.model import Job, Machine, predict
-from chunkwise.parallel.model_text import lines
+from chunkwise_lab.commands.mpi_model import command
+from chunkwise_lab.mpi_model.calibrate import Calibration, calibrate
+from chunkwise_lab.mpi_model.measured import read_runs, run_of
+from chunkwise_lab.mpi_model.model import Job, Machine, predict
+from chunkwise_lab.mpi_model.text import lines
 
 RECORD = {
     "nbytes": 10**9,

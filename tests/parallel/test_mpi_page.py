@@ -7,10 +7,12 @@ import re
 import shlex
 from pathlib import Path
 
-from chunkwise.cli import mpi_check, mpi_model
-from chunkwise.parallel.calibrate import OTHER
-from chunkwise.parallel.measured import run_of
-from chunkwise.parallel.model import PHASES
+from chunkwise.cli import mpi_check
+from chunkwise.parallel.asked import WORDS
+from chunkwise_lab.commands import mpi_model
+from chunkwise_lab.mpi_model.calibrate import OTHER
+from chunkwise_lab.mpi_model.measured import run_of
+from chunkwise_lab.mpi_model.model import PHASES
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "mpi.md").read_text("utf-8")

@@ -16,7 +16,7 @@ import pytest
 
 import chunkwise
 from chunkwise.errors import UsageError
-from chunkwise.parallel.measured import read_runs
+from chunkwise_lab.mpi_model.measured import read_runs
 from tests.support.mpi import environment, mpirun, needs_mpi
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "mpi.md"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import json
 import sys
@@ -17,7 +16,7 @@ import numpy as np
 import pytest
 
 import chunkwise
-from chunkwise.cli.main import COMMANDS, main
+from chunkwise.cli.main import COMMANDS, cli, main
 from chunkwise.errors import ChunkwiseError, FileFormatError
 from chunkwise.names import printable, shown_url
 from chunkwise.remote import opening
@@ -60,7 +59,8 @@ def _places() -> Iterator[list[str]]:
     for name in COMMANDS:
         if name in OF_PROGRAMS:
             continue
-        top = importlib.import_module(f"chunkwise.cli.{name.replace('-', '_')}").command
+        top = cli.get_command(click.Context(cli), name)
+        assert top is not None
         for words, command in _leaves(top, [name]):
             beside = BESIDE.get(name, ["f.h5"])
             yield [*words, "URL"]

@@ -13,14 +13,12 @@ from click.testing import CliRunner
 
 from chunkwise.advising.answer import Advice, FrontPoint, PatternAdvice
 from chunkwise.advising.verifying import Timing
-from chunkwise.cli.report import command
 from chunkwise.errors import UsageError
-from chunkwise.model.fix import Fix
-from chunkwise.model.layout import Layout
-from chunkwise.report.build import report
-from chunkwise.report.markdown import markdown
-from chunkwise.report.page import page
-from chunkwise.report.stills import still
+from chunkwise_lab.commands.report import command
+from chunkwise_lab.report.build import report
+from chunkwise_lab.report.markdown import markdown
+from chunkwise_lab.report.page import page
+from chunkwise_lab.report.stills import still
 from tests.support.reports import HOSTILE
 
 NOW = Layout((1, 150, 150), "deflate:1")

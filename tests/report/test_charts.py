@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from chunkwise.report import studies
-from chunkwise.report.charts import draw
-from chunkwise.report.facts import problems
-from chunkwise.report.model import Block, Chart, Report, Section, Series, Table, Tick
-from chunkwise.report.parts import WORDS
-from chunkwise.report.plots import figure
-from chunkwise.report.story import lead
-from chunkwise.report.values import Drawing
-from chunkwise.studies.results import Outcome
-from chunkwise.studies.study import Plot, Published
+from chunkwise_lab.report import studies
+from chunkwise_lab.report.charts import draw
+from chunkwise_lab.report.facts import problems
+from chunkwise_lab.report.model import Block, Chart, Report, Section, Series, Table, Tick
+from chunkwise_lab.report.parts import WORDS
+from chunkwise_lab.report.plots import figure
+from chunkwise_lab.report.story import lead
+from chunkwise_lab.report.values import Drawing
+from chunkwise_lab.studies.results import Outcome
+from chunkwise_lab.studies.study import Plot, Published
 from tests.support.reports import cache_size, made_up, record, repeats
 
 

@@ -14,14 +14,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from chunkwise import benching
-from chunkwise.cli.report import command
 from chunkwise.errors import ChunkwiseError
-from chunkwise.report import studies
-from chunkwise.report.build import report
-from chunkwise.report.markdown import escape, markdown
-from chunkwise.report.model import Report
-from chunkwise.report.stills import still
-from chunkwise.studies.results import Outcome, StudyResults
+from chunkwise_lab.commands.report import command
+from chunkwise_lab.report import studies
+from chunkwise_lab.report.build import report
+from chunkwise_lab.report.markdown import escape, markdown
+from chunkwise_lab.report.model import Report
+from chunkwise_lab.report.stills import still
+from chunkwise_lab.studies.results import Outcome, StudyResults
 from tests.support.reports import HOSTILE, made_up, repeats
 
 

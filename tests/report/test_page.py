@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from chunkwise.report import studies
-from chunkwise.report.build import report
-from chunkwise.report.model import Report, Section
-from chunkwise.report.page import page as write
+from chunkwise_lab.report import studies
+from chunkwise_lab.report.build import report
+from chunkwise_lab.report.model import Report, Section
+from chunkwise_lab.report.page import page as write
 from tests.report.test_advice import answer, saved
 from tests.support.reports import made_up
 

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from chunkwise.report.palette import style
-from chunkwise.report.scales import number, numbers, words
+from chunkwise_lab.report.palette import style
+from chunkwise_lab.report.scales import number, numbers, words
 
 # The grounds of the page.
 WHITE, DARK = "#ffffff", "#16191d"

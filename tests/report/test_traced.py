@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from chunkwise.cli.report import command
 from chunkwise.errors import UsageError
-from chunkwise.report.build import report
-from chunkwise.report.markdown import markdown
-from chunkwise.report.page import page
-from chunkwise.report.stills import still
 from chunkwise.running.trace import Decoded, Trace
+from chunkwise_lab.commands.report import command
+from chunkwise_lab.report.build import report
+from chunkwise_lab.report.markdown import markdown
+from chunkwise_lab.report.page import page
+from chunkwise_lab.report.stills import still
 from tests.support.reports import HOSTILE
 from tests.support.traces import dataset, walk
 

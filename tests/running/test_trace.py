@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from chunkwise import access
-from chunkwise.report.build import report
 from chunkwise.running import environment, telling, trace
+from chunkwise_lab.report.build import report
 from tests.running import test_in_c
 from tests.support.tools import require_tool
 from tests.support.traces import dataset, walk

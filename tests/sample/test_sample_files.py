@@ -14,9 +14,9 @@ import h5py
 import pytest
 from click.testing import CliRunner
 
-from chunkwise.cli.sample import command
 from chunkwise.errors import ChunkwiseError, UsageError
-from chunkwise.sample import SAMPLES, CannotWriteError, write
+from chunkwise_lab.commands.sample import command
+from chunkwise_lab.sample import SAMPLES, CannotWriteError, write
 
 SHAPE = (5, 40, 60)
 
@@ -151,7 +151,9 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(
 
 # Root may write to read-only folders, so become nobody, after all imports.
 NOT_ROOT = """
-import os, chunkwise.cli.sample
+import os
+from chunkwise.cli.main import cli
+cli.get_command(None, "sample")
 if os.geteuid() == 0:
     os.seteuid(65534)
 """
@@ -180,7 +182,7 @@ def test_a_folder_that_may_not_be_entered_is_one_line() -> None:
 
 INTERRUPT = """
 import os, signal
-from chunkwise.sample import layout
+from chunkwise_lab.sample import layout
 slabs = layout.Layout.slabs
 def interrupted(self):
     for number, box in enumerate(slabs(self)):

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkwise.studies.claims import judge
-from chunkwise.studies.comparing import samples
-from chunkwise.studies.figures import FIGURES
-from chunkwise.studies.results import Row
-from chunkwise.studies.rules import Verdict
-from chunkwise.studies.study import Claim
-from chunkwise.studies.wording import quantity, times
+from chunkwise_lab.studies.claims import judge
+from chunkwise_lab.studies.comparing import samples
+from chunkwise_lab.studies.figures import FIGURES
+from chunkwise_lab.studies.results import Row
+from chunkwise_lab.studies.rules import Verdict
+from chunkwise_lab.studies.study import Claim
+from chunkwise_lab.studies.wording import quantity, times
 from tests.support.studies import claim, row
 
 SLOW, FAST = {"cache": "1MiB"}, {"cache": "3MiB"}

@@ -14,17 +14,17 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from chunkwise.cli.study import command
 from chunkwise.errors import UsageError
-from chunkwise.studies.folder import RESULTS
-from chunkwise.studies.results import StudyResults
+from chunkwise_lab.commands.study import command
+from chunkwise_lab.studies.folder import RESULTS
+from chunkwise_lab.studies.results import StudyResults
 from tests.support.studies import write_study
 
 
 @pytest.fixture
 def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("chunkwise.studies.libraries._installed", dict)
+    monkeypatch.setattr("chunkwise_lab.studies.libraries._installed", dict)
     return str(write_study(tmp_path / "tiny"))
 
 
@@ -76,7 +76,7 @@ def test_fewer_repeats_than_the_papers_are_warned_of(
     def stop(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("chunkwise.cli.study.run", stop)
+    monkeypatch.setattr("chunkwise_lab.commands.study.run", stop)
     result = study(tiny, "--scale", "paper", "--repeat", "2")
     assert "2 repeats, where this scale has 3" in result.output
     assert "stopped; what was measured is in studies/tiny-paper: go on with" in result.output

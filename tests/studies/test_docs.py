@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from chunkwise.studies.figures import FIGURES
-from chunkwise.studies.load import NAMES
-from chunkwise.studies.own_data import PLACEHOLDERS
-from chunkwise.studies.probes import PROBES
-from chunkwise.studies.results import Outcome, StudyResults
-from chunkwise.studies.rules import RULES
-from chunkwise.studies.study import Claim, Data, Experiment, Plot, Published, Run, Study
+from chunkwise_lab.studies.figures import FIGURES
+from chunkwise_lab.studies.load import NAMES
+from chunkwise_lab.studies.own_data import PLACEHOLDERS
+from chunkwise_lab.studies.probes import PROBES
+from chunkwise_lab.studies.results import Outcome, StudyResults
+from chunkwise_lab.studies.rules import RULES
+from chunkwise_lab.studies.study import Claim, Data, Experiment, Plot, Published, Run, Study
 
 if sys.version_info >= (3, 11):
     import tomllib

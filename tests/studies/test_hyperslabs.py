@@ -10,12 +10,13 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise import benching, sample
+from chunkwise import benching
 from chunkwise.benching.space import Space
-from chunkwise.studies.libraries import Found, expand
-from chunkwise.studies.load import load
-from chunkwise.studies.run import Options, run
-from chunkwise.studies.study import Data, Study
+from chunkwise_lab import sample
+from chunkwise_lab.studies.libraries import Found, expand
+from chunkwise_lab.studies.load import load
+from chunkwise_lab.studies.run import Options, run
+from chunkwise_lab.studies.study import Data, Study
 from tests.support.wrong_reader import WRONG_H5PY
 
 

@@ -17,20 +17,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from chunkwise.cli.iotest import OPTIONS
-from chunkwise.cli.study import command
 from chunkwise.errors import AlreadyExistsError, ChunkwiseError, UsageError, WrongValueError
 from chunkwise.grammar import Pipeline
-from chunkwise.studies.iotest import ini, table
-from chunkwise.studies.iotest.effects import effects
-from chunkwise.studies.iotest.lists import lists
-from chunkwise.studies.iotest.measure import Clock, measure
-from chunkwise.studies.iotest.pattern import Geometry, Values
-from chunkwise.studies.iotest.run import walk
-from chunkwise.studies.iotest.settings import Settings
-from chunkwise.studies.iotest.walk import Combination, chosen, combinations
-from chunkwise.studies.iotest.world import World
-from chunkwise.studies.load import load
+from chunkwise_lab.commands.iotest import OPTIONS
+from chunkwise_lab.commands.study import command
+from chunkwise_lab.studies.iotest import ini, table
+from chunkwise_lab.studies.iotest.effects import effects
+from chunkwise_lab.studies.iotest.lists import lists
+from chunkwise_lab.studies.iotest.measure import Clock, measure
+from chunkwise_lab.studies.iotest.pattern import Geometry, Values
+from chunkwise_lab.studies.iotest.run import walk
+from chunkwise_lab.studies.iotest.settings import Settings
+from chunkwise_lab.studies.iotest.walk import Combination, chosen, combinations
+from chunkwise_lab.studies.iotest.world import World
+from chunkwise_lab.studies.load import load
 
 QUICK = Settings(steps=2, arrays=3, rows=4, columns=6)
 # As hdf5-iotest (179b5af) prints it.

@@ -8,11 +8,11 @@ import pytest
 
 from chunkwise.parallel.checks import Settings as Here
 from chunkwise.parallel.checks import warnings_for
-from chunkwise.studies.iotest.known import Known, said, said_of, settings_of
-from chunkwise.studies.iotest.pattern import Geometry
-from chunkwise.studies.iotest.settings import Settings
-from chunkwise.studies.iotest.walk import combinations
-from chunkwise.studies.results import Row
+from chunkwise_lab.studies.iotest.known import Known, said, said_of, settings_of
+from chunkwise_lab.studies.iotest.pattern import Geometry
+from chunkwise_lab.studies.iotest.settings import Settings
+from chunkwise_lab.studies.iotest.walk import combinations
+from chunkwise_lab.studies.results import Row
 
 # Chunks of 50 x 100 x 200 doubles, 8 MB, are larger than the cache.
 WALK = Settings(steps=2, arrays=50, rows=100, columns=200).on(2)

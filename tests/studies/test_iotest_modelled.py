@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from chunkwise.report.charts import draw
-from chunkwise.report.values import Drawing
-from chunkwise.studies.iotest.modelled import modelled
-from chunkwise.studies.load import load
-from chunkwise.studies.results import Row
-from chunkwise.studies.study import Published
+from chunkwise_lab.report.charts import draw
+from chunkwise_lab.report.values import Drawing
+from chunkwise_lab.studies.iotest.modelled import modelled
+from chunkwise_lab.studies.load import load
+from chunkwise_lab.studies.results import Row
+from chunkwise_lab.studies.study import Published
 
 WRITING_S = {1: 2.0, 2: 2.0, 4: 4.4}
 REST_S = 1.0

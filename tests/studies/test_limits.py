@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from chunkwise.studies.load import NAMES, load
-from chunkwise.studies.study import Claim
+from chunkwise_lab.studies.load import NAMES, load
+from chunkwise_lab.studies.study import Claim
 
 # What the papers' own figures come to: printed values divided, or the printed factor.
 RATIOS = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from chunkwise.errors import UsageError
-from chunkwise.studies.load import load
+from chunkwise_lab.studies.load import load
 from tests.support.studies import ROWS, STUDY, write_study
 
 

@@ -11,13 +11,13 @@ import pytest
 
 from chunkwise.benching.space import Space
 from chunkwise.errors import UsageError
-from chunkwise.sample import write
-from chunkwise.studies import elsewhere
-from chunkwise.studies.claims import judge_all
-from chunkwise.studies.load import load
-from chunkwise.studies.probes import Context
-from chunkwise.studies.run import Options, run
-from chunkwise.studies.study import SCALES, Study
+from chunkwise_lab.sample import write
+from chunkwise_lab.studies import elsewhere
+from chunkwise_lab.studies.claims import judge_all
+from chunkwise_lab.studies.load import load
+from chunkwise_lab.studies.probes import Context
+from chunkwise_lab.studies.run import Options, run
+from chunkwise_lab.studies.study import SCALES, Study
 
 OURS = ("bandwidth", "two-ways", "selections")
 FAR: dict[str, Any] = {"name": "far", "mb_per_s": 10, "latency_ms": 100}

@@ -13,12 +13,12 @@ import pytest
 from click.testing import CliRunner
 
 from chunkwise.benching.planning import spell_out
-from chunkwise.cli.study import command
 from chunkwise.errors import UsageError
-from chunkwise.studies import own_data as own
-from chunkwise.studies.load import load
-from chunkwise.studies.results import StudyResults
-from chunkwise.studies.run import Options, run
+from chunkwise_lab.commands.study import command
+from chunkwise_lab.studies import own_data as own
+from chunkwise_lab.studies.load import load
+from chunkwise_lab.studies.results import StudyResults
+from chunkwise_lab.studies.run import Options, run
 
 STUDY = load("cris")
 
@@ -110,7 +110,7 @@ def test_other_studies_are_refused(mine: str) -> None:
 )
 def test_what_would_replace_nothing_is_an_error(tmp_path: Path, wrong: str, why: str) -> None:
     folder = tmp_path / "study"
-    shutil.copytree(Path(str(files("chunkwise.studies") / "cris")), folder)
+    shutil.copytree(Path(str(files("chunkwise_lab.studies") / "cris")), folder)
     head = folder / "study.toml"
     text = head.read_text(encoding="utf-8")
     head.write_text(text.replace('"3MiB" = "@large-cache"', wrong), encoding="utf-8")

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from chunkwise.report.studies import section
-from chunkwise.studies.load import load
-from chunkwise.studies.render import list_experiments, list_studies, show
-from chunkwise.studies.results import Outcome, StudyResults
-from chunkwise.studies.study import Experiment, Study
+from chunkwise_lab.report.studies import section
+from chunkwise_lab.studies.load import load
+from chunkwise_lab.studies.render import list_experiments, list_studies, show
+from chunkwise_lab.studies.results import Outcome, StudyResults
+from chunkwise_lab.studies.study import Experiment, Study
 from tests.support.studies import row, write_study
 
 MACHINE: dict[str, str | int] = {

@@ -18,19 +18,19 @@ from chunkwise.benching.libraries import find as find_library
 from chunkwise.benching.schedule import Step
 from chunkwise.benching.space import Space
 from chunkwise.errors import CannotWriteError, UsageError
-from chunkwise.studies.folder import RESULTS
-from chunkwise.studies.load import load
-from chunkwise.studies.results import StudyResults
-from chunkwise.studies.run import Options, run
-from chunkwise.studies.study import Study
 from chunkwise.trials.trial import Measurement, Trial
+from chunkwise_lab.studies.folder import RESULTS
+from chunkwise_lab.studies.load import load
+from chunkwise_lab.studies.results import StudyResults
+from chunkwise_lab.studies.run import Options, run
+from chunkwise_lab.studies.study import Study
 from tests.support.studies import write_study
 
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look for no other libraries, which takes time, but for those that are named."""
-    monkeypatch.setattr("chunkwise.studies.libraries._installed", dict)
+    monkeypatch.setattr("chunkwise_lab.studies.libraries._installed", dict)
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Trial]:
 
     # By its name, `chunkwise.benching.run` is the function.
     monkeypatch.setattr(sys.modules["chunkwise.benching.run"], "find_library", find)
-    monkeypatch.setattr("chunkwise.studies.libraries.find_one", find)
+    monkeypatch.setattr("chunkwise_lab.studies.libraries.find_one", find)
 
     def measure(trial: Trial, *_: Any) -> Measurement:
         # The trial before the first of a run is kept by nobody.

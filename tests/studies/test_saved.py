@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from chunkwise.studies.claims import judge_all
-from chunkwise.studies.load import load
-from chunkwise.studies.results import StudyResults
+from chunkwise_lab.studies.claims import judge_all
+from chunkwise_lab.studies.load import load
+from chunkwise_lab.studies.results import StudyResults
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs/studies"
 TEXT = (FOLDER / "README.md").read_text(encoding="utf-8")

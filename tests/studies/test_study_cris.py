@@ -11,12 +11,12 @@ import pytest
 
 from chunkwise.benching.target import look
 from chunkwise.benching.variants import prepared, variant_of
-from chunkwise.sample import write
-from chunkwise.studies import chunk_slots, open_datasets, published, repacking
-from chunkwise.studies.load import load
-from chunkwise.studies.probes import Context
-from chunkwise.studies.results import Outcome, StudyResults
-from chunkwise.studies.run import Options, run
+from chunkwise_lab.sample import write
+from chunkwise_lab.studies import chunk_slots, open_datasets, published, repacking
+from chunkwise_lab.studies.load import load
+from chunkwise_lab.studies.probes import Context
+from chunkwise_lab.studies.results import Outcome, StudyResults
+from chunkwise_lab.studies.run import Options, run
 from tests.support.tools import require_tool
 
 STUDY = load("cris")

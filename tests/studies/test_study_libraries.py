@@ -8,7 +8,7 @@ import h5py
 import pytest
 
 from chunkwise.errors import UsageError
-from chunkwise.studies import libraries
+from chunkwise_lab.studies import libraries
 from tests.bench.test_libraries import second_library
 
 

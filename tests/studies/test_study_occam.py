@@ -10,16 +10,16 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise import sample
 from chunkwise.benching.planning import spell_out
 from chunkwise.benching.target import look
-from chunkwise.studies.figures import FIGURES
-from chunkwise.studies.generating import generate
-from chunkwise.studies.libraries import Found, labels_of
-from chunkwise.studies.load import load
-from chunkwise.studies.phases import PHASES
-from chunkwise.studies.run import Options, run
-from chunkwise.studies.study import SCALES, Data, Scale, Study
+from chunkwise_lab import sample
+from chunkwise_lab.studies.figures import FIGURES
+from chunkwise_lab.studies.generating import generate
+from chunkwise_lab.studies.libraries import Found, labels_of
+from chunkwise_lab.studies.load import load
+from chunkwise_lab.studies.phases import PHASES
+from chunkwise_lab.studies.run import Options, run
+from chunkwise_lab.studies.study import SCALES, Data, Scale, Study
 
 # Table 1, in its order.
 FOURTEEN = (

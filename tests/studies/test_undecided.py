@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from chunkwise.benching.libraries import LibHDF5
-from chunkwise.studies.claims import judge, judge_all
-from chunkwise.studies.load import load
-from chunkwise.studies.results import Outcome, StudyResults
-from chunkwise.studies.run import Options, run
-from chunkwise.studies.study import Study
-from chunkwise.studies.undecided import undecided
 from chunkwise.trials.trial import Measurement, Trial
+from chunkwise_lab.studies.claims import judge, judge_all
+from chunkwise_lab.studies.load import load
+from chunkwise_lab.studies.results import Outcome, StudyResults
+from chunkwise_lab.studies.run import Options, run
+from chunkwise_lab.studies.study import Study
+from chunkwise_lab.studies.undecided import undecided
 from tests.support.studies import claim, row, write_study
 
 SMALL = 1024
@@ -49,9 +49,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, int | None]]:
     def find(asked: str | None, _: str) -> LibHDF5:
         return LibHDF5(asked, "2.0.0", (), {})
 
-    monkeypatch.setattr("chunkwise.studies.libraries._installed", dict)
+    monkeypatch.setattr("chunkwise_lab.studies.libraries._installed", dict)
     monkeypatch.setattr(sys.modules["chunkwise.benching.run"], "find_library", find)
-    monkeypatch.setattr("chunkwise.studies.libraries.find_one", find)
+    monkeypatch.setattr("chunkwise_lab.studies.libraries.find_one", find)
     monkeypatch.setattr("chunkwise.benching.schedule.measure_in_worker", measure)
     return counts
 

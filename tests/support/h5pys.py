@@ -1,17 +1,19 @@
 """Which other builds and versions of h5py do tests run with?
 
 Made by `make h5pys` and `make tools`; where one is missing, tests skip and say so.  None of
-them has chunkwise installed: it is offered by its path, as the extension module fits every
-Python from 3.10 on.
+them has chunkwise installed: it is offered by its path, with what pip has recorded of it, as the
+extension module fits every Python from 3.10 on.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
@@ -38,7 +40,7 @@ class H5py:
             pytest.skip(f"{self.name} is missing ({self.made_by})")
         done = subprocess.run(
             [str(self.python), *map(str, arguments)],
-            env={**_environment(self), "PYTHONPATH": str(ROOT / "python")},
+            env={**_environment(self), "PYTHONPATH": f"{ROOT / 'python'}:{_records()}"},
             capture_output=True,
             text=True,
             check=False,
@@ -46,6 +48,18 @@ class H5py:
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
+
+
+@cache
+def _records() -> Path:
+    """A folder with the names of chunkwise's commands, and nothing else that is installed."""
+    folder = MADE / "records"
+    folder.mkdir(parents=True, exist_ok=True)
+    installed = Path(str(distribution("chunkwise").locate_file("")))
+    for found in installed.glob("chunkwise-*.dist-info"):
+        with contextlib.suppress(FileExistsError):
+            (folder / found.name).symlink_to(found)
+    return folder
 
 
 def _environment(one: H5py) -> dict[str, str]:

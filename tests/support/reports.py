@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from chunkwise.benching.space import Space
-from chunkwise.studies.results import Outcome, StudyResults
-from chunkwise.studies.study import Claim, Experiment, Plot, Published, Run, Study
+from chunkwise_lab.studies.results import Outcome, StudyResults
+from chunkwise_lab.studies.study import Claim, Experiment, Plot, Published, Run, Study
 
 ENVIRONMENT = {
     "cpu": "A Processor of Some Kind", "cpu_count": 2, "machine": "x86_64", "system": "Linux 6",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from chunkwise.studies.results import Row
-from chunkwise.studies.study import Claim
+from chunkwise_lab.studies.results import Row
+from chunkwise_lab.studies.study import Claim
 
 STUDY = """
 name = "tiny"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from chunkwise.sample import write
+from chunkwise_lab.sample import write
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "examples"))

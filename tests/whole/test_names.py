@@ -25,7 +25,7 @@ from chunkwise.names import (
     shell_line,
     shell_word,
 )
-from chunkwise.report.model import Report, Section
+from chunkwise_lab.report.model import Report, Section
 from tests.attack.names import hostile
 
 NAMES = [hostile(random.Random(seed), bare="\0") for seed in range(300)]

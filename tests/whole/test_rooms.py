@@ -1,25 +1,34 @@
-"""Do the rooms of the package use only those that docs/architecture.md allows?"""
+"""Do the rooms of both packages use only those that docs/architecture.md allows?"""
 
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from collections.abc import Iterator
-from functools import cache
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
+import click
+import pytest
+
 import chunkwise
+from chunkwise.cli.main import OF_THE_LAB, cli
+from chunkwise.errors import UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "python" / "chunkwise"
+PACKAGES = ROOT / "python"
+PRODUCT, LABORATORY = PACKAGES / "chunkwise", PACKAGES / "chunkwise_lab"
+# A module of the laboratory's, also one that is started or imported by its name.
+OF_THE_LABORATORY = re.compile(r"(?:^|-m )chunkwise_lab\b|\bchunkwise_lab\.")
 # Text, errors and the extension, which every room may use.
-EVERYWHERE = {"errors", "names", "verdicts", "words", "_native", "_lazy", "_lib"}
+EVERYWHERE = {"errors", "names", "verdicts", "words", "_native", "_lazy", "_lib", "checkout"}
 # What a user imports, and the ways in.
 FACE = {"file", "group", "dataset", "selection"}
 DOORS = {"__init__", "__main__", "_startup", "_lib"}
 # The names that a user imports from a room, and that lie in one behind it.
-FRONTS = {"parallel/__init__.py"}
-ABOVE = {"benching", "trials", "studies", "report", "cli"}
+FRONTS = {PRODUCT / "parallel" / "__init__.py"}
+ABOVE = {"benching", "trials", "cli"}
 
 
 def room_of(module: str) -> str:
@@ -33,7 +42,7 @@ def imports(path: Path) -> Iterator[str]:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("chunkwise"):
             module = str(node.module)
             for alias in node.names:
-                below = PACKAGE.joinpath(*module.split(".")[1:], alias.name)
+                below = PACKAGES.joinpath(*module.split("."), alias.name)
                 if below.is_dir() or below.with_suffix(".py").exists():
                     yield f"{module}.{alias.name}"
                 elif module == "chunkwise":
@@ -48,11 +57,8 @@ def imports(path: Path) -> Iterator[str]:
 @cache
 def arrows() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
-    for path in PACKAGE.rglob("*.py"):
-        if path.relative_to(PACKAGE).as_posix() in FRONTS:
-            continue
-        relative = path.relative_to(PACKAGE).with_suffix("")
-        room = room_of("chunkwise." + ".".join(relative.parts))
+    for path in {*PRODUCT.rglob("*.py"), *LABORATORY.rglob("*.py")} - FRONTS:
+        room = room_of(".".join(path.relative_to(PACKAGES).with_suffix("").parts))
         used = {room_of(module) for module in imports(path)} - {room, "__init__"} - EVERYWHERE
         if room not in DOORS | EVERYWHERE:
             found.setdefault(room, set()).update(used)
@@ -61,8 +67,10 @@ def arrows() -> dict[str, set[str]]:
 
 def allowed() -> dict[str, set[str]]:
     text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
-    table = text.partition("| room of Python | uses |\n")[2].partition("\n\n")[0]
-    rows = re.findall(r"^\| `(\w+)`[^|]*\|(.*)\|$", table, re.MULTILINE)
+    tables = re.findall(
+        r"\| room of (?:Python|the laboratory) \| uses \|\n(.*?)\n\n", text, re.DOTALL
+    )
+    rows = re.findall(r"^\| `(\w+)`[^|]*\|(.*)\|$", "\n".join(tables), re.MULTILINE)
     return {room: set(re.findall(r"`(\w+)`", uses)) for room, uses in rows}
 
 
@@ -84,4 +92,42 @@ def test_the_library_does_not_know_what_measures_or_prints() -> None:
 
 def test_a_study_is_known_to_those_above_it_alone() -> None:
     users = {room for room, used in arrows().items() if "studies" in used}
-    assert users == {"report", "cli"}
+    assert users == {"report", "commands"}
+
+
+def test_the_product_knows_nothing_of_the_laboratory() -> None:
+    for path in PRODUCT.rglob("*.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+        named = [*imports(path), *(text for text in texts if isinstance(text, str))]
+        assert not [name for name in named if OF_THE_LABORATORY.search(name)], path
+
+
+def test_what_names_the_laboratory() -> None:
+    named = (
+        "chunkwise_lab",
+        "chunkwise_lab.sample",
+        "python -m chunkwise_lab",
+        "x chunkwise_lab.",
+    )
+    assert all(OF_THE_LABORATORY.search(text) for text in named)
+    assert not OF_THE_LABORATORY.search("in the package chunkwise_lab, which")
+
+
+def test_each_command_of_the_laboratory_is_registered() -> None:
+    table = (ROOT / "pyproject.toml").read_text("utf-8").partition('"chunkwise.commands"]\n')[2]
+    found = re.findall(r'^([\w-]+) = "(.+):command"$', table.partition("\n\n")[0], re.MULTILINE)
+    assert sorted(OF_THE_LAB) == [name for name, _ in found]
+    for name, module in found:
+        assert module == f"chunkwise_lab.commands.{name.replace('-', '_')}"
+        assert isinstance(importlib.import_module(module).command, click.Command)
+
+
+@pytest.mark.parametrize("registered", [False, True])
+def test_a_command_that_is_not_installed(
+    registered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = EntryPoint("study", "not_installed.commands.study:command", "chunkwise.commands")
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: (there,) * registered)
+    with pytest.raises(UsageError, match="study is in the package chunkwise_lab, which is not"):
+        cli.get_command(click.Context(cli), "study")

@@ -35,13 +35,13 @@ def newest() -> Path:
 
 
 def test_holds_all_that_is_read_when_it_runs() -> None:
-    package = ROOT / "python" / "chunkwise"
-    kinds = (".py", ".pyi", ".toml", ".css", ".js", ".typed")
-    files = [path for path in package.rglob("*") if path.suffix in kinds]
+    sources = ROOT / "python"
+    kinds = (".py", ".pyi", ".toml", ".css", ".js", ".c", ".typed")
+    files = [path for path in sources.rglob("*") if path.suffix in kinds]
     if newest().stat().st_mtime < max(path.stat().st_mtime for path in files):
         pytest.skip("the wheel in dist/ is older than the package (`make wheel`)")
-    wanted = {str(path.relative_to(package.parent)) for path in files}
-    assert {"chunkwise/studies/cris/study.toml", "chunkwise/report/page.css"} <= wanted
+    wanted = {str(path.relative_to(sources)) for path in files}
+    assert {"chunkwise_lab/studies/cris/study.toml", "chunkwise_lab/report/page.css"} <= wanted
     with zipfile.ZipFile(newest()) as wheel:
         assert wanted <= set(wheel.namelist())
         beside = [

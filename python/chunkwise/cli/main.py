@@ -14,7 +14,7 @@ import click
 from chunkwise._native import __version__
 from chunkwise._startup import measure_h5py_as_it_is
 from chunkwise.cli.echo import echo
-from chunkwise.errors import ChunkwiseError, notes_of
+from chunkwise.errors import ChunkwiseError, UsageError, notes_of
 from chunkwise.names import printable_lines
 from chunkwise.settings import HELP, check_environment
 from chunkwise.verdicts import Exit
@@ -38,6 +38,8 @@ COMMANDS = {
     "mpi-check": "Show the MPI and HDF5 in use, and their known problems.",
     "mpi-model": "Predict the time and the limit of a parallel write on many ranks.",
 }
+# Found by their entry points: those of the package chunkwise_lab, which need not be there.
+OF_THE_LAB = ("hstest", "study", "report", "sample", "mpi-model")
 # What the ranks of an MPI program do together: they fail and end as one.
 OF_MANY_RANKS = ("mpi-check", "repack", "study iotest")
 # What takes URLs, or programs with any arguments.
@@ -51,7 +53,7 @@ class ReaderGoneError(Exception):
 
 
 class LazyGroup(click.Group):
-    """A group whose commands live in `chunkwise.cli.<name>` as `command`."""
+    """A group whose commands live in `chunkwise.cli.<name>` as `command`, or elsewhere."""
 
     def list_commands(self, _: click.Context) -> list[str]:
         """Names in the order in which a user meets them."""
@@ -61,8 +63,11 @@ class LazyGroup(click.Group):
         """Import the command's module, or None for a name that is not ours."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"chunkwise.cli.{cmd_name.replace('-', '_')}")
-        command: click.Command = module.command
+        if cmd_name in OF_THE_LAB:
+            command = _from_the_lab(cmd_name)
+        else:
+            module = importlib.import_module(f"chunkwise.cli.{cmd_name.replace('-', '_')}")
+            command = module.command
         if cmd_name in BY_SETTINGS and HELP not in (command.epilog or ""):
             command.epilog = f"{command.epilog or ''}\n{HELP}"
         return command
@@ -85,6 +90,25 @@ class LazyGroup(click.Group):
         """List the commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+
+def _from_the_lab(name: str) -> click.Command:
+    """Load a command that another package has registered."""
+    # Imported where it is needed, as other commands need not wait for it.
+    from importlib.metadata import entry_points
+
+    for found in entry_points(group="chunkwise.commands", name=name):
+        try:
+            command: click.Command = found.load()
+        except ModuleNotFoundError as missing:
+            if missing.name == found.module.partition(".")[0]:
+                break
+            raise
+        return command
+    raise UsageError(
+        f"{name} is in the package chunkwise_lab, which is not installed: install chunkwise "
+        "again (pip install --force-reinstall chunkwise, or make install in its sources)"
+    )
 
 
 @click.group(cls=LazyGroup, epilog=HELP, context_settings={"help_option_names": ["-h", "--help"]})

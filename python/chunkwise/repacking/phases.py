@@ -1,6 +1,6 @@
 """How long did each phase of a repack take, on its slowest rank?
 
-The phases are those of `chunkwise.parallel.model`, so that measured repacks calibrate it.
+The phases are those of `chunkwise mpi-model`, so that measured repacks calibrate it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,0 @@
-"""How fast is chunkwise beside other readers, and beside what the machine allows?
-
-``make bench``, or ``python -m against_peers`` in ``benches/``; docs/benchmarks.md says how to
-read what it prints.
-"""

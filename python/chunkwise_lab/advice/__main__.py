@@ -1,0 +1,103 @@
+"""Run one of the benches of the advice.
+
+python -m chunkwise_lab.advice model [STUDY.json.gz ...]     # `make bench ONLY=model`
+python -m chunkwise_lab.advice advise [--cases N] [--sides N] [--budget S]
+python -m chunkwise_lab.advice advise --file FILE:DATASET --access PATTERN
+python -m chunkwise_lab.advice fix [--files N]               # `make bench ONLY=fix`
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from chunkwise_lab.advice import cases, model, regret, trials
+from chunkwise_lab.checkout import FOLDER
+
+RECORD = FOLDER / "advise.json"
+
+
+def main() -> None:
+    """Run it, print it, and keep what it found."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    kinds = parser.add_subparsers(dest="kind", required=True)
+    of_model = kinds.add_parser("model")
+    of_model.add_argument("studies", nargs="*", type=Path)
+    of_advice = kinds.add_parser("advise")
+    of_advice.add_argument("--cases", type=int, help="how many of them, spread over all")
+    of_advice.add_argument(
+        "--sides", type=int, default=4, help="lengths of a dimension that are measured"
+    )
+    of_advice.add_argument("--budget", type=float, default=60.0, help="seconds for each advice")
+    of_advice.add_argument(
+        "--again", action="store_true", help="measure cases again that an earlier run measured"
+    )
+    of_advice.add_argument("--file", help="FILE:DATASET instead of the cases")
+    of_advice.add_argument("--access", action="append", default=[])
+    of_advice.add_argument("--for", dest="reader")
+    of_fix = kinds.add_parser("fix")
+    of_fix.add_argument("--files", type=int, default=40, help="how many files are mended")
+    arguments = parser.parse_args()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    if arguments.kind == "model":
+        found = trials.trials(arguments.studies or sorted(trials.STUDIES.glob("*.json.gz")))
+        halves, studies = model.other_half(found), model.other_studies(found)
+        for line in model.lines(found, halves, studies):
+            print(line)
+        (FOLDER / "model.json").write_text(json.dumps(model.as_records(halves), indent=1))
+    elif arguments.kind == "fix":
+        # Generated as the tests generate theirs.
+        from chunkwise_lab.advice import promises
+
+        for line in promises.lines(promises.run(arguments.files, _say)):
+            print(line)
+    else:
+        _advise(arguments)
+
+
+def _known(arguments: argparse.Namespace) -> dict[str, regret.Regret]:
+    """Read what an earlier run measured in the same way."""
+    try:
+        records = [regret.Regret(**one) for one in json.loads(RECORD.read_text())]
+    except (OSError, ValueError, TypeError):
+        return {}
+    same = (arguments.sides, arguments.budget)
+    return {one.name: one for one in records if (one.sides, one.budget_s) == same}
+
+
+def _say(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text[:100]}", end="", file=sys.stderr, flush=True)
+
+
+def _advise(arguments: argparse.Namespace) -> None:
+    if arguments.file:
+        path, _, dataset = arguments.file.rpartition(":")
+        found = [
+            regret.of_file(
+                dataset, path, dataset, arguments.access, arguments.reader,
+                sides=arguments.sides, budget_s=arguments.budget, say=_say,
+            )
+        ]  # fmt: skip
+    else:
+        all_of_them = list(cases.cases())
+        step = max(1, len(all_of_them) // (arguments.cases or len(all_of_them)))
+        wanted = all_of_them[::step][: arguments.cases]
+        # Hours, which may be spread over several runs.
+        known = {} if arguments.again else _known(arguments)
+        left = [case for case in wanted if case.name not in known]
+        for one in regret.run(left, sides=arguments.sides, budget_s=arguments.budget, say=_say):
+            known[one.name] = one
+            print(f"{one.name}: regret {one.regret:.0%}", file=sys.stderr, flush=True)
+            RECORD.write_text(json.dumps(regret.as_records(list(known.values())), indent=1))
+        found = [known[case.name] for case in wanted]
+    for line in regret.lines(found):
+        print(line)
+
+
+if __name__ == "__main__":
+    main()

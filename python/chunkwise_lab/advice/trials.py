@@ -1,0 +1,264 @@
+"""What was measured in the saved studies, and what does the model count for each trial?
+
+A trial of a saved study (docs/studies) has its parameters, its seconds, and seconds of its
+filters, which were measured around the filters alone.  Repeats of a trial are one measurement,
+their median.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from chunkwise.access import count
+from chunkwise.access.pattern import Access
+from chunkwise.advising.patterns import as_pattern
+from chunkwise.model.cost import Stored
+from chunkwise.model.readers import CHUNKWISE, Reader
+from chunkwise.model.seconds import terms
+from chunkwise.model.traffic import Pattern, Traffic, contiguous_traffic, traffic
+from chunkwise.trials.readers import NATIVE
+from chunkwise_lab.checkout import ROOT
+
+STUDIES: Final = ROOT / "docs" / "studies"
+# Properties that the model knows nothing of: trials that vary them are left out.
+UNKNOWN: Final = (
+    "sieve_nbytes", "conversion_nbytes", "metadata_block_nbytes", "small_data_block_nbytes",
+    "alignment", "bounds", "alloc_time", "fill_time", "page_buffer_nbytes", "zlib_path",
+)  # fmt: skip
+# Under the same parameters other data, of which a study says so.
+_OTHER_DATA: Final = ("data", "tile")
+
+
+@dataclass(frozen=True)
+class Filtered:
+    """What passes filters in a trial."""
+
+    codec: tuple[str, ...]  # The pipeline, the data and who runs it: what has a speed of its own
+    chunks: float  # Chunks that pass, by the model, and the bytes of one
+    nbytes: int
+    # Chunks that did pass, and seconds that it took; None where it was not measured.
+    measured_chunks: float | None
+    measured_s: float | None
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One combination of parameters, with the median of its repeats."""
+
+    study: str  # Of which study, whether it reads, who did, and its libhdf5
+    operation: str
+    reader: str
+    library: str
+    cold: bool  # Whether the bytes came from storage
+    kinds: dict[str, str]  # By what errors are told apart: storage, filter, pattern
+    text: str  # The parameters, for people and all of them
+    key: str
+    counts: tuple[float, ...]  # The terms of the model (`seconds.RATES`)
+    seeks: float  # Requests that cost a seek, and bytes, where the bytes come from storage
+    fetched_nbytes: float
+    abreast: float  # Chunks that may pass filters at the same time
+    filtered: Filtered | None  # What passes filters; None without
+    # Chunks that passed filters, as they were counted in the trial and by the model; decoded and
+    # encoded ones apart.
+    chunks: tuple[tuple[float, float], ...]
+    # Seconds, and how far repeats are from their median: of the farther half, the nearest.
+    measured_s: float
+    spread: float = 0.0
+    repeats: int = 1  # How many there were
+
+    @property
+    def family(self) -> str:
+        """Whose code moves the bytes."""
+        return CHUNKWISE if self.reader in NATIVE else "libhdf5"
+
+    @property
+    def title(self) -> str:
+        """What it is, in a line."""
+        return f"{self.study}: {self.operation}, {self.text}, by {self.kinds['reader']}"
+
+
+def trials(paths: Iterable[Path]) -> list[Trial]:
+    """Read all trials that the model can speak about."""
+    found: dict[str, list[Trial]] = {}
+    for path in paths:
+        with gzip.open(path, "rt", encoding="utf-8") as stream:
+            study = json.load(stream)
+        for outcome in study["outcomes"].values():
+            for record in outcome["records"]:
+                one = _trial(study["study"], record)
+                if one is not None:
+                    found.setdefault(one.key, []).append(one)
+    return [_joined(several) for several in found.values()]
+
+
+def _joined(several: list[Trial]) -> Trial:
+    first = several[0]
+    median = statistics.median(one.measured_s for one in several)
+    spread = statistics.median(abs(one.measured_s / median - 1) for one in several)
+    filtered = first.filtered
+    known = [
+        (one.filtered.measured_s, one.filtered.measured_chunks)
+        for one in several
+        if one.filtered is not None and one.filtered.measured_s is not None
+    ]
+    if filtered is not None and known:
+        middle = sorted(known)[len(known) // 2]
+        filtered = replace(filtered, measured_s=middle[0], measured_chunks=middle[1])
+    return replace(
+        first, measured_s=median, spread=spread, repeats=len(several), filtered=filtered
+    )
+
+
+def _trial(study: str, record: dict[str, Any]) -> Trial | None:
+    known = record.get("status") == "ok" and "block" in record and record.get("total_s")
+    if not known or record.get("format", "netcdf4") != "netcdf4" or record.get("reopen"):
+        return None
+    if any(record.get(name) not in (None, False) for name in UNKNOWN):
+        return None
+    shape = tuple(record["shape"])
+    chunks = record.get("chunks")
+    itemsize, filters = int(record["itemsize"]), record["filters"]
+    writing = record["operation"] == "write"
+    pattern, seconds = _measured(record, shape, writing)
+    reader = _reader(record)
+    if chunks is None:
+        counts = contiguous_traffic(shape, itemsize, pattern, reader)
+        nbytes = math.prod(shape) * itemsize
+    else:
+        stored = Stored(shape, tuple(chunks), itemsize, filters != "none")
+        counts = traffic(stored, pattern, reader)
+        nbytes = stored.chunk_nbytes
+    whole = max(1, math.prod(shape) * itemsize)
+    stored_nbytes = record.get("file_nbytes" if writing else "stored_nbytes") or whole
+    ratio = min(2.0, stored_nbytes / whole)
+    point = record.get("point", {})
+    key = json.dumps(
+        [study, record["operation"], record["reader"], str(record.get("hdf5") or ""),
+         str(record.get("page_cache"))[:4], record["access"], record["block"],
+         record.get("order"), chunks, filters, shape, record.get("cache_nbytes"),
+         record.get("cache_nslots"), record.get("cache_w0"), record.get("threads"),
+         record.get("dataset"), [point.get(name) for name in _OTHER_DATA],
+         record["operations"] if record.get("extrapolated") else None]
+    )  # fmt: skip
+    found = terms(counts, nbytes * ratio)
+    return Trial(
+        study, record["operation"], record["reader"], str(record.get("hdf5") or ""),
+        record.get("page_cache") == "cold", _kinds(record, pattern),
+        _text(record), key, found,
+        counts.seeks, counts.fetched_nbytes(nbytes * ratio), counts.abreast,
+        _filtered(study, record, counts, nbytes, ratio), _chunks(record, counts), seconds,
+    )  # fmt: skip
+
+
+def _measured(
+    record: dict[str, Any], shape: tuple[int, ...], writing: bool
+) -> tuple[Pattern, float]:
+    """Give what was run, and its seconds.
+
+    Of a trial that was bounded, these are the selections that it came to, not those that it was
+    to run: what the rest would have taken was not measured.
+    """
+    pattern = replace(as_pattern(_access(record), shape), writes=writing)
+    seconds = float(record["total_s"])
+    total = record.get("total_operations")
+    if record.get("extrapolated"):
+        total = record["operations"]
+        seconds = float(record["elapsed_s"])
+        if writing:
+            seconds += sum(record.get(part) or 0.0 for part in ("create_s", "flush_s", "close_s"))
+    if pattern.selections is not None:
+        whole = len(pattern.selections) == pattern.operations
+        if whole and total:
+            pattern = replace(pattern, selections=pattern.selections[:total], operations=total)
+    elif total and total < count(shape, pattern.block):
+        pattern = replace(pattern, operations=total)
+    return pattern, seconds
+
+
+def _kinds(record: dict[str, Any], pattern: Pattern) -> dict[str, str]:
+    if pattern.selections is not None:
+        walk = "unions"
+    elif pattern.scattered:
+        walk = "random blocks"
+    else:
+        whole = tuple(pattern.block) == tuple(record["shape"])
+        walk = "one call for all" if whole else "blocks in order"
+    cold = {"cold": "cold", "warm": "warm"}.get(str(record.get("page_cache")), "as it was")
+    return {
+        "reader": f"{record['reader']} {record.get('hdf5') or ''}".strip(),
+        "layout": "contiguous" if record.get("chunks") is None else "chunked",
+        "filter": record["filters"].partition(":")[0],
+        "walk": walk,
+        "page cache": cold,
+    }
+
+
+def _text(record: dict[str, Any]) -> str:
+    def shape(sides: Any) -> str:
+        return "x".join(map(str, sides))
+
+    chunks = record.get("chunks")
+    layout = "contiguous" if chunks is None else f"{shape(chunks)} {record['filters']}"
+    return f"{shape(record['block'])} of {shape(record['shape'])} in {layout}"
+
+
+def _access(record: dict[str, Any]) -> Access:
+    def frozen(value: Any) -> Any:
+        return tuple(map(frozen, value)) if isinstance(value, list) else value
+
+    names = ("block", "order", "seed", "limit", "slabs", "cells")
+    values = {name: frozen(record.get(name)) for name in names}
+    return Access(record["access"], **values)
+
+
+def _reader(record: dict[str, Any]) -> Reader:
+    if record["reader"] in NATIVE:
+        return Reader(CHUNKWISE, CHUNKWISE, 1 << 30, None, None)
+    nbytes = record.get("actual_cache_nbytes")
+    nslots = record.get("actual_cache_nslots")
+    w0 = record.get("actual_cache_w0")
+    return Reader(
+        record["reader"], "", 1 << 20 if nbytes is None else int(nbytes),
+        521 if nslots is None else int(nslots), 0.75 if w0 is None else float(w0),
+    )  # fmt: skip
+
+
+def _chunks(record: dict[str, Any], counts: Traffic) -> tuple[tuple[float, float], ...]:
+    """Pair what a counting filter saw with what the model says; libhdf5's alone are counted so."""
+    if record["reader"] in NATIVE or record["filters"] == "none":
+        return ()
+    writing = record["operation"] == "write"
+    pairs = (
+        ("time_chunk_loads", counts.partial if writing else counts.loads),
+        ("time_chunks_encoded", counts.loads if writing else 0.0),
+    )
+    found = [(record.get(name), mine) for name, mine in pairs]
+    return tuple((float(seen), float(mine)) for seen, mine in found if seen is not None)
+
+
+def _filtered(
+    study: str, record: dict[str, Any], counts: Traffic, nbytes: int, ratio: float
+) -> Filtered | None:
+    """Count chunks for each pipeline on each data, by whose code it runs."""
+    if record["filters"] == "none":
+        return None
+    # Data that compresses otherwise is other data, whatever it is called.
+    alike = round(2 * math.log2(max(ratio, 1e-6)))
+    family = CHUNKWISE if record["reader"] in NATIVE else "libhdf5"
+    codec = (
+        study, record["operation"], str(record.get("dataset")),
+        *(str(record.get("point", {}).get(name)) for name in _OTHER_DATA),
+        record["filters"], str(alike), family,
+    )  # fmt: skip
+    spent = [s for s in (record.get("time_filters_s") or {}).values() if s is not None]
+    passed = [record.get(n) for n in ("time_chunk_loads", "time_chunks_encoded")]
+    known = sum(n for n in passed if n)
+    measured = sum(spent) if spent and known else None
+    return Filtered(codec, counts.loads + counts.partial, nbytes, known or None, measured)

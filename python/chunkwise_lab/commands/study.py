@@ -1,0 +1,251 @@
+"""Run the papers' studies from the command line."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from chunkwise.cli.echo import echo, echo_json
+from chunkwise.cli.progress import following
+from chunkwise.cli.terminal import for_results
+from chunkwise.cli.values import Count, Duration, listed
+from chunkwise.errors import UsageError
+from chunkwise.names import printable
+from chunkwise.parallel.ranks import launched
+from chunkwise.words import counted
+from chunkwise_lab.commands import iotest
+from chunkwise_lab.studies import published, render
+from chunkwise_lab.studies.claims import judge_all
+from chunkwise_lab.studies.folder import Folder
+from chunkwise_lab.studies.iotest import launching
+from chunkwise_lab.studies.load import NAMES, load
+from chunkwise_lab.studies.own_data import study_of
+from chunkwise_lab.studies.results import StudyResults
+from chunkwise_lab.studies.run import Options, run
+from chunkwise_lab.studies.study import SCALES, Scale, Study
+
+EXAMPLES = """\b
+Examples:
+  chunkwise study --list
+  chunkwise study cris --list
+  chunkwise study cris
+  chunkwise study cris --reader libhdf5,chunkwise --repeat 5
+  chunkwise study cris --file mine.nc --dataset /t2m
+  chunkwise study hyperslabs --scale paper --seconds 10
+  chunkwise study netcdf4 --scale paper --repeat 3 --out results
+  chunkwise study netcdf4 --scale paper --repeat 3 --out results --resume
+  chunkwise study netcdf4 --out results --resume --undecided 12
+  chunkwise study iotest --ranks 1,2
+  mpirun -n 2 chunkwise study iotest --quick
+  chunkwise study ./my-study
+  chunkwise report studies/cris-quick -o report.html
+"""
+
+
+class Studies(click.Command):
+    """The command; a walk of `iotest`, which several processes share, has options of its own."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Read the arguments, by the walk's options or by the study's."""
+        if iotest.is_walk(args):
+            if {"--help", "-h"} & {*args} and launched()[0]:
+                # Help is printed once.
+                raise click.exceptions.Exit(0)
+            return iotest.command.make_context("study iotest", args[1:], parent=parent)
+        return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the one of the two to which the context belongs."""
+        return super().invoke(ctx) if ctx.command is self else ctx.command.invoke(ctx)
+
+
+@click.command(cls=Studies, epilog=EXAMPLES)
+@click.argument("name", required=False)
+@click.option(
+    "--list",
+    "listing",
+    is_flag=True,
+    help="Say which studies there are and what they need; with NAME, what its experiments ask.",
+)
+@click.option(
+    "--scale",
+    type=click.Choice(SCALES),
+    default="quick",
+    show_default=True,
+    help="Everything at reduced size, in about two minutes; or the paper's sizes and repeats.",
+)
+@click.option("--only", metavar="EXPERIMENT,...", help="These experiments alone.")
+@click.option("--reader", metavar="NAME,...", help="These readers alone.")
+@click.option(
+    "--libhdf5",
+    metavar="PATH,...",
+    help="Further libraries, if an experiment compares them; the system's are found.",
+)
+@click.option(
+    "--repeat",
+    type=Count(),
+    help="Measure everything this often.  [default: the study's own number]",
+)
+@click.option(
+    "--undecided",
+    type=Count(),
+    metavar="COUNT",
+    help="Afterwards repeat what decides the claims that cannot be told, up to COUNT times.",
+)
+@click.option(
+    "--seconds",
+    type=Duration(),
+    help="Time for the reads or writes of each trial, as in 10s or 2min; what takes "
+    "longer is estimated.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where trials and results go.  [default: studies/NAME-SCALE]",
+)
+@click.option(
+    "--ranks",
+    metavar="N,...",
+    help="For iotest: numbers of MPI processes, one after another.  [default: 1,2,4]",
+)
+@click.option("--file", metavar="FILE", help="Measure this file instead of the study's data.")
+@click.option("--dataset", metavar="PATH", help="Its dataset.  [default: the largest chunked]")
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Continue in that folder: no trial in it is repeated.",
+)
+@click.option("--show", is_flag=True, help="Measure nothing: print what is in that folder.")
+@click.option("--table", metavar="NAME", help="With --show: this table of the paper's alone.")
+@click.option("--json", "as_json", is_flag=True, help="Print results and verdicts as JSON.")
+def command(
+    name: str | None,
+    listing: bool,
+    scale: Scale,
+    only: str | None,
+    reader: str | None,
+    libhdf5: str | None,
+    repeat: int | None,
+    undecided: int | None,
+    seconds: float | None,
+    out: Path | None,
+    ranks: str | None,
+    file: str | None,
+    dataset: str | None,
+    resume: bool,
+    show: bool,
+    table: str | None,
+    as_json: bool,
+) -> int:
+    """Measure again, on this machine, what a paper has measured.
+
+    NAME is one of those that --list prints, or a folder with a study.toml in it.  Under mpirun,
+    iotest has options of its own: chunkwise study iotest --help.  Prints today's figures beside
+    the published ones, and which of the paper's claims still hold.  Ends with code 1 if a
+    reader gave wrong values or nothing could be measured.
+    """
+    console = for_results()
+    if name is None:
+        render.list_studies([load(known) for known in NAMES], console)
+        return 0
+    study = load(name)
+    if listing:
+        render.list_experiments(study, console)
+        return 0
+    own = "" if file is None else f"-{Path(file).stem}"
+    folder = Folder(out or Path("studies") / f"{study.name}-{scale}{own}")
+    if show:
+        results = StudyResults.read(folder.results)
+        if results.study != study.name:
+            raise UsageError(
+                f"{folder.name}: holds results of {printable(results.study)}, not of {study.name}"
+            )
+        return _say(study, results, folder, console, as_json, table)
+    if dataset is not None and file is None:
+        raise UsageError("--dataset names a dataset of --file: add that")
+    if table is not None:
+        raise UsageError("--table draws results that are there already: add --show")
+    options = Options(
+        scale,
+        folder.path,
+        listed(only),
+        listed(reader),
+        listed(libhdf5),
+        repeat,
+        resume,
+        file,
+        dataset,
+        source="" if name in NAMES else str(Path(name).resolve()),
+        seconds=seconds,
+        ranks=launching.numbers(ranks, study),
+        undecided=undecided,
+    )
+    if launching.starts_ranks(study):
+        launching.require()
+    return _say(study, _measured(study, options), folder, console, as_json)
+
+
+def _say(
+    study: Study,
+    results: StudyResults,
+    folder: Folder,
+    console: Console,
+    as_json: bool,
+    table: str | None = None,
+) -> int:
+    """Print results, and return the exit code that they deserve."""
+    study = study_of(study, results)
+    if as_json:
+        verdicts = [one.to_json() for one in judge_all(study, results)]
+        echo_json({**results.to_json(), "verdicts": verdicts}, indent=1)
+    elif table is not None:
+        for line in published.draw(study, results, table):
+            echo(line)
+    else:
+        render.show(study, results, folder.path, console)
+    outcomes = results.outcomes.values()
+    wrong = [text for outcome in outcomes for text in outcome.mismatches]
+    for text in wrong:
+        echo(f"chunkwise: {text}; do not trust either", err=True)
+    measured = any(record["status"] == "ok" for one in outcomes for record in one.records)
+    return 1 if wrong or not measured else 0
+
+
+def _measured(study: Study, options: Options) -> StudyResults:
+    """Run a study; when it is stopped, say how to continue."""
+    theirs = study.repeat["paper"]
+    if options.scale == "paper" and options.repeat is not None and options.repeat < theirs:
+        often = counted(options.repeat, "repeat")
+        echo(
+            f"chunkwise: {often}, where this scale has {theirs}: more verdicts will be "
+            "'cannot tell'",
+            err=True,
+        )
+    with following() as progress:
+        try:
+            return run(study, options, progress)
+        except (KeyboardInterrupt, SystemExit):
+            echo(
+                f"chunkwise: stopped; what was measured is in {printable(str(options.out))}: go "
+                f"on with\n  {_resuming()}",
+                err=True,
+            )
+            raise
+
+
+def _resuming() -> str:
+    """Return the command that was given, to be given again."""
+    given = [argument for argument in sys.argv[1:] if argument != "--resume"]
+    return shlex.join(["chunkwise", *given, "--resume"])

@@ -1,0 +1,184 @@
+"""What does a case do, and how long does it take one of the two libraries?"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+import chunkwise
+from chunkwise_lab.matrix.cases import LAYOUTS, Case
+
+READERS = ("h5py", "chunkwise")
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "none": {},
+    "deflate": {"compression": "gzip", "compression_opts": 1},
+    "shuffle+deflate": {"compression": "gzip", "compression_opts": 1, "shuffle": True},
+    "lzf": {"compression": "lzf"},
+}
+RECORD = np.dtype([("a", "<i2"), ("b", "<u2")])
+# Steps of a walk, and datasets of which there are many.
+STEPS, MANY = 16, 200
+
+
+class Work:
+    """A case made ready: its file, and what is written."""
+
+    def __init__(self, case: Case, folder: Path) -> None:
+        self.case = case
+        self.shape, self.chunk = LAYOUTS[case.layout]
+        self.dtype = RECORD if case.dtype == "record" else np.dtype(case.dtype)
+        self.folder = folder
+        self.path = folder / f"{case.layout}-{case.filters}-{case.dtype.strip('<>')}"
+        self.path = self.path.with_suffix(".be.h5" if ">" in case.dtype else ".h5")
+        self.options = {"chunks": self.chunk, **_OPTIONS[case.filters]}
+        self.data: Any = None
+        if case.work == "write":
+            self.data = self._elements()
+        elif not self.path.exists():
+            partial = self.path.with_suffix(".partial")
+            with h5py.File(partial, "w") as file:
+                file.create_dataset("d", data=self._elements(), **self.options)
+            partial.rename(self.path)
+
+    def seconds(self, reader: str) -> float:
+        """Do it once, by one of `READERS`."""
+        if self.case.process == "fresh":
+            return self._in_a_process(reader)
+        patched = reader == "chunkwise" and self.case.face == "patched"
+        with chunkwise.patch_h5py() if patched else nullcontext():
+            done = self._write if self.case.work == "write" else self._read
+            return done(h5py.File if patched or reader == "h5py" else chunkwise.open)
+
+    def check(self) -> None:
+        """See that both read the same."""
+        found = []
+        for opened in (h5py.File, chunkwise.open):
+            with opened(self.path, "r") as file:
+                found.append(np.asarray(self._as_wanted(file["d"])[self._index(0)]).tobytes())
+        if found[0] != found[1]:
+            raise AssertionError(f"{self.case.name}: another result than h5py's")
+
+    def _elements(self) -> Any:
+        count = int(np.prod(self.shape))
+        rng = np.random.default_rng(1)
+        smooth = np.sin(np.arange(count) / 500) * 1000 + rng.integers(0, 8, count)
+        if self.case.dtype == "record":
+            return smooth.astype("<i4").view(RECORD).reshape(self.shape)
+        return smooth.astype(self.dtype).reshape(self.shape)
+
+    # Reading ------------------------------------------------------------------------
+
+    def _read(self, opened: Callable[..., Any]) -> float:
+        chunkwise.cache_clear()
+        if self.case.phase == "open":
+            begun = time.perf_counter()
+            with opened(self.path, "r") as file:
+                self._called(file["d"], 0)
+                return time.perf_counter() - begun
+        with opened(self.path, "r") as file:
+            dataset = file["d"]
+            if self.case.phase == "again":
+                self._called(dataset, 0)
+            begun = time.perf_counter()
+            for step in range(STEPS if self.case.phase == "walk" else 1):
+                self._called(dataset, step)
+            return time.perf_counter() - begun
+
+    def _called(self, dataset: Any, step: int) -> None:
+        index = self._index(step)
+        wanted = self._as_wanted(dataset)
+        if self.case.threads == 1:
+            wanted[index]
+            return
+        threads = [
+            threading.Thread(target=lambda: wanted[index]) for _ in range(self.case.threads)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _as_wanted(self, dataset: Any) -> Any:
+        return dataset if self.case.wanted == "native" else dataset.astype(self.case.wanted)
+
+    def _index(self, step: int) -> Any:
+        z, y, _ = self.shape
+        at = (z // 2 + step) % z
+        match self.case.how:
+            case "element":
+                return at, y // 2, 3
+            case "row":
+                return at, y // 2
+            case "line":
+                return slice(None), (y // 2 + step) % y, 5
+            case "box":
+                return slice(at // 2, at // 2 + z // 8), slice(y // 4, y // 4 + y // 8)
+            case "stride":
+                return slice(step, None, 8), slice(None, None, 8)
+            case "points":
+                return [*range(step % 3, z, 5)], y // 2
+            case _:
+                return ...
+
+    def _in_a_process(self, reader: str) -> float:
+        """As the first read of a program; importing is not counted."""
+        face = "chunkwise.open" if reader == "chunkwise" else "h5py.File"
+        code = (
+            "import time, h5py, chunkwise\nchunkwise.open\n"
+            f"begun = time.perf_counter()\nwith {face}({str(self.path)!r}, 'r') as file:\n"
+            f"    file['d'][{self._index(0)!r}]\n    print(time.perf_counter() - begun)"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], check=True, capture_output=True, text=True
+        )
+        return float(done.stdout)
+
+    # Writing ------------------------------------------------------------------------
+
+    def _write(self, opened: Callable[..., Any]) -> float:
+        path = self.folder / f"written-{os.getpid()}.h5"
+        path.unlink(missing_ok=True)
+        how = self.case.how
+        maxshape = (None, *self.shape[1:]) if how == "append" else None
+        begun = time.perf_counter()
+        with opened(path, "w", **({"sync": False} if opened is chunkwise.open else {})) as file:
+            if how == "many":
+                part = self.data[:4, :16].copy()
+                chunks = None if self.chunk is None else part.shape
+                for number in range(MANY):
+                    options = {**self.options, "chunks": chunks}
+                    file.create_dataset(f"d{number}", data=part, **options)
+            elif how == "create":
+                file.create_dataset("d", data=self.data, **self.options)
+            else:
+                shape = (0, *self.shape[1:]) if how == "append" else self.shape
+                options = {**self.options, "maxshape": maxshape}
+                self._fill(file.create_dataset("d", shape, self.dtype, **options))
+        taken = time.perf_counter() - begun
+        path.unlink()
+        return taken
+
+    def _fill(self, dataset: Any) -> None:
+        rows = self.shape[0]
+        match self.case.how:
+            case "assign":
+                dataset[...] = self.data
+            case "part":
+                dataset[rows // 4 : rows // 2, 1:-1] = self.data[rows // 4 : rows // 2, 1:-1]
+            case "rows":
+                for row in range(0, rows, 4):
+                    dataset[row : row + 4] = self.data[row : row + 4]
+            case _:
+                for row in range(0, rows, 16):
+                    dataset.resize(min(row + 16, rows), 0)
+                    dataset[row : row + 16] = self.data[row : row + 16]

@@ -1,0 +1,83 @@
+"""How long does it take to write a dataset of Dask arrays, by a cluster of two workers?
+
+The cluster stands before the clock runs.  Workers read the data from a file that is in memory, and
+the clock stops when storage has the new one.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import h5py
+
+from chunkwise_lab.peers.task import CannotReadError, Sample, Task
+
+WORKERS: Final = 2
+NAME: Final = "t"
+
+
+def to_netcdf(
+    writer: str,
+    file: str,
+    dataset: str,
+    target: str,
+    chunk: tuple[int, ...],
+    steps: int,
+    effort: str = "as-stated",
+) -> Task:
+    """Write with shuffle and deflate 4, as ``xarray`` does or as ``chunkwise`` does."""
+    try:
+        import dask.array as da
+        import xarray as xr
+        from distributed import Client, LocalCluster
+
+        import chunkwise.xarray
+    except ImportError as wrong:
+        raise CannotReadError(f"not installed: {wrong.name}") from None
+    chunk = tuple(chunk)
+    path = Path(target)
+    with (
+        LocalCluster(
+            processes=True, n_workers=WORKERS, threads_per_worker=1, dashboard_address=None
+        ) as cluster,
+        Client(cluster) as client,
+        h5py.File(file) as opened,
+    ):
+        shape, dtype = opened[dataset].shape, opened[dataset].dtype
+        lengths = tuple(min(steps, shape[0] - at) for at in range(0, shape[0], steps))
+
+        def block(block_info: Any = None) -> Any:
+            (begin, end), *_ = block_info[None]["array-location"]
+            with h5py.File(file) as source:
+                return source[dataset][begin:end]
+
+        values = da.map_blocks(block, chunks=(lengths, *shape[1:]), dtype=dtype)
+        data = xr.Dataset({NAME: (("time", "y", "x"), values)})
+        stored = {"zlib": True, "complevel": 4, "shuffle": True, "chunksizes": chunk}
+        encoding = {NAME: stored}
+
+        def measure() -> Sample:
+            path.unlink(missing_ok=True)
+            os.sync()  # What others left to be written is not this one's work.
+            begun = time.perf_counter()
+            if writer == "xarray":
+                data.to_netcdf(target, engine="netcdf4", encoding=encoding)
+            else:
+                how: Any = effort
+                chunkwise.xarray.to_netcdf(
+                    data, target, engine="netcdf4", encoding=encoding, effort=how, client=client
+                )
+            descriptor = os.open(path, os.O_RDONLY)
+            os.fsync(descriptor)
+            os.close(descriptor)
+            elapsed = time.perf_counter() - begun
+            with h5py.File(path) as written:
+                found = written[NAME][()]
+            told = {"file_nbytes": path.stat().st_size}
+            path.unlink()
+            return Sample(elapsed, found, told)
+
+        yield measure

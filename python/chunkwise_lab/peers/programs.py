@@ -1,0 +1,76 @@
+"""How long does a program take to write a file that knows nothing of chunkwise?
+
+It is measured as it is, and with h5py patched; the clock stops when storage has the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import h5py
+import numpy as np
+
+import chunkwise
+from chunkwise_lab.peers.task import CannotReadError, Sample, Task
+
+NAME: Final = "t"
+FILTERS: Final[dict[str, Any]] = {"compression": "gzip", "compression_opts": 4, "shuffle": True}
+
+
+def written(
+    program: str, patched: bool, file: str, dataset: str, target: str, chunk: tuple[int, ...]
+) -> Task:
+    """Write with shuffle and deflate 4."""
+    with h5py.File(file) as opened:
+        data: Any = opened[dataset][()]
+    write = {"xarray": _xarray, "frames": _frames}[program](data, tuple(chunk))
+    path = Path(target)
+
+    def measure() -> Sample:
+        path.unlink(missing_ok=True)
+        os.sync()  # What others left to be written is not this one's work.
+        patch = chunkwise.patch_h5py() if patched else contextlib.nullcontext()
+        with patch:
+            begun = time.perf_counter()
+            write(target)
+            descriptor = os.open(path, os.O_RDONLY)
+            os.fsync(descriptor)
+            os.close(descriptor)
+            elapsed = time.perf_counter() - begun
+        with h5py.File(path) as made:
+            found = made[NAME][()]
+        told = {"file_nbytes": path.stat().st_size}
+        path.unlink()
+        return Sample(elapsed, found, told)
+
+    yield measure
+
+
+def _xarray(data: Any, chunk: tuple[int, ...]) -> Callable[[str], None]:
+    try:
+        import h5netcdf as h5netcdf
+        import xarray as xr
+    except ImportError as wrong:
+        raise CannotReadError(f"not installed: {wrong.name}") from None
+    field = xr.Dataset({NAME: (("time", "y", "x"), data)})
+    stored = {"zlib": True, "complevel": 4, "shuffle": True, "chunksizes": chunk}
+
+    def write(target: str) -> None:
+        field.to_netcdf(target, engine="h5netcdf", encoding={NAME: stored})
+
+    return write
+
+
+def _frames(data: Any, chunk: tuple[int, ...]) -> Callable[[str], None]:
+    def write(target: str) -> None:
+        with h5py.File(target, "w") as file:
+            made = file.create_dataset(NAME, data.shape, data.dtype, chunks=chunk, **FILTERS)
+            for begin in np.arange(0, len(data), chunk[0]):
+                made[begin : begin + chunk[0]] = data[begin : begin + chunk[0]]
+
+    return write

@@ -1,0 +1,91 @@
+"""How long does it take to write an array into a new file, until storage has it?
+
+As paper 000 writes: hyperslabs of a few lines one after another, each of which fills a part
+of some chunks.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+
+import chunkwise
+from chunkwise.grammar import Pipeline
+from chunkwise_lab.peers.task import Sample, Task
+
+NAME: Final = "x"
+Values = npt.NDArray[Any]
+
+
+def lines(
+    writer: str,
+    file: str,
+    dataset: str,
+    target: str,
+    chunk: tuple[int, ...],
+    filters: str,
+    count: int,
+    cache_nbytes: int,
+    keep: bool = False,
+) -> Task:
+    """Make a file, write `count` lines of its second dimension at a time, close and sync it."""
+    with chunkwise.open(file) as opened:
+        found: Any = opened[dataset]
+        data = found.read()
+    write: Callable[..., str | None] = {"libhdf5": _libhdf5, "chunkwise": _chunkwise}[writer]
+    path = Path(target)
+
+    def measure() -> Sample:
+        path.unlink(missing_ok=True)
+        os.sync()  # What others left to be written is not this one's work.
+        begun = time.perf_counter()
+        encoder = write(target, data, tuple(chunk), filters, count, cache_nbytes)
+        elapsed = time.perf_counter() - begun
+        # Whoever wrote it, libhdf5 reads it.
+        with h5py.File(target) as written:
+            values = written[NAME][()]
+        told = {"file_nbytes": path.stat().st_size, "encoder": encoder}
+        if not keep:
+            path.unlink()
+        return Sample(elapsed, values, told)
+
+    yield measure
+
+
+def _libhdf5(
+    target: str, data: Values, chunk: tuple[int, ...], filters: str, count: int, nbytes: int
+) -> None:
+    dcpl = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    dcpl.set_chunk(chunk)
+    Pipeline.parse(filters).apply(dcpl)
+    # Paper 000, section 4: a cache of 8.7 MB, 521 slots, and fully written chunks leave first.
+    with h5py.File(target, "w", rdcc_nbytes=nbytes, rdcc_nslots=521, rdcc_w0=1.0) as file:
+        made = file.create_dataset(NAME, data.shape, data.dtype, dcpl=dcpl)
+        _slabs(made, data, count)
+    descriptor = os.open(target, os.O_RDONLY)
+    os.fsync(descriptor)
+    os.close(descriptor)
+
+
+def _chunkwise(
+    target: str, data: Values, chunk: tuple[int, ...], filters: str, count: int, _nbytes: int
+) -> str | None:
+    # Closing waits for storage.
+    with chunkwise.open(target, "w") as file:
+        made = file.create_dataset(NAME, data.shape, data.dtype, chunks=chunk, filters=filters)
+        _slabs(made, data, count)
+        # In words, once there was a chunk to choose it by.
+        return made.explain_write()["encoder"]
+
+
+def _slabs(dataset: Any, data: Values, count: int) -> None:
+    for first in range(0, data.shape[1], count):
+        part = np.s_[:, first : first + count]
+        dataset[part] = data[part]

@@ -1,0 +1,85 @@
+"""What is the report of these results?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from chunkwise.errors import UsageError
+from chunkwise.names import printable
+from chunkwise_lab.report import advice, benches, studies, traced
+from chunkwise_lab.report.model import Kind, Report, Section
+from chunkwise_lab.report.sources import Advised, Source, Traced, read
+from chunkwise_lab.studies.load import load
+from chunkwise_lab.studies.results import StudyResults
+
+_TITLES: Final[dict[Kind, str]] = {
+    "study": "Does the papers' advice still stand?",
+    "bench": "What each access pattern takes",
+    "advise": "How the data should be stored",
+    "trace": "What the program read",
+}
+
+
+def report(paths: Sequence[str | Path]) -> Report:
+    """Make the report of saved results; studies come first."""
+    found = read(paths)
+    sources = [source for source, _ in found]
+    made = [_section(source, path, f"r{n}") for n, (source, path) in enumerate(found, 1)]
+    told_apart = _told_apart(_scaled(made, sources))
+    sections = sorted(told_apart, key=lambda section: not section.of_study)
+    kinds = {section.kind for section in sections}
+    kind = "study" if "study" in kinds else kinds.pop() if len(kinds) == 1 else "bench"
+    return Report(_TITLES[kind], tuple(sections))
+
+
+def _section(source: Source, path: str | Path, id_: str) -> Section:
+    if isinstance(source, StudyResults):
+        return studies.section(source, load(source.source or source.study), id_)
+    of = "advise" if isinstance(source, Advised) else "bench"
+    if isinstance(source, Traced):
+        of = "trace"
+    try:
+        if isinstance(source, Advised):
+            return advice.section(source.values, source.path, id_)
+        if isinstance(source, Traced):
+            return traced.section(source.values, source.path, id_)
+        return benches.section(*source, id_)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as wrong:
+        raise UsageError(
+            f"{printable(str(path))}: is no whole file of chunkwise {of} "
+            f"({printable(f'{type(wrong).__name__}: {wrong}')})"
+        ) from None
+
+
+def _scaled(sections: Sequence[Section], sources: Sequence[Source]) -> list[Section]:
+    """Name the scale if a study was run at several."""
+    runs = [source for source in sources if isinstance(source, StudyResults)]
+    several = {
+        one.study
+        for one in runs
+        for other in runs
+        if one.study == other.study and one.scale != other.scale
+    }
+    return [
+        replace(section, title=f"{section.title}, {source.scale}")
+        if isinstance(source, StudyResults) and source.study in several
+        else section
+        for section, source in zip(sections, sources, strict=True)
+    ]
+
+
+def _told_apart(sections: Sequence[Section]) -> list[Section]:
+    """Number runs of the same study, or of the same file."""
+    often = Counter(section.title for section in sections)
+    seen: Counter[str] = Counter()
+    found = []
+    for section in sections:
+        seen[section.title] += 1
+        if often[section.title] > 1:
+            section = replace(section, title=f"{section.title}, run {seen[section.title]}")
+        found.append(section)
+    return found

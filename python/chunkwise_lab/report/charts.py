@@ -1,0 +1,311 @@
+"""Where does each value of a plot stand, and what is its series called?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Final
+
+from chunkwise.words import counted
+from chunkwise_lab.report import scales
+from chunkwise_lab.report.labels import (
+    Libraries,
+    axis_title,
+    error_text,
+    figure_text,
+    phrase,
+    sources_text,
+    value_phrase,
+    value_text,
+    where_phrase,
+)
+from chunkwise_lab.report.model import Axis, Chart, Point, Series, Table, Tick
+from chunkwise_lab.report.scales import Scale
+from chunkwise_lab.report.tables import table
+from chunkwise_lab.report.values import (
+    FAMILY,
+    Drawing,
+    Value,
+    by_model,
+    distinguished,
+    measured,
+    published,
+)
+from chunkwise_lab.studies.figures import FIGURES
+from chunkwise_lab.studies.study import Plot, Statistic, matches
+
+_STATISTICS: Final[dict[Statistic, str]] = {
+    "mean": "mean",
+    "trimmed-mean": "mean without best and worst",
+    "median": "median",
+}
+_BYTES: Final = ((1024**3, "GiB"), (1024**2, "MiB"), (1024, "KiB"))
+# In a chart of dots: between series of one row, in rows; and what all of them may take.
+_OFFSET: Final = 0.24
+_ROW: Final = 0.8
+# In a key, beside values of axes: what a published value is of that nothing today measures.
+_ELSEWHERE: Final = "of"
+# ... and what a model says.
+_MODELLED: Final = ("model", "yes")
+Key = tuple[tuple[str, str], ...]
+
+
+def draw(id_: str, plot: Plot, drawing: Drawing) -> tuple[Chart | None, Table] | None:
+    """Make a plot and its table; None if there is nothing to show."""
+    values = measured(plot, drawing.rows, drawing.statistic, ends=drawing.ends)
+    printed = published(plot, drawing.published, drawing.rows) + by_model(plot, drawing)
+    values = [value for value in values if plot.x in value.point]
+    if not values and not printed:
+        return None
+    by = (*plot.by, FAMILY) if plot.split else plot.by
+    dims = distinguished([*values, *printed], plot.x, by)
+    beside = table(plot, values, printed, dims, drawing)
+    # Along another figure each row has a place of its own, and needs no series of its own.
+    told = [name for name in dims if name in by] if plot.x in FIGURES else dims
+    plot = replace(plot, by=tuple(dict.fromkeys((*by, *dims))))
+    return _chart(id_, plot, values, printed, told, drawing), beside
+
+
+def _chart(
+    id_: str,
+    plot: Plot,
+    values: list[Value],
+    printed: list[Value],
+    dims: list[str],
+    drawing: Drawing,
+) -> Chart | None:
+    log = "y" in plot.log
+    everything = [v for v in (*values, *printed) if v.middle > 0 or not log]
+    if not everything:
+        return None
+    notes = []
+    hidden = len(values) + len(printed) - len(everything)
+    if hidden:
+        notes.append(f"{counted(hidden, 'value')} of 0 cannot stand on a logarithmic axis.")
+    factor, unit = _unit(plot, everything)
+    texts = [value.point[plot.x] for value in everything]
+
+    def label(text: str) -> str:
+        return value_text(plot.x, text, drawing.libraries)
+
+    def whole_label(text: str) -> str:
+        # Rows of a chart of dots have no title that would say of what they are values.
+        return value_phrase(plot.x, text, drawing.libraries)
+
+    scale = scales.numbers(texts, "x" in plot.log, label)
+    if scale.of_words or plot.kind == "bar":
+        scale = scales.words(texts, whole_label)
+    kept = set(map(id, everything))
+    mine = _groups([v for v in values if id(v) in kept], dims)
+    its = _groups([v for v in printed if id(v) in kept], dims)
+    partners = {key: _partner(key, mine) for key in its}
+    styles = _styles(list(mine), partners)
+    slots = _slots(list(mine), partners) if scale.of_words else {}
+    gaps = _gaps(plot, dims, scale, drawing)
+    series = []
+    for is_published, groups in ((False, mine), (True, its)):
+        for key, members in groups.items():
+            shift = slots.get((is_published, key), 0.0)
+            name = _name(key, dims, drawing.libraries, published=is_published)
+            points = [_point(plot, value, factor, log, drawing) for value in members]
+            places = [scale.places[value.point[plot.x]] + shift for value in members]
+            placed = [replace(p, at=at) for p, at in zip(points, places, strict=True)]
+            broken = [*scale.breaks, *(() if is_published else gaps.get(key, ()))]
+            runs = _runs(placed, broken, joined=not scale.of_words and plot.x not in FIGURES)
+            series.append(Series(name, styles[is_published, key], is_published, runs))
+    if any(v.estimated for v in everything):
+        notes.append("Hollow marks are estimates: not all of the operations were done.")
+    if scale.breaks:
+        notes.append("Left of the dotted line, values have no place among the numbers.")
+    figure = FIGURES[plot.figure]
+    if drawing.reduced and any(not value.modelled for value in printed):
+        notes.append(
+            "Measured on less data than the paper: compare how values change, not the values."
+        )
+    title = f"{figure.title[:1].upper()}{figure.title[1:]}{unit}"
+    if plot.relative is not None:
+        title = f"{title}, relative to {where_phrase(plot.relative, drawing.libraries)}"
+    along = f"{plot.split[:1].upper()}{plot.split[1:]}" or axis_title(plot.x)
+    if plot.x == "chunk" and not scale.of_words:
+        along += ", by its number of elements"
+    return Chart(
+        id_,
+        plot.title,
+        "dots" if scale.of_words else "lines",
+        Axis(along, False, scale.ticks, scale.breaks, _marks(plot, scale)),
+        Axis(title, log),
+        tuple(series),
+        _alt(plot, title, along, mine, its, dims, drawing),
+        tuple(notes),
+    )
+
+
+def _marks(plot: Plot, scale: Scale) -> tuple[Tick, ...]:
+    """Place marks along an axis of numbers; between words there are none."""
+    found = ((scales.number(text), name) for text, name in plot.marks.items())
+    log = "x" in plot.log
+    return tuple(
+        Tick(math.log10(value) if log else value, name)
+        for value, name in found
+        if value is not None and value > 0 and not scale.of_words
+    )
+
+
+def _unit(plot: Plot, values: Iterable[Value]) -> tuple[float, str]:
+    """Return the factor from bytes to the axis, and its unit."""
+    if FIGURES[plot.figure].unit != "bytes" or plot.relative is not None:
+        return 1.0, ""
+    most = max(value.middle for value in values)
+    nbytes, unit = next(((n, u) for n, u in _BYTES if most >= n), (1, "bytes"))
+    return 1 / nbytes, f" ({unit})"
+
+
+def _key(value: Value, dims: Sequence[str]) -> Key:
+    key = tuple((name, value.point[name]) for name in dims if name in value.point)
+    if value.modelled:
+        return (*key, _MODELLED)
+    return (*key, (_ELSEWHERE, value.label or value.note or "else")) if value.elsewhere else key
+
+
+def _groups(values: Iterable[Value], dims: Sequence[str]) -> dict[Key, list[Value]]:
+    groups: dict[Key, list[Value]] = {}
+    for value in values:
+        groups.setdefault(_key(value, dims), []).append(value)
+    return groups
+
+
+def _partner(key: Key, mine: Iterable[Key]) -> Key | None:
+    """Return the only measured series that a published one can be of."""
+    fitting = [other for other in mine if set(key) - {_MODELLED} <= set(other)]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _styles(
+    mine: list[Key], partners: dict[Key, Key | None]
+) -> dict[tuple[bool, Key], int | None]:
+    """Give each series a style; of several that stand beside none, each its own."""
+    styles: dict[tuple[bool, Key], int | None] = {(False, key): n for n, key in enumerate(mine)}
+    alone = [key for key, partner in partners.items() if partner is None]
+    for n, key in enumerate(alone, len(mine)):
+        styles[True, key] = n if len(alone) > 1 else None
+    for key, partner in partners.items():
+        if partner is not None:
+            styles[True, key] = styles[False, partner]
+    return styles
+
+
+def _slots(mine: list[Key], partners: dict[Key, Key | None]) -> dict[tuple[bool, Key], float]:
+    """Put series of a row one below the other, each with its published values beside it."""
+    alone = [key for key, partner in partners.items() if partner is None]
+    order = [*((False, key) for key in mine), *((True, key) for key in alone)]
+    step = min(_OFFSET, _ROW / len(order))
+    slots = {slot: (n - (len(order) - 1) / 2) * step for n, slot in enumerate(order)}
+    for key, partner in partners.items():
+        if partner is not None:
+            slots[True, key] = slots[False, partner]
+    return slots
+
+
+def _name(key: Key, dims: Sequence[str], libraries: Libraries, *, published: bool) -> str:
+    text = phrase(dict(key), (*dims, _ELSEWHERE), libraries)
+    if _MODELLED in key:
+        return f"model: {text}" if text else "the model"
+    if published:
+        return f"paper: {text}" if text else "the paper"
+    return text or "today"
+
+
+def _gaps(
+    plot: Plot, dims: Sequence[str], scale: Scale, drawing: Drawing
+) -> dict[Key, list[float]]:
+    """Return the places at which a series was to have a value, and has none."""
+    found: dict[Key, list[float]] = {}
+    for row in drawing.rows:
+        if matches(row.point, plot.where) and not row.values(plot.figure):
+            key = tuple((name, row.point[name]) for name in dims if name in row.point)
+            place = scale.places.get(row.point.get(plot.x, ""))
+            if place is not None:
+                found.setdefault(key, []).append(place)
+    return found
+
+
+def _runs(
+    points: list[Point], broken: Sequence[float], *, joined: bool
+) -> tuple[tuple[Point, ...], ...]:
+    """Put points in order; those between which nothing is broken make a run."""
+    points = sorted(points, key=lambda point: point.at)
+    if not joined:
+        return tuple((point,) for point in points)
+    runs = [[points[0]]]
+    for before, point in pairwise(points):
+        if any(before.at < place < point.at for place in broken):
+            runs.append([])
+        runs[-1].append(point)
+    return tuple(map(tuple, runs))
+
+
+def _point(plot: Plot, value: Value, factor: float, log: bool, drawing: Drawing) -> Point:
+    drawn = value.scaled(factor)
+    # An error as large as the value would reach to 0, which a logarithmic axis has not.
+    low = max(drawn.low, drawn.middle / 10) if log else drawn.low
+    details = _details(plot, value, drawing)
+    return Point(0.0, drawn.middle, low, drawn.high, details, value.estimated)
+
+
+def _details(plot: Plot, value: Value, drawing: Drawing) -> tuple[str, ...]:
+    """Write all that is known of a value, a line each."""
+    figure, relative = FIGURES[plot.figure], plot.relative is not None
+    text = figure_text(figure, value.middle, relative=relative)
+    names = [n for n in (plot.x, *plot.by) if n in value.point]
+    where = phrase(value.point, names, drawing.libraries)
+    if value.modelled:
+        return f"{text} by the model", where, value.label
+    if value.published:
+        return tuple(
+            line
+            for line in (
+                f"{text} in the paper",
+                where,
+                value.label,
+                sources_text(value.sources),
+                value.note,
+            )
+            if line
+        )
+    error = error_text(value.middle, value.low, value.high)
+    kind = _STATISTICS[drawing.statistic]
+    spread = "lowest to highest" if drawing.ends else "standard error"
+    lines = [f"{text} {error}".strip(), where, f"{kind} of {counted(value.repeats, 'repeat')}"]
+    if error:
+        lines[-1] += f"; ± is the {spread}" if not drawing.ends else f"; ± spans {spread}"
+    if value.estimated:
+        lines.append("estimated: not all of the operations were done")
+    return (*lines, *value.versions)
+
+
+def _alt(
+    plot: Plot,
+    figure: str,
+    along: str,
+    mine: dict[Key, list[Value]],
+    its: dict[Key, list[Value]],
+    dims: Sequence[str],
+    drawing: Drawing,
+) -> str:
+    """Say in words what is drawn."""
+    relative = plot.relative is not None
+    parts = [f"{plot.title}. {figure}, by: {along[:1].lower()}{along[1:]}."]
+    for is_published, groups in ((False, mine), (True, its)):
+        for key, members in groups.items():
+            least = min(members, key=lambda value: value.middle)
+            most = max(members, key=lambda value: value.middle)
+            name = _name(key, dims, drawing.libraries, published=is_published)
+            texts = [
+                f"{figure_text(FIGURES[plot.figure], v.middle, relative=relative)}"
+                f" at {value_text(plot.x, v.point[plot.x], drawing.libraries)}"
+                for v in (least, most)
+            ]
+            parts.append(f"{name}: {' to '.join(dict.fromkeys(texts))}.")
+    return " ".join(parts)

@@ -1,0 +1,93 @@
+"""How is a report written as Markdown, with its tables and links to still pictures?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+from urllib.parse import quote
+
+from chunkwise_lab.report.model import Block, Finding, Report, Section, Table
+from chunkwise_lab.report.parts import WORDS
+from chunkwise_lab.report.story import lead, setting, troubles
+from chunkwise_lab.studies.rules import Word
+
+_MARKS: Final[dict[Word, str]] = {
+    "holds": "✓",
+    "weaker": "↘",
+    "no longer holds": "✗",
+    "reversed": "⇄",
+    "cannot tell": "?",
+    "not measured": "–",
+}
+# Characters that would be markup in the middle of a sentence.
+_MARKUP: Final = re.compile(r"([\\`*_\[\]<>|#~])")
+
+
+def markdown(report: Report, pictures: Mapping[str, str]) -> str:
+    """Write a report as Markdown."""
+    lines = [f"# {escape(report.title)}", "", escape(lead(report)), ""]
+    lines += _listed(f"**{text}**" for text in map(escape, troubles(report)))
+    for section in report.sections:
+        lines += [f"## {escape(section.title)} in short", "", f"*{escape(section.source)}*", ""]
+        lines += [escape(section.about), ""]
+        if section.remedy:
+            lines += [*(f"    {line}" for line in section.remedy.splitlines()), ""]
+        lines += _listed(map(_advice, section.advice))
+    measured_on = setting(report)
+    if measured_on:
+        lines += ["## Measured on", ""]
+        lines += _listed(f"{escape(name)}: {escape(text)}" for name, text in measured_on)
+    for section in report.sections:
+        lines += _section(section, pictures)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def escape(text: str) -> str:
+    """Write a text so that none of it is markup."""
+    return _MARKUP.sub(r"\\\1", " ".join(text.split()))
+
+
+def _listed(items: Iterable[str]) -> list[str]:
+    found = [f"- {item}" for item in items]
+    return [*found, ""] if found else []
+
+
+def _advice(found: Finding) -> str:
+    word = f"**{_MARKS[found.word]} {WORDS[found.word]}**"
+    return f"{word}: {escape(f'{found.advice} {found.says}: {found.sentence} {found.paper}')}"
+
+
+def _section(section: Section, pictures: Mapping[str, str]) -> list[str]:
+    lines = [f"## {escape(section.title)}", ""]
+    lines += _listed(f"{escape(name)}: {escape(text)}" for name, text in section.facts)
+    lines += _listed(f"**{escape(text)}**" for text in section.alerts)
+    for block in section.blocks:
+        lines += _block(block, pictures)
+    return lines
+
+
+def _block(block: Block, pictures: Mapping[str, str]) -> list[str]:
+    lines = [f"### {escape(block.title)}", ""]
+    if block.source:
+        lines += [f"*{escape(block.source)}*", ""]
+    for title, text in block.texts:
+        lines += [f"**{escape(title)}.** {escape(text)}", ""]
+    lines += _listed(f"**{escape(text)}**" for text in block.alerts)
+    for found in block.findings:
+        word = f"**{_MARKS[found.word]} {found.word}**"
+        text = f"{found.says}: {found.sentence} {found.paper} {found.limited}"
+        lines += [f"{word}: {escape(text)}", ""]
+    for chart, table in block.pictures:
+        if chart is not None and chart.id in pictures:
+            lines += [f"![{escape(chart.alt)}]({quote(pictures[chart.id])})", ""]
+            lines += [f"{escape(note)}" for note in chart.notes] + [""] * bool(chart.notes)
+        lines += _table(table)
+    return lines
+
+
+def _table(table: Table) -> list[str]:
+    rules = ("---:" if number else "---" for number in table.numbers)
+    rows = (table.columns, *table.rows)
+    head, *body = (f"| {' | '.join(map(escape, row))} |" for row in rows)
+    return [f"{escape(table.caption)}:", "", head, f"| {' | '.join(rules)} |", *body, ""]

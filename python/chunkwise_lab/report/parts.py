@@ -1,0 +1,153 @@
+"""How is each part of a report written as HTML?
+
+Every text goes through `escape`; nothing else may come from results.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from html import escape
+from typing import Any, Final
+
+from chunkwise_lab.report.model import Block, Chart, Finding, Series, Table
+from chunkwise_lab.report.palette import Style, style
+from chunkwise_lab.report.plots import figure
+from chunkwise_lab.studies.rules import Word
+
+# The order in which verdicts are counted, and how each is called where it is one on advice.
+WORDS: Final[dict[Word, str]] = {
+    "holds": "stands",
+    "weaker": "gains less",
+    "no longer holds": "no longer",
+    "reversed": "reversed",
+    "cannot tell": "cannot tell",
+    "not measured": "not measured",
+}
+# A shape of its own for each verdict, in a square of 16.
+_ICONS: Final[dict[Word, str]] = {
+    "holds": '<path d="M2 8.5 6.2 13 14 3.5"/>',
+    "weaker": '<path d="M2 4l4.5 7L9 7.5l5 5.5M14 8.5V13H9.5"/>',
+    "no longer holds": '<path d="M3 3l10 10M13 3 3 13"/>',
+    "reversed": '<path d="M2 5h11M10 2l3 3-3 3M14 11H3M6 8l-3 3 3 3"/>',
+    "cannot tell": '<path d="M5 5.5a3 3 0 1 1 4.2 2.8Q8 9 8 10.5M8 13v1"/>',
+    "not measured": '<path d="M3 8h10"/>',
+}
+_SWATCHES: Final = {
+    "circle": '<circle cx="17" cy="7" r="4.5"/>',
+    "square": '<path d="M13 3h8v8h-8z"/>',
+    "triangle-up": '<path d="M17 2l5 9h-10z"/>',
+    "diamond": '<path d="M17 1.5 22.5 7 17 12.5 11.5 7z"/>',
+    "triangle-down": '<path d="M17 12l5-9h-10z"/>',
+    "pentagon": '<path d="M17 2l5 3.7-2 6h-6l-2-6z"/>',
+    "cross": '<path d="M17 2.5v9M12.5 7h9" stroke-width="3"/>',
+    "star": '<path d="M17 1.5l1.6 3.8 4.1.3-3.1 2.7 1 4-3.6-2.2-3.6 2.2 1-4-3.1-2.7 4.1-.3z"/>',
+    "x": '<path d="M13.5 3.5l7 7M20.5 3.5l-7 7" stroke-width="3"/>',
+}
+
+
+def verdict(word: Word, *, of_advice: bool = False) -> str:
+    """Write a verdict as a word and a shape."""
+    text = WORDS[word] if of_advice else word
+    return (
+        f'<span class="verdict {_css(word)}"><svg viewBox="0 0 16 16" fill="none" '
+        'stroke="currentColor" stroke-width="2.2" stroke-linecap="round" aria-hidden="true">'
+        f"{_ICONS[word]}</svg>{escape(text)}</span>"
+    )
+
+
+def _css(word: Word) -> str:
+    return word.replace(" ", "-")
+
+
+def alerts(texts: Iterable[str]) -> str:
+    """Write what is wrong or missing."""
+    items = "".join(f"<li>{escape(text)}</li>" for text in texts)
+    return f'<ul class="alerts">{items}</ul>' if items else ""
+
+
+def facts(pairs: Iterable[tuple[str, str]]) -> str:
+    """Write pairs of a name and a text."""
+    items = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in pairs)
+    return f"<dl>{items}</dl>" if items else ""
+
+
+def block(one: Block) -> str:
+    """Write an experiment."""
+    parts = [f'<section id="{one.id}"><h3>{escape(one.title)}</h3>']
+    if one.source:
+        parts.append(f'<p class="source">{escape(one.source)}</p>')
+    parts += [
+        f'<p class="said"><b>{escape(title)}.</b> {escape(text)}</p>' for title, text in one.texts
+    ]
+    parts.append(alerts(one.alerts))
+    parts += map(claim, one.findings)
+    for chart, of in one.pictures:
+        if chart is not None:
+            parts.append(plot(chart))
+        parts.append(table(of))
+    return "\n".join([*filter(None, parts), "</section>"])
+
+
+def claim(found: Finding) -> str:
+    """Write a claim with its verdict."""
+    paper = f'<p class="number">{escape(found.paper)}</p>' if found.paper else ""
+    limit = f'<p class="number">{escape(found.limited)}</p>' if found.limit else ""
+    return (
+        f'<div class="claim {_css(found.word)}"><p>{verdict(found.word)}: {escape(found.says)}</p>'
+        f"<p>{escape(found.sentence)}</p>{paper}{limit}</div>"
+    )
+
+
+def plot(chart: Chart) -> str:
+    """Write a chart, with its data beside it, for the page's script."""
+    notes = "".join(f'<p class="notes">{escape(note)}</p>' for note in chart.notes)
+    return (
+        f"<figure><figcaption>{escape(chart.title)}</figcaption>{_legend(chart)}"
+        f'<div class="plot" id="{chart.id}" role="img" aria-label="{escape(chart.alt)}"></div>'
+        f'<script type="application/json" id="{chart.id}-data">{_json(figure(chart))}</script>'
+        f"{notes}</figure>"
+    )
+
+
+def _json(values: Any) -> str:
+    """Write JSON so that no text in it can end the script's element."""
+    return json.dumps(values, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def _legend(chart: Chart) -> str:
+    if len(chart.series) == 1 and chart.series[0].name == "today":
+        return ""
+    items = "".join(
+        f'<li><button type="button" aria-pressed="true" data-plot="{chart.id}" data-series="{n}">'
+        f"{_swatch(series, lines=chart.kind == 'lines')}{escape(series.name)}</button></li>"
+        for n, series in enumerate(chart.series)
+    )
+    return f'<ul class="legend" aria-label="Series: press to hide or show">{items}</ul>'
+
+
+def _swatch(series: Series, *, lines: bool) -> str:
+    look: Style = style(series.style, published=series.published)
+    dash = "" if look.dash == "solid" else f' stroke-dasharray="{look.dash.replace("px", "")}"'
+    line = f'<path d="M0 7h34"{dash} fill="none"/>' if lines else ""
+    return (
+        f'<svg viewBox="0 0 34 14" fill="{look.colour}" stroke="{look.colour}" stroke-width="1.8" '
+        f'aria-hidden="true">{line}{_SWATCHES[look.mark]}</svg>'
+    )
+
+
+def table(of: Table) -> str:
+    """Write a table that scrolls in itself."""
+    kinds = [' class="figure"' if is_number else "" for is_number in of.numbers]
+    heads = zip(of.columns, kinds, strict=True)
+    head = "".join(f'<th scope="col"{kind}>{escape(text)}</th>' for text, kind in heads)
+    rows = []
+    for row in of.rows:
+        cells = [f'<th scope="row">{escape(row[0])}</th>']
+        cells += [f"<td{k}>{escape(t)}</td>" for t, k in zip(row[1:], kinds[1:], strict=True)]
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    return (
+        f'<div class="table" tabindex="0" role="region" aria-label="{escape(of.caption)}"><table>'
+        f"<caption><span>{escape(of.caption)}</span></caption><thead><tr>{head}</tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )

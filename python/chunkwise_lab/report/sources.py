@@ -1,0 +1,107 @@
+"""Which kinds of results are these files?
+
+A study's (one JSON object, gzipped or not, or the folder that holds it), a run of bench
+(``--json``), its trials (``--save``), an answer of advise (``--json``), or a trace: each says so
+in its ``format``.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from chunkwise.benching import store
+from chunkwise.benching.saved import FORMAT as BENCH
+from chunkwise.benching.saved import Saved, of_document
+from chunkwise.benching.saved import load as load_bench
+from chunkwise.benching.together import FORMAT as SEVERAL
+from chunkwise.errors import UsageError
+from chunkwise.names import printable
+from chunkwise.running.trace import FORMAT as TRACE
+from chunkwise_lab.report.advice import FORMAT as ADVICE
+from chunkwise_lab.studies.results import FORMAT as STUDY
+from chunkwise_lab.studies.results import StudyResults
+
+_NAMES: Final = ("results.json.gz", "results.json")
+_HELP: Final = (
+    "name what chunkwise study, chunkwise bench (--json, --save), chunkwise advise FILE DATASET "
+    "--json or chunkwise trace -o has written"
+)
+
+
+@dataclass(frozen=True)
+class Advised:
+    """What ``chunkwise advise --json`` printed, and where it was saved."""
+
+    path: str
+    values: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What ``chunkwise trace -o`` wrote, and where."""
+
+    path: str
+    values: dict[str, Any]
+
+
+Source = StudyResults | tuple[Saved, dict[str, Any]] | Advised | Traced
+
+
+def read(paths: Sequence[str | Path]) -> list[tuple[Source, Path]]:
+    """Read results, each of its kind."""
+    return [(source, Path(path)) for path in paths for source in _read(Path(path))]
+
+
+def _read(path: Path) -> Sequence[Source]:
+    name = printable(str(path))
+    if path.is_dir():
+        found = next((path / n for n in _NAMES if (path / n).is_file()), None)
+        if found is None:
+            raise UsageError(f"{name}: holds no {' or '.join(_NAMES)}; {_HELP}")
+        return [StudyResults.read(found)]
+    head = _head(path, name)
+    kind = head.get("format")
+    if kind == STUDY:
+        return [StudyResults.read(path)]
+    if kind in (BENCH, store.FORMAT):
+        return [(load_bench(path), head if kind == BENCH else {})]
+    if kind == SEVERAL:
+        documents = head.get("datasets")
+        if not isinstance(documents, list) or not documents:
+            raise UsageError(f"{name}: is no whole file of chunkwise bench: it has no datasets")
+        return [(of_document(one, str(path)), one) for one in documents]
+    if kind == ADVICE:
+        return [Advised(str(path), head)]
+    if kind == TRACE:
+        return [Traced(str(path), head)]
+    what = (
+        f"its format is '{printable(str(kind))}'" if kind else "it does not say of what kind it is"
+    )
+    raise UsageError(f"{name}: no results that can be reported: {what}; {_HELP}")
+
+
+def _head(path: Path, name: str) -> dict[str, Any]:
+    """Read the object of a file of JSON, or the first of several lines."""
+    try:
+        content = path.read_bytes()
+        if content[:2] == b"\x1f\x8b":
+            content = gzip.decompress(content)
+        text = content.decode("utf-8")
+    except (EOFError, zlib.error, UnicodeDecodeError):
+        raise UsageError(f"{name}: no results: it is no text, or cut short; {_HELP}") from None
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UsageError(f"{name}: cannot be read: {reason}; {_HELP}") from None
+    for part in (text, text.partition("\n")[0]):
+        try:
+            values = json.loads(part)
+        except (ValueError, RecursionError):
+            continue
+        return values if isinstance(values, dict) else {}
+    raise UsageError(f"{name}: no results: it is no JSON; {_HELP}")

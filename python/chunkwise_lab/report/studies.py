@@ -1,0 +1,242 @@
+"""What does a report say about a study: its question, its plots, its claims and verdicts?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from chunkwise.grammar import format_shape
+from chunkwise.names import printable
+from chunkwise.words import counted, format_seconds
+from chunkwise_lab.report.charts import draw
+from chunkwise_lab.report.facts import (
+    FALLBACK,
+    environment,
+    fallbacks,
+    machine,
+    problems,
+    shortened,
+)
+from chunkwise_lab.report.labels import Libraries, figure_text, where_phrase
+from chunkwise_lab.report.model import Block, Chart, Finding, Section, Table
+from chunkwise_lab.report.values import Drawing, published
+from chunkwise_lab.studies.claims import judge
+from chunkwise_lab.studies.figures import FIGURES
+from chunkwise_lab.studies.iotest.crowding import oversubscribed
+from chunkwise_lab.studies.iotest.known import said_of
+from chunkwise_lab.studies.iotest.modelled import SAID, modelled
+from chunkwise_lab.studies.own_data import adapted
+from chunkwise_lab.studies.published import measured
+from chunkwise_lab.studies.results import Outcome, Row, StudyResults
+from chunkwise_lab.studies.study import Experiment, Published, Statistic, Study
+
+
+def section(results: StudyResults, study: Study, id_: str) -> Section:
+    """Make the section of one run of a study."""
+    if results.target is not None:
+        study = adapted(study, results.values)
+    known = {experiment.id: experiment for experiment in study.experiments}
+    blocks = [
+        _block(known[name], outcome, results, study, f"{id_}-{name}")
+        for name, outcome in results.outcomes.items()
+        if name in known
+    ]
+    return Section(
+        id_,
+        study.name,
+        "study",
+        study.paper,
+        " ".join(study.about.split()),
+        _facts(results, study),
+        tuple(_alerts(results, study)),
+        tuple(blocks),
+        scale=results.scale,
+    )
+
+
+def _facts(results: StudyResults, study: Study) -> tuple[tuple[str, str], ...]:
+    records = [r for outcome in results.outcomes.values() for r in outcome.records]
+    full = study.repeat["paper"]
+    reduced = any(_reduced(e, results, study) for e in study.experiments)
+    sizes = "of less data than the paper's" if reduced else "of as much data as the paper's"
+    often = counted(results.repeat, "repeat")
+    often += f" (the full study has {full})" if results.repeat != full else ""
+    missing = _missing(results, study)
+    return (
+        ("Paper", study.paper),
+        *_own(results),
+        ("Then", " ".join(study.setting.split())),
+        *machine(_environment(results, records)),
+        ("Scale", f"{results.scale}, {sizes}"),
+        (
+            "Measured",
+            f"{_when(results)}, {often}, in {format_seconds(results.elapsed_s)}{_fewer(results)}",
+        ),
+        *((("Not measured", "; ".join(missing)),) if missing else ()),
+    )
+
+
+def _own(results: StudyResults) -> list[tuple[str, str]]:
+    """Name the user's dataset that was measured in the place of the study's own data."""
+    if results.target is None:
+        return []
+    of = results.target
+    parts = [str(of.get("dataset")), format_shape(of["shape"]), str(of.get("dtype"))]
+    if of.get("chunks"):
+        parts.append(f"chunks {format_shape(of['chunks'])}")
+    return [
+        (
+            "Dataset",
+            f"{printable(str(of.get('file')))}: {', '.join([*parts, str(of.get('filters'))])}",
+        )
+    ]
+
+
+def _environment(results: StudyResults, records: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
+    """Return what trials say of machine and versions; what none says, as the run has it."""
+    of_run = {name: [str(value)] for name, value in results.environment.items()}
+    return of_run | {name: texts for name, texts in environment(records).items() if texts}
+
+
+def _alerts(results: StudyResults, study: Study) -> list[str]:
+    found = []
+    if not results.complete:
+        found.append("This run was stopped before its end: what it had measured is shown.")
+    missing, every = len(_missing(results, study)), len(study.experiments)
+    if missing:
+        verb = "was" if missing == 1 else "were"
+        found.append(
+            f"{missing} of {counted(every, 'experiment')} {verb} not measured in this run."
+        )
+    known = {experiment.id for experiment in study.experiments}
+    unknown = [name for name in results.outcomes if name not in known]
+    if unknown:
+        found.append(
+            f"Not known to this version of chunkwise, and left out: {', '.join(unknown)}."
+        )
+    return found
+
+
+def _fewer(results: StudyResults) -> str:
+    """Say how many combinations had time for fewer repeats than were asked for."""
+    often = [len(row.records) for one in results.outcomes.values() for row in one.rows()]
+    short = sum(n < results.repeat for n in often)
+    total = counted(len(often), "combination")
+    return f"; of {total}, {short:,} had fewer repeats" if short else ""
+
+
+def _missing(results: StudyResults, study: Study) -> list[str]:
+    return [e.title for e in study.experiments if e.id not in results.outcomes]
+
+
+def _reduced(experiment: Experiment, results: StudyResults, study: Study) -> bool:
+    """Whether it was measured on other data than the paper's: at this scale, on less of it."""
+    names = {name for run in experiment.runs for name in run.data}
+    options = [study.data[name].options for name in names if name in study.data]
+    return any(of[results.scale] != of["paper"] for of in options)
+
+
+def _when(results: StudyResults) -> str:
+    """Write when it began, to the minute."""
+    return f"{results.begun[:16].replace('T', ' ')} UTC"
+
+
+def _block(
+    experiment: Experiment, outcome: Outcome, results: StudyResults, study: Study, id_: str
+) -> Block:
+    rows = outcome.rows()
+    drawing = Drawing(
+        rows,
+        experiment.published,
+        study.statistic,
+        results.libraries,
+        reduced=_reduced(experiment, results, study),
+        modelled=modelled(rows),
+    )
+    drawn = [draw(f"{id_}-{n}", plot, drawing) for n, plot in enumerate(experiment.plots, 1)]
+    pictures: list[tuple[Chart | None, Table]] = [one for one in drawn if one is not None]
+    alone = _alone(experiment, rows, study.statistic, results)
+    if alone is not None:
+        pictures.append((None, alone))
+    texts = (
+        ("The question", experiment.question),
+        ("What the paper found", experiment.found),
+        ("Shown as a figure only", experiment.only_drawn),
+        ("What differs here", experiment.note),
+        ("Oversubscribed", oversubscribed(rows, results.environment.get("cpu_count"))),
+        ("Known of such settings", " ".join(said_of(rows))),
+        ("The model beside it", SAID if drawing.modelled else ""),
+        (FALLBACK, " ".join(fallbacks(rows, results.libraries))),
+    )
+    stopped = () if outcome.complete else ("This experiment was stopped before its end.",)
+    alerts = [
+        *stopped,
+        *(f"Wrong: {text}" for text in shortened(outcome.mismatches)),
+        *problems(rows, results.libraries),
+        *(f"Not measured: {text}" for text in shortened(outcome.skipped)),
+    ]
+    return Block(
+        id_,
+        experiment.title,
+        experiment.source,
+        tuple((title, " ".join(text.split())) for title, text in texts if text.strip()),
+        tuple(_findings(experiment, outcome, study, id_, results.libraries)),
+        tuple(alerts),
+        tuple(pictures),
+    )
+
+
+def _findings(
+    experiment: Experiment, outcome: Outcome, study: Study, where: str, libraries: Libraries
+) -> Sequence[Finding]:
+    found = []
+    rows = outcome.rows()
+    for claim in experiment.claims:
+        verdict = judge(claim, rows, study.statistic)
+        sentence = verdict.sentence
+        for path, library in libraries.items():
+            # Nobody knows it by its path.
+            sentence = sentence.replace(path, library) if "/" in path else sentence
+        found.append(
+            Finding(
+                verdict.word,
+                claim.says.rstrip("."),
+                sentence,
+                claim.published,
+                claim.advice,
+                where,
+                claim.limit,
+            )
+        )
+    return found
+
+
+def _alone(
+    experiment: Experiment, rows: Sequence[Row], statistic: Statistic, results: StudyResults
+) -> Table | None:
+    """Put into a table what the paper printed and no plot of today has a place for."""
+    left = [
+        one
+        for one in experiment.published
+        if not any(published(plot, [one], rows) for plot in experiment.plots)
+    ]
+    if not left:
+        return None
+    lines = tuple(_printed(one, rows, statistic, results.libraries) for one in left)
+    columns = ("of", "figure", "published", "today", "source")
+    caption = "Published, with no place in a plot"
+    return Table(caption, columns, (False, False, True, False, False), lines)
+
+
+def _printed(
+    one: Published, rows: Sequence[Row], statistic: Statistic, libraries: Libraries
+) -> tuple[str, ...]:
+    figure = FIGURES[one.figure]
+    today = {} if one.elsewhere else measured(rows, one, statistic)
+    said = [
+        f"{figure_text(figure, summary.middle)} {reader}".rstrip()
+        for reader, summary in today.items()
+    ]
+    source = f"{one.source}; {one.note}" if one.note else one.source
+    what = one.label or where_phrase(one.where, libraries)
+    return what, figure.title, figure_text(figure, one.value), ", ".join(said), source

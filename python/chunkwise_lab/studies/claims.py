@@ -1,0 +1,68 @@
+"""Does a paper's statement still hold, by today's figures?
+
+A claim names one of `RULES` with its settings, and is judged by the rows of its experiment:
+it holds, is weaker, no longer holds, is reversed, cannot be told, or was not measured.  A
+sentence with today's numbers says so.
+
+Settings that every rule takes: ``where``, which rows count; ``over`` with ``total``, a label
+over which rows are first summed up (``mean`` or ``sum``); ``words``, names of two sides
+in the sentence, if their settings do not name them well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chunkwise_lab.studies.comparing import samples
+from chunkwise_lab.studies.results import Row, StudyResults
+from chunkwise_lab.studies.rules import RULES, Evidence, Verdict
+from chunkwise_lab.studies.study import Claim, Experiment, Statistic, Study, matches
+
+
+def judge(claim: Claim, rows: Sequence[Row], statistic: Statistic) -> Verdict:
+    """Apply a claim's rule to the rows of its experiment."""
+    settings = claim.settings
+    wanted = [row for row in rows if matches(row.point, settings.get("where", {}))]
+    found = samples(
+        wanted, claim.figure, statistic, settings.get("over"), settings.get("total", "mean")
+    )
+    usable = [sample for sample in found if min(sample.values) >= 0]
+    return RULES[claim.rule].judge(Evidence(claim, wanted, usable))
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim and its verdict."""
+
+    experiment: Experiment
+    claim: Claim
+    verdict: Verdict
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what a program wants to know, as JSON values."""
+        return {
+            "experiment": self.experiment.id,
+            "claim": self.claim.id,
+            "says": self.claim.says,
+            "verdict": self.verdict.word,
+            "sentence": self.verdict.sentence,
+            "published": self.claim.published,
+            "limit": self.claim.limit,
+            "advice": self.claim.advice,
+        }
+
+
+def judge_all(study: Study, results: StudyResults) -> list[Judged]:
+    """Judge all claims of the experiments that were measured, in the study's order."""
+    found = []
+    for experiment in study.experiments:
+        outcome = results.outcomes.get(experiment.id)
+        if outcome is not None:
+            rows = outcome.rows()
+            found += [
+                Judged(experiment, claim, judge(claim, rows, study.statistic))
+                for claim in experiment.claims
+            ]
+    return found

@@ -1,0 +1,171 @@
+"""How does a process that is no rank start ranks, and get their measurements?
+
+A probe of a study: for each number of ranks mpiexec starts the worker, which writes one record a
+line.  `creation`, `pitfalls` and `run` say what the ranks do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from chunkwise.benching.schedule import Step
+from chunkwise.errors import LibraryError, UsageError
+from chunkwise.names import printable
+from chunkwise.words import counted
+from chunkwise_lab.studies.iotest.world import REMEDY, require_mpi
+
+if TYPE_CHECKING:
+    from chunkwise_lab.studies.probes import Context
+    from chunkwise_lab.studies.study import Study
+
+# A worker that takes longer hangs.
+_LONGEST_S: Final = 4 * 3600.0
+_ROOT: Final = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+_SAID: Final = 3
+
+
+def measure(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, Any]]]]:
+    """Start the ranks of one run of a study, for each number of them.
+
+    The study's file says ``kind``, what the worker shall do; ``ranks``, how many of them,
+    unless the user does; and what the kind needs.  Points have ``ranks`` and
+    ``oversubscribed`` besides what the kind gives.  Where a record has ``weak``, it also gets
+    ``efficiency``: the seconds of the fewest ranks by its own.
+    """
+    settings = dict(context.settings)
+    wanted = sorted({int(number) for number in settings.pop("ranks")})
+    # Some questions always are about one process, or two.
+    if settings.pop("any_ranks", True) and context.ranks:
+        wanted = sorted(set(context.ranks))
+    least = int(settings.pop("least_ranks", 1))
+    found: list[tuple[dict[str, str], dict[str, Any]]] = []
+    for number in (number for number in wanted if number >= least):
+        context.say(Step(f"{counted(number, 'rank')}"))
+        crowded = "yes" if number > (os.cpu_count() or 1) else "no"
+        for point, record in _started(number, settings, context.repeat, context.folder):
+            point = {**point, "ranks": str(number), "oversubscribed": crowded}
+            found.append((point, record))
+    _compare(found)
+    points: dict[tuple[tuple[str, str], ...], list[dict[str, Any]]] = {}
+    for point, record in found:
+        points.setdefault(tuple(point.items()), []).append(record)
+    yield from ((dict(point), records) for point, records in points.items())
+
+
+def _compare(found: Sequence[tuple[Mapping[str, str], dict[str, Any]]]) -> None:
+    """Give each record of weak scaling its efficiency, by the median of the fewest ranks."""
+    groups: dict[tuple[tuple[str, str], ...], dict[int, list[dict[str, Any]]]] = {}
+    for point, record in found:
+        if record.pop("weak", False) and record.get("total_s"):
+            rest = {k: v for k, v in point.items() if k not in ("ranks", "oversubscribed")}
+            group = groups.setdefault(tuple(rest.items()), {})
+            group.setdefault(int(point["ranks"]), []).append(record)
+    for group in groups.values():
+        fewest = statistics.median(one["total_s"] for one in group[min(group)])
+        for record in (one for records in group.values() for one in records):
+            record["efficiency"] = 100 * fewest / record["total_s"]
+
+
+def _started(
+    ranks: int, settings: Mapping[str, Any], repeat: int, folder: Path
+) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
+    """Start a worker of so many ranks, and give what it wrote."""
+    with tempfile.TemporaryDirectory(prefix="iotest-", dir=folder) as name:
+        place = Path(name)
+        plan, out = place / "plan.json", place / "records.jsonl"
+        said: dict[str, Any] = {"settings": settings, "repeat": repeat, "folder": str(place)}
+        plan.write_text(json.dumps(said), "utf-8")
+        worker = [sys.executable, "-m", "chunkwise_lab.studies.iotest.worker", str(plan), str(out)]
+        process = subprocess.Popen(
+            [*launcher(ranks), *worker],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env={**os.environ, **(_ROOT if os.getuid() == 0 else {})},
+        )
+        try:
+            _, words = process.communicate(timeout=_LONGEST_S)
+        except subprocess.TimeoutExpired:
+            raise LibraryError(
+                f"{counted(ranks, 'rank')} did not end within {_LONGEST_S / 3600:.0f} hours: MPI "
+                "or HDF5 hangs here"
+            ) from None
+        finally:
+            # mpiexec ends its ranks, which remove their files.
+            if process.poll() is None:
+                process.terminate()
+                try:
+                    process.wait(10)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+        if process.returncode:
+            raise LibraryError(f"{counted(ranks, 'rank')}: {_reason(words, process.returncode)}")
+        for line in out.read_text("utf-8").splitlines():
+            point, record = json.loads(line)
+            yield point, record
+
+
+def _reason(words: str, code: int) -> str:
+    """Return a rank's message, before its launcher's message about it."""
+    lines = [line for line in words.splitlines() if line.strip()]
+    ours = [line for line in lines if line.startswith("chunkwise: ")]
+    if ours:
+        return ours[0].removeprefix("chunkwise: ")
+    said = [line for line in lines if not line.startswith("--")]
+    return " / ".join(said[-_SAID:]) or f"ended with code {code}"
+
+
+def launcher(ranks: int) -> list[str]:
+    """Return the command that starts so many ranks, more than there are processors too."""
+    program = _mpiexec()
+    open_mpi = ["--oversubscribe", "--bind-to", "none"] if _is_open_mpi(program) else []
+    return [program, *open_mpi, "-n", str(ranks)]
+
+
+def _mpiexec() -> str:
+    found = shutil.which("mpiexec") or shutil.which("mpirun")
+    if found is None:
+        raise UsageError(f"there is no mpiexec here (Debian: openmpi-bin): {REMEDY}")
+    return found
+
+
+@cache
+def _is_open_mpi(program: str) -> bool:
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    return any(name in done.stdout for name in ("Open MPI", "OpenRTE", "PRRTE"))
+
+
+def starts_ranks(study: Study) -> bool:
+    """Whether a study starts ranks of MPI."""
+    return any(one.probe == "iotest" for each in study.experiments for one in each.runs)
+
+
+def numbers(text: str | None, study: Study) -> tuple[int, ...]:
+    """Read how many ranks the user wants."""
+    if text is None:
+        return ()
+    if not starts_ranks(study):
+        raise UsageError(f"--ranks is of the study iotest: {study.name} starts no ranks of MPI")
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() and 0 < int(part) < 2**20 for part in parts):
+        raise UsageError(f"--ranks {printable(text)}: write whole numbers from 1 on: 1,2,4")
+    return tuple(map(int, parts))
+
+
+def require() -> None:
+    """Make sure that ranks can be started, before anything is."""
+    _mpiexec()
+    require_mpi("the questions of paper 002")

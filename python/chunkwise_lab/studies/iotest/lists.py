@@ -1,0 +1,130 @@
+"""How does HDF5 get a combination?  As property lists, made once for each.
+
+h5py does not offer collective metadata; it is set by a call of the libhdf5 that h5py uses.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import h5py
+from h5py import h5d, h5f, h5p, h5s
+
+from chunkwise.errors import LibraryError
+from chunkwise.grammar import Pipeline
+from chunkwise_lab.studies.iotest.pattern import Geometry
+from chunkwise_lab.studies.iotest.walk import Combination
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+_CORE_INCREMENT = 64 << 20
+
+
+@dataclass(frozen=True)
+class Lists:
+    """What HDF5 gets for one combination."""
+
+    access: Any  # Of the file
+    transfer: Any
+    links: Any
+    creation: Any  # Of each dataset
+    filters: Pipeline  # That they have
+
+
+def lists(geometry: Geometry, filters: Pipeline, comm: MPI.Comm | None) -> Lists:
+    """Make the property lists of a combination."""
+    one = geometry.combination
+    used = filters if takes_filters(one) else Pipeline()
+    return Lists(access(one, comm), transfer(one, used), _links(), creation(geometry, used), used)
+
+
+def takes_filters(one: Combination) -> bool:
+    """Whether the library can write compressed chunks so: not of independent ranks."""
+    return one.layout == "chunked" and one.io != "independent"
+
+
+def uses_mpi(one: Combination) -> bool:
+    """Whether the file is opened by MPI-IO."""
+    return one.io not in ("posix", "core")
+
+
+def access(one: Combination, comm: MPI.Comm | None) -> Any:
+    """Return how the file is opened."""
+    made = h5p.create(h5p.FILE_ACCESS)
+    # As in h5py: a file is closed when the program says so.
+    made.set_fclose_degree(h5f.CLOSE_STRONG)
+    if one.io == "core":
+        made.set_fapl_core(_CORE_INCREMENT, True)
+    elif one.io == "posix":
+        made.set_fapl_sec2()
+    else:
+        from mpi4py import MPI
+
+        made.set_fapl_mpio(comm, MPI.INFO_NULL)
+        collective_metadata(made)
+    made.set_alignment(one.alignment_threshold, one.alignment_increment)
+    made.set_meta_block_size(one.meta_block_size)
+    low = h5f.LIBVER_EARLIEST if one.format == "earliest" else h5f.LIBVER_LATEST
+    made.set_libver_bounds(low, h5f.LIBVER_LATEST)
+    return made
+
+
+def collective_metadata(plist: Any) -> None:
+    """Make all ranks read and write metadata together."""
+    for name in ("H5Pset_all_coll_metadata_ops", "H5Pset_coll_metadata_write"):
+        call = getattr(_library(), name)
+        call.argtypes, call.restype = (ctypes.c_int64, ctypes.c_bool), ctypes.c_int
+        if call(plist.id, True) < 0:
+            raise LibraryError(f"{name} failed: metadata cannot be written collectively here")
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    # A symbol is looked for in an extension module of h5py's, and then in what it is linked with.
+    found = ctypes.CDLL(h5p.__file__)
+    if not hasattr(found, "H5Pset_all_coll_metadata_ops"):
+        raise LibraryError(
+            f"h5py's HDF5 {h5py.version.hdf5_version} has no collective metadata: it needs 1.10"
+        )
+    return found
+
+
+def transfer(one: Combination, filters: Pipeline) -> Any:
+    """Return how data is written and read."""
+    made = h5p.create(h5p.DATASET_XFER)
+    if one.io == "collective" or (one.io == "mpi-io-uni" and filters.filters):
+        made.set_dxpl_mpio(h5py.h5fd.MPIO_COLLECTIVE)
+    elif uses_mpi(one):
+        made.set_dxpl_mpio(h5py.h5fd.MPIO_INDEPENDENT)
+    return made
+
+
+def _links() -> Any:
+    made = h5p.create(h5p.LINK_CREATE)
+    made.set_create_intermediate_group(True)
+    return made
+
+
+def creation(geometry: Geometry, filters: Pipeline) -> Any:
+    """Return how datasets are made."""
+    made = h5p.create(h5p.DATASET_CREATE)
+    chunk = geometry.chunk
+    if chunk is None:
+        made.set_layout(h5d.CONTIGUOUS)
+    else:
+        made.set_chunk(chunk)
+        filters.apply(made)
+    fills = geometry.combination.fill == "true"
+    made.set_fill_time(h5d.FILL_TIME_ALLOC if fills else h5d.FILL_TIME_NEVER)
+    return made
+
+
+def space(geometry: Geometry) -> Any:
+    """Return the dataspace of each dataset."""
+    unlimited = geometry.unlimited
+    most = tuple(h5s.UNLIMITED if n == unlimited else d for n, d in enumerate(geometry.shape))
+    return h5s.create_simple(geometry.shape, most)

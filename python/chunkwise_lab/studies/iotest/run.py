@@ -1,0 +1,186 @@
+"""What happens when `mpirun -n N chunkwise study iotest` walks?
+
+All ranks check the settings.  Then each combination is measured in turn, and rank 0
+writes each result down as soon as it is known.  The file that ranks write is removed at the end,
+however the run ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+from chunkwise.benching.schedule import Step
+from chunkwise.errors import (
+    AlreadyExistsError,
+    CannotWriteError,
+    ChunkwiseError,
+    LibraryError,
+    UsageError,
+)
+from chunkwise.files.durable import write_whole
+from chunkwise.names import hdf5_reason, printable
+from chunkwise.parallel.ranks import require_shared_folder
+from chunkwise_lab.studies.iotest import table
+from chunkwise_lab.studies.iotest.known import Known, known, names
+from chunkwise_lab.studies.iotest.leftover import removed
+from chunkwise_lab.studies.iotest.lists import lists
+from chunkwise_lab.studies.iotest.measure import measure
+from chunkwise_lab.studies.iotest.pattern import Geometry, Values
+from chunkwise_lab.studies.iotest.settings import Settings
+from chunkwise_lab.studies.iotest.table import Row
+from chunkwise_lab.studies.iotest.walk import Combination, chosen
+from chunkwise_lab.studies.iotest.world import World
+
+Progress = Callable[[Step], None]
+
+
+@dataclass(frozen=True)
+class Walked:
+    """A walk that is done."""
+
+    settings: Settings  # With its grid
+    ranks: int
+    version: str  # Of HDF5
+    rows: list[Row]  # What this run measured, on rank 0; empty on others
+    kept: int = 0  # Rows that the CSV file had before
+    crowded: str = ""  # How many ranks share how few processors; empty where each has one
+    known: Known | None = None  # What is known against its combinations
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        settings = self.settings
+        return {
+            "format": "chunkwise-iotest",
+            "version": 1,
+            "ranks": self.ranks,
+            "hdf5": self.version,
+            "steps": settings.steps,
+            "arrays": settings.arrays,
+            "rows": settings.rows,
+            "columns": settings.columns,
+            "process_rows": settings.process_rows,
+            "process_columns": settings.process_columns,
+            "scaling": settings.scaling,
+            "oversubscribed": bool(self.crowded),
+            "combinations": [row.to_json() for row in self.rows],
+            "warnings": [] if self.known is None else self.known.to_json(),
+        }
+
+
+def walk(
+    world: World, settings: Settings, only: Sequence[str] = (), progress: Progress | None = None
+) -> Walked:
+    """Measure all combinations that are asked for; every rank calls it (collective).
+
+    An error of one rank is to end the program on all (`chunkwise.parallel.ranks.ending`): the
+    others may wait for it within HDF5.
+    """
+    settings = settings.on(world.size)
+    found = chosen(settings, world.size, only)
+    files = [_file(settings, one) for one in found]
+    # A folder that only some ranks see would end in a hang.
+    require_shared_folder(world.together, Path(settings.hdf5_file).parent)
+    kept = world.on_first(lambda: _look(settings, found, files))
+    version = str(h5py.version.hdf5_version)
+    looked = known(world, str(Path(settings.hdf5_file).absolute().parent))
+    walked = Walked(settings, world.size, version, [], kept, world.crowded(), looked)
+    values = Values(settings, world.rank)
+    watched = removed(sorted(set(files))) if world.rank == 0 else contextlib.nullcontext()
+    with watched:
+        todo = list(zip(found, files, strict=True))[kept:]
+        for number, (one, file) in enumerate(todo):
+            if progress is not None:
+                progress(Step(one.label, kept + number, len(found)))
+            row = once(world, settings, one, values, file)
+            found_against = looked.look(Geometry(settings, one), names(settings))
+            if row is not None:
+                row = replace(row, warnings=tuple(one.code for one in found_against))
+                walked.rows.append(row)
+                _note(settings, walked, row)
+                if len(set(files)) > 1:
+                    Path(file).unlink(missing_ok=True)
+        world.barrier()
+    return walked
+
+
+def once(
+    world: World, settings: Settings, one: Combination, values: Values, file: str
+) -> Row | None:
+    """Measure one combination; the row is rank 0's alone (collective)."""
+    geometry = Geometry(settings, one)
+    try:
+        told = lists(geometry, settings.filters, world.comm)
+        clock = measure(world, geometry, told, values, file, settings.delay_s)
+    except ChunkwiseError:
+        raise
+    except (OSError, RuntimeError, ValueError) as wrong:
+        raise LibraryError(
+            f"{printable(file)}: rank {world.rank}, combination {one.number} ({one.label}): "
+            f"{hdf5_reason(wrong)}"
+        ) from None
+    clocks = world.gather(clock)
+    if world.rank:
+        return None
+    filters = str(told.filters)
+    return table.row(one, filters, clocks, Path(file).stat().st_size, settings.nbytes)
+
+
+def _file(settings: Settings, one: Combination) -> str:
+    return settings.hdf5_file.replace("#", f"{one.number:04d}", 1)
+
+
+def _look(settings: Settings, found: Sequence[Combination], files: Sequence[str]) -> int:
+    """Look at what is there on rank 0, and tell how many combinations are done."""
+    for file in files:
+        if os.path.lexists(file):
+            raise AlreadyExistsError(
+                f"{printable(file)}: exists already, and would be overwritten: remove it, or "
+                "name another file (--hdf5-file)"
+            )
+    if not settings.csv_file:
+        return 0
+    path = Path(settings.csv_file)
+    name = printable(settings.csv_file)
+    try:
+        if settings.restart and path.exists():
+            text = path.read_text("utf-8")
+            kept = table.done(text, settings, found)
+            write_whole(path, "".join(f"{one}\n" for one in text.split("\n")[: kept + 1]).encode())
+            return kept
+        if os.path.lexists(path):
+            raise AlreadyExistsError(
+                f"{name}: exists already: remove it, name another file (--csv), or go on after "
+                "its rows (--restart)"
+            )
+        path.write_text(table.header(settings) + "\n", "utf-8")
+    except UsageError as wrong:
+        raise UsageError(f"{name}: {wrong}") from None
+    except (OSError, UnicodeDecodeError) as wrong:
+        if isinstance(wrong, AlreadyExistsError):
+            raise
+        reason = getattr(wrong, "strerror", None) or "is no text"
+        raise CannotWriteError(f"{name}: cannot be written: {reason}") from None
+    return 0
+
+
+def _note(settings: Settings, walked: Walked, row: Row) -> None:
+    """Put a row into the CSV file."""
+    if not settings.csv_file:
+        return
+    try:
+        with Path(settings.csv_file).open("a", encoding="utf-8") as file:
+            file.write(table.line(settings, walked.version, row) + "\n")
+    except OSError as wrong:
+        raise CannotWriteError(
+            f"{printable(settings.csv_file)}: cannot be written: {wrong.strerror}"
+        ) from None
+
+
+__all__ = ["Walked", "once", "walk"]

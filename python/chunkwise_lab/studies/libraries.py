@@ -1,0 +1,186 @@
+"""Which libhdf5s and zlibs are on this machine, so that they can be compared?
+
+Of libhdf5: h5py's own, those of Debian's packages, the one in netCDF4's wheel, and those that the
+user names.  Of zlib: those that can replace the one that libhdf5 calls.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from chunkwise.benching.libraries import check_zlib
+from chunkwise.benching.libraries import find as find_one
+from chunkwise.benching.space import Space
+from chunkwise.errors import UsageError
+from chunkwise.files.netcdf3 import in_netcdf4_wheel
+from chunkwise_lab.studies.study import LIBRARIES
+
+# Placeholders for found libraries in a study's files.
+ALL: Final = "@all"
+OTHERS: Final = "@others"
+OLDER: Final = "@older"
+DEFAULT: Final = "default"
+# As the value of a label: what build each library is.
+BUILD: Final = "@build"
+# Where distributions put them, by the build.
+_PLACES: Final = {
+    "serial": ("libhdf5_serial.so.*", "hdf5/serial/libhdf5.so", "libhdf5.so.*"),
+    "Open MPI": ("hdf5/openmpi/libhdf5.so", "libhdf5_openmpi.so.*"),
+    "MPICH": ("hdf5/mpich/libhdf5.so", "libhdf5_mpich.so.*"),
+}
+_ROOTS: Final = ("/usr/lib", "/usr/lib64", "/usr/local/lib")
+
+
+@dataclass(frozen=True)
+class Found:
+    """A libhdf5."""
+
+    value: str  # On the axis ``libhdf5``: ``default`` or a path
+    # Such as ``1.10.8``; such as ``serial`` or ``h5py's wheel``.
+    version: str
+    build: str
+
+    def __str__(self) -> str:
+        return f"HDF5 {self.version} ({self.build})"
+
+
+def find(named: Sequence[str] = ()) -> dict[str, Found]:
+    """Find the libraries of this machine, each once, by their value on the axis."""
+    places = {DEFAULT: "h5py's", **_installed(), **dict.fromkeys(named, "named")}
+    found: dict[str, Found] = {}
+    with tempfile.TemporaryDirectory(prefix="chunkwise-") as folder:
+        for value in _each_once(places):
+            try:
+                library = find_one(None if value == DEFAULT else value, folder)
+            except UsageError:
+                if value in named:
+                    raise
+                continue
+            found[value] = Found(value, library.version, places[value])
+    return found
+
+
+def _installed() -> dict[str, str]:
+    places: dict[str, str] = {}
+    roots = [path for root in _ROOTS for path in (Path(root), *Path(root).glob("*-linux-gnu"))]
+    for build, patterns in _PLACES.items():
+        for root in roots:
+            for pattern in patterns:
+                # The shortest name of a version: libhdf5_serial.so.103, not .so.103.3.0.
+                for path in sorted(root.glob(pattern), key=lambda path: len(path.name))[:1]:
+                    places.setdefault(str(path), build)
+    places |= dict.fromkeys(map(str, in_netcdf4_wheel("libhdf5-*.so*")), "netCDF4's wheel")
+    return places
+
+
+def _each_once(paths: Iterable[str]) -> list[str]:
+    """Leave out what leads to the same file as one before it."""
+    found: dict[Path, str] = {}
+    for path in paths:
+        found.setdefault(Path(path).resolve(), path)
+    return list(found.values())
+
+
+def build_of(value: str) -> str:
+    """Say whose library a value of the axis is, by its path alone.
+
+    >>> build_of("default"), build_of("/usr/lib/libhdf5_openmpi.so.103"), build_of("/opt/l.so")
+    ("h5py's", 'Open MPI', '/opt/l.so')
+    """
+    if value == DEFAULT:
+        return "h5py's"
+    marks = {"serial": "serial", "openmpi": "Open MPI", "mpich": "MPICH"}
+    marks["netcdf4.libs"] = "netCDF4's wheel"
+    return next((build for mark, build in marks.items() if mark in value), value)
+
+
+def find_zlibs(named: Sequence[str] = ()) -> dict[str, str]:
+    """Find zlibs that can take the place of the one that h5py's libhdf5 calls.
+
+    Such as zlib-ng's, built to be compatible, in a folder of its own, in `/usr/local` or in a
+    conda environment.  What only has an interface of its own (``libz-ng.so``) cannot.
+    """
+    with tempfile.TemporaryDirectory(prefix="chunkwise-") as folder:
+        library = find_one(None, folder)
+        found = {DEFAULT: library.zlib}
+        for path in _each_once((*named, *_candidates())):
+            try:
+                version = check_zlib(path, "libhdf5", library)
+            except UsageError:
+                if path in named:
+                    raise
+                continue
+            if version not in found.values():
+                found[path] = version
+    return found
+
+
+def _candidates() -> list[str]:
+    roots = [Path(sys.prefix) / "lib", Path("/usr/local/lib"), *Path("/opt").glob("*/lib*")]
+    conda = os.environ.get("CONDA_PREFIX")
+    roots += [Path(conda) / "lib"] if conda else []
+    roots += [path for root in _ROOTS for path in Path(root).glob("*-linux-gnu")]
+    # Distributions put a compatible build into a folder of its own.
+    folders = [*roots, *(path for root in roots for path in root.glob("zlib*"))]
+    wheels = Path(sysconfig.get_path("platlib")).glob("*.libs")
+    return [
+        str(path) for folder in (*folders, *wheels) for path in sorted(folder.glob("libz[.-]*so*"))
+    ]
+
+
+def expand(
+    space: Space, libraries: Mapping[str, Found], zlibs: Mapping[str, str] | None = None
+) -> tuple[Space | None, list[str]]:
+    """Replace ``@all``, ``@others`` or ``@older`` in a space by the found libraries."""
+    reasons: list[str] = []
+    axes = dict(space.axes)
+    for axis in LIBRARIES:
+        asked = axes.get(axis, ())
+        if not {ALL, OTHERS, OLDER} & set(asked):
+            continue
+        if axis == "libhdf5":
+            known, older = list(libraries), _older(libraries)
+            age = "older than" if OLDER in asked else "besides"
+            missing = f"no libhdf5 was found {age} h5py's: name one with --libhdf5"
+        else:
+            known, older = list(find_zlibs() if zlibs is None else zlibs), []
+            missing = "no zlib was found that can take the place of libhdf5's, such as zlib-ng's"
+        others = [value for value in known if value != DEFAULT]
+        standing = {ALL: known, OTHERS: others, OLDER: older}
+        values = dict.fromkeys(value for text in asked for value in standing.get(text, [text]))
+        if not set(values) - {DEFAULT}:
+            reasons.append(missing)
+        if not values:
+            return None, reasons
+        axes[axis] = tuple(values)
+    return replace(space, axes=axes), reasons
+
+
+def _older(libraries: Mapping[str, Found]) -> list[str]:
+    """Return the libraries older than h5py's, one of each version."""
+
+    def number(one: Found) -> tuple[int, ...]:
+        return tuple(int(part) for part in one.version.split(".") if part.isdigit())
+
+    own = number(libraries[DEFAULT])
+    by_version: dict[str, str] = {}
+    for value, one in libraries.items():
+        if number(one) < own:
+            by_version.setdefault(one.version, value)
+    return list(by_version.values())
+
+
+def labels_of(
+    labels: Mapping[str, str], point: Mapping[str, str], libraries: Mapping[str, Found]
+) -> dict[str, str]:
+    """Replace ``@build`` in a row's labels by the build of its library."""
+    found = libraries.get(point["libhdf5"])
+    build = "named" if found is None else found.build
+    return {name: build if text == BUILD else text for name, text in labels.items()}

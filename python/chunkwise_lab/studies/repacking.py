@@ -1,0 +1,116 @@
+"""How long do h5repack and chunkwise take to give a dataset other chunks?
+
+A probe.  Both are timed as commands, from start to end, in turns, on the file as it is and on
+the same data without compression.  The results are checked: some builds of h5repack leave out
+data and report success.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from chunkwise.benching.axes import AXES
+from chunkwise.benching.schedule import Step
+from chunkwise.benching.target import Target, look
+from chunkwise.benching.variants import SAMPLE_NBYTES
+from chunkwise.errors import ChunkwiseError
+from chunkwise.grammar import format_size, parse_shape
+from chunkwise.repacking import repack
+
+if TYPE_CHECKING:
+    from chunkwise_lab.studies.probes import Context
+
+# The programs, by the reader that stands for each.
+_TOOLS: Final = {"libhdf5": "h5repack", "chunkwise": "chunkwise"}
+_SOURCES: Final = ("stored", "none")
+
+
+def measure(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, Any]]]]:
+    """Time each program on the one dataset of a run.
+
+    The study's file says ``chunk``: the shape that is wanted.  Points are as those of bench,
+    so that reads can be compared with: ``operation`` is ``repack``, ``reader`` whose data path
+    the program has, ``filter`` whether the source is as it is or has none.  Records have
+    ``total_s``, ``file_nbytes`` and the tool's ``tool_version``.
+    """
+    (file, dataset, _), chunk = next(iter(context.data.values())), str(context.settings["chunk"])
+    defaults = {**{name: axis.default for name, axis in AXES.items()}, "operation": "repack"}
+    points = [
+        {**defaults, "reader": reader, "filter": filters, "chunk": chunk}
+        for filters in _SOURCES
+        for reader in _TOOLS
+        if not context.readers or reader in context.readers
+    ]
+    found: list[list[dict[str, Any]]] = [[] for _ in points]
+    nbytes = Path(file).stat().st_size
+    if nbytes > SAMPLE_NBYTES:
+        text = f"the file has {format_size(nbytes)}: only up to {format_size(SAMPLE_NBYTES)}"
+        yield from ((point, [_failed(f"not repacked: {text}")]) for point in points)
+        return
+    with tempfile.TemporaryDirectory(prefix="repack-", dir=context.folder) as name:
+        sources = {"stored": Path(file), "none": Path(name) / "plain.h5"}
+        repack(file, sources["none"], filters={dataset: "none"})
+        for _ in range(context.repeat):
+            for point, records in zip(points, found, strict=True):
+                tool, source = _TOOLS[point["reader"]], sources[point["filter"]]
+                context.say(Step(f"repacking by {tool}"))
+                records.append(_timed(tool, source, dataset, chunk, Path(name)))
+    yield from zip(points, found, strict=True)
+
+
+def _timed(tool: str, source: Path, dataset: str, chunk: str, folder: Path) -> dict[str, Any]:
+    """Run one program once; the record holds its result, even a failure."""
+    made = folder / "made.h5"
+    made.unlink(missing_ok=True)
+    program = shutil.which("h5repack")
+    if tool == "h5repack" and program is None:
+        return _failed("h5repack is not installed (Debian: hdf5-tools)")
+    if tool == "h5repack":
+        start, version = [str(program)], ("--version",)
+        command = (*start, "-l", f"{dataset}:CHUNK={chunk}", str(source), str(made))
+    else:
+        start = [sys.executable, "-c", "from chunkwise.cli import main; main()"]
+        version = ("--version",)
+        command = (*start, "repack", str(source), str(made), "--chunk", f"{dataset}:{chunk}")
+    try:
+        begun = time.perf_counter()
+        _run(*command)
+        took = time.perf_counter() - begun
+        target = look(made, dataset)
+        said = _run(*start, *version)
+    except (ChunkwiseError, OSError) as wrong:
+        return _failed(f"{tool}: {wrong}")
+    except subprocess.CalledProcessError as failed:
+        words = failed.stderr.strip().splitlines()
+        return _failed(f"{tool}: {words[-1] if words else f'ended with code {failed.returncode}'}")
+    if not _is_as_asked(target, look(source, dataset), chunk):
+        return _failed(f"{tool} reported success, and left something out")
+    return {
+        "status": "ok",
+        "total_s": took,
+        "shape": target.shape,
+        "itemsize": target.itemsize,
+        "stored_nbytes": target.stored_nbytes,
+        "file_nbytes": made.stat().st_size,
+        "tool_version": said.split()[-1],
+    }
+
+
+def _is_as_asked(made: Target, source: Target, chunk: str) -> bool:
+    asked = parse_shape(chunk), source.filters, source.shape
+    return (made.chunks, made.filters, made.shape) == asked and made.stored_nbytes > 0
+
+
+def _failed(why: str) -> dict[str, Any]:
+    return {"status": "failed", "error": why}
+
+
+def _run(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -1,0 +1,407 @@
+"""What happens when a study is run, experiment by experiment?
+
+Data is generated, each run's space goes to `chunkwise.benching.run`, and its results are
+collected.  Each trial is saved as soon as it is done, and the results after each experiment, so
+that a stopped study can continue.  What cannot be measured on this machine is left
+out, with a reason.  Only a failure that concerns everything, such as a full disk, ends the study.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import shutil
+import sys
+import time
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from itertools import product
+from pathlib import Path
+from typing import Any, Final
+
+from chunkwise import benching
+from chunkwise.benching.axes import DEFAULT
+from chunkwise.benching.run import MOST_SECONDS
+from chunkwise.benching.schedule import Step
+from chunkwise.benching.space import Space
+from chunkwise.benching.target import Target
+from chunkwise.benching.variants import SAMPLE_NBYTES
+from chunkwise.errors import CannotWriteError, ChunkwiseError, UsageError
+from chunkwise.names import printable
+from chunkwise.trials.environment import describe
+from chunkwise.trials.readers import check_reader
+from chunkwise.words import nearest
+from chunkwise_lab import sample
+from chunkwise_lab.studies import own_data as own
+from chunkwise_lab.studies.folder import Folder
+from chunkwise_lab.studies.generating import dataset_of, generate
+from chunkwise_lab.studies.libraries import Found, expand, labels_of
+from chunkwise_lab.studies.libraries import find as find_libraries
+from chunkwise_lab.studies.probes import PROBES, Context
+from chunkwise_lab.studies.progress import Pace
+from chunkwise_lab.studies.results import Outcome, StudyResults, labelled
+from chunkwise_lab.studies.study import Experiment, Run, Scale, Study
+from chunkwise_lab.studies.undecided import Undecided, undecided
+
+# Errors of a full disk.
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
+# What results say about the user's dataset.
+_TOLD: Final = ("file", "dataset", "shape", "dtype", "chunks", "filters")
+# So many times what is undecided is looked for.
+_ROUNDS: Final = 3
+Progress = Callable[[Step], None]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is asked of a run."""
+
+    scale: Scale
+    out: Path  # A folder: trials, generated files while it runs, results
+    only: tuple[str, ...] = ()  # Ids of experiments; empty for all
+    readers: tuple[str, ...] = ()  # Readers that are measured; empty for all that the study names
+    libhdf5: tuple[str, ...] = ()  # Further libraries, as `chunkwise bench --libhdf5` takes them
+    repeat: int | None = None  # How often; None for the study's own number
+    resume: bool = False  # Whether trials of an earlier run in the same folder are used
+    # Measured in the place of the study's own data (`chunkwise_lab.studies.own_data`).
+    file: str | None = None
+    dataset: str | None = None
+    source: str = ""  # The folder that the study was read from, where it is none of this package
+    # What the operations of a trial may take, about; what takes longer is estimated.  None for
+    # what the study says.
+    seconds: float | None = None
+    # How many processes of MPI, one number after the other, where a study starts some; empty for
+    # the study's own numbers.
+    ranks: tuple[int, ...] = ()
+    # The most that the rows of a claim are measured if it cannot be told; None for no more often
+    # than all others.
+    undecided: int | None = None
+
+
+def run(study: Study, options: Options, progress: Progress | None = None) -> StudyResults:
+    """Run a study, or some of its experiments.
+
+    Results are in ``options.out``, also of a run that was interrupted: then without what was
+    not measured; and with what an earlier run measured there, where this one goes on with it.
+    Generated files are removed at the end.
+    """
+    target: Target | None = None
+    values: own.Values = {}
+    if options.file is not None:
+        target, values = own.values_for(study, options.file, options.dataset)
+        study = own.adapted(study, values)
+    return _Running(study, options, progress or (lambda _: None), target, values).run()
+
+
+class _Running:
+    """One run of a study."""
+
+    def __init__(
+        self,
+        study: Study,
+        options: Options,
+        progress: Progress,
+        target: Target | None,
+        values: own.Values,
+    ) -> None:
+        self.study, self.options, self.progress = study, options, progress
+        self.target, self.values = target, values
+        self.experiments = _chosen(study, options.only)
+        _check_readers(study, self.experiments, options)
+        self.repeat = options.repeat or study.repeat[options.scale]
+        self.folder = Folder(options.out)
+        self.files, self.trials = self.folder.files, self.folder.trials
+        self.pace = Pace(study, self.experiments, options.scale, self.repeat)
+        self.libraries: Mapping[str, Found] = {}
+
+    def run(self) -> StudyResults:
+        # Before the folder is touched, as a library that the user names may be none.
+        self.libraries = find_libraries(self.options.libhdf5)
+        with self.folder.held():
+            return self._run()
+
+    def _run(self) -> StudyResults:
+        begun = time.monotonic()
+        options = self.options
+        # For a user's file, bench itself checks how much room it needs.
+        needed = 0 if self.target else self.study.disk_nbytes[options.scale]
+        new = self._empty()
+        earlier = self.folder.claim(new, needed, options.resume)
+        results = earlier or new
+        before_s, results.repeat, results.complete = results.elapsed_s, self.repeat, False
+        now = describe()
+        self._warn_of_change(results.environment, now)
+        results.source, results.environment = options.source, now
+        try:
+            # From now on the folder says whose it is, even if this run is killed.
+            results.save(self.folder.results)
+            results.libraries |= {name: str(one) for name, one in self.libraries.items()}
+            for number, experiment in enumerate(self.experiments):
+                outcome = Outcome(complete=False)
+                try:
+                    self._measure(experiment, outcome, f"{number + 1}/{len(self.experiments)}")
+                    outcome.complete = True
+                finally:
+                    self._keep(results, experiment, outcome)
+                    results.elapsed_s = before_s + time.monotonic() - begun
+                results.save(self.folder.results)
+            results.complete = all(one.complete for one in results.outcomes.values())
+            if options.undecided is not None:
+                self._decide(results, options.undecided)
+        except OSError as error:
+            if not isinstance(error, CannotWriteError) and error.errno not in _FULL:
+                raise
+            raise _full(self.folder, error) from None
+        finally:
+            # First, so that there is room for the results.
+            shutil.rmtree(self.files, ignore_errors=True)
+            results.elapsed_s = before_s + time.monotonic() - begun
+            with contextlib.suppress(OSError):
+                results.save(self.folder.results)
+        return results
+
+    def _decide(self, results: StudyResults, most: int) -> None:
+        """Measure more often what decides the claims that cannot be told.
+
+        How many repeats would tell is an estimate, which is better with more of them: so it is
+        made again.
+        """
+        for _ in range(_ROUNDS):
+            before = _measured_often(results)
+            chosen = [one.id for one in self.experiments]
+            found = list(undecided(self.study, results, most, chosen))
+            for number, one in enumerate(found):
+                experiment, outcome = one.experiment, Outcome(complete=False)
+                earlier = results.outcomes[experiment.id]
+                outcome.skipped = list(earlier.skipped)
+                place = f"undecided {number + 1}/{len(found)}, {one.claim.id}:"
+                try:
+                    self._measure(experiment, outcome, place, one)
+                    outcome.complete = earlier.complete
+                finally:
+                    self._keep(results, experiment, outcome)
+                results.save(self.folder.results)
+            if _measured_often(results) == before:
+                return
+
+    def _warn_of_change(
+        self, before: Mapping[str, str | int], now: Mapping[str, str | int]
+    ) -> None:
+        """Say so if an earlier part was measured on another machine, or with other versions."""
+        changed = [f"{k} {before[k]}, now {now.get(k)}" for k in before if before[k] != now.get(k)]
+        if changed:
+            text = f"what is in {self.folder.name} was measured with {', '.join(changed)}"
+            self.progress(Step(text, warning=True))
+
+    def _empty(self) -> StudyResults:
+        """Return results that say what is measured, and nothing else yet."""
+        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        results = StudyResults(self.study.name, self.options.scale, self.repeat, now)
+        if self.target is not None:
+            results.target = {name: getattr(self.target, name) for name in _TOLD}
+            results.values = {axis: dict(texts) for axis, texts in self.values.items()}
+        return results
+
+    def _keep(self, results: StudyResults, experiment: Experiment, outcome: Outcome) -> None:
+        """Put an outcome beside the others, in the study's order."""
+        found = results.outcomes
+        if experiment.id in found:
+            outcome = outcome.after(found[experiment.id])
+        found = {**found, experiment.id: outcome}
+        order = [one.id for one in self.study.experiments if one.id in found]
+        results.outcomes = {name: found[name] for name in order}
+
+    def _measure(
+        self,
+        experiment: Experiment,
+        outcome: Outcome,
+        place: str,
+        again: Undecided | None = None,
+    ) -> None:
+        """Measure an experiment, or of what was measured what is to be measured `again`."""
+        begun = time.monotonic()
+
+        def saying(one: Run) -> Progress:
+            def say(step: Step) -> None:
+                text = f"{place} {experiment.title}: {step.text}"
+                step = replace(step, text=text)
+                # How long is left is known of all, not of some trials.
+                self.progress(step if again else self.pace.step(one, step))
+
+            return say
+
+        try:
+            for number, one in enumerate(experiment.runs):
+                if self.options.scale not in one.scales:
+                    continue
+                if again is not None and (one.probe is not None or one.repeat is not None):
+                    # A probe measures all or nothing; what is counted needs no repeats.
+                    continue
+                run_begun = time.monotonic()
+                try:
+                    self._measure_run(experiment, number, one, outcome, saying(one), again)
+                except (CannotWriteError, MemoryError):
+                    raise
+                except ChunkwiseError as wrong:
+                    outcome.skipped.append(str(wrong))
+                if again is None:
+                    self.pace.finished(one, time.monotonic() - run_begun)
+        finally:
+            outcome.elapsed_s = time.monotonic() - begun
+
+    def _measure_run(
+        self,
+        experiment: Experiment,
+        number: int,
+        one: Run,
+        outcome: Outcome,
+        say: Progress,
+        again: Undecided | None,
+    ) -> None:
+        space, reasons = self._space(one)
+        outcome.skipped += [reason for reason in reasons if reason not in outcome.skipped]
+        if one.probe is not None:
+            context = Context(
+                {name: self._file(name, say) for name in one.data},
+                one.settings[self.options.scale],
+                one.repeat or self.repeat,
+                self.libraries,
+                self.files,
+                self.options.readers,
+                say,
+                space,
+                self.options.ranks,
+            )
+            for point, records in PROBES[one.probe](context):
+                outcome.records += labelled(records, dict(one.labels), point)
+            return
+        if space is None:
+            return
+        for name, given in product(one.data, one.labels_at(self.options.scale)):
+            within = space if again is None else self._part(space, again, name, given)
+            if within is None:
+                continue
+            path, dataset, labels = self._file(name, say)
+            place = f"{experiment.id}-{number}-{name}{given.get('dataset', '').replace('/', '-')}"
+            results = benching.run(
+                path,
+                given.get("dataset", dataset),
+                within,
+                repeat=one.repeat or (again or self).repeat,
+                seconds=one.seconds[self.options.scale] or MOST_SECONDS,
+                trial_seconds=self.options.seconds,
+                progress=say,
+                save=self.trials / f"{place}.jsonl",
+                # A part of the data would not be the paper's experiment.
+                sample_nbytes=SAMPLE_NBYTES if self.target else sys.maxsize,
+                scratch=str(self.files),
+                check=one.check and self._known(name, say),
+                # Counts do not depend on who is first.
+                touch=one.repeat != 1,
+            )
+            for cell in results.cells:
+                made = [measurement.to_record() for measurement in cell.measurements]
+                ours = labels_of(given, cell.point, self.libraries)
+                outcome.records += labelled(made, {**ours, **labels}, cell.point)
+            outcome.mismatches += [*map(str, results.mismatches), *results.wrong]
+
+    def _space(self, one: Run) -> tuple[Space | None, list[str]]:
+        """Leave out readers that are not wanted, and put in the libraries that were found."""
+        space, reasons = expand(one.spaces[self.options.scale], self.libraries)
+        wanted = self.options.readers
+        if space is None or not wanted:
+            return space, reasons
+        # What concerned only those that are left out goes with them.
+        points = space.points((DEFAULT,))
+        kept = [point for point in points if point["reader"] in wanted]
+        if not kept:
+            return None, [*reasons, f"none of {', '.join(wanted)} takes part"]
+        if len(kept) < len(points):
+            space = Space(design="list", trials=tuple(kept))
+        return space, reasons
+
+    def _part(
+        self, space: Space, again: Undecided, name: str, given: Mapping[str, str]
+    ) -> Space | None:
+        """Keep of a space what is to be measured again of a dataset; None for nothing."""
+        labels = self.study.data[name].labels
+        kept = tuple(
+            point
+            for point in space.points((DEFAULT,))
+            if again.concerns({**labels_of(dict(given), point, self.libraries), **labels, **point})
+        )
+        return Space(design="list", trials=kept) if kept else None
+
+    def _file(self, name: str, say: Progress) -> tuple[str, str, dict[str, str]]:
+        """Return a dataset's file, generated if it is not there, its path and its labels."""
+        data = self.study.data[name]
+        if self.target is not None:
+            return self.target.file, self.target.dataset, dict(data.labels)
+        path = self.files / f"{name}.h5"
+        if not path.exists():
+            say(Step(f"generating {name}"))
+            generate(data, self.options.scale, path)
+        return (
+            str(path),
+            dataset_of(data),
+            dict(data.labels),
+        )
+
+    def _known(self, name: str, say: Progress) -> str | bool:
+        """Return a file with a dataset's elements by their formula; True to read a user's."""
+        if self.target is not None:
+            return True
+        data = self.study.data[name]
+        kept = ("shape", "seed", "resolution")
+        options: dict[str, Any] = {
+            k: v for k, v in data.options[self.options.scale].items() if k in kept
+        }
+        # However it is stored, a sample of one shape is one array.
+        key = zlib.crc32(repr((data.sample, data.dataset, sorted(options.items()))).encode())
+        path = self.files / f"known-{key:08x}"
+        if not path.exists():
+            say(Step(f"working out what {name} holds"))
+            sample.write_elements(data.sample, path, dataset=data.dataset, **options)
+        return str(path)
+
+
+def _measured_often(results: StudyResults) -> int:
+    """Count all repeats."""
+    return sum(len(one.records) for one in results.outcomes.values())
+
+
+def _chosen(study: Study, only: Sequence[str]) -> list[Experiment]:
+    known = {experiment.id: experiment for experiment in study.experiments}
+    for name in only:
+        if name not in known:
+            raise UsageError(
+                f"{study.name} has no experiment '{printable(name)}'{nearest(name, known)}: "
+                f"choose from {', '.join(known)}"
+            )
+    return [known[name] for name in known if not only or name in only]
+
+
+def _check_readers(study: Study, experiments: Sequence[Experiment], options: Options) -> None:
+    """Refuse unknown readers, or those that measure nothing that is asked for."""
+    for name in options.readers:
+        check_reader(name)
+    runs = [one for experiment in experiments for one in experiment.runs]
+    points = [p for one in runs for p in one.spaces[options.scale].points((DEFAULT,))]
+    known = dict.fromkeys(point["reader"] for point in points)
+    probed = any(one.probe is not None for one in runs)
+    if options.readers and not probed and not set(known) & set(options.readers):
+        raise UsageError(
+            f"{study.name} measures nothing of this with {', '.join(options.readers)}: choose "
+            f"from {', '.join(known)}"
+        )
+
+
+def _full(folder: Folder, error: OSError) -> CannotWriteError:
+    """Say what to do about a full disk."""
+    reason = str(error) if isinstance(error, CannotWriteError) else error.strerror
+    return CannotWriteError(
+        f"{folder.name}: cannot be written to any more: {printable(str(reason))}; what was "
+        "measured is kept: make room, and go on with --resume"
+    )

@@ -1,0 +1,186 @@
+"""How are a figure, a setting and a ratio put into words for a reader without the paper?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from chunkwise.benching.axes import AXES, DEFAULT
+from chunkwise.grammar import format_size
+from chunkwise.names import printable
+from chunkwise.words import format_seconds, joined, three_digits
+from chunkwise_lab.studies.comparing import Sample
+from chunkwise_lab.studies.figures import FIGURES
+from chunkwise_lab.studies.libraries import build_of
+from chunkwise_lab.studies.study import OTHERS, Where
+
+# How a figure is more, by its unit.
+_MORE: Final = {
+    "s": "{} as long",
+    "MB/s": "{} as fast",
+    "bytes": "{} as large",
+    "MB": "{} as much",
+    "times": "{} as high",
+    "%": "{} as much",
+    "": "{} as many",
+}
+# Of what it is so much, if the unit does not say it.
+_OF: Final = {
+    "chunk_loads": " chunks loaded",
+    "peak_rss_nbytes": " of peak memory",
+    "file_nbytes": " in the file",
+    "stored_nbytes": " stored",
+    "written_nbytes": " written",
+}
+# Names of axes in a sentence, if their own names do not fit.
+_TITLES: Final = {
+    "chunk": "chunk shape",
+    "access": "access pattern",
+    "filter": "filter",
+    "cache": "chunk cache",
+    "nslots": "number of slots",
+    "threads": "number of threads",
+    "sieve": "sieve buffer",
+    "conversion": "conversion buffer",
+    "small-data": "small data block",
+    "alloc-time": "allocation time",
+}
+# Axes of sizes.
+_SIZES: Final = ("cache", "sieve", "conversion", "metadata-block", "small-data", "page-buffer")
+# Values that are said otherwise than by name and value.
+_SAID: Final = {
+    "access": "'{}'",
+    "chunk": "chunks {}",
+    "reader": "{}",
+    "operation": "{}s",
+    "page-cache": "a {} page cache",
+    "nslots": "{} slots",
+    "threads": "{} threads",
+}
+_SAID_CHUNK: Final = {"contiguous": "contiguous data", "whole": "one chunk"}
+_SAID_DEFAULT: Final = {
+    "chunk": "chunks as stored",
+    "filter": "filters as stored",
+    "libhdf5": "h5py's libhdf5",
+}
+
+
+def quantity(value: float, unit: str) -> str:
+    """Write a figure in its unit, with three digits or so.
+
+    >>> quantity(345.2, "s"), quantity(0.0023, "MB/s"), quantity(3 << 20, "bytes")
+    ('5.75 min', '0.0023 MB/s', '3.0 MiB')
+    """
+    if unit == "s":
+        return format_seconds(value)
+    if unit == "bytes":
+        return format_size(round(value))
+    return f"{plain(value)} {unit}" if unit in ("MB", "MB/s", "%") else plain(value)
+
+
+def plain(value: float) -> str:
+    """Write a number with three digits; a whole one as it is."""
+    if math.isinf(value):
+        return "infinite"
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}"
+    return f"{value:.2g}" if 0 < abs(value) < 0.1 else three_digits(value)
+
+
+def shown(sample: Sample, figure: str) -> str:
+    """Write a sample's middle; an estimate marked."""
+    return f"{'~' if sample.estimated else ''}{quantity(sample.middle, FIGURES[figure].unit)}"
+
+
+def named(sample: Sample, figure: str) -> str:
+    """Write a sample's middle, and its quantity."""
+    return f"{shown(sample, figure)}{_OF.get(figure, '')}"
+
+
+def times(ratio: float, figure: str, estimated: bool = False) -> str:
+    """Write a ratio of a figure: ``932 times as long``."""
+    return _MORE[FIGURES[figure].unit].format(factor(ratio, estimated))
+
+
+def factor(ratio: float, estimated: bool = False) -> str:
+    """Write a ratio: ``932 times``."""
+    if math.isinf(ratio):
+        return "infinitely many times"
+    text = three_digits(ratio) if ratio >= 0.1 else f"{ratio:.2g}"
+    return f"{'~' if estimated else ''}{text} times"
+
+
+def setting(name: str, text: str) -> str:
+    """Say one value of an axis, or of a label.
+
+    >>> setting("cache", "3MiB"), setting("filter", "none"), setting("storage", "chunked")
+    ('a chunk cache of 3MiB', 'no filter', 'storage chunked')
+    >>> setting("datasets", "16"), setting("datasets", "1"), setting("tile", "tile1")
+    ('16 datasets', '1 dataset', 'tile1')
+    """
+    text = printable(text)
+    if text in (DEFAULT, "stored") and name in AXES and text == AXES[name].default:
+        return _SAID_DEFAULT.get(name, f"the default {axis_title(name)}")
+    if name == "filter":
+        return "no filter" if text == "none" else text
+    if name == "chunk" and text in _SAID_CHUNK:
+        return _SAID_CHUNK[text]
+    if name == "libhdf5":
+        return "another libhdf5" if text == OTHERS else text
+    if name == "access" and "=" in text:
+        text = text.partition("=")[0]
+    if name in _SIZES:
+        return f"a {axis_title(name)} of {text}"
+    if name in _SAID:
+        return _SAID[name].format(text)
+    if text in ("yes", "no"):
+        return _spaced(name) if text == "yes" else f"not {_spaced(name)}"
+    # A count of something, such as 16 datasets.
+    if text.isdecimal() and name.endswith("s"):
+        return f"{text} {_spaced(name.removesuffix('s') if text == '1' else name)}"
+    # A label whose values name it, such as tile1.
+    return text if text.startswith(name) else f"{_spaced(name)} {text}"
+
+
+def setting_of(sample: Sample, name: str) -> str:
+    """Say a sample's value of an axis; a library by its version, as a path says little."""
+    text = sample.point[name]
+    if name == "libhdf5" and sample.versions:
+        return f"{joined(sample.versions)} ({printable(build_of(text))})"
+    return setting(name, text)
+
+
+def axis_title(name: str) -> str:
+    """Name an axis, or a label."""
+    return _TITLES.get(name, _spaced(name))
+
+
+def _spaced(name: str) -> str:
+    return name.replace("-", " ").replace("_", " ")
+
+
+def side(where: Where, against: Where, found: Sequence[Sample]) -> str:
+    """Say what tells one side of a comparison from the other."""
+    parts = []
+    for name, wanted in where.items():
+        if against.get(name) == wanted:
+            continue
+        texts = wanted if isinstance(wanted, tuple) else (wanted,)
+        if name == "libhdf5" and found:
+            # A path says nothing; which version it is does.
+            parts.append(joined(versions(found)) or setting(name, texts[0]))
+        else:
+            parts.append(" or ".join(setting(name, text) for text in texts))
+    return joined(parts) or "the other"
+
+
+def differing(points: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return the axes on which points differ."""
+    names = dict.fromkeys(name for point in points for name in point)
+    return [name for name in names if len({point.get(name) for point in points}) > 1]
+
+
+def versions(found: Iterable[Sample]) -> list[str]:
+    """Return the libraries that took part, each once."""
+    return list(dict.fromkeys(text for sample in found for text in sample.versions))
