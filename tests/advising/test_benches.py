@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chunkwise_lab.advice import cases, model, regret, thumbs, trials
-from tests.advise.test_search import problem
+from tests.model.test_search import problem
 
 
 @pytest.mark.slow

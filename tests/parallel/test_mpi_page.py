@@ -8,7 +8,6 @@ import shlex
 from pathlib import Path
 
 from chunkwise.cli import mpi_check
-from chunkwise.parallel.asked import WORDS
 from chunkwise_lab.commands import mpi_model
 from chunkwise_lab.mpi_model.calibrate import OTHER
 from chunkwise_lab.mpi_model.measured import run_of

@@ -6,6 +6,7 @@ import ast
 import importlib
 import re
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import EntryPoint
 from pathlib import Path
 

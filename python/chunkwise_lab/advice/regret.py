@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-
 from chunkwise.advise.chunk_shape import divisors
 from chunkwise.advise.layout import Layout
 from chunkwise.advise.search import Problem
+
 from chunkwise.advising.api import advise
 from chunkwise.advising.patterns import Asked
 from chunkwise.advising.verifying import Part, Proof, measure, weighed

@@ -10,6 +10,7 @@ import numpy as np
 
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline, Shape, ShapeWord, format_shape
+from chunkwise.model.chunk_shape import default_chunk
 from chunkwise.words import counted
 from chunkwise_lab.sample.spec import Sample
 

@@ -16,6 +16,8 @@ from typing import Any, Final
 from chunkwise.benching.target import Target, look
 from chunkwise.errors import UsageError
 from chunkwise.grammar import format_shape, format_size
+from chunkwise.model.chunk_shape import shrunk
+from chunkwise.model.geometry import Walk, line
 from chunkwise_lab.studies.results import StudyResults
 from chunkwise_lab.studies.study import Claim, Experiment, Plot, Run, Study, Where
 
