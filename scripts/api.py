@@ -20,8 +20,8 @@ from typing import Any, Final
 import h5py
 
 import chunkwise
-from chunkwise import benching, errors, inspecting, parallel, repacking
-from chunkwise.advising import answer
+from chunkwise import errors, inspection, measure, parallel, repacking
+from chunkwise.advice import answer
 from chunkwise.fixing import records as fixing_records
 from chunkwise.indexing import records as indexing_records
 from chunkwise.verifying import records as verifying_records
@@ -74,10 +74,10 @@ ABOUT: Final = {
 RECORDS: Final = {
     "Files that ranks of MPI write together": (parallel, tuple(sorted(parallel.__all__))),
     "What `inspect` returns": (
-        inspecting,
+        inspection,
         ("FileFacts", "ObjectFacts", "DatasetFacts", "Finding", "Fix"),
     ),
-    "What `bench` returns": (benching, ("Results", "Advice", "Measurement")),
+    "What `bench` returns": (measure, ("Results", "Advice", "Measurement")),
     "What `advise` returns": (
         answer,
         ("Advice", "PatternAdvice", "Timing", "FrontPoint", "CacheAdvice", "Layout"),

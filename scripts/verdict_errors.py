@@ -18,9 +18,9 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from chunkwise.benching.compare import match
-from chunkwise.benching.saved import Sample
-from chunkwise.benching.verdict import THRESHOLD, verdict
+from chunkwise.measure.compare import match
+from chunkwise.measure.saved import Sample
+from chunkwise.measure.verdict import THRESHOLD, verdict
 
 REPEATS = (3, 5, 10)
 RATIOS = (1.0, 1.5, 2.0)

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from chunkwise import errors as errors
     from chunkwise import parallel as parallel
     from chunkwise import xarray as xarray
-    from chunkwise.advising.api import advise
-    from chunkwise.benching.api import bench
+    from chunkwise.advice.api import advise
     from chunkwise.dataset import Dataset, wrap
     from chunkwise.file import File, open
     from chunkwise.fixing.api import fix
     from chunkwise.group import Group
     from chunkwise.indexing.api import index
-    from chunkwise.inspecting.inspection import inspect
+    from chunkwise.inspection.inspection import inspect
     from chunkwise.joined import Joined, open_many
+    from chunkwise.measure.api import bench
     from chunkwise.patching import patch_h5py, patch_stats, unpatch_h5py
     from chunkwise.repacking import plan_repack, repack
     from chunkwise.selection import Hyperslab, Points, Selection, Union, hyperslab, points, union
@@ -75,13 +75,13 @@ _LATER = {
     name: f"chunkwise.{module}"
     for module, names in {
         "advising.api": ("advise",),
-        "benching.api": ("bench",),
+        "measure.api": ("bench",),
         "dataset": ("Dataset", "wrap"),
         "file": ("File", "open"),
         "fixing.api": ("fix",),
         "group": ("Group",),
         "indexing.api": ("index",),
-        "inspecting.inspection": ("inspect",),
+        "inspection.inspection": ("inspect",),
         "joined": ("Joined", "open_many"),
         "patching": ("patch_h5py", "patch_stats", "unpatch_h5py"),
         "repacking": ("plan_repack", "repack"),

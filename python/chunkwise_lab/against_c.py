@@ -28,15 +28,15 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from chunkwise.access.pattern import Access
-from chunkwise.benching.planning import trial_of
-from chunkwise.benching.results import Spread, spread
-from chunkwise.benching.schedule import measure_in_worker
-from chunkwise.benching.target import look
 from chunkwise.errors import ChunkwiseError
 from chunkwise.grammar import format_shape
-from chunkwise.trials import environment
-from chunkwise.trials.pagecache import warm
+from chunkwise.measure.planning import trial_of
+from chunkwise.measure.results import Spread, spread
+from chunkwise.measure.schedule import measure_in_worker
+from chunkwise.measure.target import look
+from chunkwise.measure.trials import environment
+from chunkwise.measure.trials.pagecache import warm
+from chunkwise.patterns.pattern import Access
 from chunkwise.words import format_seconds
 from chunkwise_lab import sample
 from chunkwise_lab.checkout import FOLDER

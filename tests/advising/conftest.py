@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise.advising import calibration
+from chunkwise.advice import calibration
 from chunkwise.model.seconds import Machine, Rates
 
 RATES = Rates(1e-4, 1e-6, 6e-7, 4e-7, 2e-6, 2.5e-7, 4e-9, 2.5e-10, 5e-11, 8e-8)

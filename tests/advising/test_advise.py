@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 
 import chunkwise
-from chunkwise.advising import work
-from chunkwise.advising.answer import Advice
-from chunkwise.advising.api import advise
-from chunkwise.advising.verifying import Part, Proof, Timing
+from chunkwise.advice import work
+from chunkwise.advice.answer import Advice
+from chunkwise.advice.api import advise
+from chunkwise.advice.verifying import Part, Proof, Timing
 from chunkwise.errors import UsageError
 from chunkwise.model.layout import Layout
 from tests.support.tools import paste

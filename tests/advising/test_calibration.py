@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import chunkwise
-from chunkwise.advising import calibration
+from chunkwise.advice import calibration
 from chunkwise.model.seconds import Machine
 from tests.advising.conftest import MACHINE
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from chunkwise.advising import patterns
+from chunkwise.advice import patterns
 from chunkwise.cli import advise
 
 ROOT = Path(__file__).resolve().parents[2]

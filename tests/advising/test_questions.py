@@ -11,9 +11,9 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise.advising.before import advise_new
-from chunkwise.advising.questions import ask_bandwidth, ask_tradeoff
-from chunkwise.advising.ranking import rank
+from chunkwise.advice.before import advise_new
+from chunkwise.advice.questions import ask_bandwidth, ask_tradeoff
+from chunkwise.advice.ranking import rank
 from chunkwise.cli.main import main
 from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.model.tradeoff import READERS

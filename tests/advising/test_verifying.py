@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkwise.advising import concluding, patterns, verifying, wishes
-from chunkwise.advising.answer import Advice
-from chunkwise.advising.sampling import Samples
-from chunkwise.advising.verifying import Part, Proof, Timing
-from chunkwise.benching.target import Target, look
+from chunkwise.advice import concluding, patterns, verifying, wishes
+from chunkwise.advice.answer import Advice
+from chunkwise.advice.sampling import Samples
+from chunkwise.advice.verifying import Part, Proof, Timing
+from chunkwise.measure.target import Target, look
 from chunkwise.model.layout import Layout
 from chunkwise.model.readers import LIBHDF5_2
 from chunkwise.model.search import Found, Problem

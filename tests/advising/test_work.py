@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from chunkwise.advising import wishes
-from chunkwise.advising.verifying import Part, Proof, Timing
-from chunkwise.advising.work import Work
-from chunkwise.benching.target import Target
+from chunkwise.advice import wishes
+from chunkwise.advice.verifying import Part, Proof, Timing
+from chunkwise.advice.work import Work
+from chunkwise.measure.target import Target
 from chunkwise.model.layout import Layout
 from chunkwise.model.search import Found, Problem, search
 from tests.advising.test_verifying import PRESENT, SHAPE, asked, problem

@@ -14,8 +14,8 @@ from typing import Any
 import h5py
 import numpy as np
 
-from chunkwise.inspecting import inspect
-from chunkwise.inspecting.finding import Finding
+from chunkwise.inspection import inspect
+from chunkwise.inspection.finding import Finding
 from tests.support.repacking import require_equal
 from tests.support.tools import paste
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkwise import access
-from chunkwise.access import Access, count, grammar
+from chunkwise import patterns
 from chunkwise.errors import SelectionError, UsageError
-from chunkwise.trials import unions
-from chunkwise.trials.trial import Trial
+from chunkwise.measure.trials import unions
+from chunkwise.measure.trials.trial import Trial
+from chunkwise.patterns import Access, count, grammar
 
 EXTENTS = st.lists(st.integers(1, 9), min_size=1, max_size=4)
 
@@ -49,7 +49,7 @@ def test_blocks_tile_the_array_exactly_once(case: tuple[list[int], tuple[int, ..
 
 @given(EXTENTS, st.integers(1, 2000), st.integers(1, 8))
 def test_whole_is_as_much_as_the_limit_allows(shape: list[int], limit: int, itemsize: int) -> None:
-    block = access.whole(tuple(shape), itemsize, limit)
+    block = patterns.whole(tuple(shape), itemsize, limit)
     nbytes = math.prod(block) * itemsize
     assert all(1 <= b <= n for b, n in zip(block, shape, strict=True))
     assert nbytes <= limit or math.prod(block) == 1
@@ -97,7 +97,7 @@ def test_whole_is_as_much_as_the_limit_allows(shape: list[int], limit: int, item
     ],
 )
 def test_parse(text: str, expected: Access) -> None:
-    assert access.parse(text, (3, 4, 5), 4, "d in f") == expected
+    assert patterns.parse(text, (3, 4, 5), 4, "d in f") == expected
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_parse(text: str, expected: Access) -> None:
 )
 def test_parse_refuses(text: str, error: type[Exception], said: str) -> None:
     with pytest.raises(error) as caught:
-        access.parse(text, (3, 4, 5), 4, "'d' in f.h5")
+        patterns.parse(text, (3, 4, 5), 4, "'d' in f.h5")
     assert said in str(caught.value)
 
 
@@ -150,11 +150,11 @@ def test_parse_refuses(text: str, error: type[Exception], said: str) -> None:
     ],
 )
 def test_defaults(shape: tuple[int, ...], expected: dict[str, tuple[int, ...]]) -> None:
-    assert {a.name: a.block for a in access.defaults(shape, 4)} == expected
+    assert {a.name: a.block for a in patterns.defaults(shape, 4)} == expected
 
 
 def test_everything_is_read_in_slabs_where_it_is_large() -> None:
-    everything = access.defaults((100_000, 1000, 10), 8)[-1]
+    everything = patterns.defaults((100_000, 1000, 10), 8)[-1]
     assert everything.name == "all"
     assert math.prod(everything.block) * 8 <= grammar.WHOLE_NBYTES
     assert everything.block[1:] == (1000, 10)
@@ -163,25 +163,25 @@ def test_everything_is_read_in_slabs_where_it_is_large() -> None:
 def test_a_list_is_read_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "my=list.txt"
     path.write_text("[0, :, 1:3]\n\n2, 0:4:2, 4\n")
-    pattern = access.parse(f"list:{path}", (3, 4, 5), 4, "d in f")
+    pattern = patterns.parse(f"list:{path}", (3, 4, 5), 4, "d in f")
     assert pattern.name == f"list:{path}"
     walk = pattern.walk((3, 4, 5))
     data = np.arange(60).reshape(3, 4, 5)
     read = [data[unions.slices(walk[i])].ravel().tolist() for i in range(walk.operations)]
     assert read == [data[0, :, 1:3].ravel().tolist(), data[2, 0:4:2, 4].ravel().tolist()]
     path.write_text("[0:2, 0] | 1, 0:2, ::2\n2\n")
-    pattern = access.parse(f"list:{path}", (3, 4, 5), 4, "d in f")
+    pattern = patterns.parse(f"list:{path}", (3, 4, 5), 4, "d in f")
     assert (pattern.block, pattern.elements, pattern.has_unions) == ((2, 2, 5), 13, True)
     walk = pattern.walk((3, 4, 5))
     assert [isinstance(walk[i], list) for i in range(walk.operations)] == [True, False]
     path.write_text("\n")
     with pytest.raises(UsageError, match="0 selections"):
-        access.parse(f"list:{path}", (3, 4, 5), 4, "d in f")
+        patterns.parse(f"list:{path}", (3, 4, 5), 4, "d in f")
 
 
 def test_a_trial_survives_its_way_to_the_worker() -> None:
     for text in ("1x1x5@f", "random:7", "[::2, 1, :]", "[0] | [1:, 2]", "cells:3:5", "all"):
-        pattern = access.parse(text, (3, 4, 5), 4, "d in f")
+        pattern = patterns.parse(text, (3, 4, 5), 4, "d in f")
         trial = Trial(
             "f",
             "d",

@@ -14,18 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import chunkwise
-from chunkwise.access import Access, parse, stated, weight
-from chunkwise.access.pattern import is_union
-from chunkwise.advising import patterns
-from chunkwise.benching.planning import spell_out
-from chunkwise.benching.space import Space
-from chunkwise.benching.target import look
+from chunkwise.advice import patterns
 from chunkwise.cli.main import main
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.files.around import Surroundings
 from chunkwise.fixing.choose import choose
-from chunkwise.inspecting import inspect
+from chunkwise.inspection import inspect
+from chunkwise.measure.planning import spell_out
+from chunkwise.measure.space import Space
+from chunkwise.measure.target import look
 from chunkwise.model.chunk_shape import default_chunk
+from chunkwise.patterns import Access, parse, stated, weight
+from chunkwise.patterns.pattern import is_union
 
 SHAPE = (365, 20, 30)
 INDPTR = np.array([0, 5, 5, 9, 400, 1000])

@@ -13,13 +13,13 @@ from h5py import h5d, h5p, h5s, h5t
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkwise import _native, access
-from chunkwise.benching.planning import trial_of
-from chunkwise.benching.tables import spelled
-from chunkwise.benching.target import look
+from chunkwise import _native, patterns
 from chunkwise.errors import SelectionError, UsageError
-from chunkwise.trials.trial import Trial
-from chunkwise.trials.worker import measure
+from chunkwise.measure.planning import trial_of
+from chunkwise.measure.tables import spelled
+from chunkwise.measure.target import look
+from chunkwise.measure.trials.trial import Trial
+from chunkwise.measure.trials.worker import measure
 from chunkwise_lab.hstest import READERS
 
 SHAPES = st.lists(st.integers(1, 12), min_size=1, max_size=4).map(tuple)
@@ -55,8 +55,8 @@ def test_every_place_is_cut_as_often_as_any_other() -> None:
 
 
 def test_a_pattern_of_cells_is_three_numbers() -> None:
-    def parsed(text: str) -> access.Access:
-        return access.parse(text, (30, 40), 4, "d in f")
+    def parsed(text: str) -> patterns.Access:
+        return patterns.parse(text, (30, 40), 4, "d in f")
 
     pattern = parsed("complex=cells:20:7:3")
     assert (pattern.name, pattern.cells, pattern.limit, pattern.seed) == ("complex", 20, 7, 3)
@@ -85,7 +85,7 @@ def test_a_pattern_of_cells_is_three_numbers() -> None:
 )
 def test_what_makes_no_cells_is_refused(text: str, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
-        access.parse(text, (2000, 3000), 4, "d in f")
+        patterns.parse(text, (2000, 3000), 4, "d in f")
 
 
 @pytest.mark.parametrize("reopen", [False, True])
@@ -100,7 +100,7 @@ def test_all_readers_read_the_same_unions(
         chunks = tuple(-(-n // 3) for n in shape)
         file.create_dataset("d", data=data, chunks=chunks, compression=5)
     target = look(path)
-    pattern = access.parse("cells:6:4:9", shape, 4, target.where)
+    pattern = patterns.parse("cells:6:4:9", shape, 4, target.where)
     found: dict[str, Any] = {
         reader: measure(
             trial_of(target, pattern, reader, reopen=reopen, check=True, data=str(known))
@@ -126,7 +126,7 @@ def test_what_has_no_unions_is_not_split(tmp_path: Path) -> None:
     with h5py.File(path, "w") as file:
         file["d"] = np.arange(20).reshape(4, 5)
     target = look(path, "d")
-    pattern = access.parse("1x5", (4, 5), 8, target.where)
+    pattern = patterns.parse("1x5", (4, 5), 8, target.where)
     for reader in READERS:
         one = measure(trial_of(target, pattern, reader))
         assert one["select_s"] is None
@@ -146,7 +146,7 @@ def test_what_libhdf5_reads_in_the_engines_place_is_said(
         made = h5d.create(file.id, b"x", h5t.IEEE_F64LE, space, dcpl)
         made.write(h5s.ALL, h5s.ALL, np.arange(100.0))
     target = look(tmp_path / "v.h5", "x")
-    pattern = access.parse("cells:3:4", target.shape, target.itemsize, target.where)
+    pattern = patterns.parse("cells:3:4", target.shape, target.itemsize, target.where)
     one = measure(trial_of(target, pattern, reader, reopen=reopen))
     assert one["fallback"]
     assert one["breakdown"] is None

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chunkwise import _native, benching
-from chunkwise.benching import Space
-from chunkwise.benching.target import look
+from chunkwise import _native, measure
 from chunkwise.errors import UsageError, WrongValueError
-from chunkwise.trials import checking
-from chunkwise.trials.checking import Checker
-from chunkwise.trials.trial import Trial
+from chunkwise.measure import Space
+from chunkwise.measure.target import look
+from chunkwise.measure.trials import checking
+from chunkwise.measure.trials.checking import Checker
+from chunkwise.measure.trials.trial import Trial
 from tests.support.wrong_reader import WRONG_H5PY, WRONG_NOTHING
 
 SHAPE = (7, 9, 5)
@@ -108,14 +108,14 @@ def file(tmp_path: Path) -> Path:
 
 def test_a_reader_of_one_wrong_value_has_failed(file: Path) -> None:
     space = Space.of(access=["cells:4:3"], reader=["h5py"])
-    results = benching.run(file, "d", space, repeat=1, check=True, worker=WRONG_H5PY)
+    results = measure.run(file, "d", space, repeat=1, check=True, worker=WRONG_H5PY)
     (measurement,) = results.cells[0].measurements
     assert (measurement.status, measurement.wrong) == ("failed", True)
     (told,) = results.wrong
     assert told == measurement.error
     assert str(file) in told
     assert all(fact in told for fact in ("h5py", "'cells:4:3'", "seed 0"))
-    right = benching.run(file, "d", space, repeat=1, check=True, worker=WRONG_NOTHING)
+    right = measure.run(file, "d", space, repeat=1, check=True, worker=WRONG_NOTHING)
     assert right.wrong == []
     assert right.cells[0].measurements[0].checked_elements
 
@@ -125,5 +125,5 @@ def test_what_is_known_must_be_all(file: Path, tmp_path: Path) -> None:
     path = tmp_path / "known"
     DATA[1:].tofile(path)
     with pytest.raises(UsageError, match="does not hold all elements"):
-        benching.run(file, "d", space, check=path)
+        measure.run(file, "d", space, check=path)
     assert look(file, "d").nbytes == DATA.nbytes

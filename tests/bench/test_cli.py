@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 import pytest
 
-import chunkwise.benching
+import chunkwise.measure
 from chunkwise.cli import main
 from chunkwise.cli.signals import ending
 
@@ -117,8 +117,8 @@ def test_a_run_that_failed_ends_with_1(
         "print(json.dumps({'status': 'ok', 'operations': 1, 'total_operations': 1,"
         " 'elapsed_s': 1.0, 'total_s': 1.0, 'first_s': 1.0, 'checksums': {'1': sum}}))"
     )
-    run = partial(chunkwise.benching.run, worker=(sys.executable, "-c", worker))
-    monkeypatch.setattr("chunkwise.cli.bench.benching.run", run)
+    run = partial(chunkwise.measure.run, worker=(sys.executable, "-c", worker))
+    monkeypatch.setattr("chunkwise.cli.bench.measure.run", run)
     arguments = ["chunkwise", "bench", str(file), "t", "--access", "all"]
     monkeypatch.setattr("sys.argv", [*arguments, "--reader", "h5py,libhdf5", "--repeat", "1"])
     with pytest.raises(SystemExit) as left:

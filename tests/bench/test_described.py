@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chunkwise import benching
-from chunkwise.benching import Space, run_new
-from chunkwise.benching.described import (
+from chunkwise import measure
+from chunkwise.errors import UsageError
+from chunkwise.grammar import Pipeline
+from chunkwise.measure import Space, run_new
+from chunkwise.measure.described import (
     alike,
     compressed,
     described,
@@ -23,12 +25,10 @@ from chunkwise.benching.described import (
     smaller,
     times_smaller,
 )
-from chunkwise.benching.layouts import remedies
-from chunkwise.benching.rows import read_rows
-from chunkwise.benching.target import look
-from chunkwise.benching.variants import Variant
-from chunkwise.errors import UsageError
-from chunkwise.grammar import Pipeline
+from chunkwise.measure.layouts import remedies
+from chunkwise.measure.rows import read_rows
+from chunkwise.measure.target import look
+from chunkwise.measure.variants import Variant
 
 FILTERS = "shuffle+deflate:1"
 
@@ -221,10 +221,10 @@ def test_data_that_cannot_stand_in(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="leave it out"):
         run_new("20x20", "i4", save=str(path))
     with pytest.raises(UsageError, match="give dtype, and no path"):
-        benching.bench(path, shape="20x20", dtype="i4")
+        measure.bench(path, shape="20x20", dtype="i4")
     with pytest.raises(UsageError, match="give its shape"):
-        benching.bench(compress="3x")
+        measure.bench(compress="3x")
     with pytest.raises(UsageError, match="name a file"):
-        benching.bench()
+        measure.bench()
     with pytest.raises(UsageError, match="give a larger --sample"):
         run_new("1000000000000", "i4", sample_nbytes=1 << 20)

@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 import pytest
 
-from chunkwise.benching.axes import AXES
-from chunkwise.benching.described import described, times_smaller
-from chunkwise.benching.space import Space
 from chunkwise.cli import bench
+from chunkwise.measure.axes import AXES
+from chunkwise.measure.described import described, times_smaller
+from chunkwise.measure.space import Space
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "bench.md").read_text("utf-8")

@@ -18,16 +18,16 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from chunkwise import benching
-from chunkwise.access import parse
-from chunkwise.benching.closing import closing
-from chunkwise.benching.effects import best, effects, single_changes, worst
-from chunkwise.benching.planning import spell_out, trial_of
-from chunkwise.benching.plot import effects_plot
-from chunkwise.benching.results import Cell, Results, as_csv
-from chunkwise.benching.space import Point, Space
-from chunkwise.benching.target import Target, look
-from chunkwise.trials.trial import Measurement
+from chunkwise import measure
+from chunkwise.measure.closing import closing
+from chunkwise.measure.effects import best, effects, single_changes, worst
+from chunkwise.measure.planning import spell_out, trial_of
+from chunkwise.measure.plot import effects_plot
+from chunkwise.measure.results import Cell, Results, as_csv
+from chunkwise.measure.space import Point, Space
+from chunkwise.measure.target import Target, look
+from chunkwise.measure.trials.trial import Measurement
+from chunkwise.patterns import parse
 
 Truth = Callable[[Point], float]
 FACTORS = {"cache": {"1MiB": 8.0, "4MiB": 2.0}, "w0": {"0": 1.05, "1": 1.0}}
@@ -206,7 +206,7 @@ def test_a_real_run_names_what_was_made_slow(tmp_path: Path) -> None:
     space = Space.of(
         access=["row=1x1x100"], reader=["libhdf5"], cache=["1MiB", "64MiB"], w0=["0.75", "0"]
     )
-    results = benching.run(path, "x", space, repeat=3, seconds=8)
+    results = measure.run(path, "x", space, repeat=3, seconds=8)
     (said,) = closing(results)
     assert "Slowest: 'row' read by libhdf5, cache 1 MiB" in said
     assert "One change to the slowest alone makes it: a cache of 64 MiB" in said

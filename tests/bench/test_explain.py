@@ -7,17 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from chunkwise.access import Access
-from chunkwise.benching import Results, Target, explain
-from chunkwise.benching.explain import _decodes
-from chunkwise.benching.planning import trial_of
-from chunkwise.benching.results import Advice, Cell
+from chunkwise.measure import Results, Target, explain
+from chunkwise.measure.explain import _decodes
+from chunkwise.measure.planning import trial_of
+from chunkwise.measure.results import Advice, Cell
+from chunkwise.measure.trials.trial import Measurement
 from chunkwise.model.chunk_cache import hash_slots
 from chunkwise.model.chunk_shape import default_chunk
 from chunkwise.model.geometry import line_axis
 from chunkwise.model.readers import CHUNKWISE, reader
 from chunkwise.model.remedies import can_repack
-from chunkwise.trials.trial import Measurement
+from chunkwise.patterns import Access
 from chunkwise.words import format_ratio, format_seconds, format_speed
 
 CUBE = Target(

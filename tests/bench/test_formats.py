@@ -9,15 +9,15 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise import benching
-from chunkwise.benching import netcdf3, variants
-from chunkwise.benching.space import Point
-from chunkwise.benching.target import look
+from chunkwise import measure
 from chunkwise.cli import main
 from chunkwise.errors import CorruptDataError, UsageError
-from chunkwise.trials import worker
-from chunkwise.trials.formats import FORMATS, is_netcdf3
-from chunkwise.trials.trial import Trial
+from chunkwise.measure import netcdf3, variants
+from chunkwise.measure.space import Point
+from chunkwise.measure.target import look
+from chunkwise.measure.trials import worker
+from chunkwise.measure.trials.formats import FORMATS, is_netcdf3
+from chunkwise.measure.trials.trial import Trial
 from tests.support.tools import needs_netcdf
 
 NETCDF3 = {"classic": b"CDF\x01", "64bit-offset": b"CDF\x02", "64bit-data": b"CDF\x05"}
@@ -37,7 +37,7 @@ def path(tmp_path: Path) -> str:
 
 def points(**axes: list[str]) -> list[Point]:
     given = {"access": ["all"], "reader": ["netcdf4"], **axes}
-    return benching.Space({name: tuple(texts) for name, texts in given.items()}).points(())
+    return measure.Space({name: tuple(texts) for name, texts in given.items()}).points(())
 
 
 def test_a_format_concerns_netcdf_alone() -> None:
@@ -126,11 +126,11 @@ def test_what_netcdf_refuses_names_the_format(path: str, tmp_path: Path) -> None
 
 @needs_netcdf
 def test_formats_are_written_and_read_in_one_run(path: str, tmp_path: Path) -> None:
-    space = benching.Space.of(
+    space = measure.Space.of(
         access=["all"], reader=["netcdf4"], operation=["write", "read"], format=list(FORMATS),
         page_cache=["cold"],
     )  # fmt: skip
-    results = benching.run(path, "/a/b", space, repeat=1, seconds=30, scratch=str(tmp_path))
+    results = measure.run(path, "/a/b", space, repeat=1, seconds=30, scratch=str(tmp_path))
     assert [(r["operation"], r["format"]) for r in results.records] == [
         (operation, format) for operation in ("write", "read") for format in FORMATS
     ]

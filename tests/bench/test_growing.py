@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chunkwise import benching
-from chunkwise.access import parse
-from chunkwise.benching.planning import trial_of
-from chunkwise.benching.space import Space
-from chunkwise.benching.target import look
+from chunkwise import measure
 from chunkwise.errors import UsageError
-from chunkwise.trials.readers import READERS
-from chunkwise.trials.trial import Operation, Trial
+from chunkwise.measure.planning import trial_of
+from chunkwise.measure.space import Space
+from chunkwise.measure.target import look
+from chunkwise.measure.trials.readers import READERS
+from chunkwise.measure.trials.trial import Operation, Trial
+from chunkwise.patterns import parse
 
 IN_PYTHON = ("h5py", "chunkwise-py")
 
@@ -114,9 +114,9 @@ def test_a_run_tells_how_far_files_grew_and_leaves_nothing(tmp_path: Path) -> No
         reader=["h5py"], cache=["0", "8MiB"],
     )  # fmt: skip
     with pytest.raises(UsageError, match=r"does not go through .* in C order"):
-        benching.run(path, "g/x", space, repeat=1, seconds=4, scratch=str(scratch))
+        measure.run(path, "g/x", space, repeat=1, seconds=4, scratch=str(scratch))
     space = replace(space, axes={**space.axes, "operation": ("update",)})
-    results = benching.run(
+    results = measure.run(
         path, "g/x", space, repeat=1, seconds=60, trial_seconds=20, scratch=str(scratch)
     )
     assert list(scratch.iterdir()) == []
@@ -141,7 +141,7 @@ def test_readers_that_cannot_are_refused(tmp_path: Path, operation: str, reader:
     path = made(tmp_path, (6, 4), (2, 2), "<i4")
     space = Space.of(operation=[operation], access=["1x4"], reader=[reader])
     with pytest.raises(UsageError, match=f"and not by {reader}: leave {reader} out"):
-        benching.run(path, "g/x", space, repeat=1, seconds=2)
+        measure.run(path, "g/x", space, repeat=1, seconds=2)
 
 
 def test_what_has_no_chunks_does_not_grow(tmp_path: Path) -> None:
@@ -154,4 +154,4 @@ def test_what_has_no_chunks_does_not_grow(tmp_path: Path) -> None:
         filter=["none"],
     )
     with pytest.raises(UsageError, match="only data in chunks grows"):
-        benching.run(path, "g/x", space, repeat=1, seconds=2)
+        measure.run(path, "g/x", space, repeat=1, seconds=2)

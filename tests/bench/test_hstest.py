@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from chunkwise import benching
-from chunkwise.benching.render import show
-from chunkwise.benching.run import run as run_bench
+from chunkwise import measure
 from chunkwise.cli import main
+from chunkwise.measure.render import show
+from chunkwise.measure.run import run as run_bench
 from chunkwise_lab import hstest
 from chunkwise_lab.report.build import report
 from tests.support.wrong_reader import WRONG_H5PY, WRONG_NOTHING
@@ -116,7 +116,7 @@ def test_what_libhdf5_read_in_chunkwises_place_is_said(
     assert "done by libhdf5 in chunkwise's place: 'cells:3:2:0' by chunkwise: " in printed
     saved = tmp_path / "run.json"
     results = run_bench(
-        file, "seen", benching.Space.of(access=["all"], reader=["chunkwise"]), repeat=1
+        file, "seen", measure.Space.of(access=["all"], reader=["chunkwise"]), repeat=1
     )
     out = io.StringIO()
     show(results, Console(file=out, width=80))

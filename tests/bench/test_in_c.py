@@ -10,8 +10,8 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise.benching import Target
-from chunkwise.benching.target import look
+from chunkwise.measure import Target
+from chunkwise.measure.target import look
 from chunkwise.model import in_c
 from tests.bench.test_explain import ALL, CUBE, LINE, WHOLE, advise, cell
 from tests.support.tools import require_tool

@@ -11,16 +11,16 @@ import pytest
 from rich.console import Console
 
 import chunkwise
-from chunkwise.access import Access
-from chunkwise.benching import Results
-from chunkwise.benching.layouts import best, pays, remedies, show_layouts
-from chunkwise.benching.planning import trial_of
-from chunkwise.benching.restoring import commands, repack_s
-from chunkwise.benching.results import Cell
-from chunkwise.benching.target import Target, look
-from chunkwise.benching.variants import Variant
 from chunkwise.grammar import Pipeline
-from chunkwise.trials.trial import Measurement
+from chunkwise.measure import Results
+from chunkwise.measure.layouts import best, pays, remedies, show_layouts
+from chunkwise.measure.planning import trial_of
+from chunkwise.measure.restoring import commands, repack_s
+from chunkwise.measure.results import Cell
+from chunkwise.measure.target import Target, look
+from chunkwise.measure.trials.trial import Measurement
+from chunkwise.measure.variants import Variant
+from chunkwise.patterns import Access
 from tests.support.tools import paste
 
 DATA = np.arange(24 * 30 * 20, dtype="<i4").reshape(24, 30, 20)

@@ -13,13 +13,13 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise import benching
-from chunkwise.benching import libraries
-from chunkwise.benching.labels import cell_label
-from chunkwise.benching.schedule import measure_in_worker
-from chunkwise.benching.space import Space
+from chunkwise import measure
 from chunkwise.errors import UsageError
-from chunkwise.trials.trial import Trial
+from chunkwise.measure import libraries
+from chunkwise.measure.labels import cell_label
+from chunkwise.measure.schedule import measure_in_worker
+from chunkwise.measure.space import Space
+from chunkwise.measure.trials.trial import Trial
 
 DEBIAN = Path(f"/usr/lib/{platform.machine()}-linux-gnu/libhdf5_serial.so.103")
 
@@ -62,7 +62,7 @@ def test_all_libraries_give_the_same_bytes(file: Path, operation: str) -> None:
         operation=[operation], access=["3x4"], reader=readers,
         libhdf5=["default", path, sys.executable],
     )  # fmt: skip
-    results = benching.run(file, "x", space, repeat=1)
+    results = measure.run(file, "x", space, repeat=1)
     assert [cell.problem for cell in results.cells] == [None] * len(results.cells)
     assert results.mismatches == []
     # h5py brings its own, so that a path makes no difference to it.
@@ -84,7 +84,7 @@ def test_a_worker_has_one_libhdf5(file: Path, tmp_path: Path, operation: str) ->
     # The worker itself, looking at what it has loaded when all is measured.
     work = (
         "import json, sys; from pathlib import Path\n"
-        "from chunkwise.trials import worker; from chunkwise.trials.trial import Trial\n"
+        "from chunkwise.measure.trials import worker; from chunkwise.measure.trials.trial import Trial\n"
         "trial = Trial.from_json(json.load(sys.stdin)); values = worker.measure(trial)\n"
         f"Path({str(maps)!r}).write_text(Path('/proc/self/maps').read_text())\n"
         "json.dump(values, sys.stdout)\n"
@@ -110,14 +110,14 @@ def test_a_relative_path_means_the_file_here(file: Path, monkeypatch: pytest.Mon
     space = Space.of(
         access=["all"], reader=["libhdf5"], libhdf5=[library.name, f"./{library.name}"]
     )
-    (cell,) = benching.run(file, "x", space, repeat=1).cells  # two spellings of one library
+    (cell,) = measure.run(file, "x", space, repeat=1).cells  # two spellings of one library
     assert cell.problem is None
     assert cell.trial.libhdf5 == str(library)
 
 
 def test_libraries_of_one_version_are_told_apart(file: Path) -> None:
     space = Space.of(access=["all"], reader=["h5py"], libhdf5=["default", sys.executable])
-    results = benching.run(file, "x", space, repeat=1)
+    results = measure.run(file, "x", space, repeat=1)
     version = h5py.version.hdf5_version
     assert [cell_label(results, cell) for cell in results.cells] == [
         f"h5py, {version} (default)",

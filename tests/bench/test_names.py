@@ -9,8 +9,8 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise import benching
-from chunkwise.benching.space import Space
+from chunkwise import measure
+from chunkwise.measure.space import Space
 
 
 @pytest.mark.parametrize("reader", ["libhdf5", "chunkwise", "h5py", "chunkwise-py"])
@@ -24,7 +24,7 @@ def test_names_may_be_any_bytes(
     with h5py.File(path, "w") as file:
         file.create_group(b"g\x9b").create_dataset(b"d\xff\xc3", data=values, chunks=(6, 100))
     space = Space({"access": ("row=1x100",), "reader": (reader,), **axes})
-    results = benching.run(path, os.fsdecode(name), space, repeat=1, seconds=10)
+    results = measure.run(path, os.fsdecode(name), space, repeat=1, seconds=10)
     (cell,) = results.cells
     assert cell.problem is None
     assert cell.fallback is None

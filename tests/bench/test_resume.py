@@ -14,13 +14,13 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise import benching
-from chunkwise.benching import schedule
-from chunkwise.benching.results import Results
-from chunkwise.benching.schedule import Step
-from chunkwise.benching.space import Space
+from chunkwise import measure
 from chunkwise.errors import UsageError
-from chunkwise.trials.trial import Measurement, Trial
+from chunkwise.measure import schedule
+from chunkwise.measure.results import Results
+from chunkwise.measure.schedule import Step
+from chunkwise.measure.space import Space
+from chunkwise.measure.trials.trial import Measurement, Trial
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def run(file: Path, name: str = "g/x", repeat: int = 1, **axes: list[str]) -> tu
     """Run, saving to one file, and count the trials that were made."""
     steps: list[Step] = []
     given: dict[str, Any] = {"access": ["all"], "reader": ["libhdf5"], **axes}
-    results = benching.run(
+    results = measure.run(
         file, name, Space.of("product", **given), repeat=repeat,
         save=file.with_suffix(".jsonl"), progress=steps.append,
     )  # fmt: skip
@@ -88,7 +88,7 @@ def test_a_long_trial_is_given_its_time_again(file: Path, monkeypatch: pytest.Mo
 def test_the_time_left_is_not_zero_before_the_end(file: Path) -> None:
     steps: list[Step] = []
     space = Space.of(access=["all"], reader=["libhdf5"], nslots=[str(n) for n in range(1, 8)])
-    benching.run(file, "g/x", space, repeat=1, seconds=0.5, progress=steps.append)
+    measure.run(file, "g/x", space, repeat=1, seconds=0.5, progress=steps.append)
     left = [step.left_s for step in steps if step.total]
     assert len(left) == 7
     assert all(seconds is not None and seconds > 0 for seconds in left[1:])
@@ -129,7 +129,7 @@ def test_estimates_are_made_again_with_far_more_time(
     made = []
     for budget in (10, 12, 200, 10):
         steps: list[Step] = []
-        results = benching.run(
+        results = measure.run(
             file, "g/x", Space.of(access=["all"], reader=["libhdf5"]), repeat=1, seconds=budget,
             save=file.with_suffix(".jsonl"), progress=steps.append,
         )  # fmt: skip

@@ -16,17 +16,17 @@ import netCDF4
 import numpy as np
 import pytest
 
-from chunkwise import benching
-from chunkwise.access.pattern import Access
-from chunkwise.benching.libraries import WORKER
-from chunkwise.benching.planning import trial_of
-from chunkwise.benching.results import spread
-from chunkwise.benching.schedule import Step, measure_in_worker
-from chunkwise.benching.space import Space
-from chunkwise.benching.target import look
+from chunkwise import measure
 from chunkwise.errors import CannotJudgeError, SelectionError, UsageError
-from chunkwise.trials.pagecache import drop, storage_nbytes, verdict, warm
-from chunkwise.trials.trial import Measurement, Trial, from_worker
+from chunkwise.measure.libraries import WORKER
+from chunkwise.measure.planning import trial_of
+from chunkwise.measure.results import spread
+from chunkwise.measure.schedule import Step, measure_in_worker
+from chunkwise.measure.space import Space
+from chunkwise.measure.target import look
+from chunkwise.measure.trials.pagecache import drop, storage_nbytes, verdict, warm
+from chunkwise.measure.trials.trial import Measurement, Trial, from_worker
+from chunkwise.patterns.pattern import Access
 
 # Stand-ins for the worker: each reads the trial and ends in its own way.
 READ = "import json, sys, os, time; trial = json.load(sys.stdin); "
@@ -165,7 +165,7 @@ def test_errors_inside_the_worker_are_told(file: Path) -> None:
 
 def test_differing_bytes_are_found(file: Path) -> None:
     code = "n = 12; checksums = {'1': 5, '12': 7 if trial['reader'] == 'h5py' else 8}; " + ANSWER
-    results = benching.run(
+    results = measure.run(
         file,
         "g/cube",
         space=Space.of(access=["step=1x10x8"], reader=["h5py", "libhdf5"]),
@@ -183,7 +183,7 @@ def test_runs_that_ended_apart_are_compared_where_both_have_been(file: Path) -> 
         " if trial['reader'] == 'h5py' else (5, {'1': 1, '2': 2, '4': LAST, '5': 99}); "
     ) + ANSWER
     for last, found in (("4", 0), ("3", 1)):
-        results = benching.run(
+        results = measure.run(
             file,
             "g/cube",
             space=Space.of(access=["step=1x10x8"], reader=["h5py", "libhdf5"]),
@@ -195,7 +195,7 @@ def test_runs_that_ended_apart_are_compared_where_both_have_been(file: Path) -> 
 
 def test_a_failing_reader_leaves_the_others_their_figures(file: Path) -> None:
     code = "trial['reader'] == 'libhdf5' and os.abort(); n = 12; checksums = {'12': 1}; " + ANSWER
-    results = benching.run(
+    results = measure.run(
         file,
         "g/cube",
         space=Space.of(access=["all"], reader=["h5py", "libhdf5"]),
@@ -222,7 +222,7 @@ def test_a_failing_reader_leaves_the_others_their_figures(file: Path) -> None:
 )
 def test_every_reader_reads_the_same_in_any_order(file: Path, pattern: str) -> None:
     readers = ["libhdf5", "chunkwise", "h5py", "chunkwise-py"]
-    results = benching.run(
+    results = measure.run(
         file, "g/cube", space=Space.of(access=[pattern], reader=readers), repeat=1, seconds=20
     )
     assert [cell.problem for cell in results.cells] == [None] * 4
@@ -234,7 +234,7 @@ def test_every_reader_reads_the_same_in_any_order(file: Path, pattern: str) -> N
 def test_a_list_of_selections_is_read_by_every_reader(file: Path, tmp_path: Path) -> None:
     chosen = tmp_path / "chosen.txt"
     chosen.write_text("[0, :, 2]\n[4:9:2, 3, :]\n")
-    results = benching.run(
+    results = measure.run(
         file,
         "g/cube",
         space=Space.of(access=[f"list:{chosen}"], reader=["libhdf5", "chunkwise", "h5py"]),
@@ -255,7 +255,7 @@ def test_netcdf_reads_what_the_others_read(tmp_path: Path) -> None:
         made[:] = np.arange(600).reshape(30, 20)
     readers = ["netcdf4", "libhdf5", "chunkwise"]
     for pattern in ("4x20", "line:0@random", "[::3, 2:9]"):
-        results = benching.run(
+        results = measure.run(
             path,
             "g/t",
             space=Space.of(access=[pattern], reader=readers, cache=["default", "2MiB"]),
@@ -269,7 +269,7 @@ def test_netcdf_reads_what_the_others_read(tmp_path: Path) -> None:
         assert default.actual_cache_nbytes >= 16 << 20
         assert given.actual_cache_nbytes == 2 << 20
         assert default.environment["netcdf"]
-    results = benching.run(
+    results = measure.run(
         path,
         "g/t",
         space=Space.of(access=["[:3] | [:, 5]"], reader=["netcdf4", "libhdf5"]),
@@ -285,7 +285,7 @@ def test_bytes_in_another_order_are_not_compared_with_netcdf(file: Path) -> None
         made.createDimension("x", 30)
         made.createVariable("t", ">i4", ("x",), endian="big", chunksizes=(7,))[:] = range(30)
     path = file.with_suffix(".nc")
-    results = benching.run(
+    results = measure.run(
         path, "t", space=Space.of(access=["all"], reader=["netcdf4", "libhdf5"]), repeat=1
     )
     assert [cell.problem for cell in results.cells] == [None, None]
@@ -295,7 +295,7 @@ def test_bytes_in_another_order_are_not_compared_with_netcdf(file: Path) -> None
 def test_what_netcdf_may_crash_on_is_refused(file: Path) -> None:
     with h5py.File(file, "r+") as f:
         f.create_dataset("names", data=np.full((10,), b"abc"), chunks=(5,))
-    results = benching.run(
+    results = measure.run(
         file, "names", space=Space.of(access=["all"], reader=["netcdf4", "h5py"]), repeat=1
     )
     refused, read = results.cells
@@ -307,7 +307,7 @@ def test_what_netcdf_may_crash_on_is_refused(file: Path) -> None:
 def test_trials_alternate(file: Path) -> None:
     seen: list[Step] = []
     code = "n = 12; checksums = {'12': 1}; " + ANSWER
-    benching.run(
+    measure.run(
         file,
         "g/cube",
         space=Space.of(access=["all", "step=1x10x8"], reader=["h5py", "libhdf5"]),
@@ -325,7 +325,7 @@ def test_trials_alternate(file: Path) -> None:
 
 def test_the_cache_concerns_only_those_who_use_it(file: Path) -> None:
     code = "n = 12; checksums = {'12': 1}; " + ANSWER
-    results = benching.run(
+    results = measure.run(
         file,
         "g/cube",
         space=Space.of(
@@ -358,13 +358,13 @@ def test_a_walk_that_is_cut_short_is_marked(file: Path) -> None:
 
 def test_the_largest_chunked_dataset_is_taken(file: Path) -> None:
     code = "n = 12; checksums = {'12': 1}; " + ANSWER
-    results = benching.run(file, repeat=1, worker=stand_in(code))
+    results = measure.run(file, repeat=1, worker=stand_in(code))
     assert results.target.dataset == "/g/cube"
     assert [c.access.name for c in results.cells] == ["step", "step", "line", "line", "all", "all"]
 
 
 def test_padding_is_not_compared(file: Path) -> None:
-    results = benching.run(
+    results = measure.run(
         file, "padded", space=Space.of(access=["all"], reader=["h5py"]), repeat=2
     )
     assert not results.target.comparable
@@ -375,7 +375,7 @@ def test_padding_is_not_compared(file: Path) -> None:
 @pytest.mark.parametrize("name", ["scalar", "empty", "null", "words"])
 def test_what_cannot_be_timed_is_refused(file: Path, name: str) -> None:
     with pytest.raises(UsageError) as caught:
-        benching.run(file, name)
+        measure.run(file, name)
     assert f"'{name}' in {file}" in str(caught.value)
 
 
@@ -391,11 +391,9 @@ def test_a_filter_that_is_not_installed(tmp_path: Path, used: bool) -> None:
         dataset.write_direct_chunk((0,), np.arange(4, dtype="<i4").tobytes(), 0 if used else 1)
     if used:
         with pytest.raises(CannotJudgeError, match="filter 33333"):
-            benching.run(path, "x", repeat=1)
+            measure.run(path, "x", repeat=1)
     else:
-        results = benching.run(
-            path, "x", space=Space.of(access=["all"], reader=["h5py"]), repeat=1
-        )
+        results = measure.run(path, "x", space=Space.of(access=["all"], reader=["h5py"]), repeat=1)
         assert results.cells[0].problem is None
 
 
@@ -421,20 +419,20 @@ def test_layouts_are_named_truly(tmp_path: Path) -> None:
 def test_bad_arguments_are_refused_before_anything_runs(file: Path) -> None:
     never = stand_in("os.abort()")
     with pytest.raises(UsageError, match="unknown reader 'netcdf'"):
-        benching.run(file, space=Space.of(reader=["netcdf"]), worker=never)
+        measure.run(file, space=Space.of(reader=["netcdf"]), worker=never)
     with pytest.raises(UsageError, match="small"):
-        benching.run(file, space=Space.of(cache=["small"]), worker=never)
+        measure.run(file, space=Space.of(cache=["small"]), worker=never)
     with pytest.raises(SelectionError, match="has 3"):
-        benching.run(file, space=Space.of(access=["1x1"]), worker=never)
+        measure.run(file, space=Space.of(access=["1x1"]), worker=never)
     with pytest.raises(UsageError, match="repeat"):
-        benching.run(file, repeat=0, worker=never)
+        measure.run(file, repeat=0, worker=never)
     with pytest.raises(UsageError, match="seconds"):
-        benching.run(file, seconds=float("nan"), worker=never)
+        measure.run(file, seconds=float("nan"), worker=never)
 
 
 def test_warming_says_what_it_did(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert warm(str(file)) == "warm"
-    monkeypatch.setattr("chunkwise.trials.pagecache.available_memory_nbytes", lambda: 100)
+    monkeypatch.setattr("chunkwise.measure.trials.pagecache.available_memory_nbytes", lambda: 100)
     assert warm(str(file)) == "uncontrolled"
 
 
@@ -450,7 +448,7 @@ def test_a_cold_trial_reads_from_storage(tmp_path: Path) -> None:
     after = storage_nbytes()
     if before is None or after is None or after == before:
         pytest.skip("this file system keeps what it is told to forget")
-    results = benching.run(
+    results = measure.run(
         path,
         "x",
         space=Space.of(
@@ -497,7 +495,7 @@ def test_spread_is_that_of_paper_001() -> None:
 
 def test_a_stopped_run_goes_on_where_it_was(file: Path, tmp_path: Path) -> None:
     saved = tmp_path / "trials.jsonl"
-    first = benching.run(
+    first = measure.run(
         file,
         "g/cube",
         space=Space.of(access=["all"], reader=["h5py", "libhdf5"]),
@@ -509,7 +507,7 @@ def test_a_stopped_run_goes_on_where_it_was(file: Path, tmp_path: Path) -> None:
     # Killed while the last trial was being written.
     saved.write_text("\n".join(lines[:-1]) + "\n" + lines[-1][:30])
     made: list[Step] = []
-    again = benching.run(
+    again = measure.run(
         file,
         "g/cube",
         space=Space.of(access=["all"], reader=["h5py", "libhdf5"]),
@@ -523,7 +521,7 @@ def test_a_stopped_run_goes_on_where_it_was(file: Path, tmp_path: Path) -> None:
     kept = first.records[:3]
     assert [record for record in again.records if record in kept] == kept
     # With all of it done, nothing is measured.
-    benching.run(
+    measure.run(
         file,
         "g/cube",
         space=Space.of(access=["all"], reader=["h5py", "libhdf5"]),
@@ -536,35 +534,35 @@ def test_a_stopped_run_goes_on_where_it_was(file: Path, tmp_path: Path) -> None:
 
 def test_trials_of_another_file_are_not_mixed_in(file: Path, tmp_path: Path) -> None:
     saved = tmp_path / "trials.jsonl"
-    benching.run(
+    measure.run(
         file, "g/cube", space=Space.of(access=["all"], reader=["h5py"]), repeat=1, save=saved
     )
     with pytest.raises(UsageError, match="another file or dataset \\(dataset differ\\)"):
-        benching.run(
+        measure.run(
             file, "plain", space=Space.of(access=["all"], reader=["h5py"]), repeat=1, save=saved
         )
     before, content = file.stat(), file.read_bytes()
     file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
     with pytest.raises(UsageError, match="\\(sample differ\\)"):
-        benching.run(
+        measure.run(
             file, "g/cube", space=Space.of(access=["all"], reader=["h5py"]), repeat=1, save=saved
         )
     file.write_bytes(content)
     os.utime(file, (1, 1))
     with pytest.raises(UsageError, match="mtime_ns differ"):
-        benching.run(
+        measure.run(
             file, "g/cube", space=Space.of(access=["all"], reader=["h5py"]), repeat=1, save=saved
         )
     other = tmp_path / "notes.txt"
     other.write_text("words\n")
     with pytest.raises(UsageError, match="not a file of trials"):
-        benching.run(
+        measure.run(
             file, "g/cube", space=Space.of(access=["all"], reader=["h5py"]), repeat=1, save=other
         )
     assert other.read_text() == "words\n"
     with pytest.raises(UsageError, match="cannot be used for results"):
-        benching.run(
+        measure.run(
             file,
             "g/cube",
             space=Space.of(access=["all"], reader=["h5py"]),
@@ -578,8 +576,8 @@ def test_a_worker_ends_when_its_reader_is_interrupted(tmp_path: Path) -> None:
     mark = tmp_path / "pid"
     child = f"open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
     parent = (
-        "from chunkwise.benching.schedule import measure_in_worker\n"
-        "from chunkwise.trials.trial import Trial\n"
+        "from chunkwise.measure.schedule import measure_in_worker\n"
+        "from chunkwise.measure.trials.trial import Trial\n"
         f"measure_in_worker(Trial('f', 'd', 'a', (1,), 'h5py', timeout_s=600),"
         f" {stand_in(child)!r})"
     )

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chunkwise.benching.axes import AXES
-from chunkwise.benching.planning import Plan, check, spell_out
-from chunkwise.benching.space import Space
-from chunkwise.benching.target import look
 from chunkwise.errors import UsageError
-from chunkwise.trials.readers import READERS
+from chunkwise.measure.axes import AXES
+from chunkwise.measure.planning import Plan, check, spell_out
+from chunkwise.measure.space import Space
+from chunkwise.measure.target import look
+from chunkwise.measure.trials.readers import READERS
 
 VALUES: dict[str, tuple[str, ...]] = {
     "operation": ("read", "write"),
@@ -288,6 +288,6 @@ def test_a_page_buffer_needs_paged_file_space(file: Path) -> None:
 def test_too_little_memory_is_known_before(
     file: Path, values: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("chunkwise.benching.planning.available_memory_nbytes", lambda: 300)
+    monkeypatch.setattr("chunkwise.measure.planning.available_memory_nbytes", lambda: 300)
     with pytest.raises(UsageError, match="of memory for one read and its chunk cache"):
         plan(file, **values)

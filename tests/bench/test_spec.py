@@ -10,9 +10,9 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise.benching import spec
 from chunkwise.cli import main
 from chunkwise.errors import UsageError
+from chunkwise.measure import spec
 
 GOOD = """
 file = "data/a.h5"

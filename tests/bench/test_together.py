@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from chunkwise.benching import Space, run_together
-from chunkwise.benching.together import Together
 from chunkwise.cli.bench import command
 from chunkwise.errors import DatasetNotFoundError, SelectionError, UsageError
+from chunkwise.measure import Space, run_together
+from chunkwise.measure.together import Together
 from chunkwise_lab.report.build import report
 
 NAMES = ("t", "group/u")

@@ -11,11 +11,11 @@ from pathlib import Path
 import h5py
 import pytest
 
-from chunkwise import benching
-from chunkwise.benching.schedule import Step
-from chunkwise.benching.space import Space
+from chunkwise import measure
 from chunkwise.cli import main
 from chunkwise.errors import BusyError, FileFormatError
+from chunkwise.measure.schedule import Step
+from chunkwise.measure.space import Space
 from chunkwise_lab import hstest
 from tests.files.test_unclosed import check, killed
 from tests.support.tools import paste
@@ -66,9 +66,9 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
     return int(left.value.code or 0)
 
 
-def measured(path: Path, **axes: tuple[str, ...]) -> benching.Results:
+def measured(path: Path, **axes: tuple[str, ...]) -> measure.Results:
     space = Space({"access": ("row=10x100",), **axes})
-    return benching.run(path, "/g/x", space, repeat=1, seconds=30)
+    return measure.run(path, "/g/x", space, repeat=1, seconds=30)
 
 
 @pytest.mark.parametrize("writer", KILLED)
@@ -104,7 +104,7 @@ def test_netcdf_c_is_left_out_beside_others(tmp_path: Path) -> None:
     path = killed("swmr", tmp_path)
     said: list[Step] = []
     space = Space.of(access=["row=10x100"], reader=("h5py", "netcdf4"))
-    results = benching.run(path, "/g/x", space, repeat=1, seconds=20, progress=said.append)
+    results = measure.run(path, "/g/x", space, repeat=1, seconds=20, progress=said.append)
     assert [cell.reader for cell in results.cells] == ["h5py"]
     assert [step.text for step in said if step.warning] == [
         "netcdf4 is left out: netCDF-C does not read along with a writer (SWMR)"
@@ -177,7 +177,7 @@ def test_a_locked_file_is_refused(tmp_path: Path) -> None:
         assert child.stdout is not None
         child.stdout.readline()
         with pytest.raises(BusyError, match="open for writing"):
-            benching.run(tmp_path / "run.h5")
+            measure.run(tmp_path / "run.h5")
         child.communicate()
     with h5py.File(tmp_path / "run.h5") as file:
         assert file["x"].shape == (9,)

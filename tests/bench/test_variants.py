@@ -13,13 +13,13 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise import benching
-from chunkwise.benching import explain
-from chunkwise.benching.schedule import Step
-from chunkwise.benching.space import Space
-from chunkwise.benching.target import Target, look
-from chunkwise.benching.variants import Variant, prepared, variant_of
+from chunkwise import measure
 from chunkwise.errors import UsageError
+from chunkwise.measure import explain
+from chunkwise.measure.schedule import Step
+from chunkwise.measure.space import Space
+from chunkwise.measure.target import Target, look
+from chunkwise.measure.variants import Variant, prepared, variant_of
 
 SHAPE = (40, 30, 20)
 DATA = np.arange(40 * 30 * 20, dtype=">i4").reshape(SHAPE)
@@ -108,7 +108,7 @@ def test_space_is_checked_before(file: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("shutil.disk_usage", lambda _: usage)
     target = look(file, "g/x")
     with pytest.raises(UsageError, match="name a folder with --scratch"):
-        benching.run(file, "g/x", space=Space.of(access=["all"], chunk=["1x30x20"]), repeat=1)
+        measure.run(file, "g/x", space=Space.of(access=["all"], chunk=["1x30x20"]), repeat=1)
     # What is stored already needs none.
     (stored,) = combine(target, ["stored"], ["stored"])
     with prepared(target, [stored]) as made:
@@ -116,7 +116,7 @@ def test_space_is_checked_before(file: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_run_compares_variants(file: Path, tmp_path: Path) -> None:
-    results = benching.run(
+    results = measure.run(
         file,
         "g/x",
         space=Space.of(
@@ -141,7 +141,7 @@ def test_a_run_compares_variants(file: Path, tmp_path: Path) -> None:
     assert by_variant[(4, 30, 20), "shuffle+deflate:1"] < DATA.nbytes
     # Scratch files are others each time, and the trials the same.
     made: list[Step] = []
-    benching.run(
+    measure.run(
         file,
         "g/x",
         space=Space.of(
@@ -162,7 +162,7 @@ def test_what_was_measured_to_help_is_offered(tmp_path: Path) -> None:
     with h5py.File(path, "w") as f:
         data = np.random.default_rng(1).integers(0, 99, (60, 200, 200), "i4")
         f.create_dataset("x", data=data, chunks=(60, 200, 200), compression=1)
-    results = benching.run(
+    results = measure.run(
         path,
         "x",
         space=Space.of(

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from chunkwise.benching.verdict import FACTOR_OF_FEW, FEWEST, THRESHOLD, Verdict, verdict
 from chunkwise.errors import UsageError
+from chunkwise.measure.verdict import FACTOR_OF_FEW, FEWEST, THRESHOLD, Verdict, verdict
 
 times = st.floats(1e-6, 1e5)
 samples = st.lists(times, min_size=1, max_size=10)

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from chunkwise import benching
-from chunkwise.benching.render import show
-from chunkwise.benching.schedule import measure_in_worker
-from chunkwise.benching.space import Space
-from chunkwise.trials.breakdown import Breakdown
-from chunkwise.trials.trial import Measurement
-from chunkwise.trials.write_breakdown import bare_seconds, sentence
+from chunkwise import measure
+from chunkwise.measure.render import show
+from chunkwise.measure.schedule import measure_in_worker
+from chunkwise.measure.space import Space
+from chunkwise.measure.trials.breakdown import Breakdown
+from chunkwise.measure.trials.trial import Measurement
+from chunkwise.measure.trials.write_breakdown import bare_seconds, sentence
 from tests.support.writing import counted, make, writing
 
 # Of 20 planes in 5 chunks: written plane by plane, and chunk by chunk.
@@ -28,7 +28,7 @@ NATIVE = ("chunkwise", "chunkwise-py")
 # What libhdf5 would write at once, as it is small, is written like what is large.
 NOTHING_IS_SMALL = (
     "from chunkwise.writing import direct; direct.SMALL_NBYTES = 0;"
-    "from chunkwise.trials.worker import main; main()"
+    "from chunkwise.measure.trials.worker import main; main()"
 )
 
 
@@ -127,7 +127,7 @@ def test_records_and_the_report_have_it(tmp_path: Path) -> None:
     space = Space.of(
         operation=["write", "read"], access=[PLANES], reader=["libhdf5"], cache=["0"], nslots=["0"]
     )
-    results = benching.run(source, "g/x", space, repeat=1)
+    results = measure.run(source, "g/x", space, repeat=1)
     records = {record["operation"]: record for record in results.records}
     assert records["write"]["time_chunks_encoded"] == 20
     assert records["read"]["time_chunks_encoded"] is None

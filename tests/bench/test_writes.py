@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from h5py import h5f
 
-from chunkwise import benching
-from chunkwise.benching.schedule import measure_in_worker
-from chunkwise.benching.space import Space
-from chunkwise.trials.extrapolate import put_off_scale
+from chunkwise import measure
+from chunkwise.measure.schedule import measure_in_worker
+from chunkwise.measure.space import Space
+from chunkwise.measure.trials.extrapolate import put_off_scale
 from tests.support.writing import SHAPE, counted, make, write, writing
 
 THROUGH_HDF5 = ("libhdf5", "h5py")
@@ -129,7 +129,7 @@ def test_groups_are_made_for_any_name(tmp_path: Path, name: str, reader: str) ->
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset(name.strip("/"), data=counted(), chunks=(4, 12, 10))
     space = Space.of(operation=["write"], access=["all"], reader=[reader])
-    results = benching.run(tmp_path / "a.h5", name, space, repeat=1)
+    results = measure.run(tmp_path / "a.h5", name, space, repeat=1)
     assert [cell.problem for cell in results.cells] == [None]
 
 
@@ -208,7 +208,7 @@ def test_elements_are_converted_if_asked(tmp_path: Path) -> None:
         operation=["write"], access=["all"], reader=["libhdf5", "h5py"],
         memory_type=["stored", "native"], conversion=["default", "16"],
     )  # fmt: skip
-    results = benching.run(source, "g/x", space, repeat=1)
+    results = measure.run(source, "g/x", space, repeat=1)
     assert [cell.problem for cell in results.cells] == [None] * 5
     # What is given in another byte order is not compared with what is not.
     assert results.mismatches == []
@@ -239,7 +239,7 @@ def test_a_full_disk_is_one_failed_row(tmp_path: Path, reader: str) -> None:
     source = make(tmp_path / "a.h5", counted(), chunks=(4, 12, 10))
     limited = (
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000));"
-        "from chunkwise.trials.worker import main; main()"
+        "from chunkwise.measure.trials.worker import main; main()"
     )
     with writing(source, "all", reader) as trial:
         found = measure_in_worker(trial, (sys.executable, "-c", limited))
@@ -296,6 +296,6 @@ def test_what_was_never_written_is_not_said_to_be_decoded(tmp_path: Path) -> Non
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("x", (40, 40), "i4", chunks=(10, 10), compression=1, fillvalue=3)
     space = Space.of(access=["all"], reader=["libhdf5"])
-    advice = benching.explain(benching.run(tmp_path / "a.h5", "x", space, repeat=1))
+    advice = measure.explain(measure.run(tmp_path / "a.h5", "x", space, repeat=1))
     assert advice is not None
     assert advice.why.startswith("No chunk was ever written")

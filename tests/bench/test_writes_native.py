@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from chunkwise import benching
-from chunkwise.benching.schedule import measure_in_worker
-from chunkwise.benching.space import Space
+from chunkwise import measure
+from chunkwise.measure.schedule import measure_in_worker
+from chunkwise.measure.space import Space
 from chunkwise.writing import direct
 from tests.support.writing import SHAPE, counted, make, write, writing
 
@@ -126,7 +126,7 @@ def test_all_writers_are_compared(tmp_path: Path) -> None:
     source = make(tmp_path / "a.h5", counted(), chunks=(4, 12, 10))
     readers, filters = ["libhdf5", *NATIVE], ["deflate:1", "deflate:fast"]
     space = Space.of(operation=["write"], access=["1x12x10"], reader=readers, filter=filters)
-    results = benching.run(source, "g/x", space, repeat=1)
+    results = measure.run(source, "g/x", space, repeat=1)
     assert [cell.problem for cell in results.cells] == [None] * 5
     assert (results.mismatches, results.compared) == ([], 5)
     # A table for each way of storing the data; fast is one.

@@ -12,13 +12,13 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise import _native, benching
-from chunkwise.benching.labels import cell_label
-from chunkwise.benching.libraries import check_zlib
-from chunkwise.benching.libraries import find as find_library
-from chunkwise.benching.space import Space
+from chunkwise import _native, measure
 from chunkwise.errors import UsageError
-from chunkwise.trials.zlibs import check_in_force, preloading
+from chunkwise.measure.labels import cell_label
+from chunkwise.measure.libraries import check_zlib
+from chunkwise.measure.libraries import find as find_library
+from chunkwise.measure.space import Space
+from chunkwise.measure.trials.zlibs import check_in_force, preloading
 from chunkwise_lab.studies.libraries import ALL, OTHERS, expand, find_zlibs
 
 
@@ -55,7 +55,7 @@ def test_another_zlib_is_in_force_and_told(file: Path, other: str, operation: st
     space = Space.of(
         operation=[operation], access=["4x10"], reader=readers, zlib=["default", other]
     )
-    results = benching.run(file, "x", space, repeat=1)
+    results = measure.run(file, "x", space, repeat=1)
     # chunkwise has encoders of its own.
     assert [(c.reader, c.point["zlib"]) for c in results.cells] == [
         ("libhdf5", "default"), ("libhdf5", other), ("h5py", "default"), ("h5py", other),
@@ -73,14 +73,14 @@ def test_what_is_no_zlib_is_refused(file: Path) -> None:
     libm = loaded("libm.so")
     space = Space.of(access=["all"], reader=["libhdf5"], zlib=[libm])
     with pytest.raises(UsageError, match="cannot be loaded in zlib's place") as caught:
-        benching.run(file, "x", space, repeat=1)
+        measure.run(file, "x", space, repeat=1)
     assert "\n" not in str(caught.value)
     with pytest.raises(UsageError, match="no such file"):
-        benching.run(file, "x", Space.of(reader=["libhdf5"], zlib=["/nowhere/libz.so"]))
+        measure.run(file, "x", Space.of(reader=["libhdf5"], zlib=["/nowhere/libz.so"]))
     spaced = file.parent / "a b"
     shutil.copy(libm, spaced)
     with pytest.raises(UsageError, match="colon or a space"):
-        benching.run(file, "x", Space.of(reader=["libhdf5"], zlib=[str(spaced)]))
+        measure.run(file, "x", Space.of(reader=["libhdf5"], zlib=[str(spaced)]))
     concerns = r"zlib .* concerns read, write, append and update by h5py, libhdf5 and netcdf4"
     with pytest.raises(UsageError, match=concerns):
         Space.of(access=["all"], reader=["chunkwise"], zlib=[libm]).points(())
@@ -90,7 +90,7 @@ def test_a_library_with_a_zlib_of_its_own_is_refused(other: str) -> None:
     """Such as the extension module, into which one is built."""
     code = (
         "import sys\n"
-        "from chunkwise.trials.zlibs import check_in_force\n"
+        "from chunkwise.measure.trials.zlibs import check_in_force\n"
         "check_in_force(*sys.argv[1:])\n"
     )
     command = [sys.executable, "-c", code, other, str(_native.__file__)]

@@ -19,7 +19,7 @@ import chunkwise
 from chunkwise.errors import FileFormatError, UsageError
 from chunkwise.files.superblock import read_superblock
 from chunkwise.files.unclosed import is_unclosed, open_unclosed
-from chunkwise.inspecting import inspect
+from chunkwise.inspection import inspect
 from chunkwise.model.remedies import follow_writer, save_unclosed
 from tests.support.tools import paste, require_tool
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from chunkwise.cli.main import main
-from chunkwise.inspecting import inspect
+from chunkwise.inspection import inspect
 from tests.repack.test_archives import stamps
 
 TINY = np.arange(512 * 512, dtype="<i4").reshape(512, 512)

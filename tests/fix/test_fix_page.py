@@ -13,7 +13,7 @@ import h5py
 import pytest
 
 import chunkwise
-from chunkwise import access
+from chunkwise import patterns
 from chunkwise.cli import fix
 from chunkwise.fixing.records import Fixed
 from chunkwise.fixing.render import lines
@@ -93,7 +93,7 @@ def test_each_command_is_understood(line: str) -> None:
     for text in context.params["access"]:
         if "=" not in text.partition(" weight")[0] or "," in text:
             continue  # names of dimensions are a file's
-        assert access.weight(text) > 0
+        assert patterns.weight(text) > 0
 
 
 def test_there_are_such_commands() -> None:

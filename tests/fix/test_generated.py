@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import chunkwise
-from chunkwise.inspecting import inspect
+from chunkwise.inspection import inspect
 from tests.model.test_every_fix import nothing_lost
 from tests.support.fixable import ACCESSES, datasets, make
 

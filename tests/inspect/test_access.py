@@ -12,9 +12,9 @@ import pytest
 from chunkwise.cli.main import main
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.grammar import format_shape
-from chunkwise.inspecting import inspect
-from chunkwise.inspecting.facts import FileFacts
-from chunkwise.inspecting.patterns import stored_as
+from chunkwise.inspection import inspect
+from chunkwise.inspection.facts import FileFacts
+from chunkwise.inspection.patterns import stored_as
 from chunkwise.model.chunk_shape import default_chunk
 from chunkwise.model.cost import decodes_in_no_order
 from chunkwise.model.readers import LIBHDF5_1

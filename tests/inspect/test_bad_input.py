@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from chunkwise.cli.main import cli
 from chunkwise.files.objects import encode_name
-from chunkwise.inspecting import inspect
+from chunkwise.inspection import inspect
 from tests.support.damage import damage_attribute, damage_header
 from tests.support.inspect_files import make_file, make_indexes, make_netcdf
 
@@ -231,7 +231,7 @@ from pathlib import Path
 import h5py
 from h5py import h5a, h5o
 from chunkwise.cli import main
-import chunkwise.cli.inspect, chunkwise.inspecting, chunkwise.inspecting.render
+import chunkwise.cli.inspect, chunkwise.inspection, chunkwise.inspection.render
 
 def inspect(path):
     sys.argv = ["chunkwise", "inspect", path]

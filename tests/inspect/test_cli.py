@@ -22,7 +22,7 @@ from click.testing import CliRunner
 from chunkwise.cli.main import cli
 from chunkwise.errors import ChunkwiseError, CrashedError, FileFormatError, UsageError
 from chunkwise.files.contained import Outcome
-from chunkwise.inspecting.facts import FileFacts
+from chunkwise.inspection.facts import FileFacts
 from tests.support.inspect_fakes import dataset, file_facts, finding
 from tests.support.inspect_files import MISSING_FILTER, make_file
 
@@ -78,7 +78,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         facts = file_facts(path=path, findings=() if "clean" in path else found)
         return facts if name is None else replace(facts, objects=(dataset(),), metadata=None)
 
-    monkeypatch.setattr(importlib.import_module("chunkwise.inspecting"), "inspect", fake)
+    monkeypatch.setattr(importlib.import_module("chunkwise.inspection"), "inspect", fake)
     # What happens in a child leaves no notes here.
     monkeypatch.setattr("chunkwise.files.contained.contained", lambda work, *_: work())
     monkeypatch.setattr("chunkwise.files.contained.contained_each", each_here)
@@ -386,7 +386,7 @@ def test_only_what_is_new_since_a_baseline_counts(
         found = (finding("/t2m", severity="error"), finding("/new"))
         return file_facts(path=path, findings=found)
 
-    monkeypatch.setattr(importlib.import_module("chunkwise.inspecting"), "inspect", worse)
+    monkeypatch.setattr(importlib.import_module("chunkwise.inspection"), "inspect", worse)
     output, _ = invoke("wrong.nc", "--fail-on", "note", "--baseline", "known.jsonl")
     assert [line.split(": ")[1] for line in output.splitlines()] == ["/t2m", "/new"]
     given = json.loads(run("wrong.nc", "--json", "--baseline", "known.jsonl"))
@@ -416,7 +416,7 @@ def test_ctrl_c_shows_what_was_done(folder: Path, monkeypatch: pytest.MonkeyPatc
             raise KeyboardInterrupt
         return file_facts(path=path)
 
-    monkeypatch.setattr(importlib.import_module("chunkwise.inspecting"), "inspect", fake)
+    monkeypatch.setattr(importlib.import_module("chunkwise.inspection"), "inspect", fake)
     output, code = invoke(folder)
     assert code == 130
     assert f"{folder}/bad.nc" in output
@@ -432,7 +432,7 @@ def test_a_crash_in_libhdf5_does_not_stop_the_others(
             ctypes.string_at(0)
         return file_facts(path=path)
 
-    monkeypatch.setattr(importlib.import_module("chunkwise.inspecting"), "inspect", fake)
+    monkeypatch.setattr(importlib.import_module("chunkwise.inspection"), "inspect", fake)
     output, code = invoke(folder, "--fail-on", "error")
     assert code == 1
     assert re.search(r"bad\.nc: \(file\): error: cannot-open: HDF5 .* crashed on it", output)

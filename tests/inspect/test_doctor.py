@@ -14,7 +14,7 @@ import pytest
 
 from chunkwise.files.filters import IN_HDF5PLUGIN, REGISTERED
 from chunkwise.grammar.codecs import CODECS_BY_ID
-from chunkwise.inspecting.doctor import PluginFolder, diagnose
+from chunkwise.inspection.doctor import PluginFolder, diagnose
 from tests.support.tools import require_tool
 
 # Importing it would register its filters in the process of the tests.
@@ -24,7 +24,7 @@ needs_hdf5plugin = pytest.mark.skipif(
 
 DIAGNOSE = """
 import json, sys
-from chunkwise.inspecting.doctor import diagnose
+from chunkwise.inspection.doctor import diagnose
 if {register}:
     import hdf5plugin
 found = diagnose({filter_id})

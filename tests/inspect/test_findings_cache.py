@@ -9,13 +9,13 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise.inspecting import Finding, dataset_facts, inspect
-from chunkwise.inspecting.findings.cache import (
+from chunkwise.inspection import Finding, dataset_facts, inspect
+from chunkwise.inspection.findings.cache import (
     chunk_exceeds_cache,
     reads_exceed_cache,
     slot_collision,
 )
-from chunkwise.inspecting.findings.subject import DatasetCheck, Subject
+from chunkwise.inspection.findings.subject import DatasetCheck, Subject
 from chunkwise.model.chunk_shape import default_chunk, shrunk
 from chunkwise.model.layout import DatasetLayout, FileLayout
 from chunkwise.model.readers import (

@@ -14,10 +14,10 @@ from h5py import h5d, h5p, h5s, h5t
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from chunkwise.inspecting.collect import dataset_facts
-from chunkwise.inspecting.finding import Finding
-from chunkwise.inspecting.findings.chunks import CHECKS
-from chunkwise.inspecting.findings.subject import Subject
+from chunkwise.inspection.collect import dataset_facts
+from chunkwise.inspection.finding import Finding
+from chunkwise.inspection.findings.chunks import CHECKS
+from chunkwise.inspection.findings.subject import Subject
 from chunkwise.model.readers import LIBRARIES
 from tests.support.versions import HAS_CHUNK_ITER
 

@@ -12,12 +12,12 @@ import pytest
 
 from chunkwise.files.objects import walk
 from chunkwise.files.unclosed import ReadOnlyFile, open_unclosed
-from chunkwise.inspecting.collect import object_facts
-from chunkwise.inspecting.facts import FileFacts, MetadataFacts
-from chunkwise.inspecting.finding import Finding
-from chunkwise.inspecting.findings.file import CHECKS
-from chunkwise.inspecting.format import format_facts
-from chunkwise.inspecting.metadata import metadata_facts
+from chunkwise.inspection.collect import object_facts
+from chunkwise.inspection.facts import FileFacts, MetadataFacts
+from chunkwise.inspection.finding import Finding
+from chunkwise.inspection.findings.file import CHECKS
+from chunkwise.inspection.format import format_facts
+from chunkwise.inspection.metadata import metadata_facts
 from tests.inspect.test_format import crash
 from tests.support.tools import paste
 from tests.support.versions import HDF5, needs_sizes

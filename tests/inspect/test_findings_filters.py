@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 
 import chunkwise
-from chunkwise.inspecting.collect import dataset_facts
-from chunkwise.inspecting.facts import DatasetFacts, Encoding
-from chunkwise.inspecting.finding import Finding
-from chunkwise.inspecting.findings.filters import (
+from chunkwise.inspection.collect import dataset_facts
+from chunkwise.inspection.facts import DatasetFacts, Encoding
+from chunkwise.inspection.finding import Finding
+from chunkwise.inspection.findings.filters import (
     CHECKS,
     filter_unavailable,
     filters_left_out,
@@ -30,8 +30,8 @@ from chunkwise.inspecting.findings.filters import (
     uncompressed,
     weak_compression,
 )
-from chunkwise.inspecting.findings.subject import DatasetCheck, Subject
-from chunkwise.inspecting.sampling import take_sample
+from chunkwise.inspection.findings.subject import DatasetCheck, Subject
+from chunkwise.inspection.sampling import take_sample
 from tests.support.tools import paste, require_tool
 
 RNG = np.random.default_rng(0)
@@ -363,7 +363,7 @@ def test_filter_unavailable(tmp_path: Path) -> None:
 READ_ELSEWHERE = """
 import chunkwise, h5py, json, sys
 from chunkwise.model.readers import reader
-from chunkwise.inspecting import inspect
+from chunkwise.inspection import inspect
 readers = tuple(map(reader, sys.argv[2:])) or None
 for finding in inspect(sys.argv[1], readers=readers, sample=False).findings:
     if finding.code == "filter-unavailable":

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from chunkwise.files.objects import walk
-from chunkwise.inspecting import inspect
-from chunkwise.inspecting.collect import object_facts
-from chunkwise.inspecting.finding import Finding
-from chunkwise.inspecting.findings.objects import CHECKS
+from chunkwise.inspection import inspect
+from chunkwise.inspection.collect import object_facts
+from chunkwise.inspection.finding import Finding
+from chunkwise.inspection.findings.objects import CHECKS
 from tests.support.damage import damage_attribute, damage_header
 from tests.support.tools import paste
 from tests.support.versions import HDF5

@@ -14,11 +14,11 @@ from h5py import h5d, h5p, h5s, h5t
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chunkwise.inspecting.collect import dataset_facts
-from chunkwise.inspecting.finding import Finding
-from chunkwise.inspecting.findings import chunks as chunks_module
-from chunkwise.inspecting.findings.placement import CHECKS
-from chunkwise.inspecting.findings.subject import Subject
+from chunkwise.inspection.collect import dataset_facts
+from chunkwise.inspection.finding import Finding
+from chunkwise.inspection.findings import chunks as chunks_module
+from chunkwise.inspection.findings.placement import CHECKS
+from chunkwise.inspection.findings.subject import Subject
 from chunkwise.model.readers import LIBRARIES
 from tests.support.tools import paste
 from tests.support.versions import needs_chunk_iter, needs_sizes

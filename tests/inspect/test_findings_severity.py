@@ -8,8 +8,8 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise.inspecting import inspect
-from chunkwise.inspecting.findings.severity import by_cost
+from chunkwise.inspection import inspect
+from chunkwise.inspection.findings.severity import by_cost
 
 MIB = 1 << 20
 

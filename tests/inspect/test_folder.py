@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from chunkwise.errors import FileFormatError
 from chunkwise.files.contained import Outcome
-from chunkwise.inspecting.facts import FileFacts
-from chunkwise.inspecting.finding import Severity
-from chunkwise.inspecting.folder import (
+from chunkwise.inspection.facts import FileFacts
+from chunkwise.inspection.finding import Severity
+from chunkwise.inspection.folder import (
     FileSummary,
     Found,
     find_files,

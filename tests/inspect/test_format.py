@@ -16,9 +16,9 @@ import pytest
 from chunkwise.files.objects import walk
 from chunkwise.files.superblock import lookup3, read_superblock
 from chunkwise.files.unclosed import ReadOnlyFile, closed_patch, open_unclosed
-from chunkwise.inspecting.collect import object_facts
-from chunkwise.inspecting.facts import FormatFacts
-from chunkwise.inspecting.format import format_facts
+from chunkwise.inspection.collect import object_facts
+from chunkwise.inspection.facts import FormatFacts
+from chunkwise.inspection.format import format_facts
 from tests.support.tools import require_tool
 
 # Ends without closing the file, and without Python's or HDF5's tidying up.

@@ -13,8 +13,8 @@ from h5py import h5t
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkwise.inspecting import DatasetFacts, FileFacts, dataset_facts, inspect
-from chunkwise.inspecting.datatypes import byte_order, describe
+from chunkwise.inspection import DatasetFacts, FileFacts, dataset_facts, inspect
+from chunkwise.inspection.datatypes import byte_order, describe
 from tests.support.inspect_files import MISSING_FILTER, make_file
 from tests.support.versions import in_memory
 

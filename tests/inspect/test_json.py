@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from chunkwise.cli.main import cli
-from chunkwise.inspecting import facts as records
-from chunkwise.inspecting import inspect
-from chunkwise.inspecting.finding import Finding
-from chunkwise.inspecting.records import json_lines, plain
+from chunkwise.inspection import facts as records
+from chunkwise.inspection import inspect
+from chunkwise.inspection.finding import Finding
+from chunkwise.inspection.records import json_lines, plain
 from chunkwise.model.fix import Fix
 from chunkwise.model.layout import DatasetLayout, FileLayout
 from tests.support.inspect_fakes import DATASET, SAMPLE, VIRTUAL, dataset, file_facts, finding

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkwise.inspecting.facts import MetadataFacts
-from chunkwise.inspecting.metadata import merged, metadata_facts
+from chunkwise.inspection.facts import MetadataFacts
+from chunkwise.inspection.metadata import merged, metadata_facts
 from tests.inspect.test_format import crash
 from tests.support.inspect_files import make_file, make_netcdf
 from tests.support.tools import require_tool
@@ -207,7 +207,7 @@ def test_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("chunkwise.inspecting.metadata._Recorder.readinto", interrupt)
+    monkeypatch.setattr("chunkwise.inspection.metadata._Recorder.readinto", interrupt)
     with pytest.raises(KeyboardInterrupt):
         metadata_facts(path)
     monkeypatch.undo()

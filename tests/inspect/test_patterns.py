@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkwise.inspecting import DatasetFacts, dataset_facts
-from chunkwise.inspecting.facts import SampleFacts
-from chunkwise.inspecting.patterns import blocks, pattern_facts, pieces, row, survival
+from chunkwise.inspection import DatasetFacts, dataset_facts
+from chunkwise.inspection.facts import SampleFacts
+from chunkwise.inspection.patterns import blocks, pattern_facts, pieces, row, survival
 from chunkwise.model.readers import LIBHDF5_1, LIBHDF5_2, LIBRARIES, reader
 from chunkwise.model.traffic import Pattern
 from tests.support.versions import in_memory

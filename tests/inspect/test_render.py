@@ -12,10 +12,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from chunkwise.inspecting.facts import ObjectFacts
-from chunkwise.inspecting.folder import FileSummary, refusal
-from chunkwise.inspecting.render import print_folder
-from chunkwise.inspecting.render.words import ratio_words, vain_words, wrapped
+from chunkwise.inspection.facts import ObjectFacts
+from chunkwise.inspection.folder import FileSummary, refusal
+from chunkwise.inspection.render import print_folder
+from chunkwise.inspection.render.words import ratio_words, vain_words, wrapped
 from chunkwise.model.fix import Fix
 from tests.support.inspect_fakes import (
     DATASET,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from chunkwise.inspecting.facts import FileFacts
-from chunkwise.inspecting.render import patterns
+from chunkwise.inspection.facts import FileFacts
+from chunkwise.inspection.render import patterns
 from chunkwise.model.readers import LIBHDF5_1, LIBHDF5_2
 from tests.support import inspect_fakes
 from tests.support.inspect_fakes import (

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from chunkwise.inspecting.facts import ObjectFacts
-from chunkwise.inspecting.render import lint_line
+from chunkwise.inspection.facts import ObjectFacts
+from chunkwise.inspection.render import lint_line
 from chunkwise.model.fix import Fix
 from tests.support.inspect_fakes import DATASET, dataset, file_facts, finding, one, shown
 

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkwise.inspecting.collect import dataset_facts
-from chunkwise.inspecting.facts import ObjectFacts, SampleFacts
-from chunkwise.inspecting.sampling import choose, shuffle, take_sample
+from chunkwise.inspection.collect import dataset_facts
+from chunkwise.inspection.facts import ObjectFacts, SampleFacts
+from chunkwise.inspection.sampling import choose, shuffle, take_sample
 from tests.support.versions import needs_chunk_iter
 
 RNG = np.random.default_rng(0)

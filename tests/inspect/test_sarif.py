@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from chunkwise.errors import CannotWriteError
-from chunkwise.inspecting.finding import CODES
-from chunkwise.inspecting.folder import refusal
-from chunkwise.inspecting.sarif import sarif, save, uri
+from chunkwise.inspection.finding import CODES
+from chunkwise.inspection.folder import refusal
+from chunkwise.inspection.sarif import sarif, save, uri
 from tests.inspect.test_findings_docs import DOCS, codes_in_use
 from tests.support.inspect_fakes import finding
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from h5py import h5d, h5p, h5s, h5t
 
-from chunkwise.inspecting.facts import Source
-from chunkwise.inspecting.sources import LOOKS, NOT_LOOKED_FOR, places, sources
+from chunkwise.inspection.facts import Source
+from chunkwise.inspection.sources import LOOKS, NOT_LOOKED_FOR, places, sources
 
 # Where a source may lie; the value in it says from which place it was read.
 FOLDERS = ("main", "main/sub", "real", "cwd", "one", "two", "absolute")
@@ -24,7 +24,7 @@ READER = """
 import json, os, sys
 from pathlib import Path
 import h5py, numpy as np
-from chunkwise.inspecting.sources import sources
+from chunkwise.inspection.sources import sources
 top, kind, folders = Path(sys.argv[1]), sys.argv[2], sys.argv[3].split()
 os.chdir(top / "cwd")
 

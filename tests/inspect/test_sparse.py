@@ -13,7 +13,7 @@ from h5py import h5d, h5i, h5o
 
 import chunkwise
 from chunkwise.files import stored
-from chunkwise.inspecting.metadata import metadata_facts
+from chunkwise.inspection.metadata import metadata_facts
 
 ROOM = 300_000
 

@@ -24,8 +24,8 @@ from h5py import h5d
 
 from chunkwise.grammar import Pipeline
 from chunkwise.grammar.filters import Filter
-from chunkwise.inspecting import inspect
-from chunkwise.inspecting.facts import DatasetFacts, ObjectFacts
+from chunkwise.inspection import inspect
+from chunkwise.inspection.facts import DatasetFacts, ObjectFacts
 from tests.support.inspect_files import MADE, NEWEST, make_indexes
 from tests.support.tools import require_tool
 from tests.support.versions import needs_chunk_iter

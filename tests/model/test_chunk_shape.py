@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chunkwise import access
+from chunkwise import patterns
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.model.chunk_shape import (
     BEGUN_NBYTES,
@@ -182,7 +182,7 @@ def test_text_states_accesses() -> None:
     texts = ["row", "1x600x600", "line:0", "plane:1"]
 
     def blocks(*asked: Any) -> list[Any]:
-        return [one.block for one in access.stated(*asked)]
+        return [one.block for one in patterns.stated(*asked)]
 
     found = blocks(texts, CUBE, 4, None, "x.h5: dataset /t")
     assert found == [(1, 1, 600), (1, 600, 600), (365, 1, 1), (365, 1, 600)]
@@ -190,11 +190,11 @@ def test_text_states_accesses() -> None:
     assert blocks(["8x100"], (0, 100), 4, (None, 100), "x") == [(8, 100)]
     assert blocks(["row"], (0, 100), 4, (None, 100), "x") == [(1, 100)]
     with pytest.raises(SelectionError, match="leaves the array"):
-        access.stated(["8x101"], (0, 100), 4, (None, 100), "x")
+        patterns.stated(["8x101"], (0, 100), 4, (None, 100), "x")
     with pytest.raises(UsageError, match="rows"):
-        access.stated(["rows"], CUBE, 4, None, "x")
+        patterns.stated(["rows"], CUBE, 4, None, "x")
 
 
 def test_row_is_a_pattern_of_bench() -> None:
-    assert access.parse("row", (5, 6), 4, "x").block == (1, 6)
-    assert np.prod(access.parse("r=row@random", (5, 6), 4, "x").block) == 6
+    assert patterns.parse("row", (5, 6), 4, "x").block == (1, 6)
+    assert np.prod(patterns.parse("r=row@random", (5, 6), 4, "x").block) == 6

@@ -16,8 +16,8 @@ import pytest
 from click.testing import CliRunner
 
 from chunkwise.cli.main import cli
-from chunkwise.inspecting import inspect
-from chunkwise.inspecting.facts import FileFacts
+from chunkwise.inspection import inspect
+from chunkwise.inspection.facts import FileFacts
 from chunkwise.model.layout import AS_IT_IS, DatasetLayout, FileLayout, as_pattern, together
 from chunkwise.repacking.rules import matches
 from tests.inspect.test_findings_file import make_days

@@ -21,10 +21,10 @@ import numpy as np
 import pytest
 
 import chunkwise
-from chunkwise.inspecting import Finding, inspect
-from chunkwise.inspecting.facts import FileFacts
-from chunkwise.inspecting.finding import CODES, SEVERITIES
-from chunkwise.inspecting.patterns import survival
+from chunkwise.inspection import Finding, inspect
+from chunkwise.inspection.facts import FileFacts
+from chunkwise.inspection.finding import CODES, SEVERITIES
+from chunkwise.inspection.patterns import survival
 from chunkwise.model.fix import Fix
 from chunkwise.model.readers import this_process
 from chunkwise.model.traffic import Pattern
@@ -192,39 +192,39 @@ RUN_BY = {
         "model/test_advice_writing.py::test_each_chunk_is_encoded_once",
         "model/test_remedies.py::test_the_lines_for_c_compile",
     ),
-    "benching/restoring.py:_contiguous": (
+    "measure/restoring.py:_contiguous": (
         "bench/test_layouts.py::test_each_line_gives_its_layout_as_pasted",
     ),
     "model/remedies.py:verify": (
         "verify/test_salvage.py::test_the_line_for_a_damaged_file_works_as_pasted",
     ),
-    "inspecting/findings/objects.py:_beside": (
+    "inspection/findings/objects.py:_beside": (
         "verify/test_salvage.py::test_the_line_for_a_missing_file_names_where_it_belongs",
     ),
     "model/remedies.py:salvage": (
         "verify/test_salvage.py::test_the_line_for_a_damaged_file_works_as_pasted",
     ),
-    "inspecting/doctor.py:": ("inspect/test_doctor.py",),
-    "inspecting/doctor.py:_explain": ("inspect/test_doctor.py",),
-    "inspecting/doctor.py:_explain_builtin": ("inspect/test_doctor.py",),
-    "inspecting/doctor.py:_netcdf_fixes": ("inspect/test_doctor.py",),
-    "inspecting/findings/file.py:_in_blocks": (
+    "inspection/doctor.py:": ("inspect/test_doctor.py",),
+    "inspection/doctor.py:_explain": ("inspect/test_doctor.py",),
+    "inspection/doctor.py:_explain_builtin": ("inspect/test_doctor.py",),
+    "inspection/doctor.py:_netcdf_fixes": ("inspect/test_doctor.py",),
+    "inspection/findings/file.py:_in_blocks": (
         "inspect/test_findings_file.py::test_a_writer_brings_metadata_together",
     ),
-    "inspecting/findings/file.py:_in_pages": (
+    "inspection/findings/file.py:_in_pages": (
         "inspect/test_findings_file.py::test_cloud_unready",
     ),
-    "inspecting/findings/objects.py:dangling_link": (
+    "inspection/findings/objects.py:dangling_link": (
         HERE,
         "inspect/test_findings_objects.py::test_the_line_that_removes_a_link_of_any_name",
     ),
-    "inspecting/findings/objects.py:_inspect_sources": (
+    "inspection/findings/objects.py:_inspect_sources": (
         "inspect/test_findings_objects.py::test_where_the_data_of_a_virtual_dataset_lies",
     ),
-    "inspecting/findings/objects.py:_where_to_look": (
+    "inspection/findings/objects.py:_where_to_look": (
         "inspect/test_findings_objects.py::test_raw_file_that_is_missing",
     ),
-    "inspecting/findings/objects.py:_search": (
+    "inspection/findings/objects.py:_search": (
         "inspect/test_findings_objects.py::test_the_line_that_finds_a_source",
     ),
 }

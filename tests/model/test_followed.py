@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.access import Access
 from chunkwise.fixing import promise
-from chunkwise.inspecting import inspect
+from chunkwise.inspection import inspect
 from chunkwise.model.cost import Stored
 from chunkwise.model.followed import loads_of_walk
 from chunkwise.model.readers import UNCACHED, Reader, reader
 from chunkwise.model.seconds import parts as parts_of
+from chunkwise.patterns import Access
 
 DEFLATE = 1
 

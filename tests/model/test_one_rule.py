@@ -11,20 +11,20 @@ import numpy as np
 import pytest
 
 import chunkwise
-from chunkwise.access import Access, defaults
-from chunkwise.advising import calibration
-from chunkwise.benching import Results, explain
-from chunkwise.benching.planning import trial_of
-from chunkwise.benching.results import Cell
-from chunkwise.benching.target import Target, look
+from chunkwise.advice import calibration
 from chunkwise.grammar import format_shape
-from chunkwise.inspecting import inspect
+from chunkwise.inspection import inspect
+from chunkwise.measure import Results, explain
+from chunkwise.measure.planning import trial_of
+from chunkwise.measure.results import Cell
+from chunkwise.measure.target import Target, look
+from chunkwise.measure.trials.trial import Measurement
 from chunkwise.model.chunk_shape import SMALL_CHUNK_NBYTES, default_chunk, usual
 from chunkwise.model.geometry import canonical
 from chunkwise.model.nominal import ANYWHERE_LOAD_S, LOAD_S, MACHINE, nominal_s
 from chunkwise.model.readers import LIBHDF5_1
 from chunkwise.model.traffic import Pattern
-from chunkwise.trials.trial import Measurement
+from chunkwise.patterns import Access, defaults
 
 Shape = tuple[int, ...]
 

@@ -16,7 +16,7 @@ import chunkwise
 from chunkwise.cli.main import cli, main
 from chunkwise.errors import UsageError
 from chunkwise.fixing.choose import choose
-from chunkwise.inspecting import inspect
+from chunkwise.inspection import inspect
 from chunkwise.model.readability import (
     FORMATS,
     PROGRAM_NAMES,

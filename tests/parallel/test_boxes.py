@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkwise.collective import boxes as checked
-from chunkwise.collective.boxes import Box, overlapping
+from chunkwise.mpi import boxes as checked
+from chunkwise.mpi.boxes import Box, overlapping
 
 
 def pairwise(boxes: list[Box | None]) -> tuple[int, int] | None:

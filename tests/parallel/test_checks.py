@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkwise.parallel.checks import CHECKS, SEVERITIES, Finding, Settings, warnings_for
-from chunkwise.parallel.filesystems import FileSystem
+from chunkwise.mpi.checks import CHECKS, SEVERITIES, Finding, Settings, warnings_for
+from chunkwise.mpi.filesystems import FileSystem
 
 # What nothing is known against: whole chunks of 1 MiB, collective, never filled.
 GOOD = Settings(

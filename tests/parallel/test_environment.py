@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chunkwise.parallel.environment import (
+from chunkwise.mpi.environment import (
     Libraries,
     Rank,
     Ranks,
@@ -16,9 +16,9 @@ from chunkwise.parallel.environment import (
     mpi_io_component,
     srun_tasks,
 )
-from chunkwise.parallel.libraries import Library, library_of
-from chunkwise.parallel.memory import memory_of_host
-from chunkwise.parallel.ranks import ALONE
+from chunkwise.mpi.libraries import Library, library_of
+from chunkwise.mpi.memory import memory_of_host
+from chunkwise.mpi.ranks import ALONE
 from tests.support.h5pys import MPI as H5PY_WITH_MPI
 from tests.support.h5pys import is_there
 from tests.support.mpi import needs_mpi

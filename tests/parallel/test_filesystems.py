@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chunkwise.parallel.filesystems import FileSystem, filesystem_of
+from chunkwise.mpi.filesystems import FileSystem, filesystem_of
 
 MOUNTS = r"""21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
 22 21 0:20 / /dev/shm rw shared:2 - tmpfs tmpfs rw

@@ -17,8 +17,8 @@ import chunkwise
 from chunkwise import _native
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.grammar import Pipeline
-from chunkwise.parallel.encoding import Likeness
-from chunkwise.parallel.index import FileIndex
+from chunkwise.mpi.encoding import Likeness
+from chunkwise.newfile.index import FileIndex
 from tests.support.tools import require_tool
 
 FILTERS = ["none", "deflate:1", "shuffle+deflate:1", "lzf", "szip:nn:8", "deflate:1+fletcher32"]

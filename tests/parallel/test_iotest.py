@@ -194,7 +194,7 @@ def test_help_is_printed_once() -> None:
 SPOILT = """
 import sys
 from chunkwise_lab.studies.iotest.pattern import Values
-from chunkwise.parallel.ranks import launched
+from chunkwise.mpi.ranks import launched
 right = Values.fill
 def spoil(self, tile, step, array):
     right(self, tile, step, array)
@@ -218,7 +218,7 @@ def test_a_wrong_value_of_one_rank_ends_all(tmp_path: Path) -> None:
 # A file may not grow, for some of the ranks: as on a full disk.
 FULL = """
 import resource, sys
-from chunkwise.parallel import ranks
+from chunkwise.mpi import ranks
 if ranks.world().rank in (int(number) for number in sys.argv[1]):
     resource.setrlimit(resource.RLIMIT_FSIZE, (60000, 60000))
 from chunkwise.cli.main import main

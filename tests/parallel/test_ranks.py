@@ -14,13 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkwise.errors import CannotWriteError, UsageError
-from chunkwise.parallel import ranks
-from chunkwise.parallel.ranks import ALONE, OtherRankFailedError
+from chunkwise.mpi import ranks
+from chunkwise.mpi.ranks import ALONE, OtherRankFailedError
 from tests.support.mpi import mpirun, needs_mpi
 
 HEAD = """
 import json, os, sys, time
-from chunkwise.parallel import ranks, waiting
+from chunkwise.mpi import waiting
+from chunkwise.mpi import ranks
 from chunkwise.errors import *
 comm = ranks.world()
 rank, size = comm.rank, comm.size

@@ -19,8 +19,8 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise.parallel.checks import Settings, warnings_for
-from chunkwise.parallel.environment import Rank, Ranks
+from chunkwise.mpi.checks import Settings, warnings_for
+from chunkwise.mpi.environment import Rank, Ranks
 from tests.parallel.test_mpi_page import PARALLEL, codes_in
 from tests.support.mpi import LAUNCHER, environment, mpirun, needs_mpi
 from tests.support.mpi_h5py import PYTHON, needs_parallel_h5py
@@ -119,7 +119,7 @@ def test_ranks_that_are_bound_to_a_core_are_let_go() -> None:
         assert done.stdout.split() == ["4"], done.stderr
     one = Rank(0, os.uname().nodename, (0,), 1 << 33, "")
     ranks = Ranks("mpirun", "multiple", (one, replace(one, rank=1, cores=(1,))))
-    from chunkwise.parallel import check
+    from chunkwise.mpi import check
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(os, "cpu_count", lambda: 8)

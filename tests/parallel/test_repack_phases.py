@@ -90,8 +90,8 @@ def test_what_is_slow_is_told_to_be(source: Path, tmp_path: Path, slow: str) -> 
     }[slow]
     program = (
         "import sys, time\n"
-        "import chunkwise.cli as cli, chunkwise.parallel.index as index\n"
-        "import chunkwise.parallel.serving as serving, chunkwise.repacking.rank as rank\n"
+        "import chunkwise.cli as cli, chunkwise.newfile.index as index\n"
+        "import chunkwise.mpi.serving as serving, chunkwise.repacking.rank as rank\n"
         "first = [True]\n"
         "def late(work):\n"
         "    def worked(self, *given, **named):\n"

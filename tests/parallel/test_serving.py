@@ -14,7 +14,7 @@ def test_every_question_is_answered_once(n_ranks: int) -> None:
     done = run(
         n_ranks,
         """
-        from chunkwise.parallel.serving import serving
+        from chunkwise.mpi.serving import serving
         taken = []
         def answer(asking, question):
             taken.append((asking, question))
@@ -40,7 +40,7 @@ def test_one_rank_that_fails_fails_all(failing: int, when: str) -> None:
     done = run(
         4,
         f"""
-        from chunkwise.parallel.serving import serving
+        from chunkwise.mpi.serving import serving
         failing = {failing}
         def answer(asking, question):
             if asking == failing and {when!r} == "asking" and question > 3:

@@ -21,9 +21,6 @@ from hypothesis import strategies as st
 
 import chunkwise
 from chunkwise import parallel
-from chunkwise.collective.boxes import Box, chosen, covered, overlapping
-from chunkwise.collective.owners import Owners
-from chunkwise.collective.session import described
 from chunkwise.errors import (
     AlreadyExistsError,
     CannotWriteError,
@@ -31,6 +28,9 @@ from chunkwise.errors import (
     SelectionError,
     UsageError,
 )
+from chunkwise.mpi.boxes import Box, chosen, covered, overlapping
+from chunkwise.mpi.owners import Owners
+from chunkwise.mpi.session import described
 from tests.parallel.test_ranks import HEAD, Run, by_rank, run, several
 from tests.support.mpi import LAUNCHER, environment, mpirun, needs_mpi
 from tests.support.tools import require_tool
@@ -184,7 +184,7 @@ def test_one_process_needs_no_mpi(tmp_path: Path) -> None:
 import sys
 sys.modules["mpi4py"] = None
 import chunkwise
-assert "chunkwise.collective.file" not in sys.modules
+assert "chunkwise.mpi.file" not in sys.modules
 from chunkwise import parallel
 with parallel.open({str(path)!r}) as f:
     d = f.create_dataset("d", (5, 7), "i2", chunks=(2, 3), filters="deflate:1")
@@ -526,8 +526,8 @@ def test_groups_of_ranks_write_files_of_their_own_and_are_warned_once(tmp_path: 
         tmp_path,
         """
         import warnings
-        from chunkwise.collective import target
-        from chunkwise.parallel.filesystems import FileSystem
+        from chunkwise.mpi import target
+        from chunkwise.mpi.filesystems import FileSystem
         target.filesystem_of = lambda _: FileSystem("nfs4", "/net", "server:/a")
         group = comm.Split(rank % 2, -rank)
         with warnings.catch_warnings(record=True) as caught:

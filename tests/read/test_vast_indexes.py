@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import chunkwise
-from chunkwise.inspecting import inspect
+from chunkwise.inspection import inspect
 from tests.support.reading import same
 
 ROWS = (0, 2**29, 2**31 - 1)

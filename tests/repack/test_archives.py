@@ -18,9 +18,9 @@ import pytest
 
 from chunkwise.cli.main import main
 from chunkwise.errors import FileFormatError, UsageError
-from chunkwise.repacking.claim import claimed
+from chunkwise.newfile.claim import claimed
+from chunkwise.newfile.target import choose
 from chunkwise.repacking.gathering import gather, read_list
-from chunkwise.repacking.target import choose
 
 VALUES = np.arange(200 * 100, dtype="<i4").reshape(200, 100)
 # Names that other runs give to what is half done, and to copies that they read.

@@ -16,7 +16,7 @@ import chunkwise
 from chunkwise.cli.main import main
 from chunkwise.errors import ChunkwiseError, FileChangedError, UsageError
 from chunkwise.files import netcdf3
-from chunkwise.inspecting import inspect
+from chunkwise.inspection import inspect
 from chunkwise.repacking.gathering import gather
 from chunkwise.repacking.progress import Moment
 from tests.support.tools import needs_netcdf, require_tool

@@ -14,14 +14,14 @@ import pytest
 
 import chunkwise
 from chunkwise.errors import CannotWriteError, UsageError
-from chunkwise.repacking.claim import claimed
+from chunkwise.newfile.claim import claimed
+from chunkwise.newfile.publish import publish
+from chunkwise.newfile.target import Place, choose
 from chunkwise.repacking.folder import FileResult, check, gather, survey
 from chunkwise.repacking.manifest import MANIFEST
 from chunkwise.repacking.progress import Moment
-from chunkwise.repacking.publish import publish
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.run import Job
-from chunkwise.repacking.target import Place, choose
 from tests.support.repacking import command, nobody, require_equal
 
 MARK = b"chunkwise repack 0123456789abcdef\n"

@@ -12,11 +12,11 @@ import pytest
 
 import chunkwise
 from chunkwise.errors import FileChangedError
+from chunkwise.newfile.target import Identity
 from chunkwise.repacking.folder import FileResult, check, gather, survey
 from chunkwise.repacking.progress import Moment
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.run import Job
-from chunkwise.repacking.target import Identity
 from tests.support.repacking import nobody, require_equal
 
 RULES: dict[str, Any] = {"chunk": "x:40x50", "filters": "deflate:3"}

@@ -15,10 +15,10 @@ import pytest
 
 import chunkwise
 from chunkwise.errors import CannotWriteError, FileChangedError, FileFormatError, UsageError
-from chunkwise.repacking import claim as claiming
-from chunkwise.repacking.claim import BEFORE, Claim, claimed
-from chunkwise.repacking.publish import publish
-from chunkwise.repacking.target import Place, choose
+from chunkwise.newfile import claim as claiming
+from chunkwise.newfile.claim import BEFORE, Claim, claimed
+from chunkwise.newfile.publish import publish
+from chunkwise.newfile.target import Place, choose
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from chunkwise.advising.answer import Advice, FrontPoint, PatternAdvice
-from chunkwise.advising.verifying import Timing
+from chunkwise.advice.answer import Advice, FrontPoint, PatternAdvice
+from chunkwise.advice.verifying import Timing
 from chunkwise.errors import UsageError
 from chunkwise.model.fix import Fix
 from chunkwise.model.layout import Layout

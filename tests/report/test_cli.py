@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from chunkwise import benching
+from chunkwise import measure
 from chunkwise.errors import ChunkwiseError
 from chunkwise_lab.commands.report import command
 from chunkwise_lab.report import studies
@@ -50,9 +50,9 @@ def benches(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("bench")
     with h5py.File(folder / "d.h5", "w") as f:
         f.create_dataset("t", data=np.arange(6000.0).reshape(60, 100), chunks=(6, 100))
-    space = benching.Space.of(access=["all", "row"], reader=["libhdf5", "h5py"])
+    space = measure.Space.of(access=["all", "row"], reader=["libhdf5", "h5py"])
     saved = folder / "t.jsonl"
-    done = benching.run(folder / "d.h5", "t", space, repeat=1, seconds=4, save=saved)
+    done = measure.run(folder / "d.h5", "t", space, repeat=1, seconds=4, save=saved)
     (folder / "t.json").write_text(json.dumps(done.as_dict()), encoding="utf-8")
     return folder / "t.json", saved
 

@@ -15,7 +15,6 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise import access
 from chunkwise.running import environment, telling, trace
 from chunkwise_lab.report.build import report
 from tests.running import test_in_c
@@ -112,7 +111,7 @@ def test_its_patterns_are_taken(folder: Path) -> None:
     patterns = [words[i + 1] for i, word in enumerate(words) if word == "--access"]
     assert len(patterns) == 3
     for pattern in patterns:
-        access.parse(pattern, (40, 30), 4, "x")
+        patterns.parse(pattern, (40, 30), 4, "x")
     advised = subprocess.run(
         [sys.executable, "-m", *words, "--budget", "1s"],
         cwd=folder,

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from chunkwise.benching.space import Space
 from chunkwise.errors import UsageError
+from chunkwise.measure.space import Space
 from chunkwise_lab.sample import write
 from chunkwise_lab.studies import elsewhere
 from chunkwise_lab.studies.claims import judge_all

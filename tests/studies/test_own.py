@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from chunkwise.benching.planning import spell_out
 from chunkwise.errors import UsageError
+from chunkwise.measure.planning import spell_out
 from chunkwise_lab.commands.study import command
 from chunkwise_lab.studies import own_data as own
 from chunkwise_lab.studies.load import load

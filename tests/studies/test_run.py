@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from chunkwise import benching
-from chunkwise.benching.libraries import LibHDF5
-from chunkwise.benching.libraries import find as find_library
-from chunkwise.benching.schedule import Step
-from chunkwise.benching.space import Space
+from chunkwise import measure
 from chunkwise.errors import CannotWriteError, UsageError
-from chunkwise.trials.trial import Measurement, Trial
+from chunkwise.measure.libraries import LibHDF5
+from chunkwise.measure.libraries import find as find_library
+from chunkwise.measure.schedule import Step
+from chunkwise.measure.space import Space
+from chunkwise.measure.trials.trial import Measurement, Trial
 from chunkwise_lab.studies.folder import RESULTS
 from chunkwise_lab.studies.load import load
 from chunkwise_lab.studies.results import StudyResults
@@ -50,8 +50,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Trial]:
         # To ask a library for its version takes a process each time.
         return find_library(asked, folder) if asked else LibHDF5(None, "2.0.0", (), {})
 
-    # By its name, `chunkwise.benching.run` is the function.
-    monkeypatch.setattr(sys.modules["chunkwise.benching.run"], "find_library", find)
+    # By its name, `chunkwise.measure.run` is the function.
+    monkeypatch.setattr(sys.modules["chunkwise.measure.run"], "find_library", find)
     monkeypatch.setattr("chunkwise_lab.studies.libraries.find_one", find)
 
     def measure(trial: Trial, *_: Any) -> Measurement:
@@ -60,7 +60,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Trial]:
             trials.append(trial)
         return Measurement(trial, "ok", total_s=1.0, elapsed_s=1.0)
 
-    monkeypatch.setattr("chunkwise.benching.schedule.measure_in_worker", measure)
+    monkeypatch.setattr("chunkwise.measure.schedule.measure_in_worker", measure)
     return trials
 
 
@@ -75,7 +75,7 @@ def test_nobody_is_slower_for_being_the_first(
         seconds = 10.0 if len(trials) == 1 else 1.0
         return Measurement(trial, "ok", total_s=seconds, elapsed_s=seconds)
 
-    monkeypatch.setattr("chunkwise.benching.schedule.measure_in_worker", measure)
+    monkeypatch.setattr("chunkwise.measure.schedule.measure_in_worker", measure)
     results = run(study, options(tmp_path, only=("rows",), repeat=2))
     assert (len(trials), trials[0].max_seconds) == (5, 2.0)
     rows = results.outcomes["rows"].rows()
@@ -230,7 +230,7 @@ def test_a_trial_that_fails_is_a_row_with_its_reason(
             return Measurement(trial, "failed", "the worker was ended by SIGSEGV")
         return Measurement(trial, "ok", total_s=1.0, elapsed_s=1.0)
 
-    monkeypatch.setattr("chunkwise.benching.schedule.measure_in_worker", measure)
+    monkeypatch.setattr("chunkwise.measure.schedule.measure_in_worker", measure)
     results = run(study, options(tmp_path))
     problems = [row.problem for row in results.outcomes["chunks"].rows()]
     assert problems == [None, None, "the worker was ended by SIGSEGV"]
@@ -238,9 +238,9 @@ def test_a_trial_that_fails_is_a_row_with_its_reason(
 
 
 def failing(error: Exception, after: int) -> Callable[..., Any]:
-    """Make a benching.run that fails at the second dataset, say."""
+    """Make a measure.run that fails at the second dataset, say."""
     calls = 0
-    real = benching.run
+    real = measure.run
 
     def measure(file: str, dataset: str, space: Space, **keywords: Any) -> Any:
         nonlocal calls

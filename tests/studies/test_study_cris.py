@@ -9,8 +9,8 @@ from typing import Any
 import h5py
 import pytest
 
-from chunkwise.benching.target import look
-from chunkwise.benching.variants import prepared, variant_of
+from chunkwise.measure.target import look
+from chunkwise.measure.variants import prepared, variant_of
 from chunkwise_lab.sample import write
 from chunkwise_lab.studies import chunk_slots, open_datasets, published, repacking
 from chunkwise_lab.studies.load import load

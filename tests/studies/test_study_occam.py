@@ -10,8 +10,8 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise.benching.planning import spell_out
-from chunkwise.benching.target import look
+from chunkwise.measure.planning import spell_out
+from chunkwise.measure.target import look
 from chunkwise_lab import sample
 from chunkwise_lab.studies.figures import FIGURES
 from chunkwise_lab.studies.generating import generate

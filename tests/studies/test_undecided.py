@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from chunkwise.benching.libraries import LibHDF5
-from chunkwise.trials.trial import Measurement, Trial
+from chunkwise.measure.libraries import LibHDF5
+from chunkwise.measure.trials.trial import Measurement, Trial
 from chunkwise_lab.studies.claims import judge, judge_all
 from chunkwise_lab.studies.load import load
 from chunkwise_lab.studies.results import Outcome, StudyResults
@@ -50,9 +50,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, int | None]]:
         return LibHDF5(asked, "2.0.0", (), {})
 
     monkeypatch.setattr("chunkwise_lab.studies.libraries._installed", dict)
-    monkeypatch.setattr(sys.modules["chunkwise.benching.run"], "find_library", find)
+    monkeypatch.setattr(sys.modules["chunkwise.measure.run"], "find_library", find)
     monkeypatch.setattr("chunkwise_lab.studies.libraries.find_one", find)
-    monkeypatch.setattr("chunkwise.benching.schedule.measure_in_worker", measure)
+    monkeypatch.setattr("chunkwise.measure.schedule.measure_in_worker", measure)
     return counts
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from chunkwise.inspecting.facts import (
+from chunkwise.inspection.facts import (
     ChunkFacts,
     DatasetFacts,
     Encoding,
@@ -21,8 +21,8 @@ from chunkwise.inspecting.facts import (
     Source,
     Survival,
 )
-from chunkwise.inspecting.finding import Finding
-from chunkwise.inspecting.render import print_file, print_one_dataset
+from chunkwise.inspection.finding import Finding
+from chunkwise.inspection.render import print_file, print_one_dataset
 from chunkwise.model.fix import Fix
 
 CHUNKS = ChunkFacts(

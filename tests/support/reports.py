@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chunkwise.benching.space import Space
+from chunkwise.measure.space import Space
 from chunkwise_lab.studies.results import Outcome, StudyResults
 from chunkwise_lab.studies.study import Claim, Experiment, Plot, Published, Run, Study
 

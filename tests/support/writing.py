@@ -11,12 +11,12 @@ import h5py
 import numpy as np
 
 from chunkwise import _native
-from chunkwise.access import parse
-from chunkwise.benching.planning import trial_of
-from chunkwise.benching.target import look
-from chunkwise.benching.variants import prepared, variant_of
-from chunkwise.trials.readers import READERS, Cache
-from chunkwise.trials.trial import Trial
+from chunkwise.measure.planning import trial_of
+from chunkwise.measure.target import look
+from chunkwise.measure.trials.readers import READERS, Cache
+from chunkwise.measure.trials.trial import Trial
+from chunkwise.measure.variants import prepared, variant_of
+from chunkwise.patterns import parse
 
 SHAPE = (20, 12, 10)
 

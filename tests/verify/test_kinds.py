@@ -9,8 +9,8 @@ import h5py
 import pytest
 
 import chunkwise
-from chunkwise.verifying.manifest import differences
-from chunkwise.verifying.summing import sum_values
+from chunkwise.manifest.manifest import differences
+from chunkwise.manifest.summing import sum_values
 from tests.support import inspect_files
 from tests.support.everything import write_everything
 

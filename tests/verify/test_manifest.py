@@ -15,10 +15,10 @@ import pytest
 import chunkwise
 from chunkwise.errors import AlreadyExistsError, CorruptDataError, FileFormatError, UsageError
 from chunkwise.files import durable
-from chunkwise.verifying import manifest as manifests
+from chunkwise.manifest import manifest as manifests
+from chunkwise.manifest.summing import sum_values
 from chunkwise.verifying.classic import classic_end
 from chunkwise.verifying.file import Wish, look
-from chunkwise.verifying.summing import sum_values
 from tests.support.tools import needs_netcdf
 from tests.support.verifying import command, field
 

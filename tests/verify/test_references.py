@@ -11,7 +11,7 @@ from h5py import h5g
 
 import chunkwise
 from chunkwise.files.objects import walk
-from chunkwise.inspecting import inspect
+from chunkwise.inspection import inspect
 from tests.support.references import keep_without_links, write_like_jld2
 
 

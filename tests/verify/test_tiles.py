@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkwise.verifying import summing, tiles, unwritten
-from chunkwise.verifying.canonical import canonical, is_exact, packed
-from chunkwise.verifying.summing import sum_values
-from chunkwise.verifying.tiles import Tiles, boxes, tile_shape
+from chunkwise.manifest import summing, tiles, unwritten
+from chunkwise.manifest.canonical import canonical, is_exact, packed
+from chunkwise.manifest.summing import sum_values
+from chunkwise.manifest.tiles import Tiles, boxes, tile_shape
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "verify.md"
 

@@ -77,7 +77,7 @@ def test_every_option_has_its_parameter() -> None:
     options = {str(option.name) for option in command.params}
     parameters = set(inspect.signature(chunkwise.bench).parameters)
     # A plan is a file of options; a sample's size is in bytes, as everywhere in Python.
-    # Several datasets are `chunkwise.benching.run_together`.  A trace holds access patterns.
+    # Several datasets are `chunkwise.measure.run_together`.  A trace holds access patterns.
     theirs = {"file", "plan", "sample", "as_text", "datasets", "trace"}
     ours = {"path", "sample_nbytes", "check", "progress", "dataset"}
     assert options - theirs == parameters - ours

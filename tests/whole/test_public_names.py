@@ -27,7 +27,7 @@ print(json.dumps([dir(package), package.__all__, "h5py" in sys.modules]))
     [
         "chunkwise",
         "chunkwise.dask",
-        "chunkwise.inspecting",
+        "chunkwise.inspection",
         "chunkwise.parallel",
         "chunkwise.repacking",
         "chunkwise.xarray",

@@ -16,10 +16,10 @@ import pytest
 
 import chunkwise
 from chunkwise import repack
-from chunkwise.benching.target import look
 from chunkwise.errors import FileChangedError, UsageError
 from chunkwise.files import handles
-from chunkwise.inspecting import inspect
+from chunkwise.inspection import inspect
+from chunkwise.measure.target import look
 from tests.support.threads import run_in_threads
 
 VALUES = np.arange(100, dtype="i4")

@@ -15,7 +15,7 @@ from chunkwise.cli.values import Count, Duration, listed
 from chunkwise.errors import UsageError
 
 if TYPE_CHECKING:
-    from chunkwise.benching.schedule import Step
+    from chunkwise.measure.schedule import Step
 
 EXAMPLES = """\b
 Examples:
@@ -177,7 +177,7 @@ def _found(
         "progress": progress,
     }
     if words["shape"] is not None:
-        from chunkwise.advising.before import advise_new
+        from chunkwise.advice.before import advise_new
 
         return advise_new(
             words["shape"], words["dtype"], access, like=words["like"], budget_s=words["budget"],
@@ -185,27 +185,27 @@ def _found(
         )  # fmt: skip
     assert file is not None
     if dataset is None:
-        from chunkwise.advising.ranking import rank
+        from chunkwise.advice.ranking import rank
 
         return rank([file], access, reads_a_year=words["reads_a_year"], **common)
     common |= {"keep": listed(words["keep"]), "lossless": words["lossless"]}
     if words["tradeoff"] is not None:
-        from chunkwise.advising.questions import ask_tradeoff
+        from chunkwise.advice.questions import ask_tradeoff
 
         return ask_tradeoff(file, dataset, listed(words["tradeoff"]), access, **common)
     if words["bandwidth"]:
-        from chunkwise.advising.questions import ask_bandwidth
+        from chunkwise.advice.questions import ask_bandwidth
 
         return ask_bandwidth(file, dataset, access, **common)
-    from chunkwise.advising.api import advise
+    from chunkwise.advice.api import advise
 
     return advise(file, dataset, access, budget_s=words["budget"], **common)
 
 
 def _show(found: Any, tools: tuple[str, ...]) -> None:
     """Print it."""
-    from chunkwise.advising import questions_text, text
-    from chunkwise.advising.ranking import Ranking
+    from chunkwise.advice import questions_text, text
+    from chunkwise.advice.ranking import Ranking
     from chunkwise.model.tradeoff import Bandwidth, Tradeoff
 
     console = for_results()

@@ -76,7 +76,7 @@ class Many:
 
 def are_many(arguments: Sequence[str], files_from: str | None) -> bool:
     """Whether more than one file is meant."""
-    from chunkwise.inspecting.folder import one_file
+    from chunkwise.inspection.folder import one_file
 
     if files_from is not None:
         return True

@@ -7,14 +7,7 @@ from typing import Any
 
 import click
 
-from chunkwise import benching
-from chunkwise.benching import render, spec
-from chunkwise.benching.axes import AXES, PROPERTY_AXES
-from chunkwise.benching.results import as_csv
-from chunkwise.benching.run import DEFAULT_REPEAT, DEFAULT_SECONDS
-from chunkwise.benching.space import DESIGNS, Space
-from chunkwise.benching.together import Together, show_together
-from chunkwise.benching.variants import SAMPLE_NBYTES
+from chunkwise import measure
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import following
 from chunkwise.cli.terminal import for_results
@@ -22,7 +15,14 @@ from chunkwise.cli.traced import followed, trace_option
 from chunkwise.cli.values import Count, Duration, listed
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_size
-from chunkwise.trials.formats import FORMATS
+from chunkwise.measure import render, spec
+from chunkwise.measure.axes import AXES, PROPERTY_AXES
+from chunkwise.measure.results import as_csv
+from chunkwise.measure.run import DEFAULT_REPEAT, DEFAULT_SECONDS
+from chunkwise.measure.space import DESIGNS, Space
+from chunkwise.measure.together import Together, show_together
+from chunkwise.measure.trials.formats import FORMATS
+from chunkwise.measure.variants import SAMPLE_NBYTES
 
 EXAMPLES = """\b
 Examples:
@@ -227,7 +227,7 @@ def command(
             "scratch": scratch,
         }
         if shape is not None:
-            results = benching.run_new(
+            results = measure.run_new(
                 shape, str(dtype), space, like=like, compress=compress,
                 sample_nbytes=sample_nbytes, **options,
             )  # fmt: skip
@@ -235,10 +235,10 @@ def command(
             assert path is not None
             options |= {"sample_nbytes": sample_nbytes or SAMPLE_NBYTES, "repacking": True}
             if len(datasets) > 1:
-                several = benching.run_together(path, datasets, space, **options)
+                several = measure.run_together(path, datasets, space, **options)
                 return _print_several(several, as_text)
             dataset = datasets[0] if datasets else asked.dataset
-            results = benching.run(path, dataset, space, **options)
+            results = measure.run(path, dataset, space, **options)
     if as_text == "json":
         echo_json(results.as_dict(), indent=1)
     elif as_text == "csv":

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from chunkwise.benching import compare_render
-from chunkwise.benching.compare import judge
-from chunkwise.benching.saved import load
-from chunkwise.benching.verdict import THRESHOLD, check_threshold
 from chunkwise.cli.echo import echo_json
 from chunkwise.cli.terminal import for_results
 from chunkwise.errors import UsageError
+from chunkwise.measure import compare_render
+from chunkwise.measure.compare import judge
+from chunkwise.measure.saved import load
+from chunkwise.measure.verdict import THRESHOLD, check_threshold
 
 if TYPE_CHECKING:
-    from chunkwise.benching.compare import FailOn
+    from chunkwise.measure.compare import FailOn
 
 EXAMPLES = """\b
 Examples:

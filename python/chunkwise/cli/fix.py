@@ -205,7 +205,7 @@ def _one(
     from chunkwise.fixing.folder import inspect_apart
     from chunkwise.fixing.render import lines
     from chunkwise.fixing.run import Doing, mend, plan
-    from chunkwise.repacking.target import choose
+    from chunkwise.newfile.target import choose
 
     named = out is not None or in_place
     place = choose(file, out, in_place=in_place, force=force) if named else None

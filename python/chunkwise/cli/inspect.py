@@ -15,8 +15,8 @@ from chunkwise.model.readers import NAMES, reader
 from chunkwise.names import printable
 
 if TYPE_CHECKING:
-    from chunkwise.inspecting.finding import Severity
-    from chunkwise.inspecting.render import Order
+    from chunkwise.inspection.finding import Severity
+    from chunkwise.inspection.render import Order
 
 _TOOLS = ("h5py", "netCDF4", "C", "Fortran", "h5repack", "nccopy", "chunkwise", "all")
 
@@ -152,12 +152,12 @@ def command(
     # Imported here, so that `--help` need not wait for h5py.
     from chunkwise.cli.many import Shown, each_contained, show_many
     from chunkwise.files.contained import contained
-    from chunkwise.inspecting import inspect
-    from chunkwise.inspecting.baseline import Counted, read_baseline
-    from chunkwise.inspecting.finding import check_codes
-    from chunkwise.inspecting.folder import find_files, one_file
-    from chunkwise.inspecting.records import json_lines
-    from chunkwise.inspecting.render import print_file, print_one_dataset
+    from chunkwise.inspection import inspect
+    from chunkwise.inspection.baseline import Counted, read_baseline
+    from chunkwise.inspection.finding import check_codes
+    from chunkwise.inspection.folder import find_files, one_file
+    from chunkwise.inspection.records import json_lines
+    from chunkwise.inspection.render import print_file, print_one_dataset
 
     counted = Counted(check_codes(ignore), {} if baseline is None else read_baseline(baseline))
     if as_json and (quiet or sarif == "-"):

@@ -139,7 +139,7 @@ def main() -> None:
     warnings.formatwarning = _format_warning
     sys.excepthook = _unexpected
     if _of_many_ranks():
-        from chunkwise.parallel.program import as_one_program
+        from chunkwise.mpi.program import as_one_program
 
         as_one_program(_run, _told)
         return
@@ -160,7 +160,7 @@ def _of_many_ranks() -> bool:
     if not {" ".join(words[:1]), " ".join(words[:2])} & {*OF_MANY_RANKS}:
         return False
     # Imported where it is needed, as other commands need not wait for it.
-    from chunkwise.parallel.ranks import under_mpi
+    from chunkwise.mpi.ranks import under_mpi
 
     return under_mpi()
 

@@ -19,11 +19,11 @@ from chunkwise.words import counted
 
 if TYPE_CHECKING:
     from chunkwise.files.contained import Outcome
-    from chunkwise.inspecting.baseline import Counted
-    from chunkwise.inspecting.facts import FileFacts
-    from chunkwise.inspecting.finding import Finding, Severity
-    from chunkwise.inspecting.folder import FileSummary, Found
-    from chunkwise.inspecting.render import Order
+    from chunkwise.inspection.baseline import Counted
+    from chunkwise.inspection.facts import FileFacts
+    from chunkwise.inspection.finding import Finding, Severity
+    from chunkwise.inspection.folder import FileSummary, Found
+    from chunkwise.inspection.render import Order
 
 # One damaged file among many must not hold up the others for ever.
 LIMIT_S = 300.0
@@ -51,13 +51,13 @@ class Shown:
 
     def wanted(self, findings: Sequence[Finding]) -> list[Finding]:
         """Leave out what is less severe than asked for."""
-        from chunkwise.inspecting.folder import reaches
+        from chunkwise.inspection.folder import reaches
 
         return [found for found in findings if reaches(found.severity, self.level or "note")]
 
     def note(self, path: str, findings: Sequence[Finding]) -> None:
         """Print a file's findings, if that is done one by one, and log them."""
-        from chunkwise.inspecting.render import lint_line
+        from chunkwise.inspection.render import lint_line
 
         wanted = self.wanted(findings)
         if self.sarif is not None:
@@ -73,13 +73,13 @@ class Shown:
     def save(self, *, complete: bool = True) -> None:
         """Write the SARIF log, if one was asked for."""
         if self.sarif is not None:
-            from chunkwise.inspecting.sarif import sarif, save
+            from chunkwise.inspection.sarif import sarif, save
 
             save(sarif(self.log, complete=complete), self.sarif)
 
     def code(self, severities: Sequence[Severity | None], verdicts: Sequence[Verdict]) -> int:
         """Return the exit code: that of the worst file, or 1 if anything is severe enough."""
-        from chunkwise.inspecting.folder import reaches
+        from chunkwise.inspection.folder import reaches
 
         level = self.level
         severe = level is not None and any(reaches(one, level) for one in severities)
@@ -91,7 +91,7 @@ def each_contained(
 ) -> Iterator[Outcome[FileFacts]]:
     """Inspect files on all processors, each in a process of its own."""
     from chunkwise.files.contained import contained_each
-    from chunkwise.trials.environment import usable_cpus
+    from chunkwise.measure.trials.environment import usable_cpus
 
     works = ((partial(inspect, path), printable(path)) for path in paths)
     return contained_each(works, usable_cpus(), LIMIT_S)
@@ -101,8 +101,8 @@ def show_many(
     found: Found, collect: Callable[[Sequence[str]], Iterator[Outcome[FileFacts]]], shown: Shown
 ) -> int:
     """Inspect many files, in their order; Ctrl-C shows those that were done."""
-    from chunkwise.inspecting.folder import in_order, refusal_record, survey, totals
-    from chunkwise.inspecting.render import print_folder
+    from chunkwise.inspection.folder import in_order, refusal_record, survey, totals
+    from chunkwise.inspection.render import print_folder
 
     total = len(found.files) + len(found.unreadable)
     summaries: list[FileSummary] = []

@@ -31,8 +31,8 @@ def command(file: str, as_object: bool) -> int:
     its datasets are checked as if the ranks wrote them.
     """
     # Imported here, so that `--help` need not wait.
-    from chunkwise.parallel.check import check
-    from chunkwise.parallel.check_text import lines
+    from chunkwise.mpi.check import check
+    from chunkwise.mpi.check_text import lines
 
     report = check(file)
     if report is None:

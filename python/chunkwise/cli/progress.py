@@ -21,7 +21,7 @@ from chunkwise.cli.terminal import for_messages
 from chunkwise.words import format_seconds
 
 if TYPE_CHECKING:
-    from chunkwise.benching.schedule import Step
+    from chunkwise.measure.schedule import Step
 
 
 @contextmanager

@@ -173,8 +173,8 @@ def command(
     Everything else stays as it was: groups, links, attributes, types, references,
     dimension scales.  OUT appears when it is complete and verified, or not at all.
     """
-    from chunkwise.parallel.ranks import of_many_ranks
-    from chunkwise.parallel.share import cores, neighbours
+    from chunkwise.mpi.ranks import of_many_ranks
+    from chunkwise.mpi.share import cores, neighbours
     from chunkwise.repacking.api import using_threads
     from chunkwise.repacking.crew import by_all
     from chunkwise.repacking.memory import default_budget
@@ -266,10 +266,10 @@ def _dry_run(
     source: str, target: str | None, job: Job, in_place: bool, force: bool, as_json: bool
 ) -> int:
     from chunkwise.files.netcdf3 import as_netcdf4
+    from chunkwise.newfile.target import choose
     from chunkwise.repacking.records import plan_record
     from chunkwise.repacking.render import plan_lines
     from chunkwise.repacking.run import check_room, planned
-    from chunkwise.repacking.target import choose
 
     place = choose(source, target, in_place=in_place, force=force)
     with as_netcdf4(Path(source)) as readable, planned(job, readable) as (_, plan):
@@ -294,9 +294,9 @@ def _repack(
     ends: Ending,
     crew: Crew,
 ) -> int:
+    from chunkwise.newfile.target import choose
     from chunkwise.repacking.render import summary_lines
     from chunkwise.repacking.run import run
-    from chunkwise.repacking.target import choose
 
     place = choose(source, target, in_place=in_place, force=force, salvage=job.options.salvage)
     if job.options.salvage and crew.comm.size == 1:

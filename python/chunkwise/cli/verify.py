@@ -157,9 +157,9 @@ def _asked(
     many: bool,
 ) -> Asked:
     from chunkwise.files.netcdf3 import is_netcdf3
+    from chunkwise.manifest import manifest as manifests
+    from chunkwise.measure.trials.environment import usable_cpus
     from chunkwise.repacking.gathering import gather_named, read_list
-    from chunkwise.trials.environment import usable_cpus
-    from chunkwise.verifying import manifest as manifests
     from chunkwise.verifying.ending import is_wanted
     from chunkwise.verifying.survey import Asked, File
 
@@ -230,7 +230,7 @@ def _digest(manifest: str | None) -> str | None:
 
 
 def _write_manifest(path: str, found: list[tuple[File, Looked]], *, force: bool) -> None:
-    from chunkwise.verifying import manifest as manifests
+    from chunkwise.manifest import manifest as manifests
 
     sums = {file.name: looked.sums for file, looked in found if looked.sums is not None}
     manifests.write(path, sums, force=force)

@@ -27,7 +27,7 @@ from chunkwise.errors import UsageError
 from chunkwise.files import unwritten
 from chunkwise.grammar import Effort, Pipeline
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
-from chunkwise.parallel.index import FileIndex, access_list
+from chunkwise.newfile.index import FileIndex, access_list
 
 Shape = tuple[int, ...]
 

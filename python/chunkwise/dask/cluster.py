@@ -23,7 +23,7 @@ from chunkwise.dask.pieces import Piece, token
 from chunkwise.dask.tasks import Wrote, see, table_of, to_storage, write
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.names import printable
-from chunkwise.parallel.index import Table
+from chunkwise.newfile.index import Table
 from chunkwise.words import counted
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from h5py import h5d, h5s, h5t
 
 from chunkwise.errors import UsageError
 from chunkwise.files import unwritten
-from chunkwise.parallel.index import Table
+from chunkwise.newfile.index import Table
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class FlatPlaces:
     base: int
 
     def allocate(self, runs: Table) -> Table:
-        """Give runs their places; see `chunkwise.parallel.index.Places.allocate`."""
+        """Give runs their places; see `chunkwise.newfile.index.Places.allocate`."""
         steps = [math.prod(self.form.shape[axis + 1 :]) for axis in range(len(self.form.shape))]
         elements = runs[:, : len(steps)] @ np.asarray(steps, np.uint64)
         return np.uint64(self.base) + elements * np.uint64(self.form.dtype.itemsize)

@@ -17,7 +17,7 @@ from typing import Final
 from chunkwise.dask.tasks import Where
 from chunkwise.errors import CannotWriteError
 from chunkwise.names import printable
-from chunkwise.repacking.claim import LEASE, Claim
+from chunkwise.newfile.claim import LEASE, Claim
 
 # Seconds that writing one block may take.
 _LIMIT_S: Final = 60.0

@@ -22,12 +22,12 @@ from chunkwise.dask.pieces import Piece, Target, token
 from chunkwise.dask.tasks import Form
 from chunkwise.errors import ChunkwiseError
 from chunkwise.grammar import Effort
+from chunkwise.mpi.encoding import Likeness, image_of
 from chunkwise.names import printable
-from chunkwise.parallel.encoding import Likeness, image_of
-from chunkwise.parallel.index import FileIndex
-from chunkwise.repacking.claim import Claim, claimed
-from chunkwise.repacking.publish import publish
-from chunkwise.repacking.target import NewFile, cannot_write
+from chunkwise.newfile.claim import Claim, claimed
+from chunkwise.newfile.index import FileIndex
+from chunkwise.newfile.publish import publish
+from chunkwise.newfile.target import NewFile, cannot_write
 
 if TYPE_CHECKING:
     from chunkwise.dask.finding import Scheduler

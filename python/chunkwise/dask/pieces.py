@@ -14,7 +14,7 @@ from typing import Any
 from chunkwise.dask.blocks import boxes
 from chunkwise.dask.flat import Flat, FlatPlaces
 from chunkwise.dask.tasks import Form, encode
-from chunkwise.parallel.index import Places
+from chunkwise.newfile.index import Places
 
 
 @dataclass(frozen=True)

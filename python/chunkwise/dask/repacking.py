@@ -29,10 +29,11 @@ from chunkwise.files.boxes import boxes
 from chunkwise.files.opening import open_h5
 from chunkwise.grammar import parse_size
 from chunkwise.names import decode_name, encode_name, printable
+from chunkwise.newfile.claim import Claim
+from chunkwise.newfile.target import choose
 from chunkwise.proof.compare import Piece as ProofPiece
 from chunkwise.proof.compare import Share, compare_pieces
 from chunkwise.proof.records import Allowed, Names
-from chunkwise.repacking.claim import Claim
 from chunkwise.repacking.creation import access_list
 from chunkwise.repacking.memory import default_budget
 from chunkwise.repacking.options import Bound, Options, Verify
@@ -41,7 +42,6 @@ from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.repacking.records import DatasetResult, Summary
 from chunkwise.repacking.rules import ChunkRules, FilterRules, Rules
 from chunkwise.repacking.run import Job, run
-from chunkwise.repacking.target import choose
 from chunkwise.repacking.work import result_of
 
 if TYPE_CHECKING:
@@ -323,7 +323,7 @@ def _is_sparse(source: Any) -> bool:
 
 
 def _encodes(step: Step, dcpl: Any) -> bool:
-    from chunkwise.parallel.encoding import Likeness
+    from chunkwise.mpi.encoding import Likeness
 
     space = step.source.identifier.get_space()
     shape, most = space.get_simple_extent_dims(), space.get_simple_extent_dims(True)

@@ -22,9 +22,9 @@ from chunkwise import _native
 from chunkwise.dask.flat import Flat, runs_of
 from chunkwise.errors import CannotWriteError
 from chunkwise.grammar import Effort
+from chunkwise.mpi.encoding import Likeness
 from chunkwise.names import printable, system_reason
-from chunkwise.parallel.encoding import Likeness
-from chunkwise.parallel.index import Table
+from chunkwise.newfile.index import Table
 from chunkwise.selection import hyperslab
 
 # One system call takes this many buffers.

@@ -9,10 +9,10 @@ from chunkwise.errors import UsageError
 from chunkwise.fixing.records import Fixed
 from chunkwise.fixing.run import DEFAULT_SECONDS, Wish, doing, mend, plan
 from chunkwise.grammar import parse_duration, parse_size
+from chunkwise.newfile.target import choose
 from chunkwise.repacking.api import using_threads
 from chunkwise.repacking.options import Options, Verify
 from chunkwise.repacking.progress import Watch
-from chunkwise.repacking.target import choose
 
 
 def fix(

@@ -1,7 +1,7 @@
 """Which chunks, filters and pages should a file have instead of its own, and why?
 
 The findings say it, each by its own remedy, and agree about each dataset
-(`chunkwise.inspecting.findings`).  If patterns were stated to `inspect`, they are for these.
+(`chunkwise.inspection.findings`).  If patterns were stated to `inspect`, they are for these.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import Final
 
 from chunkwise.grammar import Pipeline
-from chunkwise.inspecting.facts import FileFacts
-from chunkwise.inspecting.finding import Finding
+from chunkwise.inspection.facts import FileFacts
+from chunkwise.inspection.finding import Finding
 from chunkwise.model.layout import DatasetLayout, FileLayout, Layout, together
 from chunkwise.model.readability import Needs, losses, program
 from chunkwise.model.readers import this_process

@@ -13,9 +13,10 @@ from chunkwise.errors import ChunkwiseError
 from chunkwise.files.contained import contained
 from chunkwise.fixing.records import Fixed
 from chunkwise.fixing.run import Doing, Wish, mend, plan
-from chunkwise.inspecting import inspect
-from chunkwise.inspecting.facts import FileFacts
+from chunkwise.inspection import inspect
+from chunkwise.inspection.facts import FileFacts
 from chunkwise.names import HDF5_ERRORS, printable
+from chunkwise.newfile.target import Place
 from chunkwise.repacking.folder import (
     Batch,
     FileResult,
@@ -26,7 +27,6 @@ from chunkwise.repacking.folder import (
     left_as_it_is,
 )
 from chunkwise.repacking.progress import Moment, Watch
-from chunkwise.repacking.target import Place
 from chunkwise.verdicts import Exit
 
 

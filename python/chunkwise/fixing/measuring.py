@@ -11,21 +11,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from chunkwise.access import Access, defaults, done, parse
-from chunkwise.benching.planning import trial_of
-from chunkwise.benching.results import spread
-from chunkwise.benching.schedule import measure_in_worker
-from chunkwise.benching.target import look
 from chunkwise.errors import ChunkwiseError, CorruptDataError, SelectionError
 from chunkwise.files.around import Surroundings
 from chunkwise.fixing.choose import Choice
 from chunkwise.fixing.promise import promised_s
 from chunkwise.fixing.records import Gain
-from chunkwise.inspecting.facts import FileFacts
+from chunkwise.inspection.facts import FileFacts
+from chunkwise.measure.planning import trial_of
+from chunkwise.measure.results import spread
+from chunkwise.measure.schedule import measure_in_worker
+from chunkwise.measure.target import look
+from chunkwise.measure.trials.pagecache import warm
+from chunkwise.measure.trials.trial import Measurement, Trial
 from chunkwise.model.readers import Reader, this_process
 from chunkwise.names import printable
-from chunkwise.trials.pagecache import warm
-from chunkwise.trials.trial import Measurement, Trial
+from chunkwise.patterns import Access, defaults, done, parse
 
 READER: Final = "h5py"
 # Enough for a median that one disturbed trial does not move.

@@ -10,15 +10,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from chunkwise.access import Access, as_pattern
 from chunkwise.grammar import Pipeline
-from chunkwise.inspecting.facts import DatasetFacts
-from chunkwise.inspecting.findings.severity import DECODED_NBYTES_PER_S
+from chunkwise.inspection.facts import DatasetFacts
+from chunkwise.inspection.findings.severity import DECODED_NBYTES_PER_S
 from chunkwise.model.cost import Stored
 from chunkwise.model.followed import loads_of_walk
 from chunkwise.model.readers import Reader, this_process
 from chunkwise.model.seconds import Codec, Machine, Rates, Speed, parts
 from chunkwise.model.traffic import contiguous_traffic, traffic
+from chunkwise.patterns import Access, as_pattern
 
 # Promises and what was measured then mostly differ by no larger a factor: 10 of 10 on a quiet
 # machine, 17 of 21 on a busy one (`make bench ONLY=fix`).

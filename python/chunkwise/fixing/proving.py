@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from chunkwise.advising.api import advise
+from chunkwise.advice.api import advise
 from chunkwise.errors import ChunkwiseError
-from chunkwise.inspecting.facts import FileFacts
-from chunkwise.inspecting.stated import can_be_chunked
+from chunkwise.inspection.facts import FileFacts
+from chunkwise.inspection.stated import can_be_chunked
 from chunkwise.model.layout import Layout
 from chunkwise.names import printable
 

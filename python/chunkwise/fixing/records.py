@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from chunkwise.benching.results import Spread
 from chunkwise.fixing.choose import Change
-from chunkwise.inspecting.records import plain
+from chunkwise.inspection.records import plain
+from chunkwise.measure.results import Spread
 from chunkwise.repacking.records import Summary
 
 FORMAT = "chunkwise-fix"
@@ -19,7 +19,7 @@ Outcome: TypeAlias = Literal["fixed", "planned", "nothing to mend"]
 class Found:
     """A finding, without its remedies."""
 
-    code: str  # As `chunkwise.inspecting.finding.Finding` has them
+    code: str  # As `chunkwise.inspection.finding.Finding` has them
     severity: str
     path: str | None
     summary: str

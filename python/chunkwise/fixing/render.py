@@ -6,11 +6,11 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from chunkwise.benching.results import Spread
 from chunkwise.fixing.choose import ASKED_FOR, Change
 from chunkwise.fixing.promise import WITHIN
 from chunkwise.fixing.records import Fixed, Found, Gain
 from chunkwise.grammar import format_shape, format_size
+from chunkwise.measure.results import Spread
 from chunkwise.names import printable
 from chunkwise.repacking.folder import FileResult
 from chunkwise.repacking.render import file_line as repacked_line

@@ -17,21 +17,21 @@ from chunkwise.fixing.choose import Choice, choose
 from chunkwise.fixing.measuring import Measured, questions
 from chunkwise.fixing.proving import proved
 from chunkwise.fixing.records import Fixed, Found, Metadata
-from chunkwise.inspecting import inspect
-from chunkwise.inspecting.facts import FileFacts
-from chunkwise.inspecting.finding import Finding
+from chunkwise.inspection import inspect
+from chunkwise.inspection.facts import FileFacts
+from chunkwise.inspection.finding import Finding
 from chunkwise.model.layout import FileLayout, Layout, as_pattern
 from chunkwise.model.remedies import salvage
 from chunkwise.names import printable
+from chunkwise.newfile.publish import noting_it_stays
+from chunkwise.newfile.target import ConvertedPlace, Identity, Place
+from chunkwise.newfile.target import choose as where
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.progress import Watch
-from chunkwise.repacking.publish import noting_it_stays
 from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.run import Job, check_room, planned
 from chunkwise.repacking.run import run as repack
-from chunkwise.repacking.target import ConvertedPlace, Identity, Place
-from chunkwise.repacking.target import choose as where
 from chunkwise.verdicts import Verdict
 
 DEFAULT_SECONDS: Final = 30.0

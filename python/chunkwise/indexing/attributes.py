@@ -10,7 +10,7 @@ import numpy as np
 from h5py import h5a
 
 from chunkwise.files.objects import HDF5_ERRORS, decode_name, hdf5_reason
-from chunkwise.inspecting.attributes import attribute_names
+from chunkwise.inspection.attributes import attribute_names
 
 # What HDF5's dimension scales and netCDF-4 keep for themselves.
 _OWN: Final = frozenset(

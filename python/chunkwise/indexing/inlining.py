@@ -22,7 +22,7 @@ from chunkwise.indexing.arrays import (
     dtype_of,
     stated_fill,
 )
-from chunkwise.inspecting.collect import extent_of
+from chunkwise.inspection.collect import extent_of
 
 # Less than this is not worth a codec.
 _COMPRESSED_FROM: Final = 1024

@@ -15,7 +15,7 @@ import numpy as np
 from h5py import h5a, h5d, h5s
 
 from chunkwise.files.objects import HDF5_ERRORS, Entry
-from chunkwise.inspecting.dimensions import dimension_names, is_scale
+from chunkwise.inspection.dimensions import dimension_names, is_scale
 
 _NO_VARIABLE: Final = b"This is a netCDF dimension but not a netCDF variable"
 # Before the name of a variable that is called as a dimension, and is not its coordinate.

@@ -18,7 +18,7 @@ from chunkwise.indexing.arrays import UnfitError, Variable, array_of, dtype_of, 
 from chunkwise.indexing.codecs import codecs_of
 from chunkwise.indexing.inlining import inlined
 from chunkwise.indexing.texts import differs
-from chunkwise.inspecting.collect import extent_of, layout_of
+from chunkwise.inspection.collect import extent_of, layout_of
 
 # A contiguous dataset is cut into pieces of whole rows of at most this many bytes, if possible.
 PIECE_NBYTES: Final = 64 << 20

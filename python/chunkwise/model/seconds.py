@@ -2,7 +2,7 @@
 
 Time is a sum: a number of calls, touches, loads, runs and bytes (`traffic`), each times its rate,
 and the codec's time for each loaded chunk.  The rates of a machine are measured once
-(`chunkwise.advising.calibration`); those of a codec on a sample of the data.  Because the sum is
+(`chunkwise.advice.calibration`); those of a codec on a sample of the data.  Because the sum is
 linear, the same terms fit rates to measurements (`fitting`).
 
 Pure arithmetic: nothing is measured here.

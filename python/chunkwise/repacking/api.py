@@ -11,8 +11,9 @@ from typing import Any, Literal
 from chunkwise.errors import UsageError
 from chunkwise.files.netcdf3 import as_netcdf4
 from chunkwise.grammar import parse_size
-from chunkwise.parallel.share import cores, neighbours
-from chunkwise.parallel.waiting import ALONE
+from chunkwise.mpi.share import cores, neighbours
+from chunkwise.mpi.waiting import ALONE
+from chunkwise.newfile.target import choose
 from chunkwise.repacking.crew import Crew, by_all
 from chunkwise.repacking.memory import default_budget
 from chunkwise.repacking.options import Bound, Options, Verify
@@ -22,7 +23,6 @@ from chunkwise.repacking.proving import Proof
 from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import ChunkRules, FilterRules, Rules
 from chunkwise.repacking.run import Job, planned, run
-from chunkwise.repacking.target import choose
 from chunkwise.settings import settings
 
 Size = int | str

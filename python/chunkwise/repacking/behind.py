@@ -19,7 +19,7 @@ from h5py import h5d
 from chunkwise.files.filters import missing_filter
 from chunkwise.files.leading import Bounds, places
 from chunkwise.grammar import Pipeline, Shape
-from chunkwise.inspecting.sources import prefix_of
+from chunkwise.inspection.sources import prefix_of
 from chunkwise.names import HDF5_ERRORS
 
 # The first files of thousands mostly tell enough.

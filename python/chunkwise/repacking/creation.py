@@ -13,7 +13,7 @@ from h5py import h5f, h5g, h5p
 from chunkwise.errors import UsageError
 from chunkwise.files.superblock import read_superblock
 from chunkwise.names import HDF5_ERRORS, printable
-from chunkwise.repacking.claim import Claim
+from chunkwise.newfile.claim import Claim
 from chunkwise.repacking.options import BOUNDS, Bound, Options
 
 # The superblock's version tells the format that the writer was allowed.

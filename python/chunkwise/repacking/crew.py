@@ -20,13 +20,13 @@ from h5py import h5d
 
 from chunkwise import _native
 from chunkwise.errors import CorruptDataError, UsageError
-from chunkwise.parallel.encoding import Likeness, image_of
-from chunkwise.parallel.index import FileIndex
-from chunkwise.parallel.ranks import Failure, OtherRankFailedError, failure_of
-from chunkwise.parallel.waiting import broadcast
+from chunkwise.mpi.encoding import Likeness, image_of
+from chunkwise.mpi.ranks import Failure, OtherRankFailedError, failure_of
+from chunkwise.mpi.waiting import broadcast
+from chunkwise.newfile.claim import BEFORE, Claim
+from chunkwise.newfile.index import FileIndex
 from chunkwise.proof.compare import Piece, Share
 from chunkwise.proof.records import GOES_ON, Allowed, Names
-from chunkwise.repacking.claim import BEFORE, Claim
 from chunkwise.repacking.creation import Target, create, properties
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.phases import Figures, Meter
@@ -43,7 +43,7 @@ from chunkwise.repacking.rank import (
 )
 
 if TYPE_CHECKING:
-    from chunkwise.parallel.waiting import Comm
+    from chunkwise.mpi.waiting import Comm
 
 # Less than this rank 0 copies alone: calling the others is not worth it.
 _LEAST_NBYTES: Final = 8 << 20

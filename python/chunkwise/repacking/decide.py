@@ -12,7 +12,6 @@ from typing import Final, TypeVar
 
 import h5py
 
-from chunkwise.access import stated
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.files.around import Surroundings
 from chunkwise.grammar import Pipeline, Shape, format_shape, format_size
@@ -26,6 +25,7 @@ from chunkwise.model.chunk_shape import (
 )
 from chunkwise.model.traffic import Pattern
 from chunkwise.names import printable
+from chunkwise.patterns import stated
 from chunkwise.repacking.behind import stored_behind
 from chunkwise.repacking.facts import Source
 from chunkwise.repacking.rules import ChunkWish, FilterWish, Rule, Rules, holding

@@ -15,9 +15,9 @@ from chunkwise.files.objects import Address, decode_attributes, header_address, 
 from chunkwise.files.opening import is_plain
 from chunkwise.files.stored import stored_nbytes
 from chunkwise.grammar import Pipeline
-from chunkwise.inspecting.collect import extent_of, layout_of
-from chunkwise.inspecting.dimensions import coordinates
-from chunkwise.inspecting.facts import Layout
+from chunkwise.inspection.collect import extent_of, layout_of
+from chunkwise.inspection.dimensions import coordinates
+from chunkwise.inspection.facts import Layout
 from chunkwise.names import HDF5_ERRORS, encode_name, hdf5_reason, printable
 from chunkwise.proof.records import GOES_ON
 

@@ -34,15 +34,15 @@ from chunkwise.files.objects import walk
 from chunkwise.files.unclosed import is_unclosed, open_readable
 from chunkwise.files.workers import by_workers, check_ended
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
-from chunkwise.repacking.claim import claimed
+from chunkwise.newfile.claim import claimed
+from chunkwise.newfile.publish import bring, publish
+from chunkwise.newfile.target import Identity, Place, cannot_write, choose
 from chunkwise.repacking.gathering import Batch, gather
 from chunkwise.repacking.manifest import Manifest
 from chunkwise.repacking.progress import Moment, Watch
-from chunkwise.repacking.publish import bring, publish
 from chunkwise.repacking.records import plan_record
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.run import Job, closed, planned, run_plan
-from chunkwise.repacking.target import Identity, Place, cannot_write, choose
 from chunkwise.verdicts import Exit
 
 Unchanged: TypeAlias = Literal["copy", "link", "skip"]

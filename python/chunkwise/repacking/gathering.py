@@ -19,7 +19,7 @@ from typing import Final
 from chunkwise.errors import FileFormatError, UsageError
 from chunkwise.files.netcdf3 import is_netcdf3
 from chunkwise.files.opening import refuse_url
-from chunkwise.inspecting.folder import find_files
+from chunkwise.inspection.folder import find_files
 from chunkwise.names import printable
 from chunkwise.words import counted
 

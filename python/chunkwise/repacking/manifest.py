@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
-from chunkwise.repacking.target import Identity, cannot_write
+from chunkwise.newfile.target import Identity, cannot_write
 
 MANIFEST: Final = Path(".chunkwise-repack.jsonl")
 _BEGINS: Final = b'{"job": '

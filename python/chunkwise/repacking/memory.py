@@ -6,7 +6,7 @@ import contextlib
 from pathlib import Path
 from typing import Final
 
-from chunkwise.parallel.memory import groups, meminfo
+from chunkwise.mpi.memory import groups, meminfo
 
 # Share of the free memory: others need some, and the page cache makes writing fast.
 _SHARE: Final = 4

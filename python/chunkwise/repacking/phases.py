@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from chunkwise import _native
-from chunkwise.parallel.ranks import filesystem_of, host
+from chunkwise.mpi.ranks import filesystem_of, host
 
 if TYPE_CHECKING:
     from chunkwise.repacking.records import DatasetResult

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from chunkwise.parallel.index import Places, Table
-from chunkwise.parallel.serving import Ask
-from chunkwise.parallel.waiting import pauses
+from chunkwise.mpi.serving import Ask
+from chunkwise.mpi.waiting import pauses
+from chunkwise.newfile.index import Places, Table
 from chunkwise.repacking.phases import Meter
 
 # Each rank gets its pieces in this many turns, so that all end at about the same time.

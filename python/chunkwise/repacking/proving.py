@@ -17,6 +17,8 @@ import h5py
 
 from chunkwise.errors import AlreadyExistsError, UsageError, WrongValueError
 from chunkwise.files.opening import open_h5
+from chunkwise.manifest import manifest as manifests
+from chunkwise.manifest.summing import sum_values
 from chunkwise.names import printable
 from chunkwise.proof.compare import Share, prove
 from chunkwise.proof.records import Allowed, Proved
@@ -24,10 +26,8 @@ from chunkwise.repacking.options import Options
 from chunkwise.repacking.plan import Plan
 from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.settings import settings
-from chunkwise.verifying import manifest as manifests
 from chunkwise.verifying.api import expected_of
 from chunkwise.verifying.records import Damage
-from chunkwise.verifying.summing import sum_values
 from chunkwise.words import counted
 
 # Most bytes of decoded chunks that are kept while a result is compared with its source.

@@ -21,20 +21,20 @@ from chunkwise._lib import library
 from chunkwise.errors import ChunkwiseError, FileChangedError
 from chunkwise.files.opening import open_h5
 from chunkwise.files.unclosed import open_readable
+from chunkwise.mpi.encoding import Likeness
+from chunkwise.mpi.folder import open_seen
+from chunkwise.mpi.ranks import Failure, host, together
+from chunkwise.mpi.serving import serving
+from chunkwise.mpi.share import neighbours
+from chunkwise.mpi.waiting import exchange
 from chunkwise.names import encode_name, printable
-from chunkwise.parallel.encoding import Likeness
-from chunkwise.parallel.folder import open_seen
-from chunkwise.parallel.ranks import Failure, host, together
-from chunkwise.parallel.serving import serving
-from chunkwise.parallel.share import neighbours
-from chunkwise.parallel.waiting import exchange
 from chunkwise.proof.compare import Piece, compare_pieces
 from chunkwise.proof.records import Allowed, Names
 from chunkwise.repacking.phases import Figures, Meter
 from chunkwise.repacking.pieces import Asked
 
 if TYPE_CHECKING:
-    from chunkwise.parallel.waiting import Comm
+    from chunkwise.mpi.waiting import Comm
 
 # A rank's encoded chunks are noted in the journal after this time.
 _NOTED_S: Final = 3.0

@@ -25,10 +25,12 @@ from chunkwise.files.room import free_nbytes
 from chunkwise.files.superblock import read_superblock
 from chunkwise.files.unclosed import closed_patch, copy_patched, is_unclosed, open_readable
 from chunkwise.grammar import format_size
+from chunkwise.mpi.waiting import ALONE
 from chunkwise.names import printable
-from chunkwise.parallel.waiting import ALONE
+from chunkwise.newfile.claim import BEFORE, JOURNAL, Claim, claimed, let_go
+from chunkwise.newfile.publish import noting_it_stays, publish
+from chunkwise.newfile.target import Place, cannot_write
 from chunkwise.proof.records import Proved
-from chunkwise.repacking.claim import BEFORE, JOURNAL, Claim, claimed, let_go
 from chunkwise.repacking.creation import require_room_for_user_block
 from chunkwise.repacking.crew import Crew
 from chunkwise.repacking.facts import look
@@ -38,11 +40,9 @@ from chunkwise.repacking.phases import run_record
 from chunkwise.repacking.plan import Plan, make_plan
 from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.repacking.proving import Proof, beating, compared, summed
-from chunkwise.repacking.publish import noting_it_stays, publish
 from chunkwise.repacking.reading import require_readable, who_loses
 from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import Rules
-from chunkwise.repacking.target import Place, cannot_write
 from chunkwise.repacking.work import Apart, Run, carry_out, result_of
 from chunkwise.verifying.classic import classic_end
 from chunkwise.words import counted

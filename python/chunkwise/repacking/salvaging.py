@@ -16,13 +16,13 @@ from typing import Final
 from chunkwise.errors import CannotJudgeError, ChunkwiseError, CorruptDataError
 from chunkwise.files.workers import by_workers, check_ended
 from chunkwise.names import printable
+from chunkwise.newfile.target import Place, choose
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.progress import Moment
 from chunkwise.repacking.records import Summary
 from chunkwise.repacking.render import missing_lines
 from chunkwise.repacking.run import Job, run
 from chunkwise.repacking.scouting import scout
-from chunkwise.repacking.target import Place, choose
 from chunkwise.words import counted
 
 # Lines about one kind of loss; ``--json`` has all.

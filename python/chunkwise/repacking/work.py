@@ -24,10 +24,11 @@ from chunkwise.files.causes import judged
 from chunkwise.files.objects import header_address, open_at
 from chunkwise.files.stored import stored_nbytes
 from chunkwise.names import HDF5_ERRORS, printable
+from chunkwise.newfile.claim import Claim
+from chunkwise.newfile.target import cannot_write
 from chunkwise.proof.compare import Share
 from chunkwise.proof.records import GOES_ON
 from chunkwise.repacking.beyond import leave_out, real_end
-from chunkwise.repacking.claim import Claim
 from chunkwise.repacking.creation import copy_user_block
 from chunkwise.repacking.crew import Crew
 from chunkwise.repacking.options import Options
@@ -36,7 +37,6 @@ from chunkwise.repacking.plan import Plan, Step
 from chunkwise.repacking.progress import Teller, Watch
 from chunkwise.repacking.rank import Copied
 from chunkwise.repacking.records import DatasetResult, Missing, storage_of
-from chunkwise.repacking.target import cannot_write
 from chunkwise.repacking.trial import has_plugins, stored_filters
 from chunkwise.words import counted
 

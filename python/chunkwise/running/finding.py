@@ -8,8 +8,8 @@ from functools import partial
 from chunkwise.errors import ChunkwiseError
 from chunkwise.files.contained import contained
 from chunkwise.grammar import format_shape, format_size
-from chunkwise.inspecting import inspect
-from chunkwise.inspecting.facts import FileFacts
+from chunkwise.inspection import inspect
+from chunkwise.inspection.facts import FileFacts
 from chunkwise.model.chunk_cache import hash_slots
 from chunkwise.model.cost import Stored
 from chunkwise.names import printable
@@ -30,7 +30,7 @@ class Found:
     operation: str  # Of what, as `TracedDataset` has them
     file: str
     dataset: str
-    code: str  # As `chunkwise.inspecting.finding.Finding` has them
+    code: str  # As `chunkwise.inspection.finding.Finding` has them
     summary: str
     line: str  # To paste; empty if nothing can be pasted
 

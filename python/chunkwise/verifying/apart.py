@@ -18,10 +18,10 @@ from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import ChunkwiseError, CrashedError
 from chunkwise.files.contained import contained_each
+from chunkwise.manifest.manifest import FileManifest
 from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.settings import settings
 from chunkwise.verifying.file import Looked, Wish, failed, look
-from chunkwise.verifying.manifest import FileManifest
 
 # A child that has read nothing for so long is ended.
 STILL_S: Final = 300.0

@@ -21,8 +21,8 @@ from chunkwise.files.boxes import Box, boxes, read_box
 from chunkwise.files.causes import cause_of_values
 from chunkwise.files.filters import is_available, lacking
 from chunkwise.files.opening import is_plain
-from chunkwise.inspecting.collect import layout_of
-from chunkwise.inspecting.sources import sources, verdict_of_source
+from chunkwise.inspection.collect import layout_of
+from chunkwise.inspection.sources import sources, verdict_of_source
 from chunkwise.names import HDF5_ERRORS, hdf5_reason
 from chunkwise.verdicts import Verdict, worst_verdict
 from chunkwise.verifying.records import MOST_DAMAGES, Damage, Note

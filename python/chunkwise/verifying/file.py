@@ -23,17 +23,17 @@ from chunkwise.files.mended import Mended, mended, open_mended
 from chunkwise.files.netcdf3 import as_netcdf4, is_netcdf3
 from chunkwise.files.objects import Entry, walk
 from chunkwise.files.unclosed import is_unclosed, open_readable
+from chunkwise.manifest import manifest
+from chunkwise.manifest.manifest import FileManifest
+from chunkwise.manifest.summing import sum_values
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.verdicts import Verdict
-from chunkwise.verifying import manifest
 from chunkwise.verifying.classic import classic_end
 from chunkwise.verifying.data import Beat, check_data
 from chunkwise.verifying.ending import Ending, cut, look_at_ends
-from chunkwise.verifying.manifest import FileManifest
 from chunkwise.verifying.metadata import check_object, check_space
 from chunkwise.verifying.records import Damage, Note, Verified
 from chunkwise.verifying.references import Targets
-from chunkwise.verifying.summing import sum_values
 from chunkwise.words import counted
 
 # Seconds after which a conversion is known to go on, far fewer than `apart.STILL_S`.

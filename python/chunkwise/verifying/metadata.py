@@ -17,8 +17,8 @@ from chunkwise.files.causes import Cause, cause_of, has_checksum
 from chunkwise.files.objects import Entry, decode_name
 from chunkwise.files.opening import is_plain
 from chunkwise.files.stored import has_long_index
-from chunkwise.inspecting.attributes import attribute_names
-from chunkwise.inspecting.links import is_dangling
+from chunkwise.inspection.attributes import attribute_names
+from chunkwise.inspection.links import is_dangling
 from chunkwise.names import HDF5_ERRORS, hdf5_reason
 from chunkwise.verdicts import Verdict
 from chunkwise.verifying.data import is_unknown_type

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from chunkwise.manifest.manifest import FileManifest
 from chunkwise.verdicts import Verdict
 from chunkwise.verifying.apart import SLOTS_EACH, STILL_S, Counter, look_apart
 from chunkwise.verifying.file import Looked, Wish
-from chunkwise.verifying.manifest import FileManifest
 from chunkwise.verifying.records import Damage, Note, Verified
 from chunkwise.verifying.state import State, stamp
 

@@ -249,7 +249,7 @@ def _chunk(
         named = asked.maxshape not in (None, False) and not asked.options.get("external")
         if wanted is None and not (needed or named or asked.access):
             return None
-        from chunkwise import access as patterns
+        from chunkwise import patterns
         from chunkwise.model.chunk_shape import GROWN_NBYTES, default_chunk
 
         texts = [asked.access] if isinstance(asked.access, str) else list(asked.access)

@@ -20,8 +20,8 @@ from chunkwise.dask.telling import Progress, Telling
 from chunkwise.errors import UsageError
 from chunkwise.files.superblock import read_superblock, stated_end
 from chunkwise.grammar import Effort
-from chunkwise.repacking.claim import Claim
-from chunkwise.repacking.target import cannot_write
+from chunkwise.newfile.claim import Claim
+from chunkwise.newfile.target import cannot_write
 from chunkwise.xarray.skeleton import (
     Later,
     engine_of,

@@ -20,10 +20,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
-from chunkwise.advise.fitting import NOMINAL, fitted_columns
-from chunkwise.advise.readers import CHUNKWISE
-from chunkwise.advise.seconds import RATES, Speed
 
+from chunkwise.model.fitting import NOMINAL, fitted_columns
+from chunkwise.model.readers import CHUNKWISE
+from chunkwise.model.seconds import RATES, Speed
 from chunkwise_lab.advice.trials import Trial
 
 # Fewer measurements fit nothing.

@@ -22,15 +22,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from chunkwise.advise.chunk_shape import divisors
-from chunkwise.advise.layout import Layout
-from chunkwise.advise.search import Problem
 
-from chunkwise.advising.api import advise
-from chunkwise.advising.patterns import Asked
-from chunkwise.advising.verifying import Part, Proof, measure, weighed
-from chunkwise.advising.work import Work
-from chunkwise.benching.schedule import Step
+from chunkwise.advice.api import advise
+from chunkwise.advice.patterns import Asked
+from chunkwise.advice.verifying import Part, Proof, measure, weighed
+from chunkwise.advice.work import Work
+from chunkwise.measure.schedule import Step
+from chunkwise.model.chunk_shape import divisors
+from chunkwise.model.layout import Layout
+from chunkwise.model.search import Problem
 from chunkwise_lab.advice.cases import Case
 from chunkwise_lab.advice.thumbs import rules
 

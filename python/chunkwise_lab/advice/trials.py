@@ -16,14 +16,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from chunkwise.access import count
-from chunkwise.access.pattern import Access
-from chunkwise.advising.patterns import as_pattern
+from chunkwise.advice.patterns import as_pattern
+from chunkwise.measure.trials.readers import NATIVE
 from chunkwise.model.cost import Stored
 from chunkwise.model.readers import CHUNKWISE, Reader
 from chunkwise.model.seconds import terms
 from chunkwise.model.traffic import Pattern, Traffic, contiguous_traffic, traffic
-from chunkwise.trials.readers import NATIVE
+from chunkwise.patterns import count
+from chunkwise.patterns.pattern import Access
 from chunkwise_lab.checkout import ROOT
 
 STUDIES: Final = ROOT / "docs" / "studies"

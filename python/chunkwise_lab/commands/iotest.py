@@ -15,8 +15,8 @@ from chunkwise.cli.terminal import for_results
 from chunkwise.cli.values import listed
 from chunkwise.errors import UsageError, WrongValueError
 from chunkwise.grammar import Pipeline
+from chunkwise.mpi.ranks import under_mpi
 from chunkwise.names import printable
-from chunkwise.parallel.ranks import under_mpi
 from chunkwise_lab.studies.iotest import ini, render
 from chunkwise_lab.studies.iotest.run import walk
 from chunkwise_lab.studies.iotest.settings import DRIVERS, SCALINGS, Settings

@@ -15,8 +15,8 @@ from chunkwise.cli.progress import following
 from chunkwise.cli.terminal import for_results
 from chunkwise.cli.values import Count, Duration, listed
 from chunkwise.errors import UsageError
+from chunkwise.mpi.ranks import launched
 from chunkwise.names import printable
-from chunkwise.parallel.ranks import launched
 from chunkwise.words import counted
 from chunkwise_lab.commands import iotest
 from chunkwise_lab.studies import published, render

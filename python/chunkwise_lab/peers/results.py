@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from chunkwise import thread_count
-from chunkwise.benching.results import Spread, spread
-from chunkwise.benching.verdict import verdict
-from chunkwise.trials import environment
+from chunkwise.measure.results import Spread, spread
+from chunkwise.measure.trials import environment
+from chunkwise.measure.verdict import verdict
 from chunkwise_lab.peers import peers
 from chunkwise_lab.peers.schedule import Samples
 from chunkwise_lab.peers.spec import SUBJECT, Comparison, Target

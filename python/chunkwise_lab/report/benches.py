@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
-from chunkwise.benching.axes import AXES
-from chunkwise.benching.saved import AS_STORED, Sample, Saved
 from chunkwise.grammar import format_shape, format_size
+from chunkwise.measure.axes import AXES
+from chunkwise.measure.saved import AS_STORED, Sample, Saved
 from chunkwise.names import printable
 from chunkwise.words import counted, format_seconds, format_speed
 from chunkwise_lab.report.charts import draw

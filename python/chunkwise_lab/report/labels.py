@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Final
 
-from chunkwise.benching.axes import AXES
 from chunkwise.grammar import format_size
+from chunkwise.measure.axes import AXES
 from chunkwise.words import format_ratio, format_seconds, joined
 from chunkwise_lab.report.scales import number
 from chunkwise_lab.studies.figures import FIGURES, Figure

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from chunkwise.benching import store
-from chunkwise.benching.saved import FORMAT as BENCH
-from chunkwise.benching.saved import Saved, of_document
-from chunkwise.benching.saved import load as load_bench
-from chunkwise.benching.together import FORMAT as SEVERAL
 from chunkwise.errors import UsageError
+from chunkwise.measure import store
+from chunkwise.measure.saved import FORMAT as BENCH
+from chunkwise.measure.saved import Saved, of_document
+from chunkwise.measure.saved import load as load_bench
+from chunkwise.measure.together import FORMAT as SEVERAL
 from chunkwise.names import printable
 from chunkwise.running.trace import FORMAT as TRACE
 from chunkwise_lab.report.advice import FORMAT as ADVICE

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Final, get_args
 
-from chunkwise.benching.axes import DEFAULT, check_axis
-from chunkwise.benching.space import Space
 from chunkwise.errors import UsageError
+from chunkwise.measure.axes import DEFAULT, check_axis
+from chunkwise.measure.space import Space
 from chunkwise.names import printable
 from chunkwise.words import nearest, offered
 from chunkwise_lab.sample import SAMPLES

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
-from chunkwise.benching.target import look
+from chunkwise.measure.target import look
 from chunkwise.model import chunk_cache
 
 if TYPE_CHECKING:

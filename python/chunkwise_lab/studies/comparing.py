@@ -1,6 +1,6 @@
 """By what factor do two sets of measurements differ, and how sure is that?
 
-A ratio has an interval, from `chunkwise.benching.verdict`, in which the machine's noise
+A ratio has an interval, from `chunkwise.measure.verdict`, in which the machine's noise
 may put it.  For figures without noise (sizes, counts) the interval is the ratio itself.  If
 several pairs of rows say the same thing, their geometric mean is taken.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Final, Literal
 
-from chunkwise.benching.verdict import (
+from chunkwise.measure.verdict import (
     CONFIDENCE,
     FACTOR_OF_FEW,
     FEWEST,

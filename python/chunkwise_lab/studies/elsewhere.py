@@ -12,8 +12,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from chunkwise.benching.results import Cell
 from chunkwise.errors import UsageError
+from chunkwise.measure.results import Cell
 
 if TYPE_CHECKING:
     from chunkwise_lab.studies.probes import Context

@@ -12,9 +12,9 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from chunkwise import access
+from chunkwise import patterns
 from chunkwise.grammar import Pipeline
-from chunkwise.trials.unions import index_of
+from chunkwise.measure.trials.unions import index_of
 from chunkwise_lab import sample
 from chunkwise_lab.studies.study import Data, Scale
 
@@ -66,7 +66,7 @@ def _keep_nonzero(source: Path, name: str, pattern: str, path: Path) -> None:
 
 def _nonzero(dataset: h5py.Dataset, pattern: str) -> Iterator[npt.NDArray[Any]]:
     """Return the part of each block of a pattern that is not 0, in one dimension."""
-    found = access.parse(pattern, dataset.shape, dataset.dtype.itemsize, dataset.name)
+    found = patterns.parse(pattern, dataset.shape, dataset.dtype.itemsize, dataset.name)
     walk = found.walk(dataset.shape)
     for number in range(walk.operations):
         block = dataset[index_of(walk[number])]

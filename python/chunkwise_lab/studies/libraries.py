@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from chunkwise.benching.libraries import check_zlib
-from chunkwise.benching.libraries import find as find_one
-from chunkwise.benching.space import Space
 from chunkwise.errors import UsageError
 from chunkwise.files.netcdf3 import in_netcdf4_wheel
+from chunkwise.measure.libraries import check_zlib
+from chunkwise.measure.libraries import find as find_one
+from chunkwise.measure.space import Space
 from chunkwise_lab.studies.study import LIBRARIES
 
 # Placeholders for found libraries in a study's files.

@@ -68,9 +68,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from chunkwise.benching.space import Space
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_size
+from chunkwise.measure.space import Space
 from chunkwise.names import printable
 from chunkwise.words import nearest, offered
 from chunkwise_lab.studies.checks import check_experiment, check_study

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 import h5py
 import numpy as np
 
-from chunkwise.benching.schedule import Step
 from chunkwise.grammar import parse_size
+from chunkwise.measure.schedule import Step
 from chunkwise.words import counted
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from chunkwise.benching.target import Target, look
 from chunkwise.errors import UsageError
 from chunkwise.grammar import format_shape, format_size
+from chunkwise.measure.target import Target, look
 from chunkwise.model.chunk_shape import shrunk
 from chunkwise.model.geometry import Walk, line
 from chunkwise_lab.studies.results import StudyResults

@@ -2,7 +2,7 @@
 
 A profile by phases, made with clocks.  The generator is timed for the same blocks that are
 then written.  The filters' part of writing is measured inside libhdf5
-(`chunkwise.trials.breakdown`).
+(`chunkwise.measure.trials.breakdown`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import h5py
 import numpy as np
 
-from chunkwise import access
+from chunkwise import patterns
 from chunkwise_lab import sample
 from chunkwise_lab.sample.spec import Region
 
@@ -43,7 +43,7 @@ def measure(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, A
                 yield {**labels, **cell.point, "phase": phase}, [one[phase] for one in rounds]
 
 
-def _generating_s(path: str, dataset: str, pattern: access.Access) -> float:
+def _generating_s(path: str, dataset: str, pattern: patterns.Access) -> float:
     """Return the seconds that a sample's generator takes for the blocks of a pattern."""
     with h5py.File(path) as file:
         made, seed = sample.find(file.attrs["sample"]), int(file.attrs["seed"])

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from chunkwise import benching
-from chunkwise.benching.results import Cell
-from chunkwise.benching.run import MOST_SECONDS
-from chunkwise.benching.schedule import Step
-from chunkwise.benching.space import Space
+from chunkwise import measure
 from chunkwise.errors import UsageError
+from chunkwise.measure.results import Cell
+from chunkwise.measure.run import MOST_SECONDS
+from chunkwise.measure.schedule import Step
+from chunkwise.measure.space import Space
 from chunkwise_lab.studies import chunk_slots, elsewhere, open_datasets, phases, repacking
 from chunkwise_lab.studies.iotest import launching
 from chunkwise_lab.studies.libraries import Found
@@ -43,7 +43,7 @@ class Context:
         """Measure what the axes say of a dataset, all of it; `touch`, after a trial before it."""
         if self.space is None:
             raise UsageError("this probe needs axes: what is read or written, and how")
-        results = benching.run(
+        results = measure.run(
             path,
             dataset,
             self.space,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from chunkwise.benching.axes import DEFAULT
-from chunkwise.benching.schedule import Step
+from chunkwise.measure.axes import DEFAULT
+from chunkwise.measure.schedule import Step
 from chunkwise_lab.studies.study import Experiment, Run, Scale, Study
 
 # A probe does not say its length: about this many trials.

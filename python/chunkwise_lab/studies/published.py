@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from chunkwise.benching.axes import AXES
 from chunkwise.errors import UsageError
+from chunkwise.measure.axes import AXES
 from chunkwise.words import counted
 from chunkwise_lab.studies.comparing import Sample, samples
 from chunkwise_lab.studies.figures import FIGURES

@@ -15,8 +15,8 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
-from chunkwise.benching.printing import WIDTH, plain_table
 from chunkwise.grammar import format_shape, format_size
+from chunkwise.measure.printing import WIDTH, plain_table
 from chunkwise.names import printable, shell_word
 from chunkwise.words import counted, format_seconds, joined
 from chunkwise_lab.studies.claims import Judged, judge_all

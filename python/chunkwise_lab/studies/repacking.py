@@ -16,12 +16,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from chunkwise.benching.axes import AXES
-from chunkwise.benching.schedule import Step
-from chunkwise.benching.target import Target, look
-from chunkwise.benching.variants import SAMPLE_NBYTES
 from chunkwise.errors import ChunkwiseError
 from chunkwise.grammar import format_size, parse_shape
+from chunkwise.measure.axes import AXES
+from chunkwise.measure.schedule import Step
+from chunkwise.measure.target import Target, look
+from chunkwise.measure.variants import SAMPLE_NBYTES
 from chunkwise.repacking import repack
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from chunkwise.benching.verdict import THRESHOLD
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_size
+from chunkwise.measure.verdict import THRESHOLD
 from chunkwise.words import counted, joined
 from chunkwise_lab.studies.comparing import Pair, Ratio, Sample, pairs, ratio, series
 from chunkwise_lab.studies.figures import FIGURES

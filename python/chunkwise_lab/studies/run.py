@@ -1,6 +1,6 @@
 """What happens when a study is run, experiment by experiment?
 
-Data is generated, each run's space goes to `chunkwise.benching.run`, and its results are
+Data is generated, each run's space goes to `chunkwise.measure.run`, and its results are
 collected.  Each trial is saved as soon as it is done, and the results after each experiment, so
 that a stopped study can continue.  What cannot be measured on this machine is left
 out, with a reason.  Only a failure that concerns everything, such as a full disk, ends the study.
@@ -21,17 +21,17 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
-from chunkwise import benching
-from chunkwise.benching.axes import DEFAULT
-from chunkwise.benching.run import MOST_SECONDS
-from chunkwise.benching.schedule import Step
-from chunkwise.benching.space import Space
-from chunkwise.benching.target import Target
-from chunkwise.benching.variants import SAMPLE_NBYTES
+from chunkwise import measure
 from chunkwise.errors import CannotWriteError, ChunkwiseError, UsageError
+from chunkwise.measure.axes import DEFAULT
+from chunkwise.measure.run import MOST_SECONDS
+from chunkwise.measure.schedule import Step
+from chunkwise.measure.space import Space
+from chunkwise.measure.target import Target
+from chunkwise.measure.trials.environment import describe
+from chunkwise.measure.trials.readers import check_reader
+from chunkwise.measure.variants import SAMPLE_NBYTES
 from chunkwise.names import printable
-from chunkwise.trials.environment import describe
-from chunkwise.trials.readers import check_reader
 from chunkwise.words import nearest
 from chunkwise_lab import sample
 from chunkwise_lab.studies import own_data as own
@@ -285,7 +285,7 @@ class _Running:
                 continue
             path, dataset, labels = self._file(name, say)
             place = f"{experiment.id}-{number}-{name}{given.get('dataset', '').replace('/', '-')}"
-            results = benching.run(
+            results = measure.run(
                 path,
                 given.get("dataset", dataset),
                 within,

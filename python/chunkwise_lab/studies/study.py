@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from chunkwise.benching.axes import AXES
-from chunkwise.benching.space import Space
+from chunkwise.measure.axes import AXES
+from chunkwise.measure.space import Space
 
 Scale = Literal["quick", "paper"]
 SCALES: tuple[Scale, ...] = ("quick", "paper")
@@ -49,7 +49,7 @@ class Run:
     # What is varied.  A value ``@all`` of the axis ``libhdf5`` stands for every library found,
     # ``@others`` for all but h5py's own, ``@older`` for one of each older version.
     spaces: Mapping[Scale, Space]
-    # The budget of `chunkwise.benching.run`; None for as long as it takes.
+    # The budget of `chunkwise.measure.run`; None for as long as it takes.
     seconds: Mapping[Scale, float | None]
     # What its rows have besides their values on axes; ``@build`` stands for the build of the
     # library, such as ``serial``.

@@ -9,7 +9,7 @@ from typing import Final
 from rich.table import Table
 from rich.text import Text
 
-from chunkwise.benching.printing import plain_table
+from chunkwise.measure.printing import plain_table
 from chunkwise.names import printable
 from chunkwise.words import counted
 from chunkwise_lab.studies.comparing import Sample, samples

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from chunkwise.benching.axes import AXES, DEFAULT
 from chunkwise.grammar import format_size
+from chunkwise.measure.axes import AXES, DEFAULT
 from chunkwise.names import printable
 from chunkwise.words import format_seconds, joined, three_digits
 from chunkwise_lab.studies.comparing import Sample

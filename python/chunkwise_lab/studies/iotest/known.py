@@ -1,6 +1,6 @@
 """Which combinations of the walk are known to hang or crawl, and why?
 
-`chunkwise.parallel.checks` knows.  This module describes a combination to it.
+`chunkwise.mpi.checks` knows.  This module describes a combination to it.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import h5py
 
-from chunkwise.parallel.checks import Finding, Settings, warnings_for
-from chunkwise.parallel.environment import look_at_ranks, mpi_io_component
-from chunkwise.parallel.filesystems import filesystem_of
-from chunkwise.parallel.libraries import library_of
+from chunkwise.mpi.checks import Finding, Settings, warnings_for
+from chunkwise.mpi.environment import look_at_ranks, mpi_io_component
+from chunkwise.mpi.filesystems import filesystem_of
+from chunkwise.mpi.libraries import library_of
 from chunkwise.words import counted
 from chunkwise_lab.studies.iotest.lists import takes_filters, uses_mpi
 

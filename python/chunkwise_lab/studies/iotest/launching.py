@@ -18,8 +18,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from chunkwise.benching.schedule import Step
 from chunkwise.errors import LibraryError, UsageError
+from chunkwise.measure.schedule import Step
 from chunkwise.names import printable
 from chunkwise.words import counted
 from chunkwise_lab.studies.iotest.world import REMEDY, require_mpi

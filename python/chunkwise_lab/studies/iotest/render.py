@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from chunkwise.benching.printing import plain_table, say
 from chunkwise.grammar import format_size
+from chunkwise.measure.printing import plain_table, say
 from chunkwise.names import printable
 from chunkwise.words import counted, format_seconds, three_digits
 from chunkwise_lab.studies.iotest.effects import effects

@@ -16,7 +16,6 @@ from typing import Any
 
 import h5py
 
-from chunkwise.benching.schedule import Step
 from chunkwise.errors import (
     AlreadyExistsError,
     CannotWriteError,
@@ -25,8 +24,9 @@ from chunkwise.errors import (
     UsageError,
 )
 from chunkwise.files.durable import write_whole
+from chunkwise.measure.schedule import Step
+from chunkwise.mpi.ranks import require_shared_folder
 from chunkwise.names import hdf5_reason, printable
-from chunkwise.parallel.ranks import require_shared_folder
 from chunkwise_lab.studies.iotest import table
 from chunkwise_lab.studies.iotest.known import Known, known, names
 from chunkwise_lab.studies.iotest.leftover import removed
@@ -79,7 +79,7 @@ def walk(
 ) -> Walked:
     """Measure all combinations that are asked for; every rank calls it (collective).
 
-    An error of one rank is to end the program on all (`chunkwise.parallel.ranks.ending`): the
+    An error of one rank is to end the program on all (`chunkwise.mpi.ranks.ending`): the
     others may wait for it within HDF5.
     """
     settings = settings.on(world.size)

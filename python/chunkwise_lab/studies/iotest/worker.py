@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from chunkwise.errors import ChunkwiseError
-from chunkwise.parallel.program import as_one_program
-from chunkwise.parallel.waiting import abandoned
+from chunkwise.mpi.program import as_one_program
+from chunkwise.mpi.waiting import abandoned
 from chunkwise_lab.studies.iotest import creation, pitfalls, walking
 from chunkwise_lab.studies.iotest.world import World, world
 

@@ -1,6 +1,6 @@
 """Which ranks are there, and can they write one file with h5py?
 
-`chunkwise.parallel.ranks` makes ranks fail and end together.  Timed code waits by MPI's
+`chunkwise.mpi.ranks` makes ranks fail and end together.  Timed code waits by MPI's
 own calls, as in hdf5-iotest.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from chunkwise.errors import UsageError
-from chunkwise.parallel import ranks
+from chunkwise.mpi import ranks
 from chunkwise.words import counted
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class World:
 
     @property
     def together(self) -> ranks.Comm:
-        """As functions of `chunkwise.parallel.ranks` take it."""
+        """As functions of `chunkwise.mpi.ranks` take it."""
         return ranks.ALONE if self.comm is None else self.comm
 
     def barrier(self) -> None:

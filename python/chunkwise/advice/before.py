@@ -1,0 +1,171 @@
+"""How should a dataset be stored that does not exist yet?
+
+Known are its shape, its type, and perhaps a file with similar data.  Nothing can be measured,
+so the answer is the model's.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import h5py
+import numpy as np
+
+from chunkwise.advice import calibration, patterns, sampling, wishes
+from chunkwise.advice.answer import Advice, FrontPoint, PatternAdvice
+from chunkwise.errors import UsageError
+from chunkwise.files.opening import find_dataset
+from chunkwise.files.unclosed import open_readable
+from chunkwise.grammar import format_shape
+from chunkwise.measure.described import DATASET, check_like, described, smooth, source_of
+from chunkwise.measure.schedule import Step
+from chunkwise.measure.variants import scratch_folder
+from chunkwise.model.chunk_shape import default_chunk, shrunk
+from chunkwise.model.encoding import xarray_encoding
+from chunkwise.model.remedies import refilter
+from chunkwise.model.search import Problem, by_rule, search, worth_a_look
+from chunkwise.model.seconds import Codec
+from chunkwise.words import joined
+
+# This much data is generated if the user has shown none.
+_MADE_NBYTES: Final = 8 << 20
+_SMALL_NBYTES: Final = 1 << 16
+
+
+def advise_new(
+    shape: str | Sequence[int],
+    dtype: str,
+    access: Sequence[str] = (),
+    *,
+    like: str | os.PathLike[str] | None = None,
+    dataset: str = DATASET,
+    objective: str = "balanced",  # As for `chunkwise.advise`; a `max_size` in bytes
+    max_size: str | None = None,
+    reader: str | None = None,
+    budget_s: float = 60.0,
+    calibrate: bool = False,
+    scratch: str | None = None,
+    progress: Callable[[Step], None] | None = None,
+) -> Advice:
+    """Find the chunks and filters for a dataset before there is a file."""
+    begun = time.monotonic()
+    extents, kind = described(shape, dtype)
+    itemsize = kind.itemsize
+    asked_for = wishes.read(objective, (), max_size, reader)
+    where = f"a dataset of {format_shape(extents)}"
+    asked = patterns.read(access, extents, itemsize, where)
+    most = asked_for.most_nbytes(None, compressed=False)
+
+    def say(text: str) -> None:
+        if progress is not None:
+            progress(Step(text))
+
+    with scratch_folder(scratch) as folder:
+        machine = calibration.machine(again=calibrate, say=say)
+        usual = patterns.usual_chunks(extents, itemsize, None, asked, asked_for.readers)
+        pipelines = wishes.pipelines(asked_for, None, itemsize)
+        file, name = source_of(like) if like is not None else (_made(folder, kind), DATASET)
+        deadline = begun + budget_s / 2
+        with open_readable(file) as source:
+            known = find_dataset(source, name)
+            if like is not None:
+                check_like(like, known, kind)
+            shapes = _within(known.shape, usual, itemsize)
+            samples = sampling.take(
+                known, pipelines, shapes, machine, folder, deadline=deadline, say=say
+            )
+    if samples.constant:
+        raise UsageError(f"--like {like}: all elements of the sample are equal")
+    problem = Problem(
+        shape=extents,
+        itemsize=itemsize,
+        patterns=tuple(one.pattern for one in asked),
+        reader=asked_for.reader,
+        reader_name=asked_for.reader_name,
+        machine=machine,
+        codecs={n: _for_rank(one, usual) for n, one in samples.codecs.items()},
+        objective=asked_for.objective,
+        most_nbytes=most,
+        usual=usual,
+    )
+    ratio = min(one.ratio(usual) for one in problem.codecs.values())
+    stored = math.prod(extents) * itemsize * min(1.0, ratio)
+    problem = replace(problem, storage=calibration.storage_of(stored, machine))
+    if most is None and objective == "balanced":
+        # A compressed dataset may grow by a tenth, so a planned one may be so much larger.
+        problem = replace(problem, most_nbytes=round(stored * (1 + wishes.GROWTH)))
+    say("comparing layouts by the model")
+    found = search(problem)
+    best = by_rule(found, problem)
+    chunks = best.layout.chunks or extents
+    told = joined([f"'{one.pattern.name}'" for one in asked])
+    source_words = "what --like shows" if like is not None else (
+        "made-up smooth data: give --like FILE for an answer about yours"
+    )  # fmt: skip
+    lines = refilter("new.nc", dataset, best.layout.filters, chunks=chunks, chunked=False,
+                     shape=extents, itemsize=itemsize)  # fmt: skip
+    lines += xarray_encoding("new.nc", dataset, chunks, best.layout.filters)
+    return Advice(
+        file="",
+        dataset=dataset,
+        shape=extents,
+        itemsize=itemsize,
+        reader=asked_for.title,
+        objective=objective,
+        present=None,
+        best=best.layout,
+        patterns=tuple(
+            PatternAdvice(
+                one.pattern.name, one.text, one.pattern.block, one.pattern.weight,
+                one.pattern.writes, None, None, None, best.pattern_s[i],
+            )
+            for i, one in enumerate(asked)
+        ),
+        stated=bool(access),
+        front=tuple(
+            FrontPoint(o.layout, o.read_s, o.write_s, o.nbytes, False)
+            for o in worth_a_look(found.front, problem)
+        ),
+        present_nbytes=None,
+        best_nbytes=best.nbytes,
+        leave=False,
+        verified=False,
+        reason=f"For {asked_for.title} and {told}, {best.layout} suits best. There is no file "
+        f"yet: this is the model's word, not proved, from {source_words}.",
+        fixes=tuple(replace(fix, rechunks=True) for fix in lines if fix.writing),
+        looked_at=found.looked_at,
+        elapsed_s=time.monotonic() - begun,
+    )  # fmt: skip
+
+
+def _made(folder: str, kind: np.dtype[np.generic]) -> str:
+    """Write something smooth to a file."""
+    path = str(Path(folder) / "made.h5")
+    with h5py.File(path, "w") as file:
+        file.create_dataset(DATASET, data=smooth(_MADE_NBYTES // kind.itemsize, kind))
+    return path
+
+
+def _within(
+    known: tuple[int, ...], usual: tuple[int, ...], itemsize: int
+) -> list[tuple[int, ...]]:
+    """Give shapes in which a dataset that is there can be tried."""
+    if len(known) == len(usual):
+        fits = tuple(min(n, c) for n, c in zip(known, usual, strict=True))
+    else:
+        fits = default_chunk(known, itemsize, None, limit_nbytes=math.prod(usual) * itemsize)
+    return [fits, shrunk(fits, itemsize, _SMALL_NBYTES)]
+
+
+def _for_rank(codec: Codec, usual: tuple[int, ...]) -> Codec:
+    """Let what was tried in another rank stand for all shapes of this one."""
+    if codec.ratios and len(codec.ratios[0][0]) != len(usual):
+        mean = sum(ratio for _, ratio in codec.ratios) / len(codec.ratios)
+        return replace(codec, ratios=(((), mean),))
+    return codec

@@ -1,0 +1,354 @@
+"""What do reading and writing cost on this machine?
+
+libhdf5 and chunkwise do small walks over a scratch file, and the rates of the model
+are fitted to these (`chunkwise.model.seconds`).  This is done once, and the rates are kept in
+the user's cache folder.  A kept file is only a guess: if anything is wrong with it, the machine
+is measured again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import h5py
+import numpy as np
+
+from chunkwise import _native
+from chunkwise._lib import library
+from chunkwise.files.durable import write_whole
+from chunkwise.measure.trials import pagecache
+from chunkwise.measure.trials.environment import available_memory_nbytes
+from chunkwise.model.cost import Shape, Stored
+from chunkwise.model.fitting import fitted
+from chunkwise.model.readers import CHUNKWISE, UNCACHED, Reader, reader, this_process
+from chunkwise.model.seconds import Machine, Rates, Storage, terms
+from chunkwise.model.traffic import Hyperslab, Pattern, Traffic, contiguous_traffic, traffic
+
+VERSION: Final = 9
+LIBHDF5: Final = "libhdf5"
+# Size of the scratch dataset: walks over it are whole, and short.
+_SHAPE: Final = (128, 2048)
+_CHUNKS: Final = ((128, 2048), (32, 512), (8, 128), (1, 2048), (128, 8), (4, 16))
+_BLOCKS: Final = ((1, 2048), (128, 1), (16, 64), (8, 128))
+# A dataset larger than any processor's cache: it shows what bytes cost.
+_LARGE_SHAPE: Final = (2048, 16384)
+_LARGE_CHUNKS: Final = ((512, 512), (64, 16384))
+_LARGE_BLOCKS: Final = ((64, 16384), (1024, 16384), (2048, 512))
+# At random places of it: what is far apart in memory shows there.
+_LARGE_RANDOM: Final = (((2048, 1), 20), ((64, 64), 100))
+# chunkwise, which reads no chunk whole that has no filter, is so much faster there; and fewer
+# reads would find in the processor's cache what the last repeat left.
+_MORE: Final = 16
+# Few walks that say all about bytes, among many that say all about calls.
+_LARGE_WEIGHT: Final = 5
+_POINTS: Final = 2_000
+_REPEATS: Final = 3
+# A walk that took so long is not repeated: what disturbs it is little beside it.
+_LONG_S: Final = 0.1
+# Of a file that is read from storage.
+_COLD_NBYTES: Final = 32 << 20
+_COLD_REQUESTS: Final = 24
+_COLD_PIECE: Final = 16 << 10
+# The filter of the calibrated chunks does nothing to one byte.
+_FILTERED: Final = {"shuffle": True}
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One measured walk: its counts, and its seconds."""
+
+    counts: tuple[float, ...]
+    elapsed_s: float
+
+
+def machine(
+    *, again: bool = False, say: Callable[[str], None] = lambda _: None, keep: bool = True
+) -> Machine:
+    """Return what this machine's readers cost, from the user's cache or by measuring."""
+    path = cache_path()
+    kept = None if again else _kept(path)
+    if kept is not None:
+        return kept
+    say("measuring this machine, once")
+    found = measured()
+    if keep:
+        record = {"version": VERSION, **key(), "busy": _is_busy(), "machine": found.as_dict()}
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, json.dumps(record, indent=1).encode())
+    return found
+
+
+def storage_of(nbytes: float, known: Machine) -> Storage | None:
+    """Return the storage from which so many bytes are read, over and over; None for memory."""
+    return known.cold if nbytes > available_memory_nbytes() // 2 else None
+
+
+def cache_path() -> Path:
+    """Return the file in which this machine's figures are kept.
+
+    ``XDG_CACHE_HOME``, or ``~/.cache``, as the XDG base directory specification has it; one
+    file for each host, as home folders are shared.
+    """
+    root = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(root) if Path(root).is_absolute() else Path.home() / ".cache"
+    host = "".join(c if c.isalnum() or c in "-." else "-" for c in platform.node())
+    return base / "chunkwise" / f"machine-{host or 'this'}.json"
+
+
+def key() -> dict[str, Any]:
+    """Say for what the figures hold: other libraries and processors cost something else."""
+    return {
+        "chunkwise": _native.__version__,
+        "hdf5": h5py.version.hdf5_version,
+        "cpu_count": os.cpu_count(),
+        "threads": _native.thread_count(),
+        "processor": platform.machine(),
+    }
+
+
+def _is_busy() -> bool:
+    """Tell whether others use the processors: what is measured then holds until they do not."""
+    try:
+        waiting, _, _ = os.getloadavg()
+    except (OSError, AttributeError):
+        return False
+    return waiting > (os.cpu_count() or 1)
+
+
+def _kept(path: Path) -> Machine | None:
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if record["version"] != VERSION or any(record[k] != v for k, v in key().items()):
+            return None
+        if record["busy"] and not _is_busy():
+            return None
+        return Machine.from_dict(record["machine"])
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def measured() -> Machine:
+    """Measure this machine; takes a few seconds."""
+    with tempfile.TemporaryDirectory(prefix="chunkwise-") as folder:
+        path = Path(folder) / "calibration.h5"
+        _write(path)
+        threads = _native.thread_count()
+        readers = {LIBHDF5: this_process(), CHUNKWISE: reader(CHUNKWISE)}
+        reads: dict[str, Rates] = {}
+        writes: dict[str, Rates] = {}
+        with one_thread():
+            for name, who in readers.items():
+                reads[name] = _fit(_reading(path, name, who), name)
+                writes[name] = _fit(_writing(path, folder, name, who), name, writing=True)
+        return Machine(reads, writes, threads, _scaling(path, threads), _cold(folder))
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Let the engine use one thread, for as long as the block lasts."""
+    before = _native.thread_count()
+    _native.set_threads(1)
+    try:
+        yield
+    finally:
+        _native.set_threads(before)
+
+
+def _fit(rows: Sequence[_Row], name: str, *, writing: bool = False) -> Rates:
+    counts = np.array([row.counts for row in rows])
+    return fitted(counts, np.array([row.elapsed_s for row in rows]), name, writing=writing)
+
+
+# --- the scratch file --------------------------------------------------------------------
+
+
+def _name(chunks: Shape | None, filtered: bool) -> str:
+    if chunks is None:
+        return "contiguous"
+    return f"{'x'.join(map(str, chunks))}-{'f' if filtered else 'p'}"
+
+
+def _write(path: Path) -> None:
+    """Write a dataset for each chunk shape, with a filter that does nothing, and without."""
+    data = np.random.default_rng(0).integers(0, 256, _SHAPE, np.uint8)
+    with h5py.File(path, "w") as file:
+        for chunks in _CHUNKS:
+            for filtered in (False, True):
+                options: dict[str, Any] = _FILTERED if filtered else {}
+                file.create_dataset(_name(chunks, filtered), data=data, chunks=chunks, **options)
+        file.create_dataset(_name(None, False), data=data)
+        # More than once the same: what the bytes are does not matter.
+        many = np.tile(data, (_LARGE_SHAPE[0] // _SHAPE[0], _LARGE_SHAPE[1] // _SHAPE[1]))
+        for chunks in _LARGE_CHUNKS:
+            file.create_dataset(f"large-{_name(chunks, False)}", data=many, chunks=chunks)
+        file.create_dataset(f"large-{_name(None, False)}", data=many)
+        # For threads to decode: chunks that take a millisecond each.
+        smooth = np.cumsum(np.random.default_rng(1).integers(-3, 4, (24, 1 << 18)), axis=1)
+        file.create_dataset(
+            "deflated", data=smooth.astype("<i2"), chunks=(1, 1 << 18), compression=4, shuffle=True
+        )
+    pagecache.warm(str(path))
+
+
+def _patterns() -> Iterator[tuple[Pattern, _native.Walk]]:
+    for block in _BLOCKS:
+        yield Pattern("", block), _native.Walk(_SHAPE, block)
+    points = Pattern("", (1, 1), scattered=True, operations=_POINTS)
+    yield points, _native.Walk(_SHAPE, (1, 1), None, 0, _POINTS)
+
+
+def _reading(path: Path, name: str, who: Reader) -> list[_Row]:
+    rows = []
+
+    def add(dataset: str, found: Traffic, nbytes: int, walk: _native.Walk, **cache: int) -> None:
+        times: list[float] = []
+        while len(times) < _REPEATS and sum(times) < _LONG_S:
+            times.append(_read_s(path, dataset, name, walk, **cache))
+        rows.append(_Row(terms(found, nbytes), min(times)))
+
+    for pattern, walk in _patterns():
+        for chunks in _CHUNKS:
+            # What a filter costs libhdf5, samples of the data tell.  chunkwise keeps no chunk that
+            # has none.
+            for filtered in (False, True) if name == CHUNKWISE else (False,):
+                stored = Stored(_SHAPE, chunks, 1, filtered)
+                found = traffic(stored, pattern, who)
+                add(_name(chunks, filtered), found, stored.chunk_nbytes, walk)
+        # Piece by piece: what has no chunks, or chunks that no cache holds.
+        found = contiguous_traffic(_SHAPE, 1, pattern, who)
+        add(_name(None, False), found, 0, walk)
+        if name == LIBHDF5:
+            for chunks in _CHUNKS[:2]:
+                stored = Stored(_SHAPE, chunks, 1, filtered=False)
+                found = traffic(stored, pattern, UNCACHED)
+                add(_name(chunks, False), found, stored.chunk_nbytes, walk, cache_nbytes=0)
+    walk = _native.Walk.cells(_SHAPE, 6, 20, 0)
+    parts = tuple(tuple(_frozen(one)) for one in (walk[i] for i in range(20)))
+    union = Pattern("", _SHAPE, operations=20, selections=parts, flat=True)
+    for chunks in _CHUNKS[:3]:
+        stored = Stored(_SHAPE, chunks, 1, filtered=name == CHUNKWISE)
+        found = traffic(stored, union, who)
+        add(_name(chunks, name == CHUNKWISE), found, stored.chunk_nbytes, walk)
+    for chunks in _LARGE_CHUNKS:
+        for block in _LARGE_BLOCKS:
+            pattern, walk = Pattern("", block), _native.Walk(_LARGE_SHAPE, block)
+            stored = Stored(_LARGE_SHAPE, chunks, 1, filtered=False)
+            found = traffic(stored, pattern, who)
+            add(f"large-{_name(chunks, False)}", found, stored.chunk_nbytes, walk)
+            rows += rows[-1:] * (_LARGE_WEIGHT - 1)
+    for block, few in _LARGE_RANDOM:
+        number = few * _MORE if name == CHUNKWISE else few
+        pattern = Pattern("", block, scattered=True, operations=number)
+        walk = _native.Walk(_LARGE_SHAPE, block, None, 0, number)
+        for chunks in _LARGE_CHUNKS:
+            stored = Stored(_LARGE_SHAPE, chunks, 1, filtered=False)
+            found = traffic(stored, pattern, who)
+            add(f"large-{_name(chunks, False)}", found, stored.chunk_nbytes, walk)
+        found = contiguous_traffic(_LARGE_SHAPE, 1, pattern, who)
+        add(f"large-{_name(None, False)}", found, 0, walk)
+    return rows
+
+
+def _frozen(union: Any) -> Iterator[Hyperslab]:
+    for start, stride, counts, block in union if isinstance(union[0][0], list) else [union]:
+        yield tuple(start), tuple(stride), tuple(counts), tuple(block)
+
+
+def _read_s(path: Path, dataset: str, name: str, walk: _native.Walk, **cache: int) -> float:
+    """Time a whole walk that finds nothing in any chunk cache."""
+    _native.cache_clear()
+    opened = _native.OpenDataset(library(), str(path), dataset, cache)
+    read = opened.engine_walk if name == CHUNKWISE else opened.walk
+    return max(1e-7, read(walk, walk.operations, 10.0)["elapsed_s"])
+
+
+def _writing(path: Path, folder: str, name: str, who: Reader) -> list[_Row]:
+    rows = []
+    data = np.zeros(_SHAPE, np.uint8).reshape(-1)
+    target = str(Path(folder) / "written.h5")
+    for chunks in _CHUNKS:
+        for filtered in (False, True) if name == CHUNKWISE else (False,):
+            stored = Stored(_SHAPE, chunks, 1, filtered)
+            like = _native.OpenDataset(library(), str(path), _name(chunks, filtered), {})
+            write = like.engine_write_walk if name == CHUNKWISE else like.write_walk
+            for block in (_SHAPE, (1, _SHAPE[1]), (16, 64)):
+                pattern = Pattern("", block, writes=True)
+                counts = terms(traffic(stored, pattern, who), stored.chunk_nbytes)
+                walk = _native.Walk(_SHAPE, block)
+                done = write(target, "x", data, walk, walk.operations, 10.0)
+                Path(target).unlink(missing_ok=True)
+                spent = sum(done[part] for part in ("create_s", "flush_s", "close_s"))
+                rows.append(_Row(counts, max(1e-7, spent + done["elapsed_s"])))
+    for chunks in _LARGE_CHUNKS:
+        like = _native.OpenDataset(library(), str(path), f"large-{_name(chunks, False)}", {})
+        write = like.engine_write_walk if name == CHUNKWISE else like.write_walk
+        stored = Stored(_LARGE_SHAPE, chunks, 1, filtered=False)
+        pattern = Pattern("", (64, 16384), writes=True)
+        counts = terms(traffic(stored, pattern, who), stored.chunk_nbytes)
+        walk = _native.Walk(_LARGE_SHAPE, pattern.block)
+        many = np.zeros(_LARGE_SHAPE, np.uint8).reshape(-1)
+        done = write(target, "x", many, walk, walk.operations, 10.0)
+        Path(target).unlink(missing_ok=True)
+        spent = sum(done[part] for part in ("create_s", "flush_s", "close_s"))
+        rows += [_Row(counts, spent + done["elapsed_s"])] * _LARGE_WEIGHT
+    return rows
+
+
+def _scaling(path: Path, threads: int) -> float:
+    """Tell how many times as fast all threads decode as one."""
+    if threads < 2:
+        return 1.0
+    walk = _native.Walk((24, 1 << 18), (24, 1 << 18))
+
+    def best() -> float:
+        return min(_read_s(path, "deflated", CHUNKWISE, walk) for _ in range(3))
+
+    together = best()
+    with one_thread():
+        alone = best()
+    return float(np.clip(alone / together, 1.0, threads))
+
+
+def _cold(folder: str) -> Storage | None:
+    """Measure the storage under the folder for scratch files; None if it cannot be told.
+
+    Memory is no storage: if the system does not let go of the file, nothing is said.
+    """
+    path = Path(folder) / "cold"
+    noise = np.random.default_rng(2).integers(0, 256, _COLD_NBYTES, np.uint8)
+    path.write_bytes(noise.tobytes())
+    try:
+        pagecache.drop(str(path))
+        before = pagecache.storage_nbytes()
+        places = np.random.default_rng(3).permutation(_COLD_NBYTES // _COLD_PIECE)
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+            begun = time.perf_counter()
+            for place in places[:_COLD_REQUESTS]:
+                os.pread(descriptor, _COLD_PIECE, int(place) * _COLD_PIECE)
+            request_s = (time.perf_counter() - begun) / _COLD_REQUESTS
+            pagecache.drop(str(path))
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_SEQUENTIAL)
+            begun = time.perf_counter()
+            while os.read(descriptor, 4 << 20):
+                pass
+            rate = _COLD_NBYTES / (time.perf_counter() - begun)
+        finally:
+            os.close(descriptor)
+        after = pagecache.storage_nbytes()
+    except OSError:
+        return None
+    if before is None or after is None or after - before < _COLD_NBYTES // 2:
+        return None
+    return Storage(max(1e-6, request_s - _COLD_PIECE / rate), rate, reads_ahead=True)

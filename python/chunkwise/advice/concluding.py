@@ -1,0 +1,503 @@
+"""What is the answer: which layout, what does it gain, and which lines give it?
+
+It comes from the measurements, or from the model if nothing was measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from chunkwise.advice import patterns, sampling, wishes
+from chunkwise.advice.answer import Advice, CacheAdvice, FrontPoint, PatternAdvice
+from chunkwise.advice.verifying import Proof, Timing, weighed
+from chunkwise.grammar import Pipeline, format_shape, format_size
+from chunkwise.grammar.parameters import carried
+from chunkwise.measure.target import Target
+from chunkwise.model.cost import Stored
+from chunkwise.model.encoding import xarray_encoding
+from chunkwise.model.fix import Fix
+from chunkwise.model.held import caches, free_slots
+from chunkwise.model.layout import Layout
+from chunkwise.model.readability import Needs, losses, sentences
+from chunkwise.model.readers import CHUNKWISE, LIBHDF5_1
+from chunkwise.model.remedies import (
+    DEFAULT_W0,
+    keeps_all_data,
+    larger_cache,
+    read_natively,
+    rechunk,
+    refilter,
+)
+from chunkwise.model.search import Found, Outcome, Problem, by_rule, front, worth_a_look
+from chunkwise.model.traffic import traffic
+from chunkwise.names import printable
+from chunkwise.words import counted, format_ratio, joined
+
+# A smaller gain is not worth a copy of the file.
+WORTH_IT: Final = 1.1
+# Of sizes, which are known better.
+_SMALLER: Final = 1.05
+# A cache that gains less is not worth a line.
+_CACHE_WORTH_IT: Final = 1.3
+# If an older library takes longer by this factor, say so.
+_MUCH_SLOWER: Final = 2.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """All that is known when a conclusion is drawn."""
+
+    target: Target
+    asked: tuple[patterns.Asked, ...]
+    stated: bool
+    wishes: wishes.Wishes
+    problem: Problem
+    samples: sampling.Samples
+    found: Found
+    proof: Proof | None
+    elapsed_s: float
+
+    @property
+    def present(self) -> Layout:
+        """How the dataset is stored."""
+        return Layout(self.target.chunks, self.target.filters)
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the present layout and another one were measured."""
+        timings = self.proof.timings if self.proof is not None else {}
+        return self.present in timings and len(timings) > 1
+
+    def outcome(self, layout: Layout) -> Outcome:
+        """Return what the model says of a layout."""
+        return self.problem.outcome(layout)
+
+    def figures(self, layout: Layout) -> tuple[float, float, float]:
+        """Return reading, writing and size, measured as far as they were."""
+        read_s, write_s, nbytes = self.outcome(layout).figures
+        if layout == self.present:
+            nbytes = float(self.target.stored_nbytes)
+        timings = self.proof.timings.get(layout) if self.proof is not None else None
+        if timings is not None:
+            if any(not one.pattern.writes for one in self.asked):
+                read_s = weighed(timings, self.asked, writes=False)[0]
+            if any(one.pattern.writes for one in self.asked):
+                write_s = weighed(timings, self.asked, writes=True)[0]
+        return read_s, write_s, nbytes
+
+
+def conclude(case: Case) -> Advice:
+    """Draw the conclusion."""
+    best = _best(case)
+    leave = best == case.present or _within_noise(case, best)
+    if leave:
+        best = case.present
+    target = case.target
+    found = tuple(_pattern(case, one, best) for one in case.asked)
+    cache = _cache(case)
+    advice = Advice(
+        file=target.file,
+        dataset=target.dataset,
+        shape=target.shape,
+        itemsize=target.itemsize,
+        reader=case.wishes.title,
+        objective=case.wishes.objective,
+        present=case.present,
+        best=best,
+        patterns=found,
+        stated=case.stated,
+        front=_front(case, best),
+        present_nbytes=target.stored_nbytes,
+        best_nbytes=round(case.figures(best)[2]),
+        leave=leave,
+        verified=case.is_proved,
+        reason="",
+        fixes=() if leave else fixes(target, best),
+        cache=cache,
+        open_fixes=_open_fixes(case, cache),
+        part=str(case.proof.part) if case.proof is not None and case.is_proved else "",
+        notes=tuple(_notes(case, best)),
+        looked_at=case.found.looked_at,
+        measured=len(case.proof.timings) if case.proof is not None else 0,
+        elapsed_s=case.elapsed_s,
+    )
+    return replace(advice, reason=_reason(case, advice))
+
+
+# --- which layout ----------------------------------------------------------------------------
+
+
+def _best(case: Case) -> Layout:
+    """Return the best layout that was measured; if none was, the model's."""
+    problem = case.problem
+    if case.is_proved and case.proof is not None:
+        timings = case.proof.timings
+        # One lucky run is no proof, where others were measured several times.
+        repeats = {one: _repeats(timings[one]) for one in timings}
+        known = [one for one in timings if repeats[one] > 1 or max(repeats.values()) == 1]
+        able = [one for one in known if _fits(case, one)] or known
+        return min(able, key=lambda layout: problem.score(case.figures(layout)))
+    others = [by_rule(case.found, problem).layout, case.present]
+    return min(others, key=lambda one: problem.score(case.figures(one)))
+
+
+def _fits(case: Case, layout: Layout) -> bool:
+    most = case.problem.most_nbytes
+    return most is None or case.figures(layout)[2] <= most
+
+
+def _within_noise(case: Case, best: Layout) -> bool:
+    """Whether the best layout is not clearly better than the present one."""
+    if not _fits(case, case.present):
+        return False
+    before, after = case.figures(case.present), case.figures(best)
+    gains = [b / max(1e-12, a) for b, a in zip(before, after, strict=True)]
+    read, write, size = gains
+    wanted = {
+        "read": read >= WORTH_IT,
+        "write": write >= WORTH_IT,
+        "size": size >= _SMALLER,
+        "balanced": read >= WORTH_IT
+        or (size >= _SMALLER and read >= 1 / WORTH_IT)
+        or (write >= WORTH_IT and read >= 1),
+    }[case.wishes.objective]
+    if not wanted:
+        return True
+    if case.problem.score(after) >= case.problem.score(before):
+        return True
+    if case.is_proved and case.proof is not None and case.wishes.objective in ("read", "balanced"):
+        if size >= _SMALLER and read >= 1 / WORTH_IT:
+            return False
+        lowest_before = weighed(case.proof.timings[case.present], case.asked, writes=False)[1]
+        highest_after = weighed(case.proof.timings[best], case.asked, writes=False)[2]
+        writes_alone = all(one.pattern.writes for one in case.asked)
+        return not writes_alone and lowest_before <= highest_after
+    return False
+
+
+def _pattern(case: Case, one: patterns.Asked, best: Layout) -> PatternAdvice:
+    name = one.pattern.name
+    timings = case.proof.timings if case.proof is not None and case.is_proved else {}
+    place = case.asked.index(one)
+    return PatternAdvice(
+        name=name,
+        text=one.text,
+        block=one.pattern.block,
+        weight=one.pattern.weight,
+        writes=one.pattern.writes,
+        present=timings.get(case.present, {}).get(name),
+        best=timings.get(best, {}).get(name),
+        present_model_s=case.outcome(case.present).pattern_s[place],
+        best_model_s=case.outcome(best).pattern_s[place],
+        ours=case.proof.ours.get(name) if case.proof is not None else None,
+    )
+
+
+def _front(case: Case, best: Layout) -> tuple[FrontPoint, ...]:
+    """Give the choices, the advised one among them: those that were measured, or the model's."""
+    measured = case.proof.timings if case.proof is not None and case.is_proved else {}
+    if measured:
+        outcomes = [case.outcome(layout) for layout in measured]
+        outcomes = [
+            replace(o, read_s=f[0], write_s=f[1], nbytes=round(f[2]))
+            for o in outcomes
+            for f in [case.figures(o.layout)]
+        ]
+        found = list(front(outcomes))
+    else:
+        outcomes = [case.outcome(best)]
+        found = list(worth_a_look(case.found.front, case.problem))
+    if all(one.layout != best for one in found):
+        found += [one for one in outcomes if one.layout == best]
+        found.sort(key=lambda one: one.figures)
+    return tuple(
+        FrontPoint(
+            one.layout, one.read_s, one.write_s, one.nbytes, one.layout in measured,
+            _repeats(measured.get(one.layout, {})),
+        )
+        for one in found
+    )  # fmt: skip
+
+
+def _repeats(timings: Mapping[str, Timing]) -> int:
+    return min((one.repeats for one in timings.values()), default=0)
+
+
+# --- lines to paste --------------------------------------------------------------------------
+
+
+def fixes(target: Target, best: Layout) -> tuple[Fix, ...]:
+    """Give the lines that store a dataset so: a command for both chunks and filters."""
+    if best.chunks is None:
+        return ()
+    if target.unclosed:
+        # No command but the one that saves it takes a file that was not closed.
+        return ()
+    found: tuple[Fix, ...]
+    own = Pipeline.parse(target.filters)
+    if best.filters == target.filters and carried(own) == own:
+        found = rechunk(
+            target.file, target.dataset, best.chunks, best.filters,
+            shape=target.shape, itemsize=target.itemsize,
+        )  # fmt: skip
+    else:
+        found = refilter(
+            target.file, target.dataset, best.filters, stored=target.filters, chunks=best.chunks,
+            chunked=best.chunks == target.chunks, shape=target.shape, itemsize=target.itemsize,
+        )  # fmt: skip
+    found += xarray_encoding(target.file, target.dataset, best.chunks, best.filters)
+    return tuple(one for one in found if keeps_all_data(one, target.file_filters))
+
+
+def _cache(case: Case) -> CacheAdvice | None:
+    """Say which cache helps a reader of the file as it is, or why none does."""
+    target, problem = case.target, case.problem
+    if case.wishes.reader_name == CHUNKWISE:
+        return None
+    reads = [one.pattern for one in case.asked if not one.pattern.writes]
+    if not reads:
+        return None
+    if target.chunks is None:
+        return CacheAdvice("The dataset has no chunks, so that no chunk cache concerns it.")
+    stored = Stored(target.shape, target.chunks, target.itemsize, target.filters != "none")
+    before = sum(p.weight * problem.pattern_s(case.present, p) for p in reads)
+    trials = []
+    for nbytes in caches(stored, reads):
+        if nbytes > problem.reader.cache_nbytes:
+            nslots = free_slots(stored, reads, nbytes)
+            who = replace(problem.reader, cache_nbytes=nbytes, nslots=nslots)
+            other = replace(problem, reader=who, known={}, timed={})
+            trials.append((sum(p.weight * other.pattern_s(case.present, p) for p in reads), nbytes,
+                           nslots))  # fmt: skip
+    after, nbytes, nslots = min(trials, default=(before, 0, 0))
+    # The smallest that is about as good.
+    for after_s, size, number in trials:
+        if after_s <= 1.05 * after:
+            after, nbytes, nslots = after_s, size, number
+            break
+    if before < _CACHE_WORTH_IT * after or not nbytes:
+        return CacheAdvice(_no_cache(case, stored))
+    return CacheAdvice(
+        f"A chunk cache of {format_size(nbytes)} holds the chunks that these reads come back to: "
+        f"about {format_ratio(before / after)} as fast, by the model.",
+        nbytes,
+        nslots,
+        DEFAULT_W0,
+        before,
+        after,
+    )
+
+
+def _no_cache(case: Case, stored: Stored) -> str:
+    """Say why no cache helps."""
+    reads = [one.pattern for one in case.asked if not one.pattern.writes]
+    found = [traffic(stored, pattern, case.problem.reader) for pattern in reads]
+    loads, chunks = sum(one.loads for one in found), sum(one.chunks for one in found)
+    if stored.is_read_in_pieces(case.problem.reader):
+        return "No chunk cache helps: the chunks are not compressed, and read piece by piece."
+    if loads <= 1.1 * chunks:
+        return (
+            "No larger chunk cache helps: with the default one, these reads decode each chunk "
+            "about once already."
+        )
+    return (
+        "No chunk cache helps: what these reads need again does not fit one of "
+        f"{format_size(512 << 20)}, or they do not come back to it."
+    )
+
+
+def _open_fixes(case: Case, cache: CacheAdvice | None) -> tuple[Fix, ...]:
+    target = case.target
+    found: tuple[Fix, ...] = ()
+    if cache is not None and cache.nbytes is not None and cache.nslots is not None:
+        found = larger_cache(
+            target.file, target.dataset, cache.nbytes, cache.nslots, filters=target.filters
+        )
+    if case.wishes.reader_name != CHUNKWISE:
+        found += read_natively(target.file, target.dataset, target.filters)
+    return found
+
+
+# --- words -----------------------------------------------------------------------------------
+
+
+def _reason(case: Case, advice: Advice) -> str:
+    parts = []
+    mix = joined([f"'{printable(one.name)}'" for one in advice.patterns])
+    if advice.leave:
+        compared = f"{advice.measured} that were measured" if advice.verified else (
+            f"{advice.looked_at:,} that the model compared"
+        )  # fmt: skip
+        parts.append(
+            f"Leave it: for {advice.reader} and {mix}, {case.present} is as good, within the "
+            f"noise, as the best of the {compared}."
+        )
+    else:
+        what = [*_gains(advice, writes=False), *_gains(advice, writes=True)]
+        if advice.present_nbytes:
+            share = advice.best_nbytes / advice.present_nbytes
+            if not 0.95 < share < 1.05:
+                more = "more" if share > 1 else "less"
+                what.append(f"takes {abs(share - 1):.0%} {more} space")
+        parts.append(f"For {advice.reader}, {advice.best} {joined(what) or 'suits better'}.")
+        parts.append(_why(case, advice))
+    if not advice.verified:
+        parts.append(
+            "This is the model's word, not proved: there was no time to measure it (--budget)."
+        )
+    elif not (case.proof is not None and case.proof.part.whole):
+        parts.append(f"Measured on {advice.part}; seconds are scaled to all of it.")
+    return " ".join(filter(None, parts))
+
+
+def _gains(advice: Advice, *, writes: bool) -> list[str]:
+    """Say how much faster all patterns are that read, or that write; nothing of none."""
+    mine = [one for one in advice.patterns if one.writes is writes]
+    before = sum(one.weight * (one.present_s or 0.0) for one in mine)
+    after = sum(one.weight * one.best_s for one in mine)
+    if not before or not after:
+        return []
+    gain = before / after
+    mix = joined([f"'{printable(one.name)}'" for one in mine])
+    verb, how = "writes" if writes else "reads", "as fast" if gain >= 1 else "as long"
+    return [f"{verb} {mix} {format_ratio(max(gain, 1 / gain))} {how}"]
+
+
+def _why(case: Case, advice: Advice) -> str:
+    """Say in one sentence what makes the difference to the pattern that gains most."""
+    problem, itemsize = case.problem, case.target.itemsize
+    places = [i for i, one in enumerate(advice.patterns) if not one.writes]
+    if not places:
+        return ""
+    saved = [p.weight * ((p.present_s or 0.0) - p.best_s) for p in advice.patterns]
+    pattern = case.asked[max(places, key=saved.__getitem__)].pattern
+    before, after = (problem.parts(one, pattern) for one in (case.present, advice.best))
+    part = max(before, key=lambda name: before[name] - after[name])
+    then, now = (problem.traffic(one, pattern) for one in (case.present, advice.best))
+    each = f"one read of '{printable(pattern.name)}' ({format_shape(pattern.block)})"
+    if part == "filters" and case.present.chunks and advice.best.chunks:
+        sides = (case.present.chunks, advice.best.chunks)
+        loads = (then.loads, now.loads)
+        nbytes = [n * math.prod(c) * itemsize for n, c in zip(loads, sides, strict=True)]
+        if nbytes[0] > 1.2 * nbytes[1] and advice.best.filters != "none":
+            return (
+                f"All reads of '{printable(pattern.name)}' then decode "
+                f"{format_size(round(nbytes[1]))} instead of {format_size(round(nbytes[0]))}."
+            )
+        return f"What counts is the filter: {advice.best.filters} for {case.present.filters}."
+    if part == "chunks":
+        counts = [found.touches / max(1.0, found.operations) for found in (then, now)]
+        return (
+            f"{each[0].upper()}{each[1:]} then goes through {_number(counts[1])} instead of "
+            f"{_number(counts[0])}."
+        )
+    if part == "copying":
+        return f"{each[0].upper()}{each[1:]} then gathers fewer and longer pieces."
+    return ""
+
+
+def _number(chunks: float) -> str:
+    text = f"{chunks:,.0f}" if chunks >= 10 else f"{chunks:.2g}"
+    return f"{text} chunk{'s' * (text != '1')}"
+
+
+def _filters(layout: Layout) -> frozenset[str]:
+    return frozenset(one.name for one in Pipeline.parse(layout.filters).filters)
+
+
+def _with_smaller_cache(case: Case, best: Layout) -> str | None:
+    """Say that the layout needs a cache that older libraries do not have by default."""
+    problem = case.problem
+    if problem.reader_name == CHUNKWISE or problem.reader.cache_nbytes <= LIBHDF5_1.cache_nbytes:
+        return None
+    older = replace(problem, reader=LIBHDF5_1, known={}, timed={})
+    here, there = (one.outcome(best).read_s for one in (problem, older))
+    if not here or there < _MUCH_SLOWER * here:
+        return None
+    return (
+        f"This layout counts on a chunk cache of {format_size(problem.reader.cache_nbytes)}: with "
+        f"the {format_size(LIBHDF5_1.cache_nbytes)} of {LIBHDF5_1.title}, reading takes "
+        f"{format_ratio(there / max(1e-12, here))} as long, by the model. If such readers matter: "
+        f"--for {LIBHDF5_1.name}."
+    )
+
+
+def _beside_the_rule(case: Case, best: Layout) -> str | None:
+    """Say where this machine's figures prefer other chunks than are chosen without them."""
+    problem, usual = case.problem, case.problem.usual
+    if usual is None:
+        return None
+    said = f"chunks of {format_shape(usual)}, which repack --chunk auto, inspect and fix choose"
+    if case.is_proved and case.proof is not None:
+        measured = [one for one in case.proof.timings if one.chunks == usual]
+        if best.chunks == usual or best == case.present or not measured:
+            return None
+        other = min(measured, key=lambda one: problem.score(case.figures(one)))
+        times = case.figures(other)[0] / max(1e-12, case.figures(best)[0])
+        if times < WORTH_IT:
+            return None
+        return (
+            f"As measured, this reads {format_ratio(times)} as fast as {said} by the model: "
+            "chunkwise fix --advise takes what is measured."
+        )
+    first = next((one for one in case.found.ranked if problem.fits(one)), None)
+    if first is None or best.chunks != usual or first.layout.chunks in (usual, None):
+        return None
+    times = case.outcome(best).read_s / max(1e-12, first.read_s)
+    if times < _MUCH_SLOWER:
+        return None
+    return (
+        f"By this machine's figures, {first.layout} would read {format_ratio(times)} as fast as "
+        f"{said}: with more time (--budget) that is measured."
+    )
+
+
+def _notes(case: Case, best: Layout) -> list[str]:
+    notes = []
+    beside = _beside_the_rule(case, best)
+    if beside is not None:
+        notes.append(beside)
+    smaller = _with_smaller_cache(case, best)
+    if smaller is not None:
+        notes.append(smaller)
+    if not case.stated:
+        notes.append(
+            "No pattern was stated (--access): these are the usual ones, a line along each "
+            "dimension and a step."
+        )
+    if best.filters != case.present.filters:
+        before, after = (Needs(_filters(one)) for one in (case.present, best))
+        notes += [f"Who can read it: {said}." for said in sentences(losses(before, after))]
+    if case.samples.unlike >= sampling.UNLIKE:
+        notes.append(
+            "Places of the dataset differ: the same filters leave up to "
+            f"{format_ratio(case.samples.unlike)} as many bytes in one as in another."
+        )
+    if case.samples.left_out:
+        names = joined([printable(name) for name in case.samples.left_out])
+        notes.append(f"Not tried, as HDF5 refuses them for this data: {names}.")
+    if case.proof is not None and case.proof.failed:
+        notes.append(
+            f"{counted(len(case.proof.failed), 'layout')} could not be measured within the budget."
+        )
+    ours = list(case.proof.ours.values()) if case.proof is not None else []
+    if ours and case.is_proved and case.proof is not None:
+        theirs = case.proof.timings[case.present]
+        gain = sum(theirs[n].median for n in case.proof.ours if n in theirs) / max(
+            1e-12, sum(t.median for t in ours)
+        )
+        if gain >= _CACHE_WORTH_IT:
+            notes.append(
+                "Without any change to the file, chunkwise.open reads these patterns "
+                f"{format_ratio(gain)} as fast (measured)."
+            )
+    if case.problem.storage is not None:
+        notes.append(
+            "The dataset is larger than half of the memory: it is taken to be read from storage."
+        )
+    if case.target.unclosed:
+        notes.append("The file's writer has not closed it: save it first (chunkwise inspect).")
+    return notes

@@ -1,0 +1,91 @@
+"""Which reads and writes does a user state, and how often?
+
+As for bench, with words behind the pattern: ``map=1x721x1440 weight 3``, ``step=1x721x1440
+append``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chunkwise import patterns
+from chunkwise.errors import UsageError
+from chunkwise.grammar import format_shape
+from chunkwise.model.chunk_shape import PAGE_NBYTES, default_chunk
+from chunkwise.model.chunk_shape import usual as meant_where_none_is_stated
+from chunkwise.model.readers import Reader
+from chunkwise.model.traffic import Pattern
+from chunkwise.names import printable
+from chunkwise.patterns import Access, as_pattern
+
+__all__ = ["Asked", "as_pattern", "read", "usual", "usual_chunks"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One pattern as it was asked for."""
+
+    text: str  # As `bench` takes it
+    access: Access  # What it means for this dataset
+    pattern: Pattern  # The same, as the model takes it
+
+
+def read(
+    texts: Sequence[str],
+    shape: tuple[int, ...],  # Of the dataset, in elements, and bytes of one
+    itemsize: int,
+    where: str,
+    around: patterns.Around | None = None,
+) -> tuple[Asked, ...]:
+    """Read the patterns of a dataset; without any, the canonical ones."""
+    if not texts:
+        texts = usual(shape, itemsize)
+    found = [_asked(text, shape, itemsize, where, around) for text in texts]
+    names = [one.pattern.name for one in found]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(
+            f"two access patterns are called '{printable(twice)}': give them names, as in "
+            "first=1x8x: and second=8x1x:"
+        )
+    return tuple(found)
+
+
+def usual(shape: tuple[int, ...], itemsize: int) -> list[str]:
+    """Write the patterns that are meant if none is stated, those that `inspect` judges by.
+
+    See `chunkwise.model.chunk_shape.usual`.
+    """
+    texts = []
+    for one in meant_where_none_is_stated(shape, itemsize):
+        word = format_shape(one.block)
+        spec = word if one.operations is None else f"random:{one.operations}:{word}"
+        texts.append(f"{one.name}={spec}")
+    return texts
+
+
+def _asked(
+    text: str,
+    shape: tuple[int, ...],
+    itemsize: int,
+    where: str,
+    around: patterns.Around | None,
+) -> Asked:
+    _, rest = patterns.done(text)
+    meant = patterns.parse(rest, shape, itemsize, where, around)
+    return Asked(rest, meant, as_pattern(meant, shape, text))
+
+
+def usual_chunks(
+    shape: tuple[int, ...],
+    itemsize: int,
+    maxshape: tuple[int | None, ...] | None,
+    asked: Sequence[Asked],
+    readers: Sequence[Reader],
+) -> tuple[int, ...]:
+    """Return the chunks that `repack --chunk auto` and all others choose for these patterns."""
+    found = [one.pattern for one in asked]
+    return default_chunk(
+        shape, itemsize, maxshape, found, grown_nbytes=PAGE_NBYTES, readers=readers
+    )

@@ -1,0 +1,220 @@
+"""How is advice printed, in 80 columns?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from chunkwise.advice.answer import Advice, FrontPoint, PatternAdvice
+from chunkwise.advice.ranking import Ranking
+from chunkwise.advice.verifying import Timing
+from chunkwise.grammar import format_shape, format_size
+from chunkwise.measure.plot import bar
+from chunkwise.measure.printing import plain_table, say
+from chunkwise.model.fix import Fix
+from chunkwise.names import printable
+from chunkwise.words import counted, format_seconds, format_speed
+
+_BAR: Final = 18
+# A spread below this is not printed.
+_STEADY: Final = 0.05
+# The tools whose lines are printed first; --tool all prints the others.
+_FIRST: Final = ("chunkwise", "nccopy", "h5repack")
+
+
+def show(advice: Advice, console: Console, tools: Sequence[str] = ()) -> None:
+    """Print advice."""
+    name = printable(advice.dataset)
+    where = f"{name} in {printable(advice.file)}" if advice.file else "a new dataset"
+    say(console, f"{where}, {format_shape(advice.shape)}, {advice.itemsize} bytes each")
+    console.print()
+    say(console, advice.reason, style="bold" if not advice.leave else "")
+    console.print()
+    console.print(_before_and_after(advice))
+    if len(advice.front) > 1:
+        console.print()
+        console.print(_front(advice))
+    for note in advice.notes:
+        console.print()
+        say(console, note)
+    _lines(advice, console, tools)
+    console.print()
+    measured = f", {advice.measured} of them measured" if advice.verified else ""
+    say(
+        console,
+        f"{counted(advice.looked_at, 'layout')} compared{measured}, in "
+        f"{format_seconds(advice.elapsed_s)}.",
+    )
+
+
+def show_ranking(ranking: Ranking, console: Console) -> None:
+    """Print which datasets are worth touching."""
+    worth = [kind for kind in ranking.kinds if kind.is_worth_it]
+    gained_s = sum(kind.gained_s for kind in worth)
+    gained_nbytes = sum(kind.gained_nbytes for kind in worth)
+    kinds = counted(len(ranking.kinds), "kind")
+    say(
+        console,
+        f"Of {kinds} of datasets in {counted(ranking.files, 'file')}, {len(worth)} "
+        f"{'is' if len(worth) == 1 else 'are'} worth touching for {ranking.reader}: about "
+        f"{format_seconds(gained_s)} a year where all patterns are run "
+        f"{ranking.reads_a_year:g} times, and {format_size(gained_nbytes)}. This is the model's "
+        "word, not proved: chunkwise advise FILE DATASET proves it.",
+        style="bold",
+    )
+    if not ranking.kinds:
+        return
+    console.print()
+    table = plain_table(gap=2)
+    table.add_column("dataset", overflow="fold", max_width=22)
+    table.add_column("best", overflow="fold", max_width=22)
+    table.add_column("reading", justify="right", no_wrap=True)
+    table.add_column("a year", justify="right", no_wrap=True)
+    table.add_column("size", justify="right", no_wrap=True)
+    table.add_column("copying", justify="right", no_wrap=True)
+    for kind in ranking.kinds:
+        name = printable(kind.dataset) + (f" in {kind.files:,} files" if kind.files > 1 else "")
+        if not kind.is_worth_it:
+            table.add_row(Text(name), "leave it")
+            continue
+        share = kind.best_nbytes / max(1, kind.present_nbytes) - 1
+        chunks = "contiguous" if kind.best.chunks is None else format_shape(kind.best.chunks)
+        table.add_row(
+            Text(name),
+            Text(f"{chunks} {kind.best.filters}"),
+            format_speed(kind.present_s / max(1e-12, kind.best_s)),
+            format_seconds(kind.gained_s),
+            f"{share:+.0%}",
+            format_seconds(kind.copy_s * kind.files),
+        )
+    console.print(table)
+    if ranking.too_small:
+        console.print()
+        say(console, f"{counted(ranking.too_small, 'dataset')} below 1 MiB left aside.")
+    for where, reason in ranking.left.items():
+        say(console, f"{printable(where)}: {reason}", indent="  ")
+
+
+def _before_and_after(advice: Advice) -> Table:
+    table = plain_table(gap=2)
+    table.add_column("pattern", overflow="fold", max_width=24)
+    if advice.present is not None:
+        table.add_column("now", justify="right", no_wrap=True)
+    table.add_column("then", justify="right", no_wrap=True)
+    if advice.present is not None:
+        table.add_column("speed", justify="right", no_wrap=True)
+    by_ours = any(one.ours is not None for one in advice.patterns)
+    if by_ours:
+        table.add_column("by chunkwise, now", justify="right", no_wrap=True)
+    for one in advice.patterns:
+        row = [Text(_named(one))]
+        if advice.present is not None:
+            row.append(Text(_seconds(one.present, one.present_model_s)))
+        row.append(Text(_seconds(one.best, one.best_model_s)))
+        if advice.present is not None:
+            row.append(Text("-" if one.gain is None else format_speed(one.gain)))
+        if by_ours:
+            row.append(Text(_seconds(one.ours, None)))
+        table.add_row(*row)
+    if advice.present_nbytes is not None:
+        gain = advice.present_nbytes / max(1, advice.best_nbytes)
+        size = [
+            Text("size"),
+            Text(format_size(advice.present_nbytes)),
+            Text(("" if advice.leave else "~") + format_size(advice.best_nbytes)),
+            Text(format_speed(gain)),
+        ]
+        table.add_row(*size, *([Text("")] if by_ours else []))
+    return table
+
+
+def _named(one: PatternAdvice) -> str:
+    words = [printable(one.name)]
+    if one.writes:
+        words.append("(written)")
+    if one.weight != 1:
+        words.append(f"weight {one.weight:g}")
+    return " ".join(words)
+
+
+def _seconds(timing: Timing | None, model_s: float | None) -> str:
+    if timing is None:
+        return "" if model_s is None else f"~{format_seconds(model_s)}"
+    text = ("~" if timing.estimated else "") + format_seconds(timing.median)
+    off = max(timing.highest - timing.median, timing.median - timing.lowest)
+    share = off / timing.median if timing.median else 0.0
+    return text if share < _STEADY else f"{text} ±{share:.0%}"
+
+
+def _front(advice: Advice) -> Table:
+    """Draw the choices: how long each reads, or writes if nothing is read; how large it is."""
+    drawn = [one.read_s or one.write_s for one in advice.front]
+    table = plain_table(gap=2)
+    table.add_column("the choices there are", overflow="fold")
+    table.add_column("reading", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    table.add_column("writing", justify="right", no_wrap=True)
+    table.add_column("size", justify="right", no_wrap=True)
+    fastest, slowest = min(drawn), max(drawn)
+    most = max(one.repeats for one in advice.front)
+    widest = max(math.log10(2), math.log10(slowest / fastest) if fastest else 1.0)
+    for one, seconds in zip(advice.front, drawn, strict=True):
+        share = math.log10(seconds / fastest) / widest if fastest else 0.0
+        mark = "*" if one.layout == advice.best else " "
+        table.add_row(
+            Text(f"{mark}{_layout(one)}"),
+            Text(_choice(one.read_s, one.measured) + (" once" if one.repeats == 1 < most else "")),
+            Text(bar(share, _BAR)),
+            Text(format_seconds(one.write_s)),
+            Text(format_size(one.nbytes)),
+        )
+    return table
+
+
+def _choice(seconds: float, measured: bool) -> str:
+    return ("" if measured else "~") + format_seconds(seconds) if seconds else "-"
+
+
+def _layout(one: FrontPoint) -> str:
+    chunks = "contiguous" if one.layout.chunks is None else format_shape(one.layout.chunks)
+    return f"{chunks} {one.layout.filters}"
+
+
+def _lines(advice: Advice, console: Console, tools: Sequence[str]) -> None:
+    wanted = [fix for fix in advice.fixes if _is_wanted(fix, tools)]
+    if wanted:
+        console.print()
+        say(console, "To have it so (a copy; the file is not changed):")
+        for fix in wanted:
+            _fix(console, fix)
+    others = sorted({fix.tool for fix in advice.fixes} - {fix.tool for fix in wanted})
+    if others:
+        say(console, f"Also for {', '.join(others)}: --tool NAME, or --tool all.")
+    if advice.cache is not None:
+        console.print()
+        say(console, f"If the file cannot be changed: {advice.cache.reason}")
+    shown = set()
+    for fix in advice.open_fixes:
+        if fix.tool in ("h5py", "chunkwise") or _is_named(fix, tools):
+            if fix.text not in shown:
+                _fix(console, fix)
+            shown.add(fix.text)
+
+
+def _is_wanted(fix: Fix, tools: Sequence[str]) -> bool:
+    return _is_named(fix, tools) or (not tools and fix.tool in _FIRST)
+
+
+def _is_named(fix: Fix, tools: Sequence[str]) -> bool:
+    return "all" in tools or fix.tool in tools
+
+
+def _fix(console: Console, fix: Fix) -> None:
+    for line in fix.text.splitlines():
+        # Never broken, because users paste it.
+        console.print(Text(f"    {line}"), soft_wrap=True, highlight=False)

@@ -1,0 +1,404 @@
+"""In which order does advice use the machine, a sample, the model and measurements?"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from chunkwise.advice import calibration, concluding, patterns, sampling, wishes
+from chunkwise.advice.answer import Advice
+from chunkwise.advice.verifying import Part, Proof, cut, measure, part_nbytes, weighed
+from chunkwise.errors import UsageError
+from chunkwise.files.around import Surroundings
+from chunkwise.files.opening import find_dataset
+from chunkwise.files.room import free_nbytes
+from chunkwise.files.unclosed import open_readable
+from chunkwise.measure.schedule import Step
+from chunkwise.measure.target import Target, look
+from chunkwise.measure.variants import SPARE_NBYTES, scratch_folder
+from chunkwise.model.chunk_shape import PAGE_NBYTES, shrunk
+from chunkwise.model.layout import Layout
+from chunkwise.model.search import (
+    DOUBTED,
+    Found,
+    Outcome,
+    Problem,
+    by_size,
+    chosen,
+    is_new,
+    near,
+    search,
+)
+from chunkwise.model.seconds import Codec, Machine
+from chunkwise.words import LAYOUTS
+
+# A trial takes a process: so long, besides what it measures.
+_TRIAL_S: Final = 1.0
+# Bytes a second in which layouts are written, about.
+_WRITTEN_NBYTES_PER_S: Final = 40e6
+# Of what is left when the search is over, the share for measuring many layouts once; the rest is
+# for measuring the best of them again.
+_FIRST_SHARE: Final = 0.55
+_FEWEST_LAYOUTS: Final = 2
+_MOST_LAYOUTS: Final = 10
+_LAST_LAYOUTS: Final = 2
+# For the best of them, this many that are like it; as many again while there is time.
+_NEIGHBOURS: Final = 2
+_REPEATS: Final = 3
+# Of what was measured, so many of the best filters are tried with other chunks.
+_FILTERS_EXPLORED: Final = 2
+# Measuring a layout so often takes so many times what measuring it once did, at most.
+_REPEATED: Final = 2.5
+# The budget's share for trying filters.
+_SAMPLING_SHARE: Final = 0.25
+# Files as large as the part, besides the layouts: the part, and what writes are made from.
+_BESIDE: Final = 4
+_SMALL_NBYTES: Final = 1 << 16
+
+Say = Callable[[Step], None]
+
+
+def refuse(target: Target) -> None:
+    """Raise UsageError for what can have no other layout, or nothing to tell of one."""
+    if target.layout in ("virtual", "external"):
+        raise UsageError(
+            f"{target.where} is {LAYOUTS[target.layout]}: its data lies elsewhere; advise on the "
+            "datasets that hold it, or make it real data first: chunkwise repack --merge"
+        )
+    if target.layout == "compact":
+        raise UsageError(
+            f"{target.where} is {LAYOUTS['compact']}: it is read with the header, and at most "
+            "64 KiB; there is nothing to gain"
+        )
+    if target.nbytes <= PAGE_NBYTES:
+        raise UsageError(
+            f"{target.where} has {target.nbytes:,} bytes: it is read at once however it is "
+            "stored; there is nothing to gain"
+        )
+    if not target.stored_nbytes:
+        raise UsageError(
+            f"{target.where}: nothing was ever written to it, so that nothing can be tried; "
+            "write some of it first, or describe it: chunkwise advise --shape ... --like FILE"
+        )
+
+
+@dataclass
+class Work:
+    """One answer, step by step."""
+
+    target: Target
+    asked: tuple[patterns.Asked, ...]
+    stated: bool
+    wishes: wishes.Wishes
+    begun: float
+    deadline: float
+    scratch: str | None
+    progress: Say | None
+
+    @classmethod
+    def of(
+        cls,
+        path: str | os.PathLike[str],
+        dataset: str,
+        access: Sequence[str],
+        *,
+        objective: str = "balanced",
+        keep: Sequence[str] = (),
+        lossless: bool = True,
+        max_size: str | None = None,
+        reader: str | None = None,
+        begun: float,
+        budget_s: float,
+        scratch: str | None = None,
+        progress: Say | None = None,
+    ) -> Work:
+        """Check all that was asked for; parameters are those of `chunkwise.advise`."""
+        asked_for = wishes.read(objective, keep, max_size, reader, lossless=lossless)
+        target = look(path, dataset)
+        refuse(target)
+        wishes.barred(asked_for, Layout(target.chunks, target.filters))
+        asked = patterns.read(
+            access,
+            target.shape,
+            target.itemsize,
+            target.where,
+            Surroundings(target.file, target.dataset),
+        )
+        deadline = begun + budget_s
+        return cls(target, asked, bool(access), asked_for, begun, deadline, scratch, progress)
+
+    def _say(self, text: str) -> None:
+        if self.progress is not None:
+            self.progress(Step(text))
+
+    @property
+    def _left_s(self) -> float:
+        return self.deadline - time.monotonic()
+
+    def advice(self, *, calibrate: bool) -> Advice:
+        """Find the answer; `calibrate` measures the machine again."""
+        target = self.target
+        present = Layout(target.chunks, target.filters)
+        with scratch_folder(self.scratch) as folder:
+            machine = calibration.machine(again=calibrate, say=self._say)
+            samples = self._samples(present, machine, folder)
+            problem = self._problem(present, machine, samples)
+            self._say("comparing layouts by the model")
+            found = search(problem)
+            proof = self._proof(problem, found, present, folder)
+        return concluding.conclude(
+            concluding.Case(
+                target=target,
+                asked=self.asked,
+                stated=self.stated,
+                wishes=self.wishes,
+                problem=problem,
+                samples=samples,
+                found=found,
+                proof=proof,
+                elapsed_s=time.monotonic() - self.begun,
+            )
+        )
+
+    def modelled(self, *, calibrate: bool) -> Problem:
+        """Measure the machine and a sample of the data, and nothing else."""
+        present = Layout(self.target.chunks, self.target.filters)
+        with scratch_folder(self.scratch) as folder:
+            machine = calibration.machine(again=calibrate, say=self._say)
+            samples = self._samples(present, machine, folder)
+        return self._problem(present, machine, samples)
+
+    @cached_property
+    def _usual(self) -> tuple[int, ...]:
+        target = self.target
+        return patterns.usual_chunks(
+            target.shape, target.itemsize, target.maxshape, self.asked, self.wishes.readers
+        )
+
+    def _samples(self, present: Layout, machine: Machine, folder: str) -> sampling.Samples:
+        """Try filters on blocks in the shapes that are the likeliest."""
+        target, usual = self.target, self._usual
+        shapes = [present.chunks or usual, usual, shrunk(usual, target.itemsize, _SMALL_NBYTES)]
+        pipelines = wishes.pipelines(self.wishes, present, target.itemsize)
+        if wishes.plugins_may_be_used(self.wishes, present):
+            _load_plugins()
+        deadline = time.monotonic() + _SAMPLING_SHARE * max(0.0, self._left_s)
+        with open_readable(target.file) as file:
+            found = sampling.take(
+                find_dataset(file, target.dataset),
+                pipelines,
+                shapes,
+                machine,
+                folder,
+                deadline=deadline,
+                say=self._say,
+            )
+        if found.constant:
+            raise UsageError(
+                f"{target.where}: all elements of the sample are equal: any filter stores "
+                "them in almost no bytes, which proves nothing; advise on a file "
+                "that holds data"
+            )
+        return found
+
+    def _problem(self, present: Layout, machine: Machine, samples: sampling.Samples) -> Problem:
+        target = self.target
+        codecs = sampling.corrected(samples.codecs, target)
+        if present.chunks is None:
+            codecs.setdefault("none", Codec("none"))
+        compressed = present.filters not in ("none", "fletcher32", "shuffle")
+        problem = Problem(
+            shape=target.shape,
+            itemsize=target.itemsize,
+            patterns=tuple(one.pattern for one in self.asked),
+            reader=self.wishes.reader,
+            reader_name=self.wishes.reader_name,
+            machine=machine,
+            codecs=codecs,
+            present=present,
+            objective=self.wishes.objective,
+            keep=self.wishes.keep,
+            most_nbytes=self.wishes.most_nbytes(target.stored_nbytes, compressed),
+            maxshape=target.maxshape,
+            storage=calibration.storage_of(target.stored_nbytes, machine),
+            barred=wishes.barred(self.wishes, present),
+            usual=None if "chunk" in self.wishes.keep else self._usual,
+        )
+        if present.chunks is None and "chunk" in self.wishes.keep:
+            raise UsageError(
+                f"{target.where} has no chunks: there is nothing to keep; leave --keep chunk out"
+            )
+        return problem
+
+    def _proof(self, problem: Problem, found: Found, present: Layout, folder: str) -> Proof | None:
+        """Measure the best few and the present one, first once and then the best again."""
+        number = len(self.asked)
+        most = part_nbytes(self._left_s)
+        writing_s = min(self.target.nbytes, most) / _WRITTEN_NBYTES_PER_S
+        each_s = number * _TRIAL_S + writing_s
+        affordable = int(_FIRST_SHARE * self._left_s / each_s) - 1
+        # bench refuses to fill a disk: fewer layouts at a time then, or none.
+        room = free_nbytes(folder) - SPARE_NBYTES
+        affordable = min(affordable, room // max(1, min(self.target.nbytes, most)) - _BESIDE)
+        if affordable < 1:
+            return None
+        layouts = [
+            one.layout for one in chosen(found, problem, min(_MOST_LAYOUTS, affordable), present)
+        ]
+        layouts = [present, *layouts]
+        with cut(self.target, self.asked, most, folder, self._say) as part:
+            begun = time.monotonic()
+            proof = self._measured(
+                part, layouts, problem, present, repeat=1, seconds=_FIRST_SHARE * self._left_s
+            )
+            each_s = _REPEATED * (time.monotonic() - begun) / len(layouts)
+            return self._refined(part, proof, problem, found, each_s)
+
+    def _refined(
+        self, part: Part, proof: Proof, problem: Problem, found: Found, each_s: float
+    ) -> Proof:
+        """Measure the best several times, with what is near it, until nothing is better.
+
+        Then once what else may be better, as far as the model can tell: first what others would
+        choose, as an answer must not lose to a rule of thumb.  What does well begins another
+        round.  `each_s` is what one layout takes that is measured several times.
+        """
+        present = problem.present
+        assert present is not None, "there is a file"
+        best: Layout | None = None
+        while True:
+            others = [one for one in self._best(proof, problem, found) if one != present]
+            if not others:
+                return proof
+            tried, repeat = tuple(proof.timings), _REPEATS
+            if others[0] == best:
+                again = _unexplored(found, problem, others, tried)[:_MOST_LAYOUTS]
+                least, repeat = 1, 1
+            else:
+                # The present one, which may be very slow, beside the best once; later the former
+                # best, as runs at other times cannot be compared as well.
+                again = [others[0], best] if best else [present, *others[:_LAST_LAYOUTS]]
+                best = others[0]
+                again += _worth_trying(found, problem, best, (*tried, *again))
+                least = _FEWEST_LAYOUTS
+            round_s = each_s if repeat > 1 else each_s / _REPEATED
+            again = again[: max(0, int(self._left_s / round_s))]
+            if len(again) < least:
+                return proof
+            seconds = max(1.0, self._left_s)
+            proof = joined(
+                proof,
+                self._measured(part, again, problem, present, repeat=repeat, seconds=seconds),
+            )
+
+    def _measured(
+        self,
+        part: Part,
+        layouts: Sequence[Layout],
+        problem: Problem,
+        present: Layout,
+        *,
+        repeat: int,
+        seconds: float,
+    ) -> Proof:
+        return measure(
+            part,
+            layouts,
+            self.asked,
+            problem,
+            repeat=repeat,
+            seconds=seconds,
+            ours=True,
+            stored=present,
+            scratch=self.scratch,
+            progress=self.progress,
+        )
+
+    def _best(self, proof: Proof, problem: Problem, found: Found) -> list[Layout]:
+        """Sort the layouts that were measured, the best first."""
+        known = {one.layout: one for one in found.ranked}
+        return sorted(
+            proof.timings,
+            key=lambda layout: problem.score(figures(known[layout], proof, self.asked)),
+        )
+
+
+def _worth_trying(
+    found: Found, problem: Problem, best: Layout, tried: Sequence[Layout]
+) -> list[Layout]:
+    """Choose the layouts worth measuring after the best so far.
+
+    Layouts near it, and if the model is wrong oftener: its chunks under other filters, and
+    what others would choose.
+    """
+    about = [one for one in near(found, problem, best, len(tried)) if one.layout not in tried]
+    other = []
+    for one in found.ranked:
+        refiltered = one.layout.chunks == best.chunks
+        elsewhere = one.names and one.layout.filters == best.filters
+        if (refiltered or elsewhere) and one.layout not in tried and problem.fits(one):
+            other.append(one)
+    both = (*about[:_NEIGHBOURS], *other[:_NEIGHBOURS])
+    return list(dict.fromkeys(one.layout for one in both))
+
+
+def _unexplored(
+    found: Found, problem: Problem, best: Sequence[Layout], tried: Sequence[Layout]
+) -> list[Layout]:
+    """List what was not measured and may be better than the best, `best` in order.
+
+    What others would choose, and layouts unlike those that were measured which the model does not
+    think much worse, under the filters of the best.
+    """
+    filters = list(dict.fromkeys(one.filters for one in best))[:_FILTERS_EXPLORED]
+    most = DOUBTED + problem.score(problem.outcome(best[0]).figures)
+    kept: list[Layout] = []
+    able = [
+        one
+        for one in found.ranked
+        if one.layout not in tried and one.layout.filters in filters and problem.fits(one)
+    ]
+    able = by_size(able, problem)
+    for one in sorted(able, key=lambda one: not (one.names and one.layout.filters == filters[0])):
+        named = one.names and one.layout.filters == filters[0]
+        hopeful = problem.score(one.figures) <= most
+        if named or (hopeful and is_new(one.layout, (*tried, *kept))):
+            kept.append(one.layout)
+    return kept
+
+
+def figures(
+    outcome: Outcome, proof: Proof | None, asked: Sequence[patterns.Asked]
+) -> tuple[float, float, float]:
+    """Return reading, writing and size of a layout, measured as far as they were."""
+    read_s, write_s, nbytes = outcome.figures
+    timings = proof.timings.get(outcome.layout) if proof is not None else None
+    if timings is not None:
+        if any(not one.pattern.writes for one in asked):
+            read_s = weighed(timings, asked, writes=False)[0]
+        if any(one.pattern.writes for one in asked):
+            write_s = weighed(timings, asked, writes=True)[0]
+    return read_s, write_s, nbytes
+
+
+def joined(first: Proof, last: Proof) -> Proof:
+    """Put two rounds of measurements together; what was measured again is the better known."""
+    return Proof(
+        last.part,
+        {**first.timings, **last.timings},
+        {**first.ours, **last.ours},
+        {**first.failed, **last.failed},
+    )
+
+
+def _load_plugins() -> None:
+    """Register hdf5plugin's filters in this libhdf5, if it is installed."""
+    try:
+        importlib.import_module("hdf5plugin")
+    except ImportError:
+        return

@@ -1,0 +1,37 @@
+"""What is in a file, and what is wrong with it: facts, and findings drawn from them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chunkwise._lazy import attach
+
+if TYPE_CHECKING:
+    from chunkwise.inspection.collect import dataset_facts
+    from chunkwise.inspection.facts import DatasetFacts, FileFacts, ObjectFacts
+    from chunkwise.inspection.finding import Finding
+    from chunkwise.inspection.inspection import inspect
+    from chunkwise.model.fix import Fix
+
+__all__ = [
+    "DatasetFacts",
+    "FileFacts",
+    "Finding",
+    "Fix",
+    "ObjectFacts",
+    "dataset_facts",
+    "inspect",
+]
+
+__getattr__, __dir__ = attach(
+    __name__,
+    {
+        "DatasetFacts": "chunkwise.inspection.facts",
+        "FileFacts": "chunkwise.inspection.facts",
+        "Finding": "chunkwise.inspection.finding",
+        "Fix": "chunkwise.model.fix",
+        "ObjectFacts": "chunkwise.inspection.facts",
+        "dataset_facts": "chunkwise.inspection.collect",
+        "inspect": "chunkwise.inspection.inspection",
+    },
+)

@@ -1,0 +1,117 @@
+"""Do a dataset's chunks suit the patterns that a user states?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from chunkwise.grammar import format_shape
+from chunkwise.inspection.finding import Finding
+from chunkwise.inspection.findings.chunks import (
+    SMALL_DATASET_NBYTES,
+    offered_chunks,
+    other_chunks,
+)
+from chunkwise.inspection.findings.severity import by_cost
+from chunkwise.inspection.findings.subject import DatasetCheck, Subject
+from chunkwise.model.chunk_shape import reason, smallest
+from chunkwise.model.cost import Stored
+from chunkwise.model.nominal import LOAD_S, MEMORY_LOAD_S, nominal_s
+from chunkwise.model.readers import LIBRARIES, Reader
+from chunkwise.model.traffic import traffic
+from chunkwise.words import format_ratio
+
+# Less is not worth a copy of the file; wherever it is read from.
+WORTH_IT: Final = 1.25
+
+
+def access_mismatch(subject: Subject) -> Iterator[Finding]:
+    """Find datasets that other chunks would serve much better."""
+    facts = subject.facts
+    if not subject.stated or not facts.shape or not facts.stored_nbytes:
+        return
+    if (facts.logical_nbytes or 0) < SMALL_DATASET_NBYTES:
+        return
+    reader = smallest(subject.readers if subject.names_readers else LIBRARIES)
+    offered = offered_chunks(subject)
+    before = None if facts.chunks is None else facts.chunks.shape
+    if offered == before:
+        return
+    filtered = facts.filters != "none"
+    saved_s, times = min(
+        (_gain(subject, before, offered, reader, load_s) for load_s in (MEMORY_LOAD_S, LOAD_S)),
+        key=lambda gain: gain[1],
+    )
+    if times < WORTH_IT:
+        return
+    now, then = (0 if one is None else _loaded_nbytes(subject, one) for one in (before, offered))
+    names = " and ".join(f"'{one.name}'" for one in subject.stated)
+    if before is None:
+        told = "It is stored in one piece"
+    else:
+        told = f"In chunks of {format_shape(before)}, " + reason(
+            facts.shape, facts.itemsize, before, subject.stated
+        )
+    yield Finding(
+        code="access-mismatch",
+        severity=by_cost(
+            nbytes=max(0, now - then),
+            seconds=None if before is not None else saved_s,
+            times=times,
+            filtered=filtered,
+        ),
+        path=subject.path,
+        summary=(
+            f"{told}. Chunks of {format_shape(offered)} serve {names} about "
+            f"{format_ratio(times)} as fast, by the model: "
+            f"{reason(facts.shape, facts.itemsize, offered, subject.stated)}."
+        ),
+        evidence={
+            "patterns": "; ".join(one.name for one in subject.stated),
+            "offered_chunks": format_shape(offered),
+            "loaded_nbytes": now,
+            "offered_loaded_nbytes": then,
+            "times": times,
+        },
+        source="the patterns of --access, and the model of docs/advise.md",
+        fixes=other_chunks(subject, offered),
+        waste_nbytes=max(0, now - then),
+    )
+
+
+def _gain(
+    subject: Subject,
+    before: tuple[int, ...] | None,
+    after: tuple[int, ...],
+    reader: Reader,
+    load_s: float,
+) -> tuple[float, float]:
+    """Return the seconds that other chunks save, and how many times as fast they are read."""
+    facts = subject.facts
+    assert facts.shape is not None
+    now_s, then_s = (
+        nominal_s(
+            facts.shape,
+            facts.itemsize,
+            one,
+            subject.stated,
+            reader,
+            filtered=facts.filters != "none",
+            load_s=load_s,
+        )
+        for one in (before, after)
+    )
+    return now_s - then_s, now_s / then_s
+
+
+def _loaded_nbytes(subject: Subject, chunks: tuple[int, ...]) -> int:
+    """Bytes of chunks that all reads load, each pattern as often as its weight says."""
+    facts = subject.facts
+    assert facts.shape is not None
+    stored = Stored(facts.shape, chunks, facts.itemsize, filtered=facts.filters != "none")
+    reader = smallest(subject.readers if subject.names_readers else LIBRARIES)
+    loads = (one.weight * traffic(stored, one, reader).loads for one in subject.stated)
+    return round(sum(loads) * stored.chunk_nbytes)
+
+
+CHECKS: Final[tuple[DatasetCheck, ...]] = (access_mismatch,)

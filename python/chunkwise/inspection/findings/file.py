@@ -1,0 +1,287 @@
+"""Is something wrong with a file as a whole: its metadata, its space, its closing?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+from chunkwise.grammar import format_size
+from chunkwise.inspection.facts import DatasetFacts, FileFacts, MetadataFacts
+from chunkwise.inspection.finding import Finding
+from chunkwise.inspection.findings.severity import by_cost
+from chunkwise.inspection.findings.subject import OCCAM, FileCheck
+from chunkwise.model.fix import Fix
+from chunkwise.model.layout import AS_IT_IS, FileLayout, metadata_block
+from chunkwise.model.remedies import (
+    can_repack,
+    follow_writer,
+    repack,
+    repacked_name,
+    save_unclosed,
+)
+from chunkwise.verdicts import Verdict
+from chunkwise.words import counted, format_seconds
+
+# A request to object storage, without the bytes: what users of public clouds see, from
+# 20 ms in the same region to 200 ms from elsewhere.
+_REQUEST_S: Final = 0.05
+# Judged is what even the nearest wait for.
+_NEAR_REQUEST_S: Final = 0.02
+# Five seconds of waiting for requests; who opens a file waits for that before any data.
+_MANY_REQUESTS: Final = 100
+# Readers of object storage fetch and keep blocks of 1 MiB or more, and libhdf5's own
+# (ros3, since 1.14.3) the first 16 MiB: up to there, few fetches give all the metadata.
+_FEW_BLOCKS: Final = 16
+
+# A disk seeks in 10 ms, a parallel file system in 1 to 5: judged by what most have at least.
+_SEEK_S: Final = 0.002
+_MANY_EXTENTS: Final = 100
+# Metadata that takes an eighth of the bytes among which it lies can be read through.
+_SPREAD: Final = 8
+
+# Less is within what blocks and pages leave at their ends, and not worth a copy.
+_LOST_NBYTES: Final = 1 << 20
+_LOST_SHARE: Final = 0.1
+
+# Page sizes to choose from: the largest that h5repack's users take (4 MiB) down to a few
+# times the largest object headers.
+_PAGES: Final = tuple(1 << power for power in range(22, 15, -1))
+# The most that pages may add to a file; beyond that, smaller pages are better.
+_SLACK_SHARE: Final = 0.05
+# Signature, superblock and its extension are read before there are any pages (measured).
+_BEFORE_PAGES: Final = 3
+# A page buffer is memory: 64 of the largest pages are 256 MiB.
+_MOST_PAGES: Final = 64
+
+
+def not_closed(facts: FileFacts) -> Iterator[Finding]:
+    """Find a file that its writer has not closed."""
+    flags = facts.file_format.flags
+    if not flags:
+        return
+    unreadable = sum(entry.kind == "unreadable" for entry in facts.objects)
+    lost = f"; objects in it that cannot be read: {unreadable:,}" if unreadable else ""
+    swmr = "swmr" in flags
+    saved = save_unclosed(facts.path)
+    # What cannot be read cannot be repacked.
+    copies = saved[1:] if unreadable else saved
+    yield Finding(
+        code="not-closed",
+        severity="warning" if swmr else "error",
+        path=None,
+        summary=(
+            "A program is writing this file for others to follow (SWMR), or was killed before it "
+            f"closed it: HDF5 opens it only for readers that say so{lost}. While it is written, "
+            "read along; if no program writes it any more, make a copy that opens."
+            if swmr
+            else "The program that wrote this file did not close it, or is still writing: HDF5 "
+            f"refuses to open it, and what was not flushed is missing{lost}. If no program "
+            "is writing it any more, make a copy that opens."
+        ),
+        evidence={"flags": "+".join(flags), "unreadable_objects": unreadable},
+        source="H5Fopen, H5Fstart_swmr_write; HDF5 file format specification, superblock 3",
+        fixes=(follow_writer(facts.path), *copies) if swmr else copies,
+        verdict=Verdict.BUSY if facts.file_format.being_written else Verdict.LOOSE,
+    )
+
+
+def scattered_metadata(facts: FileFacts) -> Iterator[Finding]:
+    """Find metadata that lies in many small pieces among the data."""
+    found = facts.metadata
+    if found is None or found.extents < _MANY_EXTENTS:
+        return
+    if found.span_nbytes < _SPREAD * found.nbytes:
+        return
+    yield Finding(
+        code="scattered-metadata",
+        severity=by_cost(seconds=_SEEK_S * found.extents),
+        path=None,
+        summary=(
+            f"The file's metadata ({format_size(found.nbytes)}: names, types, where the chunks "
+            f"are) lies in {counted(found.extents, 'place')} spread over "
+            f"{format_size(found.span_nbytes)}: "
+            "as many seeks of a disk, or up to as many requests to a server, before the data "
+            "can be read."
+        ),
+        evidence={
+            "metadata_nbytes": found.nbytes,
+            "extents": found.extents,
+            "span_nbytes": found.span_nbytes,
+            "blocks_of_1MiB": found.blocks,
+        },
+        source=(
+            f"H5Pset_meta_block_size, H5Pset_file_space_strategy; {OCCAM}, section 5.8.2 and "
+            "Figure 21, found no effect of the block size on writing: it is reading that gains"
+        ),
+        fixes=_in_blocks(facts, found),
+    )
+
+
+def cloud_unready(facts: FileFacts) -> Iterator[Finding]:
+    """Find a file that takes long to open and list from object storage."""
+    found = facts.metadata
+    if found is None or found.blocks <= _FEW_BLOCKS:
+        return
+    requests = found.list_requests
+    if facts.file_format.space_strategy == "page":
+        requests = min(requests, _paged_requests(found, facts.file_format.page_nbytes))
+    if requests < _MANY_REQUESTS:
+        return
+    severity = by_cost(seconds=_NEAR_REQUEST_S * found.blocks)
+    page_nbytes = _page_nbytes(facts, found)
+    paged = _paged_requests(found, page_nbytes)
+    yield Finding(
+        code="cloud-unready",
+        severity=severity,
+        path=None,
+        summary=(
+            "From object storage, opening and listing this file takes "
+            f"{counted(requests, 'request')}, "
+            f"{_wait(requests)} at {1000 * _REQUEST_S:.0f} ms each; a reader that fetches 1 MiB "
+            f"blocks and keeps them needs {found.blocks:,} to find all data ({_wait(found.blocks)}"
+            f"). Stored in pages of {format_size(page_nbytes)} and read by pages, it would take "
+            f"about {paged:,}."
+        ),
+        evidence={
+            "requests": requests,
+            "blocks_of_1MiB": found.blocks,
+            "seconds_per_request": _REQUEST_S,
+            "metadata_nbytes": found.nbytes,
+            "page_nbytes": page_nbytes,
+            "paged_requests": paged,
+        },
+        source="H5Pset_file_space_strategy (H5F_FSPACE_STRATEGY_PAGE), H5Pset_page_buffer_size",
+        fixes=_in_pages(facts, found, page_nbytes),
+    )
+
+
+def lost_space(facts: FileFacts) -> Iterator[Finding]:
+    """Find a file with much unused space."""
+    found = facts.metadata
+    if found is None or found.unaccounted_nbytes is None or _has_unknown_space(facts):
+        return
+    # Space that a writer has taken and not yet linked looks like lost space.
+    if facts.file_format.flags:
+        return
+    lost = found.unaccounted_nbytes - _page_ends(facts)
+    if lost < max(_LOST_NBYTES, _LOST_SHARE * facts.nbytes):
+        return
+    must = max(1, facts.nbytes - lost)
+    yield Finding(
+        code="lost-space",
+        severity=by_cost(nbytes=lost, times=facts.nbytes / must, filtered=False),
+        path=None,
+        summary=(
+            f"{format_size(lost)} of the file's {format_size(facts.nbytes)} "
+            f"({lost / facts.nbytes:.0%}) are in no use: what was deleted, or rewritten at "
+            "another size, leaves its space behind. A copy is that much smaller."
+        ),
+        evidence={
+            "lost_nbytes": lost,
+            "file_nbytes": facts.nbytes,
+            "share": round(lost / facts.nbytes, 4),
+        },
+        source="H5Ldelete, H5Pset_file_space_strategy; `h5stat -S` calls it unaccounted space",
+        fixes=_repack(facts),
+        waste_nbytes=lost,
+    )
+
+
+# --- remedies --------------------------------------------------------------------------
+
+
+def _in_blocks(facts: FileFacts, found: MetadataFacts) -> tuple[Fix, ...]:
+    """Give the lines that bring the metadata together."""
+    if facts.file_format.space_strategy == "page":
+        # A copy keeps the strategy, under which blocks have no effect.
+        return _in_pages(facts, found, _page_nbytes(facts, found))
+    nbytes = metadata_block(found.nbytes)
+    writer = f"# in the program that writes it:\nh5py.File(name, 'w', meta_block_size={nbytes})"
+    fixes = _repack(facts, FileLayout(metadata_block_nbytes=nbytes), f"-M {nbytes}")
+    return (*fixes, Fix("h5py", writer, writing=True))
+
+
+def _in_pages(facts: FileFacts, found: MetadataFacts, page_nbytes: int) -> tuple[Fix, ...]:
+    """Give the command that pages a file, and the line that then reads it by pages."""
+    fixes = _repack(facts, FileLayout(page_nbytes=page_nbytes), f"-S PAGE -G {page_nbytes}")
+    if not facts.path.isprintable():
+        return fixes
+    # Room for all pages of metadata and some of data; libhdf5 wants a power of two.
+    pages = min(_MOST_PAGES, 1 << math.ceil(found.nbytes / page_nbytes).bit_length() + 2)
+    reader = f"h5py.File({repacked_name(facts.path)!r}, page_buf_size={pages * page_nbytes})"
+    return (*fixes, Fix("h5py", reader))
+
+
+def _repack(
+    facts: FileFacts, layout: FileLayout = AS_IT_IS, by_h5repack: str | None = None
+) -> tuple[Fix, ...]:
+    fixes = repack(facts.path, layout, by_h5repack=by_h5repack)
+    return fixes if _may_repack(facts) else tuple(fix for fix in fixes if fix.repacks)
+
+
+def _paged_requests(found: MetadataFacts, page_nbytes: int) -> int:
+    # Pages of metadata hold nothing else; a page buffer fetches each of them once.
+    return _BEFORE_PAGES + math.ceil(found.nbytes / page_nbytes)
+
+
+def _may_repack(facts: FileFacts) -> bool:
+    return all(can_repack(dataset.filters) for dataset in _datasets(facts))
+
+
+def _wait(requests: int) -> str:
+    return format_seconds(requests * _REQUEST_S)
+
+
+# --- space -----------------------------------------------------------------------------
+
+
+def _datasets(facts: FileFacts) -> Iterator[DatasetFacts]:
+    return (entry.dataset for entry in facts.objects if entry.dataset is not None)
+
+
+def _has_unknown_space(facts: FileFacts) -> bool:
+    """Tell whether something takes space that nobody counts: heaps, unreadable objects."""
+    return any(entry.kind == "unreadable" for entry in facts.objects) or any(
+        dataset.variable_length for dataset in _datasets(facts)
+    )
+
+
+def _page_ends(facts: FileFacts) -> int:
+    """Count at most what the ends of pages leave empty, which is not lost but paged."""
+    if facts.file_format.space_strategy != "page":
+        return 0
+    page = facts.file_format.page_nbytes
+    # The last pages of metadata and of small data, and twice what is lost on average.
+    return 2 * page + 2 * sum(_slack(dataset, page) for dataset in _datasets(facts))
+
+
+def _page_nbytes(facts: FileFacts, found: MetadataFacts) -> int:
+    """Choose the largest page in which the data wastes little space."""
+    for page in _PAGES:
+        slack = sum(_slack(dataset, page) for dataset in _datasets(facts))
+        if slack <= _SLACK_SHARE * found.raw_nbytes:
+            return page
+    return _PAGES[-1]
+
+
+def _slack(dataset: DatasetFacts, page: int) -> int:
+    """Estimate what the data of one dataset leaves empty in pages.
+
+    A piece (a chunk, or all of a contiguous dataset) as large as a page begins with one,
+    and smaller ones do not cross from one page into the next.
+    """
+    if dataset.chunks is not None and dataset.chunks.allocated:
+        pieces, nbytes = dataset.chunks.allocated, dataset.chunks.median_nbytes or 1
+        uniform = dataset.chunks.smallest_nbytes == dataset.chunks.largest_nbytes
+    elif dataset.layout == "contiguous" and dataset.stored_nbytes:
+        pieces, nbytes, uniform = 1, dataset.stored_nbytes, True
+    else:
+        return 0
+    if nbytes >= page:
+        return pieces * (-nbytes % page if uniform else page // 2)
+    rest = page % nbytes if uniform else nbytes // 2
+    return pieces * rest // (page // nbytes)
+
+
+CHECKS: Final[tuple[FileCheck, ...]] = (not_closed, scattered_metadata, cloud_unready, lost_space)

@@ -1,0 +1,195 @@
+"""What is there to know about a file, and in which order is it found out?
+
+Facts first, from metadata alone; then a sample of the data; then the costs of reading;
+findings last, because they need all of it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import h5py
+from h5py import h5d
+
+from chunkwise.files.objects import Address, Entry, walk
+from chunkwise.files.opening import find_dataset, full_name
+from chunkwise.files.unclosed import open_readable
+from chunkwise.inspection.collect import forget_filters, object_facts
+from chunkwise.inspection.dimensions import coordinates
+from chunkwise.inspection.facts import FileFacts, ObjectFacts
+from chunkwise.inspection.findings import find
+from chunkwise.inspection.format import format_facts
+from chunkwise.inspection.metadata import metadata_facts
+from chunkwise.inspection.patterns import pattern_facts
+from chunkwise.inspection.sampling import choose, take_sample
+from chunkwise.inspection.stated import of_each
+from chunkwise.model.readers import LIBRARIES, Reader, reader, this_process
+from chunkwise.model.traffic import Pattern
+from chunkwise.writing.pending import flush_beside
+
+# The most seconds for all sampling: a person waits for it.
+SAMPLING_S: Final = 1.5
+
+
+def inspect(
+    path: str | os.PathLike[str],
+    dataset: str | None = None,
+    *,
+    access: Sequence[str] = (),
+    readers: Sequence[str | Reader] | None = None,
+    sample: bool = True,
+    metadata: bool = True,
+) -> FileFacts:
+    """Collect the facts about a file, or about one dataset in it, and what is wrong.
+
+    ``chunkwise inspect`` prints the same for one file.  libhdf5 crashes on some damaged files: the
+    command works in a child process, but this function works in yours.
+
+    Parameters
+    ----------
+    path : str or path
+        An HDF5 or netCDF-4 file.
+    dataset : str, optional
+        The path of one dataset; None collects the whole file.
+    access : sequence of str, optional
+        What you read, such as ``"line:0"`` or ``"1x600x600 weight 3"``
+        (`chunkwise.patterns.parse`).  Datasets that the patterns fit are judged by them, and get
+        offers of chunks for them; coordinates only if `dataset` names one.  By default a line
+        along each dimension and a plane across each.
+    readers : sequence of str, optional
+        Who will read the file: ``libhdf5-1.10``, ``libhdf5-2``, ``netcdf-c``, ``chunkwise``.
+        None for the first three, and the library of this process.
+    sample : bool
+        Read some chunks of the dataset, or of the file's largest ones, to measure how fast they
+        decode and how well they compress.
+    metadata : bool
+        Record the reads that opening the file needs; not done for one dataset.
+
+    Returns
+    -------
+    FileFacts
+        Its ``findings`` are what is wrong, the worst first; `FileFacts.as_dict` is what
+        ``--json`` prints.
+
+    Raises
+    ------
+    FileFormatError
+        The file cannot be opened as HDF5.
+    DatasetNotFoundError, NotADatasetError, CorruptDataError
+        See `chunkwise.files.opening.find_dataset`.
+    UsageError
+        There is no reader of that name, or a pattern cannot be understood.
+    SelectionError
+        The patterns fit none of the datasets.
+
+    Examples
+    --------
+    >>> facts = chunkwise.inspect("model.nc")             # doctest: +SKIP
+    >>> [(each.severity, each.code, each.path) for each in facts.findings]  # doctest: +SKIP
+    """
+    served = everyone() if readers is None else tuple(map(_reader, readers))
+    # A plugin may have been registered since the last call.
+    forget_filters()
+    flush_beside(path)
+    # Without a cache, so that a chunk read twice for its speed is decoded twice.
+    with open_readable(path, rdcc_nbytes=0) as file:
+        entries = _entries(file, dataset)
+        paths = _paths(entries, dataset)
+        collected = [object_facts(file, entry, paths) for entry in entries]
+        if sample:
+            collected = _sampled(entries, collected)
+        known = _coordinates(entries) if access and dataset is None else {}
+        stated = of_each(access, file, collected, known) if access else {}
+        if dataset is not None or sample:
+            collected = [
+                _with_patterns(each, served, dataset, stated.get(each.path, ()))
+                for each in collected
+            ]
+        facts = FileFacts(
+            path=os.fspath(path),
+            nbytes=Path(path).stat().st_size,
+            hdf5_version=h5py.version.hdf5_version,
+            h5py_version=h5py.version.version,
+            file_format=format_facts(file, tuple(collected), path),
+            metadata=None,
+            objects=tuple(collected),
+        )
+    if metadata and dataset is None:
+        facts = replace(facts, metadata=metadata_facts(path))
+    return replace(facts, findings=find(facts, served, stated))
+
+
+def _reader(named: str | Reader) -> Reader:
+    return reader(named) if isinstance(named, str) else named
+
+
+def everyone() -> tuple[Reader, ...]:
+    """Return each reader that a file may meet, this process's own library last.
+
+    It is left out where it has the defaults of one that is there.
+    """
+    here = this_process()
+    defaults = {(each.cache_nbytes, each.nslots, each.w0) for each in LIBRARIES}
+    own = () if (here.cache_nbytes, here.nslots, here.w0) in defaults else (here,)
+    return LIBRARIES + own
+
+
+def _entries(file: h5py.File, dataset: str | None) -> list[Entry]:
+    if dataset is None:
+        return list(walk(file))
+    name = full_name(file, dataset)
+    found = find_dataset(file, name)
+    return [Entry("/" + name.strip("/"), 0, "dataset", found.id)]
+
+
+def _paths(entries: list[Entry], dataset: str | None) -> dict[Address, str] | None:
+    """Give the path of each dataset of a file by its address; None for one dataset."""
+    if dataset is not None:
+        return None
+    return {
+        each.address: each.path
+        for each in entries
+        if each.kind == "dataset" and each.address is not None
+    }
+
+
+def _coordinates(entries: list[Entry]) -> dict[str, str]:
+    """Find the datasets that say where others lie, by their paths."""
+    return coordinates(
+        {
+            each.path: each.identifier
+            for each in entries
+            if each.kind == "dataset" and isinstance(each.identifier, h5d.DatasetID)
+        }
+    )
+
+
+def _sampled(entries: list[Entry], collected: list[ObjectFacts]) -> list[ObjectFacts]:
+    """Read samples of the datasets that matter most, as far as time allows."""
+    deadline = time.monotonic() + SAMPLING_S
+    chosen = {each.path for each in choose(collected)}
+    sampled = []
+    for entry, each in zip(entries, collected, strict=True):
+        if each.dataset is not None and each.path in chosen and time.monotonic() < deadline:
+            found = take_sample(entry.identifier, each.dataset, deadline=deadline)
+            each = replace(each, dataset=replace(each.dataset, sample=found))
+        sampled.append(each)
+    return sampled
+
+
+def _with_patterns(
+    each: ObjectFacts,
+    readers: tuple[Reader, ...],
+    dataset: str | None,
+    stated: tuple[Pattern, ...],
+) -> ObjectFacts:
+    """Add the access patterns of the dataset asked for, or of one that was sampled."""
+    facts = each.dataset
+    if facts is None or (dataset is None and facts.sample is None):
+        return each
+    return replace(each, dataset=replace(facts, patterns=pattern_facts(facts, readers, stated)))

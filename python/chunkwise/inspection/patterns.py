@@ -1,0 +1,138 @@
+"""What does reading a dataset along each dimension, or across it, cost?
+
+Arithmetic on shapes, with the speed of a sample of the data: nothing is read here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+from chunkwise.inspection.facts import DatasetFacts, PatternFacts, Survival
+from chunkwise.model.cost import Stored, decodes_in_no_order, walk_cost
+from chunkwise.model.geometry import line, piece, plane
+from chunkwise.model.readers import Reader
+from chunkwise.model.traffic import Pattern
+
+Block = tuple[int, ...]
+
+
+def pattern_facts(
+    facts: DatasetFacts, readers: tuple[Reader, ...], stated: tuple[Pattern, ...] = ()
+) -> tuple[PatternFacts, ...]:
+    """Work out the access patterns of a dataset: the canonical ones, or those that are stated."""
+    if not facts.shape or 0 in facts.shape or facts.variable_length:
+        return ()
+    if facts.layout not in ("chunked", "contiguous"):
+        return ()
+    return tuple(_pattern(facts, one, readers) for one in walked(facts, stated))
+
+
+def blocks(facts: DatasetFacts) -> Iterator[tuple[str, Block]]:
+    """Name the canonical patterns of a dataset with their blocks, equal ones once."""
+    shape = facts.shape or ()
+    seen: set[Block] = set()
+    for name, block in _candidates(shape, facts):
+        if block not in seen:
+            seen.add(block)
+            yield name, block
+
+
+def walked(facts: DatasetFacts, stated: tuple[Pattern, ...] = ()) -> Iterator[Pattern]:
+    """Give the patterns of blocks that are stated; without any, the canonical ones."""
+    if stated:
+        yield from (one for one in stated if one.selections is None)
+    else:
+        yield from (Pattern(name, block) for name, block in blocks(facts))
+
+
+def row(facts: DatasetFacts) -> Block:
+    """Give the block that programs read in a loop: a line along the fastest dimension.
+
+    Of a one-dimensional dataset, a piece of some KiB (`geometry.piece`).
+    """
+    shape = facts.shape or ()
+    axes = [d for d, extent in enumerate(shape) if extent > 1]
+    if len(axes) < 2:
+        return piece(shape, facts.itemsize)
+    return line(shape, axes[-1])
+
+
+def survival(
+    facts: DatasetFacts, read: Pattern, reader: Reader, nbytes_per_s: float | None = None
+) -> Survival:
+    """Return what a reader's cache keeps of one read, and the cost of the whole dataset."""
+    assert facts.chunks is not None
+    stored = stored_as(facts)
+    cost = walk_cost(stored, read.block, reader, order=read.order)
+    if read.scattered:
+        number = math.prod(-(-n // b) for n, b in zip(stored.shape, read.block, strict=True))
+        reads = number if read.operations is None else read.operations
+        cost = replace(cost, decodes=decodes_in_no_order(stored, read.block, reader, reads))
+    # Of an unfiltered chunk that it does not cache, libhdf5 reads just what is asked for, piece
+    # by piece: how long that takes no sample tells.  The sample was read by libhdf5; chunkwise
+    # decodes otherwise, and on all cores.
+    if reader.nslots is None or stored.is_read_in_pieces(reader):
+        nbytes_per_s = None
+    total_s = cost.total_s(facts.chunks.allocated * facts.chunks.nbytes, nbytes_per_s)
+    return Survival(reader.name, cost.reloads, cost.collisions, cost.decodes, total_s)
+
+
+def stored_as(facts: DatasetFacts) -> Stored:
+    """Say how a chunked dataset is stored, as the cost model takes it."""
+    assert facts.chunks is not None
+    assert facts.shape is not None
+    return Stored(facts.shape, facts.chunks.shape, facts.itemsize, facts.filters != "none")
+
+
+def decoding_speed(facts: DatasetFacts) -> float | None:
+    """Bytes that libhdf5 decoded in a second from the sample; None without one."""
+    sample = facts.sample
+    return sample.raw_nbytes / sample.read_s if sample and sample.read_s > 0 else None
+
+
+def _candidates(shape: Block, facts: DatasetFacts) -> Iterator[tuple[str, Block]]:
+    axes = [d for d, extent in enumerate(shape) if extent > 1]
+    if len(axes) > 1:
+        for axis in axes:
+            yield f"line along {axis}", line(shape, axis)
+        for axis in axes:
+            yield f"plane across {axis}", plane(shape, axis)
+    else:
+        yield "piece", row(facts)
+    if facts.chunks:
+        yield "chunk", tuple(map(min, facts.chunks.shape, shape))
+    yield "all", shape
+
+
+def _pattern(facts: DatasetFacts, read: Pattern, readers: tuple[Reader, ...]) -> PatternFacts:
+    assert facts.shape is not None
+    name, block = read.name, read.block
+    if facts.chunks is None:
+        selected = math.prod(block) * facts.itemsize
+        return PatternFacts(
+            name, block, pieces(facts.shape, block), selected, selected, 1.0, None, ()
+        )
+    speed = decoding_speed(facts)
+    cost = walk_cost(stored_as(facts), block)
+    return PatternFacts(
+        name=name,
+        block=block,
+        chunks=cost.chunks,
+        selected_nbytes=cost.selected_nbytes,
+        decoded_nbytes=cost.decoded_nbytes,
+        amplification=cost.amplification,
+        read_s=cost.decoded_nbytes / speed if speed else None,
+        survival=tuple(survival(facts, read, reader, speed) for reader in readers),
+    )
+
+
+def pieces(shape: Block, block: Block) -> int:
+    """Count the separate runs of a contiguous dataset that a block consists of."""
+    runs = 1
+    for d in reversed(range(len(shape))):
+        if block[d] < shape[d]:
+            runs = math.prod(block[:d])
+            break
+    return runs

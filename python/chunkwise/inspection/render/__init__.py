@@ -1,0 +1,131 @@
+"""How are the facts about a file shown to a person?
+
+First the file's name, then what is wrong with it and what to do, then its contents.
+Only lines to paste are wider than the console, and nothing is cut
+without saying so.
+"""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from chunkwise.inspection.facts import DatasetFacts, FileFacts
+from chunkwise.inspection.render.dataset import print_dataset
+from chunkwise.inspection.render.findings import PRESENT, count_words, lint_line, print_findings
+from chunkwise.inspection.render.folder import print_folder
+from chunkwise.inspection.render.heading import print_format, print_heading
+from chunkwise.inspection.render.listing import Order, print_listing
+from chunkwise.inspection.render.patterns import print_patterns
+from chunkwise.inspection.render.tree import print_tree
+from chunkwise.inspection.render.words import enumerated, print_wrapped
+from chunkwise.model.remedies import shell_file
+from chunkwise.names import shell_word
+from chunkwise.words import counted
+
+__all__ = ["Order", "count_words", "lint_line", "print_file", "print_folder", "print_one_dataset"]
+
+
+def print_file(
+    facts: FileFacts,
+    console: Console,
+    *,
+    order: Order | None = None,  # The order of a flat list of datasets; None prints the tree
+    tool: str | None = None,
+    everything: bool = False,
+) -> None:
+    """Print a file: its name, its findings, its format, and its objects."""
+    print_heading(facts, console)
+    console.print()
+    print_findings(
+        facts.findings,
+        console,
+        tool=tool,
+        everything=everything,
+        nothing=_nothing(facts),
+        combined=_are_several(facts),
+    )
+    console.print()
+    print_format(facts, console)
+    console.print()
+    if order is None:
+        print_tree(facts.objects, console, everything=everything)
+    else:
+        print_listing(facts, console, order, everything=everything)
+    _print_pointer(facts, console)
+    _print_commands(facts, console, tool)
+
+
+def print_one_dataset(facts: FileFacts, console: Console, *, tool: str | None = None) -> None:
+    """Print one dataset: its findings, its facts, and what reading it costs."""
+    (entry,) = facts.objects
+    print_heading(facts, console)
+    console.print()
+    print_findings(facts.findings, console, tool=tool or PRESENT, everything=True)
+    console.print()
+    print_format(facts, console)
+    console.print()
+    print_dataset(entry, console)
+    if entry.dataset is not None and entry.dataset.patterns:
+        console.print()
+        print_patterns(entry.dataset, console)
+    _print_commands(facts, console, tool or PRESENT)
+
+
+def _nothing(facts: FileFacts) -> str:
+    """Say that there are no findings, and where there cannot be any."""
+    kinds = {entry.kind for entry in facts.objects}
+    if kinds & {"dataset", "unreadable"}:
+        return "No findings."
+    return "No findings: the file holds no dataset."
+
+
+def _print_pointer(facts: FileFacts, console: Console) -> None:
+    """Say how to see more of the dataset that the worst finding is about.
+
+    The findings may have left the screen by now, hence also how many they are.
+    """
+    datasets = {each.path: each.dataset for each in facts.objects if each.dataset is not None}
+    worst = next((found.path for found in facts.findings if found.path in datasets), None)
+    if worst is None:
+        return
+    console.print()
+    words = f"{count_words(facts.findings)} (see the top). What reading one dataset costs:"
+    print_wrapped(words, console, indent="")
+    names = f"{shell_file(facts.path)} {shell_word(worst)}"
+    console.print(Text(f"    chunkwise inspect {names}", style="green"), soft_wrap=True)
+    if _can_be_timed(datasets[worst]):
+        console.print("Measured times:", highlight=False)
+        console.print(Text(f"    chunkwise bench {names}", style="green"), soft_wrap=True)
+
+
+def _are_several(facts: FileFacts) -> bool:
+    """Whether findings of more than one kind are mended by one command."""
+    return len({found.code for found in facts.findings if found.layout is not None}) > 1
+
+
+def _print_commands(facts: FileFacts, console: Console, tool: str | None) -> None:
+    """Give the one command that mends all that another layout mends."""
+    found = facts.commands
+    if not found:
+        return
+    mended = [one for one in facts.findings if one.layout is not None]
+    others = list(dict.fromkeys(one.code for one in facts.findings if one.layout is None))
+    total = len(facts.findings)
+    if not others:
+        what = counted(total, "finding")
+        said = f"One command mends {f'all {what}' if total > 1 else 'it'}:"
+    else:
+        said = f"One command mends {len(mended):,} of {total:,} findings; no layout mends "
+        said += f"{enumerated(others, None)}:"
+    shown = [fix for fix in found if tool in ("all", PRESENT, fix.tool)] or found[:1]
+    console.print()
+    print_wrapped(said, console, indent="")
+    for fix in shown:
+        console.print(Text(f"    {fix.text}", style="green"), soft_wrap=True)
+
+
+def _can_be_timed(dataset: DatasetFacts) -> bool:
+    """Tell whether there is an array that HDF5 can read here."""
+    unreadable = dataset.unavailable_filters or dataset.variable_length or dataset.unlisted
+    return bool(dataset.shape) and 0 not in (dataset.shape or ()) and not unreadable

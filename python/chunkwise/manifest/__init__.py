@@ -1,0 +1,1 @@
+"""Which checksums do the values of a file have, whatever its chunks?"""

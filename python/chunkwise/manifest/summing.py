@@ -1,0 +1,179 @@
+"""What are the checksums of all values of a file?
+
+Of its datasets, in tiles, and of its attributes.  `canonical` says which bytes are summed,
+`tiles` how they are cut.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import h5py
+import numpy as np
+from h5py import h5a, h5d, h5s, h5t
+
+from chunkwise._native import thread_count
+from chunkwise.dataset import Dataset, wrap
+from chunkwise.errors import ChunkwiseError
+from chunkwise.files.boxes import read_box
+from chunkwise.files.leading import External
+from chunkwise.files.objects import Entry, decode_name, walk
+from chunkwise.files.opening import is_plain
+from chunkwise.files.references import Paths
+from chunkwise.inspection.attributes import attribute_names
+from chunkwise.manifest.canonical import canonical, element_nbytes, is_exact
+from chunkwise.manifest.manifest import FileManifest, Known
+from chunkwise.manifest.tiles import Box, Shape, Tiles, boxes
+from chunkwise.manifest.types import type_text
+from chunkwise.manifest.unwritten import written_tiles
+from chunkwise.names import HDF5_ERRORS, hdf5_reason
+from chunkwise.verdicts import Verdict
+from chunkwise.verifying.data import Beat
+from chunkwise.verifying.metadata import Owner
+from chunkwise.verifying.records import Note
+
+# Values that are read at a time.
+_BOX_NBYTES: Final = 256 << 20
+
+
+def sum_values(
+    file: h5py.File,
+    beat: Beat = lambda _: None,  # Called with the bytes summed since its last call
+    unread: list[Note] | None = None,
+    external: External = "folder",
+) -> FileManifest:
+    """Sum all values of a file."""
+    entries = list(walk(file))
+    paths = Paths.of(entries)
+    with ThreadPoolExecutor(thread_count()) as pool:
+        summing = _Summing(paths, pool, beat, [] if unread is None else unread, external)
+        return {entry.path: summing.of(entry) for entry in entries}
+
+
+@dataclass(frozen=True)
+class _Summing:
+    """Sums the values of one file."""
+
+    paths: Paths
+    pool: ThreadPoolExecutor
+    beat: Beat
+    unread: list[Note]
+    external: External
+
+    def of(self, entry: Entry) -> Known:
+        """Sum the values of one object."""
+        known: Known = {"kind": entry.kind}
+        if entry.target is not None:
+            known["target"] = entry.target
+        if entry.reason is not None:
+            raise OSError(f"{entry.path}: {entry.reason}")
+        identifier = entry.identifier
+        if identifier is None:
+            return known
+        if isinstance(identifier, h5t.TypeID):
+            known["type"] = type_text(identifier)
+        elif isinstance(identifier, h5d.DatasetID):
+            known |= self._values(entry.path, identifier, partial(self._dataset, identifier))
+        attributes = known["attributes"] = {}
+        for raw in sorted(attribute_names(identifier)):
+            attribute, name = h5a.open(identifier, raw), decode_name(raw)
+            read = partial(self._attribute, identifier, raw, attribute)
+            attributes[name] = self._values(f"{entry.path}@{name}", attribute, read)
+        return known
+
+    def _values(self, path: str, holder: Any, read: Callable[[Shape], str]) -> Known:
+        """Say the type and shape of values, and sum them."""
+        space, datatype = holder.get_space(), holder.get_type()
+        known: Known = {"type": type_text(datatype), "shape": None}
+        if space.get_simple_extent_type() == h5s.NULL:
+            return {**known, "sha256": hashlib.sha256(b"").hexdigest()}
+        shape = tuple(space.get_simple_extent_dims())
+        known["shape"] = list(shape)
+        try:
+            return {**known, "sha256": read(shape)}
+        except (ChunkwiseError, *HDF5_ERRORS) as error:
+            reason = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
+            said = f"its values are not in the manifest: {reason}"
+            self.unread.append(Note(path, said, Verdict.UNJUDGED))
+            return {**known, "sha256": None}
+
+    def _dataset(self, identifier: h5d.DatasetID, shape: Shape) -> str:
+        dcpl = identifier.get_create_plist()
+        chunk = dcpl.get_chunk() if dcpl.get_layout() == h5d.CHUNKED else (1,) * len(shape)
+        datatype = identifier.get_type()
+        dtype = _numpy_type(datatype)
+        dataset = wrap(h5py.Dataset(identifier), external=self.external)
+        if dtype is None:
+            dataset._check_bounds()
+            return self._as_stored(dataset, h5t.TypeID.copy(datatype), shape, chunk)
+        tiles = Tiles(
+            shape, element_nbytes(dtype), partial(canonical, paths=self.paths), self.pool
+        )
+        return self._tiled(dataset, tiles, chunk, lambda box: np.asarray(dataset[box], dtype))
+
+    def _as_stored(self, dataset: Dataset, datatype: Any, shape: Shape, chunk: Shape) -> str:
+        """Sum values of a type that NumPy lacks."""
+        nbytes = datatype.get_size()
+        tiles = Tiles(shape, nbytes, lambda part: part.tobytes(), self.pool)
+
+        def read(box: Box) -> Any:
+            start = tuple(part.start for part in box)
+            count = tuple(part.stop - part.start for part in box)
+            values = read_box(dataset.id, datatype, start, count)
+            return values.view(f"V{nbytes}").reshape(count)
+
+        return self._tiled(dataset, tiles, chunk, read)
+
+    def _tiled(
+        self, dataset: Dataset, tiles: Tiles, chunk: Shape, read: Callable[[Box], Any]
+    ) -> str:
+        """Sum the values of a dataset, tile by tile."""
+        written = written_tiles(dataset, tiles, chunk)
+        parts = (
+            boxes(dataset.shape, tiles.tile, chunk, tiles.element_nbytes, _BOX_NBYTES)
+            if written is None
+            else map(tiles.box, written.tolist())
+        )
+        for box in parts:
+            values = read(box)
+            tiles.add(box, values)
+            self.beat(values.nbytes)
+        return tiles.hexdigest(None if written is None else read)
+
+    def _attribute(self, owner: Any, name: bytes, attribute: Any, shape: Shape) -> str:
+        datatype = attribute.get_type()
+        dtype = _numpy_type(datatype)
+        if dtype is None:
+            elements = attribute.get_space().get_simple_extent_npoints()
+            values = np.zeros(elements * datatype.get_size(), np.uint8)
+            if values.size:
+                attribute.read(values, h5t.TypeID.copy(datatype))
+            return hashlib.sha256(values.tobytes()).hexdigest()
+        made = np.zeros(shape, dtype)
+        if dtype.hasobject:
+            given = h5py.AttributeManager(Owner(owner))[name]
+            if shape == ():
+                made[()] = given
+            else:
+                made = np.asarray(given, dtype)
+        elif made.size:
+            attribute.read(made, mtype=h5t.py_create(dtype))
+        return hashlib.sha256(canonical(made, self.paths)).hexdigest()
+
+
+def _numpy_type(datatype: Any) -> np.dtype[Any] | None:
+    """Give NumPy's type; None if it has none that is the same, bit for bit."""
+    try:
+        dtype: np.dtype[Any] = datatype.dtype
+    except (TypeError, ValueError):
+        if is_plain(datatype):
+            return None
+        raise
+    # h5py does not read opaque values that have a tag.
+    stored = is_plain(datatype) and datatype.detect_class(h5t.OPAQUE)
+    return None if stored or not (dtype.hasobject or is_exact(dtype)) else dtype

@@ -1,0 +1,37 @@
+"""How fast does a program's access pattern read this file, and why?
+
+`bench` measures (`chunkwise.bench`), and so does `run`, for a `Space`.  Their `Results` give
+`records` (one flat row a trial), `summary()` (one row for each combination that was measured),
+`mismatches`, and `advice`: why the slow pattern is slow.  `load` reads a saved run,
+and `judge` compares such runs.
+"""
+
+from chunkwise.measure.api import bench
+from chunkwise.measure.compare import judge
+from chunkwise.measure.explain import explain
+from chunkwise.measure.new import run_new
+from chunkwise.measure.results import Advice, Results
+from chunkwise.measure.run import run
+from chunkwise.measure.saved import load
+from chunkwise.measure.space import Space
+from chunkwise.measure.target import Target
+from chunkwise.measure.together import run_together
+from chunkwise.measure.trials.trial import Measurement, Trial
+from chunkwise.patterns.pattern import Access
+
+__all__ = [
+    "Access",
+    "Advice",
+    "Measurement",
+    "Results",
+    "Space",
+    "Target",
+    "Trial",
+    "bench",
+    "explain",
+    "judge",
+    "load",
+    "run",
+    "run_new",
+    "run_together",
+]

@@ -1,0 +1,290 @@
+"""What can be varied from trial to trial, and how is it written?
+
+An axis is a field of `Trial`, or determines several of them (the access pattern, the
+variant).  Values are text, in the grammar of the command line and of TOML files;
+``default`` keeps the library's own value.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from chunkwise.errors import UsageError
+from chunkwise.grammar import format_size, parse_size
+from chunkwise.measure.trials.formats import FORMATS, NETCDF4, is_netcdf3
+from chunkwise.measure.trials.pagecache import PAGE_CACHES
+from chunkwise.measure.trials.readers import NATIVE, READERS, is_shared_library
+from chunkwise.measure.trials.readers import WITH_LIBRARY_CACHE as _CACHED
+
+DEFAULT: Final = "default"
+# As H5Pset_libver_bounds has them.
+BOUNDS: Final = ("earliest", "v108", "v110", "v112", "v114", "v200", "latest")
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One thing that is varied."""
+
+    name: str  # In TOML files, in ``--set``, and in messages
+    field: str | None  # The field of `Trial`; None if the value decides several of them
+    default: str  # The value if nothing is asked for
+    parse: Callable[[str], Any]  # Reads a value other than the default; raises UsageError
+    show: Callable[[Any], str]  # Writes a parsed value as short as a table needs it
+    readers: frozenset[str]  # The readers that it concerns
+    operations: tuple[str, ...]  # The operations that it concerns
+    about: str  # What it is, with the function of the library
+    hdf5: bool = False  # Whether it concerns HDF5 files alone, and no files of netCDF-3
+
+    def value(self, text: str) -> Any:
+        """Read a value; None is the default's."""
+        return None if text == self.default == DEFAULT else self.parse(text)
+
+    def label(self, text: str) -> str:
+        """Write a value for a table, with what it is a value of."""
+        if text == self.default == DEFAULT:
+            return f"{self.name} {text}"
+        return self.show(self.value(text))
+
+    def concerns(self, point: Mapping[str, str]) -> bool:
+        """Whether a combination's value on this axis makes a difference to its reader."""
+        reader, text = point["reader"], point[self.name]
+        if reader not in self.readers or point["operation"] not in self.operations:
+            return False
+        if self.hdf5 and is_netcdf3(point["format"]):
+            return False
+        # A library by its path is loaded by readers that bring none of their own.
+        return not (
+            self.name == "libhdf5" and is_shared_library(text) and not READERS[reader].any_libhdf5
+        )
+
+
+def _word(name: str, *words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in words:
+            raise UsageError(f"'{text}' is no {name}: choose from {', '.join(words)}")
+        return text
+
+    return parse
+
+
+def _whole(name: str, least: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or int(text) < least:
+            raise UsageError(f"'{text}' is no {name}: give a whole number from {least} on")
+        return int(text)
+
+    return parse
+
+
+def _conversion_nbytes(text: str) -> int:
+    nbytes = parse_size(text)
+    if nbytes < 1:
+        raise UsageError(
+            "a conversion buffer of 0 bytes converts nothing: give a size such as 1MiB"
+        )
+    return nbytes
+
+
+def _w0(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise UsageError(f"'{text}' is no w0: give a number from 0 to 1")
+    return value
+
+
+def _alignment(text: str) -> tuple[int, int]:
+    threshold, colon, alignment = text.rpartition(":")
+    found = (parse_size(threshold) if colon else 0, parse_size(alignment))
+    if found[1] < 1:
+        raise UsageError(
+            f"'{text}' is no alignment: give a size such as 4KiB, or THRESHOLD:SIZE such as "
+            "64KiB:4KiB"
+        )
+    return found
+
+
+def _bounds(text: str) -> tuple[str, str]:
+    low, colon, high = text.partition(":")
+    found = (low, high if colon else low)
+    if any(bound not in BOUNDS for bound in found):
+        raise UsageError(
+            f"'{text}' are no bounds of the file format: give one or two (LOW:HIGH) of "
+            f"{', '.join(BOUNDS)}"
+        )
+    if BOUNDS.index(found[0]) > BOUNDS.index(found[1]):
+        raise UsageError(f"bounds '{text}': the lower one is newer than the upper one")
+    return found
+
+
+def _is_native(text: str) -> bool:
+    return _word("memory type", "stored", "native")(text) == "native"
+
+
+def _is_each(text: str) -> bool:
+    return _word("way of opening", "once", "each")(text) == "each"
+
+
+def _size(nbytes: int) -> str:
+    return format_size(nbytes).replace(".0 ", " ")
+
+
+def _sized(word: str) -> Callable[[int], str]:
+    return lambda nbytes: f"{word} {_size(nbytes)}"
+
+
+def _named(word: str) -> Callable[[Any], str]:
+    return lambda value: f"{word} {value:g}" if isinstance(value, float) else f"{word} {value}"
+
+
+def _show_alignment(pair: tuple[int, int]) -> str:
+    threshold, alignment = map(_size, pair)
+    return f"alignment {threshold}:{alignment}" if pair[0] else f"alignment {alignment}"
+
+
+def _show_bounds(pair: tuple[str, str]) -> str:
+    low, high = pair
+    return f"format {high}" if low == high else f"format {low}:{high}"
+
+
+_ALL = frozenset(READERS)
+_HDF5 = frozenset({"libhdf5", "h5py"})
+# Those that make files and datasets through libhdf5, with properties of ours.
+_MAKING = _HDF5 | NATIVE
+_BOTH = ("read", "write", "append", "update")
+_READ, _WRITE = ("read",), ("write", "append", "update")
+# What decides how a file is made, which an update finds there.
+_MAKE = ("write", "append")
+
+
+def _same(text: str) -> str:
+    return text
+
+
+def _library(text: str) -> str:
+    """Give the whole path: a bare name would be searched for elsewhere, by dlopen or exec."""
+    path = Path(text).expanduser()
+    found = shutil.which(text) if os.sep not in text and not path.exists() else None
+    # A link is kept: it is what makes a virtual environment of a Python.
+    return str(Path(found or path).absolute())
+
+
+def _path(text: str) -> str:
+    return str(Path(text).expanduser().absolute())
+
+
+# In the order in which combinations are spelled out: the last one changes fastest.
+AXES: Final[dict[str, Axis]] = {
+    axis.name: axis
+    for axis in (
+        Axis(
+            "operation", "operation", "read", _word("operation", *_BOTH), _same, _ALL, _BOTH,
+            "read; write to a new file, append to a dataset that grows, or update in place",
+        ),
+        Axis("access", None, DEFAULT, _same, _same, _ALL, _BOTH, "the access pattern"),
+        Axis(
+            "format", "format", NETCDF4, _word("file format", *FORMATS), FORMATS.__getitem__,
+            frozenset({"netcdf4"}), _BOTH, "the file format (nc_create)",
+        ),
+        Axis("chunk", None, "stored", _same, _same, _ALL, _BOTH, "the chunk shape", hdf5=True),
+        Axis(
+            "filter", None, "stored", _same, _same, _ALL, _BOTH, "the filter pipeline", hdf5=True
+        ),
+        Axis(
+            "page-cache", "page_cache", "warm", _word("page cache", *PAGE_CACHES), _same, _ALL,
+            _READ, "whether the file's bytes are in memory",
+        ),
+        Axis("reader", "reader", "h5py", _same, _same, _ALL, _BOTH, "who reads or writes"),
+        Axis(
+            "libhdf5", "libhdf5", DEFAULT, _library, _same, _ALL, _BOTH,
+            "the library: a libhdf5.so, or a Python with an h5py of its own",
+        ),
+        Axis(
+            "threads", "threads", DEFAULT, _whole("number of threads", 1), _named("threads"),
+            NATIVE, _BOTH, "threads that chunkwise may use",
+        ),
+        Axis(
+            "cache", "cache_nbytes", DEFAULT, parse_size, _size, _CACHED, _BOTH,
+            "bytes of the chunk cache (H5Pset_chunk_cache)", hdf5=True,
+        ),
+        Axis(
+            "nslots", "cache_nslots", DEFAULT, _whole("number of slots", 0), _named("nslots"),
+            _CACHED, _BOTH, "slots of the chunk cache's hash table", hdf5=True,
+        ),
+        Axis(
+            "w0", "cache_w0", DEFAULT, _w0, _named("w0"), _CACHED, _BOTH,
+            "the chunk cache's preemption policy", hdf5=True,
+        ),
+        Axis(
+            "sieve", "sieve_nbytes", DEFAULT, parse_size, _sized("sieve"), _HDF5, _BOTH,
+            "the sieve buffer (H5Pset_sieve_buf_size)",
+        ),
+        Axis(
+            "conversion", "conversion_nbytes", DEFAULT, _conversion_nbytes, _sized("conversion"),
+            frozenset({"libhdf5"}), _BOTH, "the type conversion buffer (H5Pset_buffer)",
+        ),
+        Axis(
+            "memory-type", "native_type", "stored", _is_native,
+            lambda native: "native type" if native else "stored type",
+            frozenset({"libhdf5"}), _BOTH,
+            "elements in memory as stored, or in this machine's type",
+        ),
+        Axis(
+            "metadata-block", "metadata_block_nbytes", DEFAULT, parse_size,
+            _sized("metadata block"), _MAKING, _WRITE,
+            "what metadata is allocated in (H5Pset_meta_block_size)",
+        ),
+        Axis(
+            "small-data", "small_data_block_nbytes", DEFAULT, parse_size,
+            _sized("small data"), _MAKING, _WRITE,
+            "what small data is allocated in (H5Pset_small_data_block_size)",
+        ),
+        Axis(
+            "alignment", "alignment", DEFAULT, _alignment, _show_alignment, _MAKING, _WRITE,
+            "where objects begin: SIZE or THRESHOLD:SIZE (H5Pset_alignment)",
+        ),
+        Axis(
+            "bounds", "bounds", DEFAULT, _bounds, _show_bounds, _MAKING, _WRITE,
+            "the file format: LOW:HIGH (H5Pset_libver_bounds)",
+        ),
+        Axis(
+            "alloc-time", "alloc_time", DEFAULT,
+            _word("allocation time", "early", "late", "incremental"), _named("alloc"),
+            _MAKING, _MAKE, "when space is allocated (H5Pset_alloc_time)",
+        ),
+        Axis(
+            "fill-time", "fill_time", DEFAULT, _word("fill time", "alloc", "never", "ifset"),
+            _named("fill"), _MAKING, _MAKE, "when it is filled (H5Pset_fill_time)",
+        ),
+        Axis(
+            "page-buffer", "page_buffer_nbytes", DEFAULT, parse_size, _sized("page buffer"),
+            _HDF5, _BOTH, "the page buffer (H5Pset_page_buffer_size)",
+        ),
+        Axis(
+            "zlib", "zlib_path", DEFAULT, _path, lambda path: f"zlib {Path(path).name}", _CACHED,
+            _BOTH, "a libz.so that takes the place of libhdf5's (LD_PRELOAD)",
+        ),
+        Axis(
+            "reopen", "reopen", "once", _is_each,
+            lambda each: "opened each time" if each else "opened once", _HDF5 | NATIVE, _READ,
+            "whether the file is opened once, or for each read, as a part of it",
+        ),
+    )
+}  # fmt: skip
+
+# What `--set NAME=VALUE,...` takes: axes without an option of their own, which come last.
+PROPERTY_AXES: Final = tuple(AXES)[tuple(AXES).index("sieve") :]
+
+
+def check_axis(name: str) -> Axis:
+    """Return an axis, or raise UsageError with the names there are."""
+    if name not in AXES:
+        raise UsageError(f"nothing called '{name}' can be varied: choose from {', '.join(AXES)}")
+    return AXES[name]

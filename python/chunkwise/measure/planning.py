@@ -1,0 +1,261 @@
+"""Which trials does a space of parameters give for one dataset?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, cast
+
+from chunkwise import patterns
+from chunkwise.errors import UsageError
+from chunkwise.files.around import Surroundings
+from chunkwise.grammar import Pipeline, format_shape, format_size
+from chunkwise.measure.axes import AXES
+from chunkwise.measure.space import Point, Space
+from chunkwise.measure.target import Target
+from chunkwise.measure.trials.environment import available_memory_nbytes
+from chunkwise.measure.trials.readers import COMPILED
+from chunkwise.measure.trials.trial import FACTS, Operation, Trial
+from chunkwise.measure.variants import Prepared, Variant, stored, variant_of
+from chunkwise.patterns.pattern import Access
+
+# Seconds of a worker besides its timed reads: the interpreter, imports, the file.
+OVERHEAD_S: Final = 0.6
+# The budget's share for timed reads; the rest is for the unforeseen.
+_SHARE: Final = 0.7
+_LEAST_S: Final = 0.2
+# A trial that checks every element may take this many times as long as its reads.
+_WHOLE_LOOP: Final = 3
+# Bytes a slot of the chunk cache's hash table: a pointer each.
+SLOT_NBYTES: Final = 8
+# Unasked, no read is larger than this and what so many stored bytes can be (deflate: 1,032).
+_SMALL_NBYTES: Final = 64 << 20
+_VALUES_OF_A_BYTE: Final = 2_000
+_MOST_CHUNKS: Final = 1 << 15
+# In other files, whose bytes nobody has counted.
+_ELSEWHERE_NBYTES: Final = 256 << 10
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One combination, before its files have places."""
+
+    point: Point  # Its value on each axis, as text
+    access: Access  # Its pattern
+    variant: Variant  # How the data is stored
+    parameters: dict[str, Any]  # The fields of `Trial` that are not as by default
+
+    @property
+    def operation(self) -> Operation:
+        """What is done, as in `chunkwise.measure.trials.trial.Trial`."""
+        return cast("Operation", self.point["operation"])
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All combinations of a run, in order."""
+
+    planned: tuple[Planned, ...]  # Each once
+
+    def variants(self, *operations: Operation) -> list[Variant]:
+        """Return the ways of storing the data that operations need, each once."""
+        return list(dict.fromkeys(p.variant for p in self.planned if p.operation in operations))
+
+    @property
+    def libraries(self) -> list[str | None]:
+        """Every libhdf5 that is asked for, each once."""
+        return list(dict.fromkeys(p.parameters.get("libhdf5") for p in self.planned))
+
+    @property
+    def zlibs(self) -> list[tuple[str, str, str | None]]:
+        """Every zlib that is asked for, with the reader and the libhdf5, each once."""
+        asked = [p.parameters for p in self.planned if "zlib_path" in p.parameters]
+        return list(dict.fromkeys((p["zlib_path"], p["reader"], p.get("libhdf5")) for p in asked))
+
+    @property
+    def wants_pages(self) -> bool:
+        """Whether a page buffer is asked for, for which files need paged file space."""
+        return any("page_buffer_nbytes" in p.parameters for p in self.planned)
+
+    @property
+    def least_s(self) -> float:
+        """Seconds that measuring each combination once takes, about, at the least."""
+        return len(self.planned) * (OVERHEAD_S + _LEAST_S)
+
+    def cells(
+        self,
+        made: Prepared,
+        repeat: int,
+        seconds: float,
+        known: str | None = None,
+        trial_seconds: float | None = None,
+    ) -> list[tuple[Planned, Trial]]:
+        """Make the trials."""
+        share = share_s(seconds, len(self.planned) * repeat, known is not None)
+        bounds = {"max_seconds": trial_seconds or share}
+        # A cold trial before it has dropped what was warmed for all.
+        drops = any(p.parameters.get("page_cache") == "cold" for p in self.planned)
+        found = []
+        parameters: dict[str, Any]
+        for one in self.planned:
+            if one.operation != "read":
+                files = made.updating if one.operation == "update" else made.writing
+                target = files[one.variant]
+                parameters = {"data": made.data, "scratch": made.folder}
+            else:
+                target = made.reading[one.variant]
+                parameters = {"warm_first": drops and "page_cache" not in one.parameters}
+                if known is not None:
+                    parameters |= {"check": True, "data": known}
+            parameters = {**one.parameters, **bounds, **parameters}
+            # Chunks are cut to a sample's shape; what was asked for is what is compared.
+            target = replace(target, chunks=target.chunks and one.variant.chunks)
+            if Pipeline.parse(one.variant.filters).effort != "as-stated":
+                # The writer has to know what the file does not say.
+                target = replace(target, filters=one.variant.filters)
+            found.append((one, trial_of(target, one.access, **parameters)))
+        return found
+
+
+def share_s(seconds: float, trials: int, checked: bool = False) -> float:
+    """Return the seconds of reads or writes that each of so many trials may take."""
+    share = _SHARE * seconds / max(1, trials) - OVERHEAD_S
+    return max(_LEAST_S, share / _WHOLE_LOOP if checked else share)
+
+
+def trial_of(target: Target, pattern: Access, reader: str, **parameters: Any) -> Trial:
+    """Make a trial of a pattern on a target; `parameters` are further fields of it."""
+    wanted = {"file", "dataset", "storage", "chunks", "filters", *FACTS}
+    known = {field.name for field in fields(target)}
+    facts = {name: getattr(target, name) for name in wanted & known}
+    facts["filter_ids"] = tuple(f.filter_id for f in Pipeline.parse(target.filters).filters)
+    facts["swmr"] = target.unclosed == "swmr"
+    blocks = {field.name: getattr(pattern, field.name) for field in fields(pattern)}
+    blocks["access"] = blocks.pop("name")
+    return Trial(**{**facts, **blocks, "reader": reader, **parameters})
+
+
+def spell_out(target: Target, space: Space) -> Plan:
+    """Read the values of a space for a dataset."""
+    defaults = {a.name: a for a in _defaults(target)}
+    points = space.points(tuple(defaults))
+    accesses = {}
+    around = Surroundings(target.file, target.dataset)
+    for text in dict.fromkeys(point["access"] for point in points):
+        accesses[text] = (
+            defaults[text]
+            if text in defaults and "access" not in space.axes
+            else patterns.parse(text, target.shape, target.itemsize, target.where, around)
+        )
+    stated = tuple(accesses.values()) if "access" in space.axes else ()
+    planned: dict[Any, Planned] = {}
+    for point in points:
+        words = point["chunk"], point["filter"], point["format"]
+        variant = variant_of(target, *words, stated)
+        parameters = {
+            axis.field: axis.value(point[name])
+            for name, axis in AXES.items()
+            if axis.field is not None
+        }
+        parameters = {k: v for k, v in parameters.items() if not _is_default(v)}
+        one = Planned(point, accesses[point["access"]], variant, parameters)
+        # Two texts may mean one thing: 'stored' and the shape that it stands for.
+        key = (one.access, variant, tuple(parameters.items()))
+        planned.setdefault(key, one)
+    return Plan(tuple(planned.values()))
+
+
+def _defaults(target: Target) -> list[Access]:
+    """Return the patterns of a plain bench whose reads are no larger than the data can be.
+
+    A file of a few bytes may claim steps of gigabytes: nobody has asked to read those.
+    """
+    usual = patterns.defaults(target.shape, target.itemsize)
+    if target.made:
+        return usual
+    elsewhere = target.layout in ("virtual", "external")
+    stored_nbytes = _ELSEWHERE_NBYTES if elsewhere else target.stored_nbytes
+    small_nbytes = _SMALL_NBYTES
+    if target.chunks is not None:
+        # libhdf5 keeps up to 7 KB for each chunk that a read touches (2.0).
+        small_nbytes = min(small_nbytes, target.chunk_nbytes * _MOST_CHUNKS)
+    most = max(small_nbytes, _VALUES_OF_A_BYTE * stored_nbytes)
+    kept = [one for one in usual if math.prod(one.block) * target.itemsize <= most]
+    if len(kept) < len(usual) and all(one.name != "all" for one in kept):
+        block = patterns.whole(target.shape, target.itemsize, small_nbytes)
+        kept.append(Access("all", block))
+    return kept
+
+
+def _is_default(value: Any) -> bool:
+    """Whether a field of `Trial` has this value anyway; a size or a w0 of 0 it has not."""
+    return value is None or value is False or value == "warm"
+
+
+def check(target: Target, plan: Plan) -> None:
+    """Raise UsageError for what cannot be measured on this dataset."""
+    cold = any(p.parameters.get("page_cache") == "cold" for p in plan.planned)
+    if cold and target.layout in ("external", "virtual"):
+        raise UsageError(
+            f"{target.where} is {target.layout}: its data lies in other files, which are not "
+            "dropped from memory with this one; leave --page-cache cold out"
+        )
+    in_place = [p for p in plan.planned if (p.operation, p.variant) == ("read", stored(target))]
+    buffered = any("page_buffer_nbytes" in p.parameters for p in in_place)
+    if buffered and not target.paged:
+        raise UsageError(
+            f"{target.where}: its file space is not paged, as a page buffer needs; make a copy "
+            "with h5repack -S PAGE, or read another --chunk or --filter, whose file is made so"
+        )
+    for one in plan.planned:
+        _check_growing(target, one)
+    available = available_memory_nbytes()
+    for one in plan.planned:
+        needed = _memory_nbytes(target, one)
+        if needed > available:
+            raise UsageError(
+                f"'{one.access.name}' of {target.where} needs about {format_size(needed)} of "
+                f"memory for one {one.operation} and its chunk cache, and "
+                f"{format_size(available)} are free: give a smaller block or cache, or fewer slots"
+            )
+
+
+def _check_growing(target: Target, one: Planned) -> None:
+    """Raise UsageError for appends and updates that nobody here can do."""
+    if one.operation not in ("append", "update"):
+        return
+    reader = str(one.parameters["reader"])
+    if reader in COMPILED:
+        raise UsageError(
+            f"operation {one.operation} is measured by h5py and chunkwise-py, whose loops are in "
+            f"Python, and not by {reader}: leave {reader} out"
+        )
+    if one.operation == "append":
+        if one.variant.chunks is None:
+            raise UsageError(
+                f"operation append: {target.where} would be contiguous, and only data in chunks "
+                "grows: name a --chunk"
+            )
+        if not one.access.in_c_order:
+            raise UsageError(
+                f"operation append: '{one.access.name}' does not go through {target.where} in C "
+                "order: append blocks such as "
+                f"{format_shape((1, *target.shape[1:]))}"
+            )
+
+
+def _memory_nbytes(target: Target, one: Planned) -> int:
+    """Return what a trial holds at the least: one selection, its cache, and a chunk."""
+    chunk = math.prod(one.variant.chunks or (0,)) * target.itemsize
+    cache = min(one.parameters.get("cache_nbytes", 0), target.nbytes + chunk)
+    slots = SLOT_NBYTES * one.parameters.get("cache_nslots", 0)
+    return math.prod(one.access.block) * target.itemsize + int(cache) + int(slots) + chunk
+
+
+def patterns_of(plan: Sequence[Planned]) -> dict[tuple[Operation, Access], list[int]]:
+    """Group the places in a plan by their operation: those are compared with each other."""
+    groups: dict[tuple[Operation, Access], list[int]] = {}
+    for place, one in enumerate(plan):
+        groups.setdefault((one.operation, one.access), []).append(place)
+    return groups

@@ -1,0 +1,241 @@
+"""What happens in one run, from a space of parameters to results?
+
+Settings that make no sense are found before anything is written.  Files that are written for the
+run are removed at its end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from chunkwise.errors import UsageError
+from chunkwise.files.room import free_nbytes
+from chunkwise.measure.libraries import LibHDF5, check_zlib
+from chunkwise.measure.libraries import find as find_library
+from chunkwise.measure.planning import Plan, spell_out
+from chunkwise.measure.planning import check as check_plan
+from chunkwise.measure.restoring import repack_s
+from chunkwise.measure.results import Results
+from chunkwise.measure.schedule import Schedule, Step
+from chunkwise.measure.source import opened
+from chunkwise.measure.space import Space
+from chunkwise.measure.store import Store
+from chunkwise.measure.target import Target, look
+from chunkwise.measure.trials.formats import is_netcdf3
+from chunkwise.measure.trials.pagecache import warm
+from chunkwise.measure.variants import (
+    SAMPLE_NBYTES,
+    SPARE_NBYTES,
+    Prepared,
+    Variant,
+    prepared,
+    stored,
+)
+from chunkwise.names import printable
+from chunkwise.words import counted, format_seconds
+
+DEFAULT_SECONDS = 30.0
+DEFAULT_REPEAT = 3
+# Eleven days: what systems let a process wait for another is bounded.
+MOST_SECONDS = 1e6
+# The share of the remaining time that repacking may take.
+_REPACKING = 0.25
+# What a plain `chunkwise bench` compares.
+DEFAULT_READERS = ("h5py", "chunkwise-py")
+
+
+def run(
+    file: str | os.PathLike[str] | Target,
+    dataset: str | None = None,
+    space: Space | None = None,
+    *,
+    repeat: int = DEFAULT_REPEAT,
+    seconds: float = DEFAULT_SECONDS,
+    progress: Callable[[Step], None] | None = None,
+    worker: Sequence[str] | None = None,
+    save: str | os.PathLike[str] | None = None,
+    sample_nbytes: int = SAMPLE_NBYTES,
+    scratch: str | None = None,
+    check: bool | str | os.PathLike[str] = False,
+    trial_seconds: float | None = None,
+    repacking: bool = False,
+    touch: bool = False,
+) -> Results:
+    """Time access patterns on a dataset, each trial in a process of its own.
+
+    Parameters
+    ----------
+    file, dataset, repeat, seconds, progress, save, sample_nbytes, scratch
+        As for `chunkwise.bench`, which also says what comes of it, and what is raised.  A file
+        may be a dataset that was looked at already.
+    space : Space, optional
+        What is varied, and how it is combined.  Without patterns: one step, one line, and
+        everything; without readers: h5py and chunkwise.  The first trial of a pattern is
+        the one that the others are compared with.
+    worker : sequence of str, optional
+        The command that measures one trial, whatever the library; None for the usual.
+    check : bool or str or path
+        Whether each element that is read is compared, outside the timed region, with what a
+        plain read of everything through libhdf5 gives; or a file that holds all elements in
+        C order, as they are stored.  A trial that reads another value has failed
+        (`Results.wrong`).
+    trial_seconds : float, optional
+        What the reads or writes of each trial may take, about; what would take longer is
+        estimated.  None for its share of `seconds`.
+    repacking : bool
+        Whether repacking the data into each variant is timed as well (`Results.repack_s`).
+    touch : bool
+        Whether a short trial that is not kept goes before the first, so that the first is not the
+        slower for being first.
+    """
+    begun = time.monotonic()
+    if repeat < 1:
+        raise UsageError(f"repeat is {repeat}: measure at least once")
+    if not seconds > 0:
+        raise UsageError(f"a budget of {seconds:g} seconds measures nothing: give more than 0")
+    seconds = min(seconds, MOST_SECONDS)
+    space = with_readers(space or Space())
+    original = file if isinstance(file, Target) else look(file, dataset)
+
+    step = progress or (lambda _: None)
+
+    def say(text: str, *, warning: bool = False) -> None:
+        step(Step(text, warning=warning))
+
+    with contextlib.ExitStack() as stack:
+        # Whatever is refused is refused before anything is written.
+        plan = spell_out(original, space)
+        check_plan(original, plan)
+        opening = opened(original, plan, checked=check is not False, scratch=scratch, say=say)
+        source = stack.enter_context(opening)
+        plan = source.plan
+        for text in source.left_out:
+            say(text, warning=True)
+        if plan.least_s > seconds:
+            say(
+                f"{counted(len(plan.planned), 'combination')}, each measured once, take about "
+                f"{format_seconds(plan.least_s)} at the least: longer than the budget of "
+                f"{format_seconds(seconds)}",
+                warning=True,
+            )
+        making = prepared(
+            source.target,
+            plan.variants("read"),
+            plan.variants("write", "append"),
+            sample_nbytes,
+            scratch,
+            say,
+            plan.wants_pages,
+            elements=check is True,
+            updating=plan.variants("update"),
+        )
+        libraries = _libraries(plan, worker, stack)
+        made = stack.enter_context(making)
+        known = _known(check, made, original)
+        store = None
+        if save is not None:
+            store = stack.enter_context(contextlib.closing(Store(save, original)))
+        deadline = begun + seconds
+        repacked = _repacked(source.target, plan, made, deadline, say) if repacking else {}
+        cells = Schedule(
+            plan.cells(made, repeat, seconds, known, trial_seconds),
+            repeat,
+            deadline,
+            libraries,
+            _warmed(made, say),
+            step,
+            store,
+            shares=trial_seconds is None,
+            touch=touch,
+        ).execute()
+        # The file that the user knows, also if a sample of it was read.
+        first = next(iter(made.reading.values()), original)
+        whole = replace(
+            first,
+            file=original.file,
+            dataset=original.dataset,
+            storage=original.storage,
+            file_filters=original.file_filters,
+            unclosed=original.unclosed,
+        )
+        elapsed_s = time.monotonic() - begun
+        return Results(
+            whole, cells, seconds, elapsed_s, made.sampled, space.design, original, repacked
+        )
+
+
+def with_readers(space: Space) -> Space:
+    """Complete a space that names no readers."""
+    if "reader" in space.axes or space.design == "list":
+        return space
+    return replace(space, axes={**space.axes, "reader": DEFAULT_READERS})
+
+
+def _libraries(
+    plan: Plan, worker: Sequence[str] | None, stack: contextlib.ExitStack
+) -> dict[str | None, LibHDF5]:
+    """Find every libhdf5 that is asked for, and see that it calls the zlib asked for."""
+    if worker is not None:
+        return {asked: LibHDF5(asked, "", tuple(worker), {}) for asked in plan.libraries}
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="chunkwise-"))
+    found = {asked: find_library(asked, folder) for asked in plan.libraries}
+    for zlib, reader, asked in plan.zlibs:
+        check_zlib(zlib, reader, found[asked])
+    return found
+
+
+def _repacked(
+    target: Target, plan: Plan, made: Prepared, deadline: float, say: Callable[[str], None]
+) -> dict[Variant, float]:
+    """Time repacking into each variant that the file does not have, as far as there is time."""
+    present = stored(target)
+    source = made.reading.get(present, target if made.sampled is None else None)
+    others = [v for v in plan.variants("read", "write", "append", "update")
+              if v != present and not is_netcdf3(v.format)]  # fmt: skip
+    until = time.monotonic() + _REPACKING * max(0.0, deadline - time.monotonic())
+    found: dict[Variant, float] = {}
+    if source is None:
+        return found
+    for variant in others:
+        free = free_nbytes(made.folder)
+        if time.monotonic() > until or free < source.nbytes + SPARE_NBYTES:
+            break
+        say(f"repacking into {variant}")
+        # Chunks that are longer than the sample are cut.
+        chunks = variant.chunks
+        if chunks is not None and made.sampled is not None:
+            chunks = (min(chunks[0], source.shape[0]), *chunks[1:])
+        took = repack_s(source, replace(variant, chunks=chunks), made.folder)
+        if took is not None:
+            found[variant] = took
+    return found
+
+
+def _known(check: bool | str | os.PathLike[str], made: Prepared, target: Target) -> str | None:
+    """Return the file with which reads are compared."""
+    if isinstance(check, bool):
+        return made.data if check else None
+    path = os.fspath(check)
+    if made.sampled is not None or Path(path).stat().st_size != target.nbytes:
+        raise UsageError(
+            f"{printable(path)}: does not hold all elements that are read of {target.where}; "
+            "check=True reads them from the file"
+        )
+    return path
+
+
+def _warmed(made: Prepared, say: Callable[[str], None]) -> dict[str, str]:
+    """Read each file once, and say from where its trials will read."""
+    say("warming the page cache")
+    pages = {}
+    for target in made.reading.values():
+        # Data that lies in other files is not warmed with this one.
+        elsewhere = target.layout in ("external", "virtual")
+        pages[target.file] = "uncontrolled" if elsewhere else warm(target.storage)
+    return pages

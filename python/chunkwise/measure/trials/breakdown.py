@@ -1,0 +1,336 @@
+"""Where did the time of a walk go, and what did the chunk cache do?
+
+In libhdf5, each filter's calls are counted and timed where libhdf5 makes
+them (`_native.Library.tally`), for every caller.  That is exact, and so is the number of loaded
+chunks, which is the number of calls of a filter that no chunk skips.  The time of storage is
+estimated: the same chunks' stored bytes are read once more, bare, and the mean is multiplied by
+the loads.  The rest is the chunk index, copying (scatter) and the calls themselves.
+
+chunkwise's engine measures itself, on all its threads.  Their seconds are added up, so
+that they may exceed the time that passed.  That time consists of the reading thread's own work,
+its waiting for the others, and the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypedDict, cast
+
+from chunkwise import _native
+from chunkwise.errors import ChunkwiseError
+from chunkwise.grammar.codecs import CODECS_BY_ID
+from chunkwise.measure.trials import pagecache
+from chunkwise.words import counted, format_ratio, format_seconds
+
+# Bare reading is bounded by both.
+MOST_BARE_CHUNKS: Final = 1000
+MOST_BARE_SECONDS: Final = 0.5
+
+Method = Literal[
+    "measured",
+    "filters measured, storage from bare reading",
+    "filters measured, storage from bare writing",
+    "measured, storage from bare writing",
+]
+FROM_BARE: Final[Method] = "filters measured, storage from bare reading"
+
+
+class Breakdown(TypedDict):
+    """Where a walk's seconds went; plain JSON values, None if not known.
+
+    Of writes all that follows is about writing; see `chunkwise.measure.trials.write_breakdown`.
+    """
+
+    # ``measured``: each figure by clocks around the work itself.  ``filters measured, storage from
+    # bare reading``: `storage_s` is an estimate, and `other_s` what is left. Measured seconds are
+    # those of all threads together.
+    method: Method
+    elapsed_s: float  # Seconds in the reads alone; of writes, those of all phases but the sync
+    # Seconds listing the chunk index, or adding to it; None if that is part of `other_s`.
+    index_s: float | None
+    # Seconds reading stored bytes, at most what the filters leave of `elapsed_s`.
+    storage_s: float | None
+    # Seconds decoding, for each filter of the pipeline; of writes, encoding as well.
+    filters_s: dict[str, float | None]
+    # Seconds copying elements to their places; None if that is part of `other_s`, as copies of
+    # less than 4 KiB out of a chunk always are.
+    scatter_s: float | None
+    # Seconds of the reading thread that no other figure accounts for, never below 0.
+    other_s: float | None
+    # Seconds that the reading thread waited for others; None if one reads alone.
+    waiting_s: float | None
+    # How much of the seconds above (index, storage, filters, scatter) other threads spent; None
+    # likewise.  Without these, and with `waiting_s`, the seconds of the reading thread add up to
+    # `elapsed_s`.
+    other_threads_s: float | None
+    # Stored chunks that the reads touched, each as often as a read touched it.
+    chunk_touches: int | None
+    # How often one of them had to be loaded and decoded: the chunk cache's misses.  In chunkwise
+    # also those decoded ahead.
+    chunk_loads: int | None
+    chunk_hits: int | None  # How often it was found decoded
+    chunks_touched: int | None  # How many different chunks those were
+    chunks_encoded: int | None  # Of writes: how often one of them was encoded; None for reads
+
+
+Tallies = dict[int, "_native.FilterTally"]
+Way = Literal["encode", "decode"]
+_UNKNOWN: Final = cast("Breakdown", dict.fromkeys(Breakdown.__annotations__))
+
+
+@dataclass(frozen=True)
+class Watch:
+    """A libhdf5 whose filters are being counted; made by `start`."""
+
+    library: _native.Library
+    filters: tuple[int, ...]
+    before: Tallies
+
+    def finish(
+        self,
+        table: _native.ChunkTable | None,
+        walk: _native.Walk,
+        operations: int,
+        elapsed_s: float,
+        cold_file: str | None = None,
+    ) -> Breakdown:
+        """Tell where the time went since `start`.
+
+        Nothing else may read through this library at the same time.
+        """
+        after = self.library.tally(self.filters)
+        filters_s, calls = between(self.before, after, self.filters, ("decode",))
+        loads = unskipped_calls(table, calls["decode"])
+        touches, distinct = table.touches(walk, operations) if table else (None, None)
+        bare_s = _bare_seconds(table, walk, operations, loads, distinct, cold_file)
+        return {
+            **by_library(FROM_BARE, elapsed_s, filters_s, bare_s),
+            "chunk_touches": touches,
+            "chunk_loads": loads,
+            "chunk_hits": touches - loads if touches is not None and loads is not None else None,
+            "chunks_touched": distinct,
+        }
+
+
+@dataclass(frozen=True)
+class EngineWatch:
+    """The engine, measuring itself; made by `start`."""
+
+    filters: tuple[int, ...]
+    before: dict[str, tuple[float, float]]
+    decoded_before: int
+
+    def finish(
+        self,
+        table: _native.ChunkTable | None,
+        walk: _native.Walk,
+        operations: int,
+        elapsed_s: float,
+        cold_file: str | None = None,
+    ) -> Breakdown:
+        """As `Watch.finish`; nothing is read once more, so that `cold_file` does not matter."""
+        del cold_file
+        found, spent = by_engine("measured", elapsed_s, self.before, _native.profile())
+        _native.set_profiling(False)
+        # Bytes that are stored as they are do not go through the cache.
+        loads = _native.cache_stats()["decoded"] - self.decoded_before if self.filters else None
+        touches, distinct = table.touches(walk, operations) if table else (None, None)
+        hits = None if touches is None or loads is None else max(0, touches - loads)
+        names = dict.fromkeys(name_of(number, {}) for number in self.filters)
+        return {
+            **found,
+            "index_s": spent["index"],
+            # The engine's names for filters are the grammar's.
+            "filters_s": {name: spent.get(name) for name in names},
+            "chunk_touches": touches,
+            "chunk_loads": loads,
+            "chunk_hits": hits,
+            "chunks_touched": distinct,
+        }
+
+
+def between(
+    before: Tallies, after: Tallies, filters: Sequence[int], ways: tuple[Way, ...]
+) -> tuple[dict[str, float | None], dict[Way, dict[int, int]]]:
+    """Return each filter's seconds between two tallies, both ways together, and its calls."""
+    numbers = dict.fromkeys(filters)
+    told = [n for n in numbers if n in before and n in after]
+    calls = {way: {n: after[n][way][0] - before[n][way][0] for n in told} for way in ways}
+    seconds = {n: sum(after[n][way][1] - before[n][way][1] for way in ways) for n in told}
+    return {name_of(n, after): seconds.get(n) for n in numbers}, calls
+
+
+def unskipped_calls(table: _native.ChunkTable | None, calls: Mapping[int, int]) -> int | None:
+    """Return the calls of a filter that no chunk skips; None if no such one was counted."""
+    always = table.always_applied if table else []
+    return next((calls[n] for n in always if n in calls), None)
+
+
+def by_library(
+    method: Method, elapsed_s: float, filters_s: dict[str, float | None], bare_s: float | None
+) -> Breakdown:
+    """Say what filters, and storage alone, leave of the time; chunks are not known yet."""
+    known = [seconds for seconds in filters_s.values() if seconds is not None]
+    left_s = max(0.0, elapsed_s - sum(known))
+    storage_s = None if bare_s is None else min(bare_s, left_s)
+    complete = storage_s is not None and len(known) == len(filters_s)
+    return {
+        **_UNKNOWN,
+        "method": method,
+        "elapsed_s": elapsed_s,
+        "storage_s": storage_s,
+        "filters_s": filters_s,
+        "other_s": left_s - storage_s if complete and storage_s is not None else None,
+    }
+
+
+def by_engine(
+    method: Method,
+    elapsed_s: float,
+    before: dict[str, tuple[float, float]],
+    after: dict[str, tuple[float, float]],
+) -> tuple[Breakdown, dict[str, float]]:
+    """Return facts that do not depend on the work, and all threads' seconds by phase."""
+    own, pool = (
+        {phase: after[phase][who] - before[phase][who] for phase in after} for who in (0, 1)
+    )
+    waiting_s, _ = own.pop("waiting"), pool.pop("waiting")
+    both = {phase: own[phase] + pool[phase] for phase in own}
+    found: Breakdown = {
+        **_UNKNOWN,
+        "method": method,
+        "elapsed_s": elapsed_s,
+        "storage_s": both["storage"],
+        "scatter_s": both["scatter"],
+        "other_s": max(0.0, elapsed_s - sum(own.values()) - waiting_s),
+        "waiting_s": waiting_s,
+        "other_threads_s": sum(pool.values()),
+    }
+    return found, both
+
+
+def start(library: _native.Library | None, filters: Sequence[int]) -> Watch | EngineWatch:
+    """Begin to watch a walk; to be called right before it."""
+    if library is not None:
+        return Watch(library, tuple(filters), library.tally(filters))
+    _native.set_profiling(True)
+    decoded = _native.cache_stats()["decoded"]
+    return EngineWatch(tuple(filters), _native.profile(), decoded)
+
+
+def _bare_seconds(
+    table: _native.ChunkTable | None,
+    walk: _native.Walk,
+    operations: int,
+    loads: int | None,
+    distinct: int | None,
+    cold_file: str | None,
+) -> float | None:
+    """Seconds that storage alone takes to give the bytes of all chunks loaded."""
+    if table is None or loads is None:
+        return None
+    if not loads:
+        return 0.0
+
+    def mean_s() -> float | None:
+        bare = table.bare_reads(walk, operations, MOST_BARE_CHUNKS, MOST_BARE_SECONDS)
+        return bare[2] / bare[0] if bare and bare[0] else None
+
+    try:
+        cold_s, first = None, 0
+        if cold_file is not None:
+            # Only the first load of each chunk found it not in memory.
+            pagecache.drop(cold_file)
+            cold_s, first = mean_s(), min(loads, loads if distinct is None else distinct)
+        warm_s = mean_s()
+    except (ChunkwiseError, OSError):
+        return None
+    if warm_s is None:
+        return None
+    return (loads - first) * warm_s + first * (cold_s or 0.0)
+
+
+def name_of(number: int, tallied: Tallies) -> str:
+    """Name a filter as the grammar does, else as libhdf5 does."""
+    if number in CODECS_BY_ID:
+        return CODECS_BY_ID[number].name
+    return tallied[number]["name"] if number in tallied else f"filter-{number}"
+
+
+def sentence(found: Breakdown) -> str:
+    """Say in one sentence where the time went.
+
+    >>> sentence({
+    ...     "method": "filters measured, storage from bare reading", "elapsed_s": 243.0,
+    ...     "index_s": None, "storage_s": 6.0, "filters_s": {"deflate": 231.0},
+    ...     "scatter_s": None, "other_s": 6.0, "waiting_s": None, "other_threads_s": None,
+    ...     "chunk_touches": 16200, "chunk_loads": 16200, "chunk_hits": 0, "chunks_touched": 15,
+    ...     "chunks_encoded": None,
+    ... })  # doctest: +NORMALIZE_WHITESPACE
+    'Of 4.05 min, 3.85 min decode 16,200 chunks (deflate; each of 15 chunks 1,080 times: the
+    chunk cache missed every time), 6.00 s read storage, 6.00 s are the rest.'
+    """
+    why = "what filters take is not known"
+    if not found["filters_s"]:
+        why = "the data is not filtered, and storage, copying and calls are not told apart"
+    phases = {
+        "list the chunk index": found["index_s"],
+        "read storage": found["storage_s"],
+        "copy elements to their places": found["scatter_s"],
+    }
+    filters = filters_told(found, "decode", found["chunk_loads"], _cache(found))
+    return told(found, filters, phases, "reading", why)
+
+
+def filters_told(found: Breakdown, verb: str, chunks: int | None, note: str | None) -> list[str]:
+    """Say what filters took, for how many chunks; nothing if it is not known."""
+    known = {name: s for name, s in found["filters_s"].items() if s is not None}
+    if not known:
+        return []
+    what = f"{verb} chunks" if chunks is None else f"{verb} {counted(chunks, 'chunk')}"
+    names = next(iter(known))
+    if len(known) > 1:
+        names = ", ".join(f"{name} {format_seconds(s)}" for name, s in known.items())
+    notes = "; ".join([names, note] if note else [names])
+    return [f"{format_seconds(sum(known.values()))} {what} ({notes})"]
+
+
+def told(
+    found: Breakdown,
+    filters: Sequence[str],
+    phases: Mapping[str, float | None],
+    thread: str,
+    why: str,
+) -> str:
+    """Put parts of the time into a sentence."""
+    shared = bool(found["other_threads_s"])
+    all_phases = {**phases, "are the rest": None if shared else found["other_s"]}
+    parts = [*filters, *(f"{format_seconds(s)} {name}" for name, s in all_phases.items() if s)]
+    took = format_seconds(found["elapsed_s"])
+    if not parts:
+        return f"Of {took} nothing is told: {why}."
+    if not shared:
+        return f"Of {took}, {', '.join(parts)}."
+    waiting_s, other_s = (format_seconds(found[key] or 0.0) for key in ("waiting_s", "other_s"))
+    return (
+        f"In {took}, with all threads added up, {', '.join(parts)}; "
+        f"the {thread} thread waited {waiting_s} for the others, and {other_s} are the rest."
+    )
+
+
+def _cache(found: Breakdown) -> str | None:
+    """Say how often chunks were loaded, and what the cache had to do with it."""
+    loads, touches = found["chunk_loads"], found["chunk_touches"]
+    distinct = found["chunks_touched"]
+    if not loads or not distinct:
+        return None
+    if loads <= distinct:
+        return "each of them once" if loads == distinct else None
+    which = f"each of {distinct:,} chunks" if distinct > 1 else "the same chunk"
+    often = f"{which} {format_ratio(loads / distinct)}"
+    if loads == touches:
+        return f"{often}: the chunk cache missed every time"
+    if touches is None:
+        return often
+    return f"{often}: the chunk cache missed {loads:,} of {counted(touches, 'time')}"

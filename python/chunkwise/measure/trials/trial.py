@@ -1,0 +1,377 @@
+"""What is one trial asked to do, and what does it report?
+
+A `Trial` goes to a worker process as JSON; a `Measurement` comes back as JSON.
+Both are flat, so that a list of measurements is a tidy table: one row a trial,
+with the machine, the library versions and every parameter in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Final, Literal
+
+from chunkwise.measure.trials.breakdown import Breakdown
+from chunkwise.measure.trials.formats import NETCDF4
+from chunkwise.measure.trials.pagecache import PageCache
+from chunkwise.patterns.pattern import Access, Hyperslab, Union
+
+Operation = Literal["read", "write", "append", "update"]
+Status = Literal["ok", "failed", "timeout"]
+
+
+# What `_native` takes as properties of libhdf5 (`chunkwise._native.OpenDataset`).
+PROPERTIES: Final = (
+    "cache_nbytes",
+    "cache_nslots",
+    "cache_w0",
+    "sieve_nbytes",
+    "conversion_nbytes",
+    "metadata_block_nbytes",
+    "small_data_block_nbytes",
+    "alignment",
+    "bounds",
+    "alloc_time",
+    "fill_time",
+    "page_buffer_nbytes",
+    "native_type",
+    "swmr",
+)
+# How a trial is bounded, and where its files happen to lie: no part of what it measures.
+BOUNDS: Final = ("max_seconds", "timeout_s", "file", "storage", "data", "scratch")
+# Facts about the dataset that a worker then need not ask for.
+FACTS: Final = (
+    "shape",
+    "itemsize",
+    "dtype",
+    "stored_nbytes",
+    "native_order",
+    "filter_ids",
+    "comparable",
+)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One combination of parameters, to be measured once.
+
+    What is None, or not said, stays as the library has it.
+
+    Attributes
+    ----------
+    file, dataset : str
+        What to read; for writes, a dataset without data that is like the one to write; for
+        updates, the one of which a copy is written to.
+    access : str
+        The access pattern's name.
+    block : tuple of int
+        Its block shape in elements.
+    reader : str
+        A name of `chunkwise.measure.trials.readers.READERS`.
+    cache_nbytes : int or None
+        libhdf5's chunk cache for this dataset in bytes (H5Pset_chunk_cache).
+    cache_nslots : int or None
+        Slots of the cache's hash table.
+    cache_w0 : float or None
+        The cache's preemption policy, 0 to 1.
+    comparable : bool
+        Whether equal values mean equal bytes, so that checksums can be compared.
+    max_seconds : float
+        Stop after the operation that brings the timed reads to this.
+    timeout_s : float
+        Wall-clock seconds after which the worker is ended.
+    order, seed, limit, slabs, cells
+        As in `chunkwise.patterns.pattern.Access`.
+    page_cache : str
+        ``warm``, or ``cold``: the worker drops the file from memory first.
+    warm_first : bool
+        Whether the worker reads the file into memory first, as another trial may have
+        dropped it.
+    chunks : tuple of int or None
+        How the data is chunked; None for data that is not.
+    filters : str
+        Its pipeline.
+    format : str
+        The file format: a name of `chunkwise.measure.trials.formats.FORMATS`.
+    operation : str
+        ``read``; ``write``: to a new file; ``append``: the same, to a dataset that grows along
+        its slowest dimension; ``update``: to a copy that holds other elements already.
+    threads : int or None
+        Threads that chunkwise may use.
+    libhdf5 : str or None
+        The library to measure: the path of a libhdf5, or of the Python whose h5py brings
+        one; None is the one of the h5py installed here.
+    sieve_nbytes : int or None
+        The sieve buffer for contiguous data (H5Pset_sieve_buf_size).
+    conversion_nbytes : int or None
+        The buffer for converting elements (H5Pset_buffer).
+    metadata_block_nbytes, small_data_block_nbytes : int or None
+        What metadata, and small pieces of data, are allocated in (H5Pset_meta_block_size,
+        H5Pset_small_data_block_size).
+    alignment : tuple of int or None
+        Objects of at least so many bytes begin at multiples of the second
+        (H5Pset_alignment).
+    bounds : tuple of str or None
+        The oldest and the newest file format (H5Pset_libver_bounds): ``earliest``,
+        ``v108``, ``v110``, ``v112``, ``v114``, ``v200``, ``latest``.
+    alloc_time, fill_time : str or None
+        When space is allocated (``early``, ``late``, ``incremental``) and filled
+        (``alloc``, ``never``, ``ifset``).
+    page_buffer_nbytes : int or None
+        The page buffer, for files with paged file space (H5Pset_page_buffer_size).
+    reopen : bool
+        Whether each operation opens the file again, as a part of it.
+    check : bool
+        Whether each element that is read is compared with `data`.
+    native_type : bool
+        Elements in memory in this machine's type, rather than as they are stored.
+    swmr : bool
+        Whether the file is read along with a writer that has not closed it
+        (H5F_ACC_SWMR_READ).
+    zlib_path : str or None
+        The zlib that libhdf5 is to call; None is its own.
+    shape : tuple of int
+        Of the dataset, in elements.
+    itemsize : int
+        Bytes of an element.
+    storage : str
+        The file that holds the elements: an external link leads to another.
+    stored_nbytes : int
+        Bytes that they take there.
+    dtype : str
+        NumPy's name of their type.
+    native_order : bool
+        Whether they are stored in this machine's byte order.
+    filter_ids : tuple of int
+        HDF5's numbers of the filters.
+    data : str or None
+        A file with all elements, in C order: for writes, and for reads that are checked.
+    scratch : str or None
+        For writes: the folder to write to.
+    """
+
+    file: str
+    dataset: str
+    access: str
+    block: tuple[int, ...]
+    reader: str
+    cache_nbytes: int | None = None
+    cache_nslots: int | None = None
+    cache_w0: float | None = None
+    comparable: bool = True
+    max_seconds: float = 1.0
+    timeout_s: float = 10.0
+    order: tuple[int, ...] | None = None
+    seed: int | None = None
+    limit: int | None = None
+    slabs: tuple[Hyperslab | Union, ...] | None = None
+    page_cache: PageCache = "warm"
+    warm_first: bool = False
+    chunks: tuple[int, ...] | None = None
+    filters: str = "none"
+    format: str = NETCDF4
+    operation: Operation = "read"
+    threads: int | None = None
+    libhdf5: str | None = None
+    sieve_nbytes: int | None = None
+    conversion_nbytes: int | None = None
+    metadata_block_nbytes: int | None = None
+    small_data_block_nbytes: int | None = None
+    alignment: tuple[int, int] | None = None
+    bounds: tuple[str, str] | None = None
+    alloc_time: str | None = None
+    fill_time: str | None = None
+    page_buffer_nbytes: int | None = None
+    native_type: bool = False
+    swmr: bool = False
+    zlib_path: str | None = None
+    cells: int | None = None
+    reopen: bool = False
+    check: bool = False
+    shape: tuple[int, ...] = ()
+    itemsize: int = 0
+    storage: str = ""
+    stored_nbytes: int = 0
+    dtype: str = ""
+    native_order: bool = True
+    filter_ids: tuple[int, ...] = ()
+    data: str | None = None
+    scratch: str | None = None
+
+    @property
+    def pattern(self) -> Access:
+        """What is read, in which order."""
+        return Access(
+            self.access, self.block, self.order, self.seed, self.limit, self.slabs, self.cells
+        )
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        """The properties of libhdf5 that are not left as they are."""
+        named = {name: getattr(self, name) for name in PROPERTIES}
+        # A size or a w0 of 0 equals False, and is asked for all the same.
+        return {k: value for k, value in named.items() if value is not None and value is not False}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the trial as plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Trial:
+        """Undo `to_json`; what is missing has its default."""
+        return cls(**{name: _frozen(value) for name, value in values.items()})
+
+
+def _frozen(value: Any) -> Any:
+    """Turn JSON's lists back into tuples."""
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The result of one trial; a failed trial leaves some fields None.
+
+    Attributes
+    ----------
+    trial : Trial
+        The trial.
+    status : str
+        ``ok``; ``failed`` (see `error`); or ``timeout``: ended after
+        `timeout_s` seconds before its first bounded walk was over.
+    error : str or None
+        One line that says why there are no figures.
+    repeat : int
+        0 for the first time this combination was measured, 1 for the next, ...
+    page_cache : str
+        ``warm`` if the file's bytes were read once before; ``uncontrolled`` if
+        the file is too large for that; ``cold`` if they were dropped and then came from
+        storage; ``cold, unverified`` if that cannot be told, or less than half did.
+    operations, total_operations : int or None
+        Reads or writes done, and those that the whole pattern has.
+    elapsed_s : float or None
+        Seconds spent in those alone: opening (but with `Trial.reopen`), checksums and the
+        loop around them are outside; the chunk index, read on first use, is inside.
+    open_s : float or None
+        Of reads: seconds to open file and dataset, once, before `elapsed_s`; with
+        `Trial.reopen` those of all operations done, which are a part of it.  None if
+        nobody took the time.
+    select_s : float or None
+        Of reads: the part of `elapsed_s` in which unions were put together
+        (H5Sselect_hyperslab, chunkwise's own algebra); None without unions.
+    read_s : float or None
+        Of reads: the rest of `elapsed_s`.
+    checked_elements : int or None
+        Elements that were compared with their known values; None if none were.
+    wrong : bool
+        Whether the trial failed because one of them was another.
+    create_s, flush_s, close_s, sync_s : float or None
+        Of writes: seconds to create the file and the dataset; to flush; to close both; and
+        until the system had the file on storage.
+    written_s, put_off_s : float or None
+        Of writes: seconds for all writes of the pattern, and for the flush and the close
+        after all of them; estimates where not all were done.
+    extrapolated : bool
+        True if not all operations were done, so that `total_s` is an estimate.
+    total_s : float or None
+        Seconds for the whole pattern: `elapsed_s`, or what it extrapolates to (so, with
+        `Trial.reopen`, openings are in it, and otherwise the one opening is not); of writes
+        with `create_s`, in which space may be allocated and filled, and `put_off_s`.
+    selected_nbytes : int or None
+        Bytes asked for by the operations done.
+    mb_per_s : float or None
+        `selected_nbytes` per second, in 10^6 bytes.
+    first_s : float or None
+        Seconds of the first operation, which finds nothing in any chunk cache.
+    median_s, p95_s, p99_s : float or None
+        Seconds per operation done: median, 95th and 99th percentile.
+    storage_nbytes : int or None
+        Bytes that the process read from storage during the walk (not from the page
+        cache); None if the system does not tell.
+    cpu_s : float or None
+        Processor seconds of all threads during the walk, checksums included.
+    decoded_chunks : int or None
+        Chunks that chunkwise decoded; None for the other readers.
+    fallback : str or None
+        Why libhdf5 read in the place of chunkwise's engine; None if it did not.
+    breakdown : Breakdown or None
+        Where the seconds went, and what the chunk cache did.
+    file_nbytes : int or None
+        Of writes: bytes of the whole file; None for reads.
+    file_before_nbytes : int or None
+        Of updates: bytes of the file before them.
+    peak_rss_nbytes : int or None
+        The worker's peak memory, Python and libraries included.
+    actual_cache_nslots, actual_cache_nbytes, actual_cache_w0
+        The chunk cache that the library says was in force.
+    checksums : dict of int to int
+        CRC-32 of all bytes read in the first 1, 2, 4, 8, ... operations and in
+        all of them; empty if bytes are not comparable.
+    environment : dict of str to str or int
+        Machine, processors, and versions of all that took part.
+    """
+
+    trial: Trial
+    status: Status
+    error: str | None = None
+    repeat: int = 0
+    page_cache: str = "uncontrolled"
+    operations: int | None = None
+    total_operations: int | None = None
+    elapsed_s: float | None = None
+    open_s: float | None = None
+    select_s: float | None = None
+    read_s: float | None = None
+    checked_elements: int | None = None
+    wrong: bool = False
+    create_s: float | None = None
+    flush_s: float | None = None
+    close_s: float | None = None
+    sync_s: float | None = None
+    written_s: float | None = None
+    put_off_s: float | None = None
+    extrapolated: bool = False
+    total_s: float | None = None
+    selected_nbytes: int | None = None
+    mb_per_s: float | None = None
+    first_s: float | None = None
+    median_s: float | None = None
+    p95_s: float | None = None
+    p99_s: float | None = None
+    storage_nbytes: int | None = None
+    cpu_s: float | None = None
+    decoded_chunks: int | None = None
+    fallback: str | None = None
+    breakdown: Breakdown | None = None
+    file_nbytes: int | None = None
+    file_before_nbytes: int | None = None
+    peak_rss_nbytes: int | None = None
+    actual_cache_nslots: int | None = None
+    actual_cache_nbytes: int | None = None
+    actual_cache_w0: float | None = None
+    checksums: dict[int, int] = field(default_factory=dict)
+    environment: dict[str, str | int] = field(default_factory=dict)
+
+    @property
+    def mean_s(self) -> float | None:
+        """Seconds per operation over the whole pattern."""
+        if self.total_s is None or not self.total_operations:
+            return None
+        return self.total_s / self.total_operations
+
+    def to_record(self) -> dict[str, Any]:
+        """Return one flat row: the trial's parameters, the figures, the environment."""
+        own = {f.name: getattr(self, f.name) for f in fields(self)}
+        trial: Trial = own.pop("trial")
+        own["asked_page_cache"] = trial.page_cache
+        environment: dict[str, str | int] = own.pop("environment")
+        # Flat as well; the seconds of the walk stand there already.
+        told = {f"time_{k}": v for k, v in (own.pop("breakdown") or {}).items()}
+        told.pop("time_elapsed_s", None)
+        own["checksums"] = {str(count): crc for count, crc in self.checksums.items()}
+        return {**trial.to_json(), **own, **told, **environment}
+
+
+def from_worker(trial: Trial, values: Mapping[str, Any]) -> Measurement:
+    """Build a measurement from the JSON object that a worker wrote."""
+    checksums = {int(count): int(crc) for count, crc in values.get("checksums", {}).items()}
+    return Measurement(trial, **{**values, "checksums": checksums})

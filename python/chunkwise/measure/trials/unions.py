@@ -1,0 +1,95 @@
+"""How does a loop in Python read and write a selection, such as a union of hyperslabs?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+
+from chunkwise import Dataset, Hyperslab, Union, _native, union
+from chunkwise.measure.trials.laps import Laps
+from chunkwise.selecting import lowlevel
+
+Index = tuple[slice, ...] | Union
+
+
+def index_of(selection: Any) -> Index:
+    """Return what a program would write for a selection of a `_native.Walk`."""
+    return slices(selection) if isinstance(selection, tuple) else union_of(selection)
+
+
+def slices(hyperslab: _native.Hyperslab) -> tuple[slice, ...]:
+    """Write a hyperslab as NumPy's index: single blocks, or single elements with a stride."""
+    return tuple(
+        slice(start, start + block) if count == 1 else slice(start, start + count * stride, stride)
+        for start, stride, count, block in zip(*hyperslab, strict=True)
+    )
+
+
+def union_of(hyperslabs: Sequence[_native.Hyperslab]) -> Union:
+    """Return what `chunkwise.union` makes of these, each start, stride, count and block."""
+    return Union(tuple(Hyperslab(*(tuple(part) for part in one)) for one in hyperslabs))
+
+
+def read_by_h5py(dataset: h5py.Dataset, index: Index, laps: Laps) -> npt.NDArray[Any]:
+    """Read as ``d[slices]``; a union, which h5py has no index for, by its low-level interface."""
+    array: npt.NDArray[Any]
+    if isinstance(index, Union):
+        space = dataset.id.get_space()
+        lowlevel.select(space, index.parts)
+        shape = (space.get_select_npoints(),)
+        laps.selected()
+        return lowlevel.read_selected(dataset, space, shape)
+    array = dataset[index]
+    return array
+
+
+def read_by_chunkwise(dataset: Dataset, index: Index, laps: Laps) -> npt.NDArray[Any]:
+    """Read as ``d[slices]``, and a union by `Dataset.read`."""
+    array: npt.NDArray[Any]
+    if isinstance(index, Union):
+        together = union(index.hyperslabs)
+        laps.selected()
+        array = dataset.read(together)
+    else:
+        array = dataset[index]
+    return array
+
+
+def write_by_h5py(dataset: h5py.Dataset, index: Index, elements: npt.NDArray[Any]) -> None:
+    """Write as ``d[slices] = array``; a union by the low-level interface."""
+    if isinstance(index, Union):
+        space = dataset.id.get_space()
+        lowlevel.select(space, index.parts)
+        lowlevel.write_selected(dataset, space, (space.get_select_npoints(),), elements)
+    else:
+        dataset[index] = elements
+
+
+def write_by_chunkwise(dataset: Dataset, index: Index, elements: npt.NDArray[Any]) -> None:
+    """Write as ``d[slices] = array``, and a union by `Dataset.write`."""
+    if isinstance(index, Union):
+        dataset.write(index, elements)
+    else:
+        dataset[index] = elements
+
+
+def gathered(array: npt.NDArray[Any], index: Index) -> npt.NDArray[Any]:
+    """Return the elements of an array that a selection names, as a program has them to write."""
+    if isinstance(index, Union):
+        chosen = np.zeros(array.shape, bool)
+        for one in index.hyperslabs:
+            for number in np.ndindex(*one.count):
+                starts = [s + i * t for s, i, t in zip(one.start, number, one.stride, strict=True)]
+                chosen[tuple(map(_piece, starts, one.block))] = True
+        elements: npt.NDArray[Any] = array[chosen]
+        return elements
+    block: npt.NDArray[Any] = np.ascontiguousarray(array[index])
+    return block
+
+
+def _piece(start: int, length: int) -> slice:
+    return slice(start, start + length)

@@ -1,0 +1,358 @@
+"""Measure one trial in this process: JSON spec on stdin, JSON record on stdout.
+
+Run by `chunkwise.measure.run`.  A process of its own gives every trial a clean chunk cache,
+exactly one libhdf5 and its own peak memory, and keeps a crash away from the other trials.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import resource
+import signal
+import statistics
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from chunkwise import _native
+from chunkwise._startup import measure_h5py_as_it_is
+from chunkwise.errors import ChunkwiseError, CorruptDataError, WrongValueError
+from chunkwise.measure.trials import breakdown, environment, pagecache, write_breakdown
+from chunkwise.measure.trials.checking import Checker
+from chunkwise.measure.trials.extrapolate import put_off_scale, total_seconds
+from chunkwise.measure.trials.formats import is_netcdf3
+from chunkwise.measure.trials.readers import (
+    NATIVE,
+    READERS,
+    Cache,
+    Opened,
+    Reader,
+    below,
+    check_reader,
+    library_of,
+    netcdf_library,
+)
+from chunkwise.measure.trials.trial import Trial
+from chunkwise.measure.trials.zlibs import check_in_force
+from chunkwise.model.geometry import Walk
+from chunkwise.names import hdf5_reason
+
+if TYPE_CHECKING:
+    from chunkwise._native import WalkResult
+
+T = TypeVar("T")
+
+# Written data is read back with a cache that holds all of it, if possible.
+_READ_BACK_NBYTES = 1 << 30
+
+
+def measure(trial: Trial) -> dict[str, Any]:
+    """Run the trial's reader over its dataset and return the figures as JSON values."""
+    check_reader(trial.reader)
+    if trial.zlib_path is not None:
+        check_in_force(trial.zlib_path, below(trial).path)
+    if trial.threads is not None:
+        # Before anything asks how many there may be.
+        os.environ["CHUNKWISE_THREADS"] = str(trial.threads)
+    return _read(trial) if trial.operation == "read" else _write(trial)
+
+
+def _read(trial: Trial) -> dict[str, Any]:
+    """Measure reads."""
+    if trial.warm_first and trial.page_cache != "cold":
+        _each_file(trial, pagecache.warm)
+    elif trial.page_cache == "cold":
+        _each_file(trial, pagecache.drop)
+    reader = READERS[trial.reader]
+    with reader.opener()(trial) as opened:
+        walk = trial.pattern.walk(trial.shape)
+        checker = Checker(trial, walk) if trial.check else None
+        watch = breakdown.start(opened.library if opened.watched else None, trial.filter_ids)
+        if trial.page_cache == "cold":
+            # Once more: with what is opened, systems read megabytes ahead.
+            _each_file(trial, pagecache.drop)
+        before = _spent()
+        result = _timed(reader, lambda: opened.walk(walk, checker))
+        cpu_s, storage_nbytes, decoded = _since(before)
+        cache = opened.cache()
+        versions = _versions(trial, opened.library, opened.versions)
+        spent = watch.finish(
+            _table(trial, opened),
+            walk,
+            result["operations"],
+            result["elapsed_s"],
+            trial.storage if trial.page_cache == "cold" else None,
+        )
+    told = None if pagecache.storage_nbytes() is None else int(storage_nbytes)
+    # At least the bytes read, by the dataset's own ratio, had to come from storage.
+    nbytes = max(1, math.prod(trial.shape) * trial.itemsize)
+    fetched = int(min(1.0, result["selected_nbytes"] / nbytes) * trial.stored_nbytes)
+    return {
+        **_figures(trial, result),
+        **_parts(trial, opened, result),
+        "checked_elements": checker and checker.checked,
+        "storage_nbytes": told,
+        "cpu_s": cpu_s,
+        "decoded_chunks": int(decoded) if trial.reader in NATIVE else None,
+        "fallback": result.get("fallback"),
+        # A read that fell back was not observed.
+        "breakdown": None if "fallback" in result else spent,
+        "page_cache": pagecache.verdict(fetched, told)
+        if trial.page_cache == "cold"
+        else "uncontrolled",
+        **_cache(cache),
+        "checksums": result["checksums"] if _comparable(trial) else {},
+        "environment": versions,
+    }
+
+
+def _each_file(trial: Trial, work: Callable[[str], object]) -> None:
+    """Do something with the file, and with the one that an external link may have led to."""
+    for path in dict.fromkeys((trial.file, trial.storage or trial.file)):
+        work(path)
+
+
+def _parts(trial: Trial, opened: Opened, result: WalkResult) -> dict[str, float | None]:
+    """Tell opening, selecting and reading apart."""
+    within = (result["open_s"] or 0.0) + (result["select_s"] or 0.0)
+    return {
+        "open_s": result["open_s"] if trial.reopen else opened.open_s,
+        "select_s": result["select_s"],
+        "read_s": result["elapsed_s"] - within,
+    }
+
+
+def _timed(reader: Reader, loop: Callable[[], T]) -> T:
+    """Let a compiled loop find the heap that a program has which was just started.
+
+    Importing leaves the interpreter's heap full of holes, and `malloc` searches them: lines
+    across 45 chunks, for which libhdf5 allocates much, took 9% longer there than in a C
+    program.  A new thread begins with a heap of its own (an arena, in glibc).
+    """
+    if not reader.compiled:
+        return loop()
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(loop).result()
+
+
+def _table(trial: Trial, opened: Opened) -> _native.ChunkTable | None:
+    """List the chunks; None if there are none, or libhdf5 cannot list them."""
+    if trial.chunks is None or opened.library is None:
+        return None
+    try:
+        if opened.dataset_id is None:
+            return opened.library.chunk_table_of(trial.file, trial.dataset)
+        return opened.library.chunk_table(opened.dataset_id)
+    except ChunkwiseError:
+        return None
+
+
+def _write(trial: Trial) -> dict[str, Any]:
+    """Measure writes to a file of this worker's own, and read back what was written."""
+    if trial.scratch is None:
+        raise ChunkwiseError(f"{trial.dataset}: there is no folder to write to")
+    path = Path(trial.scratch) / f"written-{os.getpid()}.h5"
+    walk = trial.pattern.walk(trial.shape)
+    try:
+        reader = READERS[trial.reader]
+        writer = reader.writer()
+        library = None if trial.reader in NATIVE else below(trial)
+        before = _spent()
+        (result, cache), tell = write_breakdown.watch(
+            library,
+            trial.filter_ids,
+            lambda: _timed(reader, lambda: writer(trial, walk, str(path))),
+        )
+        cpu_s, _, _ = _since(before)
+        # Reading back takes memory, too.
+        figures = _figures(trial, result)
+        file_nbytes = path.stat().st_size
+        stored_nbytes, table = _read_back(trial, result, path)
+        spent = None
+        # A write that fell back was not observed.
+        if "fallback" not in result:
+            written = write_breakdown.Written(result, walk, str(path), stored_nbytes, table)
+            spent = tell(written)
+    finally:
+        path.unlink(missing_ok=True)
+    written_s = figures["total_s"]
+    scale = put_off_scale(
+        result["operations"],
+        result["total_operations"],
+        result["selected_nbytes"],
+        _held_nbytes(trial, result, cache),
+        math.prod(trial.chunks or (0,)) * trial.itemsize,
+    )
+    put_off_s = scale * (result["flush_s"] + result["close_s"])
+    figures["total_s"] = result["create_s"] + written_s + put_off_s
+    phases = {name: result[name] for name in ("create_s", "flush_s", "close_s", "sync_s")}
+    return {
+        **figures,
+        **phases,
+        "written_s": written_s,
+        "put_off_s": put_off_s,
+        "file_nbytes": file_nbytes,
+        "file_before_nbytes": _nbytes_of(trial.file) if trial.operation == "update" else None,
+        "cpu_s": cpu_s,
+        "fallback": result.get("fallback"),
+        "breakdown": spent,
+        **_cache(cache),
+        "checksums": result["checksums"] if _comparable(trial) else {},
+        "environment": _versions_of_writer(trial),
+    }
+
+
+def _nbytes_of(path: str) -> int:
+    return Path(path).stat().st_size
+
+
+def _held_nbytes(trial: Trial, written: WalkResult, cache: Cache) -> int | None:
+    """Return the bytes of chunks that the writer may have put off; None if unknown."""
+    if trial.reader in NATIVE and "fallback" not in written:
+        return _native.setting("write_buffer_nbytes")
+    return cache[1]
+
+
+def _read_back(
+    trial: Trial, written: WalkResult, path: Path
+) -> tuple[int, _native.ChunkTable | None]:
+    """Compare what is in the file with what was given to be written.
+
+    Return the bytes that the elements take in it, and its chunks, if it has any that libhdf5
+    can list.
+    """
+    operations = written["operations"]
+    walk = trial.pattern.walk(trial.shape)
+    if is_netcdf3(trial.format):
+        netcdf = _native.NetCdf(netcdf_library())
+        variable = netcdf.open(str(path), trial.dataset, None)
+        _compare(trial, written, variable.walk(walk, operations, math.inf))
+        return math.prod(trial.shape) * trial.itemsize, None
+    cache = min(_READ_BACK_NBYTES, max(1, math.prod(trial.shape) * trial.itemsize))
+    # As it was given: netCDF-C takes values in this machine's byte order.
+    native = trial.native_type or trial.reader == "netcdf4"
+    properties = {"cache_nbytes": cache, "native_type": native}
+    library = library_of(trial)
+    dataset = _native.OpenDataset(library, str(path), trial.dataset, properties)
+    _compare(trial, written, dataset.walk(walk, operations, math.inf))
+    table = None
+    if trial.chunks is not None:
+        with contextlib.suppress(ChunkwiseError):
+            table = library.chunk_table(dataset.id)
+    return dataset.storage_nbytes, table
+
+
+def _compare(trial: Trial, written: WalkResult, read: WalkResult) -> None:
+    operations = written["operations"]
+    if read["checksums"][operations] != written["checksums"][operations]:
+        raise CorruptDataError(
+            f"'{trial.dataset}' written by {trial.reader} reads as other bytes than were given"
+        )
+
+
+def _figures(trial: Trial, result: WalkResult) -> dict[str, Any]:
+    """Return what is said of reads and writes alike."""
+    latencies = sorted(result["latencies_s"])
+    elapsed_s, operations = result["elapsed_s"], result["operations"]
+    # How often blocks come back to a chunk is known for walks in C order.
+    walk = None
+    if trial.chunks is not None and trial.pattern.in_c_order:
+        walk = Walk(trial.shape, trial.block, trial.chunks)
+    return {
+        "status": "ok",
+        "operations": operations,
+        "total_operations": result["total_operations"],
+        "elapsed_s": elapsed_s,
+        "extrapolated": operations < result["total_operations"],
+        "total_s": total_seconds(
+            result["latencies_s"], operations, elapsed_s, result["total_operations"], walk
+        ),
+        "selected_nbytes": result["selected_nbytes"],
+        "mb_per_s": result["selected_nbytes"] / 1e6 / elapsed_s if elapsed_s else None,
+        "first_s": result["latencies_s"][0],
+        "median_s": statistics.median(latencies),
+        "p95_s": latencies[math.ceil(0.95 * len(latencies)) - 1],
+        "p99_s": latencies[math.ceil(0.99 * len(latencies)) - 1],
+        "peak_rss_nbytes": environment.peak_rss_nbytes(),
+    }
+
+
+def _comparable(trial: Trial) -> bool:
+    """Whether equal values give equal bytes in every reader.
+
+    netCDF-C, and whoever asks for this machine's type, gives them in its byte order.
+    """
+    converted = trial.reader == "netcdf4" or trial.native_type
+    return trial.comparable and (trial.native_order or not converted)
+
+
+def _versions(
+    trial: Trial, library: _native.Library | None, others: dict[str, str]
+) -> dict[str, str | int]:
+    """Return the machine and the versions of what took part."""
+    described = environment.describe(library and ".".join(map(str, library.version)))
+    if trial.zlib_path is not None:
+        # In place of libhdf5's own; it was checked.
+        others = {**others, "zlib": check_in_force(trial.zlib_path, below(trial).path)}
+    return {**described, **others}
+
+
+def _versions_of_writer(trial: Trial) -> dict[str, str | int]:
+    """Return the machine and the versions of what wrote."""
+    netcdf = trial.reader == "netcdf4"
+    versions = {"netcdf": _native.NetCdf(netcdf_library()).version} if netcdf else {}
+    return _versions(trial, below(trial), versions)
+
+
+def _cache(cache: Cache) -> dict[str, Any]:
+    names = ("actual_cache_nslots", "actual_cache_nbytes", "actual_cache_w0")
+    return dict(zip(names, cache, strict=True))
+
+
+def _spent() -> tuple[float, float, float]:
+    """Processor seconds, bytes from storage and chunks decoded by this process so far."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    decoded = _native.cache_stats()["decoded"]
+    return used.ru_utime + used.ru_stime, pagecache.storage_nbytes() or 0, decoded
+
+
+def _since(before: tuple[float, float, float]) -> tuple[float, float, float]:
+    now = _spent()
+    return now[0] - before[0], now[1] - before[1], now[2] - before[2]
+
+
+def main() -> None:
+    """Serve one trial."""
+    measure_h5py_as_it_is()
+    trial = Trial.from_json(json.load(sys.stdin))
+    # Should the parent be gone, nobody else ends a read that takes hours.
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, trial.timeout_s + 5.0)
+    try:
+        _answer(measure(trial))
+    except ChunkwiseError as wrong:
+        found = isinstance(wrong, WrongValueError)
+        _answer({"status": "failed", "error": str(wrong), "wrong": found})
+    except (OSError, MemoryError, KeyError, RuntimeError, ValueError, OverflowError) as wrong:
+        where = f"{trial.file}, {trial.dataset}"
+        _answer({"status": "failed", "error": f"{where}: {hdf5_reason(wrong)}"})
+
+
+def _answer(values: dict[str, Any]) -> NoReturn:
+    """Give the record, and end at once.
+
+    Nothing is closed any more: libhdf5 may crash over a file that it could not write (a full
+    disk), as soon as the error lets go of its handles, and would take the reason with it.
+    """
+    json.dump(values, sys.stdout)
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+"""Where did the time of writing go, and how often was a chunk encoded?
+
+It covers everything that a library may do with its data: creating the dataset
+(which may allocate and fill space), the writes, the flush and the close.  In libhdf5
+the filters' calls are counted and timed as for reads
+(`chunkwise.measure.trials.breakdown`).  The time of storage is estimated: bytes of the new file
+are written once more, bare, to another one.  chunkwise's engine measures itself.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from chunkwise import _native
+from chunkwise.measure.trials.breakdown import (
+    MOST_BARE_CHUNKS,
+    MOST_BARE_SECONDS,
+    Breakdown,
+    Method,
+    between,
+    by_engine,
+    by_library,
+    filters_told,
+    name_of,
+    told,
+    unskipped_calls,
+)
+from chunkwise.words import format_ratio
+
+if TYPE_CHECKING:
+    from chunkwise._native import WriteResult
+
+FROM_BARE: Final[Method] = "filters measured, storage from bare writing"
+T = TypeVar("T")
+
+# The engine measures what it does, and how long it hands chunks over; what of that is
+# storage is an estimate.
+OF_ENGINE: Final[Method] = "measured, storage from bare writing"
+# Data without chunks is written bare in pieces of at most this many bytes.
+_MOST_PIECE_NBYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written, when it is in the file."""
+
+    result: WriteResult  # What the reader measured
+    walk: _native.Walk  # What was written
+    path: str  # The file that was made
+    stored_nbytes: int  # Bytes that the dataset's elements take in it
+    # Its chunks; None if there are none, or they cannot be listed.
+    table: _native.ChunkTable | None
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds, split into their parts."""
+        result = self.result
+        return result["create_s"] + result["elapsed_s"] + result["flush_s"] + result["close_s"]
+
+    def touches(self) -> tuple[int | None, int | None]:
+        """Chunks that the writes touched, and how many different ones."""
+        if self.table is None:
+            return None, None
+        return self.table.touches(self.walk, self.result["operations"])
+
+    def storage_s(self, encoded: int | None, distinct: int | None) -> float | None:
+        """Estimate what storage took for chunks that were encoded so often.
+
+        Where nobody knows how often, each byte counts once.
+        """
+        nbytes = float(self.stored_nbytes)
+        if distinct and encoded is not None:
+            nbytes *= encoded / distinct
+        each = self.stored_nbytes / distinct if distinct else self._block_nbytes
+        per_byte_s = bare_seconds(self.path, max(1, round(each)))
+        return None if per_byte_s is None else nbytes * per_byte_s
+
+    @property
+    def _block_nbytes(self) -> float:
+        """Bytes of one write, as far as it can lie together."""
+        mean = self.result["selected_nbytes"] / max(1, self.result["operations"])
+        return min(mean, _MOST_PIECE_NBYTES)
+
+
+# Tells where the time went, once what was written can be looked at.
+Teller = Callable[[Written], Breakdown]
+
+
+def watch(
+    library: _native.Library | None, filters: Sequence[int], write: Callable[[], T]
+) -> tuple[T, Teller]:
+    """Write, and watch who does."""
+    if library is None:
+        return _watch_engine(filters, write)
+    before = library.tally(filters)
+    outcome = write()
+    after = library.tally(filters)
+
+    def tell(written: Written) -> Breakdown:
+        filters_s, calls = between(before, after, filters, ("encode", "decode"))
+        encoded = unskipped_calls(written.table, calls["encode"])
+        touches, distinct = written.touches()
+        bare_s = written.storage_s(encoded, distinct)
+        return {
+            **by_library(FROM_BARE, written.elapsed_s, filters_s, bare_s),
+            "chunk_touches": touches,
+            "chunk_loads": unskipped_calls(written.table, calls["decode"]),
+            "chunks_touched": distinct,
+            "chunks_encoded": encoded,
+        }
+
+    return outcome, tell
+
+
+def _watch_engine(filters: Sequence[int], write: Callable[[], T]) -> tuple[T, Teller]:
+    """As `watch`, of the engine."""
+    _native.set_profiling(True)
+    before = _native.profile()
+    outcome = write()
+    after = _native.profile()
+    _native.set_profiling(False)
+
+    def tell(written: Written) -> Breakdown:
+        common, spent = by_engine(OF_ENGINE, written.elapsed_s, before, after)
+        touches, distinct = written.touches()
+        result: dict[str, Any] = {**written.result}
+        encoded = result["encoded_chunks"]
+        # Handing a chunk over is writing its bytes, and entering it into the chunk index.
+        commit_s = spent["commit"]
+        bare_s = written.storage_s(encoded, distinct)
+        storage_s = None if bare_s is None else min(bare_s, commit_s)
+        filters_s: dict[str, float | None] = {}
+        for number in dict.fromkeys(filters):
+            name = name_of(number, {})
+            found = spent.get(name), spent.get(f"encode {name}")
+            known = [seconds for seconds in found if seconds is not None]
+            filters_s[name] = sum(known) if known else None
+        return {
+            **common,
+            "index_s": None if storage_s is None else commit_s - storage_s,
+            "storage_s": None if storage_s is None else storage_s + spent["storage"],
+            "filters_s": filters_s,
+            "chunk_touches": touches,
+            "chunk_loads": result["read_back_chunks"],
+            "chunks_touched": distinct,
+            "chunks_encoded": encoded,
+        }
+
+    return outcome, tell
+
+
+def bare_seconds(path: str, piece_nbytes: int) -> float | None:
+    """Write a file's bytes once more, bare, in pieces to a new file beside it.
+
+    At most `MOST_BARE_CHUNKS` pieces, until `MOST_BARE_SECONDS` are over.
+    """
+    other = Path(f"{path}.bare")
+    spent_s, nbytes = 0.0, 0
+    try:
+        with Path(path).open("rb") as stream, other.open("xb") as bare:
+            for _ in range(MOST_BARE_CHUNKS):
+                piece = stream.read(piece_nbytes)
+                if not piece or spent_s >= MOST_BARE_SECONDS:
+                    break
+                begun = time.perf_counter()
+                os.write(bare.fileno(), piece)
+                spent_s += time.perf_counter() - begun
+                nbytes += len(piece)
+    except OSError:
+        return None
+    finally:
+        other.unlink(missing_ok=True)
+    return spent_s / nbytes if nbytes else None
+
+
+def sentence(found: Breakdown) -> str:
+    """Say in one sentence where the time of writing went.
+
+    >>> sentence({
+    ...     "method": "filters measured, storage from bare writing", "elapsed_s": 5.0,
+    ...     "index_s": None, "storage_s": 0.5, "filters_s": {"deflate": 4.0},
+    ...     "scatter_s": None, "other_s": 0.5, "waiting_s": None, "other_threads_s": None,
+    ...     "chunk_touches": 300, "chunk_loads": 45, "chunk_hits": None, "chunks_touched": 15,
+    ...     "chunks_encoded": 60,
+    ... })  # doctest: +NORMALIZE_WHITESPACE
+    'Of 5.00 s, 4.00 s encode 60 chunks (deflate; each of 15 chunks 4.00 times: 45 were loaded
+    again), 500 ms write storage, 500 ms are the rest.'
+    """
+    phases = {
+        "put elements into chunks": found["scatter_s"],
+        "write storage": found["storage_s"],
+        "keep the chunk index": found["index_s"],
+    }
+    filters = filters_told(found, "encode", found["chunks_encoded"], _often(found))
+    return told(found, filters, phases, "writing", "what filters take is not known")
+
+
+def _often(found: Breakdown) -> str | None:
+    """Say how often chunks were encoded, and how many were loaded for it."""
+    encoded, distinct = found["chunks_encoded"], found["chunks_touched"]
+    if not encoded or not distinct or encoded < distinct:
+        return None
+    if encoded == distinct:
+        return "each of them once"
+    which = f"each of {distinct:,} chunks" if distinct > 1 else "the same chunk"
+    loads = found["chunk_loads"]
+    again = f": {loads:,} were loaded again" if loads else ""
+    return f"{which} {format_ratio(encoded / distinct)}{again}"

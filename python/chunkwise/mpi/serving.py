@@ -1,0 +1,187 @@
+"""How do ranks ask rank 0 while all of them work?
+
+A thread of rank 0 answers.  It looks for questions with short pauses, so that it takes no
+core from the encoders.  A rank that fails says so when it leaves.  Every later question
+gets the failure as its answer, so nobody works on in vain.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from chunkwise.errors import ChunkwiseError, UsageError
+from chunkwise.mpi.ranks import Failure, OtherRankFailedError, failure_of, together
+from chunkwise.mpi.waiting import Alone, pauses, wait
+
+if TYPE_CHECKING:
+    from chunkwise.mpi.waiting import Comm
+
+
+# Asks rank 0, and gives the answer; for one thread at a time.
+Ask = Callable[[Any], Any]
+Answer = Callable[[int, Any], Any]
+
+_QUESTION: Final = 1
+_REPLY: Final = 2
+
+
+@dataclass(frozen=True)
+class _Leaving:
+    """A rank asks no more questions; `failure` says why if it has failed."""
+
+    failure: Failure | None
+
+
+@dataclass(frozen=True)
+class _Reply:
+    """An answer, or an error that the question has led to."""
+
+    value: Any = None
+    error: BaseException | None = None
+    # Another rank's failure, in place of an answer.
+    failed: Failure | None = None
+
+
+@contextmanager
+def serving(comm: Comm, answer: Answer | None) -> Iterator[Ask]:
+    """Let ranks ask rank 0 within a block (collective).
+
+    The block ends on each rank when it has ended on all.  If any rank's block raises, all raise:
+    see `chunkwise.mpi.ranks.together`.
+    """
+    if isinstance(comm, Alone) or comm.size == 1:
+        lock = threading.Lock()
+
+        def alone(question: Any) -> Any:
+            with lock:
+                return answer(0, question) if answer is not None else None
+
+        yield alone
+        return
+    from mpi4py import MPI
+
+    if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
+        raise UsageError(
+            "MPI was initialised without MPI_THREAD_MULTIPLE, which is needed: import mpi4py with "
+            "mpi4py.rc.thread_level = 'multiple' (its default), before anything else initialises "
+            "MPI"
+        )
+    apart, request = comm.Idup()
+    wait(request)
+    with together(comm):
+        if comm.rank:
+            asking = _Asking(apart)
+            with asking.leaving():
+                yield asking.ask
+        else:
+            assert answer is not None
+            server = _Server(apart, answer)
+            with server.running():
+                yield server.ask
+    apart.Free()
+
+
+class _Server:
+    """Answers questions on a thread of this rank."""
+
+    def __init__(self, comm: Any, answer: Answer) -> None:
+        self._comm, self._answer = comm, answer
+        self._lock = threading.Lock()
+        self._failed: Failure | None = None
+        self._left = 0
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        thread = threading.Thread(target=self._serve, name="chunkwise-serving", daemon=True)
+        thread.start()
+        try:
+            yield
+        except BaseException as wrong:
+            self._note(failure_of(self._comm, wrong))
+            raise
+        finally:
+            # Signals are checked during this time.
+            while thread.is_alive():
+                thread.join(0.05)
+
+    def ask(self, question: Any) -> Any:
+        if self._failed is not None:
+            raise OtherRankFailedError(*self._failed)
+        with self._lock:
+            return self._answer(self._comm.rank, question)
+
+    def _note(self, failure: Failure) -> None:
+        with self._lock:
+            if self._failed is None:
+                self._failed = failure
+
+    def _serve(self) -> None:
+        from mpi4py import MPI
+
+        looks = pauses()
+        status = MPI.Status()
+        while self._left < self._comm.size - 1:
+            message = self._comm.improbe(MPI.ANY_SOURCE, _QUESTION, status)
+            if message is None:
+                time.sleep(next(looks))
+                continue
+            looks = pauses()
+            rank, question = status.Get_source(), message.recv()
+            if isinstance(question, _Leaving):
+                self._left += 1
+                if question.failure is not None:
+                    self._note(question.failure)
+                continue
+            wait(self._comm.isend(self._reply(rank, question), rank, _REPLY))
+
+    def _reply(self, rank: int, question: Any) -> _Reply:
+        if self._failed is not None:
+            return _Reply(failed=self._failed)
+        try:
+            with self._lock:
+                return _Reply(self._answer(rank, question))
+        except Exception as wrong:
+            # Unchanged if pickle takes it; otherwise its text.
+            error = (
+                wrong
+                if isinstance(wrong, ChunkwiseError)
+                else ChunkwiseError(failure_of(self._comm, wrong).reason)
+            )
+            return _Reply(error=error)
+
+
+class _Asking:
+    """Asks rank 0."""
+
+    def __init__(self, comm: Any) -> None:
+        self._comm = comm
+
+    @contextmanager
+    def leaving(self) -> Iterator[None]:
+        failure: Failure | None = None
+        try:
+            yield
+        except BaseException as wrong:
+            failure = failure_of(self._comm, wrong)
+            raise
+        finally:
+            wait(self._comm.isend(_Leaving(failure), 0, _QUESTION))
+
+    def ask(self, question: Any) -> Any:
+        wait(self._comm.isend(question, 0, _QUESTION))
+        for pause in pauses():
+            message = self._comm.improbe(0, _REPLY)
+            if message is not None:
+                break
+            time.sleep(pause)
+        reply: _Reply = message.recv()
+        if reply.failed is not None:
+            raise OtherRankFailedError(*reply.failed)
+        if reply.error is not None:
+            raise reply.error
+        return reply.value

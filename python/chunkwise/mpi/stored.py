@@ -1,0 +1,235 @@
+"""How does a rank write its part of a dataset: as chunks that it encodes, or as runs of bytes?"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+from h5py import h5t
+
+from chunkwise.errors import CannotWriteError, UsageError
+from chunkwise.grammar import Effort
+from chunkwise.mpi.boxes import Box, Shape, selection_of
+from chunkwise.mpi.encoding import Likeness
+from chunkwise.mpi.owners import Owners
+from chunkwise.mpi.sending import PIECE_NBYTES, swap
+from chunkwise.mpi.waiting import Comm
+from chunkwise.newfile.index import Table
+
+# Asks rank 0.
+Ask = Callable[[Any], Any]
+
+Array = npt.NDArray[Any]
+# Bytes of an array copied at a time, if memory does not hold it in the order of the file.
+_COPIED_NBYTES: Final = 32 << 20
+
+
+class Made(NamedTuple):
+    """A new dataset, as rank 0 tells of it."""
+
+    number: int  # By which ranks ask for it
+    path: str  # Its name
+    shape: Shape  # In elements
+    maxshape: tuple[int | None, ...]
+    effort: Effort
+    image: bytes | None = None  # Of a chunked dataset: what makes a likeness
+    # Of a contiguous one: its type, as libhdf5 encodes it; its offset in the file.
+    encoded_type: bytes | None = None
+    offset: int | None = None  # None if it has no elements
+    reason: str | None = None  # Why ranks cannot write it
+    rest: bool = False  # Whether data that it is made with is still to be written
+
+
+class _Places:
+    """The index of a dataset, which rank 0 keeps; as `_native` asks for it."""
+
+    def __init__(self, ask: Ask, number: int) -> None:
+        self._ask, self._number = ask, number
+        # `_native` keeps only its words.
+        self.error: BaseException | None = None
+
+    def allocate(self, chunks: Table) -> Table:
+        return self._asked("allocate", chunks)
+
+    def find(self, origins: Table) -> Table:
+        return self._asked("find", origins)
+
+    def _asked(self, kind: str, table: Table) -> Table:
+        try:
+            answer: Table = self._ask((kind, self._number, table))
+        except BaseException as wrong:
+            self.error = wrong
+            raise
+        return answer
+
+
+class Chunked:
+    """One rank's part of a chunked dataset."""
+
+    def __init__(
+        self, made: Made, label: str, comm: Comm, ask: Ask, descriptor: int, budget_nbytes: int
+    ) -> None:
+        assert made.image is not None
+        self._comm, self._label = comm, label
+        self._like = Likeness(made.image, label)
+        self._places = _Places(ask, made.number)
+        try:
+            chunk_nbytes = math.prod(self._like.dataset.chunks) * self._like.dataset.dtype.itemsize
+            self._writer = self._like.writer(
+                (self._places, descriptor),
+                effort=made.effort,
+                # Or each part of a chunk would be encoded for itself.
+                budget_nbytes=max(budget_nbytes, chunk_nbytes),
+            )
+        except BaseException:
+            self._like.close()
+            raise
+        self.dtype: np.dtype[Any] = self._like.dataset.dtype
+        self.shape = made.shape
+        self._owners = Owners(self.shape, self._like.dataset.chunks)
+
+    @property
+    def held_nbytes(self) -> int:
+        """Bytes of chunks that wait for what they lack."""
+        return self._writer.held_nbytes
+
+    def write(self, boxes: list[Box | None], part: Array | None) -> None:
+        """Write this rank's box, and the others' parts of its chunks (collective)."""
+        comm, owners = self._comm, self._owners
+        owners.take(boxes)
+        own = boxes[comm.rank]
+        limit = max(1, PIECE_NBYTES // max(1, self.dtype.itemsize))
+
+        def give(piece: Box) -> Array:
+            assert own is not None
+            assert part is not None
+            return np.ascontiguousarray(part[piece.within(own)])
+
+        swap(
+            comm,
+            lambda rank: owners.pieces(own, rank, limit),
+            lambda rank: owners.pieces(boxes[rank], comm.rank, limit),
+            give,
+            self._put,
+            self.dtype,
+        )
+        if own is None or part is None:
+            return
+        # Whole where it lies in memory as it is, so that all threads have enough to do.
+        most = own.size if part.flags.c_contiguous else _COPIED_NBYTES // self.dtype.itemsize
+        for piece in owners.pieces(own, comm.rank, max(1, most)):
+            self._put(piece, give(piece))
+
+    def _put(self, box: Box, elements: Array) -> None:
+        self._natively(
+            lambda: self._writer.write(selection_of(self.shape, box, self._label), elements)
+        )
+
+    def flush(self) -> None:
+        """Write chunks that lack something, with what the file has in its place."""
+        self._natively(self._writer.flush)
+
+    def flushed(self) -> None:
+        """Note that all ranks have flushed."""
+        self._owners.forget()
+
+    def grow(self, shape: Shape) -> None:
+        """Follow the dataset, which is larger now."""
+        self.shape = shape
+        self._writer.set_shape(shape)
+        self._owners.grow(shape)
+
+    def rows(self) -> int:
+        """Give the length of chunks along the slowest dimension."""
+        return int(self._like.dataset.chunks[0])
+
+    def _natively(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception:
+            error, self._places.error = self._places.error, None
+            if error is not None:
+                raise error from None
+            raise
+
+    def close(self) -> None:
+        """Let it go, with all that waits."""
+        self._writer.forget()
+        self._like.close()
+
+
+class Contiguous:
+    """One rank's part of a contiguous dataset, whose bytes have their places already."""
+
+    held_nbytes = 0
+
+    def __init__(self, made: Made, label: str, rank: int, descriptor: int) -> None:
+        assert made.encoded_type is not None
+        stored = h5t.decode(made.encoded_type)
+        self._label, self._rank = label, rank
+        self._descriptor, self._offset = descriptor, made.offset
+        self.shape = made.shape
+        self.dtype: np.dtype[Any] = stored.dtype
+        enum = h5py.check_enum_dtype(self.dtype) is not None
+        if self.dtype.hasobject or not h5t.py_create(self.dtype, logical=enum).equal(stored):
+            raise UsageError(
+                f"{label}: cannot be written by several processes: its type is not stored as "
+                "NumPy has it; give it as data, or write it with on_first"
+            )
+
+    def write(self, boxes: list[Box | None], part: Array | None) -> None:
+        """Write the box of this rank."""
+        box = boxes[self._rank]
+        if box is None or part is None or self._offset is None:
+            return
+        strides = np.cumprod([1, *self.shape[:0:-1]])[::-1] * self.dtype.itemsize
+        for run in _runs(box, self.shape):
+            raw = np.ascontiguousarray(part[run.within(box)]).reshape(-1).view(np.uint8)
+            at = self._offset + sum(int(s) * a for s, a in zip(strides, run.begin, strict=True))
+            self._pwrite(raw.data, at)
+
+    def _pwrite(self, data: memoryview, at: int) -> None:
+        try:
+            while data.nbytes:
+                done = os.pwrite(self._descriptor, data, at)
+                data, at = data[done:], at + done
+        except OSError as wrong:
+            raise CannotWriteError(
+                f"{self._label}: cannot be written: {wrong.strerror or wrong}"
+            ) from wrong
+
+    def flush(self) -> None:
+        """There is no pending data."""
+
+    def flushed(self) -> None:
+        """There is no pending data."""
+
+    def grow(self, _: Shape) -> None:
+        """Raise UsageError: it has no chunks."""
+        raise UsageError(f"{self._label}: contiguous data cannot grow; give it chunks")
+
+    def rows(self) -> int:
+        """Give the rows that should stay with one rank: any."""
+        return 1
+
+    def close(self) -> None:
+        """Have nothing to drop."""
+
+
+def _runs(box: Box, shape: Shape) -> Iterator[Box]:
+    """Cut a box into parts that lie in the file as one run of bytes."""
+    axis = len(shape)
+    # Trailing dimensions that are covered whole lie together.
+    while axis > 0 and box.begin[axis - 1] == 0 and box.end[axis - 1] == shape[axis - 1]:
+        axis -= 1
+    # The one before, too.
+    outer = max(0, axis - 1)
+    for place in np.ndindex(*box.shape[:outer]):
+        begin = tuple(a + n for a, n in zip(box.begin, place, strict=False))
+        end = tuple(a + 1 for a in begin)
+        yield Box((*begin, *box.begin[outer:]), (*end, *box.end[outer:]))

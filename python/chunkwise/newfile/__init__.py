@@ -1,0 +1,1 @@
+"""How does a new file appear whole, or not at all?"""

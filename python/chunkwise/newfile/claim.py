@@ -1,0 +1,381 @@
+"""Which names beside the target belong to this run, and stay so if others may write there too?
+
+A run needs two names beside the target.  ``.out.nc.repack`` is a folder, whose name the next
+run finds again.  It holds a lock, a journal, and what an earlier run left.  The lock holds a
+random token, which determines the name of the partial file, ``.out.nc.TOKEN.partial``.
+
+Others may plant something at these names.  So a folder is used only if it is a folder and no
+link, belongs to this user, is closed to others, and holds a lock that a run has written.
+Everything else is reached from there by descriptor, and no link is followed.  What such a folder
+holds when a run begins counts as an earlier run's, because nothing else tells.  From then on the
+run knows its files by their inodes, and removes no others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from chunkwise.errors import CannotWriteError, UsageError, like
+from chunkwise.names import printable
+from chunkwise.newfile.target import Place, cannot_write
+
+LOCK: Final = "lock"
+JOURNAL: Final = "journal"
+# A run continues from the journal and the partial file of the earlier run.
+BEFORE: Final = ("before.journal", "before.h5")
+# Shows workers that they see this folder, and that they may still write.
+LEASE: Final = "lease"
+_NAMES: Final = (JOURNAL, LEASE, *BEFORE)
+
+_MARK: Final = re.compile(rb"chunkwise repack ([0-9a-f]{16})\n")
+_MARK_NBYTES: Final = 34
+_SAFELY: Final = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+@dataclass
+class Claim:
+    """The names of one run, held by descriptors."""
+
+    place: Place  # What they are for
+    parent: int  # Descriptors of the target's folder, and of the work folder
+    folder: int
+    token: str  # What the partial file's name has in it
+    owner: int  # Number of the user whose files are made here
+    resumed: bool = False  # Whether there is an earlier run's work to go on from
+    _made: os.stat_result | None = None
+    _own: set[tuple[int, int]] = field(default_factory=set)
+
+    @property
+    def partial_name(self) -> str:
+        """Name of the file that becomes the target, in the target's folder."""
+        return f".{self.place.short_name}.{self.token}.partial"
+
+    @property
+    def partial(self) -> Path:
+        """Its path, for who makes it exclusively, or reads it."""
+        return self.place.target.with_name(self.partial_name)
+
+    def make_partial(self) -> int:
+        """Make the partial file, closed to others; gives a descriptor for writing.
+
+        No other file will be brought into place.
+        """
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | _SAFELY
+        descriptor = os.open(self.partial_name, flags, 0o600, dir_fd=self.parent)
+        self._made = os.fstat(descriptor)
+        return descriptor
+
+    def require_partial(self, descriptor: int) -> None:
+        """Raise OSError unless an open file is the partial one."""
+        if self._made is None or not os.path.samestat(os.fstat(descriptor), self._made):
+            raise OSError(errno.ESTALE, "the half-written file was replaced by another program")
+
+    def link_partial(self) -> None:
+        """Make the partial file another name of the source."""
+        os.link(self.place.source, self.partial_name, dst_dir_fd=self.parent)
+
+    def open_partial(self, flags: int) -> int:
+        """Open the partial file."""
+        descriptor = os.open(self.partial_name, flags | _SAFELY, dir_fd=self.parent)
+        try:
+            self.require_partial(descriptor)
+        except OSError:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    def make(self, name: str) -> int:
+        """Make a file in the work folder; gives a descriptor for writing."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | _SAFELY
+        descriptor = os.open(name, flags, 0o600, dir_fd=self.folder)
+        self._own.add(_identity(os.fstat(descriptor)))
+        return descriptor
+
+    def open(self, name: str) -> int:
+        """Open a file of the work folder for reading."""
+        return os.open(name, os.O_RDONLY | _SAFELY, dir_fd=self.folder)
+
+    def allowed_mode(self) -> int:
+        """Permissions that the umask leaves a new file."""
+        return os.stat(LOCK, dir_fd=self.folder).st_mode & 0o777
+
+    def size(self, name: str) -> int:
+        """Bytes of a file in the work folder; -1 if it is not there."""
+        found = _look(name, self.folder)
+        return -1 if found is None else found.st_size
+
+    def adopt(self) -> None:
+        """Take what is in the locked work folder for this run's, or an earlier one's."""
+        there = (_look(name, self.folder) for name in (LOCK, *_own_names(self.folder)))
+        self._own |= {_identity(found) for found in there if found is not None}
+
+    def has_partial(self) -> bool:
+        """Tell whether the partial file is there."""
+        found = _look(self.partial_name, self.parent)
+        if found is None:
+            return False
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != self.owner:
+            raise _foreign(self.place, self.partial, "is not the file that an earlier run left")
+        return True
+
+    def put_aside(self) -> bool:
+        """Put aside what a stopped run left; tells whether there is something to go on from.
+
+        Of a run that was stopped while it went on from another, the one that had done more
+        counts.
+        """
+        if self.has_partial() and 0 <= self.size(JOURNAL) >= self.size(BEFORE[0]):
+            old = self.partial_name
+            os.replace(old, BEFORE[1], src_dir_fd=self.parent, dst_dir_fd=self.folder)
+            os.replace(JOURNAL, BEFORE[0], src_dir_fd=self.folder, dst_dir_fd=self.folder)
+            self.adopt()
+        self.clean(keep_before=True)
+        return all(self.size(name) >= 0 for name in BEFORE)
+
+    def clean(self, *, keep_before: bool = False) -> None:
+        """Remove a run's files, but not its lock; `keep_before`: nor what it can go on from."""
+        if self.has_partial():
+            found = _look(self.partial_name, self.parent)
+            if self._made is None or (found is not None and os.path.samestat(found, self._made)):
+                os.unlink(self.partial_name, dir_fd=self.parent)
+        for name in _own_names(self.folder):
+            if not (keep_before and name in BEFORE):
+                self._remove(name)
+
+    def is_over(self) -> bool:
+        """Tell whether a run of this token is over: its file has the target's name, or is gone."""
+        if not self.has_partial():
+            return True
+        if self._is_published():
+            os.unlink(self.partial_name, dir_fd=self.parent)
+            return True
+        return False
+
+    def _is_published(self) -> bool:
+        """Tell whether the partial file has the target's name as well."""
+        partial = _look(self.partial_name, self.parent)
+        target = _look(self.place.target.name, self.parent)
+        return partial is not None and target is not None and os.path.samestat(partial, target)
+
+    def give_back(self) -> None:
+        """Remove all that this run has made or taken over, as far as the system lets it."""
+        with contextlib.suppress(OSError, UsageError):
+            self.clean()
+            self._remove(LOCK)
+            # A folder that holds something stays.
+            os.rmdir(self.place.folder.name, dir_fd=self.parent)
+
+    def _remove(self, name: str) -> None:
+        """Remove a file from the work folder, if it is an own one."""
+        found = _look(name, self.folder)
+        if found is not None and _identity(found) in self._own:
+            os.unlink(name, dir_fd=self.folder)
+
+
+@contextlib.contextmanager
+def claimed(place: Place, *, resume: bool) -> Iterator[Claim]:
+    """Hold the names for a result, and remove what need not stay."""
+    with contextlib.ExitStack() as stack:
+        try:
+            parent = os.open(place.target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            stack.callback(let_go, parent)
+            claim = _lock(place, parent, stack)
+        except OSError as wrong:
+            if isinstance(wrong, (CannotWriteError, UsageError)):
+                raise
+            raise cannot_write(place.said, wrong) from wrong
+        done = False
+        try:
+            if resume:
+                claim.resumed = claim.put_aside()
+            else:
+                claim.clean()
+            yield claim
+            done = True
+        finally:
+            # The rest is for a run that continues.
+            if done or not resume:
+                claim.give_back()
+
+
+def let_go(descriptor: int) -> None:
+    """Close what holds nothing of the result, whatever the system says."""
+    with contextlib.suppress(OSError):
+        os.close(descriptor)
+
+
+def _lock(place: Place, parent: int, stack: contextlib.ExitStack) -> Claim:
+    """Make the work folder, or find it, and lock it; what a killed run held is free."""
+    while True:
+        with contextlib.ExitStack() as attempt:
+            folder, owner = _folder(place, parent)
+            if folder < 0:
+                continue
+            attempt.callback(let_go, folder)
+            _require_own_names(place, folder, owner)
+            try:
+                lock = os.open(LOCK, os.O_RDWR | os.O_CREAT | _SAFELY, 0o666, dir_fd=folder)
+                attempt.callback(let_go, lock)
+                _hold(place, lock)
+                if _is_there(lock, folder):
+                    token = _token(place, folder, lock)
+                    claim = Claim(place, parent, folder, token, owner)
+                    if claim.is_over():
+                        # That token was the name of a file that is finished, or gone.
+                        claim = Claim(place, parent, folder, _new_token(lock), owner)
+                    claim.adopt()
+                    stack.push(attempt.pop_all())
+                    return claim
+            except FileNotFoundError:
+                continue
+            except OSError:
+                # On a full disk nothing stays, except a folder that holds something.
+                with contextlib.suppress(OSError):
+                    os.rmdir(place.folder.name, dir_fd=parent)
+                raise
+        # Another run ended just now, and removed the lock or the folder.
+
+
+def _is_there(lock: int, folder: int) -> bool:
+    """Tell whether an open lock still has its name."""
+    there = _look(LOCK, folder)
+    return there is not None and os.path.samestat(os.fstat(lock), there)
+
+
+def _hold(place: Place, lock: int) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise like(CannotWriteError, BlockingIOError())(
+            f"{printable(place.said)}: another run is writing it; wait for it to end"
+        ) from None
+    except OSError:
+        pass  # a file system without locks
+
+
+def _folder(place: Place, parent: int) -> tuple[int, int]:
+    """Open the work folder: its descriptor, and whose it is; -1 if it went away just now."""
+    name = place.folder.name
+    try:
+        os.mkdir(name, 0o700, dir_fd=parent)
+        is_new = True
+    except FileExistsError:
+        is_new = False
+    try:
+        folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | _SAFELY, dir_fd=parent)
+    except FileNotFoundError:
+        return -1, -1
+    except OSError as wrong:
+        if wrong.errno in (errno.ENOTDIR, errno.ELOOP):
+            raise _foreign(place, place.folder, "is no folder of an earlier run") from None
+        if wrong.errno == errno.EACCES:
+            raise _foreign(place, place.folder, "belongs to another user") from None
+        raise
+    found = os.fstat(folder)
+    if is_new and not _names(folder):
+        return folder, found.st_uid
+    expected = (os.geteuid(), 0o700)
+    if not _is_closed(found, *expected) and not _is_closed(found, *_as_made(parent)):
+        os.close(folder)
+        raise _foreign(place, place.folder, "belongs to another user, or is open to others")
+    return folder, found.st_uid
+
+
+def _is_closed(found: os.stat_result, owner: int, mode: int) -> bool:
+    return found.st_uid == owner and not found.st_mode & 0o077 & ~mode
+
+
+def _as_made(parent: int) -> tuple[int, int]:
+    """Owner and mode of a new folder here: not every file system keeps the requested ones."""
+    name = f".chunkwise-{secrets.token_hex(8)}"
+    os.mkdir(name, 0o700, dir_fd=parent)
+    try:
+        found = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        return found.st_uid, found.st_mode
+    finally:
+        os.rmdir(name, dir_fd=parent)
+
+
+def _require_own_names(place: Place, folder: int, owner: int) -> None:
+    """Raise UsageError if a folder holds what no run makes."""
+    names = _names(folder)
+    for name in names:
+        with contextlib.suppress(FileNotFoundError):
+            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            is_ours = _is_own(name) and stat.S_ISREG(found.st_mode)
+            if not is_ours or found.st_uid != owner or found.st_nlink > 1:
+                raise _foreign(
+                    place, place.folder / name, "is in a folder that repack uses, and not its own"
+                )
+    if names and LOCK not in names and _names(folder):
+        raise _foreign(place, place.folder, "is no folder of an earlier run")
+
+
+def _token(place: Place, folder: int, lock: int) -> str:
+    """Return the lock's text; a new lock has a text from here on."""
+    mark = os.pread(lock, _MARK_NBYTES + 1, 0)
+    found = _MARK.fullmatch(mark)
+    if found is not None:
+        return found[1].decode()
+    # One that was killed as it began has written no more than a part of it, and nothing else.
+    whole = b"chunkwise repack " + b"0" * 17
+    begun = mark[:17] == whole[: len(mark[:17])] and len(mark) < _MARK_NBYTES
+    if (mark and not begun) or _names(folder) != [LOCK]:
+        raise _foreign(place, place.folder, "is no folder of an earlier run")
+    try:
+        return _new_token(lock)
+    except OSError:
+        os.unlink(LOCK, dir_fd=folder)
+        raise
+
+
+def _new_token(lock: int) -> str:
+    """Write another token into a lock."""
+    token = secrets.token_hex(8)
+    os.pwrite(lock, f"chunkwise repack {token}\n".encode(), 0)
+    # Before anything is made whose name only this tells.
+    os.fsync(lock)
+    return token
+
+
+def _look(name: str, folder: int) -> os.stat_result | None:
+    """Look at what has a name in a folder, without following it; None if nothing has."""
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
+
+
+def _is_own(name: str) -> bool:
+    return name in (LOCK, *_NAMES)
+
+
+def _own_names(folder: int) -> list[str]:
+    """Names in the work folder that a run uses, but for the lock."""
+    return [name for name in _names(folder) if _is_own(name) and name != LOCK]
+
+
+def _names(folder: int) -> list[str]:
+    with os.scandir(folder) as entries:
+        return [entry.name for entry in entries]
+
+
+def _foreign(place: Place, path: Path, why: str) -> UsageError:
+    return UsageError(
+        f"{printable(place.said)}: {printable(str(path))} {why}; it was left as it is: move it "
+        "away, or choose another target"
+    )

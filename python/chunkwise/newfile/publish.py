@@ -1,0 +1,128 @@
+"""How does the finished file come into place, whole or not at all?
+
+Through descriptors: the file that was checked is the one that is moved, whatever happens to names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator
+
+from chunkwise.errors import ChunkwiseError, note
+from chunkwise.names import printable
+from chunkwise.newfile.claim import Claim
+from chunkwise.newfile.target import cannot_write
+
+# Errors of a file system without extended attributes, or without this one.
+_UNKEPT = (errno.ENOTSUP, errno.ENODATA, errno.EINVAL, errno.EPERM, errno.EACCES)
+# ... and one that has no hard links.
+_UNLINKED = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+
+
+def publish(claim: Claim) -> None:
+    """Bring the finished file into place.
+
+    It is on disk before its name is.  A new file has the source's permissions, as
+    far as the umask lets it; one that replaces another has that one's owner, permissions and
+    extended attributes.  Its time of modification is now: its bytes are new.
+    """
+    place = claim.place
+    place.require_unchanged()
+    try:
+        partial = claim.open_partial(os.O_RDWR)
+        try:
+            replaced = _there(claim)
+            if replaced is None:
+                os.fchmod(partial, claim.allowed_mode() & place.permissions())
+            else:
+                _dress(claim, partial, replaced)
+            os.fsync(partial)
+        finally:
+            os.close(partial)
+        place.require_unchanged()
+        bring(claim)
+        # It is there, whether or not the file system can say when a name is on disk.
+        with noting_it_stays(place.said), contextlib.suppress(OSError):
+            os.fsync(claim.parent)
+    except OSError as wrong:
+        if isinstance(wrong, ChunkwiseError):
+            raise
+        raise cannot_write(place.said, wrong) from wrong
+
+
+@contextlib.contextmanager
+def noting_it_stays(said: str) -> Iterator[None]:
+    """Note on what ends the block that the new file is in place, and stays there."""
+    try:
+        yield
+    except BaseException as error:
+        note(error, f"{printable(said)}: the new file is complete and in place")
+        raise
+
+
+def bring(claim: Claim) -> None:
+    """Give the partial file the target's name; only what may be replaced is."""
+    old, new, folder = claim.partial_name, claim.place.target.name, claim.parent
+    if _there(claim) is None:
+        try:
+            # Unlike a rename, this replaces nothing that somebody makes at the same time.
+            os.link(old, new, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        except FileExistsError:
+            raise claim.place.taken() from None
+        except OSError as wrong:
+            if wrong.errno not in _UNLINKED:
+                raise
+        else:
+            # What has two names is in place; the work folder's end, or the next run, removes one.
+            with contextlib.suppress(OSError):
+                os.unlink(old, dir_fd=folder)
+            return
+    os.replace(old, new, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def _there(claim: Claim) -> os.stat_result | None:
+    """Look at what has the target's name; raise UsageError if it may not be replaced."""
+    try:
+        found = os.stat(claim.place.target.name, dir_fd=claim.parent, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    if not claim.place.replaces or not stat.S_ISREG(found.st_mode):
+        raise claim.place.taken()
+    return found
+
+
+def _dress(claim: Claim, partial: int, replaced: os.stat_result) -> None:
+    """Give a file the owner, permissions and extended attributes of the one it replaces."""
+    _give_to(partial, replaced)
+    os.fchmod(partial, stat.S_IMODE(replaced.st_mode))
+    if not hasattr(os, "listxattr"):
+        return
+    target = claim.place.target
+    names: list[str] = []
+    with _unless_unkept():
+        names = os.listxattr(target, follow_symlinks=False)
+    for name in names:
+        with _unless_unkept():
+            os.setxattr(partial, name, os.getxattr(target, name, follow_symlinks=False))
+
+
+@contextlib.contextmanager
+def _unless_unkept() -> Iterator[None]:
+    try:
+        yield
+    except OSError as wrong:
+        if wrong.errno not in _UNKEPT:
+            raise
+
+
+def _give_to(descriptor: int, owner: os.stat_result) -> None:
+    """Give an open file the owner and the group of another one, as far as the system lets it."""
+    try:
+        os.fchown(descriptor, owner.st_uid, owner.st_gid)
+    except PermissionError:
+        # Root alone gives files away; to a group of one's own anybody does.
+        with contextlib.suppress(PermissionError):
+            os.fchown(descriptor, -1, owner.st_gid)

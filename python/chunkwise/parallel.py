@@ -1,0 +1,24 @@
+"""What do many processes do with one file under MPI, and what must a machine have for that?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chunkwise._lazy import attach
+
+if TYPE_CHECKING:
+    from chunkwise.mpi.dataset import ParallelDataset
+    from chunkwise.mpi.file import ParallelFile, open
+    from chunkwise.mpi.group import ParallelGroup
+
+__all__ = ["ParallelDataset", "ParallelFile", "ParallelGroup", "open"]
+
+__getattr__, __dir__ = attach(
+    __name__,
+    {
+        "ParallelDataset": "chunkwise.mpi.dataset",
+        "ParallelFile": "chunkwise.mpi.file",
+        "ParallelGroup": "chunkwise.mpi.group",
+        "open": "chunkwise.mpi.file",
+    },
+)

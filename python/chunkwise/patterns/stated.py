@@ -1,0 +1,94 @@
+"""Which patterns will read and write a dataset, in the model's terms?
+
+Patterns as `parse` reads them, followed by how often each runs and whether it writes:
+``map=1x721x1440 weight 3``, ``step=1x721x1440 append``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from chunkwise.errors import SelectionError, UsageError
+from chunkwise.grammar import format_shape
+from chunkwise.model.chunk_shape import expected_shape
+from chunkwise.model.traffic import Pattern
+from chunkwise.names import printable
+from chunkwise.patterns.around import Around
+from chunkwise.patterns.grammar import parse, weight
+from chunkwise.patterns.pattern import Access, is_union
+
+_DONE: Final = re.compile(r"\s+(read|write|append)(?=\s+weight\b|\s*$)")
+# This many selections of a list are followed chunk by chunk.
+_FOLLOWED: Final = 400
+_UNLIMITED: Final = 2**63 - 1
+
+
+def stated(
+    texts: Sequence[str],
+    shape: tuple[int, ...],  # Of the dataset; `maxshape` None if it cannot grow
+    itemsize: int,
+    maxshape: Sequence[int | None] | None,
+    where: str,
+    around: Around | None = None,
+) -> list[Pattern]:
+    """Read the patterns for which a dataset is made, as `chunk_shape.default_chunk` takes them."""
+    now = expected_shape(shape, itemsize, maxshape)
+    most = shape if maxshape is None else maxshape
+    largest = tuple(_UNLIMITED if n is None else max(1, n) for n in most)
+    found = []
+    for text in texts:
+        _, rest = done(text)
+        try:
+            meant = parse(rest, now, itemsize, where, around)
+        except SelectionError:
+            try:
+                meant = parse(rest, largest, itemsize, where, around)
+            except SelectionError:
+                # If it does not fit at all, the refusal names the shape that the user knows.
+                meant = parse(rest, shape, itemsize, where, around)
+            # Nobody knows where its selections lie before the dataset has grown.
+            meant = Access(meant.name, meant.block, meant.order, meant.seed, meant.limit)
+        found.append(as_pattern(meant, now, text))
+    return found
+
+
+def done(text: str) -> tuple[str, str]:
+    """Split off whether a pattern is for ``read`` (the default), ``write`` or ``append``."""
+    found = _DONE.search(text)
+    return ("read", text) if found is None else (found[1], text.replace(found[0], "", 1))
+
+
+def as_pattern(meant: Access, shape: tuple[int, ...], text: str = "") -> Pattern:
+    """Give a pattern to the model."""
+    what, rest = done(text)
+    found = replace(_modelled(meant, shape), weight=weight(rest), writes=what != "read")
+    if found.writes and (found.scattered or found.selections is not None):
+        raise UsageError(
+            f"access pattern '{printable(text)}': only blocks that cover the array can be "
+            f"{'appended' if what == 'append' else 'written'}; write a block such as "
+            f"{format_shape((1, *shape[1:]))}"
+        )
+    return found
+
+
+def _modelled(meant: Access, shape: tuple[int, ...]) -> Pattern:
+    if meant.slabs is None and meant.cells is None:
+        scattered = meant.seed is not None
+        return Pattern(meant.name, meant.block, meant.order, scattered, meant.limit)
+    walk = meant.walk(shape)
+    number = walk.operations
+    step = max(1, number // _FOLLOWED)
+    # Neighbours stay neighbours: what one read leaves in a cache, the next one finds.
+    first = range(min(number, _FOLLOWED)) if step < 4 else range(_FOLLOWED)
+    found = [_frozen(walk[i]) for i in first]
+    selections = tuple(one if is_union(one) else (one,) for one in found)
+    # A union's result is one row.
+    flat = any(is_union(one) for one in found)
+    return Pattern(meant.name, meant.block, operations=number, selections=selections, flat=flat)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
