@@ -258,7 +258,7 @@ else
 # Of the advice, not of peers.
 ifneq ($(filter advise fix model,$(ONLY)),)
 bench: install
-	$(BIN)/python -m chunkwise_lab.advice $(ONLY)
+	$(BIN)/python -m chunkwise_lab.regret $(ONLY)
 else
 bench: $(VENV)/.peers
 	cargo build --locked --quiet --release -p chunkwise-measure --example limits

@@ -74,7 +74,7 @@ __all__ = [
 _LATER = {
     name: f"chunkwise.{module}"
     for module, names in {
-        "advising.api": ("advise",),
+        "advice.api": ("advise",),
         "measure.api": ("bench",),
         "dataset": ("Dataset", "wrap"),
         "file": ("File", "open"),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chunkwise_lab.advice import cases, model, regret, thumbs, trials
+from chunkwise_lab.regret import cases, model, regret, thumbs, trials
 from tests.model.test_search import problem
 
 

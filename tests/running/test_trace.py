@@ -15,6 +15,7 @@ import h5py
 import numpy as np
 import pytest
 
+from chunkwise import patterns
 from chunkwise.running import environment, telling, trace
 from chunkwise_lab.report.build import report
 from tests.running import test_in_c
@@ -108,9 +109,9 @@ def test_its_patterns_are_taken(folder: Path) -> None:
         if "chunkwise advise" in line and "/x " in line
     )
     words = shlex.split(command)
-    patterns = [words[i + 1] for i, word in enumerate(words) if word == "--access"]
-    assert len(patterns) == 3
-    for pattern in patterns:
+    given = [words[i + 1] for i, word in enumerate(words) if word == "--access"]
+    assert len(given) == 3
+    for pattern in given:
         patterns.parse(pattern, (40, 30), 4, "x")
     advised = subprocess.run(
         [sys.executable, "-m", *words, "--budget", "1s"],

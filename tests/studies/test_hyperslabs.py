@@ -62,7 +62,7 @@ def test_figures_are_of_the_parts(tmp_path: Path) -> None:
 
 
 def test_one_wrong_value_fails_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(benching, "run", partial(measure.run, worker=WRONG_H5PY))
+    monkeypatch.setattr(measure, "run", partial(measure.run, worker=WRONG_H5PY))
     results = run(tiny(), Options("quick", tmp_path, repeat=1))
     (told,) = results.outcomes["reopen"].mismatches
     assert all(fact in told for fact in ("'cells:5:3'", "seed 0"))

@@ -54,13 +54,13 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Trial]:
     monkeypatch.setattr(sys.modules["chunkwise.measure.run"], "find_library", find)
     monkeypatch.setattr("chunkwise_lab.studies.libraries.find_one", find)
 
-    def measure(trial: Trial, *_: Any) -> Measurement:
+    def nobody_measures(trial: Trial, *_: Any) -> Measurement:
         # The trial before the first of a run is kept by nobody.
         if trial.timeout_s != TOUCHING_S:
             trials.append(trial)
         return Measurement(trial, "ok", total_s=1.0, elapsed_s=1.0)
 
-    monkeypatch.setattr("chunkwise.measure.schedule.measure_in_worker", measure)
+    monkeypatch.setattr("chunkwise.measure.schedule.measure_in_worker", nobody_measures)
     return trials
 
 
@@ -69,13 +69,13 @@ def test_nobody_is_slower_for_being_the_first(
 ) -> None:
     trials: list[Trial] = []
 
-    def measure(trial: Trial, *_: Any) -> Measurement:
+    def nobody_measures(trial: Trial, *_: Any) -> Measurement:
         # Whatever is first takes ten times as long.
         trials.append(trial)
         seconds = 10.0 if len(trials) == 1 else 1.0
         return Measurement(trial, "ok", total_s=seconds, elapsed_s=seconds)
 
-    monkeypatch.setattr("chunkwise.measure.schedule.measure_in_worker", measure)
+    monkeypatch.setattr("chunkwise.measure.schedule.measure_in_worker", nobody_measures)
     results = run(study, options(tmp_path, only=("rows",), repeat=2))
     assert (len(trials), trials[0].max_seconds) == (5, 2.0)
     rows = results.outcomes["rows"].rows()
@@ -225,12 +225,12 @@ def test_too_little_room_is_said_before_anything(study: Study, tmp_path: Path) -
 def test_a_trial_that_fails_is_a_row_with_its_reason(
     study: Study, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def measure(trial: Trial, *_: Any) -> Measurement:
+    def nobody_measures(trial: Trial, *_: Any) -> Measurement:
         if trial.reader == "chunkwise":
             return Measurement(trial, "failed", "the worker was ended by SIGSEGV")
         return Measurement(trial, "ok", total_s=1.0, elapsed_s=1.0)
 
-    monkeypatch.setattr("chunkwise.measure.schedule.measure_in_worker", measure)
+    monkeypatch.setattr("chunkwise.measure.schedule.measure_in_worker", nobody_measures)
     results = run(study, options(tmp_path))
     problems = [row.problem for row in results.outcomes["chunks"].rows()]
     assert problems == [None, None, "the worker was ended by SIGSEGV"]
@@ -242,21 +242,21 @@ def failing(error: Exception, after: int) -> Callable[..., Any]:
     calls = 0
     real = measure.run
 
-    def measure(file: str, dataset: str, space: Space, **keywords: Any) -> Any:
+    def run(file: str, dataset: str, space: Space, **keywords: Any) -> Any:
         nonlocal calls
         calls += 1
         if calls > after:
             raise error
         return real(file, dataset, space, **keywords)
 
-    return measure
+    return run
 
 
 @pytest.mark.usefixtures("made")
 def test_what_is_refused_on_this_machine_is_left_out_with_its_reason(
     study: Study, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(benching, "run", failing(UsageError("too little memory"), 1))
+    monkeypatch.setattr(measure, "run", failing(UsageError("too little memory"), 1))
     results = run(study, options(tmp_path))
     assert results.outcomes["chunks"].skipped == ["too little memory"]
     assert len(results.outcomes["rows"].rows()) == 2
@@ -274,7 +274,7 @@ def test_a_full_disk_ends_it_and_keeps_what_there_is(
     tmp_path: Path,
     error: Exception,
 ) -> None:
-    monkeypatch.setattr(benching, "run", failing(error, 1))
+    monkeypatch.setattr(measure, "run", failing(error, 1))
     with pytest.raises(CannotWriteError, match="make room, and go on with --resume"):
         run(study, options(tmp_path))
     saved = StudyResults.read(tmp_path / "out" / RESULTS)

@@ -28,8 +28,8 @@ EVERYWHERE = {"errors", "names", "verdicts", "words", "_native", "_lazy", "_lib"
 FACE = {"file", "group", "dataset", "selection"}
 DOORS = {"__init__", "__main__", "_startup", "_lib"}
 # The names that a user imports from a room, and that lie in one behind it.
-FRONTS = {PRODUCT / "parallel" / "__init__.py"}
-ABOVE = {"benching", "trials", "cli"}
+FRONTS = {PRODUCT / "parallel.py"}
+ABOVE = {"measure", "cli"}
 
 
 def room_of(module: str) -> str:

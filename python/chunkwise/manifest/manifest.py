@@ -17,7 +17,6 @@ from chunkwise.errors import AlreadyExistsError, CannotWriteError, UsageError
 from chunkwise.files.durable import whole
 from chunkwise.manifest.tiles import ALGORITHM
 from chunkwise.names import json_text, printable
-from chunkwise.verifying.records import Damage
 
 # What is known of one object, and of all objects of a file by path.
 Known: TypeAlias = dict[str, Any]
@@ -29,13 +28,15 @@ VERSION: Final = 1
 _MAKER: Final = "_NCProperties"
 
 
-def differences(expected: Mapping[str, Known], found: Mapping[str, Known]) -> Iterator[Damage]:
+def differences(
+    expected: Mapping[str, Known], found: Mapping[str, Known]
+) -> Iterator[tuple[str, str]]:
     """Say how a file differs from its entry in a manifest."""
     for path in sorted(expected.keys() | found.keys()):
         if path not in found:
-            yield Damage("manifest", path, "is missing")
+            yield path, "is missing"
         elif path not in expected:
-            yield Damage("manifest", path, "is not in the manifest")
+            yield path, "is not in the manifest"
         else:
             yield from _object_differences(path, expected[path], found[path])
 
@@ -48,16 +49,16 @@ def without_maker(known: FileManifest) -> FileManifest:
     return {**known, "/": {**known["/"], "attributes": kept}}
 
 
-def _object_differences(path: str, before: Known, now: Known) -> Iterator[Damage]:
+def _object_differences(path: str, before: Known, now: Known) -> Iterator[tuple[str, str]]:
     for key, said in _SAID.items():
         if before.get(key) != now.get(key):
             if key == "sha256" and before.get(key) is None:
                 # They could not be read when the manifest was written.
                 continue
             if key == "sha256":
-                yield Damage("manifest", path, VALUES_DIFFER)
+                yield path, VALUES_DIFFER
             else:
-                yield Damage("manifest", path, f"{said} {now.get(key)}, was {before.get(key)}")
+                yield path, f"{said} {now.get(key)}, was {before.get(key)}"
             break
     attributes = before.get("attributes", {}), now.get("attributes", {})
     for name in sorted(attributes[0].keys() | attributes[1].keys()):
@@ -66,7 +67,7 @@ def _object_differences(path: str, before: Known, now: Known) -> Iterator[Damage
             continue
         if one is None or other is None:
             reason = "is not in the manifest" if one is None else "is missing"
-            yield Damage("manifest", f"{path}@{name}", reason)
+            yield f"{path}@{name}", reason
         elif one != other:
             yield from _object_differences(f"{path}@{name}", one, other)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, Final
 
 import h5py
@@ -32,10 +33,8 @@ from chunkwise.manifest.tiles import Box, Shape, Tiles, boxes
 from chunkwise.manifest.types import type_text
 from chunkwise.manifest.unwritten import written_tiles
 from chunkwise.names import HDF5_ERRORS, hdf5_reason
-from chunkwise.verdicts import Verdict
-from chunkwise.verifying.data import Beat
-from chunkwise.verifying.metadata import Owner
-from chunkwise.verifying.records import Note
+
+Beat = Callable[[int], None]
 
 # Values that are read at a time.
 _BOX_NBYTES: Final = 256 << 20
@@ -44,7 +43,7 @@ _BOX_NBYTES: Final = 256 << 20
 def sum_values(
     file: h5py.File,
     beat: Beat = lambda _: None,  # Called with the bytes summed since its last call
-    unread: list[Note] | None = None,
+    unread: list[tuple[str, str]] | None = None,  # Gets paths, and why their values are not summed
     external: External = "folder",
 ) -> FileManifest:
     """Sum all values of a file."""
@@ -62,7 +61,7 @@ class _Summing:
     paths: Paths
     pool: ThreadPoolExecutor
     beat: Beat
-    unread: list[Note]
+    unread: list[tuple[str, str]]
     external: External
 
     def of(self, entry: Entry) -> Known:
@@ -99,7 +98,7 @@ class _Summing:
         except (ChunkwiseError, *HDF5_ERRORS) as error:
             reason = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
             said = f"its values are not in the manifest: {reason}"
-            self.unread.append(Note(path, said, Verdict.UNJUDGED))
+            self.unread.append((path, said))
             return {**known, "sha256": None}
 
     def _dataset(self, identifier: h5d.DatasetID, shape: Shape) -> str:
@@ -156,7 +155,7 @@ class _Summing:
             return hashlib.sha256(values.tobytes()).hexdigest()
         made = np.zeros(shape, dtype)
         if dtype.hasobject:
-            given = h5py.AttributeManager(Owner(owner))[name]
+            given = h5py.AttributeManager(SimpleNamespace(id=owner))[name]
             if shape == ():
                 made[()] = given
             else:

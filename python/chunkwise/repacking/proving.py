@@ -27,7 +27,6 @@ from chunkwise.repacking.plan import Plan
 from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.settings import settings
 from chunkwise.verifying.api import expected_of
-from chunkwise.verifying.records import Damage
 from chunkwise.words import counted
 
 # Most bytes of decoded chunks that are kept while a result is compared with its source.
@@ -121,15 +120,15 @@ def summed(proof: Proof, made: Path, said: str, nbytes: int, watch: Watch) -> Ca
     return lambda: manifests.write(target, {Path(said).name: sums}, force=proof.force)
 
 
-def _require_none(damages: Iterable[Damage], said: str) -> None:
-    found = list(damages)
+def _require_none(differences: Iterable[tuple[str, str]], said: str) -> None:
+    found = list(differences)
     if not found:
         return
-    first = found[0]
+    path, reason = found[0]
     more = f", and {counted(len(found) - 1, 'other difference')}" if len(found) > 1 else ""
     raise WrongValueError(
-        f"{printable(said)}: is not what the manifest has: '{printable(first.path or '')}': "
-        f"{printable(first.reason)}{more}; the result was dropped, the source is untouched"
+        f"{printable(said)}: is not what the manifest has: '{printable(path)}': "
+        f"{printable(reason)}{more}; the result was dropped, the source is untouched"
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final, Literal, TypeAlias
 
 import h5py
@@ -148,7 +149,7 @@ def _touch_header(identifier: Any) -> None:
 
 def _touch_attributes(identifier: Any) -> None:
     decode_attributes(identifier)
-    owner = h5py.AttributeManager(_Owner(identifier))
+    owner = h5py.AttributeManager(SimpleNamespace(id=identifier))
     for name in list(owner):
         try:
             owner[name]
@@ -179,13 +180,6 @@ def _touch_data(identifier: Any) -> None:
                     dataset[row]
                 except HDF5_ERRORS:
                     continue
-
-
-class _Owner:
-    """What h5py's AttributeManager wants: something with an identifier."""
-
-    def __init__(self, identifier: Any) -> None:
-        self.id = identifier
 
 
 _TOUCHES: Final[dict[Part, Callable[[Any], None]]] = {

@@ -256,18 +256,20 @@ def _compare(
     external: External,
 ) -> FileManifest | None:
     """Sum the values, and hold them against a manifest."""
+    unread: list[tuple[str, str]] = []
     try:
-        sums = sum_values(file, beat, found.notes, external)
+        sums = sum_values(file, beat, unread, external)
     except (ChunkwiseError, *HDF5_ERRORS) as error:
         reason = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
         found.notes.append(Note(None, f"values cannot be summed: {reason}", Verdict.UNJUDGED))
         return None
+    found.notes += [Note(path, reason, Verdict.UNJUDGED) for path, reason in unread]
     if expected is not None:
         # What cannot be read here is no difference: a note says so.
-        unread = {note.path for note in found.notes if note.verdict is Verdict.UNJUDGED}
-        for damage in manifest.differences(expected, sums):
-            if not (damage.path in unread and damage.reason == manifest.VALUES_DIFFER):
-                found.add(damage)
+        said = {note.path for note in found.notes if note.verdict is Verdict.UNJUDGED}
+        for path, reason in manifest.differences(expected, sums):
+            if not (path in said and reason == manifest.VALUES_DIFFER):
+                found.add(Damage("manifest", path, reason))
     return sums
 
 

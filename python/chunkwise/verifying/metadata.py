@@ -7,6 +7,7 @@ checksums while it reads.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import h5py
@@ -162,13 +163,6 @@ def _list_by_order(identifier: Any) -> None:
         h5a.iterate(identifier, lambda _name: None, index_type=h5.INDEX_CRT_ORDER, order=order)
 
 
-class Owner:
-    """What h5py's AttributeManager wants: something with an identifier."""
-
-    def __init__(self, identifier: Any) -> None:
-        self.id = identifier
-
-
 def _read_attribute(identifier: Any, name: bytes, targets: Targets) -> int:
     """Read a value; count the references in it that lead nowhere."""
     attribute = h5a.open(identifier, name)
@@ -179,4 +173,4 @@ def _read_attribute(identifier: Any, name: bytes, targets: Targets) -> int:
         if values.size:
             attribute.read(values, datatype)
         return 0
-    return targets.lost(h5py.AttributeManager(Owner(identifier))[name])
+    return targets.lost(h5py.AttributeManager(SimpleNamespace(id=identifier))[name])

@@ -1,9 +1,9 @@
 """Run one of the benches of the advice.
 
-python -m chunkwise_lab.advice model [STUDY.json.gz ...]     # `make bench ONLY=model`
-python -m chunkwise_lab.advice advise [--cases N] [--sides N] [--budget S]
-python -m chunkwise_lab.advice advise --file FILE:DATASET --access PATTERN
-python -m chunkwise_lab.advice fix [--files N]               # `make bench ONLY=fix`
+python -m chunkwise_lab.regret model [STUDY.json.gz ...]     # `make bench ONLY=model`
+python -m chunkwise_lab.regret advise [--cases N] [--sides N] [--budget S]
+python -m chunkwise_lab.regret advise --file FILE:DATASET --access PATTERN
+python -m chunkwise_lab.regret fix [--files N]               # `make bench ONLY=fix`
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import json
 import sys
 from pathlib import Path
 
-from chunkwise_lab.advice import cases, model, regret, trials
 from chunkwise_lab.checkout import FOLDER
+from chunkwise_lab.regret import cases, model, regret, trials
 
 RECORD = FOLDER / "advise.json"
 
@@ -51,7 +51,7 @@ def main() -> None:
         (FOLDER / "model.json").write_text(json.dumps(model.as_records(halves), indent=1))
     elif arguments.kind == "fix":
         # Generated as the tests generate theirs.
-        from chunkwise_lab.advice import promises
+        from chunkwise_lab.regret import promises
 
         for line in promises.lines(promises.run(arguments.files, _say)):
             print(line)

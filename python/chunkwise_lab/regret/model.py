@@ -8,8 +8,8 @@ All programs that use libhdf5 have its rates; h5py and netCDF-C add calls of the
 cost that come from storage is fitted, too.  How fast filters are is what was measured around them,
 in trials of the fitted half.
 
-python -m chunkwise_lab.advice model     # `make bench ONLY=model`
-python -m chunkwise_lab.advice model docs/studies/cris-paper.json.gz
+python -m chunkwise_lab.regret model     # `make bench ONLY=model`
+python -m chunkwise_lab.regret model docs/studies/cris-paper.json.gz
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 from chunkwise.model.fitting import NOMINAL, fitted_columns
 from chunkwise.model.readers import CHUNKWISE
 from chunkwise.model.seconds import RATES, Speed
-from chunkwise_lab.advice.trials import Trial
+from chunkwise_lab.regret.trials import Trial
 
 # Fewer measurements fit nothing.
 _FEWEST: Final = 8

@@ -5,10 +5,10 @@ and filters is measured; then the best of those, what was advised, the present l
 rules of thumb would take are measured together, in turns.  Regret is the time of what was advised
 over that of the best, less 1.
 
-python -m chunkwise_lab.advice advise     # `make bench ONLY=advise`: hours, and goes on where an
+python -m chunkwise_lab.regret advise     # `make bench ONLY=advise`: hours, and goes on where an
                                           # earlier run ended
-python -m chunkwise_lab.advice advise --cases 4 --sides 4
-python -m chunkwise_lab.advice advise --file data.nc:t2m --access 1x721x1440
+python -m chunkwise_lab.regret advise --cases 4 --sides 4
+python -m chunkwise_lab.regret advise --file data.nc:t2m --access 1x721x1440
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from chunkwise.measure.schedule import Step
 from chunkwise.model.chunk_shape import divisors
 from chunkwise.model.layout import Layout
 from chunkwise.model.search import Problem
-from chunkwise_lab.advice.cases import Case
-from chunkwise_lab.advice.thumbs import rules
+from chunkwise_lab.regret.cases import Case
+from chunkwise_lab.regret.thumbs import rules
 
 _LEAST_NBYTES: Final = 8 << 10
 _MOST_NBYTES: Final = 16 << 20
