@@ -1,45 +1,33 @@
-"""Is one of two slower by more than noise?"""
+"""Is one of two slower by more than noise?  As everywhere, `measure.verdict` says so."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-import numpy as np
+from chunkwise.measure.verdict import verdict
 
-# Whoever differs by less is not slower.
-TOLERANCE = 0.03
-RESAMPLES = 2000
+# What differs by less is not slower.
+TOLERANCE: Final = 1.03
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Judged:
     """How much faster the second is than the first."""
 
-    # The first one's median time divided by the second's, and the interval that holds it with 95%
-    # by bootstrap.
-    ratio: float
-    low: float
+    ratio: float  # The first one's median time divided by the second's
+    low: float  # The interval for it; the ratio itself where samples are too few for one
     high: float
-
-    @property
-    def is_slower(self) -> bool:
-        """Whether the second is slower, by more than noise."""
-        return self.high < 1 - TOLERANCE
-
-    @property
-    def is_open(self) -> bool:
-        """Whether more samples may change the answer."""
-        return not self.is_slower and self.low < 1 < self.high + TOLERANCE
+    is_slower: bool  # Whether the second is slower, by more than noise
+    is_open: bool  # Whether more samples may change the answer
 
 
-def judge(first: Sequence[float], second: Sequence[float]) -> Verdict:
-    """Compare samples that were taken in turns: each pair is drawn together."""
-    one, other = np.asarray(first), np.asarray(second)
-    drawn = np.random.default_rng(0).integers(0, len(one), (RESAMPLES, len(one)))
-    ratios = np.median(one[drawn], axis=1) / np.median(other[drawn], axis=1)
-    low, high = np.percentile(ratios, [2.5, 97.5])
-    return Verdict(float(np.median(one) / np.median(other)), float(low), float(high))
+def judge(first: Sequence[float], second: Sequence[float]) -> Judged:
+    """Compare samples that were taken in turns."""
+    found = verdict(first, second, TOLERANCE)
+    ratio, low, high = (1 / (one or found.ratio) for one in (found.ratio, found.high, found.low))
+    return Judged(ratio, low, high, found.word == "slower", found.word == "cannot tell")
 
 
 def compare(
