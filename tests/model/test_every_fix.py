@@ -241,6 +241,7 @@ def makers() -> Iterator[str]:
                 yield f"{path.relative_to(package)}:{getattr(statement, 'name', '')}"
 
 
+@pytest.mark.slow
 def test_each_line_that_is_printed_has_a_test_that_runs_it() -> None:
     assert set(makers()) == set(RUN_BY)
     for test in {*ELSEWHERE.values(), *(test for tests in RUN_BY.values() for test in tests)}:

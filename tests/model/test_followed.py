@@ -73,6 +73,7 @@ def test_collisions_in_the_hash_table(tmp_path: Path) -> None:
     assert loads_of_walk(Stored((236, 531), (11, 1), 1), (1, 104), cache) == counted
 
 
+@pytest.mark.slow
 def test_of_a_long_walk_the_beginning_stands_for_the_rest(tmp_path: Path) -> None:
     shape, chunks, block = (64, 96, 2048), (8, 3, 16), (1, 1, 2048)
     make(tmp_path / "a.h5", shape, chunks)
@@ -88,6 +89,7 @@ def test_other_caches() -> None:
     assert loads_of_walk(stored, (1, 100), reader("chunkwise")) == 100
 
 
+@pytest.mark.slow
 def test_a_promise_counts_what_libhdf5_decodes(tmp_path: Path, monkeypatch: Any) -> None:
     """Before and after, where slots collide and where chunks are tiny."""
     shape, before, after = (512, 1024), (1, 32), (64, 128)

@@ -219,6 +219,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[Shape, Path]:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "asked", ASKED, ids=lambda case: f"{format_shape(case[0])} {' '.join(case[2])}"
 )
