@@ -179,7 +179,7 @@ def test_others_at_work_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 2.0, 2.0, 3.0])
     monkeypatch.setattr(busy, "_look", lambda _: next(looks))
     monkeypatch.setattr(busy, "usable_cpus", lambda: 2)
-    monkeypatch.setattr("against_peers.busy.time.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("chunkwise_lab.peers.busy.time.perf_counter", lambda: next(clock))
     share = busy.Share()
     assert share.of_others is None
     for _ in range(2):
