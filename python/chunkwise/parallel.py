@@ -1,4 +1,4 @@
-"""What do many processes do with one file under MPI, and what must a machine have for that?"""
+"""What does a program import to write one file by many ranks?"""
 
 from __future__ import annotations
 

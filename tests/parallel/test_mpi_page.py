@@ -15,7 +15,7 @@ from chunkwise_lab.mpi_model.model import PHASES
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "mpi.md").read_text("utf-8")
-PARALLEL = ROOT / "python" / "chunkwise" / "parallel"
+PARALLEL = ROOT / "python" / "chunkwise" / "mpi"
 
 
 def codes_in(source: Path) -> set[str]:

@@ -348,7 +348,7 @@ def test_another_library_than_the_launchers_is_said() -> None:
     body = "with ranks.ending(ranks.ALONE): ranks.world()"
     # As if mpirun of another library had started 4 of these.
     done = mpirun(1, "-c", "import os\nos.environ['OMPI_COMM_WORLD_SIZE'] = '4'\n"
-                  "from chunkwise.parallel import ranks\n" + body)  # fmt: skip
+                  "from chunkwise.mpi import ranks\n" + body)  # fmt: skip
     assert done.returncode == 2
     assert "mpirun with 4 processes, of which MPI sees one" in done.stderr
 
