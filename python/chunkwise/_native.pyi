@@ -820,7 +820,7 @@ def encode_chunk(library: Library, dataset_id: int, raw: npt.NDArray[Any]) -> tu
 class OpenDataset:
     """A dataset opened for reading, without h5py, in any libhdf5; closed with the object.
 
-    `properties` are those of `chunkwise.measure.trials.trial.Trial.properties`: what is missing or
+    `properties` are those of `chunkwise.trials.trial.Trial.properties`: what is missing or
     None stays as the library has it.  HDF5 gives all handles of a file the properties of
     the first, so that it must not be open in this library already.  Raises
     `FileFormatError`; ValueError for a property that there is not.

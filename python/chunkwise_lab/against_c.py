@@ -34,9 +34,9 @@ from chunkwise.measure.planning import trial_of
 from chunkwise.measure.results import Spread, spread
 from chunkwise.measure.schedule import measure_in_worker
 from chunkwise.measure.target import look
-from chunkwise.measure.trials import environment
-from chunkwise.measure.trials.pagecache import warm
 from chunkwise.patterns.pattern import Access
+from chunkwise.trials import environment
+from chunkwise.trials.pagecache import warm
 from chunkwise.words import format_seconds
 from chunkwise_lab import sample
 from chunkwise_lab.checkout import FOLDER

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from chunkwise import patterns
 from chunkwise.errors import SelectionError, UsageError
-from chunkwise.measure.trials import unions
-from chunkwise.measure.trials.trial import Trial
 from chunkwise.patterns import Access, count, grammar
+from chunkwise.trials import unions
+from chunkwise.trials.trial import Trial
 
 EXTENTS = st.lists(st.integers(1, 9), min_size=1, max_size=4)
 

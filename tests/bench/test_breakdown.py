@@ -22,9 +22,9 @@ import pytest
 
 import chunkwise
 from chunkwise import _lib, _native
-from chunkwise.measure.trials import breakdown, readers
-from chunkwise.measure.trials.breakdown import Breakdown, sentence
 from chunkwise.model.chunk_cache import kept
+from chunkwise.trials import breakdown, readers
+from chunkwise.trials.breakdown import Breakdown, sentence
 from tests.model.test_chunk_cache import libraries, random_case
 
 SHAPE, CHUNK = (12, 20, 6), (4, 7, 6)

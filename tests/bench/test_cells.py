@@ -18,8 +18,8 @@ from chunkwise.errors import SelectionError, UsageError
 from chunkwise.measure.planning import trial_of
 from chunkwise.measure.tables import spelled
 from chunkwise.measure.target import look
-from chunkwise.measure.trials.trial import Trial
-from chunkwise.measure.trials.worker import measure
+from chunkwise.trials.trial import Trial
+from chunkwise.trials.worker import measure
 from chunkwise_lab.hstest import READERS
 
 SHAPES = st.lists(st.integers(1, 12), min_size=1, max_size=4).map(tuple)

@@ -16,9 +16,9 @@ from chunkwise import _native, measure
 from chunkwise.errors import UsageError, WrongValueError
 from chunkwise.measure import Space
 from chunkwise.measure.target import look
-from chunkwise.measure.trials import checking
-from chunkwise.measure.trials.checking import Checker
-from chunkwise.measure.trials.trial import Trial
+from chunkwise.trials import checking
+from chunkwise.trials.checking import Checker
+from chunkwise.trials.trial import Trial
 from tests.support.wrong_reader import WRONG_H5PY, WRONG_NOTHING
 
 SHAPE = (7, 9, 5)

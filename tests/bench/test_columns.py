@@ -11,7 +11,7 @@ from chunkwise.measure import Results, tables
 from chunkwise.measure.columns import FILE, GREW, MEMORY, further, notes, value
 from chunkwise.measure.results import Cell
 from chunkwise.measure.tables import tables_of
-from chunkwise.measure.trials.trial import Operation
+from chunkwise.trials.trial import Operation
 from tests.bench.test_explain import ALL, CUBE, STEP, cell
 
 MIB = 1 << 20

@@ -19,7 +19,7 @@ from chunkwise.errors import UsageError
 from chunkwise.measure import compare_render
 from chunkwise.measure.compare import Comparison, judge
 from chunkwise.measure.saved import AS_STORED, PARAMETERS, load
-from chunkwise.measure.trials.trial import Measurement, Trial
+from chunkwise.trials.trial import Measurement, Trial
 
 TRIAL = Trial(
     "data.h5", "t", "row", (1, 8), "libhdf5", chunks=(4, 8), filters="deflate:4", timeout_s=9.0

@@ -26,8 +26,8 @@ from chunkwise.measure.plot import effects_plot
 from chunkwise.measure.results import Cell, Results, as_csv
 from chunkwise.measure.space import Point, Space
 from chunkwise.measure.target import Target, look
-from chunkwise.measure.trials.trial import Measurement
 from chunkwise.patterns import parse
+from chunkwise.trials.trial import Measurement
 
 Truth = Callable[[Point], float]
 FACTORS = {"cache": {"1MiB": 8.0, "4MiB": 2.0}, "w0": {"0": 1.05, "1": 1.0}}

@@ -11,13 +11,13 @@ from chunkwise.measure import Results, Target, explain
 from chunkwise.measure.explain import _decodes
 from chunkwise.measure.planning import trial_of
 from chunkwise.measure.results import Advice, Cell
-from chunkwise.measure.trials.trial import Measurement
 from chunkwise.model.chunk_cache import hash_slots
 from chunkwise.model.chunk_shape import default_chunk
 from chunkwise.model.geometry import line_axis
 from chunkwise.model.readers import CHUNKWISE, reader
 from chunkwise.model.remedies import can_repack
 from chunkwise.patterns import Access
+from chunkwise.trials.trial import Measurement
 from chunkwise.words import format_ratio, format_seconds, format_speed
 
 CUBE = Target(

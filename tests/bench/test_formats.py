@@ -15,9 +15,9 @@ from chunkwise.errors import CorruptDataError, UsageError
 from chunkwise.measure import netcdf3, variants
 from chunkwise.measure.space import Point
 from chunkwise.measure.target import look
-from chunkwise.measure.trials import worker
-from chunkwise.measure.trials.formats import FORMATS, is_netcdf3
-from chunkwise.measure.trials.trial import Trial
+from chunkwise.trials import worker
+from chunkwise.trials.formats import FORMATS, is_netcdf3
+from chunkwise.trials.trial import Trial
 from tests.support.tools import needs_netcdf
 
 NETCDF3 = {"classic": b"CDF\x01", "64bit-offset": b"CDF\x02", "64bit-data": b"CDF\x05"}

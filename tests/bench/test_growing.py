@@ -17,9 +17,9 @@ from chunkwise.errors import UsageError
 from chunkwise.measure.planning import trial_of
 from chunkwise.measure.space import Space
 from chunkwise.measure.target import look
-from chunkwise.measure.trials.readers import READERS
-from chunkwise.measure.trials.trial import Operation, Trial
 from chunkwise.patterns import parse
+from chunkwise.trials.readers import READERS
+from chunkwise.trials.trial import Operation, Trial
 
 IN_PYTHON = ("h5py", "chunkwise-py")
 

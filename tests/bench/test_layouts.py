@@ -18,9 +18,9 @@ from chunkwise.measure.planning import trial_of
 from chunkwise.measure.restoring import commands, repack_s
 from chunkwise.measure.results import Cell
 from chunkwise.measure.target import Target, look
-from chunkwise.measure.trials.trial import Measurement
 from chunkwise.measure.variants import Variant
 from chunkwise.patterns import Access
+from chunkwise.trials.trial import Measurement
 from tests.support.tools import paste
 
 DATA = np.arange(24 * 30 * 20, dtype="<i4").reshape(24, 30, 20)

@@ -19,7 +19,7 @@ from chunkwise.measure import libraries
 from chunkwise.measure.labels import cell_label
 from chunkwise.measure.schedule import measure_in_worker
 from chunkwise.measure.space import Space
-from chunkwise.measure.trials.trial import Trial
+from chunkwise.trials.trial import Trial
 
 DEBIAN = Path(f"/usr/lib/{platform.machine()}-linux-gnu/libhdf5_serial.so.103")
 
@@ -84,8 +84,8 @@ def test_a_worker_has_one_libhdf5(file: Path, tmp_path: Path, operation: str) ->
     # The worker itself, looking at what it has loaded when all is measured.
     work = (
         "import json, sys; from pathlib import Path\n"
-        "from chunkwise.measure.trials import worker\n"
-        "from chunkwise.measure.trials.trial import Trial\n"
+        "from chunkwise.trials import worker\n"
+        "from chunkwise.trials.trial import Trial\n"
         "trial = Trial.from_json(json.load(sys.stdin)); values = worker.measure(trial)\n"
         f"Path({str(maps)!r}).write_text(Path('/proc/self/maps').read_text())\n"
         "json.dump(values, sys.stdout)\n"

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chunkwise._native import Walk
-from chunkwise.measure.trials import in_python
-from chunkwise.measure.trials.laps import Laps
+from chunkwise.trials import in_python
+from chunkwise.trials.laps import Laps
 
 MS = 1_000_000
 

@@ -20,7 +20,7 @@ from chunkwise.measure import schedule
 from chunkwise.measure.results import Results
 from chunkwise.measure.schedule import Step
 from chunkwise.measure.space import Space
-from chunkwise.measure.trials.trial import Measurement, Trial
+from chunkwise.trials.trial import Measurement, Trial
 
 
 @pytest.fixture

@@ -24,9 +24,9 @@ from chunkwise.measure.results import spread
 from chunkwise.measure.schedule import Step, measure_in_worker
 from chunkwise.measure.space import Space
 from chunkwise.measure.target import look
-from chunkwise.measure.trials.pagecache import drop, storage_nbytes, verdict, warm
-from chunkwise.measure.trials.trial import Measurement, Trial, from_worker
 from chunkwise.patterns.pattern import Access
+from chunkwise.trials.pagecache import drop, storage_nbytes, verdict, warm
+from chunkwise.trials.trial import Measurement, Trial, from_worker
 
 # Stand-ins for the worker: each reads the trial and ends in its own way.
 READ = "import json, sys, os, time; trial = json.load(sys.stdin); "
@@ -432,7 +432,7 @@ def test_bad_arguments_are_refused_before_anything_runs(file: Path) -> None:
 
 def test_warming_says_what_it_did(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert warm(str(file)) == "warm"
-    monkeypatch.setattr("chunkwise.measure.trials.pagecache.available_memory_nbytes", lambda: 100)
+    monkeypatch.setattr("chunkwise.trials.pagecache.available_memory_nbytes", lambda: 100)
     assert warm(str(file)) == "uncontrolled"
 
 
@@ -577,7 +577,7 @@ def test_a_worker_ends_when_its_reader_is_interrupted(tmp_path: Path) -> None:
     child = f"open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
     parent = (
         "from chunkwise.measure.schedule import measure_in_worker\n"
-        "from chunkwise.measure.trials.trial import Trial\n"
+        "from chunkwise.trials.trial import Trial\n"
         f"measure_in_worker(Trial('f', 'd', 'a', (1,), 'h5py', timeout_s=600),"
         f" {stand_in(child)!r})"
     )

@@ -16,7 +16,7 @@ from chunkwise.measure.axes import AXES
 from chunkwise.measure.planning import Plan, check, spell_out
 from chunkwise.measure.space import Space
 from chunkwise.measure.target import look
-from chunkwise.measure.trials.readers import READERS
+from chunkwise.trials.readers import READERS
 
 VALUES: dict[str, tuple[str, ...]] = {
     "operation": ("read", "write"),

@@ -14,9 +14,9 @@ from chunkwise import measure
 from chunkwise.measure.render import show
 from chunkwise.measure.schedule import measure_in_worker
 from chunkwise.measure.space import Space
-from chunkwise.measure.trials.breakdown import Breakdown
-from chunkwise.measure.trials.trial import Measurement
-from chunkwise.measure.trials.write_breakdown import bare_seconds, sentence
+from chunkwise.trials.breakdown import Breakdown
+from chunkwise.trials.trial import Measurement
+from chunkwise.trials.write_breakdown import bare_seconds, sentence
 from tests.support.writing import counted, make, writing
 
 # Of 20 planes in 5 chunks: written plane by plane, and chunk by chunk.
@@ -28,7 +28,7 @@ NATIVE = ("chunkwise", "chunkwise-py")
 # What libhdf5 would write at once, as it is small, is written like what is large.
 NOTHING_IS_SMALL = (
     "from chunkwise.writing import direct; direct.SMALL_NBYTES = 0;"
-    "from chunkwise.measure.trials.worker import main; main()"
+    "from chunkwise.trials.worker import main; main()"
 )
 
 

@@ -15,7 +15,7 @@ from h5py import h5f
 from chunkwise import measure
 from chunkwise.measure.schedule import measure_in_worker
 from chunkwise.measure.space import Space
-from chunkwise.measure.trials.extrapolate import put_off_scale
+from chunkwise.trials.extrapolate import put_off_scale
 from tests.support.writing import SHAPE, counted, make, write, writing
 
 THROUGH_HDF5 = ("libhdf5", "h5py")
@@ -239,7 +239,7 @@ def test_a_full_disk_is_one_failed_row(tmp_path: Path, reader: str) -> None:
     source = make(tmp_path / "a.h5", counted(), chunks=(4, 12, 10))
     limited = (
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000));"
-        "from chunkwise.measure.trials.worker import main; main()"
+        "from chunkwise.trials.worker import main; main()"
     )
     with writing(source, "all", reader) as trial:
         found = measure_in_worker(trial, (sys.executable, "-c", limited))

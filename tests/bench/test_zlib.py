@@ -18,7 +18,7 @@ from chunkwise.measure.labels import cell_label
 from chunkwise.measure.libraries import check_zlib
 from chunkwise.measure.libraries import find as find_library
 from chunkwise.measure.space import Space
-from chunkwise.measure.trials.zlibs import check_in_force, preloading
+from chunkwise.trials.zlibs import check_in_force, preloading
 from chunkwise_lab.studies.libraries import ALL, OTHERS, expand, find_zlibs
 
 
@@ -90,7 +90,7 @@ def test_a_library_with_a_zlib_of_its_own_is_refused(other: str) -> None:
     """Such as the extension module, into which one is built."""
     code = (
         "import sys\n"
-        "from chunkwise.measure.trials.zlibs import check_in_force\n"
+        "from chunkwise.trials.zlibs import check_in_force\n"
         "check_in_force(*sys.argv[1:])\n"
     )
     command = [sys.executable, "-c", code, other, str(_native.__file__)]

@@ -35,13 +35,13 @@ from chunkwise.fixing.measuring import Question, _require_same
 from chunkwise.fixing.records import Fixed, Found, Gain, Metadata
 from chunkwise.fixing.render import lines
 from chunkwise.inspection import inspect
-from chunkwise.measure.trials.trial import Measurement, Trial
 from chunkwise.model.chunk_shape import default_chunk
 from chunkwise.model.layout import Layout
 from chunkwise.newfile.claim import Claim
 from chunkwise.newfile.publish import noting_it_stays
 from chunkwise.repacking import run as repacking
 from chunkwise.repacking.run import run as repack
+from chunkwise.trials.trial import Measurement, Trial
 from tests.model.test_combined import of_many_kinds, virtual
 from tests.model.test_every_fix import CASES, nothing_lost
 from tests.support.versions import needs_sizes

@@ -11,7 +11,7 @@ DOCS = (ROOT / "docs" / "findings.md").read_text()
 
 def codes_in_use() -> set[str]:
     """Codes that the package gives to findings."""
-    sources = (ROOT / "python" / "chunkwise" / "inspecting").rglob("*.py")
+    sources = (ROOT / "python" / "chunkwise" / "inspection").rglob("*.py")
     text = "\n".join(path.read_text() for path in sources)
     direct = re.findall(r'\bcode="([a-z0-9-]+)"', text)
     named = re.findall(r'^CANNOT_OPEN = "([a-z-]+)"', text, re.MULTILINE)

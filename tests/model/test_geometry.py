@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from chunkwise.measure.trials.extrapolate import total_seconds
 from chunkwise.model.geometry import Census, Walk
+from chunkwise.trials.extrapolate import total_seconds
 
 AXIS = st.integers(1, 14).flatmap(
     lambda n: st.tuples(st.just(n), st.integers(1, n), st.integers(1, n + 2))

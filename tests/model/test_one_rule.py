@@ -18,13 +18,13 @@ from chunkwise.measure import Results, explain
 from chunkwise.measure.planning import trial_of
 from chunkwise.measure.results import Cell
 from chunkwise.measure.target import Target, look
-from chunkwise.measure.trials.trial import Measurement
 from chunkwise.model.chunk_shape import SMALL_CHUNK_NBYTES, default_chunk, usual
 from chunkwise.model.geometry import canonical
 from chunkwise.model.nominal import ANYWHERE_LOAD_S, LOAD_S, MACHINE, nominal_s
 from chunkwise.model.readers import LIBHDF5_1
 from chunkwise.model.traffic import Pattern
 from chunkwise.patterns import Access, defaults
+from chunkwise.trials.trial import Measurement
 
 Shape = tuple[int, ...]
 

@@ -126,7 +126,7 @@ READ = """
 import sys
 import h5py, numpy as np, chunkwise
 # Not ru_maxrss, which on Linux survives exec.
-from chunkwise.measure.trials.environment import peak_rss_nbytes as peak
+from chunkwise.trials.environment import peak_rss_nbytes as peak
 with h5py.File(sys.argv[1]) as f:
     d = chunkwise.wrap(f["d"])
     chunkwise.settings().threads

@@ -178,7 +178,7 @@ def test_a_pool_of_forked_workers(path: Path) -> None:
     assert python(OPENED + POOL, str(path)) == "done"
 
 
-COUNT = "import chunkwise; print(chunkwise.settings().threads)"
+COUNT = "import chunkwise; print(chunkwise._native.thread_count())"
 
 
 def processors() -> int:
@@ -204,7 +204,9 @@ def test_affinity_limits_the_threads() -> None:
     one = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); " + COUNT
     assert int(python(one)) == 1
     # Named once the pool is there, the limit comes too late, and must do no harm.
-    late = COUNT + "; os.environ['CHUNKWISE_THREADS'] = '1'; print(chunkwise.settings().threads)"
+    late = (
+        COUNT + "; os.environ['CHUNKWISE_THREADS'] = '1'; print(chunkwise._native.thread_count())"
+    )
     first, second = python("import os; " + late).split()
     assert first == second
 

@@ -64,7 +64,7 @@ UNDER_SETTINGS = """
 import json, sys
 import numpy as np
 import chunkwise
-from chunkwise.measure.trials import pagecache
+from chunkwise.trials import pagecache
 
 path, what, settings = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 
@@ -166,7 +166,7 @@ def test_memory_is_what_the_page_says(noise: Path, what: str, settings: dict[str
 HOSTILE = """
 import sys
 import chunkwise
-from chunkwise.measure.trials.environment import peak_rss_nbytes
+from chunkwise.trials.environment import peak_rss_nbytes
 
 path, name, what = sys.argv[1:]
 if what == "repack":

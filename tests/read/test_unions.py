@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 import chunkwise
 from chunkwise import _lib, _native
 from chunkwise.errors import SelectionError
-from chunkwise.measure.trials.laps import Laps
-from chunkwise.measure.trials.unions import read_by_chunkwise, read_by_h5py, union_of
 from chunkwise.selecting import lowlevel
+from chunkwise.trials.laps import Laps
+from chunkwise.trials.unions import read_by_chunkwise, read_by_h5py, union_of
 from tests.read.test_property import SLOW, hyperslabs, specs, written
 from tests.support.reading import same
 

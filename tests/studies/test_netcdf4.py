@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chunkwise.measure.trials.formats import holds, is_netcdf3
+from chunkwise.trials.formats import holds, is_netcdf3
 from chunkwise_lab.studies.claims import judge_all
 from chunkwise_lab.studies.generating import dataset_of, generate
 from chunkwise_lab.studies.load import load

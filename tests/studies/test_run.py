@@ -18,7 +18,7 @@ from chunkwise.measure.libraries import LibHDF5
 from chunkwise.measure.libraries import find as find_library
 from chunkwise.measure.schedule import Step
 from chunkwise.measure.space import Space
-from chunkwise.measure.trials.trial import Measurement, Trial
+from chunkwise.trials.trial import Measurement, Trial
 from chunkwise_lab.studies.folder import RESULTS
 from chunkwise_lab.studies.load import load
 from chunkwise_lab.studies.results import StudyResults

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from chunkwise.measure.libraries import LibHDF5
-from chunkwise.measure.trials.trial import Measurement, Trial
+from chunkwise.trials.trial import Measurement, Trial
 from chunkwise_lab.studies.claims import judge, judge_all
 from chunkwise_lab.studies.load import load
 from chunkwise_lab.studies.results import Outcome, StudyResults

@@ -16,7 +16,7 @@ READER = """
 import faulthandler, resource, sys, warnings, zlib
 faulthandler.enable()
 import h5py, chunkwise
-from chunkwise.measure.trials.environment import peak_rss_nbytes
+from chunkwise.trials.environment import peak_rss_nbytes
 warnings.simplefilter("ignore")
 path, nbytes, first = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 chunkwise.settings().threads

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from chunkwise.errors import UsageError
-from chunkwise.measure.trials.readers import netcdf_library
+from chunkwise.trials.readers import netcdf_library
 
 _PACKAGES = {
     "h5clear": "hdf5-tools",

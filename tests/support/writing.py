@@ -13,10 +13,10 @@ import numpy as np
 from chunkwise import _native
 from chunkwise.measure.planning import trial_of
 from chunkwise.measure.target import look
-from chunkwise.measure.trials.readers import READERS, Cache
-from chunkwise.measure.trials.trial import Trial
 from chunkwise.measure.variants import prepared, variant_of
 from chunkwise.patterns import parse
+from chunkwise.trials.readers import READERS, Cache
+from chunkwise.trials.trial import Trial
 
 SHAPE = (20, 12, 10)
 

@@ -2,7 +2,7 @@
 
 import sys
 
-_MAIN = "from chunkwise.measure.trials.worker import main; main()"
+_MAIN = "from chunkwise.trials.worker import main; main()"
 _WRONG = """
 from chunkwise.selecting import lowlevel
 right = lowlevel.read_selected

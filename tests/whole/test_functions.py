@@ -100,7 +100,7 @@ def test_modules_do_not_take_the_functions_places() -> None:
     code = """
 import importlib, pkgutil
 import chunkwise
-for room in ("inspection", "measure", "repacking", "measure.trials", "model", "cli"):
+for room in ("inspection", "measure", "repacking", "trials", "model", "cli"):
     package = importlib.import_module(f"chunkwise.{room}")
     for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
         importlib.import_module(module.name)

@@ -29,7 +29,7 @@ FACE = {"file", "group", "dataset", "selection"}
 DOORS = {"__init__", "__main__", "_startup", "_lib"}
 # The names that a user imports from a room, and that lie in one behind it.
 FRONTS = {PRODUCT / "parallel.py"}
-ABOVE = {"measure", "cli"}
+ABOVE = {"measure", "trials", "cli"}
 
 
 def room_of(module: str) -> str:

@@ -22,7 +22,7 @@ pub struct WalkBounds {
     pub max_time: Duration,
 }
 
-/// As the loops in Python (`chunkwise.measure.trials.in_python`): so many operations are done...
+/// As the loops in Python (`chunkwise.trials.in_python`): so many operations are done...
 const FEWEST_OPERATIONS: u64 = 3;
 /// ... unless they take so many times what was allowed.
 const PATIENCE: u32 = 4;

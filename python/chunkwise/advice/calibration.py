@@ -25,13 +25,13 @@ import numpy as np
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.files.durable import write_whole
-from chunkwise.measure.trials import pagecache
-from chunkwise.measure.trials.environment import available_memory_nbytes
 from chunkwise.model.cost import Shape, Stored
 from chunkwise.model.fitting import fitted
 from chunkwise.model.readers import CHUNKWISE, UNCACHED, Reader, reader, this_process
 from chunkwise.model.seconds import Machine, Rates, Storage, terms
 from chunkwise.model.traffic import Hyperslab, Pattern, Traffic, contiguous_traffic, traffic
+from chunkwise.trials import pagecache
+from chunkwise.trials.environment import available_memory_nbytes
 
 VERSION: Final = 9
 LIBHDF5: Final = "libhdf5"

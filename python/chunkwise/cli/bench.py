@@ -21,8 +21,8 @@ from chunkwise.measure.results import as_csv
 from chunkwise.measure.run import DEFAULT_REPEAT, DEFAULT_SECONDS
 from chunkwise.measure.space import DESIGNS, Space
 from chunkwise.measure.together import Together, show_together
-from chunkwise.measure.trials.formats import FORMATS
 from chunkwise.measure.variants import SAMPLE_NBYTES
+from chunkwise.trials.formats import FORMATS
 
 EXAMPLES = """\b
 Examples:

@@ -91,7 +91,7 @@ def each_contained(
 ) -> Iterator[Outcome[FileFacts]]:
     """Inspect files on all processors, each in a process of its own."""
     from chunkwise.files.contained import contained_each
-    from chunkwise.measure.trials.environment import usable_cpus
+    from chunkwise.trials.environment import usable_cpus
 
     works = ((partial(inspect, path), printable(path)) for path in paths)
     return contained_each(works, usable_cpus(), LIMIT_S)

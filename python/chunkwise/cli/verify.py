@@ -158,8 +158,8 @@ def _asked(
 ) -> Asked:
     from chunkwise.files.netcdf3 import is_netcdf3
     from chunkwise.manifest import manifest as manifests
-    from chunkwise.measure.trials.environment import usable_cpus
     from chunkwise.repacking.gathering import gather_named, read_list
+    from chunkwise.trials.environment import usable_cpus
     from chunkwise.verifying.ending import is_wanted
     from chunkwise.verifying.survey import Asked, File
 

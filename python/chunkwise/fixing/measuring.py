@@ -21,11 +21,11 @@ from chunkwise.measure.planning import trial_of
 from chunkwise.measure.results import spread
 from chunkwise.measure.schedule import measure_in_worker
 from chunkwise.measure.target import look
-from chunkwise.measure.trials.pagecache import warm
-from chunkwise.measure.trials.trial import Measurement, Trial
 from chunkwise.model.readers import Reader, this_process
 from chunkwise.names import printable
 from chunkwise.patterns import Access, defaults, done, parse
+from chunkwise.trials.pagecache import warm
+from chunkwise.trials.trial import Measurement, Trial
 
 READER: Final = "h5py"
 # Enough for a median that one disturbed trial does not move.

@@ -16,8 +16,8 @@ from chunkwise.measure.saved import load
 from chunkwise.measure.space import Space
 from chunkwise.measure.target import Target
 from chunkwise.measure.together import run_together
-from chunkwise.measure.trials.trial import Measurement, Trial
 from chunkwise.patterns.pattern import Access
+from chunkwise.trials.trial import Measurement, Trial
 
 __all__ = [
     "Access",

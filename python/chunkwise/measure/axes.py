@@ -16,10 +16,10 @@ from typing import Any, Final
 
 from chunkwise.errors import UsageError
 from chunkwise.grammar import format_size, parse_size
-from chunkwise.measure.trials.formats import FORMATS, NETCDF4, is_netcdf3
-from chunkwise.measure.trials.pagecache import PAGE_CACHES
-from chunkwise.measure.trials.readers import NATIVE, READERS, is_shared_library
-from chunkwise.measure.trials.readers import WITH_LIBRARY_CACHE as _CACHED
+from chunkwise.trials.formats import FORMATS, NETCDF4, is_netcdf3
+from chunkwise.trials.pagecache import PAGE_CACHES
+from chunkwise.trials.readers import NATIVE, READERS, is_shared_library
+from chunkwise.trials.readers import WITH_LIBRARY_CACHE as _CACHED
 
 DEFAULT: Final = "default"
 # As H5Pset_libver_bounds has them.

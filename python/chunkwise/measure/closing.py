@@ -8,8 +8,8 @@ from typing import Final
 from chunkwise.measure.effects import Change, best, how, single_changes, worst
 from chunkwise.measure.labels import change_label, full_label
 from chunkwise.measure.results import Cell, Results
-from chunkwise.measure.trials.trial import Operation
 from chunkwise.measure.verdict import FEWEST, verdict
+from chunkwise.trials.trial import Operation
 from chunkwise.words import format_ratio, format_seconds, joined
 
 _VERBS: Final[dict[Operation, str]] = {

@@ -22,9 +22,6 @@ from chunkwise.measure.cache_lines import (
 from chunkwise.measure.restoring import pipelines
 from chunkwise.measure.results import Advice, Cell, Results
 from chunkwise.measure.target import Target
-from chunkwise.measure.trials.environment import available_memory_nbytes
-from chunkwise.measure.trials.formats import is_netcdf3
-from chunkwise.measure.trials.readers import COMPILED, WITH_LIBRARY_CACHE
 from chunkwise.measure.variants import stored, suitable_chunks
 from chunkwise.measure.verified import total, verified
 from chunkwise.model import in_c
@@ -35,6 +32,9 @@ from chunkwise.model.readers import CHUNKWISE, Reader, reader
 from chunkwise.model.remedies import DEFAULT_W0, copy_name, keeps_all_data, rechunk
 from chunkwise.names import python_text
 from chunkwise.patterns import Access, defaults
+from chunkwise.trials.environment import available_memory_nbytes
+from chunkwise.trials.formats import is_netcdf3
+from chunkwise.trials.readers import COMPILED, WITH_LIBRARY_CACHE
 from chunkwise.words import LAYOUTS, counted, format_ratio, format_seconds
 
 # A pattern is slow if the same data takes this many times as long as in the best one.

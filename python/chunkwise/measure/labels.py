@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from chunkwise.measure.axes import AXES
 from chunkwise.measure.results import Cell, Results, standard_of
-from chunkwise.measure.trials.readers import WITH_LIBRARY_CACHE
 from chunkwise.measure.variants import Variant
 from chunkwise.names import printable
+from chunkwise.trials.readers import WITH_LIBRARY_CACHE
 
 # Axes that a table tells by its heading, or by its first columns.
 _ELSEWHERE = frozenset({"operation", "access", "format", "chunk", "filter", "reader"})

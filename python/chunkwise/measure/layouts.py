@@ -17,10 +17,10 @@ from chunkwise.grammar import format_size
 from chunkwise.measure.printing import plain_table, say
 from chunkwise.measure.restoring import commands, fixes
 from chunkwise.measure.results import Cell, Results
-from chunkwise.measure.trials.formats import is_netcdf3
 from chunkwise.measure.variants import Variant, stored
 from chunkwise.model.fix import Fix
 from chunkwise.names import printable_lines
+from chunkwise.trials.formats import is_netcdf3
 from chunkwise.words import counted, format_seconds, format_speed
 
 # Less than this is no reason for another file.

@@ -19,15 +19,15 @@ from typing import Any, Final
 
 import chunkwise
 from chunkwise.errors import UsageError
-from chunkwise.measure.trials.readers import is_shared_library
-from chunkwise.measure.trials.trial import Trial
-from chunkwise.measure.trials.zlibs import preloading
 from chunkwise.names import printable
+from chunkwise.trials.readers import is_shared_library
+from chunkwise.trials.trial import Trial
+from chunkwise.trials.zlibs import preloading
 
 # Without the folder that `-c` and `-m` put first on the path: a `statistics.py` beside the
 # user's data is not the one that is meant.
 _WITHOUT_FOLDER: Final = "import sys; sys.path[:] = filter(None, sys.path)\n"
-_WORK: Final = _WITHOUT_FOLDER + "from chunkwise.measure.trials.worker import main; main()"
+_WORK: Final = _WITHOUT_FOLDER + "from chunkwise.trials.worker import main; main()"
 _ASK: Final = (
     _WITHOUT_FOLDER + "import json\n"
     "from chunkwise import _native\n"
@@ -35,15 +35,15 @@ _ASK: Final = (
     "if given is None:\n"
     "    from chunkwise import _lib\n"
     "library = _native.Library.from_path(given) if given else _lib.library()\n"
-    "from chunkwise.measure.trials.environment import zlib_version\n"
+    "from chunkwise.trials.environment import zlib_version\n"
     "version = '.'.join(map(str, library.version))\n"
     "print(json.dumps({'hdf5': version, 'zlib': zlib_version()}))\n"
 )
 _ASK_ZLIB: Final = (
     _WITHOUT_FOLDER + "import json\n"
-    "from chunkwise.measure.trials.readers import below\n"
-    "from chunkwise.measure.trials.trial import Trial\n"
-    "from chunkwise.measure.trials.zlibs import check_in_force\n"
+    "from chunkwise.trials.readers import below\n"
+    "from chunkwise.trials.trial import Trial\n"
+    "from chunkwise.trials.zlibs import check_in_force\n"
     "trial = Trial.from_json(json.loads(sys.argv[1]))\n"
     "print(check_in_force(trial.zlib_path, below(trial).path))\n"
 )

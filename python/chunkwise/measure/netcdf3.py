@@ -13,9 +13,9 @@ from typing import Final
 from chunkwise import _native
 from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.measure.target import Target
-from chunkwise.measure.trials.formats import FORMATS, holds, name_in
-from chunkwise.measure.trials.in_rust import as_numbers, netcdf_type
-from chunkwise.measure.trials.readers import netcdf_library
+from chunkwise.trials.formats import FORMATS, holds, name_in
+from chunkwise.trials.in_rust import as_numbers, netcdf_type
+from chunkwise.trials.readers import netcdf_library
 
 _SLAB_NBYTES: Final = 64 << 20
 

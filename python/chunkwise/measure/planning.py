@@ -14,11 +14,11 @@ from chunkwise.grammar import Pipeline, format_shape, format_size
 from chunkwise.measure.axes import AXES
 from chunkwise.measure.space import Point, Space
 from chunkwise.measure.target import Target
-from chunkwise.measure.trials.environment import available_memory_nbytes
-from chunkwise.measure.trials.readers import COMPILED
-from chunkwise.measure.trials.trial import FACTS, Operation, Trial
 from chunkwise.measure.variants import Prepared, Variant, stored, variant_of
 from chunkwise.patterns.pattern import Access
+from chunkwise.trials.environment import available_memory_nbytes
+from chunkwise.trials.readers import COMPILED
+from chunkwise.trials.trial import FACTS, Operation, Trial
 
 # Seconds of a worker besides its timed reads: the interpreter, imports, the file.
 OVERHEAD_S: Final = 0.6
@@ -48,7 +48,7 @@ class Planned:
 
     @property
     def operation(self) -> Operation:
-        """What is done, as in `chunkwise.measure.trials.trial.Trial`."""
+        """What is done, as in `chunkwise.trials.trial.Trial`."""
         return cast("Operation", self.point["operation"])
 
 

@@ -19,12 +19,12 @@ from chunkwise.measure.plot import effects_plot
 from chunkwise.measure.printing import say
 from chunkwise.measure.results import Advice, Cell, Results
 from chunkwise.measure.tables import tables_of
-from chunkwise.measure.trials import breakdown, write_breakdown
-from chunkwise.measure.trials.readers import COMPILED
-from chunkwise.measure.trials.trial import Operation
 from chunkwise.measure.variants import Variant, stored
 from chunkwise.model.remedies import save_unclosed
 from chunkwise.names import printable_lines
+from chunkwise.trials import breakdown, write_breakdown
+from chunkwise.trials.readers import COMPILED
+from chunkwise.trials.trial import Operation
 from chunkwise.words import LAYOUTS, counted
 
 _DONE_TO = {

@@ -16,7 +16,6 @@ from chunkwise.files.objects import HDF5_ERRORS
 from chunkwise.files.opening import find_dataset, open_h5
 from chunkwise.grammar import Pipeline
 from chunkwise.measure.target import Target
-from chunkwise.measure.trials.environment import available_memory_nbytes
 from chunkwise.measure.variants import Variant, create
 from chunkwise.model.fix import Fix
 from chunkwise.model.layout import Layout
@@ -29,6 +28,7 @@ from chunkwise.model.remedies import (
     shell_file,
 )
 from chunkwise.names import shell_word
+from chunkwise.trials.environment import available_memory_nbytes
 
 # The default of `chunkwise repack`.
 _SHARE: Final = 4

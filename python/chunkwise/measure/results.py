@@ -13,11 +13,11 @@ from typing import Any, Final
 from chunkwise.measure.axes import AXES
 from chunkwise.measure.space import Point
 from chunkwise.measure.target import Target
-from chunkwise.measure.trials.pagecache import PageCache
-from chunkwise.measure.trials.trial import Measurement, Operation, Trial
 from chunkwise.measure.variants import Variant
 from chunkwise.names import printable
 from chunkwise.patterns.pattern import Access
+from chunkwise.trials.pagecache import PageCache
+from chunkwise.trials.trial import Measurement, Operation, Trial
 from chunkwise.words import counted
 
 JSON_VERSION: Final = 2

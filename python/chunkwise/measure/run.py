@@ -27,8 +27,6 @@ from chunkwise.measure.source import opened
 from chunkwise.measure.space import Space
 from chunkwise.measure.store import Store
 from chunkwise.measure.target import Target, look
-from chunkwise.measure.trials.formats import is_netcdf3
-from chunkwise.measure.trials.pagecache import warm
 from chunkwise.measure.variants import (
     SAMPLE_NBYTES,
     SPARE_NBYTES,
@@ -38,6 +36,8 @@ from chunkwise.measure.variants import (
     stored,
 )
 from chunkwise.names import printable
+from chunkwise.trials.formats import is_netcdf3
+from chunkwise.trials.pagecache import warm
 from chunkwise.words import counted, format_seconds
 
 DEFAULT_SECONDS = 30.0

@@ -19,8 +19,8 @@ from typing import Any, Final
 from chunkwise.errors import UsageError
 from chunkwise.files.objects import printable
 from chunkwise.measure import store
-from chunkwise.measure.trials.trial import BOUNDS, FACTS, Measurement, Trial
 from chunkwise.measure.verdict import worked
+from chunkwise.trials.trial import BOUNDS, FACTS, Measurement, Trial
 
 FORMAT: Final = "chunkwise-bench"
 VERSION: Final = 2

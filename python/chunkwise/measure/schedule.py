@@ -22,8 +22,8 @@ from chunkwise.measure.libraries import WORKER, LibHDF5, plugins
 from chunkwise.measure.planning import OVERHEAD_S, Planned, patterns_of, share_s
 from chunkwise.measure.results import Cell
 from chunkwise.measure.store import Store
-from chunkwise.measure.trials.trial import Measurement, Trial, from_worker
-from chunkwise.measure.trials.zlibs import preloading
+from chunkwise.trials.trial import Measurement, Trial, from_worker
+from chunkwise.trials.zlibs import preloading
 
 SHORTEST_TIMEOUT_S = 3.0
 # Seconds for the trial before the first one.

@@ -14,8 +14,8 @@ from typing import Final
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline
 from chunkwise.measure.axes import AXES, check_axis
-from chunkwise.measure.trials.formats import is_netcdf3
-from chunkwise.measure.trials.readers import NATIVE, READERS, check_reader
+from chunkwise.trials.formats import is_netcdf3
+from chunkwise.trials.readers import NATIVE, READERS, check_reader
 from chunkwise.words import joined
 
 DESIGNS: Final = ("product", "each", "list")

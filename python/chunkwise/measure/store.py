@@ -18,7 +18,7 @@ from chunkwise.errors import UsageError
 from chunkwise.files.identity import sample_of
 from chunkwise.files.objects import printable
 from chunkwise.measure.target import Target
-from chunkwise.measure.trials.trial import BOUNDS, Measurement, Trial, from_worker
+from chunkwise.trials.trial import BOUNDS, Measurement, Trial, from_worker
 
 FORMAT: Final = "chunkwise-bench-trials"
 VERSION: Final = 1

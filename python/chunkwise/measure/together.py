@@ -24,8 +24,8 @@ from chunkwise.measure.results import Cell, Results
 from chunkwise.measure.run import DEFAULT_SECONDS, run, with_readers
 from chunkwise.measure.space import Space
 from chunkwise.measure.target import look
-from chunkwise.measure.trials.readers import NATIVE
 from chunkwise.names import printable
+from chunkwise.trials.readers import NATIVE
 from chunkwise.words import counted, format_seconds, format_speed
 
 FORMAT: Final = "chunkwise-bench-datasets"

@@ -28,9 +28,9 @@ from chunkwise.grammar import Pipeline, format_shape, format_size, parse_shape
 from chunkwise.measure import netcdf3
 from chunkwise.measure.rows import read_rows
 from chunkwise.measure.target import Target, look
-from chunkwise.measure.trials.formats import FORMATS, NETCDF4, is_netcdf3
 from chunkwise.model.chunk_shape import PAGE_NBYTES, default_chunk
 from chunkwise.patterns import Access, as_pattern
+from chunkwise.trials.formats import FORMATS, NETCDF4, is_netcdf3
 from chunkwise.words import counted
 
 # The most that is written for each variant, unless the user asks for more.
@@ -47,7 +47,7 @@ class Variant:
 
     chunks: tuple[int, ...] | None  # Chunk shape; None for contiguous
     filters: str  # The pipeline, ``none`` if there is none
-    format: str = NETCDF4  # The file format: a name of `chunkwise.measure.trials.formats.FORMATS`
+    format: str = NETCDF4  # The file format: a name of `chunkwise.trials.formats.FORMATS`
 
     def __str__(self) -> str:
         if is_netcdf3(self.format):

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from chunkwise.measure.restoring import commands
 from chunkwise.measure.results import Advice, Cell, Results
-from chunkwise.measure.trials.readers import WITH_LIBRARY_CACHE
 from chunkwise.measure.variants import Variant
+from chunkwise.trials.readers import WITH_LIBRARY_CACHE
 from chunkwise.words import format_ratio
 
 # Less than this is not worth another file.

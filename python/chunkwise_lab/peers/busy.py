@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from chunkwise.measure.trials.environment import usable_cpus
+from chunkwise.trials.environment import usable_cpus
 
 
 @dataclass

@@ -17,7 +17,7 @@ import numpy as np
 
 import chunkwise
 from chunkwise.grammar import format_shape
-from chunkwise.measure.trials.pagecache import warm
+from chunkwise.trials.pagecache import warm
 from chunkwise_lab import sample
 
 # The lists that the compiled program reads: 64-bit numbers.

@@ -10,7 +10,7 @@ import h5py
 
 import chunkwise
 from chunkwise import _native
-from chunkwise.measure.trials.environment import peak_rss_nbytes
+from chunkwise.trials.environment import peak_rss_nbytes
 from chunkwise_lab.peers.task import CannotReadError, Sample, Task
 
 # The libraries' own: standard streams, shared libraries being loaded, the pool.

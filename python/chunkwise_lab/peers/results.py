@@ -8,8 +8,8 @@ from typing import Any, Final, Literal
 
 from chunkwise import thread_count
 from chunkwise.measure.results import Spread, spread
-from chunkwise.measure.trials import environment
 from chunkwise.measure.verdict import verdict
+from chunkwise.trials import environment
 from chunkwise_lab.peers import peers
 from chunkwise_lab.peers.schedule import Samples
 from chunkwise_lab.peers.spec import SUBJECT, Comparison, Target

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from chunkwise.advice.patterns import as_pattern
-from chunkwise.measure.trials.readers import NATIVE
 from chunkwise.model.cost import Stored
 from chunkwise.model.readers import CHUNKWISE, Reader
 from chunkwise.model.seconds import terms
 from chunkwise.model.traffic import Pattern, Traffic, contiguous_traffic, traffic
 from chunkwise.patterns import count
 from chunkwise.patterns.pattern import Access
+from chunkwise.trials.readers import NATIVE
 from chunkwise_lab.checkout import ROOT
 
 STUDIES: Final = ROOT / "docs" / "studies"

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from chunkwise import patterns
 from chunkwise.grammar import Pipeline
-from chunkwise.measure.trials.unions import index_of
+from chunkwise.trials.unions import index_of
 from chunkwise_lab import sample
 from chunkwise_lab.studies.study import Data, Scale
 

@@ -2,7 +2,7 @@
 
 A profile by phases, made with clocks.  The generator is timed for the same blocks that are
 then written.  The filters' part of writing is measured inside libhdf5
-(`chunkwise.measure.trials.breakdown`).
+(`chunkwise.trials.breakdown`).
 """
 
 from __future__ import annotations

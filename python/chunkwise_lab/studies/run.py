@@ -28,10 +28,10 @@ from chunkwise.measure.run import MOST_SECONDS
 from chunkwise.measure.schedule import Step
 from chunkwise.measure.space import Space
 from chunkwise.measure.target import Target
-from chunkwise.measure.trials.environment import describe
-from chunkwise.measure.trials.readers import check_reader
 from chunkwise.measure.variants import SAMPLE_NBYTES
 from chunkwise.names import printable
+from chunkwise.trials.environment import describe
+from chunkwise.trials.readers import check_reader
 from chunkwise.words import nearest
 from chunkwise_lab import sample
 from chunkwise_lab.studies import own_data as own

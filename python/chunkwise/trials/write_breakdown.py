@@ -3,7 +3,7 @@
 It covers everything that a library may do with its data: creating the dataset
 (which may allocate and fill space), the writes, the flush and the close.  In libhdf5
 the filters' calls are counted and timed as for reads
-(`chunkwise.measure.trials.breakdown`).  The time of storage is estimated: bytes of the new file
+(`chunkwise.trials.breakdown`).  The time of storage is estimated: bytes of the new file
 are written once more, bare, to another one.  chunkwise's engine measures itself.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from chunkwise import _native
-from chunkwise.measure.trials.breakdown import (
+from chunkwise.trials.breakdown import (
     MOST_BARE_CHUNKS,
     MOST_BARE_SECONDS,
     Breakdown,

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import Final, Literal
 
-from chunkwise.measure.trials.environment import available_memory_nbytes, field
+from chunkwise.trials.environment import available_memory_nbytes, field
 
 PageCache = Literal["warm", "cold"]
 PAGE_CACHES: Final[tuple[PageCache, ...]] = ("warm", "cold")

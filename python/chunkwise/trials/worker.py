@@ -22,11 +22,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from chunkwise import _native
 from chunkwise._startup import measure_h5py_as_it_is
 from chunkwise.errors import ChunkwiseError, CorruptDataError, WrongValueError
-from chunkwise.measure.trials import breakdown, environment, pagecache, write_breakdown
-from chunkwise.measure.trials.checking import Checker
-from chunkwise.measure.trials.extrapolate import put_off_scale, total_seconds
-from chunkwise.measure.trials.formats import is_netcdf3
-from chunkwise.measure.trials.readers import (
+from chunkwise.model.geometry import Walk
+from chunkwise.names import hdf5_reason
+from chunkwise.trials import breakdown, environment, pagecache, write_breakdown
+from chunkwise.trials.checking import Checker
+from chunkwise.trials.extrapolate import put_off_scale, total_seconds
+from chunkwise.trials.formats import is_netcdf3
+from chunkwise.trials.readers import (
     NATIVE,
     READERS,
     Cache,
@@ -37,10 +39,8 @@ from chunkwise.measure.trials.readers import (
     library_of,
     netcdf_library,
 )
-from chunkwise.measure.trials.trial import Trial
-from chunkwise.measure.trials.zlibs import check_in_force
-from chunkwise.model.geometry import Walk
-from chunkwise.names import hdf5_reason
+from chunkwise.trials.trial import Trial
+from chunkwise.trials.zlibs import check_in_force
 
 if TYPE_CHECKING:
     from chunkwise._native import WalkResult

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from chunkwise.errors import UsageError, WrongValueError
-from chunkwise.measure.trials.in_rust import elements
+from chunkwise.trials.in_rust import elements
 from chunkwise.words import counted
 
 if TYPE_CHECKING:
     from chunkwise import _native
-    from chunkwise.measure.trials.trial import Trial
+    from chunkwise.trials.trial import Trial
 
 # Rows are compared in pieces of this many elements of the array.
 _PIECE: Final = 1 << 22

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from chunkwise import _native
-from chunkwise.measure.trials.zlibs import version_of
+from chunkwise.trials.zlibs import version_of
 
 
 def describe(hdf5: str | None = None) -> dict[str, str | int]:

@@ -23,11 +23,12 @@ from chunkwise import _native
 from chunkwise.files.durable import sync
 from chunkwise.files.filters import missing_filter
 from chunkwise.grammar import Pipeline
-from chunkwise.measure.trials.in_rust import elements
-from chunkwise.measure.trials.laps import Clock, Laps
-from chunkwise.measure.trials.readers import Cache, Look, Opened, library_of
-from chunkwise.measure.trials.trial import Trial
-from chunkwise.measure.trials.unions import (
+from chunkwise.names import encode_name
+from chunkwise.trials.in_rust import elements
+from chunkwise.trials.laps import Clock, Laps
+from chunkwise.trials.readers import Cache, Look, Opened, library_of
+from chunkwise.trials.trial import Trial
+from chunkwise.trials.unions import (
     Index,
     gathered,
     index_of,
@@ -36,7 +37,6 @@ from chunkwise.measure.trials.unions import (
     write_by_chunkwise,
     write_by_h5py,
 )
-from chunkwise.names import encode_name
 
 if TYPE_CHECKING:
     from chunkwise._native import EngineWalkResult, EngineWriteResult, WalkResult, WriteResult

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from chunkwise import Dataset, Hyperslab, Union, _native, union
-from chunkwise.measure.trials.laps import Laps
 from chunkwise.selecting import lowlevel
+from chunkwise.trials.laps import Laps
 
 Index = tuple[slice, ...] | Union
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from chunkwise import _native
 from chunkwise.errors import UsageError
 from chunkwise.files import netcdf3
-from chunkwise.measure.trials.trial import Trial
+from chunkwise.trials.trial import Trial
 
 if TYPE_CHECKING:
     from chunkwise._native import WalkResult
@@ -61,9 +61,7 @@ class Reader:
     """What the run has to know of a reader, before a worker loads it."""
 
     name: str  # As in ``--reader``
-    module: (
-        str  # The module of `chunkwise.measure.trials` with its ``open_NAME`` and ``write_NAME``
-    )
+    module: str  # The module of `chunkwise.trials` with its ``open_NAME`` and ``write_NAME``
     any_libhdf5: bool  # Whether it can be told which libhdf5 to load by the library's path
 
     def opener(self) -> Opener:
@@ -86,7 +84,7 @@ class Reader:
         return self.name.replace("-", "_")
 
     def _loaded(self) -> Any:
-        return importlib.import_module(f"chunkwise.measure.trials.{self.module}")
+        return importlib.import_module(f"chunkwise.trials.{self.module}")
 
 
 READERS: dict[str, Reader] = {

@@ -20,7 +20,7 @@ from typing import Final, Literal, TypedDict, cast
 from chunkwise import _native
 from chunkwise.errors import ChunkwiseError
 from chunkwise.grammar.codecs import CODECS_BY_ID
-from chunkwise.measure.trials import pagecache
+from chunkwise.trials import pagecache
 from chunkwise.words import counted, format_ratio, format_seconds
 
 # Bare reading is bounded by both.
@@ -39,7 +39,7 @@ FROM_BARE: Final[Method] = "filters measured, storage from bare reading"
 class Breakdown(TypedDict):
     """Where a walk's seconds went; plain JSON values, None if not known.
 
-    Of writes all that follows is about writing; see `chunkwise.measure.trials.write_breakdown`.
+    Of writes all that follows is about writing; see `chunkwise.trials.write_breakdown`.
     """
 
     # ``measured``: each figure by clocks around the work itself.  ``filters measured, storage from

@@ -14,9 +14,9 @@ import numpy.typing as npt
 from chunkwise import _native
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline
-from chunkwise.measure.trials.readers import Cache, Look, Opened, library_of, netcdf_library
-from chunkwise.measure.trials.trial import Trial
 from chunkwise.model.readers import NETCDF_C
+from chunkwise.trials.readers import Cache, Look, Opened, library_of, netcdf_library
+from chunkwise.trials.trial import Trial
 
 if TYPE_CHECKING:
     from chunkwise._native import EngineWalkResult, WalkResult

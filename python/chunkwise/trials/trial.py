@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, Literal
 
-from chunkwise.measure.trials.breakdown import Breakdown
-from chunkwise.measure.trials.formats import NETCDF4
-from chunkwise.measure.trials.pagecache import PageCache
 from chunkwise.patterns.pattern import Access, Hyperslab, Union
+from chunkwise.trials.breakdown import Breakdown
+from chunkwise.trials.formats import NETCDF4
+from chunkwise.trials.pagecache import PageCache
 
 Operation = Literal["read", "write", "append", "update"]
 Status = Literal["ok", "failed", "timeout"]
@@ -67,7 +67,7 @@ class Trial:
     block : tuple of int
         Its block shape in elements.
     reader : str
-        A name of `chunkwise.measure.trials.readers.READERS`.
+        A name of `chunkwise.trials.readers.READERS`.
     cache_nbytes : int or None
         libhdf5's chunk cache for this dataset in bytes (H5Pset_chunk_cache).
     cache_nslots : int or None
@@ -92,7 +92,7 @@ class Trial:
     filters : str
         Its pipeline.
     format : str
-        The file format: a name of `chunkwise.measure.trials.formats.FORMATS`.
+        The file format: a name of `chunkwise.trials.formats.FORMATS`.
     operation : str
         ``read``; ``write``: to a new file; ``append``: the same, to a dataset that grows along
         its slowest dimension; ``update``: to a copy that holds other elements already.
