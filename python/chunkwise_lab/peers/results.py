@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from chunkwise import thread_count
+from chunkwise._native import thread_count
 from chunkwise.measure.results import Spread, spread
 from chunkwise.measure.verdict import verdict
 from chunkwise.trials import environment

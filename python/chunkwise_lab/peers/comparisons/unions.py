@@ -7,7 +7,7 @@ from typing import Final
 
 import h5py
 
-from chunkwise import thread_count
+from chunkwise._native import thread_count
 from chunkwise_lab.peers.boxes import random_boxes, runs
 from chunkwise_lab.peers.comparisons.whole import bare
 from chunkwise_lab.peers.files import Data, Store

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import Final
 
-from chunkwise import thread_count
+from chunkwise._native import thread_count
 from chunkwise_lab.peers.files import Data, Store
 from chunkwise_lab.peers.spec import Comparison, Reader, Target
 
