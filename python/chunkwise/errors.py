@@ -24,8 +24,6 @@ class ChunkwiseError(Exception):
     exit_code: ClassVar[Exit] = Exit.FAILED
     # The `errno` of what is an OSError; None if the system has said nothing.
     _errno: ClassVar[int | None] = None
-    # Where libhdf5 could not read, and what it said; None for other errors.
-    refusal: tuple[str, str] | None = None
     # This much of a longer message is kept, at its begin and at its end with the remedy.
     _begin, _end = 300, 180
 

@@ -19,6 +19,7 @@ import chunkwise
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import (
+    CannotJudgeError,
     CannotWriteError,
     CorruptDataError,
     FileChangedError,
@@ -120,7 +121,8 @@ def test_a_damaged_chunk_of_a_filter_that_libhdf5_decodes(tmp_path: Path) -> Non
     )
     origin = damage(source, 5)
     created = {"chunks": (16, 7), "compression": 1}
-    with pytest.raises(CorruptDataError, match="d: the elements from"):
+    # libhdf5 does not say whether the filter or the checksum before it has failed.
+    with pytest.raises(CannotJudgeError, match="d: the elements from"):
         copied(source, tmp_path / "t.h5", created)
     result = copied(source, tmp_path / "t.h5", created, salvage=True)
     assert [lost for lost, _ in result.lost_chunks] == [origin]

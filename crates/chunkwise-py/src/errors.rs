@@ -20,11 +20,11 @@ pub fn raise(py: Python<'_>, class: &str, message: String) -> PyErr {
 }
 
 /// The exception for what libhdf5 cannot read; `chunkwise.files.causes` says what that proves.
-pub fn unreadable(py: Python<'_>, place: &str, message: &str) -> PyErr {
+pub fn unreadable(py: Python<'_>, place: &str, message: &str, dataset_id: Option<i64>) -> PyErr {
     let made = py
         .import("chunkwise.files.causes")
         .and_then(|causes| causes.getattr("unreadable"))
-        .and_then(|unreadable| unreadable.call1((place, message)));
+        .and_then(|unreadable| unreadable.call1((place, message, dataset_id)));
     match made {
         Ok(exception) => PyErr::from_value(exception),
         Err(error) => error,

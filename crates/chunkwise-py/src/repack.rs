@@ -229,7 +229,7 @@ pub fn copy_data(
         // SAFETY: live handles of this library, by the contract above.
         unsafe { chunkwise_repack::copy(&library.library, source_id, target_id, &request) }
     })?;
-    Ok(PyCopyResult::of(result.map_err(|error| copy_error(py, label, &error))?))
+    Ok(PyCopyResult::of(result.map_err(|error| copy_error(py, label, source_id, &error))?))
 }
 
 /// One of many datasets (see `_native.pyi`).
@@ -289,8 +289,10 @@ pub fn copy_many(
         // SAFETY: live handles of this library, by the contract above.
         unsafe { copy_side_by_side(&library.library, &tasks, threads, &request) }
     })?;
-    let results =
-        results.map_err(|(number, error)| copy_error(py, &copies[number].label, &error))?;
+    let results = results.map_err(|(number, error)| {
+        let copy = &copies[number];
+        copy_error(py, &copy.label, copy.source_id, &error)
+    })?;
     Ok(results.into_iter().map(PyCopyResult::of).collect())
 }
 
@@ -314,7 +316,7 @@ pub fn same_chunks(
         // SAFETY: live handles of this library, by the contract above.
         unsafe { chunkwise_repack::same_chunks(library, source_id, result_id, part, progress) }
     })?;
-    let found = found.map_err(|error| copy_error(py, label, &error))?;
+    let found = found.map_err(|error| copy_error(py, label, source_id, &error))?;
     Ok(found.map(|one| (one.chunk_origin.to_vec(), one.how)))
 }
 
@@ -379,7 +381,7 @@ pub fn watched<T: Send, E: Send, P: Borrow<Progress> + Sync>(
 }
 
 /// Copying that failed; `label` names dataset and file.
-fn copy_error(py: Python<'_>, label: &str, error: &CopyError) -> PyErr {
+fn copy_error(py: Python<'_>, label: &str, source_id: i64, error: &CopyError) -> PyErr {
     let (class, remedy) = match error {
         CopyError::Read(error) => return read_error(py, label, error),
         CopyError::Refused(_) => ("UsageError", "copy it another way"),
@@ -389,7 +391,7 @@ fn copy_error(py: Python<'_>, label: &str, error: &CopyError) -> PyErr {
         }
         CopyError::Library { origin, message } => {
             let place = format!("{label}: the elements from {:?} on", origin.as_slice());
-            return unreadable(py, &place, message);
+            return unreadable(py, &place, message, Some(source_id));
         }
         CopyError::Facts(_) => ("LibraryError", "the file is damaged, or too new"),
         CopyError::Encode { .. } => ("CannotWriteError", "give another filter"),

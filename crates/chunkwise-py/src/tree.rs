@@ -229,7 +229,7 @@ fn tree_error(py: Python<'_>, file: &str, error: &TreeError) -> PyErr {
         TreeError::Refused { .. } => ("UsageError", "nothing was written"),
         TreeError::Read { object, what, message } => {
             let part = if what == "it" { String::new() } else { format!(": {what}") };
-            return unreadable(py, &format!("{file}: {object}{part}"), message);
+            return unreadable(py, &format!("{file}: {object}{part}"), message, None);
         }
         TreeError::Write { .. } => ("CannotWriteError", "the copy is not whole: remove it"),
         TreeError::Memory { .. } => ("OutOfMemoryError", "use a machine with more"),

@@ -173,24 +173,15 @@ def cause_of(error: BaseException | str, *, checked: bool, verb: str = "open") -
     return Cause(Verdict.DAMAGED, refused, "the file is damaged: fetch it again or restore it")
 
 
-def unreadable(where: str, reason: str, properties: h5p.PropDCID | None = None) -> ChunkwiseError:
-    """Make the exception for a place that libhdf5 cannot read, for this reason.
-
-    It keeps both, for callers that know the properties of the dataset.
-    """
-    cause = (
-        cause_of(reason, checked=False, verb="read")
-        if properties is None
-        else cause_of_values(reason, properties)
-    )
-    made = cause.kind(f"{where}: {cause}")
-    made.refusal = where, reason
-    return made
-
-
-def judged(wrong: ChunkwiseError, properties: h5p.PropDCID) -> ChunkwiseError:
-    """Judge an error again, by what is known of the dataset."""
-    return wrong if wrong.refusal is None else unreadable(*wrong.refusal, properties)
+def unreadable(where: str, reason: str, dataset_id: int | None = None) -> ChunkwiseError:
+    """Make the exception for a place that libhdf5 cannot read; `dataset_id` stays open."""
+    if dataset_id is None:
+        cause = cause_of(reason, checked=False, verb="read")
+    else:
+        dataset = h5i.wrap_identifier(dataset_id)
+        h5i.inc_ref(dataset)  # Let go of with `dataset`
+        cause = cause_of_values(reason, dataset.get_create_plist())
+    return cause.kind(f"{where}: {cause}")
 
 
 def cause_of_values(error: BaseException | str, properties: h5p.PropDCID) -> Cause:

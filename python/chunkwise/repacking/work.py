@@ -20,7 +20,6 @@ from h5py import h5d
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import CannotWriteError, ChunkwiseError, CorruptDataError, UsageError
-from chunkwise.files.causes import judged
 from chunkwise.files.objects import header_address, open_at
 from chunkwise.files.stored import stored_nbytes
 from chunkwise.names import HDF5_ERRORS, printable
@@ -325,11 +324,7 @@ class _Copying:
                 said = said.replace(f"{self._label(step)}: ", f"{name}: ", 1)
             raise CannotWriteError(said) from None
         except CorruptDataError as wrong:
-            label = wrong.refusal[0] if wrong.refusal else ""
-            step = next((one for one in steps if label.startswith(self._label(one))), steps[0])
-            found = judged(wrong, step.source.identifier.get_create_plist())
-            more = f"; {GOES_ON}" if isinstance(found, CorruptDataError) else ""
-            raise type(found)(f"{found}{more}") from None
+            raise type(wrong)(f"{wrong}; {GOES_ON}") from None
 
     def _note(self, step: Step, made: Any, copied: _native.CopyResult | Copied) -> None:
         """Keep the result of copying."""
