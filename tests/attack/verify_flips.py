@@ -36,7 +36,10 @@ def attempt(seed: int, folder: Path) -> None:
     assert read[0] is not None
     for verified, content, theirs in zip(found, contents, read[1:], strict=True):
         told = f"{verified.path}: {verified.damages[:2]}, {verified.notes[:2]}"
-        if len(content) < len(sound) or theirs is None or (sealed and theirs != read[0]):
+        if theirs is None and len(content) == len(sound):
+            # A number that no HDF5 has used so far may be a newer one's.
+            assert verified.verdict in ("damaged", "cannot be judged here"), told
+        elif len(content) < len(sound) or (sealed and theirs != read[0]):
             assert verified.verdict == "damaged", told
 
 
