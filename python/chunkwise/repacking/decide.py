@@ -14,7 +14,7 @@ import h5py
 
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.files.around import Surroundings
-from chunkwise.grammar import Pipeline, Shape, format_shape, format_size
+from chunkwise.grammar import Pipeline, Shape, ShapeWord, format_shape, format_size
 from chunkwise.grammar.parameters import carried, loss_of
 from chunkwise.model.chunk_shape import (
     PAGE_NBYTES,
@@ -26,9 +26,10 @@ from chunkwise.model.chunk_shape import (
 from chunkwise.model.traffic import Pattern
 from chunkwise.names import printable
 from chunkwise.patterns import stated
+from chunkwise.patterns.around import chunk_by_names
 from chunkwise.repacking.behind import stored_behind
 from chunkwise.repacking.facts import Source
-from chunkwise.repacking.rules import ChunkWish, FilterWish, Rule, Rules, holding
+from chunkwise.repacking.rules import ChunkWish, FilterWish, Named, Rule, Rules, holding
 from chunkwise.words import counted
 
 _OF_SOURCES: Final = "its sources have such chunks"
@@ -158,6 +159,11 @@ def _with_chunk(
     wish = rule.wish
     if wish == "stored":
         return _ruled(wanted, source, rule)
+    if isinstance(wish, Named):
+        try:
+            wish = _by_names(wish, source)
+        except (SelectionError, UsageError) as wrong:
+            return _left(wanted, source, rule, f"cannot have such chunks: {wrong}")
     reason = _no_chunk(source, wanted, wish, rule.asks(source.names))
     if reason is not None:
         return _left(wanted, source, rule, reason)
@@ -174,6 +180,20 @@ def _with_chunk(
         chunk = _auto(source, access) if isinstance(wish, str) else wish
     why = _why(source, chunk, access) if wish == "auto" and chunk is not None else ""
     return _ruled(replace(wanted, chunk=chunk, pipeline=pipeline, why=why), source, rule)
+
+
+def _by_names(wish: Named, source: Source) -> Shape:
+    """Give the lengths of a chunk whose dimensions are named."""
+    shape = tuple(max(1, n) for n in source.shape or ())
+    where = f"'{printable(source.path)}'"
+    around = Surroundings(h5py.Dataset(source.identifier).file, source.path)
+    found = chunk_by_names(wish.text, shape, around, where)
+    if found is None or min(found) < 1:
+        raise UsageError(
+            f"chunk '{printable(wish.text)}': write NAME=LENGTH or NAME=all, with commas between, "
+            "as in time=365,lat=20"
+        )
+    return found
 
 
 def _auto(source: Source, access: Sequence[str]) -> Shape:
@@ -228,7 +248,7 @@ def _no_data(source: Source, wanted: Wanted) -> str | None:
     return None
 
 
-def _no_chunk(source: Source, wanted: Wanted, wish: ChunkWish, named: bool) -> str | None:
+def _no_chunk(source: Source, wanted: Wanted, wish: Shape | ShapeWord, named: bool) -> str | None:
     """Say why a dataset cannot be chunked so, or None."""
     if wish == "contiguous" and source.shape == ():
         return None

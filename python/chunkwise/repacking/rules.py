@@ -22,7 +22,18 @@ from chunkwise.grammar import Pipeline, Shape, ShapeWord, parse_shape
 from chunkwise.grammar.codecs import ALIASES, CODECS
 from chunkwise.names import printable
 
-ChunkWish: TypeAlias = Shape | ShapeWord
+
+@dataclass(frozen=True)
+class Named:
+    """A chunk by names of dimensions, as in ``time=365,lat=20``."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+ChunkWish: TypeAlias = Shape | ShapeWord | Named
 FilterWish: TypeAlias = Pipeline | Literal["stored"]
 Wish = TypeVar("Wish")
 
@@ -156,7 +167,10 @@ def _near(pattern: str, paths: list[str]) -> str:
 
 
 def parse_chunk_rule(text: str) -> Rule[ChunkWish]:
-    """Parse ``[PATTERN:]SHAPE``; a pattern may hold colons, a shape cannot."""
+    """Parse ``[PATTERN:]SHAPE``; a pattern may hold colons, a shape cannot.
+
+    A shape may name dimensions: ``t2m:time=365,lat=20,lon=20``.
+    """
     pattern, colon, shape = text.rpartition(":")
     if colon and not pattern:
         raise UsageError(f"chunk rule {text!r}: a pattern is missing before ':'")
@@ -224,6 +238,8 @@ def _filter_rules(filters: FilterRules) -> Iterable[Rule[FilterWish]]:
 
 
 def _chunk_wish(shape: str, text: str) -> ChunkWish:
+    if "=" in shape:
+        return Named(shape)
     wish = parse_shape(shape)
     if wish == ():
         raise UsageError(f"chunk rule {text!r}: a chunk has at least one dimension")
