@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from chunkwise import parallel as parallel
     from chunkwise import xarray as xarray
     from chunkwise.advice.api import advise
-    from chunkwise.dataset import Dataset, wrap
-    from chunkwise.file import File, open
+    from chunkwise.dataset import Dataset
+    from chunkwise.file import File, open, wrap
     from chunkwise.fixing.api import fix
     from chunkwise.group import Group
     from chunkwise.indexing.api import index
@@ -76,10 +76,9 @@ _LATER = {
     for module, names in {
         "advice.api": ("advise",),
         "measure.api": ("bench",),
-        "dataset": ("Dataset", "wrap"),
-        "file": ("File", "open"),
+        # The module of files, which says to datasets and groups how theirs is made.
+        "file": ("Dataset", "File", "Group", "open", "wrap"),
         "fixing.api": ("fix",),
-        "group": ("Group",),
         "indexing.api": ("index",),
         "inspection.inspection": ("inspect",),
         "joined": ("Joined", "open_many"),

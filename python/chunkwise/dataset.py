@@ -6,7 +6,6 @@ if it can, otherwise h5py does; `Dataset.explain` says which, and why.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import h5py
@@ -21,12 +20,12 @@ from chunkwise.errors import (
     like,
 )
 from chunkwise.files.fill import can_be_had
-from chunkwise.files.handles import Kept
-from chunkwise.files.leading import Bounds, External, checked
+from chunkwise.files.leading import Bounds
+from chunkwise.handles.handle import Kept
 from chunkwise.routing import bindings, elsewhere, reading, through_h5py, transfers
 from chunkwise.routing.reading import counts
 from chunkwise.selecting import lowlevel
-from chunkwise.selecting.indexers import OuterIndex, PairedIndex
+from chunkwise.selecting.indexers import ExplainedIndex
 from chunkwise.selecting.indexing import resolve
 from chunkwise.selection import Selection
 from chunkwise.writing.writable import Writable
@@ -59,6 +58,12 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         super().__init__(bind, readonly=readonly)
         # This tells h5netcdf that a dataset is h5py's, not h5pyd's.
         self.__module__ = h5py.Dataset.__module__
+
+    @classmethod
+    def _of(cls, dataset: h5py.Dataset) -> Dataset:
+        """A second object for one of h5py's."""
+        bindings.watch_closing()
+        return cls(dataset.id, readonly=dataset._readonly)
 
     # What the file says -------------------------------------------------------------
 
@@ -102,7 +107,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         # Here, as h5py does, since few ask.
         from chunkwise.files.dimensions import Dimensions
 
-        return Dimensions(self, wrap)
+        return Dimensions(self, self._of)
 
     # Reading ------------------------------------------------------------------------
 
@@ -152,18 +157,21 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         return result
 
     @property
-    def oindex(self) -> OuterIndex:
+    def oindex(self) -> ExplainedIndex:
         """``d.oindex[...]``: orthogonal, as ``d[...]`` is here."""
-        return OuterIndex(self)
+        return ExplainedIndex(self.__getitem__, self.explain)
 
     @property
-    def vindex(self) -> PairedIndex:
+    def vindex(self) -> ExplainedIndex:
         """``d.vindex[...]``: arrays that pair up element by element, as in NumPy.
 
         The arrays index neighbouring dimensions and are broadcast together; other dimensions
         may have slices and integers, and are whole by default.
         """
-        return PairedIndex(self)
+        return ExplainedIndex(
+            lambda index: self._read_resolved(self._paired(index)),
+            lambda index: self._explain(self._paired(index)),
+        )
 
     def __array__(self, dtype: npt.DTypeLike = None, copy: bool | None = None) -> Array:
         if copy is False:
@@ -415,6 +423,20 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         shape = cast("tuple[int, ...]", self.shape) if bound is None else bound.shape
         return resolve(shape, wanted, self._label())
 
+    def _paired(self, index: Any) -> _native.Selection:
+        """What an index of `vindex` selects."""
+        self._reads()
+        label = self._label()
+        if not self.shape:
+            raise SelectionError(f"{label}: vindex takes datasets with dimensions only")
+        resolved = resolve(self.shape, index, label, paired=True)
+        if resolved is None:
+            raise SelectionError(
+                f"{label}: vindex takes arrays of integers, masks, integers, slices and one "
+                "Ellipsis"
+            )
+        return resolved
+
     def _read_resolved(self, selection: _native.Selection) -> Any:
         """Read the result of an index."""
         result = reading.selected(self, self._reads(), selection)
@@ -436,39 +458,3 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             )
         if not (out.flags.c_contiguous and out.flags.writeable):
             raise SelectionError(f"{self._label()}: out must be C-contiguous and writeable")
-
-
-def wrap(dataset: h5py.Dataset, *, external: External = "anywhere") -> Dataset:
-    """Return a second object for the same dataset, which the engine reads and writes.
-
-    h5py's own object stays as it is.  What is written by the second one may wait in memory: h5py's
-    object sees it after ``flush()`` or ``close()``.
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-        A dataset of a file in any mode.  If the file is open for writing, libhdf5 reads it, and
-        chunkwise writes it in parallel.
-    external : {"anywhere", "folder", "none"}, default "anywhere"
-        How far its file may lead for its data; see `open`.
-
-    Returns
-    -------
-    Dataset
-        Valid as long as its file is open; `dataset` itself if it is chunkwise's.
-
-    Raises
-    ------
-    chunkwise.errors.UsageError
-        When `dataset` is something else (a ValueError).
-    """
-    if isinstance(dataset, Dataset):
-        return dataset
-    if not isinstance(dataset, h5py.Dataset):
-        raise UsageError(f"wrap() takes an h5py.Dataset, not {type(dataset).__name__}")
-    bindings.watch_closing()
-    made = Dataset(dataset.id, readonly=dataset._readonly)
-    if external != "anywhere":
-        known = bindings.bounds_of(dataset)
-        made._bounds = replace(known, external=checked(external, "wrap()"))
-    return made

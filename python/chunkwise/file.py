@@ -5,22 +5,24 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import h5py
 from h5py._objects import ObjectID
 
+from chunkwise.dataset import Dataset
 from chunkwise.errors import ChunkwiseError, UsageError
-from chunkwise.files.handles import FileHandle, Index, Kept
 from chunkwise.files.leading import External as External
 from chunkwise.files.leading import checked
 from chunkwise.files.opening_writable import Mode
 from chunkwise.group import Group
+from chunkwise.handles.handle import FileHandle, Index, Kept
 from chunkwise.names import is_url
 from chunkwise.routing import bindings
 from chunkwise.settings import check_environment
 
-__all__ = ["File", "open"]
+__all__ = ["Dataset", "File", "Group", "open", "wrap"]
 
 
 class File(Group, h5py.File):  # type: ignore[misc]
@@ -156,6 +158,10 @@ class File(Group, h5py.File):  # type: ignore[misc]
         return _reopened, self._home.recipe()
 
 
+# Groups and datasets have a file, too.
+Kept._file_of = File
+
+
 def _opened_url(
     url: str,
     mode: Mode,
@@ -261,3 +267,38 @@ def open(
         storage_options=storage_options,
         **options,
     )
+
+
+def wrap(dataset: h5py.Dataset, *, external: External = "anywhere") -> Dataset:
+    """Return a second object for the same dataset, which the engine reads and writes.
+
+    h5py's own object stays as it is.  What is written by the second one may wait in memory: h5py's
+    object sees it after ``flush()`` or ``close()``.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+        A dataset of a file in any mode.  If the file is open for writing, libhdf5 reads it, and
+        chunkwise writes it in parallel.
+    external : {"anywhere", "folder", "none"}, default "anywhere"
+        How far its file may lead for its data; see `open`.
+
+    Returns
+    -------
+    Dataset
+        Valid as long as its file is open; `dataset` itself if it is chunkwise's.
+
+    Raises
+    ------
+    chunkwise.errors.UsageError
+        When `dataset` is something else (a ValueError).
+    """
+    if isinstance(dataset, Dataset):
+        return dataset
+    if not isinstance(dataset, h5py.Dataset):
+        raise UsageError(f"wrap() takes an h5py.Dataset, not {type(dataset).__name__}")
+    made = Dataset._of(dataset)
+    if external != "anywhere":
+        known = bindings.bounds_of(dataset)
+        made._bounds = replace(known, external=checked(external, "wrap()"))
+    return made

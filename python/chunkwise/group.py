@@ -20,13 +20,13 @@ from chunkwise.errors import (
     UsageError,
     like,
 )
-from chunkwise.files.handles import FileHandle, Kept, Met, address_in
 from chunkwise.files.leading import Bounds
 from chunkwise.files.objects import names_of
 from chunkwise.files.opening import find_dataset
 from chunkwise.files.opening_writable import is_read_only, read_only
+from chunkwise.handles import pending
+from chunkwise.handles.handle import FileHandle, Kept, Met, address_in
 from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, hdf5_reason, printable
-from chunkwise.writing import pending
 
 if TYPE_CHECKING:
     from chunkwise.grammar import Pipeline

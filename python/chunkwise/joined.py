@@ -263,7 +263,7 @@ class Joined:
     @property
     def oindex(self) -> OuterIndex:
         """``x.oindex[...]``: orthogonal, as ``x[...]`` is here."""
-        return OuterIndex(cast("Any", self))
+        return OuterIndex(self.__getitem__)
 
     def __array__(self, dtype: npt.DTypeLike = None, copy: bool | None = None) -> Array:
         if copy is False:

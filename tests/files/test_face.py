@@ -250,7 +250,7 @@ def test_a_dataset_keeps_its_chunks_however_it_is_found(path: Path) -> None:
 def test_the_datasets_that_a_file_keeps_are_few(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("chunkwise.files.handles.Met.MOST", 2)
+    monkeypatch.setattr("chunkwise.handles.handle.Met.MOST", 2)
     with chunkwise.open(path) as file:
         names = ["g/x", "scale", "records", "words"]
         for name in names:

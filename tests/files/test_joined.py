@@ -22,7 +22,7 @@ from chunkwise.errors import (
     SelectionError,
     UsageError,
 )
-from chunkwise.files import handles
+from chunkwise.handles import handle
 from chunkwise.routing.reading import counts
 
 LENGTHS = (4, 0, 7, 1, 5)
@@ -109,7 +109,7 @@ def test_only_files_that_are_needed_are_read(folder: Path) -> None:
 
 
 def test_more_files_than_stay_open(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handles, "MOST", 2)
+    monkeypatch.setattr(handle, "MOST", 2)
     paths = [folder / f"run{number}.h5" for number in (2, 10, 100)] * 3
     whole = np.concatenate([PARTS[0], PARTS[2], PARTS[4]] * 3)
     with chunkwise.open_many(paths, "g/x") as found:
@@ -189,7 +189,7 @@ def test_indices_that_do_not_fit(joined: Any) -> None:
 
 
 def test_a_file_that_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handles, "MOST", 1)
+    monkeypatch.setattr(handle, "MOST", 1)
     paths = [write(tmp_path / f"{at}.h5", np.full((2, 6, 5), at)) for at in range(3)]
     with chunkwise.open_many(paths, "g/x") as found:
         write(tmp_path / "new.h5", np.full((2, 6, 5), 9))

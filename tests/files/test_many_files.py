@@ -21,8 +21,8 @@ import pytest
 
 import chunkwise
 from chunkwise.errors import FileChangedError, UsageError
-from chunkwise.files import handles
 from chunkwise.files.identity import Identity
+from chunkwise.handles import handle
 from tests.support.reading import LEFT_TO_LIBHDF5, same
 
 DATA = np.arange(6 * 8, dtype="i4").reshape(6, 8)
@@ -55,7 +55,7 @@ def paths(tmp_path: Path, originals: list[Path]) -> list[Path]:
 @pytest.fixture
 def files(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[list[chunkwise.File]]:
     gc.collect()
-    monkeypatch.setattr(handles, "MOST", MOST)
+    monkeypatch.setattr(handle, "MOST", MOST)
     files = [chunkwise.open(path) for path in paths]
     yield files
     for file in files:
@@ -157,7 +157,7 @@ def test_objects_stay_the_same(files: list[chunkwise.File]) -> None:
 
 def test_few_files_are_never_parked(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     gc.collect()
-    monkeypatch.setattr(handles, "MOST", MOST)
+    monkeypatch.setattr(handle, "MOST", MOST)
     files = [chunkwise.open(path) for path in paths[:MOST]]
     for i, file in enumerate(files):
         check(i, file)
@@ -455,7 +455,7 @@ def test_a_forked_child_opens_parked_files(files: list[chunkwise.File]) -> None:
 def test_the_limit_of_descriptors_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     for limit, most in ((1024, 256), (256, 64), (2, 1), (resource.RLIM_INFINITY, 256)):
         monkeypatch.setattr(resource, "getrlimit", lambda _, limit=limit: (limit, limit))
-        assert handles.most_open() == most
+        assert handle.most_open() == most
 
 
 def test_many_files_in_little_memory(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def test_what_is_not_imported_costs_nothing(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     "first",
-    ["chunkwise.unpatch_h5py()", "chunkwise.open('data.h5')", "import chunkwise.files.handles"],
+    ["chunkwise.unpatch_h5py()", "chunkwise.open('data.h5')", "import chunkwise.handles.handle"],
 )
 def test_chunkwise_may_be_what_imports_h5py(folder: Path, first: str) -> None:
     program = f"import chunkwise\n{first}\nimport h5py\nbefore = h5py.File.__init__.__module__\n"

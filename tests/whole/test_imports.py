@@ -29,12 +29,12 @@ tell()
 """
 AT_ONCE = {"_lazy", "_native", "errors", "names", "settings", "verdicts"}
 FACE = {"dataset", "file", "group", "selection"}
-ROOMS = {"_lib", "files", "routing", "selecting", "words", "writing"}
+ROOMS = {"_lib", "files", "handles", "routing", "selecting", "words", "writing"}
 # Modules of those rooms that wait for a file that is damaged, remote, written or created.
 LATER = {
     "files.causes",
     "files.filters",
-    "files.sidecar",
+    "handles.sidecar",
     "writing.alike",
     "writing.at_once",
     "writing.creating",

@@ -17,7 +17,7 @@ import pytest
 import chunkwise
 from chunkwise import repack
 from chunkwise.errors import FileChangedError, UsageError
-from chunkwise.files import handles
+from chunkwise.handles import handle
 from chunkwise.inspection import inspect
 from chunkwise.measure.target import look
 from tests.support.threads import run_in_threads
@@ -220,7 +220,7 @@ def test_a_parked_file_that_is_being_written_says_so(
     for name in ("x", "y", "z"):
         with h5py.File(tmp_path / f"{name}.h5", "w") as one:
             one.create_dataset("x", data=VALUES, chunks=(10,), compression=1)
-    monkeypatch.setattr(handles, "MOST", 1)
+    monkeypatch.setattr(handle, "MOST", 1)
     reader = chunkwise.open(tmp_path / "x.h5")
     d: Any = reader["x"]
     assert d[5] == 5

@@ -14,7 +14,7 @@ import pytest
 
 import chunkwise
 from chunkwise.errors import CannotWriteError, UsageError
-from chunkwise.writing import pending
+from chunkwise.handles import pending
 
 phil = h5py._objects.phil
 

@@ -22,7 +22,7 @@ import xarray as xr
 
 import chunkwise
 from chunkwise.errors import DatasetNotFoundError, FileFormatError, UsageError
-from chunkwise.files import handles
+from chunkwise.handles import handle
 from chunkwise.routing.reading import counts
 from tests.support.clusters import cluster
 from tests.support.netcdf_cases import CASES, DEFLATED, N, cube
@@ -281,7 +281,7 @@ def test_trees(tmp_path: Path) -> None:
 
 def test_many_files_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """More than libhdf5 keeps open; what is parked is read nevertheless."""
-    monkeypatch.setattr(handles, "MOST", 4)
+    monkeypatch.setattr(handle, "MOST", 4)
     whole = cube().load()
     for at in range(0, N, 2):
         whole.isel(time=slice(at, at + 2)).to_netcdf(tmp_path / f"{at:02}.nc", engine="h5netcdf")

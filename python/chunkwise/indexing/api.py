@@ -15,11 +15,11 @@ from h5py import h5fd
 
 from chunkwise import _native
 from chunkwise.errors import CannotWriteError, ChunkwiseError, UsageError
-from chunkwise.files.handles import SUFFIX
 from chunkwise.files.leading import External, checked
 from chunkwise.files.opening import open_h5, refuse_url
-from chunkwise.files.sidecar import Content, LocalContent, RemoteContent, is_sidecar
 from chunkwise.grammar import parse_size
+from chunkwise.handles.handle import SUFFIX
+from chunkwise.handles.sidecar import Content, LocalContent, RemoteContent, is_sidecar
 from chunkwise.indexing.contents import contents_of
 from chunkwise.indexing.kerchunk import parquet_engine, write_json, write_parquet
 from chunkwise.indexing.placing import placed

@@ -10,8 +10,8 @@ import h5py
 import numpy as np
 from h5py import h5d
 
-from chunkwise.dataset import wrap
 from chunkwise.errors import ChunkwiseError
+from chunkwise.file import wrap
 from chunkwise.files.leading import External
 from chunkwise.files.objects import HDF5_ERRORS
 from chunkwise.indexing.arrays import (

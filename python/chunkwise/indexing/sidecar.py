@@ -12,7 +12,7 @@ from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import ChunkwiseError, FileChangedError
 from chunkwise.files.objects import HDF5_ERRORS, Entry, hdf5_reason, header_address, walk
-from chunkwise.files.sidecar import Content, Part, head_of, header_sum
+from chunkwise.handles.sidecar import Content, Part, head_of, header_sum
 from chunkwise.indexing.contents import damaged_root
 from chunkwise.indexing.records import LeftOut
 from chunkwise.names import printable

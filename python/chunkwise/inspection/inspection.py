@@ -19,6 +19,7 @@ from h5py import h5d
 from chunkwise.files.objects import Address, Entry, walk
 from chunkwise.files.opening import find_dataset, full_name
 from chunkwise.files.unclosed import open_readable
+from chunkwise.handles.pending import flush_beside
 from chunkwise.inspection.collect import forget_filters, object_facts
 from chunkwise.inspection.dimensions import coordinates
 from chunkwise.inspection.facts import FileFacts, ObjectFacts
@@ -30,7 +31,6 @@ from chunkwise.inspection.sampling import choose, take_sample
 from chunkwise.inspection.stated import of_each
 from chunkwise.model.readers import LIBRARIES, Reader, reader, this_process
 from chunkwise.model.traffic import Pattern
-from chunkwise.writing.pending import flush_beside
 
 # The most seconds for all sampling: a person waits for it.
 SAMPLING_S: Final = 1.5

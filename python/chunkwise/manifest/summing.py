@@ -19,8 +19,9 @@ import numpy as np
 from h5py import h5a, h5d, h5s, h5t
 
 from chunkwise._native import thread_count
-from chunkwise.dataset import Dataset, wrap
+from chunkwise.dataset import Dataset
 from chunkwise.errors import ChunkwiseError
+from chunkwise.file import wrap
 from chunkwise.files.boxes import read_box
 from chunkwise.files.leading import External
 from chunkwise.files.objects import Entry, decode_name, walk

@@ -21,8 +21,9 @@ from h5py._hl import dataset as h5py_dataset
 
 from chunkwise.dataset import Dataset
 from chunkwise.files import unwritten
+from chunkwise.handles import pending
 from chunkwise.routing import bindings, reading
-from chunkwise.writing import at_once, pending
+from chunkwise.writing import at_once
 
 Method = Callable[..., Any]
 # A class or a module, the name of a function in it, and what replaces it, whose __wrapped__ is the

@@ -23,8 +23,9 @@ from h5py import h5d, h5t
 
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.dataset import Dataset, wrap
+from chunkwise.dataset import Dataset
 from chunkwise.errors import ChunkwiseError, UsageError
+from chunkwise.file import wrap
 from chunkwise.files.boxes import Box, boxes, read_box
 from chunkwise.files.opening import is_plain
 from chunkwise.names import HDF5_ERRORS, hdf5_reason

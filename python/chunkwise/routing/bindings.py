@@ -23,9 +23,9 @@ from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import ChunkwiseError, CorruptDataError
 from chunkwise.files import closing
-from chunkwise.files.handles import FileHandle, Kept, is_far
 from chunkwise.files.leading import Bounds
 from chunkwise.files.objects import Address, address_of, header_address
+from chunkwise.handles.handle import FileHandle, Kept, is_far
 from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.routing import eligibility, elsewhere
 from chunkwise.routing.conversions import Part, identical, parts_between, text_of

@@ -1,56 +1,31 @@
-"""How do arrays between the brackets combine: each with each, or pair by pair?"""
+"""How are arrays between the brackets combined: each with each, or pair by pair?"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from chunkwise.errors import SelectionError
-from chunkwise.selecting.indexing import resolve
-
-if TYPE_CHECKING:
-    from chunkwise import _native
-    from chunkwise.dataset import Dataset
+from collections.abc import Callable
+from typing import Any
 
 
 class OuterIndex:
     """``d.oindex``: every choice of one entry goes with every choice of the others."""
 
-    def __init__(self, dataset: Dataset) -> None:
-        self._dataset = dataset
+    def __init__(self, read: Callable[[Any], Any]) -> None:
+        self._read = read
 
     def __getitem__(self, index: Any) -> Any:
-        """Read as ``d[index]`` does."""
-        return self._dataset[index]
-
-    def explain(self, index: Any) -> dict[str, Any]:
-        """Explain as ``d.explain(index)`` does."""
-        return self._dataset.explain(index)
+        """Read the elements of an index."""
+        return self._read(index)
 
 
-class PairedIndex:
-    """``d.vindex``: arrays pair up element by element; see `Dataset.vindex`."""
+class ExplainedIndex(OuterIndex):
+    """``d.oindex`` and ``d.vindex`` of one dataset; see `Dataset.vindex`."""
 
-    def __init__(self, dataset: Dataset) -> None:
-        self._dataset = dataset
-
-    def __getitem__(self, index: Any) -> Any:
-        """Read the elements that the arrays name."""
-        return self._dataset._read_resolved(self._resolve(index))
+    def __init__(
+        self, read: Callable[[Any], Any], explain: Callable[[Any], dict[str, Any]]
+    ) -> None:
+        super().__init__(read)
+        self._explain = explain
 
     def explain(self, index: Any) -> dict[str, Any]:
         """Explain what reading an index does; see `Dataset.explain`."""
-        return self._dataset._explain(self._resolve(index))
-
-    def _resolve(self, index: Any) -> _native.Selection:
-        dataset = self._dataset
-        dataset._reads()
-        label = dataset._label()
-        if not dataset.shape:
-            raise SelectionError(f"{label}: vindex takes datasets with dimensions only")
-        resolved = resolve(dataset.shape, index, label, paired=True)
-        if resolved is None:
-            raise SelectionError(
-                f"{label}: vindex takes arrays of integers, masks, integers, slices and one "
-                "Ellipsis"
-            )
-        return resolved
+        return self._explain(index)

@@ -9,11 +9,11 @@ from tempfile import gettempdir
 from chunkwise.errors import UsageError
 from chunkwise.files.leading import External, checked
 from chunkwise.files.opening import refuse_url
+from chunkwise.handles.pending import flush_beside
 from chunkwise.manifest import manifest as manifests
 from chunkwise.names import printable
 from chunkwise.verifying.file import Wish, look
 from chunkwise.verifying.records import Verified
-from chunkwise.writing.pending import flush_beside
 
 PathLike = str | os.PathLike[str]
 

@@ -22,12 +22,12 @@ from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import ChunkwiseError
 from chunkwise.files.objects import Address, address_of
+from chunkwise.handles import pending
 from chunkwise.names import HDF5_ERRORS
 from chunkwise.routing import bindings, eligibility
 from chunkwise.routing.conversions import identical
 from chunkwise.routing.indexing import plain
 from chunkwise.routing.reading import Counts
-from chunkwise.writing import pending
 from chunkwise.writing.values import PART_NBYTES, as_stored
 
 if TYPE_CHECKING:

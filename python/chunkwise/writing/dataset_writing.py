@@ -23,10 +23,11 @@ from chunkwise.errors import CannotWriteError, ChunkwiseError, SelectionError, U
 from chunkwise.files import unwritten
 from chunkwise.files.objects import address_of
 from chunkwise.files.opening_writable import is_read_only, read_only
+from chunkwise.handles import pending
 from chunkwise.names import hdf5_reason, printable
 from chunkwise.selecting import lowlevel
 from chunkwise.selection import Selection
-from chunkwise.writing import direct, pending, unfiltered_edges
+from chunkwise.writing import direct, unfiltered_edges
 from chunkwise.writing.values import Assignment, as_stored, assignment, converted, parts_of
 
 if TYPE_CHECKING:
@@ -59,10 +60,10 @@ def writing_of(dataset: h5py.Dataset) -> Writing:
     with phil:
         if not dataset:
             raise UsageError("the dataset's file is closed")
-        known = pending.known(dataset)
-        if known is not None and not known.is_over:
-            return known
-        return pending.register(dataset, Writing(h5py.Dataset(dataset.id)))
+        known: Writing | None = pending.known(dataset)
+        if known is None or known.is_over:
+            known = pending.register(dataset, Writing(h5py.Dataset(dataset.id)))
+        return cast("Writing", known)
 
 
 def label_of(dataset: Any) -> str:

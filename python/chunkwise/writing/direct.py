@@ -20,11 +20,11 @@ from h5py._objects import phil
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.files import unwritten
+from chunkwise.handles import pending
 from chunkwise.names import HDF5_ERRORS
 from chunkwise.routing.conversions import identical
 from chunkwise.routing.indexing import plain
 from chunkwise.selecting import lowlevel
-from chunkwise.writing import pending
 
 Shape = tuple[int, ...]
 

@@ -21,24 +21,23 @@ import weakref
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import h5py
 from h5py import h5d, h5f, h5fd, h5g, h5i, h5o, h5p
 
 from chunkwise.errors import CorruptDataError, FileChangedError, FileFormatError, UsageError
-from chunkwise.files.attributes import Attributes
 from chunkwise.files.identity import Identity, sample, sample_of
 from chunkwise.files.leading import Bounds, External
 from chunkwise.files.objects import Address, address_of
 from chunkwise.files.opening import as_file, open_h5
 from chunkwise.files.opening_writable import Mode, open_file, synced, told
+from chunkwise.handles import pending
+from chunkwise.handles.attributes import Attributes
 from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, printable
-from chunkwise.writing import pending
 
 if TYPE_CHECKING:
-    from chunkwise.file import File
-    from chunkwise.files.sidecar import Content, Sidecar
+    from chunkwise.handles.sidecar import Content, Sidecar
     from chunkwise.remote.opening import Opened
 
 # How `chunkwise.open` gets a sidecar.
@@ -164,7 +163,7 @@ class FileHandle:
         if not asked and not os.path.exists(path):  # noqa: PTH110 (each time a file is opened)
             return
         # Here, as few files have one.
-        from chunkwise.files.sidecar import Sidecar
+        from chunkwise.handles.sidecar import Sidecar
 
         with phil:
             content = self.content()
@@ -186,7 +185,7 @@ class FileHandle:
 
     def content(self) -> Content:
         """Its bytes, for a sidecar; under h5py's lock."""
-        from chunkwise.files.sidecar import LocalContent, RemoteContent
+        from chunkwise.handles.sidecar import LocalContent, RemoteContent
 
         if self._remote is not None and self._remote.source is not None:
             return RemoteContent(self._remote.source)
@@ -484,6 +483,8 @@ class Kept:
     # Under which `_home` has it.
     _path = "/"
     _oid: Any = None
+    # Makes the `File` of an identifier, or of an object of ours; set by `chunkwise.file`.
+    _file_of: ClassVar[Any]
 
     def _belong(self, home: FileHandle, path: str, number: tuple[int, ...] | None) -> None:
         """Say to which file it belongs."""
@@ -550,12 +551,10 @@ class Kept:
         return super().__repr__().replace("HDF5", "chunkwise", 1)
 
     @property
-    def file(self) -> File:
+    def file(self) -> Any:
         """The file that holds it."""
-        # Here, as files are groups.
-        from chunkwise.file import File
-
-        return File(self) if self._home is not None and self._number is None else File(self._id)
+        own = self._home is not None and self._number is None
+        return self._file_of(self if own else self._id)
 
     @property
     def h5py(self) -> Any:

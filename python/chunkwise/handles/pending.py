@@ -20,7 +20,7 @@ import warnings
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, cast
 
 import h5py
 from h5py import h5f
@@ -33,12 +33,36 @@ from chunkwise.files.objects import address_of
 from chunkwise.names import HDF5_ERRORS
 from chunkwise.words import counted
 
-if TYPE_CHECKING:
-    from chunkwise.writing.dataset_writing import Writing
-
 Key = tuple[int, ...]
 
 phil = h5py._objects.phil
+
+
+class Writing(Protocol):
+    """What is being written to one dataset, as far as it matters here."""
+
+    key: Key
+    label: str
+    inode: tuple[int, ...]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the file that it writes through is open."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether that file is closed, with nothing left to write."""
+
+    @property
+    def held_nbytes(self) -> int:
+        """Bytes of dirty chunks."""
+
+    def settle(self, blocking: bool = True) -> None:
+        """Commit all dirty chunks."""
+
+    def finish(self, blocking: bool = True) -> bool:
+        """Commit them, unless somebody else writes and this one does not wait."""
+
 
 # By the number of the open file and the address of the dataset's header, as libhdf5 tells
 # objects apart; a file's number is never given again.
@@ -58,7 +82,7 @@ class UnderWayError(UsageError):
     """Somebody writes who needs the lock that the one who would have to wait holds."""
 
 
-def known(dataset: h5py.Dataset) -> Writing | None:
+def known(dataset: h5py.Dataset) -> Any:
     """Who writes to a dataset, if anybody does."""
     return _writings.get(address_of(dataset.id)) if _writings else None
 
@@ -82,7 +106,7 @@ def settle_left(key: Key, label: str) -> None:
         raise busy(label, "write without it, not within a visit")
 
 
-def register(dataset: h5py.Dataset, writing: Writing) -> Writing:
+def register(dataset: h5py.Dataset, writing: Writing) -> Any:
     """Note who writes to a dataset from now on.  Under h5py's lock."""
     _watch()
     key = address_of(dataset.id)
