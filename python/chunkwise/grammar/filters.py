@@ -20,7 +20,7 @@ from chunkwise.grammar.codecs import (
     Options,
     user_defined,
 )
-from chunkwise.grammar.parameters import given
+from chunkwise.grammar.numbered import given
 
 if TYPE_CHECKING:
     import h5py

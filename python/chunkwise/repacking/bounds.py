@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from chunkwise.grammar import Pipeline
-from chunkwise.grammar.parameters import Loss, loss_of
+from chunkwise.grammar.numbered import Loss
+from chunkwise.grammar.parameters import loss_of
 
 Array = npt.NDArray[Any]
 
