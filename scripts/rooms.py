@@ -20,10 +20,9 @@ PAGE = ROOT / "docs" / "architecture.md"
 
 def table(rooms: list[str]) -> str:
     """Return the rows of some rooms."""
-    found = arrows()
+    found, files = arrows(), ", ".join(f"`{name}`" for name in ("file", "group", "dataset"))
     rows = []
     for room in sorted(rooms):
-        files = ", ".join(f"`{name}`" for name in ("file", "group", "dataset", "selection"))
         title = f"`{room}` ({files})" if room == "face" else f"`{room}`"
         uses = ", ".join(f"`{one}`" for one in sorted(found[room]))
         rows.append(f"| {title} | {uses} |" if uses else f"| {title} | |")
@@ -32,7 +31,7 @@ def table(rooms: list[str]) -> str:
 
 def main() -> None:
     """Write both tables."""
-    assert {"file", "group", "dataset", "selection"} == FACE
+    assert {"file", "group", "dataset"} == FACE
     lab = {path.stem for path in LABORATORY.iterdir()}
     text = PAGE.read_text("utf-8")
     for head, rooms in (

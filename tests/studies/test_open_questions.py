@@ -14,8 +14,8 @@ from chunkwise.measure.space import Space
 from chunkwise_lab.sample import write
 from chunkwise_lab.studies import elsewhere
 from chunkwise_lab.studies.claims import judge_all
+from chunkwise_lab.studies.context import Context
 from chunkwise_lab.studies.load import load
-from chunkwise_lab.studies.probes import Context
 from chunkwise_lab.studies.run import Options, run
 from chunkwise_lab.studies.study import SCALES, Study
 

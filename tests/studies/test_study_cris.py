@@ -13,8 +13,8 @@ from chunkwise.measure.target import look
 from chunkwise.measure.variants import prepared, variant_of
 from chunkwise_lab.sample import write
 from chunkwise_lab.studies import chunk_slots, open_datasets, published, repacking
+from chunkwise_lab.studies.context import Context
 from chunkwise_lab.studies.load import load
-from chunkwise_lab.studies.probes import Context
 from chunkwise_lab.studies.results import Outcome, StudyResults
 from chunkwise_lab.studies.run import Options, run
 from tests.support.tools import require_tool

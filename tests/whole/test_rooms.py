@@ -7,6 +7,7 @@ import importlib
 import re
 from collections.abc import Iterator
 from functools import cache
+from graphlib import TopologicalSorter
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -25,7 +26,7 @@ OF_THE_LABORATORY = re.compile(r"(?:^|-m )chunkwise_lab\b|\bchunkwise_lab\.")
 # Text, errors and the extension, which every room may use.
 EVERYWHERE = {"errors", "names", "verdicts", "words", "_native", "_lazy", "_lib", "checkout"}
 # What a user imports, and the ways in.
-FACE = {"file", "group", "dataset", "selection"}
+FACE = {"file", "group", "dataset"}
 DOORS = {"__init__", "__main__", "_startup", "_lib"}
 # The names that a user imports from a room, and that lie in one behind it.
 FRONTS = {PRODUCT / "parallel.py"}
@@ -53,6 +54,10 @@ def imports(path: Path) -> Iterator[str]:
                     yield module
         elif isinstance(node, ast.Import):
             yield from (one.name for one in node.names if one.name.startswith("chunkwise"))
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(PACKAGES).with_suffix("").parts).removesuffix(".__init__")
 
 
 @cache
@@ -87,8 +92,22 @@ def test_the_library_does_not_know_what_measures_or_prints() -> None:
         if room not in reached:
             reached.add(room)
             left.extend(found.get(room, ()))
-    assert {"files", "writing", "routing", "model"} <= reached
+    assert {"files", "handles", "writing", "routing", "model"} <= reached
     assert not reached & ABOVE
+
+
+def test_no_room_needs_itself() -> None:
+    """By way of others; an import within a function counts, and so does one for types."""
+    TopologicalSorter(arrows()).prepare()
+
+
+def test_no_file_needs_itself() -> None:
+    files = {module_of(path): path for path in {*PRODUCT.rglob("*.py"), *LABORATORY.rglob("*.py")}}
+    # The interface, whose names wait until they are used.
+    del files["chunkwise"]
+    needs = {name: {*imports(path)} & files.keys() - {name} for name, path in files.items()}
+    assert needs["chunkwise.file"] >= {"chunkwise.group", "chunkwise.remote.opening"}
+    TopologicalSorter(needs).prepare()
 
 
 def test_a_study_is_known_to_those_above_it_alone() -> None:

@@ -191,6 +191,8 @@ class Results:
     repack_s : mapping of Variant to float
         Seconds that repacking the data that was read (all of it, or a sample) into a variant
         took, if that was measured.
+    advice : Advice or None
+        Why the slow pattern is slow, and what helps; None if nothing is to be said.
     """
 
     target: Target
@@ -201,6 +203,7 @@ class Results:
     design: str = "product"
     original: Target | None = None
     repack_s: Mapping[Variant, float] = field(default_factory=dict)
+    advice: Advice | None = None
 
     @property
     def file(self) -> Target:
@@ -242,13 +245,6 @@ class Results:
         """How many trials had their bytes compared with another's."""
         groups = ([m for c in g for m in c.succeeded if m.checksums] for g in self.patterns())
         return sum(len(group) for group in groups if len(group) > 1)
-
-    @property
-    def advice(self) -> Advice | None:
-        """Why the slow pattern is slow, and what helps; None if nothing is to be said."""
-        from chunkwise.measure.explain import explain  # it looks at results
-
-        return explain(self)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the run as ``--json`` prints it (docs/bench.md)."""

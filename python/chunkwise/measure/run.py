@@ -16,6 +16,7 @@ from pathlib import Path
 
 from chunkwise.errors import UsageError
 from chunkwise.files.room import free_nbytes
+from chunkwise.measure.explain import explain
 from chunkwise.measure.libraries import LibHDF5, check_zlib
 from chunkwise.measure.libraries import find as find_library
 from chunkwise.measure.planning import Plan, spell_out
@@ -165,9 +166,10 @@ def run(
             unclosed=original.unclosed,
         )
         elapsed_s = time.monotonic() - begun
-        return Results(
+        results = Results(
             whole, cells, seconds, elapsed_s, made.sampled, space.design, original, repacked
         )
+        return replace(results, advice=explain(results))
 
 
 def with_readers(space: Space) -> Space:

@@ -16,7 +16,7 @@ from chunkwise.measure.target import look
 from chunkwise.model import chunk_cache
 
 if TYPE_CHECKING:
-    from chunkwise_lab.studies.probes import Context
+    from chunkwise_lab.studies.context import Context
 
 # A slot for each chunk of a grid, in C order, by the number of slots.
 Hash = Callable[[Sequence[int], int], list[int]]

@@ -16,7 +16,7 @@ from chunkwise.errors import UsageError
 from chunkwise.measure.results import Cell
 
 if TYPE_CHECKING:
-    from chunkwise_lab.studies.probes import Context
+    from chunkwise_lab.studies.context import Context
 
 # What a filter is compared with.
 _NONE: Final = "none"

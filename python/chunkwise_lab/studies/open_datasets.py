@@ -22,7 +22,7 @@ from chunkwise.measure.schedule import Step
 from chunkwise.words import counted
 
 if TYPE_CHECKING:
-    from chunkwise_lab.studies.probes import Context
+    from chunkwise_lab.studies.context import Context
 
 _CHUNK_NBYTES: Final = 1 << 18
 # `h5py` by itself: nothing of ours must be counted.  Peak memory is reset by a new process only.

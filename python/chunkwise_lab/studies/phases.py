@@ -19,7 +19,7 @@ from chunkwise_lab import sample
 from chunkwise_lab.sample.spec import Region
 
 if TYPE_CHECKING:
-    from chunkwise_lab.studies.probes import Context
+    from chunkwise_lab.studies.context import Context
 
 # In the order in which data passes through them.
 PHASES: Final = ("generate", "compress", "store", "rest")

@@ -25,7 +25,7 @@ from chunkwise.measure.variants import SAMPLE_NBYTES
 from chunkwise.repacking import repack
 
 if TYPE_CHECKING:
-    from chunkwise_lab.studies.probes import Context
+    from chunkwise_lab.studies.context import Context
 
 # The programs, by the reader that stands for each.
 _TOOLS: Final = {"libhdf5": "h5repack", "chunkwise": "chunkwise"}

@@ -35,11 +35,12 @@ from chunkwise.trials.readers import check_reader
 from chunkwise.words import nearest
 from chunkwise_lab import sample
 from chunkwise_lab.studies import own_data as own
+from chunkwise_lab.studies.context import Context
 from chunkwise_lab.studies.folder import Folder
 from chunkwise_lab.studies.generating import dataset_of, generate
 from chunkwise_lab.studies.libraries import Found, expand, labels_of
 from chunkwise_lab.studies.libraries import find as find_libraries
-from chunkwise_lab.studies.probes import PROBES, Context
+from chunkwise_lab.studies.probes import PROBES
 from chunkwise_lab.studies.progress import Pace
 from chunkwise_lab.studies.results import Outcome, StudyResults, labelled
 from chunkwise_lab.studies.study import Experiment, Run, Scale, Study

@@ -25,7 +25,7 @@ from chunkwise.words import counted
 from chunkwise_lab.studies.iotest.world import REMEDY, require_mpi
 
 if TYPE_CHECKING:
-    from chunkwise_lab.studies.probes import Context
+    from chunkwise_lab.studies.context import Context
     from chunkwise_lab.studies.study import Study
 
 # A worker that takes longer hangs.
