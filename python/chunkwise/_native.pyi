@@ -595,35 +595,34 @@ def file_object(library: Library, dataset_id: int, driver: int) -> Any:
     """
 
 @final
+@type_check_only
+class DatasetRecord(TypedDict):
+    """What is known of an open dataset."""
+
+    # Live handles of this library: the dataset, and the type of its elements in memory.
+    library: Library
+    dataset_id: int
+    memory_type_id: int
+    dtype: np.dtype[Any]
+    label: str  # Begins every error message
+    listed: bool  # Whether all chunks are listed now, or looked up as reads need them
+    # How elements are stored that are padded with zeros as they are read, such as "|S5" or " S5"
+    # (which ends before spaces).
+    text: str | None
+    plain: bool  # Whether its file has the driver of local files (sec2)
+    storage: Storage | None  # The bytes of a file that has another one
+    # Whether it follows its writer (SWMR): another record shows what was written meanwhile.
+    follows: bool
+    # Where its chunks are written down: the file, from which byte on, whether there is an entry
+    # for each chunk, and how many entries.
+    saved: tuple[SavedChunks, int, bool, int] | None
+    external: Sequence[tuple[str, int, int]]  # Path, offset and bytes of the files of its data
+
 class Dataset:
-    """An open dataset: its facts for the engine, or the reason why libhdf5 reads it.
+    """An open dataset: its facts for the engine, or the reason why libhdf5 reads it."""
 
-    The handles must be live handles of `library`; `label` begins every error message.  Chunks are
-    looked up as reads need them, unless all of them are to be `listed` now.  Elements stored as
-    `text`, such as "|S5" or " S5" (which ends before spaces), are padded with zeros as they are
-    read.  A file that is said to be `plain` must have the driver of local files (sec2); of one
-    that has another driver, `storage` must hold the bytes.  Who `follows` its writer (SWMR) makes
-    a new one when he is to see what was written meanwhile.  `saved` is where its chunks are
-    written down: the file, from which byte on, whether there is an entry for each chunk, and how
-    many entries.
-    """
-
-    def __new__(
-        cls,
-        library: Library,
-        dataset_id: int,
-        memory_type_id: int,
-        dtype: np.dtype[Any],
-        label: str,
-        listed: bool = False,
-        text: str | None = None,
-        plain: bool = False,
-        storage: Storage | None = None,
-        follows: bool = False,
-        saved: tuple[SavedChunks, int, bool, int] | None = None,
-        external: Sequence[tuple[str, int, int]] = ...,
-    ) -> Dataset:
-        """Describe a dataset; `external` are path, offset and bytes of the files of its data."""
+    def __new__(cls, record: DatasetRecord) -> Dataset:
+        """Describe a dataset."""
     @staticmethod
     def mapped(
         shape: Sequence[int],
@@ -660,7 +659,7 @@ class Dataset:
     @property
     def fills(self) -> bool: ...
     def getitem(self, index: Any) -> Any:
-        """``d[index]``; NotImplemented of names and the like, and of a mask alone."""
+        """``d[index]``; None of names and the like, and of a mask alone."""
     def read(
         self,
         selection: Selection,

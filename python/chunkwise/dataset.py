@@ -23,6 +23,7 @@ from chunkwise.files.fill import can_be_had
 from chunkwise.files.leading import Bounds
 from chunkwise.handles.handle import Kept
 from chunkwise.routing import bindings, elsewhere, reading, through_h5py, transfers
+from chunkwise.routing.eligibility import Left
 from chunkwise.routing.reading import counts
 from chunkwise.selecting import lowlevel
 from chunkwise.selecting.indexers import ExplainedIndex
@@ -51,8 +52,6 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
     _binding: bindings.Binding | None = None
     # How far its file may lead, if that is another answer than its file's.
     _bounds: Bounds | None = None
-    # File and name, for messages.
-    _where: str | None = None
 
     def __init__(self, bind: Any, *, readonly: bool = False) -> None:
         super().__init__(bind, readonly=readonly)
@@ -139,22 +138,22 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             binding = self._bound()
         bound = binding.bound
         if bound is not None and bound.is_quick and new_dtype is None:
-            # What `reading.getitem` does for most reads, which are short.
+            # What `reading.read` does for most reads, which are short.
             try:
-                result = bound.getitem(args)
+                found = bound.getitem(args)
             except UndecodedChunkError:
-                result = NotImplemented
-            if result is not NotImplemented:
+                found = None
+            if found is not None:
                 counts.engine += 1
-                return result
+                return found
         elif bound is not None and bound.sources is not None:
             binding = self._reads()
-        result = reading.getitem(self, binding, args, new_dtype, True)
-        if result is NotImplemented:
+        found = reading.read(self, binding, args, new_dtype)
+        if isinstance(found, Left):
             # The engine reads what nobody writes.
             self._settle()
-            result = through_h5py.getitem(self, args, new_dtype)
-        return result
+            found = through_h5py.read(self, args, new_dtype)
+        return found
 
     @property
     def oindex(self) -> ExplainedIndex:
@@ -169,7 +168,9 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         may have slices and integers, and are whole by default.
         """
         return ExplainedIndex(
-            lambda index: self._read_resolved(self._paired(index)),
+            lambda index: transfers.scalar_or_array(
+                self._read(self._reads(), self._paired(index))
+            ),
             lambda index: self._explain(self._paired(index)),
         )
 
@@ -179,14 +180,14 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
                 "a dataset cannot become an array without copying: memory allocation cannot be "
                 "avoided on read"
             )
-        binding = self._reads()
-        result = reading.array(self, binding, dtype)
+        binding, wanted = self._reads(), self.dtype if dtype is None else np.dtype(dtype)
         if self.dtype.subdtype is not None:
             # h5py refuses these.
-            result = np.asarray(self[()], dtype)
-        if result is NotImplemented:
-            result = through_h5py.array(self, binding, dtype)
-        return cast("Array", result)
+            return np.asarray(self[()], dtype)
+        found = reading.read(self, binding, ..., wanted)
+        if isinstance(found, Left):
+            found = through_h5py.read_all(self, wanted)
+        return cast("Array", found)
 
     def read_direct(self, dest: Array, source_sel: Any = None, dest_sel: Any = None) -> None:
         """Read into an array, as `h5py.Dataset.read_direct` does.
@@ -203,10 +204,9 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         chunkwise.errors.SelectionError
             When these do not fit.
         """
-        if not reading.into(self, self._reads(), dest, source_sel, dest_sel):
-            through_h5py.told(
-                self, lambda: h5py.Dataset.read_direct(self, dest, source_sel, dest_sel)
-            )
+        found = reading.read_into(self, self._reads(), dest, source_sel, dest_sel)
+        if isinstance(found, Left):
+            through_h5py.read_into(self, dest, source_sel, dest_sel)
 
     def read(self, selection: Selection | None = None, out: Array | None = None) -> Array:
         """Read a hyperslab, a union of several, or points.
@@ -235,8 +235,6 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             When stored bytes are missing or do not decode.
         """
         binding = self._reads()
-        if binding.bound is None and self.shape is None:
-            raise SelectionError(f"{self._label()}: a null dataspace holds nothing to read")
         if selection is not None and not isinstance(selection, Selection):
             raise SelectionError(
                 f"{self._label()}: read() takes chunkwise.points, chunkwise.union or "
@@ -246,10 +244,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         assert resolved is not None, "all selections have a meaning"
         if out is not None:
             self._check_out(resolved, out)
-        result = reading.selected(self, binding, resolved, out, stacklevel=4)
-        if result is NotImplemented:
-            result = through_h5py.selected(self, resolved, out)
-        return cast("Array", result)
+        return self._read(binding, resolved, out)
 
     def explain(self, selection: Any = None, dtype: npt.DTypeLike = None) -> dict[str, Any]:
         """Say what reading a selection does, as data, without reading it.
@@ -410,17 +405,14 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             self._cache_props.pop(reader, None)
 
     def _label(self) -> str:
-        if self._binding is not None and self._binding.bound is not None:
-            return self._binding.bound.label
-        if self._where is None:
-            self._where = bindings.label_of(self)
-        return self._where
+        bound = None if self._binding is None else self._binding.bound
+        return super()._label() if bound is None else bound.label
 
     def _resolve(self, wanted: Any) -> _native.Selection | None:
         """What is selected; None if only h5py may know."""
         bound = None if self._binding is None else self._binding.bound
         # The engine's reads are resolved without h5py's lock.
-        shape = cast("tuple[int, ...]", self.shape) if bound is None else bound.shape
+        shape = self.shape if bound is None else bound.shape
         return resolve(shape, wanted, self._label())
 
     def _paired(self, index: Any) -> _native.Selection:
@@ -437,12 +429,14 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             )
         return resolved
 
-    def _read_resolved(self, selection: _native.Selection) -> Any:
-        """Read the result of an index."""
-        result = reading.selected(self, self._reads(), selection)
-        if result is NotImplemented:
-            result = through_h5py.selected(self, selection)
-        return reading.scalar_or_array(result)
+    def _read(
+        self, binding: bindings.Binding, selection: _native.Selection, out: Array | None = None
+    ) -> Array:
+        """Read what an index or a selection was resolved to."""
+        found = reading.read_selection(self, binding, selection, out)
+        if isinstance(found, Left):
+            found = through_h5py.read_selection(self, selection, out)
+        return cast("Array", found)
 
     def _check_out(self, selection: _native.Selection, out: Array) -> None:
         if not isinstance(out, np.ndarray):

@@ -43,33 +43,41 @@ pub struct PyDataset {
 type MappedTo<'py> =
     (Vec<Parts>, PyRef<'py, PyDataset>, Vec<Parts>, Vec<(usize, usize, Taken)>, String);
 
+/// What Python says of an open dataset, a dict.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Record<'py> {
+    library: PyRef<'py, PyLibrary>,
+    /// Live handles of this library: the dataset, and the type of its elements in memory.
+    dataset_id: i64,
+    memory_type_id: i64,
+    dtype: Bound<'py, PyArrayDescr>,
+    label: String,
+    /// With all its chunks.
+    listed: bool,
+    /// How elements are stored that are converted to `dtype`.
+    text: Option<String>,
+    /// Its file has libhdf5's driver of local files; of one that is none, `storage` has the bytes.
+    plain: bool,
+    storage: Option<PyRef<'py, PyStorage>>,
+    /// The caller follows its writer, too.
+    follows: bool,
+    /// Chunks that were written down beside it.
+    saved: Option<(PyRef<'py, PySavedChunks>, u64, bool, u64)>,
+    /// The files of its data: path, offset and bytes.
+    external: Vec<(PathBuf, u64, u64)>,
+}
+
 /// More mappings than this are not made of those of a dataset.
 const MOST_MAPPINGS: usize = 1 << 16;
 
 #[pymethods]
 impl PyDataset {
-    /// Describe an open dataset; `listed`, with all its chunks.  The handles must be of this library.
-    /// `text` is how elements are stored that are converted to `dtype`; a file that is said to be
-    /// `plain` has libhdf5's driver of local files; of one that is none, `storage` holds the bytes.
-    /// One that is open to follow its writer is read here if the caller `follows` it, too; `saved`
-    /// has chunks that were written down beside it.
+    /// Describe an open dataset.
     #[new]
-    #[allow(clippy::too_many_arguments)]
-    #[pyo3(signature = (library, dataset_id, memory_type_id, dtype, label, listed = false, text = None, plain = false, storage = None, follows = false, saved = None, external = Vec::new()))]
-    fn new(
-        library: &PyLibrary,
-        dataset_id: i64,
-        memory_type_id: i64,
-        dtype: Bound<'_, PyArrayDescr>,
-        label: String,
-        listed: bool,
-        text: Option<String>,
-        plain: bool,
-        storage: Option<&PyStorage>,
-        follows: bool,
-        saved: Option<(PyRef<'_, PySavedChunks>, u64, bool, u64)>,
-        external: Vec<(PathBuf, u64, u64)>,
-    ) -> PyResult<Self> {
+    fn new(record: Record<'_>) -> PyResult<Self> {
+        let Record { library, dataset_id, memory_type_id, dtype, label, text, .. } = record;
+        let Record { listed, plain, storage, follows, saved, external, .. } = record;
         let py = dtype.py();
         let elsewhere = !external.is_empty();
         // Pointers to Python objects must never be overwritten with file bytes.
@@ -81,7 +89,7 @@ impl PyDataset {
                 offset,
                 nbytes,
             });
-            let storage = storage.map(|given| &given.0);
+            let storage = storage.as_ref().map(|given| &given.0);
             let bytes = FileBytes { plain, storage };
             let asked = Asked { listed, bytes, follows, external: external.collect() };
             let find = |grid: &ChunkGrid| {
@@ -221,19 +229,18 @@ impl PyDataset {
         py.detach(|| engine.list_chunks()).map_err(|error| read_error(py, &self.label, &error))
     }
 
-    /// `d[index]`; NotImplemented where an entry has no meaning here, and of a mask alone, for which
-    /// h5py makes an array of its own.
-    fn getitem<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    /// `d[index]`; None where an entry has no meaning here, and of a mask alone, for which h5py
+    /// makes an array of its own.
+    fn getitem<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = index.py();
-        let not_implemented = || Ok(py.NotImplemented().into_bound(py));
-        let Ok(engine) = &self.engine else { return not_implemented() };
+        let Ok(engine) = &self.engine else { return Ok(None) };
         let resolved = match index::regular_items(index) {
             Some(items) => resolve_index(engine.shape(), &items)
                 .map_err(|error| select_error(py, &self.label, &error))?,
-            None if index::is_mask(index) => return not_implemented(),
+            None if index::is_mask(index) => return Ok(None),
             None => match index::resolve(engine.shape(), index, false, &self.label)? {
                 Some(resolved) => resolved,
-                None => return not_implemented(),
+                None => return Ok(None),
             },
         };
         let dtype = self.dtype.bind(py);
@@ -242,9 +249,9 @@ impl PyDataset {
         self.fill(py, engine, &resolved.selection, &array)?;
         // Of an array type an element is an array.
         if resolved.is_scalar() && array.ndim() == 0 {
-            return array.get_item(PyTuple::empty(py));
+            return array.get_item(PyTuple::empty(py)).map(Some);
         }
-        Ok(array.into_any())
+        Ok(Some(array.into_any()))
     }
 
     /// Read a selection, into `out` or a new array; the engine must be able to.

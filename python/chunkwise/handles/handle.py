@@ -483,6 +483,8 @@ class Kept:
     # Under which `_home` has it.
     _path = "/"
     _oid: Any = None
+    # File and name, for messages.
+    _where: str | None = None
     # Makes the `File` of an identifier, or of an object of ours; set by `chunkwise.file`.
     _file_of: ClassVar[Any]
 
@@ -511,6 +513,12 @@ class Kept:
         with phil:
             file = printable(str(self.file.filename if home is None else home.filename))
             return Attributes(self, f"{file}: {printable(self._path)}")
+
+    def _label(self) -> str:
+        """What messages about it begin with."""
+        if self._where is None:
+            self._where = label_of(self)
+        return self._where
 
     def _let_go(self) -> None:
         """Drop the identifier, which `_id` finds again."""
@@ -553,8 +561,7 @@ class Kept:
     @property
     def file(self) -> Any:
         """The file that holds it."""
-        own = self._home is not None and self._number is None
-        return self._file_of(self if own else self._id)
+        return self._file_of(self._id if home_of(self) is None else self)
 
     @property
     def h5py(self) -> Any:
@@ -566,8 +573,21 @@ class Kept:
     def __reduce__(self) -> Any:
         if not self:
             raise UsageError("the file is closed")
-        own = self._home is not None and self._number is None
-        return _found_again, (self.file.__reduce__(), self._path if own else super().name)  # type: ignore[misc]
+        name = super().name if home_of(self) is None else self._path  # type: ignore[misc]
+        return _found_again, (self.file.__reduce__(), name)
+
+
+def home_of(one: Any) -> FileHandle | None:
+    """The file of one of ours; of one that an external link led to, nothing is known."""
+    return one._home if isinstance(one, Kept) and one._number is None else None
+
+
+def label_of(dataset: h5py.Dataset) -> str:
+    """What messages about a dataset begin with; what is no UTF-8 in it is escaped."""
+    home = home_of(dataset)
+    # As `dataset.file.filename`, without making a file object.
+    filename = os.fsdecode(h5f.get_name(dataset.id)) if home is None else home.filename
+    return printable(f"{filename}: dataset {dataset.name}")
 
 
 def _found_again(file: Any, path: str | None) -> Any:

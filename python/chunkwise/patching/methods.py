@@ -23,6 +23,7 @@ from chunkwise.dataset import Dataset
 from chunkwise.files import unwritten
 from chunkwise.handles import pending
 from chunkwise.routing import bindings, reading
+from chunkwise.routing.eligibility import Left
 from chunkwise.writing import at_once
 
 Method = Callable[..., Any]
@@ -55,9 +56,9 @@ def _getitem(original: Method) -> Method:
     def __getitem__(self: h5py.Dataset, args: Any, new_dtype: Any = None) -> Any:  # noqa: N807
         if not isinstance(self, Dataset):
             binding = bindings.binding_of(self)
-            result = reading.getitem(self, binding, args, new_dtype)
-            if result is not NotImplemented:
-                return result
+            found = reading.read(self, binding, args, new_dtype)
+            if not isinstance(found, Left):
+                return found
             if binding.bound is None:
                 pending.settle_for_h5py(self)
         return original(self, args, new_dtype)
@@ -70,11 +71,14 @@ def _array(original: Method) -> Method:
     def __array__(self: h5py.Dataset, dtype: Any = None, copy: Any = None) -> Any:  # noqa: N807
         if copy is not False and not isinstance(self, Dataset):
             binding = bindings.binding_of(self)
-            result = reading.array(self, binding, dtype)
-            if result is not NotImplemented:
-                return result
-        # Before 3.12 h5py did not know of `copy`, nor NumPy before 2 ask for it.  It reads by
-        # read_direct, which comes here again.
+            # h5py refuses elements that are arrays, and reads all others by read_direct, which
+            # comes here again.
+            if binding.bound is not None and not binding.bound.has_arrays:
+                wanted = self.dtype if dtype is None else dtype
+                found = reading.read(self, binding, ..., wanted, comes_again=True)
+                if not isinstance(found, Left):
+                    return found
+        # Before 3.12 h5py did not know of `copy`, nor NumPy before 2 ask for it.
         return original(self, dtype) if copy is None else original(self, dtype, copy)
 
     return __array__
@@ -86,7 +90,9 @@ def _read_direct(original: Method) -> Method:
         self: h5py.Dataset, dest: Any, source_sel: Any = None, dest_sel: Any = None
     ) -> None:
         if not isinstance(self, Dataset):
-            if reading.into(self, bindings.binding_of(self), dest, source_sel, dest_sel):
+            binding = bindings.binding_of(self)
+            found = reading.read_into(self, binding, dest, source_sel, dest_sel)
+            if not isinstance(found, Left):
                 return
             pending.settle_for_h5py(self)
         original(self, dest, source_sel, dest_sel)

@@ -7,6 +7,7 @@ it is dropped when the file is closed; ours keep it as long as they exist.
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -16,7 +17,6 @@ from typing import Any
 import h5py
 import numpy as np
 from h5py import h5f, h5fd, h5i, h5t
-from h5py._hl.compat import filename_decode
 from h5py._objects import phil
 
 from chunkwise import _native
@@ -25,8 +25,8 @@ from chunkwise.errors import ChunkwiseError, CorruptDataError
 from chunkwise.files import closing
 from chunkwise.files.leading import Bounds
 from chunkwise.files.objects import Address, address_of, header_address
-from chunkwise.handles.handle import FileHandle, Kept, is_far
-from chunkwise.names import HDF5_ERRORS, printable
+from chunkwise.handles.handle import Kept, home_of, is_far, label_of
+from chunkwise.names import HDF5_ERRORS
 from chunkwise.routing import eligibility, elsewhere
 from chunkwise.routing.conversions import Part, identical, parts_between, text_of
 from chunkwise.routing.elsewhere import (
@@ -132,7 +132,7 @@ class Binding:
         """Find out what has changed, or all of a chunk index that a read has found unsound."""
         with phil:
             if self.bound is not None and dataset:
-                home = _home_of(dataset)
+                home = home_of(dataset)
                 if home is not None:
                     home.check_requests(self.bound.label)
                 self._renew(dataset, listed=listed)
@@ -314,7 +314,7 @@ def bounds_of(dataset: h5py.Dataset) -> Bounds:
     home = dataset._home if isinstance(dataset, Kept) else None
     if home is not None:
         return home.bounds
-    name = filename_decode(h5f.get_name(dataset.id))
+    name = os.fsdecode(h5f.get_name(dataset.id))
     driver = h5i.get_file_id(dataset.id).get_access_plist().get_driver()
     return Bounds(name, None if is_far(driver) else name)
 
@@ -334,22 +334,9 @@ def refreshed(dataset: h5py.Dataset) -> None:
             found._renew(dataset)
 
 
-def label_of(dataset: h5py.Dataset) -> str:
-    """What messages about a dataset begin with; what is no UTF-8 in it is escaped."""
-    home = _home_of(dataset)
-    # As `dataset.file.filename`, without making a file object.
-    filename = filename_decode(h5f.get_name(dataset.id)) if home is None else home.filename
-    return printable(f"{filename}: dataset {dataset.name}")
-
-
 def _is_plain(dataset: h5py.Dataset) -> bool:
     """Whether the file that a dataset is in is a local one to libhdf5 (the sec2 driver)."""
     return bool(h5i.get_file_id(dataset.id).get_access_plist().get_driver() == h5fd.SEC2)
-
-
-def _home_of(dataset: h5py.Dataset) -> FileHandle | None:
-    """The file of one of ours; of one that an external link led to, nothing is known."""
-    return dataset._home if isinstance(dataset, Kept) and dataset._number is None else None
 
 
 def _described(dataset: h5py.Dataset, **options: Any) -> Binding:
@@ -390,8 +377,7 @@ def _describe(
     memory_type = file_type
     if text is None:
         memory_type = h5t.py_create(dtype, logical=h5py.check_enum_dtype(dtype) is not None)
-    handles = dataset.id.id, memory_type.id
-    home = _home_of(dataset)
+    home = home_of(dataset)
     storage = None if home is None else home.storage
     # By the driver itself, unless somebody knows: looking at each driver takes as long as a read.
     plain = storage is None and (plain or (_is_plain(dataset) if home is None else home.is_plain))
@@ -410,17 +396,29 @@ def _describe(
         assert home is not None
         address = header_address(address_of(dataset.id))
         saved = sidecar.find(address, home.content())
-    # Of a file that another process writes, `refresh` says what is to be seen; only ours is told.
-    follows = home is not None and home.changes
-    asked = (library(), *handles, dtype, label, listed, text, plain, storage, follows, saved)
-    native = _native.Dataset(*asked)
+    record: _native.DatasetRecord = {
+        "library": library(),
+        "dataset_id": dataset.id.id,
+        "memory_type_id": memory_type.id,
+        "dtype": dtype,
+        "label": label,
+        "listed": listed,
+        "text": text,
+        "plain": plain,
+        "storage": storage,
+        # Of a file that another process writes, `refresh` says what is to be seen, to ours alone.
+        "follows": home is not None and home.changes,
+        "saved": saved,
+        "external": (),
+    }
+    native = _native.Dataset(record)
     sources = None
     try:
         # Files to which one leads that is no local file are for libhdf5 to find.
         layout = native.reason if storage is None else None
         if layout == _native.EXTERNAL_LAYOUT:
-            runs, sources = elsewhere.external_files(dataset, bounds_of(dataset))
-            native = _native.Dataset(*asked, runs)
+            record["external"], sources = elsewhere.external_files(dataset, bounds_of(dataset))
+            native = _native.Dataset(record)
         elif layout == _native.VIRTUAL_LAYOUT:
             native, sources = _mapped(dataset, dtype, label, listed, trail or Trail())
     except LeftToLibhdf5Error as left:

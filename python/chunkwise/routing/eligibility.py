@@ -1,4 +1,4 @@
-"""Which datasets does the engine read, and why does libhdf5 read the others?
+"""Which datasets does the engine read, and why does libhdf5 read the others?  `Left` says why.
 
 This module checks what Python can see.  `crates/chunkwise-libhdf5/src/eligibility/` checks the
 file, the type, the layout, the filters and the chunk index.  `bindings.py` asks both,
@@ -9,6 +9,7 @@ and `conversions.py` say which indices and types it takes.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, Final
 
 import h5py
@@ -24,6 +25,18 @@ CLOSED: Final = "its file is closed"
 UNPATCHED: Final = "h5py is not patched any more"
 # Conversions sort them, in the type that all who have the dataset open share.
 REORDERED: Final = "libhdf5 may change the order of its members"
+
+
+@dataclass(slots=True)
+class Left:
+    """A read that is left to libhdf5, and why."""
+
+    why: str
+
+
+OTHER_INDEX: Final = Left("an index that does not fit, or of another kind")
+OTHER_TYPE: Final = Left("a conversion, a destination or an index that libhdf5 alone handles")
+UNDECODED: Final = Left("a chunk that is left to libhdf5")
 
 
 def why_not_bound(dataset: h5py.Dataset) -> str | None:

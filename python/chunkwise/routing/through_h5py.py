@@ -1,7 +1,7 @@
 """How does libhdf5 read what the engine does not, and what is said if it cannot?
 
-It is asked through h5py's own methods.  If h5py refuses an index, such as several lists or
-backward slices, this module asks it for indices that libhdf5 takes, and puts the result in order.
+Chunkwise's own datasets are read here through h5py's methods.  If h5py refuses an index, such as
+several lists or backward slices, libhdf5 reads indices that it takes, which are put in order.
 """
 
 from __future__ import annotations
@@ -11,44 +11,43 @@ from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
+from h5py._objects import phil
 
 from chunkwise.errors import ChunkwiseError, OutOfMemoryError, SelectionError
 from chunkwise.names import hdf5_reason
-from chunkwise.routing.bindings import Binding
-from chunkwise.routing.reading import into, scalar_or_array
+from chunkwise.routing.transfers import scalar_or_array
 from chunkwise.selecting import lowlevel
 from chunkwise.selecting.indexing import resolve
 from chunkwise.selection import Selection
 
 if TYPE_CHECKING:
     from chunkwise import _native
-    from chunkwise.dataset import Dataset
-
-phil = h5py._objects.phil
 
 
-def getitem(dataset: Dataset, args: Any, new_dtype: Any) -> Any:
-    """Read ``dataset[args]`` through libhdf5, also an index that h5py refuses."""
-    if isinstance(args, Selection):
-        if new_dtype is not None:
-            raise SelectionError(
-                f"{dataset._label()}: astype and fields take an index, not a selection; call "
-                "read(), and convert what it gives"
-            )
-        return dataset.read(args)
+def read(dataset: h5py.Dataset, index: Any, dtype: Any) -> Any:
+    """Read ``dataset[index]``, also an index that h5py refuses."""
+    is_selection = isinstance(index, Selection)
+    if is_selection and dtype is not None:
+        raise SelectionError(
+            f"{dataset._label()}: astype and fields take an index, not a selection; call "
+            "read(), and convert what it gives"
+        )
     resolved = None
-    if dataset.shape and new_dtype is None:
+    if is_selection or (dataset.shape and dtype is None):
         # First, as h5py leaves it to libhdf5 to find some indices out of range.
-        resolved = resolve(dataset.shape, args, dataset._label())
-    try:
-        return told(dataset, lambda: h5py.Dataset.__getitem__(dataset, args, new_dtype))
-    except SelectionError:
-        if resolved is None:
-            raise
-    return scalar_or_array(selected(dataset, resolved))
+        resolved = resolve(dataset.shape, index, dataset._label())
+    if not is_selection:
+        try:
+            return _named(dataset, lambda: h5py.Dataset.__getitem__(dataset, index, dtype))
+        except SelectionError:
+            if resolved is None:
+                raise
+    assert resolved is not None, "all selections have a meaning"
+    found = read_selection(dataset, resolved)
+    return found if is_selection else scalar_or_array(found)
 
 
-def array(dataset: Dataset, binding: Binding, dtype: Any) -> Any:
+def read_all(dataset: h5py.Dataset, dtype: Any) -> Any:
     """Read all elements, as `h5py.Dataset.__array__` does, which reads by `read_direct`.
 
     Ours would wait there for those who write, while h5py's method holds the lock that they need.
@@ -57,21 +56,26 @@ def array(dataset: Dataset, binding: Binding, dtype: Any) -> Any:
 
     def read() -> Any:
         with phil:
-            result = np.zeros(dataset.shape, dataset.dtype if dtype is None else dtype)
-            if result.size and not into(dataset, binding, result, None, None):
+            result = np.zeros(dataset.shape, dtype)
+            if result.size:
                 h5py.Dataset.read_direct(dataset, result)
             return result
 
-    return told(dataset, read)
+    return _named(dataset, read)
 
 
-def selected(dataset: Dataset, selection: _native.Selection, out: Any = None) -> Any:
+def read_into(dataset: h5py.Dataset, dest: Any, source_sel: Any, dest_sel: Any) -> None:
+    """Read ``dataset[source_sel]`` into ``dest[dest_sel]``."""
+    _named(dataset, lambda: h5py.Dataset.read_direct(dataset, dest, source_sel, dest_sel))
+
+
+def read_selection(dataset: h5py.Dataset, selection: _native.Selection, out: Any = None) -> Any:
     """Read a selection for which h5py may have no index, into `out` or a new array."""
-    return told(dataset, lambda: lowlevel.read(h5py.Dataset(dataset.id), selection, out))
+    return _named(dataset, lambda: lowlevel.read(h5py.Dataset(dataset.id), selection, out))
 
 
-def told(dataset: Dataset, read: Callable[[], Any]) -> Any:
-    """Read; what libhdf5 cannot, and what does not fit, is said by name."""
+def _named(dataset: h5py.Dataset, read: Callable[[], Any]) -> Any:
+    """Read; an error for what does not fit, or what libhdf5 cannot read, names the dataset."""
     try:
         return read()
     except (ChunkwiseError, UnicodeError):
@@ -84,7 +88,7 @@ def told(dataset: Dataset, read: Callable[[], Any]) -> Any:
 
         properties = dataset.id.get_create_plist()
         if bring_filters(properties):
-            return told(dataset, read)
+            return _named(dataset, read)
         cause = cause_of_values(error, properties)
         raise cause.raised(dataset._label(), error) from error
     except MemoryError as error:

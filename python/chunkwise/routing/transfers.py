@@ -1,4 +1,7 @@
-"""How is a bound dataset read into an array of another type, or of the caller's?"""
+"""How is a bound dataset read into an array of another type, or of the caller's?
+
+What h5py has to read is `Left` to it.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ import numpy as np
 from chunkwise import _native
 from chunkwise.routing.bindings import Bound
 from chunkwise.routing.conversions import Part, identical, parts_between
-from chunkwise.routing.indexing import is_mask, listed, plain
+from chunkwise.routing.eligibility import OTHER_INDEX, OTHER_TYPE, Left
+from chunkwise.routing.indexing import listed, plain
 from chunkwise.selecting.indexing import resolve
 
 if TYPE_CHECKING:
@@ -28,65 +32,62 @@ COPIED: Parts = []
 _PIECE_NBYTES = 32 << 20
 
 
-def as_type(bound: Bound, args: Any, wanted: np.dtype[Any], lenient: bool = False) -> Any:
-    """Read ``d.astype(wanted)[args]``; NotImplemented if h5py has to.
-
-    When lenient, nothing is read as an empty array, also where h5py refuses that.
-    """
+def as_type(bound: Bound, index: Any, wanted: np.dtype[Any]) -> Any | Left:
+    """Read ``d.astype(wanted)[index]``."""
     parts = _parts(bound, wanted)
-    if parts is None or not (plain(args) or listed(args, bound.shape)):
-        return NotImplemented
-    selection = resolve(bound.shape, args, bound.label)
+    if parts is None or not (plain(index) or listed(index, bound.shape)):
+        return OTHER_TYPE
+    selection = resolve(bound.shape, index, bound.label)
     if selection is None:
-        return NotImplemented
-    result = _read(bound, selection, wanted, parts)
-    if not lenient and not plain(args) and not is_mask(args) and result.size == 0:
-        # A list beside a slice of nothing is an error in most versions of h5py.
-        return NotImplemented
+        return OTHER_TYPE
     # As h5py does, an element rather than an array of no dimension.
-    return result if result.shape else result[()]
+    return scalar_or_array(_read(bound, selection, wanted, parts))
 
 
-def by_fields(bound: Bound, args: Any) -> Any:
+def scalar_or_array(array: Any) -> Any:
+    """Return an element as the scalar that NumPy and h5py make of it."""
+    return array if array.shape else array[()]
+
+
+def by_fields(bound: Bound, index: Any) -> Any | Left:
     """Read ``d["a", 10:20]``."""
-    items = args if isinstance(args, tuple) else (args,)
+    items = index if isinstance(index, tuple) else (index,)
     names = [item for item in items if isinstance(item, str)]
     rest = tuple(item for item in items if not isinstance(item, str))
     if not set(names) <= set(bound.dtype.names or ()) or len(set(names)) < len(names):
-        return NotImplemented
+        return OTHER_INDEX
     found = as_type(bound, rest, np.dtype([(name, bound.dtype[name]) for name in names]))
-    return found[names[0]] if found is not NotImplemented and len(names) == 1 else found
+    return found if isinstance(found, Left) or len(names) > 1 else found[names[0]]
 
 
-def into(bound: Bound, dest: Any, source: Any, target: Any) -> bool:
-    """Read ``d[source]`` into ``dest[target]``; False if h5py has to."""
+def into(bound: Bound, dest: Any, source: Any, target: Any) -> Array | Left:
+    """Read ``d[source]`` into ``dest[target]``; None is everything."""
     if not isinstance(dest, np.ndarray) or not dest.flags.carray or bound.has_arrays:
-        return False
+        return OTHER_TYPE
     parts = _parts(bound, dest.dtype)
     # If an element was never written and has no fill value, `dest` keeps its old value.
     if parts is None or not (parts == COPIED or bound.fills):
-        return False
+        return OTHER_TYPE
+    source, target = (... if index is None else index for index in (source, target))
     if not (plain(source) and plain(target)):
-        return False
-    selection = _native.select_index(bound.shape, source, bound.label)
-    if selection is None:
-        return False
+        return OTHER_TYPE
     items = target if isinstance(target, tuple) else (target,)
-    # With an Ellipsis NumPy gives a view, and never an element.
     try:
+        selection = _native.select_index(bound.shape, source, bound.label)
+        # With an Ellipsis NumPy gives a view, and never an element.
         view = dest[items if Ellipsis in items else (*items, ...)]
     except (IndexError, OverflowError, TypeError, ValueError):
-        return False
-    if list(view.shape) != selection.shape:
-        return False
+        return OTHER_TYPE
+    if selection is None or list(view.shape) != selection.shape:
+        return OTHER_TYPE
     if view.flags.c_contiguous:
         _read(bound, selection, dest.dtype, parts, view)
-        return True
+        return dest
     out = _with_all_dimensions(view, selection.dropped)
     for where, piece in _pieces(selection, bound):
         elements = np.array(out[where], order="C")
         out[where] = _read(bound, piece, dest.dtype, parts, elements)
-    return True
+    return dest
 
 
 def why_not_as(bound: Bound, dtype: npt.DTypeLike) -> str | None:

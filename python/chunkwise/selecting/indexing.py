@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from chunkwise import _native
+from chunkwise.errors import SelectionError
 from chunkwise.selection import Selection
 
 if TYPE_CHECKING:
@@ -21,9 +22,11 @@ Shape = tuple[int, ...]
 
 
 def resolve(
-    shape: Shape, wanted: Any, label: str, *, paired: bool = False
+    shape: Shape | None, wanted: Any, label: str, *, paired: bool = False
 ) -> _native.Selection | None:
     """Find out which elements of an array the selection takes."""
+    if shape is None:
+        raise SelectionError(f"{label}: a null dataspace holds nothing to read")
     if isinstance(wanted, Selection):
         return wanted.resolve(shape, label)
     return _native.select_index(shape, wanted, label, paired=paired)

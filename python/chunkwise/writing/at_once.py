@@ -23,6 +23,7 @@ from chunkwise._lib import library
 from chunkwise.errors import ChunkwiseError
 from chunkwise.files.objects import Address, address_of
 from chunkwise.handles import pending
+from chunkwise.handles.handle import label_of
 from chunkwise.names import HDF5_ERRORS
 from chunkwise.routing import bindings, eligibility
 from chunkwise.routing.conversions import identical
@@ -261,7 +262,7 @@ def _target_of(dataset: h5py.Dataset) -> Target:
         dataset.id.id,
         memory_type.id,
         dtype,
-        bindings.label_of(dataset),
+        label_of(dataset),
         _learnt.get(address),
     )
     if native.reason is not None:

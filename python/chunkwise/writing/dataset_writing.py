@@ -24,7 +24,8 @@ from chunkwise.files import unwritten
 from chunkwise.files.objects import address_of
 from chunkwise.files.opening_writable import is_read_only, read_only
 from chunkwise.handles import pending
-from chunkwise.names import hdf5_reason, printable
+from chunkwise.handles.handle import label_of
+from chunkwise.names import hdf5_reason
 from chunkwise.selecting import lowlevel
 from chunkwise.selection import Selection
 from chunkwise.writing import direct, unfiltered_edges
@@ -64,11 +65,6 @@ def writing_of(dataset: h5py.Dataset) -> Writing:
         if known is None or known.is_over:
             known = pending.register(dataset, Writing(h5py.Dataset(dataset.id)))
         return cast("Writing", known)
-
-
-def label_of(dataset: Any) -> str:
-    """Name a dataset and its file in messages."""
-    return printable(f"{dataset.file.filename}: dataset {dataset.name}")
 
 
 class Writing:

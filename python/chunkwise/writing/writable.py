@@ -9,9 +9,10 @@ import h5py
 from chunkwise.files import unwritten
 from chunkwise.files.opening_writable import is_read_only, read_only
 from chunkwise.handles import pending
+from chunkwise.handles.handle import label_of
 from chunkwise.selection import Selection
 from chunkwise.writing import direct
-from chunkwise.writing.dataset_writing import WritePlan, Writing, label_of, writing_of
+from chunkwise.writing.dataset_writing import WritePlan, Writing, writing_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
