@@ -167,12 +167,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         The arrays index neighbouring dimensions and are broadcast together; other dimensions
         may have slices and integers, and are whole by default.
         """
-        return ExplainedIndex(
-            lambda index: transfers.scalar_or_array(
-                self._read(self._reads(), self._paired(index))
-            ),
-            lambda index: self._explain(self._paired(index)),
-        )
+        return ExplainedIndex(self._read_paired, lambda index: self._explain(self._paired(index)))
 
     def __array__(self, dtype: npt.DTypeLike = None, copy: bool | None = None) -> Array:
         if copy is False:
@@ -244,7 +239,10 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         assert resolved is not None, "all selections have a meaning"
         if out is not None:
             self._check_out(resolved, out)
-        return self._read(binding, resolved, out)
+        found = reading.read_selection(self, binding, resolved, out)
+        if isinstance(found, Left):
+            found = through_h5py.read_selection(self, resolved, out)
+        return cast("Array", found)
 
     def explain(self, selection: Any = None, dtype: npt.DTypeLike = None) -> dict[str, Any]:
         """Say what reading a selection does, as data, without reading it.
@@ -361,7 +359,10 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
 
     def _reads(self) -> bindings.Binding:
         """The binding that reads it, once all pending writes are where it reads."""
-        binding = self._bound().now(self)
+        binding = self._bound()
+        if binding.bound is not None and binding.bound.sources is None:
+            return binding
+        binding = binding.now(self)
         # The engine reads what nobody writes.
         if binding.bound is None:
             self._settle()
@@ -411,9 +412,10 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
     def _resolve(self, wanted: Any) -> _native.Selection | None:
         """What is selected; None if only h5py may know."""
         bound = None if self._binding is None else self._binding.bound
-        # The engine's reads are resolved without h5py's lock.
-        shape = self.shape if bound is None else bound.shape
-        return resolve(shape, wanted, self._label())
+        if bound is None:
+            return resolve(self.shape, wanted, self._label())
+        # Without h5py's lock.
+        return resolve(bound.shape, wanted, bound.label)
 
     def _paired(self, index: Any) -> _native.Selection:
         """What an index of `vindex` selects."""
@@ -429,14 +431,13 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             )
         return resolved
 
-    def _read(
-        self, binding: bindings.Binding, selection: _native.Selection, out: Array | None = None
-    ) -> Array:
-        """Read what an index or a selection was resolved to."""
-        found = reading.read_selection(self, binding, selection, out)
+    def _read_paired(self, index: Any) -> Any:
+        """Read ``d.vindex[index]``."""
+        binding, selection = self._reads(), self._paired(index)
+        found = reading.read_selection(self, binding, selection)
         if isinstance(found, Left):
-            found = through_h5py.read_selection(self, selection, out)
-        return cast("Array", found)
+            found = through_h5py.read_selection(self, selection)
+        return transfers.scalar_or_array(found)
 
     def _check_out(self, selection: _native.Selection, out: Array) -> None:
         if not isinstance(out, np.ndarray):

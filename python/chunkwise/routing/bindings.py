@@ -50,8 +50,7 @@ FileNumber = tuple[int, ...]
 class Bound:
     """What the engine reads, and what h5py says about it.
 
-    With `gives_views`, h5py's arrays do not own their memory; with `has_arrays`, an element is an
-    array.
+    With `has_arrays`, an element is an array, and what `getitem` gives is not yet what h5py gives.
     Elements that are `converted` as they are read cannot be converted once more.  Messages begin
     with `label`.  Of what lies in files other than the dataset's own, these are its `sources`.
     """
@@ -59,15 +58,14 @@ class Bound:
     native: _native.Dataset
     label: str
     dtype: np.dtype[Any]
-    gives_views: bool
+    getitem: Callable[[Any], Any]
     converted: bool
     sources: Sources | None = None
     # The file beside it that says where its chunks lie; None if it says so itself.
     sidecar: str | None = None
     shape: tuple[int, ...] = field(init=False)
-    getitem: Callable[[Any], Any] = field(init=False)
     has_arrays: bool = field(init=False)
-    # Whether what `getitem` gives is what h5py gives, as it is.
+    # Whether nothing has to be looked at before `getitem` reads what h5py reads.
     is_quick: bool = field(init=False)
 
     @property
@@ -82,12 +80,9 @@ class Bound:
 
     def __post_init__(self) -> None:
         # Looked up once, as small reads are short.
-        object.__setattr__(self, "getitem", self.native.getitem)
         object.__setattr__(self, "shape", self.native.shape)
         object.__setattr__(self, "has_arrays", self.dtype.subdtype is not None)
-        object.__setattr__(
-            self, "is_quick", not (self.has_arrays or self.gives_views or self.sources)
-        )
+        object.__setattr__(self, "is_quick", not (self.has_arrays or self.sources))
 
 
 @dataclass(eq=False)
@@ -366,12 +361,12 @@ def _describe(
     if why:
         return Binding(why=why)
     file_type = dataset.id.get_type()
-    gives_views = False
+    as_views = False
     if isinstance(file_type, h5t.TypeIntegerID | h5t.TypeFloatID):
         # These h5py reads into arrays of NumPy's own types, and looks at their bytes in the
         # other order where it must.
         dtype = np.dtype(dtype.str)
-        gives_views = not dtype.isnative
+        as_views = not dtype.isnative
     label = label_of(dataset) if label is None else label
     text = text_of(file_type, dtype)
     memory_type = file_type
@@ -434,7 +429,18 @@ def _describe(
     if native.reason is not None:
         return Binding(why=native.reason)
     told = None if saved is None or sidecar is None else sidecar.path
-    return Binding(Bound(native, label, dtype, gives_views, native.converts, sources, told))
+    getitem = _as_views(native.getitem) if as_views else native.getitem
+    return Binding(Bound(native, label, dtype, getitem, native.converts, sources, told))
+
+
+def _as_views(getitem: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """As `getitem`, of arrays that do not own their memory, as h5py's do not."""
+
+    def viewed(index: Any) -> Any:
+        found = getitem(index)
+        return found.view() if type(found) is np.ndarray else found
+
+    return viewed
 
 
 def _mapped(

@@ -48,6 +48,9 @@ class Counts:
 
 counts = Counts()
 
+# What libhdf5 may read where the engine cannot.
+_FAILED = (UndecodedChunkError, RemoteError, FileChangedError)
+
 
 def read(
     dataset: h5py.Dataset,
@@ -61,42 +64,53 @@ def read(
 
     What is left to h5py's method is not counted if that `comes_again` for it.
     """
-    if binding.bound is None:
-        return _counted(Left(binding.why))
-    found = _by_engine(dataset, binding, _by_index, dataset, binding.own, index, dtype)
-    # h5py turns names into a view, which comes here again.
-    if comes_again or (dtype is None and _names_a_field(index)):
-        return found
-    return _counted(found)
+    bound = binding.bound
+    if bound is None:
+        counts.h5py[binding.why] += 1
+        return Left(binding.why)
+    if dtype is None:
+        if bound.is_quick and not binding.own and (type(index) is int or plain(index)):
+            # Most reads of a patched program, which are short.  `Dataset` has this for its own.
+            try:
+                found = bound.getitem(index)
+            except (SelectionError, *_FAILED):
+                found = None
+            if found is not None:
+                counts.engine += 1
+                return found
+        if bound.dtype.names and _names_a_field(index):
+            # h5py turns names into a view, which comes here again.
+            return _by_engine(dataset, binding, True, transfers.by_fields, index, binding.own)
+    return _by_engine(dataset, binding, comes_again, _by_index, dataset, binding.own, index, dtype)
 
 
 def read_into(
     dataset: h5py.Dataset, binding: Binding, dest: Any, source_sel: Any, dest_sel: Any
 ) -> Any | Left:
     """Read ``dataset[source_sel]`` into ``dest[dest_sel]``."""
-    return _counted(_by_engine(dataset, binding, transfers.into, dest, source_sel, dest_sel))
+    return _by_engine(dataset, binding, False, transfers.into, dest, source_sel, dest_sel)
 
 
 def read_selection(
     dataset: h5py.Dataset, binding: Binding, selection: _native.Selection, out: Any = None
 ) -> Any | Left:
     """Read what an index or a selection was resolved to, into `out` or a new array."""
-    return _counted(_by_engine(dataset, binding, _selected, selection, out))
-
-
-def _counted(found: Any | Left) -> Any | Left:
-    if isinstance(found, Left):
-        counts.h5py[found.why] += 1
-    return found
+    return _by_engine(dataset, binding, False, _selected, selection, out)
 
 
 def _by_engine(
-    dataset: h5py.Dataset, binding: Binding, method: Callable[..., Any], *wanted: Any
+    dataset: h5py.Dataset,
+    binding: Binding,
+    comes_again: bool,
+    method: Callable[..., Any],
+    *wanted: Any,
 ) -> Any | Left:
     """Read by a method of a `Bound`; what the engine finds it cannot read is left, too."""
-    for is_last in (False, True):
+    is_last = False
+    while True:
         bound = binding.bound
         if bound is None:
+            found = Left(binding.why)
             break
         try:
             found = method(bound, *wanted)
@@ -104,44 +118,35 @@ def _by_engine(
             if binding.own:
                 raise
             # h5py says what does not fit.
-            return OTHER_INDEX
-        except (UndecodedChunkError, RemoteError, FileChangedError) as error:
+            found = OTHER_INDEX
+        except _FAILED as error:
             if not is_last and _is_known_anew(dataset, binding, error):
+                is_last = True
                 continue
-            return _left(dataset, binding, error)
-        if not isinstance(found, Left):
-            counts.engine += 1
-        return found
-    return Left(binding.why)
+            found = _left(dataset, binding, error)
+        break
+    if not isinstance(found, Left):
+        counts.engine += 1
+    elif not comes_again:
+        counts.h5py[found.why] += 1
+    return found
 
 
 def _by_index(
     bound: Bound, dataset: h5py.Dataset, own: bool, index: Any, dtype: Any
 ) -> Any | Left:
-    """Read ``dataset[index]``: what has a meaning to the engine, or is `own`, to h5py."""
+    """Read ``dataset[index]``: what h5py takes, or of our `own` what has a meaning here."""
     taken = own or type(index) is int or plain(index)
     if not taken and is_mask(index) and bound.native.is_virtual:
         # Points of a virtual dataset are an error in h5py, but for some.
         return OTHER_INDEX
-    if dtype is None and bound.dtype.names is not None and _names_a_field(index):
-        found = transfers.by_fields(bound, index)
-    else:
-        found = OTHER_INDEX
-        if dtype is not None or bound.has_arrays:
-            wanted = bound.dtype if dtype is None else np.dtype(dtype)
-            found = transfers.as_type(bound, index, wanted)
-        if dtype is None and isinstance(found, Left):
-            if not (taken or listed(index, bound.shape)):
-                return found
-            found = _as_stored(bound, dataset, index)
-    if not (taken or isinstance(found, Left) or is_mask(index)) and found.size == 0:
-        # A list beside a slice of nothing is an error in most versions of h5py.
+    if dtype is not None or bound.has_arrays:
+        wanted = bound.dtype if dtype is None else np.dtype(dtype)
+        found = transfers.as_type(bound, index, wanted, own)
+        if dtype is not None or not isinstance(found, Left):
+            return found
+    if not (taken or listed(index, bound.shape)):
         return OTHER_INDEX
-    return found
-
-
-def _as_stored(bound: Bound, dataset: h5py.Dataset, index: Any) -> Any | Left:
-    """Read elements of the dataset's own type."""
     if isinstance(index, Selection):
         return bound.native.read(index.resolve(bound.shape, bound.label))
     if is_mask(index):
@@ -151,9 +156,10 @@ def _as_stored(bound: Bound, dataset: h5py.Dataset, index: Any) -> Any | Left:
         # Points, to h5py, which reads them into an array that it makes itself.
         return bound.native.read(selection, np.zeros(selection.shape, dataset.dtype))
     found = bound.getitem(index)
-    if found is None:
+    if found is None or not (taken or found.size):
+        # A list beside a slice of nothing is an error in most versions of h5py.
         return OTHER_INDEX
-    return found.view() if bound.gives_views and type(found) is np.ndarray else found
+    return found
 
 
 def _selected(bound: Bound, selection: _native.Selection, out: Any) -> Any:

@@ -15,7 +15,7 @@ from chunkwise import _native
 from chunkwise.routing.bindings import Bound
 from chunkwise.routing.conversions import Part, identical, parts_between
 from chunkwise.routing.eligibility import OTHER_INDEX, OTHER_TYPE, Left
-from chunkwise.routing.indexing import listed, plain
+from chunkwise.routing.indexing import is_mask, listed, plain
 from chunkwise.selecting.indexing import resolve
 
 if TYPE_CHECKING:
@@ -32,16 +32,19 @@ COPIED: Parts = []
 _PIECE_NBYTES = 32 << 20
 
 
-def as_type(bound: Bound, index: Any, wanted: np.dtype[Any]) -> Any | Left:
-    """Read ``d.astype(wanted)[index]``."""
+def as_type(bound: Bound, index: Any, wanted: np.dtype[Any], own: bool) -> Any | Left:
+    """Read ``d.astype(wanted)[index]``; of our `own`, also nothing where h5py refuses that."""
     parts = _parts(bound, wanted)
     if parts is None or not (plain(index) or listed(index, bound.shape)):
         return OTHER_TYPE
     selection = resolve(bound.shape, index, bound.label)
     if selection is None:
         return OTHER_TYPE
-    # As h5py does, an element rather than an array of no dimension.
-    return scalar_or_array(_read(bound, selection, wanted, parts))
+    found = _read(bound, selection, wanted, parts)
+    if not (own or found.size or plain(index) or is_mask(index)):
+        # A list beside a slice of nothing is an error in most versions of h5py.
+        return OTHER_TYPE
+    return scalar_or_array(found)
 
 
 def scalar_or_array(array: Any) -> Any:
@@ -49,14 +52,14 @@ def scalar_or_array(array: Any) -> Any:
     return array if array.shape else array[()]
 
 
-def by_fields(bound: Bound, index: Any) -> Any | Left:
+def by_fields(bound: Bound, index: Any, own: bool) -> Any | Left:
     """Read ``d["a", 10:20]``."""
     items = index if isinstance(index, tuple) else (index,)
     names = [item for item in items if isinstance(item, str)]
     rest = tuple(item for item in items if not isinstance(item, str))
     if not set(names) <= set(bound.dtype.names or ()) or len(set(names)) < len(names):
         return OTHER_INDEX
-    found = as_type(bound, rest, np.dtype([(name, bound.dtype[name]) for name in names]))
+    found = as_type(bound, rest, np.dtype([(name, bound.dtype[name]) for name in names]), own)
     return found if isinstance(found, Left) or len(names) > 1 else found[names[0]]
 
 
