@@ -28,7 +28,7 @@ from chunkwise.files.objects import Address, address_of, header_address
 from chunkwise.handles.handle import Kept, home_of, is_far, label_of
 from chunkwise.names import HDF5_ERRORS
 from chunkwise.routing import eligibility, elsewhere
-from chunkwise.routing.conversions import Part, identical, parts_between, text_of
+from chunkwise.routing.conversions import Part, identical, memory_type, parts_between, text_of
 from chunkwise.routing.elsewhere import (
     LeadsToItselfError,
     LeftToLibhdf5Error,
@@ -369,9 +369,7 @@ def _describe(
         as_views = not dtype.isnative
     label = label_of(dataset) if label is None else label
     text = text_of(file_type, dtype)
-    memory_type = file_type
-    if text is None:
-        memory_type = h5t.py_create(dtype, logical=h5py.check_enum_dtype(dtype) is not None)
+    in_memory = memory_type(dtype) if text is None else file_type
     home = home_of(dataset)
     storage = None if home is None else home.storage
     # By the driver itself, unless somebody knows: looking at each driver takes as long as a read.
@@ -394,7 +392,7 @@ def _describe(
     record: _native.DatasetRecord = {
         "library": library(),
         "dataset_id": dataset.id.id,
-        "memory_type_id": memory_type.id,
+        "memory_type_id": in_memory.id,
         "dtype": dtype,
         "label": label,
         "listed": listed,

@@ -42,6 +42,16 @@ def identical(one: DType, other: DType) -> bool:
     return True
 
 
+def is_enum(dtype: DType) -> bool:
+    """Whether elements are numbers with names."""
+    return h5py.check_enum_dtype(dtype) is not None
+
+
+def memory_type(dtype: DType) -> h5t.TypeID:
+    """The type of elements in memory, as h5py reads and writes them."""
+    return h5t.py_create(dtype, logical=is_enum(dtype))
+
+
 def parts_between(stored: DType, wanted: DType) -> list[Part] | None:
     """Tell how elements of one type become elements of another, as libhdf5 converts them."""
     if stored.fields is None:
@@ -127,8 +137,7 @@ def _stored_type(dtype: DType) -> str | None:
     if dtype.kind == "b":
         return "|i1"
     if dtype.kind in "iuf" and dtype.itemsize <= 8:
-        enum = h5py.check_enum_dtype(dtype) is not None
-        return dtype.str if enum or not dtype.metadata else None
+        return dtype.str if is_enum(dtype) or not dtype.metadata else None
     return dtype.str if dtype.kind == "S" else None
 
 
@@ -151,8 +160,7 @@ class _Hashed:
         return isinstance(other, _Hashed) and self._key() == other._key()
 
     def _key(self) -> tuple[str, bool, str | None]:
-        enum = h5py.check_enum_dtype(self.dtype) is not None
-        return self.dtype.str, enum, _encoding(self.dtype)
+        return self.dtype.str, is_enum(self.dtype), _encoding(self.dtype)
 
 
 @cache
@@ -160,8 +168,7 @@ def _alike(types: tuple[str, str], stored: _Hashed, wanted: _Hashed) -> bool:
     """Whether libhdf5 converts ambiguous values in the same way."""
     texts = types[0][1] == "S"
     elements = edges.texts(stored.dtype.itemsize) if texts else edges.numbers(types[0])
-    logical = h5py.check_enum_dtype(stored.dtype) is not None
-    return _same_bytes(types, elements, wanted.dtype, h5t.py_create(stored.dtype, logical=logical))
+    return _same_bytes(types, elements, wanted.dtype, memory_type(stored.dtype))
 
 
 def _same_bytes(

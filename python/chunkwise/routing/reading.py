@@ -34,7 +34,7 @@ from chunkwise.routing import elsewhere, transfers
 from chunkwise.routing.bindings import Binding, Bound
 from chunkwise.routing.eligibility import OTHER_INDEX, UNDECODED, Left
 from chunkwise.routing.indexing import is_mask, listed, plain
-from chunkwise.selecting.indexing import resolve
+from chunkwise.selecting.indexing import resolve, without_names
 from chunkwise.selection import Selection
 
 
@@ -78,7 +78,7 @@ def read(
             if found is not None:
                 counts.engine += 1
                 return found
-        if bound.dtype.names and _names_a_field(index):
+        if bound.dtype.names and without_names(index)[1]:
             # h5py turns names into a view, which comes here again.
             return _by_engine(dataset, binding, True, transfers.by_fields, index, binding.own)
     return _by_engine(dataset, binding, comes_again, _by_index, dataset, binding.own, index, dtype)
@@ -212,8 +212,3 @@ def _warn(error: Exception) -> None:
     while frame.f_back is not None and frame.f_globals["__name__"].startswith("chunkwise."):
         frame, level = frame.f_back, level + 1
     warnings.warn(f"{error}: reading through libhdf5", RuntimeWarning, stacklevel=level)
-
-
-def _names_a_field(index: Any) -> bool:
-    items = index if isinstance(index, tuple) else (index,)
-    return any(isinstance(item, str) for item in items)

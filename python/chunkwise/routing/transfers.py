@@ -16,7 +16,7 @@ from chunkwise.routing.bindings import Bound
 from chunkwise.routing.conversions import Part, identical, parts_between
 from chunkwise.routing.eligibility import OTHER_INDEX, OTHER_TYPE, Left
 from chunkwise.routing.indexing import is_mask, listed, plain
-from chunkwise.selecting.indexing import resolve
+from chunkwise.selecting.indexing import resolve, without_names
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -54,9 +54,7 @@ def scalar_or_array(array: Any) -> Any:
 
 def by_fields(bound: Bound, index: Any, own: bool) -> Any | Left:
     """Read ``d["a", 10:20]``."""
-    items = index if isinstance(index, tuple) else (index,)
-    names = [item for item in items if isinstance(item, str)]
-    rest = tuple(item for item in items if not isinstance(item, str))
+    rest, names = without_names(index)
     if not set(names) <= set(bound.dtype.names or ()) or len(set(names)) < len(names):
         return OTHER_INDEX
     found = as_type(bound, rest, np.dtype([(name, bound.dtype[name]) for name in names]), own)

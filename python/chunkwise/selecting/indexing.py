@@ -1,6 +1,7 @@
 """Which elements does the index between the brackets, or a selection, take?
 
-`resolve` takes everything that has a meaning; `assigned` takes what h5py can assign to.
+`resolve` takes everything that has a meaning; `assigned` takes what h5py can assign to.  Names of
+fields are in an index, and select no elements.
 """
 
 from __future__ import annotations
@@ -30,6 +31,13 @@ def resolve(
     if isinstance(wanted, Selection):
         return wanted.resolve(shape, label)
     return _native.select_index(shape, wanted, label, paired=paired)
+
+
+def without_names(index: Any) -> tuple[Any, tuple[str, ...]]:
+    """Separate the names of fields in an index from the rest of it."""
+    items = index if isinstance(index, tuple) else (index,)
+    names = tuple(item for item in items if isinstance(item, str))
+    return (tuple(item for item in items if not isinstance(item, str)) if names else index), names
 
 
 def assigned(shape: Shape, index: Any, label: str) -> _native.Selection | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import h5py
 import numpy as np
-from h5py import h5d, h5t, h5z
+from h5py import h5d, h5z
 from h5py._objects import phil
 
 from chunkwise import _native
@@ -26,7 +26,7 @@ from chunkwise.handles import pending
 from chunkwise.handles.handle import label_of
 from chunkwise.names import HDF5_ERRORS
 from chunkwise.routing import bindings, eligibility
-from chunkwise.routing.conversions import identical
+from chunkwise.routing.conversions import identical, memory_type
 from chunkwise.routing.indexing import plain
 from chunkwise.routing.reading import Counts
 from chunkwise.writing.values import PART_NBYTES, as_stored
@@ -255,12 +255,12 @@ def _target_of(dataset: h5py.Dataset) -> Target:
         why = f"the file is open with the driver {driver}"
     if why is not None:
         return Target(None, why, dtype)
-    memory_type = h5t.py_create(dtype, logical=h5py.check_enum_dtype(dtype) is not None)
+    in_memory = memory_type(dtype)
     address = address_of(dataset.id)
     native = _native.WholeChunks(
         library(),
         dataset.id.id,
-        memory_type.id,
+        in_memory.id,
         dtype,
         label_of(dataset),
         _learnt.get(address),

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
 
 import h5py
 import numpy as np
-from h5py import h5t
 
 from chunkwise import _native
 from chunkwise._lib import library
@@ -26,7 +25,9 @@ from chunkwise.files.opening_writable import is_read_only, read_only
 from chunkwise.handles import pending
 from chunkwise.handles.handle import label_of
 from chunkwise.names import hdf5_reason
+from chunkwise.routing.conversions import memory_type
 from chunkwise.selecting import lowlevel
+from chunkwise.selecting.indexing import without_names
 from chunkwise.selection import Selection
 from chunkwise.writing import direct, unfiltered_edges
 from chunkwise.writing.values import Assignment, as_stored, assignment, converted, parts_of
@@ -285,8 +286,7 @@ class Writing:
 
     def _converts_to(self, index: Any) -> np.dtype[Any] | None:
         """Into which dtype NumPy makes what is no array one, as h5py has it; None: as it is."""
-        items = index if isinstance(index, tuple) else (index,)
-        names = [item for item in items if isinstance(item, str)]
+        _, names = without_names(index)
         dtype: np.dtype[Any] | None = self._h5.dtype if self._h5 else None
         if names and dtype is not None:
             # Of several, and of no field, h5py says what is wrong.
@@ -349,12 +349,10 @@ class Writing:
             # The reasons against encoding here may have become true.
             self.settle()
         with phil:
-            h5 = self._h5
-            dtype = h5.dtype
-            enum = h5py.check_enum_dtype(dtype) is not None
-            memory_type = h5t.py_create(dtype, logical=enum)
+            h5, dtype = self._h5, self._h5.dtype
+            in_memory = memory_type(dtype)
             native = _native.Writer(
-                library(), h5.id.id, memory_type.id, dtype, self.label, effort=self.effort
+                library(), h5.id.id, in_memory.id, dtype, self.label, effort=self.effort
             )
         if self._left is not None:
             self._left.drop()

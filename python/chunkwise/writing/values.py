@@ -44,7 +44,7 @@ def assignment(dataset: h5py.Dataset, index: Any, value: Any, label: str) -> Ass
     shape, dtype = dataset.shape, dataset.dtype
     if not shape or dtype.subdtype is not None:
         return None
-    index, names = _without_names(index)
+    index, names = indexing.without_names(index)
     members = None
     if names:
         taken = _members(dtype, names, value)
@@ -65,13 +65,6 @@ def assignment(dataset: h5py.Dataset, index: Any, value: Any, label: str) -> Ass
     if selection is None or elements is None:
         return None
     return Assignment(selection, elements, members)
-
-
-def _without_names(index: Any) -> tuple[Any, tuple[str, ...]]:
-    """Tell the names of fields in an index from the rest of it."""
-    items = index if isinstance(index, tuple) else (index,)
-    names = tuple(item for item in items if isinstance(item, str))
-    return (tuple(item for item in items if not isinstance(item, str)) if names else index), names
 
 
 def _array(value: Any, dtype: np.dtype[Any]) -> Array | None:
