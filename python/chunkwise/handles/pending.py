@@ -43,25 +43,12 @@ class Writing(Protocol):
 
     key: Key
     label: str
-    inode: tuple[int, ...]
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the file that it writes through is open."""
-
-    @property
-    def is_over(self) -> bool:
-        """Whether that file is closed, with nothing left to write."""
-
-    @property
-    def held_nbytes(self) -> int:
-        """Bytes of dirty chunks."""
-
-    def settle(self, blocking: bool = True) -> None:
-        """Commit all dirty chunks."""
-
-    def finish(self, blocking: bool = True) -> bool:
-        """Commit them, unless somebody else writes and this one does not wait."""
+    inode: tuple[int, ...]  # Device and inode of its file
+    is_open: bool
+    is_over: bool  # Whether the file is closed, with nothing left to write
+    held_nbytes: int
+    settle: Callable[..., None]
+    finish: Callable[..., bool]
 
 
 # By the number of the open file and the address of the dataset's header, as libhdf5 tells
@@ -106,7 +93,7 @@ def settle_left(key: Key, label: str) -> None:
         raise busy(label, "write without it, not within a visit")
 
 
-def register(dataset: h5py.Dataset, writing: Writing) -> Any:
+def register(dataset: h5py.Dataset, writing: Any) -> Any:
     """Note who writes to a dataset from now on.  Under h5py's lock."""
     _watch()
     key = address_of(dataset.id)
@@ -252,7 +239,7 @@ def _alive() -> list[Writing]:
     return [writing for writing in found if writing is not None]
 
 
-def balance(writing: Writing) -> None:
+def balance(writing: Any) -> None:
     """Let other datasets write, if all together hold more than one may."""
     others = [other for other in _alive() if other is not writing]
     most = _native.setting("write_buffer_nbytes") if others else 0
@@ -278,7 +265,7 @@ class Left:
     It is known from the first write on, so that whoever closes the file meanwhile finds it.
     """
 
-    def __init__(self, writing: Writing, native: _native.Writer, dataset: h5py.Dataset) -> None:
+    def __init__(self, writing: Any, native: _native.Writer, dataset: h5py.Dataset) -> None:
         self.key = writing.key
         self.label = writing.label
         self._writing = weakref.ref(writing)

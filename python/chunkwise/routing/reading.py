@@ -120,10 +120,11 @@ def _by_engine(
             # h5py says what does not fit.
             found = OTHER_INDEX
         except _FAILED as error:
-            if not is_last and _is_known_anew(dataset, binding, error):
+            left = _left(dataset, binding, error)
+            if left is None and not is_last:
                 is_last = True
                 continue
-            found = _left(dataset, binding, error)
+            found = left or Left(elsewhere.CHANGED)
         break
     if not isinstance(found, Left):
         counts.engine += 1
@@ -166,23 +167,11 @@ def _selected(bound: Bound, selection: _native.Selection, out: Any) -> Any:
     return bound.native.read(selection, out)
 
 
-def _is_known_anew(dataset: h5py.Dataset, binding: Binding, error: Exception) -> bool:
-    """Whether a source that has changed is known as it is now, so that the engine reads once more.
-
-    libhdf5 may have it open as it was before.
-    """
-    before = binding.bound
-    if before is None or not isinstance(error, ChangedSourceError):
-        return False
-    binding.look_again(dataset, listed=False)
-    now = binding.bound
-    return now is not None and now.shape == before.shape
-
-
-def _left(dataset: h5py.Dataset, binding: Binding, error: Exception) -> Left:
+def _left(dataset: h5py.Dataset, binding: Binding, error: Exception) -> Left | None:
     """Leave a read to libhdf5, with a warning if a chunk is odd or the file another one.
 
-    Raises what libhdf5 cannot do better.
+    None if a source has changed and is known as it is now: libhdf5 may have it open as it was
+    before.  Raises what libhdf5 cannot do better.
     """
     if isinstance(error, UnsoundIndexError | RemoteError | FileChangedError) and not binding.own:
         from chunkwise.remote import ros3
@@ -200,8 +189,11 @@ def _left(dataset: h5py.Dataset, binding: Binding, error: Exception) -> Left:
         binding.look_again(dataset)
         return Left(binding.why)
     if isinstance(error, ChangedSourceError):
+        before = binding.bound
         binding.look_again(dataset, listed=False)
-        return Left(elsewhere.CHANGED)
+        now = binding.bound
+        is_like_before = before is not None and now is not None and now.shape == before.shape
+        return None if is_like_before else Left(elsewhere.CHANGED)
     _warn(error)
     return UNDECODED
 
