@@ -78,9 +78,12 @@ def read(
             if found is not None:
                 counts.engine += 1
                 return found
-        if bound.dtype.names and without_names(index)[1]:
-            # h5py turns names into a view, which comes here again.
-            return _by_engine(dataset, binding, True, transfers.by_fields, index, binding.own)
+        if bound.dtype.names:
+            rest, names = without_names(index)
+            if names:
+                # h5py turns names into a view, which comes here again.
+                wanted = rest, names, binding.own
+                return _by_engine(dataset, binding, True, transfers.by_fields, *wanted)
     return _by_engine(dataset, binding, comes_again, _by_index, dataset, binding.own, index, dtype)
 
 

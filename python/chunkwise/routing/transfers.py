@@ -6,7 +6,7 @@ What h5py has to read is `Left` to it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -16,7 +16,7 @@ from chunkwise.routing.bindings import Bound
 from chunkwise.routing.conversions import Part, identical, parts_between
 from chunkwise.routing.eligibility import OTHER_INDEX, OTHER_TYPE, Left
 from chunkwise.routing.indexing import is_mask, listed, plain
-from chunkwise.selecting.indexing import resolve, without_names
+from chunkwise.selecting.indexing import resolve
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -52,12 +52,11 @@ def scalar_or_array(array: Any) -> Any:
     return array if array.shape else array[()]
 
 
-def by_fields(bound: Bound, index: Any, own: bool) -> Any | Left:
-    """Read ``d["a", 10:20]``."""
-    rest, names = without_names(index)
+def by_fields(bound: Bound, index: Any, names: Sequence[str], own: bool) -> Any | Left:
+    """Read ``d["a", 10:20]``, where the index is without the names."""
     if not set(names) <= set(bound.dtype.names or ()) or len(set(names)) < len(names):
         return OTHER_INDEX
-    found = as_type(bound, rest, np.dtype([(name, bound.dtype[name]) for name in names]), own)
+    found = as_type(bound, index, np.dtype([(name, bound.dtype[name]) for name in names]), own)
     return found if isinstance(found, Left) or len(names) > 1 else found[names[0]]
 
 
