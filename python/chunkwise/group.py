@@ -48,9 +48,9 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         super().__init__(bind)
         with phil:
             home = FileHandle(h5py.File(bind))
-        self._belong(home, super().name or "/", None)
+        self._belong(home, super().name, None)
 
-    def _belong(self, home: FileHandle, path: str, number: tuple[int, ...] | None) -> None:
+    def _belong(self, home: FileHandle, path: str | None, number: tuple[int, ...] | None) -> None:
         super()._belong(home, path, number)
         self._met = home.met
 
@@ -75,8 +75,8 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
             if not isinstance(name, h5py.Reference):
                 raise NotADatasetError(f"a name is a str, not {type(name).__name__}")
             return self._adopted(super().__getitem__(name).id)
-        path = posixpath.join(self._path, name)
-        found = self._met.get((self._number, path))
+        path = self._path_of(name)
+        found = None if path is None else self._met.get((self._number, path))
         if found is not None and found._is_there():  # Never in a file that changes.
             return found
         self._check_open()
@@ -85,8 +85,9 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         try:
             return self._opened(name, path)
         except KeyError:
-            # Says what is near, or where a link would lead.
-            find_dataset(self.file, path)
+            if path is not None:
+                # Says what is near, or where a link would lead.
+                find_dataset(self.file, path)
             raise
 
     def get(
@@ -106,8 +107,8 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
             is_object = found is not default and isinstance(found, h5py.Dataset | h5py.Group)
             return self._adopted(found.id) if is_object else found
         text = decode_name(name) if isinstance(name, bytes) else name
-        path = posixpath.join(self._path, text)
-        found = self._met.get((self._number, path))
+        path = self._path_of(text)
+        found = None if path is None else self._met.get((self._number, path))
         if found is not None and found._is_there():
             return found
         try:
@@ -115,7 +116,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         except KeyError:
             return default
 
-    def _opened(self, name: str, path: str) -> Any:
+    def _opened(self, name: str, path: str | None) -> Any:
         with phil:
             # As bytes, since names need not be UTF-8.
             encoded = encode_name(name)
@@ -130,13 +131,16 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         bounds.check_path(self.id, encoded, own)
 
     def _adopted(self, identifier: Any, path: str | None = None) -> Any:
-        """Return our object for an identifier; `path` is where it was found, if known."""
+        """Return our object for an identifier; `path` is where it was found, if known.
+
+        An object that a reference leads to keeps no path: libhdf5 would search the file for it.
+        """
         if isinstance(identifier, h5t.TypeID):
             return h5py.Datatype(identifier)
         home = self._home
         address = address_in(home.filename, identifier)
         number = None if address[:2] == home.number else address[:2]
-        if number is not None or path is None:
+        if number is not None and path is not None:
             # An external link led to another file, where the same names lead elsewhere.
             name = h5i.get_name(identifier)
             path = None if name is None else decode_name(name)
@@ -145,10 +149,10 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         if isinstance(identifier, h5g.GroupID):
             group = Group.__new__(Group)
             h5py.Group.__init__(group, identifier)
-            group._belong(home, path or "/", number)
+            group._belong(home, path, number)
             return group
         # Two names of one dataset are two objects, which share what waits to be written.
-        key = (address if home.changes else number, path)
+        key = (address if home.changes or path is None else number, path)
         found = self._met.get(key)
         if found is not None and found._is_there():
             return found
@@ -157,8 +161,8 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
             intent = h5i.get_file_id(identifier).get_intent()
             readonly = not intent & (h5f.ACC_RDWR | h5f.ACC_SWMR_WRITE)
         dataset = Dataset(identifier, readonly=readonly)
-        dataset._belong(home, path or "/", number)
-        return dataset if path is None else self._met.keep(key, dataset, found)
+        dataset._belong(home, path, number)
+        return self._met.keep(key, dataset, found)
 
     def __iter__(self) -> Iterator[str]:
         self._check_open()
@@ -407,7 +411,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
             return False
 
     def _path_of(self, name: str | bytes | None) -> str | None:
-        if name is None:
+        if name is None or self._path is None:
             return None
         return posixpath.join(self._path, decode_name(name) if isinstance(name, bytes) else name)
 

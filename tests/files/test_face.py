@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import chunkwise
+from chunkwise.errors import SelectionError
 from tests.support.reading import same
 
 DATA = np.arange(60 * 40, dtype="f4").reshape(60, 40)
@@ -245,6 +247,62 @@ def test_a_dataset_keeps_its_chunks_however_it_is_found(path: Path) -> None:
         for find in ways:
             assert find()[0, 1] == 1
         assert chunkwise.cache_stats()["misses"] == before
+
+
+def without_links(path: Path) -> None:
+    """A file of JLD2's kind: only references lead to a group, whose names others have, too."""
+    increase = ctypes.CDLL(h5py.h5d.__file__).H5Oincr_refcount
+    increase.argtypes = [ctypes.c_int64]
+    with h5py.File(path, "w") as file:
+        file["x"], file["deep/x"] = [0, 1, 2], [3]
+        inner = file.create_group("inner")
+        inner["x"], inner["deep/x"] = [10, 11], [13]
+        file["refs"] = np.array([inner.ref, inner["deep"].ref, inner["x"].ref], h5py.ref_dtype)
+        file["named"] = np.array([file["deep/x"].ref, file["deep"].ref], h5py.ref_dtype)
+        file["alias"] = file["deep/x"]
+        assert increase(inner.id.id) >= 0
+        del file["inner"]
+
+
+@pytest.mark.parametrize("mode", ["r", "r+"])
+def test_what_only_references_lead_to_is_not_what_has_its_name(tmp_path: Path, mode: Any) -> None:
+    path = tmp_path / "x.h5"
+    without_links(path)
+    with chunkwise.open(path, mode) as file:
+        assert file["x"][:].tolist() == [0, 1, 2]
+        assert file["deep/x"][:].tolist() == [3]
+        group, deep, dataset = (file[ref] for ref in file["refs"][...])
+        for found in (group, file[file["refs"][0]]):
+            assert found["x"][:].tolist() == found.get("x")[:].tolist() == [10, 11]
+            assert found["deep"]["x"][:].tolist() == found["deep/x"][:].tolist() == [13]
+        assert deep["x"][:].tolist() == [13]
+        assert dataset[:].tolist() == [10, 11]
+        assert [group.name, deep.name, dataset.name] == [None] * 3
+        with pytest.raises(KeyError):
+            group["y"]
+        with pytest.raises(SelectionError, match=r"x\.h5: dataset at address [0-9,]+"):
+            dataset[7]
+        if mode == "r+":
+            group["x"][0] = 77
+            group["y"] = [5]
+            assert file["x"][:].tolist() == [0, 1, 2]
+            assert "y" not in file
+    with h5py.File(path) as file:
+        assert file[file["refs"][2]][:].tolist() == ([77, 11] if mode == "r+" else [10, 11])
+
+
+@pytest.mark.parametrize("mode", ["r", "r+"])
+def test_what_references_lead_to_is_called_as_by_h5py(tmp_path: Path, mode: Any) -> None:
+    path = tmp_path / "x.h5"
+    without_links(path)
+    with h5py.File(path) as theirs:
+        names = [theirs[ref].name for ref in theirs["named"][...]]
+    with chunkwise.open(path, mode) as file:
+        for _ in range(2):
+            assert [file[ref].name for ref in file["named"][...]] == names
+        if mode == "r+":
+            file.move("deep", "moved")
+            assert file[file["named"][1]].name == "/moved"
 
 
 def test_the_datasets_that_a_file_keeps_are_few(

@@ -29,7 +29,7 @@ from h5py import h5d, h5f, h5fd, h5g, h5i, h5o, h5p
 from chunkwise.errors import CorruptDataError, FileChangedError, FileFormatError, UsageError
 from chunkwise.files.identity import Identity, sample, sample_of
 from chunkwise.files.leading import Bounds, External
-from chunkwise.files.objects import Address, address_of
+from chunkwise.files.objects import Address, address_of, header_address
 from chunkwise.files.opening import as_file, open_h5
 from chunkwise.files.opening_writable import Mode, open_file, synced, told
 from chunkwise.handles import pending
@@ -121,6 +121,8 @@ class FileHandle:
         # By identity, since h5py's own equality asks libhdf5.
         self._objects: weakref.WeakValueDictionary[int, Kept] = weakref.WeakValueDictionary()
         self._met: weakref.ref[Met] | None = None
+        # Of objects that references led to, by address: libhdf5 searches the whole file for each.
+        self.names: dict[Address, str | None] = {}
         self._id: h5f.FileID | None = None
         self._identity: Identity | None = None
         # Of its bytes, since it was parked.
@@ -351,7 +353,9 @@ class FileHandle:
         """Give an object its identifier again, opening what has to be opened."""
         with phil:
             # As bytes, since names need not be UTF-8.
-            found = h5o.open(self.id, encode_name(wanted._path))
+            path = wanted._path
+            assert path is not None, "it was not let go"
+            found = h5o.open(self.id, encode_name(path))
             wanted._id = found
             return found
 
@@ -480,15 +484,15 @@ class Kept:
     _home: FileHandle | None = None
     # libhdf5's number of the file that it is in, if an external link led to another than `_home`.
     _number: tuple[int, ...] | None = None
-    # Under which `_home` has it.
-    _path = "/"
+    # Under which `_home` has it; None for what was found by a reference, or has no name.
+    _path: str | None = "/"
     _oid: Any = None
     # File and name, for messages.
     _where: str | None = None
     # Makes the `File` of an identifier, or of an object of ours; set by `chunkwise.file`.
     _file_of: ClassVar[Any]
 
-    def _belong(self, home: FileHandle, path: str, number: tuple[int, ...] | None) -> None:
+    def _belong(self, home: FileHandle, path: str | None, number: tuple[int, ...] | None) -> None:
         """Say to which file it belongs."""
         self._home, self._path, self._number = home, path, number
         home.add(self)
@@ -507,12 +511,24 @@ class Kept:
         self._oid = identifier
 
     @property
+    def name(self) -> Any:
+        """The path, as h5py gives it: a str, or None for an object that no link leads to."""
+        home = home_of(self)
+        if self._path is not None or home is None or home.changes:
+            return super().name  # type: ignore[misc]
+        with phil:
+            address = address_of(self._id)
+            if address not in home.names:
+                home.names[address] = super().name  # type: ignore[misc]
+            return home.names[address]
+
+    @property
     def attrs(self) -> Attributes:
         """Attributes, as h5py has them."""
         home = self._home
         with phil:
             file = printable(str(self.file.filename if home is None else home.filename))
-            return Attributes(self, f"{file}: {printable(self._path)}")
+            return Attributes(self, f"{file}: {named(self)}")
 
     def _label(self) -> str:
         """What messages about it begin with."""
@@ -521,8 +537,9 @@ class Kept:
         return self._where
 
     def _let_go(self) -> None:
-        """Drop the identifier, which `_id` finds again."""
-        self._oid = None
+        """Drop the identifier, if `_id` finds it again."""
+        if self._path is not None:
+            self._oid = None
 
     def _end(self) -> None:
         """Its file is closed for good."""
@@ -573,7 +590,8 @@ class Kept:
     def __reduce__(self) -> Any:
         if not self:
             raise UsageError("the file is closed")
-        name = super().name if home_of(self) is None else self._path  # type: ignore[misc]
+        known = None if home_of(self) is None else self._path
+        name = super().name if known is None else known  # type: ignore[misc]
         return _found_again, (self.file.__reduce__(), name)
 
 
@@ -587,7 +605,19 @@ def label_of(dataset: h5py.Dataset) -> str:
     home = home_of(dataset)
     # As `dataset.file.filename`, without making a file object.
     filename = os.fsdecode(h5f.get_name(dataset.id)) if home is None else home.filename
-    return printable(f"{filename}: dataset {dataset.name}")
+    return f"{printable(filename)}: dataset {named(dataset)}"
+
+
+def named(one: Any) -> str:
+    """What an object is called in messages.
+
+    For one that a reference led to libhdf5 would search the file: it is called by its address.
+    """
+    if not isinstance(one, Kept) or home_of(one) is None:
+        return printable(str(one.name))
+    if one._path is None:
+        return f"at address {header_address(address_of(one._id)):,}"
+    return printable(one._path)
 
 
 def _found_again(file: Any, path: str | None) -> Any:
