@@ -130,12 +130,6 @@ def test_a_run_that_failed_ends_with_1(
     assert ("do not trust" in printed.err) == ("DIFFERENT" in said)
 
 
-def test_contiguous_can_be_asked_for(file: Path) -> None:
-    done = bench(file, "flat", "--repeat", 1, "--budget", 4)
-    assert done.returncode == 0, done.stderr
-    assert "contiguous" in done.stdout
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -154,19 +148,6 @@ def test_bad_input_is_one_error(file: Path, arguments: list[str], said: str) -> 
     assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
-
-
-def test_no_such_file(tmp_path: Path) -> None:
-    done = bench(tmp_path / "none.h5")
-    assert done.returncode == 2
-    assert "no such file" in done.stderr
-
-
-def test_help_has_examples() -> None:
-    done = bench("--help")
-    assert done.returncode == 0
-    assert "chunkwise bench data.nc" in done.stdout
-    assert max(map(len, done.stdout.splitlines())) <= 80
 
 
 class Finalised:

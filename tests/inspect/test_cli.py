@@ -130,13 +130,6 @@ def test_fits_the_console(path: Path, columns: int) -> None:
     assert not [line for line in lines if line != line.rstrip()]
 
 
-def test_one_dataset_is_shown_in_full(path: Path) -> None:
-    output = run(path, "types/compound")
-    assert "type        compound{a: int32, b: float64, c: string(5)} mixed byte order" in output
-    assert "dataset     /types/compound" in output
-    assert "chunked" not in output
-
-
 def test_names_cannot_disturb_the_terminal(tmp_path: Path) -> None:
     path = tmp_path / "odd.h5"
     with h5py.File(path, "w") as file:
@@ -209,13 +202,6 @@ def test_options_without_effect_are_refused(
     assert folder.is_dir()
 
 
-def test_help_has_examples_and_exit_codes() -> None:
-    output = CliRunner().invoke(cli, ["inspect", "--help"]).output
-    assert "chunkwise inspect model.nc temperature" in output
-    assert re.search(r"^ +1 +a file is damaged; --fail-on LEVEL", output, re.MULTILINE)
-    assert max(map(len, output.splitlines())) <= 80
-
-
 # --- as a linter -----------------------------------------------------------------------
 
 
@@ -265,20 +251,6 @@ def test_exit_codes_of_the_process(path: Path, tmp_path: Path) -> None:
 
 
 # --- many files ------------------------------------------------------------------------
-
-
-def test_a_line_a_file_worst_first(folder: Path, calls: list[dict[str, Any]]) -> None:
-    output = run(folder)
-    rows = [line.split() for line in output.splitlines()[1:4]]
-    assert [(row[0], row[1]) for row in rows] == [("error", "-"), ("warning", "2"), ("ok", "-")]
-    (bad,) = (line for line in output.splitlines() if "bad.nc" in line and "TIFF" in line)
-    assert "cannot be opened" in bad
-    assert f"{folder}/wrong.nc  chunk-exceeds-cache" in output
-    total = " ".join(output.split())
-    assert all(fact in total for fact in ("3 HDF5 files", "40.1 MiB", "1 file of other formats"))
-    by_name = run(folder, "--sort", "name").splitlines()[1:4]
-    assert [line.split()[0] for line in by_name] == ["error", "ok", "warning"]
-    assert len(calls) == 6
 
 
 def test_named_files_that_are_not_hdf5_are_errors(
@@ -405,11 +377,6 @@ def test_a_file_that_is_no_baseline_is_refused(
     assert not calls
 
 
-def test_real_folder(path: Path) -> None:
-    output = run(path.parent)
-    assert re.search(r"^(error|warning) .*all\.h5  [a-z-]+$", output, re.MULTILINE)
-
-
 def test_ctrl_c_shows_what_was_done(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fake(path: str, _name: str | None = None, **_: Any) -> FileFacts:
         if "clean" in path:
@@ -504,8 +471,3 @@ def test_piped_output_has_80_columns_and_no_colour(path: Path, columns: str) -> 
     assert not output.stderr
     widths = [len(line) for line in output.stdout.splitlines() if not line.startswith("    ")]
     assert 70 < max(widths) <= 80
-
-
-def test_errors_are_one_line(tmp_path: Path) -> None:
-    with pytest.raises(ChunkwiseError, match=r"gone\.nc: no such file"):
-        invoke(tmp_path / "gone.nc")

@@ -7,13 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import click
 import h5py
 import numpy as np
 import pytest
 
 import chunkwise
-from chunkwise.cli.main import cli, main
+from chunkwise.cli.main import main
 from chunkwise.errors import UsageError
 from chunkwise.fixing.choose import choose
 from chunkwise.inspection import inspect
@@ -43,15 +42,6 @@ def test_each_program_has_its_sources() -> None:
     for one in PROGRAMS:
         assert one.sources
         assert not one.filters & one.unknown
-
-
-def test_the_commands_of_the_page_parse() -> None:
-    lines = [line.split() for line in readers.page().splitlines() if line.startswith("    chunk")]
-    assert {line[1] for line in lines} == {"repack", "fix"}
-    for _, name, *words in lines:
-        command = cli.get_command(click.Context(cli), name)
-        assert command is not None
-        assert command.make_context(name, words).params["readers"]
 
 
 def test_filters() -> None:
