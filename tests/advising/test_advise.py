@@ -24,19 +24,14 @@ from chunkwise.advice.api import advise
 from chunkwise.advice.verifying import Part, Proof, Timing
 from chunkwise.errors import UsageError
 from chunkwise.model.layout import Layout
+from tests.support.processes import ran
 from tests.support.tools import paste
 
 MAP, SERIES = "map=1x40x60", "series=400x1x1"
 
 
 def run(*words: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [Path(sys.executable).with_name("chunkwise"), "advise", *words],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = ran([Path(sys.executable).with_name("chunkwise"), "advise", *words], timeout=120)
     assert done.returncode == code, done.stderr
     return done
 

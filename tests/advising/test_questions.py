@@ -17,18 +17,13 @@ from chunkwise.advice.ranking import rank
 from chunkwise.cli.main import main
 from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.model.tradeoff import READERS
+from tests.support.processes import ran
 
 MAP, SERIES = "map=1x40x60", "series=400x1x1"
 
 
 def run(*words: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [Path(sys.executable).with_name("chunkwise"), "advise", *words],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = ran([Path(sys.executable).with_name("chunkwise"), "advise", *words], timeout=120)
     assert done.returncode == code, done.stderr
     return done
 

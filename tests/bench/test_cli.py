@@ -17,6 +17,7 @@ import pytest
 import chunkwise.measure
 from chunkwise.cli import main
 from chunkwise.cli.signals import ending
+from tests.support.processes import ran
 
 
 @pytest.fixture
@@ -32,13 +33,10 @@ def file(tmp_path: Path) -> Path:
 
 
 def bench(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return ran(
         [sys.executable, "-c", "from chunkwise.cli import main; main()", "bench"]
         + [str(argument) for argument in arguments],
-        capture_output=True,
-        text=True,
         timeout=120,
-        check=False,
     )
 
 

@@ -20,6 +20,7 @@ from chunkwise.measure import compare_render
 from chunkwise.measure.compare import Comparison, judge
 from chunkwise.measure.saved import AS_STORED, PARAMETERS, load
 from chunkwise.trials.trial import Measurement, Trial
+from tests.support.processes import ran
 
 TRIAL = Trial(
     "data.h5", "t", "row", (1, 8), "libhdf5", chunks=(4, 8), filters="deflate:4", timeout_s=9.0
@@ -252,13 +253,10 @@ def test_five_others_have_two_tables(write: Write) -> None:
 
 
 def run(command: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return ran(
         [sys.executable, "-c", "from chunkwise.cli import main; main()", command]
         + [str(argument) for argument in arguments],
-        capture_output=True,
-        text=True,
         timeout=120,
-        check=False,
     )
 
 

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 from chunkwise._native import NetCdf, Walk
 from chunkwise.errors import CannotWriteError, ChunkwiseError, SelectionError, UsageError
+from tests.support.processes import ran
 
 if TYPE_CHECKING:
     from chunkwise._native import NetCdfWriteResult
@@ -307,13 +308,7 @@ def test_a_folder_that_is_missing_is_named_as_the_reason(library: str, tmp_path:
 
 def run(script: str, *arguments: str, before: Sequence[str] = ()) -> str:
     """Run a script in a process of its own, and give what it prints."""
-    child = subprocess.run(
-        [*before, sys.executable, "-c", textwrap.dedent(script), *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    child = ran([*before, sys.executable, "-c", textwrap.dedent(script), *arguments], timeout=120)
     assert child.returncode == 0, child.stderr
     return child.stdout
 

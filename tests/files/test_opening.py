@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import zipfile
@@ -35,6 +34,7 @@ from chunkwise.files.opening import (
     open_h5,
     walk_datasets,
 )
+from tests.support.processes import ran
 from tests.support.tools import has_netcdf, paste
 
 
@@ -229,9 +229,7 @@ def test_nothing_else_on_stderr(good: Path) -> None:
         "import sys\nfrom chunkwise.files.opening import open_h5\n"
         "try: open_h5(sys.argv[1])\nexcept OSError as e: print(e)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(good)], capture_output=True, text=True, check=True
-    )
+    done = ran([sys.executable, "-c", program, str(good)], check=True)
     assert "truncated HDF5 file" in done.stdout
     assert done.stderr == ""
 

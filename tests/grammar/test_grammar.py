@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Filter, Pipeline, parse_shape, parse_size
+from tests.support.processes import ran
 
 DATA = np.arange(100 * 200, dtype="f4").reshape(100, 200)
 
@@ -324,14 +325,7 @@ def run_python(code: str) -> str:
     """What a fresh interpreter, in which no filter was imported yet, prints."""
     # hdf5plugin, once imported, says where its filters lie to all child processes.
     env = {name: value for name, value in os.environ.items() if name != "HDF5_PLUGIN_PATH"}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=env,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
+    done = ran([sys.executable, "-c", code], env=env, check=True, timeout=60)
     return done.stdout.strip()
 
 

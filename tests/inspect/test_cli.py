@@ -25,6 +25,7 @@ from chunkwise.files.contained import Outcome
 from chunkwise.inspection.facts import FileFacts
 from tests.support.inspect_fakes import dataset, file_facts, finding
 from tests.support.inspect_files import MISSING_FILTER, make_file
+from tests.support.processes import ran
 
 CHUNKWISE = Path(sys.executable).with_name("chunkwise")
 
@@ -459,12 +460,7 @@ def test_reader_that_leaves_early(many: Path) -> None:
 
 @pytest.mark.parametrize("columns", ["", "0", "wide"])
 def test_piped_output_has_80_columns_and_no_colour(path: Path, columns: str) -> None:
-    output = subprocess.run(
-        [CHUNKWISE, "inspect", path],
-        capture_output=True,
-        text=True,
-        env=environment(COLUMNS=columns),
-    )
+    output = ran([CHUNKWISE, "inspect", path], env=environment(COLUMNS=columns))
     # A filter of the file is missing.
     assert output.returncode == 3
     assert "\x1b" not in output.stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from chunkwise.model.remedies import (
     refilter,
     repack,
 )
+from tests.support.processes import ran
 from tests.support.tools import paste as run
 from tests.support.tools import require_tool
 
@@ -523,9 +523,7 @@ def test_the_lines_for_c_compile(tmp_path: Path, name: str) -> None:
     source = tmp_path / "fixes.c"
     source.write_text(HEADER + "".join(functions))
     options = ["-std=c99", "-fsyntax-only", "-Wall", "-Werror", "-Wno-unused-variable"]
-    compiled = subprocess.run(
-        [require_tool("cc"), *options, source], capture_output=True, text=True, check=False
-    )
+    compiled = ran([require_tool("cc"), *options, source])
     assert compiled.returncode == 0, compiled.stderr
 
 

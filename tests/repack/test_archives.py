@@ -21,6 +21,7 @@ from chunkwise.errors import FileFormatError, UsageError
 from chunkwise.newfile.claim import claimed
 from chunkwise.newfile.target import choose
 from chunkwise.repacking.gathering import gather, read_list
+from tests.support.processes import ran
 
 VALUES = np.arange(200 * 100, dtype="<i4").reshape(200, 100)
 # Names that other runs give to what is half done, and to copies that they read.
@@ -201,14 +202,7 @@ def test_files_from_a_list(
 def test_files_from_standard_input(archive: Path, tmp_path: Path) -> None:
     names = "\n".join(str(archive / f"{i}.h5") for i in range(3))
     words = ["repack", "--files-from", "-", "--in-place", "--chunk", "200x100", "--jobs", "2"]
-    done = subprocess.run(
-        [sys.executable, "-m", "chunkwise", *words],
-        input=names,
-        text=True,
-        capture_output=True,
-        cwd=tmp_path,
-        check=False,
-    )
+    done = ran([sys.executable, "-m", "chunkwise", *words], input=names, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert [is_done(archive / f"{i}.h5", i) for i in range(5)] == [True] * 3 + [False] * 2
 

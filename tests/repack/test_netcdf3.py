@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from chunkwise.files import netcdf3
 from chunkwise.inspection import inspect
 from chunkwise.repacking.gathering import gather
 from chunkwise.repacking.progress import Moment
+from tests.support.processes import ran
 from tests.support.tools import needs_netcdf, require_tool
 
 pytestmark = needs_netcdf
@@ -60,12 +60,7 @@ def make(path: Path, format: Any = "NETCDF3_CLASSIC") -> Path:
 
 def dump(path: Path, kind: str = "") -> str:
     """What ncdump prints of a file, without the name that it gives it."""
-    done = subprocess.run(
-        [require_tool("ncdump"), *([kind] if kind else []), str(path)],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    done = ran([require_tool("ncdump"), *([kind] if kind else []), str(path)], check=True)
     return re.sub(r"^netcdf .* \{", "netcdf {", done.stdout)
 
 

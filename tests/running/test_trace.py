@@ -19,6 +19,7 @@ from chunkwise import patterns
 from chunkwise.running import environment, telling, trace
 from chunkwise_lab.report.build import report
 from tests.running import test_in_c
+from tests.support.processes import ran
 from tests.support.tools import require_tool
 from tests.support.traces import dataset, walk
 
@@ -55,10 +56,10 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("only", [False, True], ids=["engine", "observed"])
 def test_what_a_program_reads(only: bool, folder: Path) -> None:
     words = ["--observe-only"] if only else []
-    done = subprocess.run(
+    done = ran(
         [*CHUNKWISE, "trace", "-o", "t.json", *words, "--", sys.executable, "program.py"],
-        cwd=folder, capture_output=True, text=True,
-    )  # fmt: skip
+        cwd=folder,
+    )
     assert (done.returncode, done.stdout) == (3, "")
     told = [line for line in done.stderr.splitlines() if str(folder) not in line]
     assert max(map(len, told)) <= 80
@@ -99,10 +100,7 @@ def test_what_a_program_reads(only: bool, folder: Path) -> None:
 
 
 def test_its_patterns_are_taken(folder: Path) -> None:
-    done = subprocess.run(
-        [*CHUNKWISE, "trace", "--", sys.executable, "program.py"],
-        cwd=folder, capture_output=True, text=True,
-    )  # fmt: skip
+    done = ran([*CHUNKWISE, "trace", "--", sys.executable, "program.py"], cwd=folder)  # fmt: skip
     (command,) = (
         line.strip()
         for line in done.stderr.replace("\\\n", "").splitlines()
@@ -113,22 +111,25 @@ def test_its_patterns_are_taken(folder: Path) -> None:
     assert len(given) == 3
     for pattern in given:
         patterns.parse(pattern, (40, 30), 4, "x")
-    advised = subprocess.run(
-        [sys.executable, "-m", *words, "--budget", "1s"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-    )
+    advised = ran([sys.executable, "-m", *words, "--budget", "1s"], cwd=folder)
     assert advised.returncode == 0, advised.stderr
 
 
 def test_processes_are_counted_together(folder: Path) -> None:
     require_tool("h5dump")
-    done = subprocess.run(
-        [*CHUNKWISE, "trace", "-o", "t.json", "--", "sh", "-c",
-         "h5dump -d /x x.h5 >/dev/null; h5dump -d /x x.h5 >/dev/null; kill -TERM $$"],
-        cwd=folder, capture_output=True, text=True,
-    )  # fmt: skip
+    done = ran(
+        [
+            *CHUNKWISE,
+            "trace",
+            "-o",
+            "t.json",
+            "--",
+            "sh",
+            "-c",
+            "h5dump -d /x x.h5 >/dev/null; h5dump -d /x x.h5 >/dev/null; kill -TERM $$",
+        ],
+        cwd=folder,
+    )
     assert done.returncode == 128 + 15
     (one,) = json.loads((folder / "t.json").read_text())["datasets"]
     assert (one["processes"], one["nbytes"]) == (2, 2 * 4 * 40 * 30)
@@ -136,9 +137,7 @@ def test_processes_are_counted_together(folder: Path) -> None:
 
 
 def test_a_program_without_hdf5(folder: Path) -> None:
-    done = subprocess.run(
-        [*CHUNKWISE, "trace", "--", "ls"], cwd=folder, capture_output=True, text=True
-    )
+    done = ran([*CHUNKWISE, "trace", "--", "ls"], cwd=folder)
     assert "no read or write of an HDF5 dataset was seen" in done.stderr
     assert done.returncode == 0
 
@@ -149,9 +148,7 @@ def test_what_cannot_be_traced_is_said(folder: Path) -> None:
         (["no-such-program"], "no such program"),
         (["-o", "nowhere/t.json", "--", "ls"], "no such folder"),
     ):
-        done = subprocess.run(
-            [*CHUNKWISE, "trace", *words], cwd=folder, capture_output=True, text=True
-        )
+        done = ran([*CHUNKWISE, "trace", *words], cwd=folder)
         assert (done.returncode, told in done.stderr) == (2, True), done.stderr
 
 
@@ -205,10 +202,10 @@ def test_what_is_found_helps(folder: Path) -> None:
     (folder / "small.py").write_text(SMALL_CACHE)
 
     def traced(*words: str, program: str = "small.py") -> tuple[str, dict[str, Any]]:
-        done = subprocess.run(
+        done = ran(
             [*CHUNKWISE, "trace", "-o", "t.json", *words, "--", sys.executable, program],
-            cwd=folder, capture_output=True, text=True,
-        )  # fmt: skip
+            cwd=folder,
+        )
         assert done.returncode == 0, done.stderr
         return done.stderr, json.loads((folder / "t.json").read_text())["datasets"][0]
 
@@ -239,16 +236,24 @@ def test_a_converter_whose_cache_is_too_small(only: bool, tmp_path: Path) -> Non
     source = Path(__file__).with_name("converter.c")
 
     def traced(*words: str) -> tuple[str, dict[str, Any]]:
-        built = subprocess.run(
+        built = ran(
             [require_tool("h5cc"), "-shlib", *words, "-I.", "-o", "converter", source],
-            cwd=tmp_path, capture_output=True, text=True,
-        )  # fmt: skip
+            cwd=tmp_path,
+        )
         assert built.returncode == 0, built.stderr
-        done = subprocess.run(
-            [*CHUNKWISE, "trace", "-o", "t.json", *(["--observe-only"] if only else []), "--",
-             "./converter", "t.h5"],
-            cwd=tmp_path, capture_output=True, text=True,
-        )  # fmt: skip
+        done = ran(
+            [
+                *CHUNKWISE,
+                "trace",
+                "-o",
+                "t.json",
+                *(["--observe-only"] if only else []),
+                "--",
+                "./converter",
+                "t.h5",
+            ],
+            cwd=tmp_path,
+        )
         assert done.returncode == 0, done.stderr
         record = json.loads((tmp_path / "t.json").read_text())
         (one,) = record["datasets"]
@@ -372,9 +377,6 @@ def made_with_several(folder: Path) -> Path:
     source = Path(__file__).resolve().parent / "multi.c"
     # Found by what it depends on, too.
     found = f"-Wl,--disable-new-dtags,-rpath,{wheel}"
-    made = subprocess.run(
-        [require_tool("gcc"), "-o", "multi", source, libraries[0], found], cwd=folder,
-        capture_output=True, text=True,
-    )  # fmt: skip
+    made = ran([require_tool("gcc"), "-o", "multi", source, libraries[0], found], cwd=folder)
     assert made.returncode == 0, made.stderr
     return folder / "multi"

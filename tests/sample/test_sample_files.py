@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise_lab.commands.sample import command
 from chunkwise_lab.sample import SAMPLES, CannotWriteError, write
+from tests.support.processes import ran
 
 SHAPE = (5, 40, 60)
 
@@ -123,13 +124,7 @@ def test_writing_off_the_main_thread_leaves_signals_alone(tmp_path: Path) -> Non
 
 def run_cli(folder: Path, *arguments: str, before: str = "") -> subprocess.CompletedProcess[str]:
     code = f"import sys\n{before}\nfrom chunkwise.cli import main\nmain()"
-    return subprocess.run(
-        [sys.executable, "-c", code, "sample", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    return ran([sys.executable, "-c", code, "sample", *arguments], cwd=folder, timeout=60)
 
 
 LIMIT_FILE_SIZE = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({0}, {0}))"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +22,7 @@ import chunkwise.settings
 from chunkwise import _native
 from chunkwise.cli.main import cli
 from chunkwise.errors import UsageError
+from tests.support.processes import ran
 
 OF_ENGINE = ("threads", "cache_nbytes", "write_buffer_nbytes", "prefetch_nbytes")
 NAMES = (*OF_ENGINE, "request_timeout_s")
@@ -53,13 +53,7 @@ def defaults() -> Iterator[None]:
 
 def child(program: str, *arguments: str, **variables: str) -> str:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("CHUNKWISE_")}
-    done = subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        capture_output=True,
-        text=True,
-        env=environment | variables,
-        check=False,
-    )
+    done = ran([sys.executable, "-c", program, *arguments], env=environment | variables)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -326,9 +320,7 @@ for call in (chunkwise.settings, lambda: chunkwise.open(sys.argv[1])):
     script.write_text("print('it runs')")
     for arguments in (["inspect", str(path)], [str(script)]):
         command = [sys.executable, "-m", "chunkwise", *arguments]
-        done = subprocess.run(
-            command, capture_output=True, text=True, env=environment, check=False
-        )
+        done = ran(command, env=environment)
         assert done.returncode == 2, done
         assert said in done.stderr
         assert len(done.stderr.splitlines()) == 1
