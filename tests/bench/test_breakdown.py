@@ -146,12 +146,6 @@ def check_each_filter(pipeline: str, tmp_path: Path) -> None:
             assert chunks[0] == chunks[1]
 
 
-def test_json(tmp_path: Path) -> None:
-    path = write(tmp_path / "x.h5", compression="gzip")
-    found = watched(path, _native.Walk(SHAPE, SHAPE), 0)
-    assert json.loads(json.dumps(found)) == found
-
-
 def test_only_chunks_that_were_written_are_touched(tmp_path: Path) -> None:
     path = tmp_path / "x.h5"
     with h5py.File(path, "w") as file:

@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chunkwise._native import NetCdf, Walk
-from chunkwise.errors import CannotWriteError, ChunkwiseError, SelectionError, UsageError
+from chunkwise.errors import CannotWriteError, SelectionError, UsageError
 from tests.support.processes import ran
 
 if TYPE_CHECKING:
@@ -439,8 +439,3 @@ PLUGINS = """
 def test_plugins_write_what_they_read(library: str, tmp_path: Path) -> None:
     pytest.importorskip("hdf5plugin")
     assert len(run(PLUGINS, library, str(tmp_path)).splitlines()) == 12
-
-
-def test_errors_are_those_of_this_project() -> None:
-    assert issubclass(CannotWriteError, ChunkwiseError)
-    assert issubclass(CannotWriteError, OSError)

@@ -97,15 +97,6 @@ def test_a_product_spells_out_the_last_axis_fastest() -> None:
     ]  # fmt: skip
 
 
-def test_each_varies_one_axis_at_a_time() -> None:
-    space = Space.of(
-        "each", access=["all"], reader=["libhdf5"], cache=["1MiB", "2MiB", "3MiB"], w0=["0", "1"]
-    )
-    assert [(p["cache"], p["w0"]) for p in space.points(())] == [
-        ("1MiB", "0"), ("2MiB", "0"), ("3MiB", "0"), ("1MiB", "1"),
-    ]  # fmt: skip
-
-
 def test_a_list_is_what_it_says() -> None:
     trials = ({"cache": "2MiB"}, {"reader": "h5py", "access": "line:0"}, {"cache": "2MiB"})
     space = Space({"reader": ("libhdf5",), "access": ("all",)}, "list", trials)
@@ -194,28 +185,6 @@ def test_bad_designs_are_refused(design: str) -> None:
         Space({}, design)
     with pytest.raises(UsageError, match="name at least one value"):
         Space({"cache": ()})
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "label"),
-    [
-        ("cache", "1536KiB", "1.5 MiB"),
-        ("cache", "3MiB", "3 MiB"),
-        ("w0", "0.50", "w0 0.5"),
-        ("sieve", "default", "sieve default"),
-        ("sieve", "0", "sieve 0 B"),
-        ("alignment", "4KiB", "alignment 4 KiB"),
-        ("alignment", "1MiB:4KiB", "alignment 1 MiB:4 KiB"),
-        ("alignment", "4KiB:4KiB", "alignment 4 KiB:4 KiB"),
-        ("bounds", "latest", "format latest"),
-        ("bounds", "earliest:v110", "format earliest:v110"),
-        ("threads", "2", "threads 2"),
-        ("memory-type", "stored", "stored type"),
-        ("memory-type", "native", "native type"),
-    ],
-)
-def test_labels_tell_values_apart(name: str, text: str, label: str) -> None:
-    assert AXES[name].label(text) == label
 
 
 # --- for a dataset ------------------------------------------------------------------------
