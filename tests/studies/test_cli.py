@@ -82,12 +82,6 @@ def test_fewer_repeats_than_the_papers_are_warned_of(
     assert "stopped; what was measured is in studies/tiny-paper: go on with" in result.output
 
 
-def test_the_experiments_of_a_study_are_listed(tiny: str) -> None:
-    result = study(tiny, "--list")
-    assert "rows: Rows (Table 1)\n  Does the cache matter?\n" in result.output
-    assert "1 min and 1.0 MiB at --scale quick" in " ".join(result.output.split())
-
-
 def test_a_signal_ends_it_with_what_was_measured(tiny: str, tmp_path: Path) -> None:
     arguments = ["study", tiny, "-o", "out", "--repeat", "50"]
     process = subprocess.Popen(
