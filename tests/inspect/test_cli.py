@@ -24,7 +24,7 @@ from chunkwise.errors import ChunkwiseError, CrashedError, FileFormatError, Usag
 from chunkwise.files.contained import Outcome
 from chunkwise.inspection.facts import FileFacts
 from tests.support.inspect_fakes import dataset, file_facts, finding
-from tests.support.inspect_files import MISSING_FILTER, make_file
+from tests.support.inspect_files import make_file
 from tests.support.processes import ran
 
 CHUNKWISE = Path(sys.executable).with_name("chunkwise")
@@ -97,71 +97,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 # --- one file --------------------------------------------------------------------------
-
-
-def test_tree_says_what_matters(path: Path) -> None:
-    output = " ".join(run(path, "--all").replace("│", " ").split())
-    for words in (
-        "chunked 50x70 (axis 0 unlimited, axis 1 up to 100) int32 big-endian",
-        "9 chunks of 20x30, 2.3 KiB each, shuffle+deflate:6+fletcher32",
-        "4 of 100 chunks of 10x10, 200 B each, no filter",
-        "ratio 25.0 (absent chunks included)",
-        "80 B of data, none of it written",
-        "virtual, 2 mappings",
-        "external, in 1 raw file",
-        f"HDF5 lacks filter number {MISSING_FILTER}",
-        "null null dataspace float32",
-        "scalar scalar float64",
-        "same same object as /chunked",
-        "up same object as /",
-        "soft soft link to /nowhere",
-        "far external link to gone.h5:/x",
-        "named named datatype",
-        "no elements",
-        "user block of 512 B",
-    ):
-        assert words in output
-
-
-@pytest.mark.parametrize("columns", [80, 60])
-def test_fits_the_console(path: Path, columns: int) -> None:
-    lines = run(path, "--all", columns=columns).splitlines()
-    # Lines to paste are whole, and indented by four.
-    assert max(len(line) for line in lines if not line.startswith("    ")) <= columns
-    assert not [line for line in lines if line != line.rstrip()]
-
-
-def test_names_cannot_disturb_the_terminal(tmp_path: Path) -> None:
-    path = tmp_path / "odd.h5"
-    with h5py.File(path, "w") as file:
-        file["\x1b[31mred\nline [bold]b"] = 1
-        file[b"caf\xe9"] = 2
-        group = file
-        for _ in range(40):
-            group = group.create_group("deep")
-        group["bottom"] = 1
-    output = run(path, "--all")
-    assert "\x1b" not in output
-    assert r"\x1b[31mred\nline [bold]b  scalar" in output
-    assert r"caf\udce9  scalar" in output
-    # However deep, the last name is legible: its whole path is printed.
-    last = "".join(output.rpartition("└── ")[2].split())
-    assert last.startswith("/deep" * 40 + "/bottom")
-    paths = [entry["path"] for entry in json.loads(run(path, "--json"))["objects"]]
-    assert "/caf\udce9" in paths
-
-
-def test_damaged_objects_are_shown_in_place(tmp_path: Path) -> None:
-    path = tmp_path / "damaged.h5"
-    with h5py.File(path, "w") as file:
-        file["bad"], file["good"] = 1, 2
-        address = h5py.h5o.get_info(file["bad"].id).addr
-    with path.open("r+b") as stream:
-        stream.seek(address)
-        stream.write(b"\xee")
-    output = run(path)
-    assert "bad  cannot be opened: " in output
-    assert "good  scalar" in output
 
 
 def test_options_reach_their_room(folder: Path, calls: list[dict[str, Any]]) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from chunkwise.files.filters import IN_HDF5PLUGIN, REGISTERED
 from chunkwise.grammar.codecs import CODECS_BY_ID
-from chunkwise.inspection.doctor import PluginFolder, diagnose
+from chunkwise.inspection.doctor import diagnose
 from tests.support.processes import ran
 from tests.support.tools import require_tool
 
@@ -190,11 +190,3 @@ def test_names_agree() -> None:
         " if name.endswith('_ID')]))"
     )
     assert set(json.loads(hdf5plugin)) == set(IN_HDF5PLUGIN)
-
-
-def test_a_long_folder_is_cut(tmp_path: Path) -> None:
-    for i in range(30):
-        (tmp_path / f"{i:02}.so").touch()
-    (folder,) = diagnosed(32008, HDF5_PLUGIN_PATH=str(tmp_path))["folders"]
-    assert folder.count(".so") == 20
-    assert str(PluginFolder("/x", False, 0, ())) == "/x (no such folder)"
