@@ -46,7 +46,7 @@ def proved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Advice, Path]:
     with h5py.File(path, "w") as file:
         options = {"compression": "gzip", "compression_opts": 4, "shuffle": True}
         file.create_dataset("t2m", data=values, chunks=(1, 40, 60), **options)
-    return advise(path, "t2m", (MAP, SERIES), reader="libhdf5-1.10", budget_s=25), path
+    return advise(path, "t2m", (MAP, SERIES), reader="libhdf5-1.10", budget_s=15), path
 
 
 @pytest.mark.slow

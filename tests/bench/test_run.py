@@ -50,7 +50,7 @@ def run(
     **options: Any,
 ) -> measure.Results:
     """Time patterns by readers, once unless `repeat` says otherwise."""
-    space = Space.of(access=access, reader=reader, **(axes or {}))
+    space = Space.of("product", access=access, reader=reader, **(axes or {}))
     return measure.run(path, name, space=space, **{"repeat": 1, **options})
 
 

@@ -10,9 +10,9 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise.cli import main
 from chunkwise.errors import UsageError
 from chunkwise.measure import spec
+from tests.support.commands import run
 
 GOOD = """
 file = "data/a.h5"
@@ -56,13 +56,10 @@ def written(folder: Path, text: str) -> str:
     return str(path)
 
 
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: Any, *arguments: str) -> Any:
-    monkeypatch.setattr("sys.argv", ["chunkwise", "bench", *arguments, "--json"])
-    with pytest.raises(SystemExit) as left:
-        main()
-    printed = capsys.readouterr()
-    assert left.value.code in (0, None), printed.err
-    return json.loads(printed.out)
+def bench(*arguments: str) -> Any:
+    done = run("bench", *arguments, "--json")
+    assert done.code == 0, done.err
+    return json.loads(done.out)
 
 
 def test_all_of_it_is_read(folder: Path) -> None:
@@ -168,8 +165,8 @@ def test_what_cannot_be_read_says_so(folder: Path) -> None:
             spec.read(str(folder / name))
 
 
-def test_a_plan_is_run(folder: Path, capsys: Any, monkeypatch: Any) -> None:
-    found = run(capsys, monkeypatch, "--plan", written(folder, GOOD))
+def test_a_plan_is_run(folder: Path) -> None:
+    found = bench("--plan", written(folder, GOOD))
     assert found["design"] == "each"
     assert found["varied"] == ["access", "nslots"]
     assert [(row["access"], row["cache_nslots"]) for row in found["records"]] == [
@@ -178,19 +175,17 @@ def test_a_plan_is_run(folder: Path, capsys: Any, monkeypatch: Any) -> None:
     assert {row["cache_w0"] for row in found["records"]} == {0.5}
 
 
-def test_the_command_line_replaces_what_the_plan_says(
-    folder: Path, capsys: Any, monkeypatch: Any
-) -> None:
+def test_the_command_line_replaces_what_the_plan_says(folder: Path) -> None:
     given = ["--access", "all", "--nslots", "33", "--design", "product", "--repeat", "2"]
     plan = ["--plan", written(folder, GOOD)]
-    found = run(capsys, monkeypatch, str(folder / "data" / "a.h5"), "g/y", *plan, *given)
+    found = bench(str(folder / "data" / "a.h5"), "g/y", *plan, *given)
     assert found["target"]["dataset"] == "g/y"
     assert [(row["block"], row["cache_nslots"]) for row in found["records"]] == [([48], 33)] * 2
 
 
-def test_a_listed_plan_is_run(folder: Path, capsys: Any, monkeypatch: Any) -> None:
+def test_a_listed_plan_is_run(folder: Path) -> None:
     plan = ["--plan", written(folder, LIST)]
-    found = run(capsys, monkeypatch, str(folder / "data" / "a.h5"), "g/x", *plan, "--repeat", "1")
+    found = bench(str(folder / "data" / "a.h5"), "g/x", *plan, "--repeat", "1")
     assert [(row["reader"], row["cache_nbytes"]) for row in found["records"]] == [
         ("h5py", 1 << 20),
         ("libhdf5", None),

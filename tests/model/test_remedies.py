@@ -468,7 +468,7 @@ def test_nccopy_writes_nothing_where_it_lacks_a_filter() -> None:
 # --- any name --------------------------------------------------------------------------
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.text(st.characters(exclude_characters="/\0", codec="utf-8"), min_size=1, max_size=8))
 @pytest.mark.slow
 def test_any_name_is_one_word_of_python(name: str) -> None:

@@ -108,9 +108,11 @@ def test_in_place_and_in_folders(
 
 
 def test_fix(tmp_path: Path) -> None:
-    source = make(tmp_path / "a.nc")
-    assert chunkwise.fix(source, tmp_path / "b.nc").outcome == "nothing to mend"
-    with netCDF4.Dataset(source, "a") as file:
+    nothing = make(tmp_path / "a.nc")
+    assert chunkwise.fix(nothing, tmp_path / "b.nc").outcome == "nothing to mend"
+    source = tmp_path / "c.nc"
+    with netCDF4.Dataset(source, "w", format="NETCDF3_CLASSIC") as file:
+        file.createDimension("time", None)
         file.createDimension("station", 6)
         # Of which netCDF-C makes a chunk a step.
         made = file.createVariable("series", "f4", ("time", "station"))
@@ -121,7 +123,7 @@ def test_fix(tmp_path: Path) -> None:
     assert (done.source, done.outcome) == (str(source), "fixed")
     assert not any(one.layout for one in inspect(tmp_path / "b.nc").findings)
     assert dump(tmp_path / "b.nc") == dump(source)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.nc", "b.nc"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.nc", "b.nc", "c.nc"]
 
 
 @pytest.mark.parametrize("in_place", [False, True])
