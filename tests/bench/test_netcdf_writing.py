@@ -337,13 +337,13 @@ FULL_DISK = """
         # A file that cannot grow cannot be closed, on which libhdf5 1.10 crashes at the end.
         os._exit(0)
 """
-cached = pytest.mark.parametrize("cached", ["", "0", "200000", "4000000"])
-filled = pytest.mark.parametrize("filled", ["", "filled"])
+each_way = pytest.mark.parametrize(
+    ("cached", "filled"), [("", ""), ("0", "filled"), ("200000", ""), ("4000000", "filled")]
+)
 
 
 @each_library
-@cached
-@filled
+@each_way
 @pytest.mark.parametrize("limit", [0, 1000, 100_000, 999_999])
 def test_a_file_that_cannot_grow_is_one_error_and_leaves_none(
     library: str, limit: int, cached: str, filled: str, tmp_path: Path
@@ -356,8 +356,7 @@ def test_a_file_that_cannot_grow_is_one_error_and_leaves_none(
 
 
 @each_library
-@cached
-@filled
+@each_way
 @pytest.mark.parametrize("kib", [4, 100, 900])
 def test_a_full_disk_is_one_error_and_the_file_is_closed(
     library: str, kib: int, cached: str, filled: str, tmp_path: Path
