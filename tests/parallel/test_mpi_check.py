@@ -109,13 +109,6 @@ def test_without_mpi4py_one_rank_says_so() -> None:
     assert "Traceback" not in done.stderr
 
 
-@needs_mpi
-def test_the_help_is_printed_once() -> None:
-    done = check(3, "--help")
-    assert done.returncode == 0
-    assert done.stdout.count("Usage:") == 1
-
-
 def test_without_a_launcher_it_says_so() -> None:
     done = ran([sys.executable, "-m", "chunkwise", "mpi-check"], timeout=60)
     assert done.returncode == 0
