@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import shutil
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -245,55 +246,32 @@ def test_found(tree: h5py.File, name: str, size: int) -> None:
     assert find_dataset(tree, name).size == size
 
 
-@pytest.mark.parametrize(
-    ("name", "hint"),
-    [
-        ("temperature", "did you mean '/air/temperature', '/sea/Temperature'?"),
-        ("air/presure", "did you mean '/air/pressure'?"),
-        ("AIR/PRESSURE", "did you mean '/air/pressure'?"),
-        ("pressure", "did you mean '/air/pressure'?"),
-        ("air/pressure/x", "did you mean '/air/pressure'?"),
-        ("zzz", "it holds "),
-        ("leads\0", "did you mean '/leads'?"),
-        ("line\nbreak", "it holds "),
-    ],
-)
-def test_not_found_offers_near_names(tree: h5py.File, name: str, hint: str) -> None:
-    with pytest.raises(DatasetNotFoundError) as caught:
-        find_dataset(tree, name)
-    message = str(caught.value)
-    assert message.startswith(f"{tree.filename}: no dataset '/{printable(name)}'; ")
-    assert message.isprintable()
-    assert hint in message
+def test_what_is_no_dataset_is_named_with_what_is_there(tree: h5py.File, tmp_path: Path) -> None:
+    words = "temperature air/presure AIR/PRESSURE pressure air/pressure/x zzz dangles lost/deeper"
+    lines = []
+    for name in [*words.split(), "leads\0", "line\nbreak", "air", "bare", "kind", "/", "", "many"]:
+        with pytest.raises((DatasetNotFoundError, NotADatasetError)) as caught:
+            find_dataset(tree, name)
+        assert str(caught.value).isprintable()
+        lines.append(f"{name!r}: {type(caught.value).__name__}: {caught.value}")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for fill in (
+            lambda: None,
+            lambda: file.__setitem__("a", np.arange(3)),
+            lambda: lone(file),
+        ):
+            fill()
+            with pytest.raises(DatasetNotFoundError) as caught:
+                largest_chunked(file)
+            lines.append(f"the largest: {caught.value}")
+    # Why HDF5 does not reach it differs by its version.
+    text = re.sub(r"reached \(.*?\)", "reached (...)", "\n".join(lines))
+    assert_golden("no-dataset", text.replace(str(tmp_path), "FOLDER"))
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("air", "'/air' is a group, not a dataset; datasets in it: '/air/pressure', "),
-        ("bare", "'/bare' is a group, not a dataset; it holds no dataset"),
-        ("kind", "'/kind' is a named datatype, not a dataset"),
-        ("/", "'/' is a group, not a dataset; datasets in it: "),
-        ("", "'/' is a group, not a dataset; datasets in it: "),
-    ],
-)
-def test_not_a_dataset(tree: h5py.File, name: str, message: str) -> None:
-    with pytest.raises(NotADatasetError) as caught:
-        find_dataset(tree, name)
-    assert str(caught.value).startswith(f"{tree.filename}: {message}")
-
-
-def test_group_lists_five(tree: h5py.File) -> None:
-    with pytest.raises(NotADatasetError, match=r"'/many/d4' and 2 more$"):
-        find_dataset(tree, "many")
-
-
-def test_links_that_lead_nowhere(tree: h5py.File) -> None:
-    with pytest.raises(DatasetNotFoundError, match="'/dangles' is a soft link to '/air/nothing'"):
-        find_dataset(tree, "dangles")
-    lost = "'/lost' is an external link to '/there' in the file 'gone.h5'"
-    with pytest.raises(DatasetNotFoundError, match=lost):
-        find_dataset(tree, "lost/deeper")
+def lone(file: h5py.File) -> None:
+    file.create_dataset("b", (10,), h5py.string_dtype(), chunks=(5,))
+    file.create_dataset("c", (0,), "i4", chunks=(5,), maxshape=(None,))
 
 
 def damage(path: Path, name: str) -> None:
@@ -409,35 +387,6 @@ def test_largest_chunked(tmp_path: Path) -> None:
         file.create_dataset("many_small", (1000,), "i1", chunks=(10,))
         file.create_dataset("g/few_large", (200,), "f8", chunks=(10,))
         assert largest_chunked(file).name == "/g/few_large"
-
-
-def lone(file: h5py.File) -> None:
-    file["a"] = np.arange(3)
-    file.create_dataset("b", (10,), h5py.string_dtype(), chunks=(5,))
-    file.create_dataset("c", (0,), "i4", chunks=(5,), maxshape=(None,))
-
-
-@pytest.mark.parametrize(
-    ("fill", "held"),
-    [
-        (
-            lone,
-            "its datasets: 1 not chunked, 1 of variable length, 1 empty; "
-            "name one to measure it: chunkwise bench {file} a",
-        ),
-        (lambda file: file.create_group("g"), "it holds no dataset at all"),
-    ],
-)
-def test_nothing_chunked(tmp_path: Path, fill: Callable[[h5py.File], object], held: str) -> None:
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        fill(file)
-        with pytest.raises(DatasetNotFoundError) as caught:
-            largest_chunked(file)
-    assert str(caught.value).endswith(
-        f"no chunked dataset with data of fixed size; {held}".replace(
-            "{file}", str(tmp_path / "a.h5")
-        )
-    )
 
 
 def test_a_bare_name_is_completed_where_one_dataset_has_it(tmp_path: Path) -> None:

@@ -9,7 +9,13 @@ After a change of words, write them anew and look at what differs:
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chunkwise.errors import ChunkwiseError
 
 FOLDER = Path(__file__).parents[1] / "golden"
 
@@ -21,3 +27,15 @@ def assert_golden(name: str, *parts: str) -> None:
     if os.environ.get("GOLDEN") == "write":
         page.write_text(text, encoding="utf-8")
     assert text == page.read_text(encoding="utf-8"), f"GOLDEN=write writes {page} anew"
+
+
+def refused(call: Callable[[Any], object], asked: Iterable[Any]) -> str:
+    """Give all that is asked with the one line that refuses it, and the error's class."""
+    lines = []
+    for one in asked:
+        with pytest.raises(ChunkwiseError) as wrong:
+            call(one)
+        message = str(wrong.value)
+        assert "\n" not in message
+        lines.append(f"{one!r:.80}: {type(wrong.value).__name__}: {message:.300}")
+    return "\n".join(lines)
