@@ -12,6 +12,7 @@ import pytest
 from chunkwise.inspection import inspect
 from tests.repack.test_archives import stamps
 from tests.support.commands import run
+from tests.support.golden import assert_golden, mistakes
 
 TINY = np.arange(512 * 512, dtype="<i4").reshape(512, 512)
 
@@ -89,22 +90,16 @@ def test_a_dry_run_of_many(archive: Path) -> None:
     assert after == before
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ([], "name a file"),
-        (["archive"], "give -o OUT"),
-        (["archive", "--in-place", "--jobs", "2", "--budget", "5s"], "cannot be measured"),
-        (["archive", "--in-place", "--unchanged", "copy"], "--unchanged is for -o"),
-        (["archive/bad0.h5", "--in-place", "--task", "1/2"], "--task is for many files"),
-        (["archive", "--in-place", "--task", "3/2"], "write i/n"),
-        (["--files-from", "none.txt", "--in-place"], "--files-from none.txt: cannot be read"),
-    ],
-)
-def test_mistakes_are_one_line(arguments: list[str], said: str, archive: Path) -> None:
+def test_mistakes_are_one_line(archive: Path) -> None:
     before = stamps(archive)
-    code, _, err = run("fix", *arguments)
-    assert code == 2
-    assert said in err
-    assert len(err.splitlines()) == 1
+    said = mistakes("""
+fix
+fix archive
+fix archive --in-place --jobs 2 --budget 5s
+fix archive --in-place --unchanged copy
+fix archive/bad0.h5 --in-place --task 1/2
+fix archive --in-place --task 3/2
+fix --files-from none.txt --in-place
+""")
+    assert_golden("fix-mistakes", said)
     assert stamps(archive) == before

@@ -9,6 +9,7 @@ After a change of words, write them anew and look at what differs:
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from chunkwise.errors import ChunkwiseError
+from tests.support.commands import run
 
 FOLDER = Path(__file__).parents[1] / "golden"
 
@@ -39,3 +41,13 @@ def refused(call: Callable[[Any], object], asked: Iterable[Any]) -> str:
         assert "\n" not in message
         lines.append(f"{one!r:.80}: {type(wrong.value).__name__}: {message:.300}")
     return "\n".join(lines)
+
+
+def mistakes(commands: str) -> str:
+    """Run commands, one a line, that each end with code 2 and one line of error; give these."""
+    lines = []
+    for command in commands.strip().splitlines():
+        done = run(*shlex.split(command))
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), (command, done)
+        lines.append(f"$ {command}\n{done.err}")
+    return "".join(lines)
