@@ -17,6 +17,7 @@ import pytest
 import chunkwise.measure
 from chunkwise.cli.signals import ending
 from tests.support.commands import run
+from tests.support.golden import assert_golden, mistakes
 
 
 @pytest.fixture
@@ -112,24 +113,19 @@ def test_a_run_that_failed_ends_with_1(
     assert ("do not trust" in printed.err) == ("DIFFERENT" in said)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["scalar"], "is a scalar"),
-        (["tt"], "no dataset"),
-        (["t", "--access", "1x1"], "has 2 dimensions"),
-        (["t", "--cache", "lots"], "not understood"),
-        (["t", "--reader", "netcdf"], "unknown reader"),
-        (["t", "--reader", "chunkwise", "--cache", "8MiB"], "concerns libhdf5 and h5py"),
-        (["t", "--repeat", "0"], "--repeat"),
-    ],
-)
-def test_bad_input_is_one_error(file: Path, arguments: list[str], said: str) -> None:
-    done = run("bench", file, *arguments)
-    assert done.code == 2
-    assert said in done.err
-    assert "Traceback" not in done.err
-    assert done.out == ""
+def test_mistakes_are_one_line(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(file.parent)
+    said = mistakes("""
+bench none.h5
+bench small.h5 scalar
+bench small.h5 tt
+bench small.h5 t --access 1x1
+bench small.h5 t --cache lots
+bench small.h5 t --reader netcdf
+bench small.h5 t --reader chunkwise --cache 8MiB
+bench small.h5 t --repeat 0
+""")
+    assert_golden("bench-mistakes", said)
 
 
 class Finalised:

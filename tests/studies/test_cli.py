@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from chunkwise.errors import UsageError
 from chunkwise_lab.commands.study import command
 from chunkwise_lab.studies.folder import RESULTS
 from chunkwise_lab.studies.results import StudyResults
+from tests.support.golden import assert_golden, mistakes
 from tests.support.studies import write_study
 
 
@@ -51,23 +51,18 @@ def test_results_of_another_study_are_not_shown(tiny: str) -> None:
     assert str(wrong) == ".: holds results of other, not of tiny"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (("occm",), "did you mean 'occam'?"),
-        (("TINY", "--only", "row"), "did you mean 'rows'?"),
-        (("TINY", "--reader", "hdf5"), "unknown reader 'hdf5'"),
-        (("TINY", "-o", "tiny/study.toml"), "name another one"),
-        (("TINY", "--dataset", "/x"), "add that"),
-        (("TINY", "--table", "Table 1"), "add --show"),
-        (("TINY", "--show"), "cannot be read"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(tiny: str, arguments: tuple[str, ...], says: str) -> None:
-    given = [tiny if one == "TINY" else one for one in arguments]
-    result = study(*given)
-    assert isinstance(result.exception, UsageError)
-    assert says in str(result.exception)
+@pytest.mark.usefixtures("tiny")
+def test_mistakes_are_one_line() -> None:
+    said = mistakes("""
+study occm
+study tiny --only row
+study tiny --reader hdf5
+study tiny -o tiny/study.toml
+study tiny --dataset /x
+study tiny --table 'Table 1'
+study tiny --show
+""")
+    assert_golden("study-mistakes", said)
 
 
 def test_fewer_repeats_than_the_papers_are_warned_of(
