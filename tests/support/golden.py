@@ -2,7 +2,7 @@
 
 After a change of words, write them anew and look at what differs:
 
-    GOLDEN=write pytest tests/whole/test_golden.py tests/inspect/test_render.py ...
+    GOLDEN=write pytest $(git grep -l assert_golden tests)
     git diff tests/golden
 """
 
