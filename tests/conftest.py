@@ -19,7 +19,7 @@ import pytest
 from hypothesis import settings
 
 # How long an example takes says nothing on a machine that others use.
-settings.register_profile("any machine", deadline=None)
+settings.register_profile("any machine", deadline=None, max_examples=60)
 settings.load_profile("any machine")
 
 # A shell starts background jobs with SIGINT ignored, and children inherit that: the
@@ -53,6 +53,7 @@ TIERS: Final = (
             f"whole/test_{name}.py"
             for name in ("demo", "h5py_builds", "h5py_versions", "site", "wheel")
         ),
+        examples=40,
     ),
 )
 # What Python reports to audit hooks when a process is to be started.

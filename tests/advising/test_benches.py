@@ -106,7 +106,7 @@ def test_regrets_are_summed_up() -> None:
     assert "(left)" in text
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     shape=st.lists(st.integers(1, 5000), min_size=1, max_size=4).map(tuple),
     itemsize=st.sampled_from([1, 2, 4, 8]),

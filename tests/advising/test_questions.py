@@ -17,18 +17,14 @@ from chunkwise.advice.ranking import rank
 from chunkwise.cli.main import main
 from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.model.tradeoff import READERS
+from tests.support.golden import assert_golden, mistakes
+from tests.support.processes import ran
 
 MAP, SERIES = "map=1x40x60", "series=400x1x1"
 
 
 def run(*words: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [Path(sys.executable).with_name("chunkwise"), "advise", *words],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = ran([Path(sys.executable).with_name("chunkwise"), "advise", *words], timeout=120)
     assert done.returncode == code, done.stderr
     return done
 
@@ -179,29 +175,18 @@ def test_questions_are_printed(daily: Path, question: tuple[str, ...]) -> None:
     assert json.loads(run(*words, "--json").stdout)
 
 
-BAD = [
-    (("t2m", "--tradeoff", "map"), "two of the patterns"),
-    (("t2m", "--access", MAP, "--tradeoff", "map,none"), "no pattern is called 'none'"),
-    (("t2m", "--access", MAP, "--access", "w=1x40x60 write", "--tradeoff", "map,w"), "writes"),
-    (("t2m", "--tradeoff", "a,b", "--bandwidth"), "one at a time"),
-    (("--bandwidth",), "name it behind FILE"),
-    (("t2m", "--like", "b.nc"), "add --shape"),
-    (("t2m", "--shape", "10x10"), "leave FILE out"),
-]
-
-
-@pytest.mark.parametrize(("words", "said"), BAD, ids=lambda value: " ".join(value))
-def test_questions_that_make_no_sense_are_one_line(
-    daily: Path, words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["chunkwise", "advise", str(daily), *words])
-        with pytest.raises(SystemExit) as end:
-            main()
-    assert end.value.code == 2
-    told = capsys.readouterr().err
-    assert said in told
-    assert told.count("\n") == 1
+def test_mistakes_are_one_line(daily: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(daily.parent)
+    said = mistakes("""
+advise daily.nc t2m --tradeoff map
+advise daily.nc t2m --access map=1x40x60 --tradeoff map,none
+advise daily.nc t2m --access map=1x40x60 --access 'w=1x40x60 write' --tradeoff map,w
+advise daily.nc t2m --tradeoff a,b --bandwidth
+advise daily.nc --bandwidth
+advise daily.nc t2m --like b.nc
+advise daily.nc t2m --shape 10x10
+""")
+    assert_golden("advise-questions-mistakes", said)
 
 
 def test_a_shape_alone_needs_a_type(capsys: pytest.CaptureFixture[str]) -> None:

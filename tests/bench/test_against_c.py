@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pytest
 
 from chunkwise_lab import against_c
+from tests.support.processes import ran
 
 
 @pytest.fixture(scope="module")
@@ -137,9 +138,7 @@ def test_errors_are_one_line(
     command = [str(program), "--library", library]
     command += [argument.format(file=file) for argument in arguments]
     env = against_c.beside(library)
-    done = subprocess.run(
-        command, env=env, capture_output=True, text=True, check=False, cwd=tmp_path
-    )
+    done = ran(command, env=env, cwd=tmp_path)
     assert done.returncode == 1
     assert done.stdout == ""
     assert says in done.stderr

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 import chunkwise.measure
-from chunkwise.cli import main
 from chunkwise.cli.signals import ending
+from tests.support.commands import run
+from tests.support.golden import assert_golden, mistakes
 
 
 @pytest.fixture
@@ -31,36 +32,25 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def bench(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", "from chunkwise.cli import main; main()", "bench"]
-        + [str(argument) for argument in arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-
 def test_plain(file: Path) -> None:
-    done = bench(file, "--budget", "6s")
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    before, _, after = done.stdout.partition("What helps:\n")
+    done = run("bench", file, "--budget", "6s")
+    assert done.code == 0, done.err
+    assert done.err == ""
+    before, _, after = done.out.partition("What helps:\n")
     shown = before.splitlines()[1:] + after.splitlines()[1:]  # paths and commands stay whole
     assert max(map(len, shown)) <= 80
     for word in ("step", "line", "all", "h5py", "chunkwise", "Bytes equal in all", "Why: "):
-        assert word in done.stdout
-    assert "chunkwise-py" not in done.stdout
+        assert word in done.out
+    assert "chunkwise-py" not in done.out
 
 
 def test_the_widest_table_keeps_its_names(file: Path) -> None:
-    done = bench(
+    done = run("bench",
         file, "t", "--access", "row=1x1x20", "--access", "all", "--cache", "default,1.5MiB,64MiB",
         "--reader", "libhdf5,h5py,chunkwise,chunkwise-py", "--repeat", 1, "--budget", 12,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    table = done.stdout.partition("\n\n")[2].partition("\n\n")[0]
+    assert done.code == 0, done.err
+    table = done.out.partition("\n\n")[2].partition("\n\n")[0]
     assert max(map(len, table.splitlines())) <= 80
     assert "\u2026" not in table
     for name in ("chunkwise-py", "libhdf5, 1.5 MiB", "libhdf5, 64 MiB", "h5py, default"):
@@ -83,12 +73,12 @@ def test_a_pipe_that_closes_early_is_no_error(file: Path, options: list[str]) ->
 
 
 def test_every_reader_and_cache_as_json(file: Path) -> None:
-    done = bench(
+    done = run("bench",
         file, "t", "--access", "row=1x1x20", "--access", "all", "--cache", "default,1MiB",
         "--reader", "libhdf5,h5py,chunkwise,chunkwise-py", "--repeat", 1, "--json",
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
     assert (found["format"], found["version"]) == ("chunkwise-bench", 2)
     assert found["bytes_equal"] is True
     assert len(found["records"]) == len(found["summary"]) == 2 * (2 * 2 + 2)
@@ -106,67 +96,36 @@ def test_every_reader_and_cache_as_json(file: Path) -> None:
     ],
 )
 def test_a_run_that_failed_ends_with_1(
-    file: Path,
-    code: str,
-    said: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    file: Path, code: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker = (
         f"import json, sys; trial = json.load(sys.stdin); {code}; "
         "print(json.dumps({'status': 'ok', 'operations': 1, 'total_operations': 1,"
         " 'elapsed_s': 1.0, 'total_s': 1.0, 'first_s': 1.0, 'checksums': {'1': sum}}))"
     )
-    run = partial(chunkwise.measure.run, worker=(sys.executable, "-c", worker))
-    monkeypatch.setattr("chunkwise.cli.bench.measure.run", run)
-    arguments = ["chunkwise", "bench", str(file), "t", "--access", "all"]
-    monkeypatch.setattr("sys.argv", [*arguments, "--reader", "h5py,libhdf5", "--repeat", "1"])
-    with pytest.raises(SystemExit) as left:
-        main()
-    assert left.value.code == 1
-    printed = capsys.readouterr()
+    by_worker = partial(chunkwise.measure.run, worker=(sys.executable, "-c", worker))
+    monkeypatch.setattr("chunkwise.cli.bench.measure.run", by_worker)
+    arguments = ["bench", file, "t", "--access", "all"]
+    printed = run(*arguments, "--reader", "h5py,libhdf5", "--repeat", 1)
+    assert printed.code == 1
     assert said in printed.out
     assert "Bytes equal" not in printed.out
     assert ("do not trust" in printed.err) == ("DIFFERENT" in said)
 
 
-def test_contiguous_can_be_asked_for(file: Path) -> None:
-    done = bench(file, "flat", "--repeat", 1, "--budget", 4)
-    assert done.returncode == 0, done.stderr
-    assert "contiguous" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["scalar"], "is a scalar"),
-        (["tt"], "no dataset"),
-        (["t", "--access", "1x1"], "has 2 dimensions"),
-        (["t", "--cache", "lots"], "not understood"),
-        (["t", "--reader", "netcdf"], "unknown reader"),
-        (["t", "--reader", "chunkwise", "--cache", "8MiB"], "concerns libhdf5 and h5py"),
-        (["t", "--repeat", "0"], "--repeat"),
-    ],
-)
-def test_bad_input_is_one_error(file: Path, arguments: list[str], said: str) -> None:
-    done = bench(file, *arguments)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
-
-
-def test_no_such_file(tmp_path: Path) -> None:
-    done = bench(tmp_path / "none.h5")
-    assert done.returncode == 2
-    assert "no such file" in done.stderr
-
-
-def test_help_has_examples() -> None:
-    done = bench("--help")
-    assert done.returncode == 0
-    assert "chunkwise bench data.nc" in done.stdout
-    assert max(map(len, done.stdout.splitlines())) <= 80
+def test_mistakes_are_one_line(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(file.parent)
+    said = mistakes("""
+bench none.h5
+bench small.h5 scalar
+bench small.h5 tt
+bench small.h5 t --access 1x1
+bench small.h5 t --cache lots
+bench small.h5 t --reader netcdf
+bench small.h5 t --reader chunkwise --cache 8MiB
+bench small.h5 t --repeat 0
+""")
+    assert_golden("bench-mistakes", said)
 
 
 class Finalised:

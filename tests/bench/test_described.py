@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -29,6 +30,7 @@ from chunkwise.measure.layouts import remedies
 from chunkwise.measure.rows import read_rows
 from chunkwise.measure.target import look
 from chunkwise.measure.variants import Variant
+from tests.support.golden import assert_golden, refused
 
 FILTERS = "shuffle+deflate:1"
 
@@ -184,47 +186,30 @@ def test_data_like_a_file_s_compresses_as_that_does(tmp_path: Path) -> None:
 # --- what makes no sense --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", ["0.5x", "x", "", "nan", "inf", "-2"])
-def test_a_ratio_that_is_none(text: str) -> None:
-    with pytest.raises(UsageError, match="write how many times smaller"):
-        times_smaller(text)
-
-
 def test_ratios_are_understood_with_and_without_an_x() -> None:
     assert times_smaller("3x") == times_smaller("3") == times_smaller(3) == 3.0
 
 
-@pytest.mark.parametrize(
-    ("shape", "kind", "said"),
-    [
-        ("0x3", "f4", "at least 1"),
-        ("auto", "f4", "write the extents"),
-        ("3x3", "f5", "write a type as NumPy does"),
-        ("3x3", "S4", "only numbers"),
-    ],
-)
-def test_a_description_that_makes_no_sense(shape: str, kind: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        described(shape, kind)
-
-
-def test_data_that_cannot_stand_in(tmp_path: Path) -> None:
-    path = tmp_path / "like.h5"
-    with h5py.File(path, "w") as file:
+def test_what_makes_no_sense_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with h5py.File("like.h5", "w") as file:
         file.create_dataset("t", data=np.zeros((20, 20), "i4"), chunks=(5, 5))
-    with pytest.raises(UsageError, match="elements of 4 bytes"):
-        run_new("20x20", "f8", like=path)
-    with pytest.raises(UsageError, match="are equal"):
-        run_new("20x20", "i4", like=path)
-    with pytest.raises(UsageError, match="leave --compress out"):
-        run_new("20x20", "i4", like=path, compress="3x")
-    with pytest.raises(UsageError, match="leave it out"):
-        run_new("20x20", "i4", save=str(path))
-    with pytest.raises(UsageError, match="give dtype, and no path"):
-        measure.bench(path, shape="20x20", dtype="i4")
-    with pytest.raises(UsageError, match="give its shape"):
-        measure.bench(compress="3x")
-    with pytest.raises(UsageError, match="name a file"):
-        measure.bench()
-    with pytest.raises(UsageError, match="give a larger --sample"):
-        run_new("1000000000000", "i4", sample_nbytes=1 << 20)
+    ratios = ("0.5x", "x", "", "nan", "inf", "-2")
+    shapes = (("0x3", "f4"), ("auto", "f4"), ("3x3", "f5"), ("3x3", "S4"))
+    stand_ins: list[dict[str, Any]] = [
+        {"shape": "20x20", "dtype": "f8", "like": "like.h5"},
+        {"shape": "20x20", "dtype": "i4", "like": "like.h5"},
+        {"shape": "20x20", "dtype": "i4", "like": "like.h5", "compress": "3x"},
+        {"shape": "20x20", "dtype": "i4", "save": "like.h5"},
+        {"shape": "1000000000000", "dtype": "i4", "sample_nbytes": 1 << 20},
+    ]
+    benches: list[dict[str, Any]] = [
+        {"path": "like.h5", "shape": "20x20", "dtype": "i4"}, {"compress": "3x"}, {},
+    ]  # fmt: skip
+    assert_golden(
+        "described-refused",
+        refused(times_smaller, ratios),
+        refused(lambda words: described(*words), shapes),
+        refused(lambda more: run_new(**more), stand_ins),
+        refused(lambda more: measure.bench(**more), benches),
+    )

@@ -6,7 +6,6 @@ import re
 import shlex
 from pathlib import Path
 
-import click
 import pytest
 
 from chunkwise.cli import bench
@@ -46,19 +45,3 @@ def test_a_command_is_understood(line: str) -> None:
     if "reader" not in space.axes:
         space = Space({**space.axes, "reader": ("h5py", "chunkwise-py")})
     assert space.points(("all",))
-
-
-def test_there_are_such_commands() -> None:
-    assert len(commands()) > 20
-
-
-def test_each_option_is_told_of() -> None:
-    names = {
-        name for one in bench.command.params if isinstance(one, click.Option) for name in one.opts
-    }
-    assert {name for name in names if name not in PAGE} == set()
-
-
-@pytest.mark.parametrize("operation", ["read", "write", "append", "update"])
-def test_each_operation_is_told_of(operation: str) -> None:
-    assert f"`{operation}`" in PAGE

@@ -160,23 +160,11 @@ def test_too_few_repeats_are_said_to_be_too_few(target: Target) -> None:
     assert "a cache of 4 MiB 2.00 times as fast" in often
 
 
-def test_equal_settings_are_not_praised(target: Target) -> None:
-    (said,) = closing(made_up(target, SPACE, lambda _: 1.0))
-    assert "One change" not in said
-
-
 def test_patterns_and_readers_alone_need_no_closing(target: Target) -> None:
     space = Space.of(access=["all", "line:0"], reader=["libhdf5", "h5py"])
     results = made_up(target, space, lambda _: 1.0)
     assert closing(results) == []
     assert effects_plot(results) is None
-
-
-def test_bars_are_as_long_as_the_speeds_are_apart(target: Target) -> None:
-    lines = shown(made_up(target, SPACE, by_factors)).splitlines()
-    bars = {line.split()[-3]: line.count("█") for line in lines if "█" in line}
-    assert bars == {"4.00x": 17, "8.00x": 26}  # 26 is all; log 4 / log 8 of it is 17.3
-    assert max(map(len, lines)) <= 80
 
 
 def test_noise_makes_no_long_bar(target: Target) -> None:

@@ -18,7 +18,6 @@ from chunkwise.model.readers import CHUNKWISE, reader
 from chunkwise.model.remedies import can_repack
 from chunkwise.patterns import Access
 from chunkwise.trials.trial import Measurement
-from chunkwise.words import format_ratio, format_seconds, format_speed
 
 CUBE = Target(
     file="cube.h5",
@@ -424,41 +423,6 @@ def test_line_axis() -> None:
     assert line_axis((365, 600, 600), (365, 1, 1)) == 0
     assert line_axis((365, 600, 600), (1, 600, 1)) == 1
     assert line_axis((1, 50), (1, 10)) == 1
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (2.5e-5, "25.0 µs"),
-        (0.0096, "9.60 ms"),
-        (3.5, "3.50 s"),
-        (99.96, "100 s"),
-        (345, "5.75 min"),
-        (7200, "2.00 h"),
-        (1.2e6, "13.9 d"),
-    ],
-)
-def test_durations(seconds: float, text: str) -> None:
-    assert format_seconds(seconds) == text
-
-
-@pytest.mark.parametrize(
-    ("speed", "text"),
-    [
-        (1080.4, "1,080x"),
-        (12.34, "12.3x"),
-        (0.954, "0.95x"),
-        (0.1, "0.10x"),
-        (1 / 1080, "1/1,080"),
-    ],
-)
-def test_speeds(speed: float, text: str) -> None:
-    assert format_speed(speed) == text
-
-
-def test_ratios() -> None:
-    assert format_ratio(4.345) == "4.34 times"
-    assert format_ratio(1080.4) == "1,080 times"
 
 
 def test_a_speed_is_an_estimate_when_either_time_is() -> None:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from chunkwise import measure
-from chunkwise.cli import main
 from chunkwise.errors import CorruptDataError, UsageError
 from chunkwise.measure import netcdf3, variants
 from chunkwise.measure.space import Point
@@ -168,14 +167,3 @@ def test_what_is_written_is_read_back(
     with pytest.raises(CorruptDataError, match="reads as other bytes than were given"):
         worker.measure(trial)
     assert list(tmp_path.glob("written-*")) == []
-
-
-def test_the_command_takes_formats(
-    path: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = ["bench", path, "unsigned", "--reader", "netcdf4", "--format", "classic"]
-    monkeypatch.setattr("sys.argv", ["chunkwise", *asked])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    assert "hold no <u4" in capsys.readouterr().err

@@ -13,11 +13,11 @@ import pytest
 from rich.console import Console
 
 from chunkwise import measure
-from chunkwise.cli import main
 from chunkwise.measure.render import show
 from chunkwise.measure.run import run as run_bench
 from chunkwise_lab import hstest
 from chunkwise_lab.report.build import report
+from tests.support.commands import run
 from tests.support.wrong_reader import WRONG_H5PY, WRONG_NOTHING
 
 
@@ -31,18 +31,10 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
-    monkeypatch.setattr("sys.argv", ["chunkwise", "hstest", *map(str, arguments)])
-    with pytest.raises(SystemExit) as left:
-        main()
-    return int(left.value.code or 0)
-
-
-def test_each_reader_has_a_row(
-    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(monkeypatch, file, "--count", 5, "-k", 6) == 0
-    printed = capsys.readouterr()
+def test_each_reader_has_a_row(file: Path) -> None:
+    done = run("hstest", file, "--count", 5, "-k", 6)
+    assert done.code == 0
+    printed = done
     lines = printed.out.splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[0] == "/g/d in x.h5: 60x100 >f4, chunks of 7x30, filters deflate:1"
@@ -65,12 +57,11 @@ def _damage_a_chunk(file: Path, chunk: tuple[int, int]) -> None:
         stream.write(b"\xff" * found.size)
 
 
-def test_a_damaged_chunk_is_named(
-    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_chunk_is_named(file: Path) -> None:
     _damage_a_chunk(file, (14, 60))
-    assert run(monkeypatch, file, "--count", 2, "-k", 3) == 1
-    told = capsys.readouterr().err
+    done = run("hstest", file, "--count", 2, "-k", 3)
+    assert done.code == 1
+    told = done.err
     assert told.startswith(
         f"chunkwise: '/g/d' in {file}: the chunk at element [14, 60] cannot be read: "
     )
@@ -78,41 +69,32 @@ def test_a_damaged_chunk_is_named(
     assert "scratch" not in told
 
 
-def test_a_damaged_chunk_is_named_where_bench_writes_variants(
-    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_chunk_is_named_where_bench_writes_variants(file: Path) -> None:
     _damage_a_chunk(file, (0, 30))
-    monkeypatch.setattr("sys.argv", ["chunkwise", "bench", str(file), "g/d", "--chunk", "10x10"])
-    with pytest.raises(SystemExit) as left:
-        main()
-    assert left.value.code == 1
-    told = capsys.readouterr().err
+    done = run("bench", file, "g/d", "--chunk", "10x10")
+    assert done.code == 1
+    told = done.err
     assert "the chunk at element [0, 30] cannot be read: " in told
 
 
-def test_data_without_chunks_that_cannot_be_read_is_said(
-    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_data_without_chunks_that_cannot_be_read_is_said(file: Path) -> None:
     with h5py.File(file, "r+") as f:
         f.create_dataset("out", (60, 100), "f4", external=[("none.raw", 0, 24000)])
-    assert run(monkeypatch, file, "out", "--count", 2, "-k", 3) == 1
-    told = capsys.readouterr().err
+    done = run("hstest", file, "out", "--count", 2, "-k", 3)
+    assert done.code == 1
+    told = done.err
     assert told.startswith(f"chunkwise: 'out' in {file}: cannot be read: ")
 
 
-def test_what_libhdf5_read_in_chunkwises_place_is_said(
-    file: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_libhdf5_read_in_chunkwises_place_is_said(file: Path, tmp_path: Path) -> None:
     with h5py.File(file, "a") as f:
         layout = h5py.VirtualLayout((60, 100), ">f4")
         layout[:] = h5py.VirtualSource(f["flat"])
         f.create_virtual_dataset("seen", layout)
     given = (file, "seen", "--count", 2, "-k", 3, "--reader", "chunkwise")
-    assert run(monkeypatch, *given) == 0
-    printed = " ".join(capsys.readouterr().out.split())
+    done = run("hstest", *given)
+    assert done.code == 0
+    printed = " ".join(done.out.split())
     assert "done by libhdf5 in chunkwise's place: 'cells:3:2:0' by chunkwise: " in printed
     saved = tmp_path / "run.json"
     results = run_bench(
@@ -126,22 +108,23 @@ def test_what_libhdf5_read_in_chunkwises_place_is_said(
     assert section.blocks[0].texts[0][0] == "Done by libhdf5 in chunkwise's place"
 
 
-def test_a_wrong_value_ends_with_1(
-    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_value_ends_with_1(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = (file, "flat", "--reader", "h5py", "--count", 3, "--seed", 8)
     monkeypatch.setattr(hstest, "run_bench", partial(run_bench, worker=WRONG_H5PY))
-    assert run(monkeypatch, *arguments) == 1
-    printed = " ".join(capsys.readouterr().out.split())
+    done = run("hstest", *arguments)
+    assert done.code == 1
+    printed = " ".join(done.out.split())
     assert "WRONG: 'flat' in " in printed
     assert all(fact in printed for fact in ("'cells:20:3:8'", "seed 8"))
-    assert run(monkeypatch, *arguments, "--json") == 1
-    told = json.loads(capsys.readouterr().out)
+    done = run("hstest", *arguments, "--json")
+    assert done.code == 1
+    told = json.loads(done.out)
     assert len(told["wrong"]) == 1
     assert told["records"][0]["wrong"] is True
     monkeypatch.setattr(hstest, "run_bench", partial(run_bench, worker=WRONG_NOTHING))
-    assert run(monkeypatch, *arguments, "--json") == 0
-    record = json.loads(capsys.readouterr().out)["records"][0]
+    done = run("hstest", *arguments, "--json")
+    assert done.code == 0
+    record = json.loads(done.out)["records"][0]
     assert record["checked_elements"] * 4 == record["selected_nbytes"]
 
 
@@ -153,12 +136,7 @@ def test_a_wrong_value_ends_with_1(
         (["missing"], "missing"),
     ],
 )
-def test_what_makes_no_sense_is_one_line(
-    file: Path,
-    arguments: list[str],
-    said: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert run(monkeypatch, file, *arguments) == 2
-    assert said in capsys.readouterr().err
+def test_what_makes_no_sense_is_one_line(file: Path, arguments: list[str], said: str) -> None:
+    done = run("hstest", file, *arguments)
+    assert done.code == 2
+    assert said in done.err

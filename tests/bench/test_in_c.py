@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from chunkwise.measure import Target
 from chunkwise.measure.target import look
 from chunkwise.model import in_c
 from tests.bench.test_explain import ALL, CUBE, LINE, WHOLE, advise, cell
+from tests.support.processes import ran
 from tests.support.tools import require_tool
 
 VALUES = np.arange(24 * 30, dtype=">i4").reshape(24, 30)
@@ -55,14 +55,9 @@ def run(lines: str, folder: Path, then: str = "") -> list[int]:
     """Compile lines in a program of their own, and give the numbers that it prints."""
     (folder / "pasted.c").write_text(PROGRAM % (lines, then), encoding="utf-8")
     options = ["-Wall", "-Werror", "-Wno-unused-variable", "-o", "pasted"]
-    built = subprocess.run(
-        ["h5cc", "pasted.c", *options], cwd=folder, capture_output=True, text=True, check=False,
-        timeout=120,
-    )  # fmt: skip
+    built = ran(["h5cc", "pasted.c", *options], cwd=folder, timeout=120)  # fmt: skip
     assert built.returncode == 0, built.stderr
-    done = subprocess.run(
-        ["./pasted"], cwd=folder, capture_output=True, text=True, check=False, timeout=60
-    )
+    done = ran(["./pasted"], cwd=folder, timeout=60)
     assert done.returncode == 0, done.stderr
     return [int(word) for word in done.stdout.split()]
 

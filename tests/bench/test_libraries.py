@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import struct
-import subprocess
 import sys
 import sysconfig
 from pathlib import Path
@@ -20,6 +19,7 @@ from chunkwise.measure.labels import cell_label
 from chunkwise.measure.schedule import measure_in_worker
 from chunkwise.measure.space import Space
 from chunkwise.trials.trial import Trial
+from tests.support.processes import ran
 
 DEBIAN = Path(f"/usr/lib/{platform.machine()}-linux-gnu/libhdf5_serial.so.103")
 
@@ -200,14 +200,11 @@ def test_plugins_are_found_after_those_of_the_user(monkeypatch: pytest.MonkeyPat
 def test_a_run_that_is_refused_leaves_nothing(file: Path, tmp_path: Path) -> None:
     folder = tmp_path / "tmp"
     folder.mkdir()
-    done = subprocess.run(
+    done = ran(
         [
             *(sys.executable, "-c", "from chunkwise.cli import main; main()", "bench"),
             *(str(file), "x", "--reader", "libhdf5", "--libhdf5", str(file)),
         ],
-        capture_output=True,
-        text=True,
-        check=False,
         env={"PATH": "/usr/bin:/bin", "TMPDIR": str(folder)},
     )
     assert done.returncode == 2

@@ -10,6 +10,7 @@ import time
 import zlib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import h5py
 import netCDF4
@@ -18,7 +19,6 @@ import pytest
 
 from chunkwise import measure
 from chunkwise.errors import CannotJudgeError, SelectionError, UsageError
-from chunkwise.measure.libraries import WORKER
 from chunkwise.measure.planning import trial_of
 from chunkwise.measure.results import spread
 from chunkwise.measure.schedule import Step, measure_in_worker
@@ -39,6 +39,19 @@ ANSWER = (
 
 def stand_in(code: str) -> tuple[str, ...]:
     return (sys.executable, "-c", READ + code)
+
+
+def run(
+    path: Path,
+    name: str,
+    access: list[str],
+    reader: list[str],
+    axes: dict[str, list[str]] | None = None,
+    **options: Any,
+) -> measure.Results:
+    """Time patterns by readers, once unless `repeat` says otherwise."""
+    space = Space.of("product", access=access, reader=reader, **(axes or {}))
+    return measure.run(path, name, space=space, **{"repeat": 1, **options})
 
 
 @pytest.fixture
@@ -165,13 +178,7 @@ def test_errors_inside_the_worker_are_told(file: Path) -> None:
 
 def test_differing_bytes_are_found(file: Path) -> None:
     code = "n = 12; checksums = {'1': 5, '12': 7 if trial['reader'] == 'h5py' else 8}; " + ANSWER
-    results = measure.run(
-        file,
-        "g/cube",
-        space=Space.of(access=["step=1x10x8"], reader=["h5py", "libhdf5"]),
-        repeat=1,
-        worker=stand_in(code),
-    )
+    results = run(file, "g/cube", ["step=1x10x8"], ["h5py", "libhdf5"], worker=stand_in(code))
     (mismatch,) = results.mismatches
     assert (mismatch.first, mismatch.second, mismatch.operations) == ("h5py", "libhdf5", 12)
     assert "different bytes" in str(mismatch)
@@ -183,11 +190,11 @@ def test_runs_that_ended_apart_are_compared_where_both_have_been(file: Path) -> 
         " if trial['reader'] == 'h5py' else (5, {'1': 1, '2': 2, '4': LAST, '5': 99}); "
     ) + ANSWER
     for last, found in (("4", 0), ("3", 1)):
-        results = measure.run(
+        results = run(
             file,
             "g/cube",
-            space=Space.of(access=["step=1x10x8"], reader=["h5py", "libhdf5"]),
-            repeat=1,
+            ["step=1x10x8"],
+            ["h5py", "libhdf5"],
             worker=stand_in(code.replace("LAST", last)),
         )
         assert [m.operations for m in results.mismatches] == [4] * found
@@ -195,13 +202,7 @@ def test_runs_that_ended_apart_are_compared_where_both_have_been(file: Path) -> 
 
 def test_a_failing_reader_leaves_the_others_their_figures(file: Path) -> None:
     code = "trial['reader'] == 'libhdf5' and os.abort(); n = 12; checksums = {'12': 1}; " + ANSWER
-    results = measure.run(
-        file,
-        "g/cube",
-        space=Space.of(access=["all"], reader=["h5py", "libhdf5"]),
-        repeat=2,
-        worker=stand_in(code),
-    )
+    results = run(file, "g/cube", ["all"], ["h5py", "libhdf5"], repeat=2, worker=stand_in(code))
     good, bad = results.cells
     assert len(good.succeeded) == 2
     assert bad.problem is not None
@@ -222,9 +223,7 @@ def test_a_failing_reader_leaves_the_others_their_figures(file: Path) -> None:
 )
 def test_every_reader_reads_the_same_in_any_order(file: Path, pattern: str) -> None:
     readers = ["libhdf5", "chunkwise", "h5py", "chunkwise-py"]
-    results = measure.run(
-        file, "g/cube", space=Space.of(access=[pattern], reader=readers), repeat=1, seconds=20
-    )
+    results = run(file, "g/cube", [pattern], readers, seconds=20)
     assert [cell.problem for cell in results.cells] == [None] * 4
     assert results.compared == 4
     assert results.mismatches == []
@@ -234,12 +233,7 @@ def test_every_reader_reads_the_same_in_any_order(file: Path, pattern: str) -> N
 def test_a_list_of_selections_is_read_by_every_reader(file: Path, tmp_path: Path) -> None:
     chosen = tmp_path / "chosen.txt"
     chosen.write_text("[0, :, 2]\n[4:9:2, 3, :]\n")
-    results = measure.run(
-        file,
-        "g/cube",
-        space=Space.of(access=[f"list:{chosen}"], reader=["libhdf5", "chunkwise", "h5py"]),
-        repeat=1,
-    )
+    results = run(file, "g/cube", [f"list:{chosen}"], ["libhdf5", "chunkwise", "h5py"])
     assert [cell.operations for cell in results.cells] == [2, 2, 2]
     assert results.mismatches == []
     assert results.records[0]["selected_nbytes"] == 4 * (10 + 3 * 8)
@@ -255,12 +249,7 @@ def test_netcdf_reads_what_the_others_read(tmp_path: Path) -> None:
         made[:] = np.arange(600).reshape(30, 20)
     readers = ["netcdf4", "libhdf5", "chunkwise"]
     for pattern in ("4x20", "line:0@random", "[::3, 2:9]"):
-        results = measure.run(
-            path,
-            "g/t",
-            space=Space.of(access=[pattern], reader=readers, cache=["default", "2MiB"]),
-            repeat=1,
-        )
+        results = run(path, "g/t", [pattern], readers, {"cache": ["default", "2MiB"]})
         assert [cell.problem for cell in results.cells] == [None] * 5
         assert results.compared == 5
         assert results.mismatches == []
@@ -269,12 +258,7 @@ def test_netcdf_reads_what_the_others_read(tmp_path: Path) -> None:
         assert default.actual_cache_nbytes >= 16 << 20
         assert given.actual_cache_nbytes == 2 << 20
         assert default.environment["netcdf"]
-    results = measure.run(
-        path,
-        "g/t",
-        space=Space.of(access=["[:3] | [:, 5]"], reader=["netcdf4", "libhdf5"]),
-        repeat=1,
-    )
+    results = run(path, "g/t", ["[:3] | [:, 5]"], ["netcdf4", "libhdf5"])
     problems = [cell.problem and cell.problem.error for cell in results.cells]
     assert "a union of 2 hyperslabs: netCDF-C reads one block" in (problems[0] or "")
     assert problems[1] is None
@@ -285,9 +269,7 @@ def test_bytes_in_another_order_are_not_compared_with_netcdf(file: Path) -> None
         made.createDimension("x", 30)
         made.createVariable("t", ">i4", ("x",), endian="big", chunksizes=(7,))[:] = range(30)
     path = file.with_suffix(".nc")
-    results = measure.run(
-        path, "t", space=Space.of(access=["all"], reader=["netcdf4", "libhdf5"]), repeat=1
-    )
+    results = run(path, "t", ["all"], ["netcdf4", "libhdf5"])
     assert [cell.problem for cell in results.cells] == [None, None]
     assert (results.compared, results.mismatches) == (0, [])
 
@@ -295,9 +277,7 @@ def test_bytes_in_another_order_are_not_compared_with_netcdf(file: Path) -> None
 def test_what_netcdf_may_crash_on_is_refused(file: Path) -> None:
     with h5py.File(file, "r+") as f:
         f.create_dataset("names", data=np.full((10,), b"abc"), chunks=(5,))
-    results = measure.run(
-        file, "names", space=Space.of(access=["all"], reader=["netcdf4", "h5py"]), repeat=1
-    )
+    results = run(file, "names", ["all"], ["netcdf4", "h5py"])
     refused, read = results.cells
     assert refused.problem is not None
     assert "netCDF-C reads and writes numbers" in (refused.problem.error or "")
@@ -307,10 +287,11 @@ def test_what_netcdf_may_crash_on_is_refused(file: Path) -> None:
 def test_trials_alternate(file: Path) -> None:
     seen: list[Step] = []
     code = "n = 12; checksums = {'12': 1}; " + ANSWER
-    measure.run(
+    run(
         file,
         "g/cube",
-        space=Space.of(access=["all", "step=1x10x8"], reader=["h5py", "libhdf5"]),
+        ["all", "step=1x10x8"],
+        ["h5py", "libhdf5"],
         repeat=2,
         progress=seen.append,
         worker=stand_in(code),
@@ -321,26 +302,6 @@ def test_trials_alternate(file: Path) -> None:
         "step: h5py",
         "step: libhdf5",
     ] * 2
-
-
-def test_the_cache_concerns_only_those_who_use_it(file: Path) -> None:
-    code = "n = 12; checksums = {'12': 1}; " + ANSWER
-    results = measure.run(
-        file,
-        "g/cube",
-        space=Space.of(
-            access=["all"], reader=["libhdf5", "h5py", "chunkwise"], cache=["default", "1MiB"]
-        ),
-        repeat=1,
-        worker=stand_in(code),
-    )
-    assert [(c.reader, c.cache_nbytes) for c in results.cells] == [
-        ("libhdf5", None),
-        ("libhdf5", 1 << 20),
-        ("h5py", None),
-        ("h5py", 1 << 20),
-        ("chunkwise", None),
-    ]
 
 
 def test_a_walk_that_is_cut_short_is_marked(file: Path) -> None:
@@ -364,9 +325,7 @@ def test_the_largest_chunked_dataset_is_taken(file: Path) -> None:
 
 
 def test_padding_is_not_compared(file: Path) -> None:
-    results = measure.run(
-        file, "padded", space=Space.of(access=["all"], reader=["h5py"]), repeat=2
-    )
+    results = run(file, "padded", ["all"], ["h5py"], repeat=2)
     assert not results.target.comparable
     assert results.cells[0].succeeded
     assert results.compared == 0
@@ -393,7 +352,7 @@ def test_a_filter_that_is_not_installed(tmp_path: Path, used: bool) -> None:
         with pytest.raises(CannotJudgeError, match="filter 33333"):
             measure.run(path, "x", repeat=1)
     else:
-        results = measure.run(path, "x", space=Space.of(access=["all"], reader=["h5py"]), repeat=1)
+        results = run(path, "x", ["all"], ["h5py"])
         assert results.cells[0].problem is None
 
 
@@ -448,13 +407,8 @@ def test_a_cold_trial_reads_from_storage(tmp_path: Path) -> None:
     after = storage_nbytes()
     if before is None or after is None or after == before:
         pytest.skip("this file system keeps what it is told to forget")
-    results = measure.run(
-        path,
-        "x",
-        space=Space.of(
-            access=["all"], reader=["h5py", "chunkwise-py"], page_cache=["warm", "cold"]
-        ),
-        repeat=2,
+    results = run(
+        path, "x", ["all"], ["h5py", "chunkwise-py"], {"page_cache": ["warm", "cold"]}, repeat=2
     )
     assert [cell.page_cache for cell in results.cells] == ["warm", "warm", "cold", "cold"]
     assert results.mismatches == []
@@ -495,25 +449,14 @@ def test_spread_is_that_of_paper_001() -> None:
 
 def test_a_stopped_run_goes_on_where_it_was(file: Path, tmp_path: Path) -> None:
     saved = tmp_path / "trials.jsonl"
-    first = measure.run(
-        file,
-        "g/cube",
-        space=Space.of(access=["all"], reader=["h5py", "libhdf5"]),
-        repeat=2,
-        save=saved,
-    )
+    first = run(file, "g/cube", ["all"], ["h5py", "libhdf5"], repeat=2, save=saved)
     lines = saved.read_text().splitlines()
     assert len(lines) == 1 + 4
     # Killed while the last trial was being written.
     saved.write_text("\n".join(lines[:-1]) + "\n" + lines[-1][:30])
     made: list[Step] = []
-    again = measure.run(
-        file,
-        "g/cube",
-        space=Space.of(access=["all"], reader=["h5py", "libhdf5"]),
-        repeat=2,
-        save=saved,
-        progress=made.append,
+    again = run(
+        file, "g/cube", ["all"], ["h5py", "libhdf5"], repeat=2, save=saved, progress=made.append
     )
     assert len([step for step in made if step.total]) == 1
     assert len(saved.read_text().splitlines()) == 1 + 4
@@ -521,54 +464,31 @@ def test_a_stopped_run_goes_on_where_it_was(file: Path, tmp_path: Path) -> None:
     kept = first.records[:3]
     assert [record for record in again.records if record in kept] == kept
     # With all of it done, nothing is measured.
-    measure.run(
-        file,
-        "g/cube",
-        space=Space.of(access=["all"], reader=["h5py", "libhdf5"]),
-        repeat=2,
-        save=saved,
-        progress=made.append,
-    )
+    run(file, "g/cube", ["all"], ["h5py", "libhdf5"], repeat=2, save=saved, progress=made.append)
     assert len([step for step in made if step.total]) == 1
 
 
 def test_trials_of_another_file_are_not_mixed_in(file: Path, tmp_path: Path) -> None:
     saved = tmp_path / "trials.jsonl"
-    measure.run(
-        file, "g/cube", space=Space.of(access=["all"], reader=["h5py"]), repeat=1, save=saved
-    )
+    run(file, "g/cube", ["all"], ["h5py"], save=saved)
     with pytest.raises(UsageError, match="another file or dataset \\(dataset differ\\)"):
-        measure.run(
-            file, "plain", space=Space.of(access=["all"], reader=["h5py"]), repeat=1, save=saved
-        )
+        run(file, "plain", ["all"], ["h5py"], save=saved)
     before, content = file.stat(), file.read_bytes()
     file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
     with pytest.raises(UsageError, match="\\(sample differ\\)"):
-        measure.run(
-            file, "g/cube", space=Space.of(access=["all"], reader=["h5py"]), repeat=1, save=saved
-        )
+        run(file, "g/cube", ["all"], ["h5py"], save=saved)
     file.write_bytes(content)
     os.utime(file, (1, 1))
     with pytest.raises(UsageError, match="mtime_ns differ"):
-        measure.run(
-            file, "g/cube", space=Space.of(access=["all"], reader=["h5py"]), repeat=1, save=saved
-        )
+        run(file, "g/cube", ["all"], ["h5py"], save=saved)
     other = tmp_path / "notes.txt"
     other.write_text("words\n")
     with pytest.raises(UsageError, match="not a file of trials"):
-        measure.run(
-            file, "g/cube", space=Space.of(access=["all"], reader=["h5py"]), repeat=1, save=other
-        )
+        run(file, "g/cube", ["all"], ["h5py"], save=other)
     assert other.read_text() == "words\n"
     with pytest.raises(UsageError, match="cannot be used for results"):
-        measure.run(
-            file,
-            "g/cube",
-            space=Space.of(access=["all"], reader=["h5py"]),
-            repeat=1,
-            save=tmp_path / "no" / "folder",
-        )
+        run(file, "g/cube", ["all"], ["h5py"], save=tmp_path / "no" / "folder")
 
 
 def test_a_worker_ends_when_its_reader_is_interrupted(tmp_path: Path) -> None:
@@ -590,10 +510,6 @@ def test_a_worker_ends_when_its_reader_is_interrupted(tmp_path: Path) -> None:
     process.wait(60)
     with pytest.raises(ProcessLookupError):
         os.kill(int(mark.read_text()), 0)
-
-
-def test_the_default_worker_is_this_python() -> None:
-    assert WORKER[0] == sys.executable
 
 
 def test_checksum_counts_become_numbers_again(trial: Trial) -> None:

@@ -17,6 +17,7 @@ from chunkwise.measure.planning import Plan, check, spell_out
 from chunkwise.measure.space import Space
 from chunkwise.measure.target import look
 from chunkwise.trials.readers import READERS
+from tests.support.golden import assert_golden, refused
 
 VALUES: dict[str, tuple[str, ...]] = {
     "operation": ("read", "write"),
@@ -97,15 +98,6 @@ def test_a_product_spells_out_the_last_axis_fastest() -> None:
     ]  # fmt: skip
 
 
-def test_each_varies_one_axis_at_a_time() -> None:
-    space = Space.of(
-        "each", access=["all"], reader=["libhdf5"], cache=["1MiB", "2MiB", "3MiB"], w0=["0", "1"]
-    )
-    assert [(p["cache"], p["w0"]) for p in space.points(())] == [
-        ("1MiB", "0"), ("2MiB", "0"), ("3MiB", "0"), ("1MiB", "1"),
-    ]  # fmt: skip
-
-
 def test_a_list_is_what_it_says() -> None:
     trials = ({"cache": "2MiB"}, {"reader": "h5py", "access": "line:0"}, {"cache": "2MiB"})
     space = Space({"reader": ("libhdf5",), "access": ("all",)}, "list", trials)
@@ -136,86 +128,37 @@ def test_what_only_chunkwise_makes_fast_is_deflate_1_to_the_others() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        ({"reader": ["chunkwise"], "cache": ["1MiB"]}, "--cache concerns libhdf5 and h5py"),
-        (
-            {"reader": ["h5py"], "threads": ["4"]},
-            "threads 4 concerns read, write, append and update by chunkwise",
-        ),
-        (
-            {"reader": ["h5py"], "alloc_time": ["early"]},
-            "concerns write and append by chunkwise, chunkwise-py, h5py and libhdf5",
-        ),
-        ({"reader": ["h5py"], "conversion": ["1MiB"]}, "conversion 1MiB concerns"),
-        ({"reader": ["h5py"], "libhdf5": ["/a/libhdf5.so"]}, "by chunkwise and libhdf5"),
-        (
-            {"reader": ["libhdf5"], "operation": ["write"], "filter": ["shuffle+deflate:fast"]},
-            "concerns writes by chunkwise.* or write shuffle\\+deflate:1",
-        ),
-        ({"reader": ["chunkwise"], "filter": ["deflate:fast"]}, "concerns writes by chunkwise"),
-        ({"operation": ["write"], "page_cache": ["cold"]}, "page-cache cold concerns read"),
-    ],
-)
-def test_values_that_concern_nobody_are_refused(values: dict[str, list[str]], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+OF_NOBODY: list[dict[str, list[str]]] = [
+    {"reader": ["chunkwise"], "cache": ["1MiB"]},
+    {"reader": ["h5py"], "threads": ["4"]},
+    {"reader": ["h5py"], "alloc_time": ["early"]},
+    {"reader": ["h5py"], "conversion": ["1MiB"]},
+    {"reader": ["h5py"], "libhdf5": ["/a/libhdf5.so"]},
+    {"reader": ["libhdf5"], "operation": ["write"], "filter": ["shuffle+deflate:fast"]},
+    {"reader": ["chunkwise"], "filter": ["deflate:fast"]},
+    {"operation": ["write"], "page_cache": ["cold"]},
+]
+BAD = """
+operation=delete cache=1.5 conversion=0 nslots=-1 threads=-1 threads=² w0=1.1 w0=nan alignment=0
+alignment=1KiB:0 bounds=v109 bounds=v110:v108 fill-time=sometimes reader=netcdf colour=red
+"""
+
+
+def test_what_is_refused() -> None:
+    def of_nobody(values: dict[str, list[str]]) -> None:
         Space.of("product", access=["all"], **values).points(())
 
+    def bad(text: str) -> None:
+        name, _, value = text.partition("=")
+        Space({name: (value,)})
 
-@pytest.mark.parametrize(
-    ("name", "text", "said"),
-    [
-        ("operation", "delete", "choose from read, write, append, update"),
-        ("cache", "1.5", "not a whole number"),
-        ("conversion", "0", "converts nothing"),
-        ("nslots", "-1", "from 0 on"),
-        ("threads", "-1", "whole number"),
-        ("threads", "²", "whole number"),
-        ("w0", "1.1", "from 0 to 1"),
-        ("w0", "nan", "from 0 to 1"),
-        ("alignment", "0", "is no alignment"),
-        ("alignment", "1KiB:0", "is no alignment"),
-        ("bounds", "v109", "no bounds of the file format"),
-        ("bounds", "v110:v108", "newer than the upper"),
-        ("fill-time", "sometimes", "choose from alloc, never, ifset"),
-        ("reader", "netcdf", "unknown reader"),
-        ("colour", "red", "nothing called 'colour'"),
-    ],
-)
-def test_bad_values_are_refused_at_once(name: str, text: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        Space({name: (text,)})
-
-
-@pytest.mark.parametrize("design", ["all", "list"])
-def test_bad_designs_are_refused(design: str) -> None:
-    with pytest.raises(UsageError, match="design"):
-        Space({}, design)
-    with pytest.raises(UsageError, match="name at least one value"):
-        Space({"cache": ()})
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "label"),
-    [
-        ("cache", "1536KiB", "1.5 MiB"),
-        ("cache", "3MiB", "3 MiB"),
-        ("w0", "0.50", "w0 0.5"),
-        ("sieve", "default", "sieve default"),
-        ("sieve", "0", "sieve 0 B"),
-        ("alignment", "4KiB", "alignment 4 KiB"),
-        ("alignment", "1MiB:4KiB", "alignment 1 MiB:4 KiB"),
-        ("alignment", "4KiB:4KiB", "alignment 4 KiB:4 KiB"),
-        ("bounds", "latest", "format latest"),
-        ("bounds", "earliest:v110", "format earliest:v110"),
-        ("threads", "2", "threads 2"),
-        ("memory-type", "stored", "stored type"),
-        ("memory-type", "native", "native type"),
-    ],
-)
-def test_labels_tell_values_apart(name: str, text: str, label: str) -> None:
-    assert AXES[name].label(text) == label
+    assert_golden(
+        "bench-refused",
+        refused(of_nobody, OF_NOBODY),
+        refused(bad, BAD.split()),
+        refused(lambda design: Space({}, design), ["all", "list"]),
+        refused(lambda name: Space({name: ()}), ["cache"]),
+    )
 
 
 # --- for a dataset ------------------------------------------------------------------------

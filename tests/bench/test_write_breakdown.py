@@ -138,36 +138,3 @@ def test_records_and_the_report_have_it(tmp_path: Path) -> None:
     said = io.StringIO()
     show(results, Console(file=said, width=200))
     assert "encode 20 chunks" in said.getvalue()
-
-
-def test_sentences() -> None:
-    found = Breakdown(
-        method="measured, storage from bare writing",
-        elapsed_s=20.0,
-        index_s=0.25,
-        storage_s=1.0,
-        filters_s={"shuffle": 4.0, "deflate": 12.0},
-        scatter_s=2.0,
-        other_s=3.0,
-        waiting_s=6.0,
-        other_threads_s=9.0,
-        chunk_touches=1000,
-        chunk_loads=7,
-        chunk_hits=None,
-        chunks_touched=50,
-        chunks_encoded=100,
-    )
-    assert sentence(found) == (
-        "In 20.0 s, with all threads added up, 16.0 s encode 100 chunks (shuffle 4.00 s, deflate "
-        "12.0 s; each of 50 chunks 2.00 times: 7 were loaded again), 2.00 s put elements into "
-        "chunks, 1.00 s write storage, 250 ms keep the chunk index; the writing thread waited "
-        "6.00 s for the others, and 3.00 s are the rest."
-    )
-    found["other_threads_s"] = found["scatter_s"] = found["index_s"] = None
-    found["chunks_encoded"] = None
-    assert sentence(found) == (
-        "Of 20.0 s, 16.0 s encode chunks (shuffle 4.00 s, deflate 12.0 s), 1.00 s write storage, "
-        "3.00 s are the rest."
-    )
-    found["filters_s"], found["storage_s"], found["other_s"] = {"deflate": None}, None, None
-    assert sentence(found).startswith("Of 20.0 s nothing is told")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,8 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+
+from tests.support.processes import ran
 
 
 def text_file(folder: Path) -> list[str]:
@@ -76,9 +77,7 @@ def test_bad_input_is_one_line_and_its_code(
     arguments = prepare(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     chunkwise = Path(sys.executable).with_name("chunkwise")
-    done = subprocess.run(
-        [chunkwise, "inspect", *arguments], cwd=tmp_path, capture_output=True, text=True
-    )
+    done = ran([chunkwise, "inspect", *arguments], cwd=tmp_path)
     assert done.returncode == (1 if prepare in (truncated, empty) else 2)
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1
@@ -90,12 +89,9 @@ def test_bad_input_is_one_line_and_its_code(
 def test_a_name_that_the_terminal_cannot_show_is_escaped(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "names.h5", "w") as f:
         f["höhe"] = 1
-    done = subprocess.run(
+    done = ran(
         [str(Path(sys.executable).with_name("chunkwise")), "inspect", str(tmp_path / "names.h5")],
         env={**os.environ, "LC_ALL": "C", "PYTHONIOENCODING": "ascii"},
-        capture_output=True,
-        text=True,
-        check=False,
         timeout=60,
     )
     assert done.returncode == 0, done.stderr

@@ -14,12 +14,11 @@ import chunkwise
 from chunkwise.errors import (
     ChunkwiseError,
     DatasetNotFoundError,
-    FileFormatError,
     NotADatasetError,
     SelectionError,
     UsageError,
 )
-from tests.support.reading import LEFT_TO_LIBHDF5, assert_reads_like_h5py, same
+from tests.support.reading import LEFT_TO_LIBHDF5, same
 
 DATA = np.arange(8 * 10, dtype=">i4").reshape(8, 10)
 
@@ -63,23 +62,6 @@ def dataset(group: chunkwise.Group, name: str) -> chunkwise.Dataset:
 
 
 NAMES = ["a/b/chunked", "a/contiguous", "zfp", "record", "scalar", "null", "words"]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_facts_are_those_of_h5py(path: Path, name: str) -> None:
-    with h5py.File(path) as f, chunkwise.open(path) as ours:
-        d, theirs = dataset(ours, name), f[name]
-        for fact in ("name", "shape", "dtype", "chunks", "maxshape", "ndim", "size", "nbytes"):
-            assert getattr(d, fact) == getattr(theirs, fact), fact
-        assert same(d.fillvalue, theirs.fillvalue)
-        assert dict(d.attrs) == dict(theirs.attrs)
-        if d.shape:
-            assert len(d) == len(theirs)
-        else:
-            with pytest.raises(TypeError):
-                len(d)
-        assert str(d.shape) in repr(d)
-        assert d.h5py.name == theirs.name
 
 
 def test_groups_are_mappings(path: Path, file: chunkwise.File) -> None:
@@ -139,14 +121,6 @@ def test_missing_names_offer_near_ones(file: chunkwise.File) -> None:
     assert file["named"].dtype == np.dtype("f4")
     with pytest.raises(NotADatasetError, match="not int"):
         file[3]
-
-
-def test_files_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(FileFormatError, match="no such file"):
-        chunkwise.open(tmp_path / "none.h5")
-    (tmp_path / "text.h5").write_text("hello")
-    with pytest.raises(OSError, match="not an HDF5 file"):
-        chunkwise.open(tmp_path / "text.h5")
 
 
 def test_wrap_takes_datasets_only(path: Path) -> None:
@@ -275,43 +249,6 @@ def test_scalars_and_nothing(file: chunkwise.File) -> None:
     assert isinstance(dataset(file, "null")[()], h5py.Empty)
 
 
-INDICES: dict[str, Any] = {
-    "list": ([0, 3, 5],),
-    "list beside slice": (slice(1, 7, 2), [0, 9]),
-    "mask": (DATA % 3 == 0,),
-    "mask of rows": (np.arange(8) > 4,),
-    "array": (np.array([1, 2]), 3),
-    "one-element array": (np.array([1]),),
-    "0-d array": (np.array(1),),
-    "bool": (True,),
-    "multi-block": (h5py.MultiBlockSlice(start=0, stride=3, count=2, block=2),),
-}
-
-
-@pytest.mark.parametrize("name", ["a/b/chunked", "a/contiguous"])
-@pytest.mark.parametrize("index", INDICES.values(), ids=INDICES.keys())
-def test_what_h5py_understands_beyond_slices(
-    file: chunkwise.File, name: str, index: tuple[Any, ...]
-) -> None:
-    d = dataset(file, name)
-    key = index[0] if len(index) == 1 else index
-    try:
-        theirs = d.h5py[key]
-    except (TypeError, ValueError) as error:
-        with pytest.raises(type(error)):
-            d[key]
-        return
-    assert same(d[key], theirs)
-
-
-def test_field_names(file: chunkwise.File) -> None:
-    d = dataset(file, "record")
-    for key in ("x", ("x", "y"), ("x", slice(1, 4)), ("y", 2)):
-        assert same(d[key], d.h5py[key])
-    with pytest.raises(ValueError, match="zzz"):
-        d["zzz"]
-
-
 @pytest.mark.parametrize("name", ["a/b/chunked", "a/contiguous", "zfp"])
 def test_out_must_fit(file: chunkwise.File, name: str) -> None:
     d = dataset(file, name)
@@ -339,27 +276,6 @@ def test_out_must_fit(file: chunkwise.File, name: str) -> None:
         d.read(3)  # type: ignore[arg-type]
 
 
-def test_a_netcdf_file(tmp_path: Path) -> None:
-    netCDF4 = pytest.importorskip("netCDF4")  # noqa: N806
-    path = tmp_path / "field.nc"
-    values = np.random.default_rng(2).normal(280, 5, (6, 11, 13)).astype("f4")
-    with netCDF4.Dataset(path, "w") as nc:
-        for name, size in (("time", None), ("lat", 11), ("lon", 13)):
-            nc.createDimension(name, size)
-        group = nc.createGroup("model")
-        v = group.createVariable("t2m", "f4", ("time", "lat", "lon"), zlib=True, shuffle=True)
-        v[:] = values
-        v.units = "K"
-        nc.createVariable("lat", "f8", ("lat",))[:] = np.arange(11)
-    with chunkwise.open(path) as f:
-        d = dataset(f, "model/t2m")
-        assert d.explain()["path"] == "chunked"
-        assert same(d[...], values)
-        assert d.attrs["units"] == b"K" or d.attrs["units"] == "K"
-        for name in ("model/t2m", "lat", "lon"):
-            assert_reads_like_h5py(dataset(f, name).h5py, 20)
-
-
 def test_every_error_is_ours_and_one_line(file: chunkwise.File) -> None:
     d = dataset(file, "a/b/chunked")
     for wrong in (99, (0, 0, 0), (slice(None, None, 0),), [0, 99]):
@@ -367,15 +283,3 @@ def test_every_error_is_ours_and_one_line(file: chunkwise.File) -> None:
             d[wrong]
         assert "face.h5: dataset /a/b/chunked" in str(error.value)
         assert "\n" not in str(error.value)
-
-
-def test_filters_in_the_grammar(tmp_path: Path) -> None:
-    with h5py.File(tmp_path / "filters.h5", "w") as f:
-        data = np.zeros((8, 8))
-        f.create_dataset("two", data=data, chunks=(4, 4), shuffle=True, compression=4)
-        f.create_dataset("none", data=data, chunks=(4, 4))
-        f.create_dataset("contiguous", data=data)
-    with chunkwise.open(tmp_path / "filters.h5") as ours:
-        assert dataset(ours, "two").filters == "shuffle+deflate:4"
-        assert dataset(ours, "none").filters == "none"
-        assert dataset(ours, "contiguous").filters == "none"

@@ -7,7 +7,6 @@ import json
 import os
 import resource
 import shutil
-import subprocess
 import sys
 import threading
 import time
@@ -23,6 +22,7 @@ import chunkwise
 from chunkwise.errors import FileChangedError, UsageError
 from chunkwise.files.identity import Identity
 from chunkwise.handles import handle
+from tests.support.processes import ran
 from tests.support.reading import LEFT_TO_LIBHDF5, same
 
 DATA = np.arange(6 * 8, dtype="i4").reshape(6, 8)
@@ -462,7 +462,7 @@ def test_many_files_in_little_memory(tmp_path: Path) -> None:
     """Of 4,400 files when asked to: ``CHUNKWISE_MANY_FILES=4400``."""
     count = int(os.environ.get("CHUNKWISE_MANY_FILES", "250"))
     limit = 128 if count <= 1000 else 1024
-    done = subprocess.run(
+    done = ran(
         [
             sys.executable,
             "-m",
@@ -472,9 +472,6 @@ def test_many_files_in_little_memory(tmp_path: Path) -> None:
             str(limit),
         ],
         cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     record = json.loads(done.stdout)

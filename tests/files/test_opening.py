@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,8 @@ from chunkwise.files.opening import (
     open_h5,
     walk_datasets,
 )
+from tests.support.golden import assert_golden
+from tests.support.processes import ran
 from tests.support.tools import has_netcdf, paste
 
 
@@ -78,37 +80,41 @@ def test_user_block(tmp_path: Path, userblock: int) -> None:
         assert opened["x"][()] == 7
 
 
-def test_missing_offers_near_names(good: Path) -> None:
-    near = good.with_name("god.h5")
-    assert refusal(near) == f"no such file; did you mean '{good}'?"
-    assert "did you mean" in refusal(good.with_name("GOOD.H5"))
-    assert refusal(good.with_name("entirely_else.nc")) == "no such file"
-    nowhere = good.parent / "nofolder" / "a.h5"
-    assert refusal(nowhere) == f"no such file (nor is there a folder '{nowhere.parent}')"
-    assert refusal(good / "below") == "no such file"
+# How files begin that are of other formats.
+HEADS = {
+    "hdf4": b"\x0e\x03\x13\x01",
+    "grib": b"GRIB\x00\x00\x00\x02",
+    "tiff": b"II*\x00\x08",
+    "big-endian tiff": b"MM\x00*\x00",
+    "git-lfs": b"version https://git-lfs.github.com/spec/v1",
+    "page": b"<!doctype html><html>",
+    "zeros": b"\x00" * 64,
+    "csv": b"time,value\n0,1\n",
+}
 
 
-def test_remote_file_is_not_looked_for() -> None:
-    assert refusal("https://example.org/a.nc") == "not a local file; download it first"
-
-
-def test_directory(good: Path) -> None:
-    assert refusal(good.parent) == "a directory; name a file, such as 'good.h5'"
-    empty = good.parent / "empty"
-    empty.mkdir()
-    assert refusal(empty) == "a directory; name a file"
-
-
-@pytest.mark.parametrize("marker", [".zgroup", ".zarray", "zarr.json"])
-def test_zarr_store(tmp_path: Path, marker: str) -> None:
-    (tmp_path / marker).write_text("{}")
-    assert refusal(tmp_path).startswith("a Zarr store, not an HDF5 file; open it with ")
-
-
-def test_pipe_is_not_waited_for(tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe.h5"
-    os.mkfifo(pipe)
-    assert refusal(pipe) == "not a regular file; copy its content to one first"
+def test_what_is_refused_is_named_with_the_remedy(good: Path) -> None:
+    folder = good.parent
+    near = [folder / name for name in ("god.h5", "GOOD.H5", "else.nc", "nofolder/a.h5")]
+    given: list[Path | str] = [*near, good / "below", "https://example.org/a.nc", folder]
+    said = [refusal(one) for one in given]
+    for name in ("no files", ".zgroup", ".zarray", "zarr.json"):
+        (folder / f"of {name}").mkdir()
+        if name != "no files":
+            (folder / f"of {name}" / name).write_text("{}")
+        given.append(folder / f"of {name}")
+    for name, head in HEADS.items():
+        (folder / name).write_bytes(head + bytes(range(256)) * 20)
+        given.append(folder / name)
+    (folder / "empty.h5").touch()
+    os.mkfifo(folder / "pipe.h5")
+    (folder / "good.h5.gz").write_bytes(gzip.compress(good.read_bytes()))
+    with zipfile.ZipFile(folder / "good.zip", "w") as stream:
+        stream.write(good, "good.h5")
+    given += [folder / name for name in ("empty.h5", "pipe.h5", "good.h5.gz", "good.zip")]
+    said += [refusal(one) for one in given[len(said) :]]
+    lines = [f"{one}: {why}" for one, why in zip(given, said, strict=True)]
+    assert_golden("refused-files", "\n".join(lines).replace(str(folder), "FOLDER"))
 
 
 @pytest.fixture
@@ -133,44 +139,6 @@ def test_permission_denied(unprivileged: Path) -> None:
     path.chmod(0)
     os.seteuid(user)
     assert refusal(path).startswith("permission denied; ")
-
-
-def test_empty(tmp_path: Path) -> None:
-    path = tmp_path / "empty.h5"
-    path.touch()
-    assert refusal(path) == "the file is empty (0 bytes); write or download it again"
-
-
-@pytest.mark.parametrize(
-    ("head", "name", "remedy"),
-    [
-        (b"\x0e\x03\x13\x01", "an HDF4 file", "h4toh5"),
-        (b"GRIB\x00\x00\x00\x02", "a GRIB file", "grib_to_netcdf"),
-        (b"II*\x00\x08", "a TIFF image", "gdal_translate"),
-        (b"MM\x00*\x00", "a TIFF image", "gdal_translate"),
-        (b"version https://git-lfs.github.com/spec/v1", "a Git LFS pointer", "git lfs pull"),
-        (b"<!doctype html><html>", "a web page", "download"),
-        (b"\x00" * 64, "it begins with zeros", "get it again"),
-        (b"time,value\n0,1\n", "not known here", "`file`"),
-    ],
-)
-def test_other_formats(tmp_path: Path, head: bytes, name: str, remedy: str) -> None:
-    path = tmp_path / "other.h5"
-    path.write_bytes(head + bytes(range(256)) * 20)
-    message = refusal(path)
-    assert message.startswith("not an HDF5 file: it")
-    assert name in message
-    assert remedy in message
-
-
-def test_compressed_and_archived(good: Path) -> None:
-    packed = good.with_name("good.h5.gz")
-    packed.write_bytes(gzip.compress(good.read_bytes()))
-    assert refusal(packed).endswith(f"it is gzip-compressed; decompress it: gunzip -k {packed}")
-    archive = good.with_name("good.zip")
-    with zipfile.ZipFile(archive, "w") as stream:
-        stream.write(good, "good.h5")
-    assert refusal(archive).endswith(f"it is a zip archive; unpack it: unzip {archive}")
 
 
 @pytest.mark.parametrize("kind", ["NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA"])
@@ -229,9 +197,7 @@ def test_nothing_else_on_stderr(good: Path) -> None:
         "import sys\nfrom chunkwise.files.opening import open_h5\n"
         "try: open_h5(sys.argv[1])\nexcept OSError as e: print(e)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(good)], capture_output=True, text=True, check=True
-    )
+    done = ran([sys.executable, "-c", program, str(good)], check=True)
     assert "truncated HDF5 file" in done.stdout
     assert done.stderr == ""
 
@@ -280,55 +246,32 @@ def test_found(tree: h5py.File, name: str, size: int) -> None:
     assert find_dataset(tree, name).size == size
 
 
-@pytest.mark.parametrize(
-    ("name", "hint"),
-    [
-        ("temperature", "did you mean '/air/temperature', '/sea/Temperature'?"),
-        ("air/presure", "did you mean '/air/pressure'?"),
-        ("AIR/PRESSURE", "did you mean '/air/pressure'?"),
-        ("pressure", "did you mean '/air/pressure'?"),
-        ("air/pressure/x", "did you mean '/air/pressure'?"),
-        ("zzz", "it holds "),
-        ("leads\0", "did you mean '/leads'?"),
-        ("line\nbreak", "it holds "),
-    ],
-)
-def test_not_found_offers_near_names(tree: h5py.File, name: str, hint: str) -> None:
-    with pytest.raises(DatasetNotFoundError) as caught:
-        find_dataset(tree, name)
-    message = str(caught.value)
-    assert message.startswith(f"{tree.filename}: no dataset '/{printable(name)}'; ")
-    assert message.isprintable()
-    assert hint in message
+def test_what_is_no_dataset_is_named_with_what_is_there(tree: h5py.File, tmp_path: Path) -> None:
+    words = "temperature air/presure AIR/PRESSURE pressure air/pressure/x zzz dangles lost/deeper"
+    lines = []
+    for name in [*words.split(), "leads\0", "line\nbreak", "air", "bare", "kind", "/", "", "many"]:
+        with pytest.raises((DatasetNotFoundError, NotADatasetError)) as caught:
+            find_dataset(tree, name)
+        assert str(caught.value).isprintable()
+        lines.append(f"{name!r}: {type(caught.value).__name__}: {caught.value}")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for fill in (
+            lambda: None,
+            lambda: file.__setitem__("a", np.arange(3)),
+            lambda: lone(file),
+        ):
+            fill()
+            with pytest.raises(DatasetNotFoundError) as caught:
+                largest_chunked(file)
+            lines.append(f"the largest: {caught.value}")
+    # Why HDF5 does not reach it differs by its version.
+    text = re.sub(r"reached \(.*?\)", "reached (...)", "\n".join(lines))
+    assert_golden("no-dataset", text.replace(str(tmp_path), "FOLDER"))
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("air", "'/air' is a group, not a dataset; datasets in it: '/air/pressure', "),
-        ("bare", "'/bare' is a group, not a dataset; it holds no dataset"),
-        ("kind", "'/kind' is a named datatype, not a dataset"),
-        ("/", "'/' is a group, not a dataset; datasets in it: "),
-        ("", "'/' is a group, not a dataset; datasets in it: "),
-    ],
-)
-def test_not_a_dataset(tree: h5py.File, name: str, message: str) -> None:
-    with pytest.raises(NotADatasetError) as caught:
-        find_dataset(tree, name)
-    assert str(caught.value).startswith(f"{tree.filename}: {message}")
-
-
-def test_group_lists_five(tree: h5py.File) -> None:
-    with pytest.raises(NotADatasetError, match=r"'/many/d4' and 2 more$"):
-        find_dataset(tree, "many")
-
-
-def test_links_that_lead_nowhere(tree: h5py.File) -> None:
-    with pytest.raises(DatasetNotFoundError, match="'/dangles' is a soft link to '/air/nothing'"):
-        find_dataset(tree, "dangles")
-    lost = "'/lost' is an external link to '/there' in the file 'gone.h5'"
-    with pytest.raises(DatasetNotFoundError, match=lost):
-        find_dataset(tree, "lost/deeper")
+def lone(file: h5py.File) -> None:
+    file.create_dataset("b", (10,), h5py.string_dtype(), chunks=(5,))
+    file.create_dataset("c", (0,), "i4", chunks=(5,), maxshape=(None,))
 
 
 def damage(path: Path, name: str) -> None:
@@ -444,35 +387,6 @@ def test_largest_chunked(tmp_path: Path) -> None:
         file.create_dataset("many_small", (1000,), "i1", chunks=(10,))
         file.create_dataset("g/few_large", (200,), "f8", chunks=(10,))
         assert largest_chunked(file).name == "/g/few_large"
-
-
-def lone(file: h5py.File) -> None:
-    file["a"] = np.arange(3)
-    file.create_dataset("b", (10,), h5py.string_dtype(), chunks=(5,))
-    file.create_dataset("c", (0,), "i4", chunks=(5,), maxshape=(None,))
-
-
-@pytest.mark.parametrize(
-    ("fill", "held"),
-    [
-        (
-            lone,
-            "its datasets: 1 not chunked, 1 of variable length, 1 empty; "
-            "name one to measure it: chunkwise bench {file} a",
-        ),
-        (lambda file: file.create_group("g"), "it holds no dataset at all"),
-    ],
-)
-def test_nothing_chunked(tmp_path: Path, fill: Callable[[h5py.File], object], held: str) -> None:
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        fill(file)
-        with pytest.raises(DatasetNotFoundError) as caught:
-            largest_chunked(file)
-    assert str(caught.value).endswith(
-        f"no chunked dataset with data of fixed size; {held}".replace(
-            "{file}", str(tmp_path / "a.h5")
-        )
-    )
 
 
 def test_a_bare_name_is_completed_where_one_dataset_has_it(tmp_path: Path) -> None:

@@ -9,9 +9,10 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise.cli.main import main
 from chunkwise.inspection import inspect
 from tests.repack.test_archives import stamps
+from tests.support.commands import run
+from tests.support.golden import assert_golden, mistakes
 
 TINY = np.arange(512 * 512, dtype="<i4").reshape(512, 512)
 
@@ -31,16 +32,6 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def run(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: object
-) -> tuple[int, str, str]:
-    monkeypatch.setattr("sys.argv", ["chunkwise", "fix", *map(str, arguments)])
-    with pytest.raises(SystemExit) as left:
-        main()
-    told = capsys.readouterr()
-    return int(left.value.code or 0), told.out, told.err
-
-
 def is_mended(path: Path, offset: int) -> bool:
     with h5py.File(path) as file:
         same = bool(np.array_equal(file["t"][...], TINY + offset))
@@ -48,15 +39,10 @@ def is_mended(path: Path, offset: int) -> bool:
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_folder_in_place(
-    jobs: int,
-    archive: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_folder_in_place(jobs: int, archive: Path) -> None:
     before = stamps(archive)
     arguments = (archive, "--in-place", "--jobs", jobs, "--json")
-    code, out, err = run(monkeypatch, capsys, *arguments)
+    code, out, err = run("fix", *arguments)
     assert code == 0, err
     told = {Path(one["source"]).name: one for one in map(json.loads, out.splitlines())}
     assert {name: one["outcome"] for name, one in told.items()} == {
@@ -71,37 +57,30 @@ def test_a_folder_in_place(
     assert set(after) == set(before)
     assert {name for name in after if after[name] == before[name]} == {"good.h5", "sub/good.nc"}
     assert all(is_mended(archive / f"bad{i}.h5", i) for i in range(3))
-    code, out, _ = run(monkeypatch, capsys, archive, "--in-place", "--jobs", jobs)
+    code, out, _ = run("fix", archive, "--in-place", "--jobs", jobs)
     assert "5 files: 5 skipped" in out
     assert stamps(archive) == after
 
 
-def test_a_folder_of_results(
-    archive: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_folder_of_results(archive: Path, tmp_path: Path) -> None:
     before = stamps(archive)
     for task in ("1/2", "2/2"):
-        code, _, err = run(monkeypatch, capsys, archive, "-o", "fixed", "--task", task)
+        code, _, err = run("fix", archive, "-o", "fixed", "--task", task)
         assert code == 0, err
     assert stamps(archive) == before
     assert all(is_mended(tmp_path / "fixed" / f"bad{i}.h5", i) for i in range(3))
     copied = (tmp_path / "fixed" / "sub" / "good.nc").read_bytes()
     assert copied == (archive / "sub" / "good.nc").read_bytes()
     arguments = (archive, "-o", "fixed", "--task", "1/2", "--resume")
-    code, out, _ = run(monkeypatch, capsys, *arguments)
+    code, out, _ = run("fix", *arguments)
     assert code == 0
     assert "done before" in out
 
 
-def test_a_dry_run_of_many(
-    archive: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_of_many(archive: Path) -> None:
     before = stamps(archive)
     (archive / "cut.h5").write_bytes((archive / "bad0.h5").read_bytes()[:3000])
-    code, out, _ = run(monkeypatch, capsys, archive, "--dry-run")
+    code, out, _ = run("fix", archive, "--dry-run")
     assert code == 1
     assert out.count("planned") == 4  # three files, and their number
     assert "(small-chunks)" in out
@@ -111,28 +90,16 @@ def test_a_dry_run_of_many(
     assert after == before
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ([], "name a file"),
-        (["archive"], "give -o OUT"),
-        (["archive", "--in-place", "--jobs", "2", "--budget", "5s"], "cannot be measured"),
-        (["archive", "--in-place", "--unchanged", "copy"], "--unchanged is for --out"),
-        (["archive/bad0.h5", "--in-place", "--task", "1/2"], "--task is for many files"),
-        (["archive", "--in-place", "--task", "3/2"], "write i/n"),
-        (["--files-from", "none.txt", "--in-place"], "--files-from none.txt: cannot be read"),
-    ],
-)
-def test_mistakes_are_one_line(
-    arguments: list[str],
-    said: str,
-    archive: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_mistakes_are_one_line(archive: Path) -> None:
     before = stamps(archive)
-    code, _, err = run(monkeypatch, capsys, *arguments)
-    assert code == 2
-    assert said in err
-    assert len(err.splitlines()) == 1
+    said = mistakes("""
+fix
+fix archive
+fix archive --in-place --jobs 2 --budget 5s
+fix archive --in-place --unchanged copy
+fix archive/bad0.h5 --in-place --task 1/2
+fix archive --in-place --task 3/2
+fix --files-from none.txt --in-place
+""")
+    assert_golden("fix-mistakes", said)
     assert stamps(archive) == before

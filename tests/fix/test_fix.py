@@ -392,17 +392,6 @@ def test_files_that_cannot_be_read(
         chunkwise.fix(tmp_path / "none.h5", dry_run=True)
 
 
-def test_help_has_examples_and_documents_have_each_option(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(monkeypatch, "--help") == 0
-    told = capsys.readouterr().out
-    page = (ROOT / "docs" / "fix.md").read_text()
-    assert "Examples:" in told
-    for option in set(re.findall(r"--[a-z][a-z-]+", told)) - {"--help"}:
-        assert f"`{option}" in page or f" {option}" in page, option
-
-
 def test_a_run_that_is_ended_leaves_nothing(tmp_path: Path) -> None:
     of_many_kinds(tmp_path / "a.h5")
     before = stamp(tmp_path / "a.h5")

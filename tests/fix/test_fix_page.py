@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import re
-import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,6 @@ import h5py
 import pytest
 
 import chunkwise
-from chunkwise import patterns
-from chunkwise.cli import fix
 from chunkwise.fixing.records import Fixed
 from chunkwise.fixing.render import lines
 
@@ -76,28 +73,6 @@ def test_what_a_machine_decides_is_left_out() -> None:
     )
     assert fix_page.skeleton(one) == fix_page.skeleton(other)
     assert fix_page.skeleton(one)[0] == "1x2 -> 3x4"
-
-
-def commands() -> list[str]:
-    """List the commands of the help, and those of the page that are no synopsis."""
-    examples = fix.EXAMPLES.replace("\b", "").replace("\\\n", " ")
-    found = re.findall(r"^ +chunkwise (fix .*?)(?:   .*)?$", examples, re.MULTILINE)
-    found += re.findall(r"^(?:    |\$ )chunkwise (fix .*)$", PAGE, re.MULTILINE)
-    return [line for line in found if not re.search(r"[\[|…]|\b(FILE|OUT|FOLDER)\b", line)]
-
-
-@pytest.mark.parametrize("line", commands())
-def test_each_command_is_understood(line: str) -> None:
-    _, *words = shlex.split(line)
-    context = fix.command.make_context("fix", words)
-    for text in context.params["access"]:
-        if "=" not in text.partition(" weight")[0] or "," in text:
-            continue  # names of dimensions are a file's
-        assert patterns.weight(text) > 0
-
-
-def test_there_are_such_commands() -> None:
-    assert len(commands()) > 6
 
 
 def test_the_example_in_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from chunkwise.inspection import inspect
 from tests.model.test_every_fix import nothing_lost
 from tests.support.fixable import ACCESSES, datasets, make
 
-COUNT = int(os.environ.get("CHUNKWISE_FIXES", "8"))
+COUNT = int(os.environ.get("CHUNKWISE_FIXES", "5"))
 
 
 def mendable(path: Path, access: tuple[str, ...]) -> list[tuple[str, str | None]]:

@@ -20,6 +20,8 @@ from hypothesis import strategies as st
 
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Filter, Pipeline, parse_shape, parse_size
+from tests.support.golden import assert_golden, refused
+from tests.support.processes import ran
 
 DATA = np.arange(100 * 200, dtype="f4").reshape(100, 200)
 
@@ -94,63 +96,38 @@ def test_any_text_is_parsed_or_refused_with_one_line(text: str) -> None:
         assert "\n" not in message
 
 
-@pytest.mark.parametrize(
-    ("text", "printed"),
-    [
-        ("none", "none"),
-        ("gzip:6", "deflate:6"),
-        ("deflate", "deflate:4"),
-        ("shuffle+deflate:4+fletcher32", "shuffle+deflate:4+fletcher32"),
-        ("szip", "szip:nn:8"),
-        ("szip:ec", "szip:ec:8"),
-        ("shuffle+zstd:3", "shuffle+zstd:3"),
-        ("zstd:-5", "zstd:-5"),
-        ("blosc", "blosc:lz4:5"),
-        ("blosc:zstd:3:shuffle", "blosc:zstd:3"),
-        ("blosc2:zstd:5:bitshuffle", "blosc2:zstd:5:bitshuffle"),
-        ("bitshuffle:none", "bitshuffle"),
-        ("bitshuffle:zstd", "bitshuffle:zstd:3"),
-        ("bitshuffle:lz4:block=0", "bitshuffle:lz4"),
-        ("scaleoffset", "scaleoffset:in:0"),
-        ("filter-32123:1,2,3", "filter-32123:1,2,3"),
-        ("filter-00007", "filter-7"),
-        ("SHUFFLE+GZIP:FAST", "shuffle+deflate:fast"),
-    ],
-)
-def test_spellings(text: str, printed: str) -> None:
-    assert str(Pipeline.parse(text)) == printed
+TYPED = """
+none gzip:6 deflate shuffle+deflate:4+fletcher32 szip szip:ec shuffle+zstd:3 zstd:-5 blosc
+blosc:zstd:3:shuffle blosc2:zstd:5:bitshuffle bitshuffle:none bitshuffle:zstd
+bitshuffle:lz4:block=0 scaleoffset filter-32123:1,2,3 filter-00007 SHUFFLE+GZIP:FAST
+"""
+REFUSED = """
++deflate none+deflate deflat:4 xyzzy deflate:10 deflate:x deflate:4:4 shuffle:4 szip:nn:7 szip:xx
+blosc:lz5:5 blosc:lz4:10 blosc2:snappy bitshuffle:lz4:3 bitshuffle:lz4:block=7 lz4:5 filter-0
+filter-70000 filter-9:x filter-9:4294967296 zstd:fast shuffle:fast deflate:fast:1 deflate:1:fast
+"""
+# What h5repack and nccopy are given.
+TOLD = """
+none shuffle+deflate:4 szip:nn:32 scaleoffset:ds:2 nbit+fletcher32 zstd:3 filter-32123 shuffle+lzf
+shuffle+deflate:1 deflate:0 deflate:4+shuffle shuffle+shuffle+deflate:4
+"""
 
 
-@pytest.mark.parametrize(
-    ("text", "part"),
-    [
-        ("", "a name is missing"),
-        ("+deflate", "a name is missing"),
-        ("none+deflate", "none stands alone"),
-        ("deflat:4", "did you mean deflate?"),
-        ("xyzzy", "known are none, deflate"),
-        ("deflate:10", "LEVEL from 0 to 9"),
-        ("deflate:x", "LEVEL from 0 to 9"),
-        ("deflate:4:4", "LEVEL from 0 to 9"),
-        ("shuffle:4", "without options"),
-        ("szip:nn:7", "PIXELS even from 2 to 32"),
-        ("szip:xx", "szip:nn:PIXELS"),
-        ("blosc:lz5:5", "blosclz|lz4"),
-        ("blosc:lz4:10", "LEVEL from 0 to 9"),
-        ("blosc2:snappy", "blosclz|lz4"),
-        ("bitshuffle:lz4:3", "block=N"),
-        ("bitshuffle:lz4:block=7", "multiple of 8"),
-        ("lz4:5", "lz4:block=BYTES"),
-        ("filter-0", "from 1 to 65535"),
-        ("filter-70000", "from 1 to 65535"),
-        ("filter-9:x", "whole numbers"),
-        ("filter-9:4294967296", "whole numbers"),
-        ("+".join(["shuffle"] * 33), "HDF5 allows 32"),
-    ],
-)
-def test_bad_filters_are_refused_with_the_remedy(text: str, part: str) -> None:
-    with pytest.raises(UsageError, match=part.replace("|", r"\|").replace("?", r"\?")):
-        Pipeline.parse(text)
+def test_the_page() -> None:
+    """What is read of what people type, what is refused, and what other tools are given."""
+    told = []
+    for text in TOLD.split():
+        one = Pipeline.parse(text)
+        told.append(f"{text}: {one.h5repack('/a b')}; {one.nccopy()}")
+    assert Pipeline.parse("deflate:4").h5repack("/a:b") is None
+    assert_golden(
+        "filters",
+        "\n".join(f"{text}: {Pipeline.parse(text)}" for text in TYPED.split()),
+        refused(Pipeline.parse, ["", *REFUSED.split(), "+".join(["nbit"] * 33)]),
+        "\n".join(told),
+    )
+    with pytest.raises(UsageError, match="write deflate:fast"):
+        Filter("zstd", (3,), "fast")
 
 
 def make(
@@ -324,14 +301,7 @@ def run_python(code: str) -> str:
     """What a fresh interpreter, in which no filter was imported yet, prints."""
     # hdf5plugin, once imported, says where its filters lie to all child processes.
     env = {name: value for name, value in os.environ.items() if name != "HDF5_PLUGIN_PATH"}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=env,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
+    done = ran([sys.executable, "-c", code], env=env, check=True, timeout=60)
     return done.stdout.strip()
 
 
@@ -356,40 +326,6 @@ def test_without_hdf5plugin_the_message_says_how_to_get_it() -> None:
     assert (
         printed == "filter zstd (number 32015) is not available to libhdf5: pip install hdf5plugin"
     )
-
-
-@pytest.mark.parametrize(
-    ("text", "dataset", "arguments"),
-    [
-        ("none", "", "-f NONE"),
-        ("shuffle+deflate:4", "", "-f SHUF -f GZIP=4"),
-        ("szip:nn:32", "/a/b", "-f /a/b:SZIP=32,NN"),
-        ("scaleoffset:ds:2", "", "-f SOFF=2,DS"),
-        ("nbit+fletcher32", "/a b", "-f '/a b:NBIT' -f '/a b:FLET'"),
-        ("zstd:3", "", "-f UD=32015,1,1,3"),
-        ("filter-32123", "", "-f UD=32123,1,0"),
-        ("shuffle+lzf", "", None),
-        ("deflate:4", "/a:b", None),
-    ],
-)
-def test_h5repack_words(text: str, dataset: str, arguments: str | None) -> None:
-    assert Pipeline.parse(text).h5repack(dataset) == arguments
-
-
-@pytest.mark.parametrize(
-    ("text", "arguments"),
-    [
-        ("none", "-F none"),
-        ("deflate:4", "-d 4"),
-        ("shuffle+deflate:1", "-d 1 -s"),
-        ("deflate:0", None),
-        ("deflate:4+shuffle", None),
-        ("shuffle+shuffle+deflate:4", None),
-        ("zstd:3", None),
-    ],
-)
-def test_nccopy_words(text: str, arguments: str | None) -> None:
-    assert Pipeline.parse(text).nccopy() == arguments
 
 
 @pytest.mark.skipif(shutil.which("h5repack") is None, reason="h5repack is not installed")
@@ -446,11 +382,3 @@ def test_fast_is_level_1_everywhere_but_where_chunkwise_writes() -> None:
     # No file says it.
     assert str(Pipeline.from_dcpl(dcpl)) == "shuffle+deflate:1"
     assert Filter("deflate", (1,), "fast") == Filter("deflate", ("fast",))
-
-
-@pytest.mark.parametrize("text", ["zstd:fast", "shuffle:fast", "deflate:fast:1", "deflate:1:fast"])
-def test_only_deflate_can_be_fast(text: str) -> None:
-    with pytest.raises(UsageError, match="is not understood"):
-        Pipeline.parse(text)
-    with pytest.raises(UsageError, match="write deflate:fast"):
-        Filter("zstd", (3,), "fast")

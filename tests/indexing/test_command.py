@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from chunkwise.cli.index import command
-from chunkwise.errors import ChunkwiseError
+from tests.support.golden import assert_golden, mistakes
 
 
 @pytest.fixture
@@ -50,22 +50,16 @@ def test_many_files_go_into_a_folder(path: Path, tmp_path: Path) -> None:
     assert other.with_name("b.h5.cwi").exists()
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (("--url", "s3://x", "b.h5", "-o", "out.json"), "--url is for one file"),
-        (("b.h5", "-o", "out"), "give --format"),
-        (("a/a.h5", "-o", "out", "--format", "json"), "one name"),
-        (("--format", "json"), "say where it shall be"),
-        (("-o", "out.cwi", "--url", "s3://x"), "--url is for references"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(
-    path: Path, words: tuple[str, ...], told: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mistakes_are_one_line(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(path.parent)
-    with pytest.raises(ChunkwiseError, match=told):
-        run(path, *words)
+    said = mistakes("""
+index a.h5 --url s3://x b.h5 -o out.json
+index a.h5 b.h5 -o out
+index a.h5 a/a.h5 -o out --format json
+index a.h5 --format json
+index a.h5 -o out.cwi --url s3://x
+""")
+    assert_golden("index-mistakes", said)
 
 
 @pytest.mark.parametrize("name", ["out.json", "out.parquet", "out.cwi"])

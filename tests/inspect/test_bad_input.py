@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +19,7 @@ from chunkwise.files.objects import encode_name
 from chunkwise.inspection import inspect
 from tests.support.damage import damage_attribute, damage_header
 from tests.support.inspect_files import make_file, make_indexes, make_netcdf
+from tests.support.processes import ran
 
 
 def run(path: Path, *options: str) -> str:
@@ -303,12 +303,9 @@ for seed in range(first, last):
 @pytest.mark.parametrize("make", MAKERS, ids=["all", "netcdf", "latest"])
 def test_bytes_changed_anywhere(tmp_path: Path, make: Callable[[Path], None]) -> None:
     make(tmp_path / "base.h5")
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-c", FLIPPER, tmp_path / "base.h5", tmp_path, "0", "40"],
         cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
         timeout=500,
     )
     assert done.returncode == 0, done.stderr

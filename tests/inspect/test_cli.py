@@ -24,7 +24,8 @@ from chunkwise.errors import ChunkwiseError, CrashedError, FileFormatError, Usag
 from chunkwise.files.contained import Outcome
 from chunkwise.inspection.facts import FileFacts
 from tests.support.inspect_fakes import dataset, file_facts, finding
-from tests.support.inspect_files import MISSING_FILTER, make_file
+from tests.support.inspect_files import make_file
+from tests.support.processes import ran
 
 CHUNKWISE = Path(sys.executable).with_name("chunkwise")
 
@@ -98,78 +99,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # --- one file --------------------------------------------------------------------------
 
 
-def test_tree_says_what_matters(path: Path) -> None:
-    output = " ".join(run(path, "--all").replace("│", " ").split())
-    for words in (
-        "chunked 50x70 (axis 0 unlimited, axis 1 up to 100) int32 big-endian",
-        "9 chunks of 20x30, 2.3 KiB each, shuffle+deflate:6+fletcher32",
-        "4 of 100 chunks of 10x10, 200 B each, no filter",
-        "ratio 25.0 (absent chunks included)",
-        "80 B of data, none of it written",
-        "virtual, 2 mappings",
-        "external, in 1 raw file",
-        f"HDF5 lacks filter number {MISSING_FILTER}",
-        "null null dataspace float32",
-        "scalar scalar float64",
-        "same same object as /chunked",
-        "up same object as /",
-        "soft soft link to /nowhere",
-        "far external link to gone.h5:/x",
-        "named named datatype",
-        "no elements",
-        "user block of 512 B",
-    ):
-        assert words in output
-
-
-@pytest.mark.parametrize("columns", [80, 60])
-def test_fits_the_console(path: Path, columns: int) -> None:
-    lines = run(path, "--all", columns=columns).splitlines()
-    # Lines to paste are whole, and indented by four.
-    assert max(len(line) for line in lines if not line.startswith("    ")) <= columns
-    assert not [line for line in lines if line != line.rstrip()]
-
-
-def test_one_dataset_is_shown_in_full(path: Path) -> None:
-    output = run(path, "types/compound")
-    assert "type        compound{a: int32, b: float64, c: string(5)} mixed byte order" in output
-    assert "dataset     /types/compound" in output
-    assert "chunked" not in output
-
-
-def test_names_cannot_disturb_the_terminal(tmp_path: Path) -> None:
-    path = tmp_path / "odd.h5"
-    with h5py.File(path, "w") as file:
-        file["\x1b[31mred\nline [bold]b"] = 1
-        file[b"caf\xe9"] = 2
-        group = file
-        for _ in range(40):
-            group = group.create_group("deep")
-        group["bottom"] = 1
-    output = run(path, "--all")
-    assert "\x1b" not in output
-    assert r"\x1b[31mred\nline [bold]b  scalar" in output
-    assert r"caf\udce9  scalar" in output
-    # However deep, the last name is legible: its whole path is printed.
-    last = "".join(output.rpartition("└── ")[2].split())
-    assert last.startswith("/deep" * 40 + "/bottom")
-    paths = [entry["path"] for entry in json.loads(run(path, "--json"))["objects"]]
-    assert "/caf\udce9" in paths
-
-
-def test_damaged_objects_are_shown_in_place(tmp_path: Path) -> None:
-    path = tmp_path / "damaged.h5"
-    with h5py.File(path, "w") as file:
-        file["bad"], file["good"] = 1, 2
-        address = h5py.h5o.get_info(file["bad"].id).addr
-    with path.open("r+b") as stream:
-        stream.seek(address)
-        stream.write(b"\xee")
-    output = run(path)
-    assert "bad  cannot be opened: " in output
-    assert "good  scalar" in output
-
-
 def test_options_reach_their_room(folder: Path, calls: list[dict[str, Any]]) -> None:
     run("wrong.nc")
     run("wrong.nc", "t2m", "--no-sample")
@@ -207,13 +136,6 @@ def test_options_without_effect_are_refused(
         invoke(*arguments)
     assert not calls
     assert folder.is_dir()
-
-
-def test_help_has_examples_and_exit_codes() -> None:
-    output = CliRunner().invoke(cli, ["inspect", "--help"]).output
-    assert "chunkwise inspect model.nc temperature" in output
-    assert re.search(r"^ +1 +a file is damaged; --fail-on LEVEL", output, re.MULTILINE)
-    assert max(map(len, output.splitlines())) <= 80
 
 
 # --- as a linter -----------------------------------------------------------------------
@@ -265,20 +187,6 @@ def test_exit_codes_of_the_process(path: Path, tmp_path: Path) -> None:
 
 
 # --- many files ------------------------------------------------------------------------
-
-
-def test_a_line_a_file_worst_first(folder: Path, calls: list[dict[str, Any]]) -> None:
-    output = run(folder)
-    rows = [line.split() for line in output.splitlines()[1:4]]
-    assert [(row[0], row[1]) for row in rows] == [("error", "-"), ("warning", "2"), ("ok", "-")]
-    (bad,) = (line for line in output.splitlines() if "bad.nc" in line and "TIFF" in line)
-    assert "cannot be opened" in bad
-    assert f"{folder}/wrong.nc  chunk-exceeds-cache" in output
-    total = " ".join(output.split())
-    assert all(fact in total for fact in ("3 HDF5 files", "40.1 MiB", "1 file of other formats"))
-    by_name = run(folder, "--sort", "name").splitlines()[1:4]
-    assert [line.split()[0] for line in by_name] == ["error", "ok", "warning"]
-    assert len(calls) == 6
 
 
 def test_named_files_that_are_not_hdf5_are_errors(
@@ -405,11 +313,6 @@ def test_a_file_that_is_no_baseline_is_refused(
     assert not calls
 
 
-def test_real_folder(path: Path) -> None:
-    output = run(path.parent)
-    assert re.search(r"^(error|warning) .*all\.h5  [a-z-]+$", output, re.MULTILINE)
-
-
 def test_ctrl_c_shows_what_was_done(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fake(path: str, _name: str | None = None, **_: Any) -> FileFacts:
         if "clean" in path:
@@ -492,20 +395,10 @@ def test_reader_that_leaves_early(many: Path) -> None:
 
 @pytest.mark.parametrize("columns", ["", "0", "wide"])
 def test_piped_output_has_80_columns_and_no_colour(path: Path, columns: str) -> None:
-    output = subprocess.run(
-        [CHUNKWISE, "inspect", path],
-        capture_output=True,
-        text=True,
-        env=environment(COLUMNS=columns),
-    )
+    output = ran([CHUNKWISE, "inspect", path], env=environment(COLUMNS=columns))
     # A filter of the file is missing.
     assert output.returncode == 3
     assert "\x1b" not in output.stdout
     assert not output.stderr
     widths = [len(line) for line in output.stdout.splitlines() if not line.startswith("    ")]
     assert 70 < max(widths) <= 80
-
-
-def test_errors_are_one_line(tmp_path: Path) -> None:
-    with pytest.raises(ChunkwiseError, match=r"gone\.nc: no such file"):
-        invoke(tmp_path / "gone.nc")

@@ -14,7 +14,8 @@ import pytest
 
 from chunkwise.files.filters import IN_HDF5PLUGIN, REGISTERED
 from chunkwise.grammar.codecs import CODECS_BY_ID
-from chunkwise.inspection.doctor import PluginFolder, diagnose
+from chunkwise.inspection.doctor import diagnose
+from tests.support.processes import ran
 from tests.support.tools import require_tool
 
 # Importing it would register its filters in the process of the tests.
@@ -40,13 +41,7 @@ print(json.dumps({{
 def python(code: str, **environment: str) -> str:
     """What Python prints in an environment of its own, since libhdf5 reads its once."""
     clean = {name: value for name, value in os.environ.items() if "HDF5_PLUGIN" not in name}
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        env=clean | environment,
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
+    return ran([sys.executable, "-c", code], env=clean | environment, check=True).stdout
 
 
 def diagnosed(filter_id: int, register: bool = False, **environment: str) -> dict[str, Any]:
@@ -92,11 +87,8 @@ def test_the_shell_line_works(tmp_path: Path) -> None:
     (line,) = [text for tool, text in diagnosed(32008)["fixes"] if tool == "shell"]
     # The line says python, of whichever environment is active.
     path_first = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    printed = subprocess.run(
-        ["sh", "-c", f"{line}\n{h5dump} -d /x -s 63 -c 1 {path}"],
-        env=os.environ | path_first,
-        capture_output=True,
-        text=True,
+    printed = ran(
+        ["sh", "-c", f"{line}\n{h5dump} -d /x -s 63 -c 1 {path}"], env=os.environ | path_first
     )
     assert "(63): 63" in printed.stdout, printed.stderr
 
@@ -198,11 +190,3 @@ def test_names_agree() -> None:
         " if name.endswith('_ID')]))"
     )
     assert set(json.loads(hdf5plugin)) == set(IN_HDF5PLUGIN)
-
-
-def test_a_long_folder_is_cut(tmp_path: Path) -> None:
-    for i in range(30):
-        (tmp_path / f"{i:02}.so").touch()
-    (folder,) = diagnosed(32008, HDF5_PLUGIN_PATH=str(tmp_path))["folders"]
-    assert folder.count(".so") == 20
-    assert str(PluginFolder("/x", False, 0, ())) == "/x (no such folder)"

@@ -156,7 +156,7 @@ def test_edge_chunks_that_were_never_written_waste_nothing(file: h5py.File) -> N
     assert codes(file) == []
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.tuples(st.integers(1, 3000), st.integers(1, 3000)),
     st.tuples(st.integers(90, 3000), st.integers(90, 3000)),

@@ -32,6 +32,7 @@ from chunkwise.inspection.findings.filters import (
 )
 from chunkwise.inspection.findings.subject import DatasetCheck, Subject
 from chunkwise.inspection.sampling import take_sample
+from tests.support.processes import ran
 from tests.support.tools import paste, require_tool
 
 RNG = np.random.default_rng(0)
@@ -375,11 +376,9 @@ def unavailable(path: Path, *readers: str, plugin: bool = True) -> list[list[Any
     """Inspect in a process that has not imported hdf5plugin, or cannot."""
     hidden = "" if plugin else "import sys; sys.modules['hdf5plugin'] = None\n"
     environment = {k: v for k, v in os.environ.items() if k != "HDF5_PLUGIN_PATH"}
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-c", hidden + READ_ELSEWHERE, path, *readers],
         check=True,
-        capture_output=True,
-        text=True,
         env=environment,
     )
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -393,9 +392,7 @@ def test_what_another_installed_reader_reads_is_a_note(tmp_path: Path) -> None:
     assert fixes[0].startswith("import hdf5plugin")
     # As pasted, where libhdf5 lacks the filter.
     paste = f"import chunkwise; print(int({fixes[-1]}[...].sum()))"
-    done = subprocess.run(
-        [sys.executable, "-c", paste], check=True, capture_output=True, text=True
-    )
+    done = ran([sys.executable, "-c", paste], check=True)
     assert int(done.stdout) == int(WALK.sum(dtype="i8"))
     ((severity, summary, _),) = unavailable(path, plugin=False)
     assert severity == "note"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from chunkwise.inspection.collect import object_facts
 from chunkwise.inspection.finding import Finding
 from chunkwise.inspection.findings.objects import CHECKS
 from tests.support.damage import damage_attribute, damage_header
+from tests.support.processes import ran
 from tests.support.tools import paste
 from tests.support.versions import HDF5
 
@@ -121,12 +121,10 @@ def test_the_line_that_finds_a_source(tmp_path: Path) -> None:
 def dump(path: Path, dataset: str, before: str, home: Path) -> str:
     """What a new process reads after a line was pasted into its shell."""
     code = "import h5py, sys; print(*h5py.File(sys.argv[1])[sys.argv[2]][...].flat, sep=', ')"
-    done = subprocess.run(
+    done = ran(
         ["bash", "-c", f'{before}\n"$@"', "bash", sys.executable, "-c", code, path, dataset],
         env={"HOME": str(home), "PATH": "/usr/bin:/bin"},
         cwd=home,
-        capture_output=True,
-        text=True,
         check=True,
     )
     return done.stdout
@@ -285,9 +283,7 @@ def test_the_lines_for_a_missing_file_lead_to_it(
         file["link"] = h5py.ExternalLink("raw/part.h5", "/x")
     monkeypatch.setenv("HOME", str(home))
     search = findings(path)[0].fixes[1].text
-    said = subprocess.run(
-        ["bash", "-c", f'{search}; echo "$HDF5_EXT_PREFIX"'], capture_output=True, text=True
-    )
+    said = ran(["bash", "-c", f'{search}; echo "$HDF5_EXT_PREFIX"'])
     assert said.stdout.strip() == str(home / "data")
     monkeypatch.setenv("HDF5_EXT_PREFIX", said.stdout.strip())
     assert findings(path) == []

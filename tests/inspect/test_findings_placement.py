@@ -262,7 +262,7 @@ LENGTH = st.integers(1, 1 << 20) | st.integers(1, (1 << 64) - 2)
 DIMENSIONS = st.lists(st.tuples(LENGTH, LENGTH, st.booleans()), min_size=1, max_size=8)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(DIMENSIONS, st.integers(1, 1 << 32), st.integers(1, 1 << 64), st.booleans())
 @pytest.mark.slow
 def test_no_shape_is_too_odd(

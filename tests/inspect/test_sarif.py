@@ -19,6 +19,7 @@ from chunkwise.inspection.folder import refusal
 from chunkwise.inspection.sarif import sarif, save, uri
 from tests.inspect.test_findings_docs import DOCS, codes_in_use
 from tests.support.inspect_fakes import finding
+from tests.support.processes import ran
 
 
 def check(log: dict[str, Any]) -> None:
@@ -129,9 +130,7 @@ def test_the_command_writes_and_prints_logs(tmp_path: Path) -> None:
     assert found[0][1]["physicalLocation"]["artifactLocation"]["uri"] == "a.h5"
     assert len(done.stdout.splitlines()) == 2
     for file, code in ((".", 1), ("a.h5", 0)):
-        printed = subprocess.run(
-            [*command, file, "--sarif", "-"], cwd=tmp_path, capture_output=True, text=True
-        )
+        printed = ran([*command, file, "--sarif", "-"], cwd=tmp_path)
         assert printed.returncode == code
         check(json.loads(printed.stdout))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from h5py import h5d, h5p, h5s, h5t
 
 from chunkwise.inspection.facts import Source
 from chunkwise.inspection.sources import LOOKS, NOT_LOOKED_FOR, places, sources
+from tests.support.processes import ran
 
 # Where a source may lie; the value in it says from which place it was read.
 FOLDERS = ("main", "main/sub", "real", "cwd", "one", "two", "absolute")
@@ -70,11 +70,9 @@ def test_files_are_found_where_libhdf5_finds_them(tmp_path: Path, kind: str, pre
     for folder in FOLDERS:
         (tmp_path / folder).mkdir(parents=True)
     variable = "HDF5_VDS_PREFIX" if kind == "virtual" else "HDF5_EXTFILE_PREFIX"
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-c", READER, tmp_path, kind, " ".join(FOLDERS)],
         env={**os.environ, variable: prefix.format(top=tmp_path)},
-        capture_output=True,
-        text=True,
         check=True,
     )
     orders = [json.loads(line) for line in done.stdout.splitlines()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 
 import h5py
@@ -18,94 +17,11 @@ from chunkwise.measure import Results, explain
 from chunkwise.measure.planning import trial_of
 from chunkwise.measure.results import Cell
 from chunkwise.measure.target import Target, look
-from chunkwise.model.chunk_shape import SMALL_CHUNK_NBYTES, default_chunk, usual
-from chunkwise.model.geometry import canonical
-from chunkwise.model.nominal import ANYWHERE_LOAD_S, LOAD_S, MACHINE, nominal_s
-from chunkwise.model.readers import LIBHDF5_1
-from chunkwise.model.traffic import Pattern
+from chunkwise.model.nominal import MACHINE
 from chunkwise.patterns import Access, defaults
 from chunkwise.trials.trial import Measurement
 
 Shape = tuple[int, ...]
-
-# Shape, itemsize; what inspect and bench offered, for lines along the slowest dimension and planes
-# across it, within 1 MiB and within caches of 1, 8 and 64 MiB; what `auto` chose.
-FORMER: list[tuple[Shape, int, list[Shape], Shape]] = [
-    ((365, 721, 1440), 4, [(1, 46, 90), (6, 181, 180)], (16, 241, 60)),
-    ((8760, 721, 1440), 4, [(9, 23, 45), (35, 46, 90)], (92, 1, 1440)),
-    ((365, 720, 1440), 4, [(2, 45, 90), (6, 180, 180)], (16, 45, 360)),
-    ((365, 720, 360), 4, [(6, 45, 90), (12, 90, 180)], (16, 45, 360)),
-    ((365, 360, 720), 8, [(3, 45, 45), (12, 90, 90)], (16, 8, 720)),
-    ((365, 181, 360), 4, [(23, 46, 90), (23, 91, 90)], (31, 23, 360)),
-    ((365, 600, 600), 4, [(3, 75, 75), (12, 75, 150)], (16, 25, 600)),
-    ((120, 300, 300), 4, [(15, 75, 150)], (10, 75, 300)),
-    ((60, 200, 200), 4, [(4, 50, 50), (15, 100, 100)], (12, 100, 200)),
-    ((7300, 600, 600), 4, [(29, 38, 38), (58, 38, 75)], (77, 5, 600)),
-    ((7300, 6000, 6000), 4, [(4, 188, 188)], (77, 1, 3000)),
-    ((31, 721, 1440), 2, [(4, 361, 360)], (8, 721, 60)),
-    ((1460, 94, 192), 4, [(92, 47, 24), (92, 47, 48)], (96, 12, 192)),
-    ((30, 2000, 2000), 2, [(1, 250, 500), (2, 500, 500)], (5, 250, 334)),
-    ((365, 37, 721, 1440), 4, [(1, 37, 46, 90)], (16, 1, 241, 60)),
-    ((240, 29, 384, 320), 4, [(4, 29, 48, 40)], (15, 1, 48, 320)),
-    ((12, 40, 1000, 1000), 4, [(1, 40, 63, 63)], (3, 5, 125, 125)),
-    ((1, 30, 9, 717), 4, [(1, 30, 9, 717)], (1, 30, 9, 717)),
-    ((3000, 30, 9, 717), 4, [(47, 15, 9, 23)], (64, 5, 9, 90)),
-    ((50, 60, 70, 80), 8, [(2, 30, 18, 20), (4, 30, 35, 20)], (5, 4, 70, 80)),
-    ((100, 100, 100, 100), 2, [(4, 25, 25, 50), (7, 25, 50, 50)], (8, 25, 50, 50)),
-    ((6, 5, 40, 50, 60), 4, [(1, 5, 40, 25, 30)], (2, 1, 40, 50, 60)),
-    ((20, 30, 40, 50, 60), 4, [(1, 15, 20, 25, 30)], (4, 1, 20, 50, 60)),
-    ((1000000,), 8, [(125000,)], (131072,)),
-    ((1000000000,), 4, [(244141,)], (262144,)),
-    ((300000,), 1, [(300000,)], (300000,)),
-    ((100000000,), 2, [(390625,)], (524288,)),
-    ((12345678,), 24, [(24113,)], (32768,)),
-    ((10000000, 3), 4, [(156250, 1)], (208334, 1)),
-    ((1000000, 100), 8, [(7813, 1), (31250, 4)], (15625, 8)),
-    ((100000, 1000), 4, [(1563, 16), (3125, 63)], (6144, 42)),
-    ((20000, 20000), 1, [(313, 313), (625, 1250)], (834, 1250)),
-    ((16384, 512), 4, [(512, 16), (2048, 128)], (2048, 128)),
-    ((3162, 3162), 4, [(396, 396)], (396, 527)),
-    ((1440, 721), 8, [(180, 91), (360, 361)], (360, 361)),
-    ((5, 10000000), 4, [(1, 156250)], (1, 208334)),
-    ((2, 3), 8, [(2, 3)], (2, 3)),
-    ((1000, 1), 4, [(1000, 1)], (1000, 1)),
-    ((1, 1000, 1000), 4, [(1, 250, 250), (1, 500, 500)], (1, 256, 1000)),
-    ((2, 4, 1000000), 4, [(1, 4, 62500)], (1, 1, 250000)),
-    ((100000, 8, 8), 8, [(12500, 2, 4)], (12500, 1, 8)),
-    ((721,), 8, [(721,)], (721,)),
-    ((1440,), 4, [(1440,)], (1440,)),
-    ((17, 4099, 257), 3, [(2, 513, 257)], (6, 171, 257)),
-    ((100, 5), 3000000, [(1, 1)], (1, 1)),
-    ((4096, 512, 1024), 2, [(64, 64, 128)], (64, 8, 1024)),
-    ((500, 2048, 2048), 2, [(8, 256, 256)], (24, 64, 256)),
-]
-
-
-def total(
-    shape: Shape, itemsize: int, chunks: Shape, patterns: Sequence[Pattern], load_s: float
-) -> float:
-    everything = (*patterns, Pattern("", shape))
-    return nominal_s(shape, itemsize, chunks, everything, LIBHDF5_1, load_s=load_s)
-
-
-def line_and_plane(shape: Shape, itemsize: int) -> list[Pattern]:
-    blocks = canonical(shape, itemsize)
-    return [Pattern("", block) for block in dict.fromkeys((blocks[0], blocks[-1]))]
-
-
-@pytest.mark.parametrize("former", FORMER, ids=lambda case: "x".join(map(str, case[0])))
-def test_no_former_choice_is_better(former: tuple[Shape, int, list[Shape], Shape]) -> None:
-    shape, itemsize, balanced, automatic = former
-    stated = line_and_plane(shape, itemsize)
-    for patterns, access, load_s in (
-        (usual(shape, itemsize), (), ANYWHERE_LOAD_S),
-        (stated, stated, LOAD_S),
-    ):
-        chosen = default_chunk(shape, itemsize, access=access)
-        now = total(shape, itemsize, chosen, patterns, load_s)
-        for chunks in (*balanced, automatic):
-            if math.prod(chunks) * itemsize >= SMALL_CHUNK_NBYTES or chunks == shape:
-                assert now <= 1.05 * total(shape, itemsize, chunks, patterns, load_s)
 
 
 # --- all that ask ------------------------------------------------------------------------

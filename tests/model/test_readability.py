@@ -7,13 +7,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import click
 import h5py
 import numpy as np
 import pytest
 
 import chunkwise
-from chunkwise.cli.main import cli, main
 from chunkwise.errors import UsageError
 from chunkwise.fixing.choose import choose
 from chunkwise.inspection import inspect
@@ -28,6 +26,7 @@ from chunkwise.model.readability import (
     sentences,
 )
 from tests.inspect.test_findings_file import make_days
+from tests.support.commands import run
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -43,15 +42,6 @@ def test_each_program_has_its_sources() -> None:
     for one in PROGRAMS:
         assert one.sources
         assert not one.filters & one.unknown
-
-
-def test_the_commands_of_the_page_parse() -> None:
-    lines = [line.split() for line in readers.page().splitlines() if line.startswith("    chunk")]
-    assert {line[1] for line in lines} == {"repack", "fix"}
-    for _, name, *words in lines:
-        command = cli.get_command(click.Context(cli), name)
-        assert command is not None
-        assert command.make_context(name, words).params["readers"]
 
 
 def test_filters() -> None:
@@ -118,24 +108,13 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
-def run(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: object
-) -> tuple[int, str]:
-    monkeypatch.setattr("sys.argv", ["chunkwise", *map(str, arguments)])
-    with pytest.raises(SystemExit) as left:
-        main()
-    told = capsys.readouterr()
-    return int(left.value.code or 0), " ".join((told.out + told.err).split())
-
-
-def test_repack_says_who_loses_access(
-    source: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_repack_says_who_loses_access(source: Path) -> None:
     target = source.with_name("b.h5")
     for more in (["--dry-run"], []):
         words = ("repack", source, target, "--filter", "shuffle+zstd:3", *more)
-        code, said = run(monkeypatch, capsys, *words)
-        assert code == 0
+        ended = run(*words)
+        assert ended.code == 0
+        said = " ".join((ended.out + ended.err).split())
         assert "readers: it cannot be read any more by netCDF-Java" in said
         assert "the filter zstd" in said
     done = chunkwise.repack(source, target, filters="deflate:1", force=True)
@@ -146,17 +125,16 @@ def test_repack_says_who_loses_access(
     assert any("cannot be read any more by libhdf5 1.8" in one for one in done.readers)
 
 
-def test_repack_refuses_what_a_reader_cannot_read(
-    source: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_repack_refuses_what_a_reader_cannot_read(source: Path) -> None:
     target = source.with_name("b.h5")
     words = ("repack", source, target, "--filter", "shuffle+zstd:3", "--for", "netcdf-java")
-    code, said = run(monkeypatch, capsys, *words)
-    assert code == 2
+    ended = run(*words)
+    assert ended.code == 2
+    said = " ".join(ended.err.split())
     assert "netCDF-Java (Panoply, THREDDS, ToolsUI) cannot read the filter zstd" in said
     assert not target.exists()
     words = ("repack", source, target, "--filter", "shuffle+deflate:1", "--for", "netcdf-java")
-    assert run(monkeypatch, capsys, *words)[0] == 0
+    assert run(*words).code == 0
     assert target.exists()
 
 

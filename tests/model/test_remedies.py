@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from chunkwise.model.remedies import (
     refilter,
     repack,
 )
+from tests.support.processes import ran
 from tests.support.tools import paste as run
 from tests.support.tools import require_tool
 
@@ -468,7 +468,7 @@ def test_nccopy_writes_nothing_where_it_lacks_a_filter() -> None:
 # --- any name --------------------------------------------------------------------------
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.text(st.characters(exclude_characters="/\0", codec="utf-8"), min_size=1, max_size=8))
 @pytest.mark.slow
 def test_any_name_is_one_word_of_python(name: str) -> None:
@@ -523,9 +523,7 @@ def test_the_lines_for_c_compile(tmp_path: Path, name: str) -> None:
     source = tmp_path / "fixes.c"
     source.write_text(HEADER + "".join(functions))
     options = ["-std=c99", "-fsyntax-only", "-Wall", "-Werror", "-Wno-unused-variable"]
-    compiled = subprocess.run(
-        [require_tool("cc"), *options, source], capture_output=True, text=True, check=False
-    )
+    compiled = ran([require_tool("cc"), *options, source])
     assert compiled.returncode == 0, compiled.stderr
 
 

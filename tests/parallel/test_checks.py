@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkwise.mpi.checks import CHECKS, SEVERITIES, Finding, Settings, warnings_for
+from chunkwise.mpi.checks import SEVERITIES, Settings, warnings_for
 from chunkwise.mpi.filesystems import FileSystem
 
 # What nothing is known against: whole chunks of 1 MiB, collective, never filled.
@@ -168,9 +168,3 @@ def test_whatever_is_known_findings_can_be_told(settings: Settings) -> None:
         assert one.remedy
         assert not re.search(r"\bNone\b", one.evidence)
         assert all(source.startswith("https://") for source in one.sources)
-
-
-def test_each_check_says_what_it_checks() -> None:
-    assert all(check.__doc__ for check in CHECKS)
-    assert len({check.__name__ for check in CHECKS}) == len(CHECKS)
-    assert isinstance(Finding("a", "note", "b.", "c", "d"), Finding)

@@ -20,6 +20,7 @@ from chunkwise_lab.studies.iotest.walk import Combination, combinations
 from tests.studies.test_iotest import THEIRS, stored
 from tests.support.mpi import mpirun, needs_mpi
 from tests.support.mpi_h5py import PYTHON, chunkwise, needs_parallel_h5py, start
+from tests.support.processes import ran
 
 SIZES = {"steps": 2, "arrays": 3, "rows": 4, "columns": 6}
 WORDS = [f"--{name}={size}" for name, size in SIZES.items()]
@@ -172,11 +173,8 @@ def test_the_mpi_libraries_that_are_loaded_are_seen() -> None:
 @needs_parallel_h5py
 def test_a_single_process_walks_by_mpi_io(tmp_path: Path) -> None:
     (tmp_path / "a.ini").write_text("single-process = mpi-io-uni\n")
-    done = subprocess.run(
-        [PYTHON, "-m", "chunkwise", "study", "iotest", "--ini", "a.ini", *WORDS, "--json",
-         "--filter", "deflate:1"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    done = ran([PYTHON, "-m", "chunkwise", "study", "iotest", "--ini", "a.ini", *WORDS, "--json",
+         "--filter", "deflate:1"], cwd=tmp_path, timeout=60)  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["combinations"]
     assert {one["io"] for one in found} == {"mpi-io-uni"}
@@ -382,10 +380,11 @@ where = {io = "collective", filter = "deflate:1"}
 def test_questions_start_the_ranks_that_they_need(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(OWN)
     (tmp_path / "all.toml").write_text(QUESTIONS.replace("\\\n", ""))
-    done = subprocess.run(
+    done = ran(
         [PYTHON, "-m", "chunkwise", "study", ".", "--ranks", "1,2", "-o", "st", "--json"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     verdicts = {one["claim"]: one["verdict"] for one in told["verdicts"]}

@@ -15,6 +15,7 @@ import pytest
 from chunkwise.mpi.checks import Settings
 from chunkwise.mpi.of_file import settings_of_file
 from tests.support.mpi import environment, mpirun, needs_mpi
+from tests.support.processes import ran
 
 
 def check(n_ranks: int, *arguments: str | Path, **more: Any) -> subprocess.CompletedProcess[str]:
@@ -89,13 +90,10 @@ def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 @needs_mpi
 def test_another_librarys_launcher_is_named() -> None:
     # As MPICH's mpiexec tells its processes.
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-m", "chunkwise", "mpi-check"],
         env={**environment(), "PMI_RANK": "0", "PMI_SIZE": "3", "PMI_FD": "9"},
-        capture_output=True,
-        text=True,
         timeout=60,
-        check=False,
     )
     assert done.returncode == 1, done.stderr
     assert "[launcher]" in done.stdout
@@ -111,21 +109,8 @@ def test_without_mpi4py_one_rank_says_so() -> None:
     assert "Traceback" not in done.stderr
 
 
-@needs_mpi
-def test_the_help_is_printed_once() -> None:
-    done = check(3, "--help")
-    assert done.returncode == 0
-    assert done.stdout.count("Usage:") == 1
-
-
 def test_without_a_launcher_it_says_so() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "chunkwise", "mpi-check"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = ran([sys.executable, "-m", "chunkwise", "mpi-check"], timeout=60)
     assert done.returncode == 0
     assert "[not-under-mpi]" in done.stdout
 

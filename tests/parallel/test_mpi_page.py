@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-import shlex
 from pathlib import Path
 
-from chunkwise.cli import mpi_check
-from chunkwise_lab.commands import mpi_model
 from chunkwise_lab.mpi_model.calibrate import OTHER
 from chunkwise_lab.mpi_model.measured import run_of
 from chunkwise_lab.mpi_model.model import PHASES
@@ -43,17 +40,6 @@ def test_each_code_is_explained() -> None:
 def test_each_phase_is_explained() -> None:
     assert set(PHASES) <= set(re.findall(r"^\| ([a-z]+) \|", PAGE, re.MULTILINE))
     assert f"`{OTHER}`" in PAGE
-
-
-def test_the_commands_are_understood() -> None:
-    shown = re.findall(
-        r"^ +(?:\$ )?(?:mpirun -n \d+ )?chunkwise (mpi-\w+)(.*)$", PAGE, re.MULTILINE
-    )
-    run = [(name, words) for name, words in shown if "[" not in words]
-    assert len(run) > 2
-    for name, words in run:
-        command = {"mpi-check": mpi_check, "mpi-model": mpi_model}[name].command
-        assert command.make_context(name, shlex.split(words)).params
 
 
 def test_the_record_is_one() -> None:

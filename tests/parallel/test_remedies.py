@@ -24,6 +24,7 @@ from chunkwise.mpi.environment import Rank, Ranks
 from tests.parallel.test_mpi_page import PARALLEL, codes_in
 from tests.support.mpi import LAUNCHER, environment, mpirun, needs_mpi
 from tests.support.mpi_h5py import PYTHON, needs_parallel_h5py
+from tests.support.processes import ran
 
 GOOD: Final = Settings(
     hdf5=(1, 14, 6), h5py=(3, 13, 0), mpi="Open MPI", mpi_version=(5, 0, 7), mpi_io="ompio",
@@ -76,10 +77,7 @@ def start(command: str, *more: str | Path, **variables: str) -> subprocess.Compl
     """Run a command as it was pasted, with what a user would write behind it."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     env = environment(PATH=path, **variables)
-    return subprocess.run(
-        [*shlex.split(command), *map(str, more)],
-        env=env, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    return ran([*shlex.split(command), *map(str, more)], env=env, timeout=120)  # fmt: skip
 
 
 # --- commands --------------------------------------------------------------------------

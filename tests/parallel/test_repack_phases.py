@@ -18,6 +18,7 @@ import chunkwise
 from chunkwise.errors import UsageError
 from chunkwise_lab.mpi_model.measured import read_runs
 from tests.support.mpi import environment, mpirun, needs_mpi
+from tests.support.processes import ran
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "mpi.md"
 RULES = ("--chunk", "t2m:40x10x10", "--filter", "shuffle+deflate:9")
@@ -44,14 +45,8 @@ def test_the_page_s_commands_fit_the_model(source: Path, tmp_path: Path) -> None
     assert found is not None
     (tmp_path / "in.nc").write_bytes(source.read_bytes())
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-e", "-c", found[0]],
-        cwd=tmp_path,
-        env=environment(PATH=path),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=180,
+    done = ran(
+        ["bash", "-e", "-c", found[0]], cwd=tmp_path, env=environment(PATH=path), timeout=180
     )
     assert done.returncode == 0, done.stderr
     assert "machine     measured" in done.stdout

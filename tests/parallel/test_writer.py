@@ -71,7 +71,7 @@ def boxes_apart(draw: Any, shape: tuple[int, ...], n_ranks: int) -> list[Box | N
     return mixed
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_each_chunk_has_one_owner_that_covers_most_of_it(data: st.DataObject) -> None:
     shape = tuple(data.draw(st.lists(st.integers(1, 12), min_size=1, max_size=3)))

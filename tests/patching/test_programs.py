@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
+
+from tests.support.processes import ran
 
 PROGRAM = """
 import pickle, sys, h5py, beside
@@ -74,13 +75,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(folder: Path, *arguments: str, patched: bool) -> tuple[str, str, int]:
-    done = subprocess.run(
+    done = ran(
         [sys.executable, *(["-m", "chunkwise"] if patched else []), *arguments],
         cwd=folder,
-        capture_output=True,
-        text=True,
         timeout=60,
-        check=False,
         env=os.environ | {"PYTHONIOENCODING": "utf-8"},
     )
     # Python tells its own frames of a module that it runs.

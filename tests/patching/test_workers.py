@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 import venv
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 import pytest
 
 import chunkwise
+from tests.support.processes import ran
 
 SHIPPED = Path(__file__).resolve().parents[2] / "python/chunkwise.data/purelib"
 PROGRAM = """
@@ -64,14 +64,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(folder: Path, *arguments: str, patch: str | None = None) -> str:
     env = {name: value for name, value in os.environ.items() if name != "CHUNKWISE_PATCH"}
-    done = subprocess.run(
+    done = ran(
         [str(folder / "venv/bin/python"), *arguments],
         cwd=folder,
         env=env if patch is None else env | {"CHUNKWISE_PATCH": patch},
-        capture_output=True,
-        text=True,
         timeout=120,
-        check=False,
     )
     assert (done.stderr, done.returncode) == ("", 0)
     return done.stdout

@@ -19,6 +19,7 @@ import chunkwise
 from chunkwise.patching.ending import told
 from chunkwise.writing import at_once
 from tests.support.patched import bound_always, engine_writes, outcome
+from tests.support.processes import ran
 from tests.support.tools import require_tool
 
 __all__ = ["bound_always"]
@@ -428,11 +429,12 @@ def test_a_program_is_run_with_writes_patched(tmp_path: Path) -> None:
         "print(chunkwise.patch_stats()['writes'])\n"
     )
     for write, engine in (("1", 1), ("0", 0)):
-        done = subprocess.run(
+        done = ran(
             [sys.executable, "-m", "chunkwise", script.name],
-            cwd=tmp_path, env=os.environ | {"CHUNKWISE_WRITE": write}, check=True,
-            capture_output=True, text=True,
-        )  # fmt: skip
+            cwd=tmp_path,
+            env=os.environ | {"CHUNKWISE_WRITE": write},
+            check=True,
+        )
         assert f"'engine': {engine}," in done.stdout
         with h5py.File(tmp_path / "x.h5") as f:
             assert (f["x"][...] == np.arange(1 << 18)).all()

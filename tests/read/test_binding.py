@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -16,6 +15,7 @@ from h5py import h5d, h5p, h5s, h5t
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import LibraryError
+from tests.support.processes import ran
 from tests.support.versions import needs_chunk_iter
 
 PHIL = h5py._objects.phil
@@ -25,13 +25,7 @@ MiB = 1 << 20
 
 def python(code: str, *arguments: str, limit_s: float = 120) -> str:
     """Run a program in a process of its own; gives what it prints."""
-    done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", code, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=limit_s,
-        check=False,
-    )
+    done = ran([sys.executable, "-X", "faulthandler", "-c", code, *arguments], timeout=limit_s)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -17,6 +16,7 @@ import pytest
 
 import chunkwise
 from chunkwise import _lib, _native
+from tests.support.processes import ran
 from tests.support.reading import LEFT_TO_LIBHDF5, random_index, same
 from tests.support.threads import HANG_S, run_in_threads
 
@@ -86,13 +86,8 @@ def test_threads_open_read_and_close_files(path: Path) -> None:
 def python(code: str, *arguments: str, **environment: str) -> str:
     """Run a program in a process of its own; gives what it prints."""
     env = {k: v for k, v in os.environ.items() if k not in LIMITS} | environment
-    done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", code, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-        check=False,
-        env=env,
+    done = ran(
+        [sys.executable, "-X", "faulthandler", "-c", code, *arguments], timeout=HANG_S, env=env
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

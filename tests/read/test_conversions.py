@@ -189,7 +189,7 @@ def _gives_nothing(
 
 
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.data())
 def test_reads_are_those_of_h5py(path: Path, data: st.DataObject) -> None:

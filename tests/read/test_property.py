@@ -26,7 +26,7 @@ RECORD = np.dtype([("a", "<i2"), ("b", ">f4")])
 INDEX_ERRORS = (IndexError, ValueError, TypeError)
 
 SLOW = settings(
-    max_examples=100,
+    max_examples=60,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

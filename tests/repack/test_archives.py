@@ -16,11 +16,13 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise.cli.main import main
 from chunkwise.errors import FileFormatError, UsageError
 from chunkwise.newfile.claim import claimed
 from chunkwise.newfile.target import choose
 from chunkwise.repacking.gathering import gather, read_list
+from tests.support.commands import run
+from tests.support.golden import assert_golden, mistakes
+from tests.support.processes import ran
 
 VALUES = np.arange(200 * 100, dtype="<i4").reshape(200, 100)
 # Names that other runs give to what is half done, and to copies that they read.
@@ -66,29 +68,14 @@ def is_done(path: Path, offset: int) -> bool:
         return same and file["t"].chunks == (200, 100) and file.attrs["title"] == path.name
 
 
-def run(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: object
-) -> tuple[int, str, str]:
-    monkeypatch.setattr("sys.argv", ["chunkwise", "repack", *map(str, arguments)])
-    with pytest.raises(SystemExit) as left:
-        main()
-    told = capsys.readouterr()
-    return int(left.value.code or 0), told.out, told.err
-
-
 # --- in place ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_folder_in_place(
-    jobs: int,
-    archive: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_folder_in_place(jobs: int, archive: Path) -> None:
     before = stamps(archive)
     arguments = [archive, "--in-place", "--chunk", "200x100", "--jobs", jobs, "--json"]
-    code, out, err = run(monkeypatch, capsys, *arguments)
+    code, out, err = run("repack", *arguments)
     assert code == 0, err
     results = [json.loads(line) for line in out.splitlines()]
     outcomes = {Path(one["source"]).name: one["outcome"] for one in results}
@@ -104,21 +91,19 @@ def test_a_folder_in_place(
     for number in range(5):
         assert is_done(archive / f"{number}.h5", number)
     # Again: nothing is to be done, and nothing is touched.
-    code, out, _ = run(monkeypatch, capsys, archive, "--in-place", "--chunk", "200x100")
+    code, out, _ = run("repack", archive, "--in-place", "--chunk", "200x100")
     assert code == 0
     assert "7 files: 7 skipped" in out
     assert stamps(archive) == after
 
 
-def test_a_file_that_cannot_be_repacked_does_not_stop_the_rest(
-    archive: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_cannot_be_repacked_does_not_stop_the_rest(archive: Path) -> None:
     damaged = archive / "2.h5"
     damaged.write_bytes(damaged.read_bytes()[:2000])
     before = stamps(archive)["2.h5"]
     for jobs in (1, 2):
         arguments = (archive, "--in-place", "--chunk", "200x100", "--jobs", jobs)
-        code, out, _ = run(monkeypatch, capsys, *arguments)
+        code, out, _ = run("repack", *arguments)
         assert code == 1
         assert "FAILED" in out
         assert "2.h5" in out
@@ -127,7 +112,7 @@ def test_a_file_that_cannot_be_repacked_does_not_stop_the_rest(
 
 
 def test_a_file_that_may_not_be_replaced_does_not_stop_the_rest(
-    archive: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are write-protected, by permissions, a folder's, or the system; or in use."""
     protected = (archive / "1.h5", archive / "sub")
@@ -147,7 +132,7 @@ def test_a_file_that_may_not_be_replaced_does_not_stop_the_rest(
     before = stamps(archive)
     arguments = (archive, "--in-place", "--chunk", "200x100")
     with claimed(choose(archive / "3.h5", None, in_place=True, force=False), resume=False):
-        code, out, err = run(monkeypatch, capsys, *arguments)
+        code, out, err = run("repack", *arguments)
     assert code == 2, err
     assert out.count("FAILED") == 5  # Of 6.nc, which needs nothing, the folder as well.
     said = (
@@ -164,19 +149,16 @@ def test_a_file_that_may_not_be_replaced_does_not_stop_the_rest(
 
 @pytest.mark.parametrize("resume", [[], ["--resume"]])
 def test_a_file_of_several_names_is_replaced_by_force_alone(
-    resume: list[str],
-    archive: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    resume: list[str], archive: Path
 ) -> None:
     os.link(archive / "1.h5", archive.parent / "another.h5")
     arguments = (archive, "--in-place", "--chunk", "200x100", *resume)
-    code, out, _ = run(monkeypatch, capsys, *arguments)
+    code, out, _ = run("repack", *arguments)
     assert code == 2
     assert "has 2 names" in out
     assert (archive / "1.h5").samefile(archive.parent / "another.h5")
     assert is_done(archive / "2.h5", 2)
-    assert run(monkeypatch, capsys, *arguments, "--force")[0] == 0
+    assert run("repack", *arguments, "--force")[0] == 0
     assert is_done(archive / "1.h5", 1)
 
 
@@ -184,14 +166,10 @@ def test_a_file_of_several_names_is_replaced_by_force_alone(
 
 
 @pytest.mark.usefixtures("archive")
-def test_files_from_a_list(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_files_from_a_list(tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_text("# of today\narchive/0.h5\n\narchive/sub/5.h5\n")
     arguments = ["--files-from", "list.txt", "-o", "out", "--chunk", "200x100"]
-    code, out, err = run(monkeypatch, capsys, *arguments)
+    code, out, err = run("repack", *arguments)
     assert code == 0, err
     assert "1 repacked, 1 copied" in out
     assert is_done(tmp_path / "out" / "0.h5", 0)
@@ -201,37 +179,22 @@ def test_files_from_a_list(
 def test_files_from_standard_input(archive: Path, tmp_path: Path) -> None:
     names = "\n".join(str(archive / f"{i}.h5") for i in range(3))
     words = ["repack", "--files-from", "-", "--in-place", "--chunk", "200x100", "--jobs", "2"]
-    done = subprocess.run(
-        [sys.executable, "-m", "chunkwise", *words],
-        input=names,
-        text=True,
-        capture_output=True,
-        cwd=tmp_path,
-        check=False,
-    )
+    done = ran([sys.executable, "-m", "chunkwise", *words], input=names, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert [is_done(archive / f"{i}.h5", i) for i in range(5)] == [True] * 3 + [False] * 2
 
 
-def test_a_name_of_the_list_that_is_not_there_fails_alone(
-    archive: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_name_of_the_list_that_is_not_there_fails_alone(archive: Path, tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_text("archive/0.h5\narchive/none.h5\n")
     arguments = ["--files-from", "list.txt", "--in-place", "--chunk", "200x100"]
-    code, out, _ = run(monkeypatch, capsys, *arguments)
+    code, out, _ = run("repack", *arguments)
     assert code == 2
     assert "FAILED  archive/none.h5: no such file" in out
     assert is_done(archive / "0.h5", 0)
 
 
 def test_names_of_a_list_are_paths_of_any_kind(
-    archive: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Upwards, and with characters in them that end lines of text, but none of a list."""
     odd = (archive / "0.h5").rename(archive / "0\u2028a\x0b.h5")
@@ -240,11 +203,11 @@ def test_names_of_a_list_are_paths_of_any_kind(
     (tmp_path / "below").mkdir()
     monkeypatch.chdir(tmp_path / "below")
     arguments = ["--files-from", "../list.txt", "--chunk", "200x100"]
-    code, _, err = run(monkeypatch, capsys, *arguments, "-o", "out")
+    code, _, err = run("repack", *arguments, "-o", "out")
     assert code == 0, err
     made = {path.name for path in Path("out").iterdir() if not path.name.startswith(".")}
     assert made == {"1.h5", "2.h5", odd.name}
-    assert run(monkeypatch, capsys, *arguments, "--in-place")[0] == 0
+    assert run("repack", *arguments, "--in-place")[0] == 0
     assert is_done(archive / "1.h5", 1)
     assert is_done(archive / "2.h5", 2)
 
@@ -283,38 +246,31 @@ def test_parts_that_there_are_not(archive: Path, text: str) -> None:
         gather([str(archive)], None).task(text)
 
 
-def test_tasks_of_an_array_share_a_folder_of_results(
-    archive: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_tasks_of_an_array_share_a_folder_of_results(archive: Path, tmp_path: Path) -> None:
     rules = ["-o", "out", "--chunk", "200x100"]
     for task in ("2/3", "1/3", "3/3"):
-        code, _, err = run(monkeypatch, capsys, archive, *rules, "--task", task)
+        code, _, err = run("repack", archive, *rules, "--task", task)
         assert code == 0, err
     for name, number in (("0.h5", 0), ("4.h5", 4), ("sub/5.h5", 5), ("sub/6.nc", 6)):
         assert is_done(tmp_path / "out" / name, number)
     # Each goes on from its own list.
     arguments = [archive, *rules, "--task", "2/3", "--resume"]
-    code, out, _ = run(monkeypatch, capsys, *arguments)
+    code, out, _ = run("repack", *arguments)
     assert "done before" in out
     assert "repacked" not in out
 
 
-def test_a_rule_that_means_a_dataset_of_another_part(
-    archive: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rule_that_means_a_dataset_of_another_part(archive: Path) -> None:
     with h5py.File(archive / "0.h5", "a") as file:
         file.create_dataset("only", data=VALUES, chunks=(1, 100))
     for count, task in enumerate(("9/9", "2/7", "1/7")):
         arguments = (archive, "--in-place", "--chunk", "only:200x100", "--task", task)
-        code, _, err = run(monkeypatch, capsys, *arguments)
+        code, _, err = run("repack", *arguments)
         assert code == 0, err
         with h5py.File(archive / "0.h5") as file:
             assert file["only"].chunks == ((200, 100) if count == 2 else (1, 100))
     arguments = (archive, "--in-place", "--chunk", "none:200x100", "--task", "2/7")
-    code, _, err = run(monkeypatch, capsys, *arguments)
+    code, _, err = run("repack", *arguments)
     assert code == 2
     assert "means no dataset in any of the files" in err
 
@@ -322,33 +278,21 @@ def test_a_rule_that_means_a_dataset_of_another_part(
 # --- mistakes ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["archive"], "give either -o FOLDER or --in-place"),
-        (["archive", "-o", "o", "--in-place"], "give either -o FOLDER or --in-place"),
-        (["--files-from", "list.txt"], "give either -o FOLDER or --in-place"),
-        (["archive/0.h5", "b.h5", "--jobs", "2"], "--jobs is for many files"),
-        (["archive/0.h5", "b.h5", "--task", "1/2"], "--task is for many files"),
-        (["archive", "--in-place", "--task", "0/2"], "write i/n"),
-        (["archive", "--in-place", "--jobs", "0"], "give 1 or more"),
-        (["archive", "--in-place", "--unchanged", "link"], "--unchanged link is for -o"),
-        ([], "name a file"),
-    ],
-)
-def test_mistakes_are_one_line(
-    arguments: list[str],
-    said: str,
-    archive: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_mistakes_are_one_line(archive: Path) -> None:
     Path("list.txt").write_text("archive/0.h5\n")
     before = stamps(archive)
-    code, _, err = run(monkeypatch, capsys, *arguments)
-    assert code == 2
-    assert said in err
-    assert len(err.splitlines()) == 1
+    said = mistakes("""
+repack archive
+repack archive -o o --in-place
+repack --files-from list.txt
+repack archive/0.h5 b.h5 --jobs 2
+repack archive/0.h5 b.h5 --task 1/2
+repack archive --in-place --task 0/2
+repack archive --in-place --jobs 0
+repack archive --in-place --unchanged link
+repack
+""")
+    assert_golden("repack-mistakes", said)
     assert stamps(archive) == before
 
 

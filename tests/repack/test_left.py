@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 
 import chunkwise
 from chunkwise.errors import CannotJudgeError, UsageError
+from tests.support.processes import ran
 from tests.support.repacking import command
 
 
@@ -86,13 +86,7 @@ def test_merging_names_the_filter_that_is_missing(tmp_path: Path, absolute: bool
         "sys.exit(main())"
     )
     environment = {**os.environ, "HDF5_PLUGIN_PATH": str(tmp_path / "none")}
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
+    done = ran([sys.executable, "-c", program], cwd=tmp_path, env=environment)
     assert done.returncode == 3, done.stderr
     assert "'/v': " in done.stderr
     assert "behind.h5 cannot be read here: filter 32015 (zstd)" in done.stderr
@@ -136,9 +130,7 @@ def test_plugins_of_netcdf4s_wheel_are_left_to_its_own_hdf5(tmp_path: Path) -> N
         file.create_dataset("x", data=values, chunks=(100,), **hdf5plugin.Blosc())
     made = [sys.executable, "-m", "chunkwise", "repack", str(path), str(out)]
     environment = {**os.environ, "HDF5_PLUGIN_PATH": str(folder)}
-    done = subprocess.run(
-        [*made, "--filter", "blosc:lz4:3"], capture_output=True, text=True, env=environment
-    )
+    done = ran([*made, "--filter", "blosc:lz4:3"], env=environment)
     assert (done.returncode, done.stderr) == (0, "")
     with h5py.File(out) as file:
         np.testing.assert_array_equal(file["x"][:], values)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from chunkwise.files import netcdf3
 from chunkwise.inspection import inspect
 from chunkwise.repacking.gathering import gather
 from chunkwise.repacking.progress import Moment
+from tests.support.processes import ran
 from tests.support.tools import needs_netcdf, require_tool
 
 pytestmark = needs_netcdf
@@ -60,12 +60,7 @@ def make(path: Path, format: Any = "NETCDF3_CLASSIC") -> Path:
 
 def dump(path: Path, kind: str = "") -> str:
     """What ncdump prints of a file, without the name that it gives it."""
-    done = subprocess.run(
-        [require_tool("ncdump"), *([kind] if kind else []), str(path)],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    done = ran([require_tool("ncdump"), *([kind] if kind else []), str(path)], check=True)
     return re.sub(r"^netcdf .* \{", "netcdf {", done.stdout)
 
 
@@ -113,9 +108,11 @@ def test_in_place_and_in_folders(
 
 
 def test_fix(tmp_path: Path) -> None:
-    source = make(tmp_path / "a.nc")
-    assert chunkwise.fix(source, tmp_path / "b.nc").outcome == "nothing to mend"
-    with netCDF4.Dataset(source, "a") as file:
+    nothing = make(tmp_path / "a.nc")
+    assert chunkwise.fix(nothing, tmp_path / "b.nc").outcome == "nothing to mend"
+    source = tmp_path / "c.nc"
+    with netCDF4.Dataset(source, "w", format="NETCDF3_CLASSIC") as file:
+        file.createDimension("time", None)
         file.createDimension("station", 6)
         # Of which netCDF-C makes a chunk a step.
         made = file.createVariable("series", "f4", ("time", "station"))
@@ -126,7 +123,7 @@ def test_fix(tmp_path: Path) -> None:
     assert (done.source, done.outcome) == (str(source), "fixed")
     assert not any(one.layout for one in inspect(tmp_path / "b.nc").findings)
     assert dump(tmp_path / "b.nc") == dump(source)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.nc", "b.nc"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.nc", "b.nc", "c.nc"]
 
 
 @pytest.mark.parametrize("in_place", [False, True])

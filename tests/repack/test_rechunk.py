@@ -81,7 +81,7 @@ def make(path: Path, case: dict[str, Any]) -> None:
             d[at] = data[at]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(case=cases())
 @pytest.mark.slow
 def test_the_target_is_the_source(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkwise.errors import DatasetNotFoundError, UsageError
+from chunkwise.errors import DatasetNotFoundError
 from chunkwise.grammar import Pipeline
 from chunkwise.repacking.rules import (
+    Rule,
     Rules,
     holding,
     matches,
@@ -16,35 +20,19 @@ from chunkwise.repacking.rules import (
     parse_filter_rule,
     require_matches,
 )
+from tests.support.golden import assert_golden, refused
+
+MEANT = """
+t2m~/t2m t2m~/a/b/t2m t*~/a/t2m *~/a/b/c **~/a/b/c /a/*~/a/t2m a/*~/a/t2m /a/**~/a/b/t2m
+/**/t2m~/t2m /**/t2m~/a/b/t2m t[12]m~/t2m t?m~/t2m /a[1]~/a[1] /a:b~/a:b
+"""
+NOT_MEANT = "t2m~/t2m_std /t2m~/a/t2m /a/*~/a/b/t2m /a/**~/ab/t2m t[!12]m~/t2m /a.b~/aXb"
 
 
-@pytest.mark.parametrize(
-    ("pattern", "path", "meant"),
-    [
-        ("t2m", "/t2m", True),
-        ("t2m", "/a/b/t2m", True),
-        ("t2m", "/t2m_std", False),
-        ("t*", "/a/t2m", True),
-        ("*", "/a/b/c", True),
-        ("**", "/a/b/c", True),
-        ("/t2m", "/a/t2m", False),
-        ("/a/*", "/a/t2m", True),
-        ("/a/*", "/a/b/t2m", False),
-        ("a/*", "/a/t2m", True),
-        ("/a/**", "/a/b/t2m", True),
-        ("/a/**", "/ab/t2m", False),
-        ("/**/t2m", "/t2m", True),
-        ("/**/t2m", "/a/b/t2m", True),
-        ("t[12]m", "/t2m", True),
-        ("t[!12]m", "/t2m", False),
-        ("t?m", "/t2m", True),
-        ("/a[1]", "/a[1]", True),
-        ("/a.b", "/aXb", False),
-        ("/a:b", "/a:b", True),
-    ],
-)
-def test_a_pattern_means(pattern: str, path: str, meant: bool) -> None:
-    assert matches(pattern, path) is meant
+def test_a_pattern_means() -> None:
+    for pairs, meant in ((MEANT, True), (NOT_MEANT, False)):
+        for pattern, path in (pair.split("~") for pair in pairs.split()):
+            assert matches(pattern, path) is meant, (pattern, path)
 
 
 @given(st.text(st.characters(exclude_characters="/\0"), min_size=1))
@@ -54,61 +42,27 @@ def test_every_name_means_itself(name: str) -> None:
     assert matches(f"/group/{name}", f"/group/{name}")
 
 
-@pytest.mark.parametrize(
-    ("text", "pattern", "wish"),
-    [
-        ("365x20x20", "**", (365, 20, 20)),
-        ("t2m:365x20x20", "t2m", (365, 20, 20)),
-        ("/a:b/*:auto", "/a:b/*", "auto"),
-        ("contiguous", "**", "contiguous"),
-        ("x:stored", "x", "stored"),
-    ],
-)
-def test_a_chunk_rule_is_read(text: str, pattern: str, wish: object) -> None:
-    rule = parse_chunk_rule(text)
-    assert (rule.pattern, rule.wish, rule.text) == (pattern, wish, text)
+CHUNKS = "365x20x20 t2m:365x20x20 /a:b/*:auto contiguous x:stored"
+FILTERS = """
+none shuffle+zstd:3 *:shuffle+zstd:3 /a:b:deflate:4 blosc:lz4:5 /blosc:lz4 t2m:szip:nn:8 x:stored
+"""
+NO_FILTERS = "t2m:deflat:4 deflat:4 deflate:11 t2m:deflate:11 t2m:none+shuffle :none"
 
 
-@pytest.mark.parametrize(
-    ("text", "pattern", "wish"),
-    [
-        ("none", "**", "none"),
-        ("shuffle+zstd:3", "**", "shuffle+zstd:3"),
-        ("*:shuffle+zstd:3", "*", "shuffle+zstd:3"),
-        ("/a:b:deflate:4", "/a:b", "deflate:4"),
-        ("blosc:lz4:5", "**", "blosc:lz4:5"),
-        ("/blosc:lz4", "/blosc", "lz4"),
-        ("t2m:szip:nn:8", "t2m", "szip:nn:8"),
-        ("x:stored", "x", "stored"),
-    ],
-)
-def test_a_filter_rule_is_read(text: str, pattern: str, wish: str) -> None:
-    rule = parse_filter_rule(text)
-    assert (rule.pattern, str(rule.wish)) == (pattern, wish)
+def test_the_page() -> None:
+    """What is read of rules, and what is refused."""
 
+    def read(rules: Iterable[Rule[Any]]) -> str:
+        return "\n".join(f"{one.text}: {one.pattern!r} {one.wish}" for one in rules)
 
-@pytest.mark.parametrize(
-    ("chunk", "filters", "said"),
-    [
-        ("0x3", None, "at least 1"),
-        ("t2m:-1x3", None, "at least 1"),
-        ("t2m:3y4", None, "not a whole number"),
-        ("t2m:", None, "empty shape"),
-        (":3x4", None, "a pattern is missing"),
-        ("scalar", None, "at least one dimension"),
-        ((3, -1), None, "at least 1"),
-        (None, "t2m:deflat:4", "unknown filter 'deflat': did you mean deflate?"),
-        (None, "deflat:4", "unknown filter 'deflat': did you mean deflate?"),
-        (None, "deflate:11", "LEVEL from 0 to 9"),
-        (None, "t2m:deflate:11", "LEVEL from 0 to 9"),
-        (None, "t2m:none+shuffle", "none stands alone"),
-        (None, ":none", "a pattern is missing"),
-    ],
-)
-def test_what_is_no_rule_is_refused(chunk: object, filters: object, said: str) -> None:
-    with pytest.raises(UsageError) as wrong:
-        Rules.of(chunk, filters)  # type: ignore[arg-type]
-    assert said in str(wrong.value)
+    no_chunks = ["0x3", "t2m:-1x3", "t2m:3y4", "t2m:", ":3x4", "scalar", (3, -1)]
+    assert_golden(
+        "repack-rules",
+        read(map(parse_chunk_rule, CHUNKS.split())),
+        read(map(parse_filter_rule, FILTERS.split())),
+        refused(lambda rule: Rules.of(rule, None), no_chunks),
+        refused(lambda rule: Rules.of(None, rule), NO_FILTERS.split()),
+    )
 
 
 def test_the_api_takes_mappings_and_values() -> None:

@@ -20,6 +20,7 @@ from chunkwise.errors import CannotWriteError, CorruptDataError, UsageError
 from chunkwise.files.objects import open_at
 from tests.support.checksums import lookup3
 from tests.support.everything import BOUNDS, write_everything
+from tests.support.processes import ran
 from tests.support.same_tree import Teller
 from tests.support.tools import require_tool
 
@@ -105,9 +106,7 @@ def text_of(tool: str, path: Path, *options: str) -> str:
 
 
 def assert_no_difference(source: Path, target: Path) -> None:
-    done = subprocess.run(
-        [require_tool("h5diff"), source, target], capture_output=True, text=True, check=False
-    )
+    done = ran([require_tool("h5diff"), source, target])
     assert done.returncode == 0, done.stdout
     assert "differences found" not in done.stdout, done.stdout
 

@@ -14,6 +14,7 @@ import pytest
 from chunkwise import _native
 from chunkwise.running import environment
 from tests.attack import preloaded
+from tests.support.processes import ran
 from tests.support.tools import require_tool
 
 if not environment.LIBRARY.is_file():
@@ -25,10 +26,9 @@ STORED = ("<i1", "<u2", ">i4", "<u8", "<f4", ">f8")
 
 def made(name: str, folder: Path) -> Path:
     """Compile a program of this folder."""
-    done = subprocess.run(
-        [require_tool("h5cc"), "-shlib", "-o", folder / name, HERE / f"{name}.c"],
-        cwd=folder, capture_output=True, text=True,
-    )  # fmt: skip
+    done = ran(
+        [require_tool("h5cc"), "-shlib", "-o", folder / name, HERE / f"{name}.c"], cwd=folder
+    )
     assert done.returncode == 0, done.stderr
     return folder / name
 
@@ -47,10 +47,7 @@ def both(words: list[str | Path], folder: Path, calls: str | None = None, **give
     under = dict(os.environ, **environment.variables(report=str(report)), **given)
     said = []
     for variables in (dict(os.environ), under):
-        done = subprocess.run(
-            words, cwd=folder, env=variables, input=calls, capture_output=True, text=True,
-            timeout=100,
-        )  # fmt: skip
+        done = ran(words, cwd=folder, env=variables, input=calls, timeout=100)  # fmt: skip
         if done.returncode == 77:
             pytest.skip("this libhdf5 is not made for threads")
         assert done.returncode == 0, done.stderr
@@ -149,10 +146,7 @@ def test_the_first_reads_of_two_threads(tmp_path: Path) -> None:
     program = made("first", tmp_path)
     under = dict(os.environ, **environment.variables())
     for number in range(150):
-        done = subprocess.run(
-            [program, "a.h5", "b.h5"], cwd=tmp_path, env=under, capture_output=True, text=True,
-            timeout=60,
-        )  # fmt: skip
+        done = ran([program, "a.h5", "b.h5"], cwd=tmp_path, env=under, timeout=60)  # fmt: skip
         if done.returncode == 77:
             pytest.skip("this libhdf5 is not made for threads")
         assert done.returncode == 0, done.stderr
@@ -214,14 +208,13 @@ def test_an_error_handler_that_throws(tmp_path: Path) -> None:
     require_tool("g++")
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file.create_dataset("x", data=np.arange(20000.0), chunks=(2000,), compression=1)
-    done = subprocess.run(
-        [require_tool("h5cc"), "-shlib", "-o", "throws", HERE / "throws.cpp"], cwd=tmp_path,
-        env=dict(os.environ, HDF5_CC="g++", HDF5_CLINKER="g++"), capture_output=True, text=True,
-    )  # fmt: skip
+    done = ran(
+        [require_tool("h5cc"), "-shlib", "-o", "throws", HERE / "throws.cpp"],
+        cwd=tmp_path,
+        env=dict(os.environ, HDF5_CC="g++", HDF5_CLINKER="g++"),
+    )
     assert done.returncode == 0, done.stderr
     under = dict(os.environ, **environment.variables())
     for variables in (dict(os.environ), under):
-        done = subprocess.run(
-            ["./throws", "x.h5"], cwd=tmp_path, env=variables, capture_output=True, text=True
-        )
+        done = ran(["./throws", "x.h5"], cwd=tmp_path, env=variables)
         assert (done.stdout, done.returncode) == ("left\ncaught an error\n", 0), done.stderr

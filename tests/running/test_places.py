@@ -50,7 +50,7 @@ def walks(draw: st.DrawFn) -> tuple[Box, Box, list[Box], Box, bool]:
     return shape, chunk, starts, span, False
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(walks())
 def test_chunks_are_counted_as_read(case: tuple[Box, Box, list[Box], Box, bool]) -> None:
     shape, chunk, starts, span, ordered = case

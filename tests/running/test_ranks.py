@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from chunkwise.running import environment
 from tests.running.test_programs import reads
 from tests.support import mpi
+from tests.support.processes import ran
 from tests.support.tools import require_tool
 
 if not environment.LIBRARY.is_file():
@@ -24,10 +24,11 @@ RANKS = 2
 
 def test_ranks(tmp_path: Path) -> None:
     mpirun, compiler = require_tool("mpirun"), require_tool("h5pcc")
-    built = subprocess.run(
+    built = ran(
         [compiler, "-shlib", "-o", tmp_path / "ranks", HERE / "ranks.c"],
-        cwd=tmp_path, capture_output=True, text=True, env=mpi.environment(),
-    )  # fmt: skip
+        cwd=tmp_path,
+        env=mpi.environment(),
+    )
     if built.returncode:
         pytest.skip(f"h5pcc does not compile: {built.stderr.splitlines()[-1:]}")
     rng = np.random.default_rng(3)
@@ -43,10 +44,11 @@ def test_ranks(tmp_path: Path) -> None:
                 filters = {} if name == "all" else {"compression": 1}
                 file.create_dataset("x", data=field, chunks=(8, 125), **filters)
         more = environment.variables(report=str(report)) if way == "under" else {}
-        done = subprocess.run(
+        done = ran(
             [mpirun, "-n", str(RANKS), tmp_path / "ranks", folder],
-            capture_output=True, text=True, timeout=100, env=mpi.environment(**more),
-        )  # fmt: skip
+            timeout=100,
+            env=mpi.environment(**more),
+        )
         assert done.returncode == 0, done.stderr
         said.append([(folder / f"said.{rank}").read_text() for rank in range(RANKS)])
         with h5py.File(folder / "all.h5") as file:
@@ -71,10 +73,11 @@ def test_h5py_on_ranks(tmp_path: Path) -> None:
         "    total = float(file['x'][...].sum())\n"
         "assert total == sum(range(90000)), total\n"
     )
-    done = subprocess.run(
-        [mpirun, "-n", str(RANKS), sys.executable, script], cwd=tmp_path, timeout=100,
-        capture_output=True, text=True,
+    done = ran(
+        [mpirun, "-n", str(RANKS), sys.executable, script],
+        cwd=tmp_path,
+        timeout=100,
         env=mpi.environment(**environment.variables(report=str(report))),
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     assert reads(report) == RANKS

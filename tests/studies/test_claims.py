@@ -16,6 +16,7 @@ from chunkwise_lab.studies.results import Row
 from chunkwise_lab.studies.rules import Verdict
 from chunkwise_lab.studies.study import Claim
 from chunkwise_lab.studies.wording import quantity, times
+from tests.support.golden import assert_golden
 from tests.support.studies import claim, row
 
 SLOW, FAST = {"cache": "1MiB"}, {"cache": "3MiB"}
@@ -46,33 +47,44 @@ def test_ratio(slow: tuple[float, ...], word: str) -> None:
     assert ratio(*caches(slow, (1.0, 1.01, 0.99))).word == word
 
 
-def test_a_sentence_has_numbers_units_version_and_the_papers_figures() -> None:
+def test_sentences() -> None:
+    """Of what holds and what does not, with figures of papers, estimates, and other words."""
     slow, fast = caches((345, 346, 344), (0.37, 0.38, 0.36))
-    told = judge(
-        claim("ratio", published="345 s against 0.37 s", slow=SLOW, fast=FAST),
-        [slow, fast],
-        "median",
+    estimated = Row(slow.point, tuple({**one, "extrapolated": True} for one in slow.records))
+    others = {"slow": {"libhdf5": "@others"}, "fast": {"libhdf5": "default"}}
+    builds = [
+        row(1.0, 1.0, 1.0, libhdf5="default"),
+        row(3.0, 3.0, 3.0, libhdf5="/usr/lib/libhdf5.so", hdf5="1.10.8"),
+    ]
+    loads = [
+        row(1.0, extra={"time_chunk_loads": loads}, cache=cache)
+        for loads, cache in ((16200, "1MiB"), (0, "3MiB"))
+    ]
+    sizes = [
+        row(1.0, extra={"file_nbytes": nbytes}, chunk=chunk)
+        for nbytes, chunk in ((2000, "790"), (1000, "791"))
+    ]
+    sides = {"slow": {"chunk": "790"}, "fast": {"chunk": "791"}}
+    told = (
+        ratio(slow, fast, published="345 s against 0.37 s"),
+        ratio(estimated, fast, words=("a small cache", "a large one")),
+        ratio(*caches((0.5, 0.5, 0.5), (1.0, 1.0, 1.0))),
+        judge(claim("ratio", **others), builds, "median"),
+        judge(claim("ratio", "chunk_loads", slow=SLOW, fast=FAST), loads, "median"),
+        judge(claim("ratio", "file_nbytes", least=2.01, **sides), sizes, "mean"),
+        judge(flat(), along(1, 3, 1), "median"),
+        judge(claim("trend", axis="sieve", rises=True), along(1, 3, 2), "median"),
+        judge(claim("best", axis="sieve", value="2KiB"), along(2, 1, 1.5), "median"),
+        judge(claim("best", axis="sieve", value="4KiB"), along(2, 1, 1.5), "median"),
     )
-    assert told.sentence == (
-        "5.75 min with a chunk cache of 1MiB against 370 ms with a chunk cache of 3MiB: 932 times "
-        "as long (HDF5 2.0.0) [paper: 345 s against 0.37 s]."
-    )
-
-
-def test_the_larger_stands_first_also_where_the_paper_has_it_the_other_way_round() -> None:
-    told = ratio(*caches((0.5, 0.5, 0.5), (1.0, 1.0, 1.0)))
-    assert told.sentence.startswith("1.00 s with a chunk cache of 3MiB against 500 ms")
-    assert "2.00 times as long" in told.sentence
+    assert_golden("study-verdicts", *(f"{one.word}: {one.sentence}" for one in told))
 
 
 def test_what_cannot_be_told_says_how_many_repeats_would_tell() -> None:
     told = ratio(*caches((2.1, 2.15, 2.05), (1.0, 1.01, 0.99)))
     assert told.word == "cannot tell"
-    assert "By 3 repeats this ratio may be anything from" in told.sentence
-    assert told.sentence.endswith(
-        "and the verdict turns at 2: about 7 repeats would tell. That there is an effect is "
-        "certain."
-    )
+    assert "about 7 repeats would tell" in told.sentence
+    assert "certain" in told.sentence
     unsure = ratio(*caches((1.5, 1.1, 3.5), (1.0, 1.01, 0.99)))
     assert unsure.word == "cannot tell"
     assert "certain" not in unsure.sentence
@@ -90,8 +102,7 @@ def test_pairs_that_differ_elsewhere_are_averaged_and_their_range_is_said() -> N
     ]
     told = judge(claim("ratio", slow=SLOW, fast=FAST), rows, "median")
     assert told.word == "holds"
-    assert "4.00 times as long with a chunk cache of 1MiB as with" in told.sentence
-    assert "from 2.00 times (2.00 s against 1.00 s, no filter) to 8.00 times" in told.sentence
+    assert [word for word in ("4.00", "2.00", "8.00") if word not in told.sentence] == []
 
 
 def test_sizes_have_no_noise() -> None:
@@ -103,12 +114,7 @@ def test_sizes_have_no_noise() -> None:
     exact = claim("ratio", "file_nbytes", least=2.0, **settings)
     assert judge(exact, rows, "mean").word == "holds"
     beyond = claim("ratio", "file_nbytes", least=2.01, **settings)
-    told = judge(beyond, rows, "mean")
-    assert told.word == "weaker"
-    assert told.sentence.endswith("(HDF5 2.0.0). The limit is 2.01.")
-    assert told.sentence.startswith(
-        "2.0 KiB in the file with chunks 790 against 1000 B with chunks 791: 2.00"
-    )
+    assert judge(beyond, rows, "mean").word == "weaker"
 
 
 @pytest.mark.parametrize(
@@ -129,18 +135,9 @@ def test_rates_are_the_larger_the_better() -> None:
     ]
     fast = claim("ratio", "rate", slow={"reader": "chunkwise"}, fast={"reader": "libhdf5"})
     told = judge(fast, rows, "mean")
-    assert told.sentence.startswith(
-        "8 MB/s with chunkwise against 2 MB/s with libhdf5: 4.00 times"
-    )
+    assert told.word == "holds"
     best = judge(claim("best", "rate", axis="reader", value="libhdf5"), rows, "mean")
     assert best.word == "reversed"
-
-
-def test_estimates_are_marked() -> None:
-    slow, fast = caches((300, 310, 305), (1.0, 1.01, 0.99))
-    slow = Row(slow.point, tuple({**record, "extrapolated": True} for record in slow.records))
-    assert ratio(slow, fast).sentence.startswith("~5.08 min with a chunk cache of 1MiB")
-    assert "~305 times as long" in ratio(slow, fast).sentence
 
 
 @pytest.mark.parametrize(
@@ -173,12 +170,7 @@ def flat(standard: str = "1KiB", **settings: Any) -> Claim:
 
 def test_flat() -> None:
     assert judge(flat(), along(1, 1.05, 1.02), "median").word == "holds"
-    told = judge(flat(), along(1, 3, 1), "median")
-    assert told.word == "no longer holds"
-    assert told.sentence.startswith(
-        "3.00 s with a sieve buffer of 2KiB against 1.00 s with a sieve buffer of 1KiB, the "
-        "farthest of 2 from the standard: 3.00 times as long"
-    )
+    assert judge(flat(), along(1, 3, 1), "median").word == "no longer holds"
     assert judge(flat(), along(1, 1.22, 1), "median").word == "cannot tell"
     assert judge(flat(most=1.12), along(1, 1.249, 1), "median").word == "no longer holds"
     assert judge(flat(), along(1), "median").word == "not measured"
@@ -212,9 +204,7 @@ def test_pairs_that_contradict_each_other_have_no_mean() -> None:
         for cache, seconds in (("1MiB", slow), ("3MiB", 1.0))
     ]
     for given_claim in (claim("ratio", slow=SLOW, fast=FAST), claim("same", one=SLOW, other=FAST)):
-        told = judge(given_claim, rows, "median")
-        assert told.word == "no longer holds"
-        assert "The pairs contradict each other." in told.sentence
+        assert judge(given_claim, rows, "median").word == "no longer holds"
 
 
 def test_an_axis_varied_alone_is_not_mixed_with_others() -> None:
@@ -231,9 +221,8 @@ def test_series_of_other_values_are_not_mixed() -> None:
 
 def test_counts_of_nothing_are_flat_and_have_no_trend() -> None:
     rows = [row(1.0, extra={"time_chunk_loads": 0}, cache=f"{n}MiB") for n in range(1, 4)]
-    told = judge(claim("flat", "chunk_loads", axis="cache", standard="2MiB"), rows, "mean")
-    assert told.word == "holds"
-    assert told.sentence.startswith("0 chunks loaded with a chunk cache of 1MiB and with")
+    same = claim("flat", "chunk_loads", axis="cache", standard="2MiB")
+    assert judge(same, rows, "mean").word == "holds"
     assert judge(claim("trend", "chunk_loads", axis="cache", rises=True), rows, "mean").word == (
         "no longer holds"
     )
@@ -250,9 +239,6 @@ def test_trend() -> None:
     assert judge(rises, along(1, 1.0, 1.08), "median").word == "cannot tell"
     # In the order of the numbers, in whatever order they were measured.
     assert judge(rises, along(1, 1.5, 2)[::-1], "median").word == "holds"
-    assert "; in between, 3.00 s with a sieve buffer of 2KiB" in (
-        judge(rises, along(1, 3, 2), "median").sentence
-    )
 
 
 def test_best() -> None:
@@ -262,10 +248,6 @@ def test_best() -> None:
         for value in ("1KiB", "2KiB", "4KiB")
     }
     assert [told.word for told in named.values()] == ["reversed", "holds", "no longer holds"]
-    assert named["2KiB"].sentence.startswith(
-        "The best of 3 is still a sieve buffer of 2KiB: 1.50 s"
-    )
-    assert named["4KiB"].sentence.startswith("The best of 3 is a sieve buffer of 2KiB: 1.50 s")
     # The worst, but hardly worse than all others.
     assert judge(claim("best", axis="sieve", value="1KiB"), along(1.21, 1), "median").word == (
         "no longer holds"
@@ -285,9 +267,7 @@ def test_best() -> None:
 )
 def test_of_equals_none_is_the_best(standard: float, word: str) -> None:
     best = claim("best", axis="sieve", value="2KiB", against="1KiB", least=2.0)
-    told = judge(best, along(standard, 1, 1.05), "median")
-    assert told.word == word
-    assert "; " in told.sentence
+    assert judge(best, along(standard, 1, 1.05), "median").word == word
 
 
 def test_repeats_are_summed_up_before_rows_are() -> None:
@@ -316,9 +296,7 @@ def test_rows_are_summed_up_over_a_label_and_half_a_sum_is_none() -> None:
     rows[3] = row(variable="u", reader="chunkwise")
     told = judge(summed, rows, "mean")
     assert told.word == "not measured"
-    assert told.sentence == (
-        "There are no figures with chunkwise: the worker was ended by SIGKILL."
-    )
+    assert "the worker was ended by SIGKILL" in told.sentence
     # Nor is half a mean one, where the other half was never tried.
     halves = claim("ratio", over="variable", **sides)
     assert judge(halves, rows[:3], "mean").word == "not measured"
@@ -347,43 +325,11 @@ def test_what_is_estimated_is_synced_in_proportion() -> None:
     assert [one.of({"total_s": 1.0}) for one in figures] == [None, None]
 
 
-def test_libraries_are_named_by_version_and_found_whatever_their_path() -> None:
-    rows = [
-        row(1.0, 1.0, 1.0, libhdf5="default"),
-        row(3.0, 3.0, 3.0, libhdf5="/usr/lib/libhdf5.so", hdf5="1.10.8"),
-    ]
-    told = judge(
-        claim("ratio", slow={"libhdf5": "@others"}, fast={"libhdf5": "default"}), rows, "median"
-    )
-    assert (
-        told.sentence
-        == "3.00 s with HDF5 1.10.8 against 1.00 s with HDF5 2.0.0: 3.00 times as long."
-    )
-
-
 @pytest.mark.parametrize("figure", FIGURES)
 def test_every_figure_can_be_said(figure: str) -> None:
     unit = FIGURES[figure].unit
     assert times(2.0, figure).startswith("2.00 times as ")
     assert quantity(3.0, unit)
-
-
-def test_words_replace_what_settings_say() -> None:
-    told = ratio(*caches((3, 3, 3), (1, 1, 1)), words=("a small cache", "a large one"))
-    assert told.sentence.startswith("3.00 s with a small cache against 1.00 s with a large one")
-
-
-def test_nothing_at_all_is_infinitely_less() -> None:
-    rows = [
-        row(1.0, extra={"time_chunk_loads": loads}, cache=cache)
-        for loads, cache in ((16200, "1MiB"), (0, "3MiB"))
-    ]
-    told = judge(claim("ratio", "chunk_loads", slow=SLOW, fast=FAST), rows, "median")
-    assert told.word == "holds"
-    assert told.sentence.startswith(
-        "16,200 chunks loaded with a chunk cache of 1MiB against 0 with a chunk cache of 3MiB: "
-        "infinitely many"
-    )
 
 
 SECONDS = st.lists(st.floats(1e-6, 1e5), min_size=1, max_size=6).map(tuple)

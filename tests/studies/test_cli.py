@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from chunkwise.errors import UsageError
 from chunkwise_lab.commands.study import command
 from chunkwise_lab.studies.folder import RESULTS
 from chunkwise_lab.studies.results import StudyResults
+from tests.support.golden import assert_golden, mistakes
 from tests.support.studies import write_study
 
 
@@ -51,23 +51,18 @@ def test_results_of_another_study_are_not_shown(tiny: str) -> None:
     assert str(wrong) == ".: holds results of other, not of tiny"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (("occm",), "did you mean 'occam'?"),
-        (("TINY", "--only", "row"), "did you mean 'rows'?"),
-        (("TINY", "--reader", "hdf5"), "unknown reader 'hdf5'"),
-        (("TINY", "-o", "tiny/study.toml"), "name another one"),
-        (("TINY", "--dataset", "/x"), "add that"),
-        (("TINY", "--table", "Table 1"), "add --show"),
-        (("TINY", "--show"), "cannot be read"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(tiny: str, arguments: tuple[str, ...], says: str) -> None:
-    given = [tiny if one == "TINY" else one for one in arguments]
-    result = study(*given)
-    assert isinstance(result.exception, UsageError)
-    assert says in str(result.exception)
+@pytest.mark.usefixtures("tiny")
+def test_mistakes_are_one_line() -> None:
+    said = mistakes("""
+study occm
+study tiny --only row
+study tiny --reader hdf5
+study tiny -o tiny/study.toml
+study tiny --dataset /x
+study tiny --table 'Table 1'
+study tiny --show
+""")
+    assert_golden("study-mistakes", said)
 
 
 def test_fewer_repeats_than_the_papers_are_warned_of(
@@ -80,12 +75,6 @@ def test_fewer_repeats_than_the_papers_are_warned_of(
     result = study(tiny, "--scale", "paper", "--repeat", "2")
     assert "2 repeats, where this scale has 3" in result.output
     assert "stopped; what was measured is in studies/tiny-paper: go on with" in result.output
-
-
-def test_the_experiments_of_a_study_are_listed(tiny: str) -> None:
-    result = study(tiny, "--list")
-    assert "rows: Rows (Table 1)\n  Does the cache matter?\n" in result.output
-    assert "1 min and 1.0 MiB at --scale quick" in " ".join(result.output.split())
 
 
 def test_a_signal_ends_it_with_what_was_measured(tiny: str, tmp_path: Path) -> None:

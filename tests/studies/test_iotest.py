@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from chunkwise.errors import AlreadyExistsError, ChunkwiseError, UsageError, WrongValueError
+from chunkwise.errors import AlreadyExistsError, UsageError, WrongValueError
 from chunkwise.grammar import Pipeline
 from chunkwise_lab.commands.iotest import OPTIONS
 from chunkwise_lab.commands.study import command
@@ -31,6 +31,7 @@ from chunkwise_lab.studies.iotest.settings import Settings
 from chunkwise_lab.studies.iotest.walk import Combination, chosen, combinations
 from chunkwise_lab.studies.iotest.world import World
 from chunkwise_lab.studies.load import load
+from tests.support.golden import assert_golden, mistakes, refused
 
 QUICK = Settings(steps=2, arrays=3, rows=4, columns=6)
 # As hdf5-iotest (179b5af) prints it.
@@ -175,34 +176,31 @@ def test_a_part_of_the_walk_keeps_its_numbers() -> None:
     assert [one.number for one in chosen(replace(QUICK, one_case=17), 2)] == [17]
 
 
-@pytest.mark.parametrize(
-    ("wrong", "says"),
-    [
-        (["layuot=chunked"], "did you mean 'layout'"),
-        (["layout=compact"], "layout contiguous, chunked"),
-        (["rank"], "COLUMN=VALUE"),
-    ],
+LINES = (
+    "stepps = 3;steps = many;steps = -1;steps;version = 1;async = 1;szip = 4, 8;"
+    "delay = soon;gzip = 12"
 )
-def test_what_the_walk_has_not_is_refused(wrong: list[str], says: str) -> None:
-    with pytest.raises(UsageError, match=says):
-        chosen(QUICK, 2, wrong)
+SETTINGS: list[tuple[dict[str, Any], int]] = [
+    ({"process_rows": 4, "process_columns": 1}, 2),
+    ({"process_rows": 3}, 4),
+    ({"rows": 33, "scaling": "strong"}, 2),
+    ({"steps": 0}, 1),
+    ({"rows": 1}, 1),
+    ({"single_process": "ram"}, 1),
+    ({"steps": 2**20, "arrays": 2**20}, 1),
+]
 
 
-@pytest.mark.parametrize(
-    ("wrong", "ranks", "says"),
-    [
-        ({"process_rows": 4, "process_columns": 1}, 2, "needs 4 ranks, and there are 2"),
-        ({"process_rows": 3}, 4, "needs 3 ranks"),
-        ({"rows": 33, "scaling": "strong"}, 2, "33 rows do not divide among 2 ranks"),
-        ({"steps": 0}, 1, "at least 1"),
-        ({"rows": 1}, 1, "at least 2"),
-        ({"single_process": "ram"}, 1, "posix, core, mpi-io-uni"),
-        ({"steps": 2**20, "arrays": 2**20}, 1, "fewer than"),
-    ],
-)
-def test_settings_that_make_no_sense(wrong: dict[str, Any], ranks: int, says: str) -> None:
-    with pytest.raises(UsageError, match=says):
-        replace(QUICK, **wrong).on(ranks)
+def test_what_is_refused() -> None:
+    """Settings that make no sense, lines of a file, and parts of the walk that are none."""
+    assert_golden(
+        "iotest-refused",
+        refused(lambda one: replace(QUICK, **one[0]).on(one[1]), SETTINGS),
+        refused(lambda line: ini.parse(f"[DEFAULT]\n{line}\n", "a.ini"), LINES.split(";")),
+        refused(
+            lambda part: chosen(QUICK, 2, [part]), ["layuot=chunked", "layout=compact", "rank"]
+        ),
+    )
 
 
 def test_an_ini_file_of_hdf5_iotest_is_read() -> None:
@@ -235,25 +233,6 @@ szip = H5_SZIP_NN_OPTION_MASK, 8
     assert ini.parse("gzip = 6\nfilters = shuffle+deflate:1")[0]["filters"] == Pipeline.parse(
         "shuffle+deflate:1"
     )
-
-
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        ("stepps = 3", r"a\.ini, line 2: 'stepps' is not known \(did you mean 'steps'"),
-        ("steps = many", "line 2: 'many' is no whole number"),
-        ("steps = -1", "no whole number"),
-        ("steps", "no 'name = value'"),
-        ("version = 1", "only version 0"),
-        ("async = 1", "not supported"),
-        ("szip = 4, 8", "H5_SZIP_NN_OPTION_MASK"),
-        ("delay = soon", "no time"),
-        ("gzip = 12", "deflate"),
-    ],
-)
-def test_a_wrong_line_is_named(line: str, says: str) -> None:
-    with pytest.raises(UsageError, match=says):
-        ini.parse(f"[DEFAULT]\n{line}\n", "a.ini")
 
 
 @given(st.text(max_size=60))
@@ -421,23 +400,16 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert "layout chunked, not contiguous" in text
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["--quick", "--grid", "2"], "ROWSxCOLUMNS"),
-        (["--quick", "--grid", "2x1"], "needs 2 ranks, and there is 1"),
-        (["--ini", "nonesuch.ini"], "nonesuch.ini: cannot be read"),
-        (["--quick", "--filter", "squash"], "unknown filter"),
-        (["--quick", "--case", "49"], "the walk has 48"),
-    ],
-)
-def test_wrong_arguments(
-    arguments: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mistakes_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(command, ["iotest", *arguments], standalone_mode=False)
-    assert isinstance(done.exception, ChunkwiseError)
-    assert says in str(done.exception)
+    said = mistakes("""
+study iotest --quick --grid 2
+study iotest --quick --grid 2x1
+study iotest --ini nonesuch.ini
+study iotest --quick --filter squash
+study iotest --quick --case 49
+""")
+    assert_golden("iotest-mistakes", said)
     assert list(tmp_path.iterdir()) == []
 
 

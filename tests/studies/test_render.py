@@ -15,6 +15,7 @@ from chunkwise_lab.studies.load import load
 from chunkwise_lab.studies.render import list_experiments, list_studies, show
 from chunkwise_lab.studies.results import Outcome, StudyResults
 from chunkwise_lab.studies.study import Experiment, Study
+from tests.support.golden import assert_golden
 from tests.support.studies import row, write_study
 
 MACHINE: dict[str, str | int] = {
@@ -55,47 +56,34 @@ CACHES = (
 )
 
 
-def test_today_stands_beside_the_published_value_with_its_error(study: Study) -> None:
-    text = printed(study, results(rows=outcome(*CACHES)))
-    assert "rows: Rows (Table 1)\nDoes the cache matter?\n" in text
-    assert "cache seconds for all of it  paper" in text
-    assert "1KiB        3.00 s ± 173 ms 3.00 s" in text
-    assert "1MiB                 1.00 s" in text
-
-
-def test_verdicts_advice_and_what_to_do_next(study: Study) -> None:
-    text = printed(study, results(rows=outcome(*CACHES)))
-    assert "+ A small cache makes reads slow.\n  holds: 3.00 s with a chunk cache" in text
-    assert "Advice that still stands:\n  * Make the cache as large as a chunk.\n" in text
-    assert "Not run: chunks." in text
-    assert "Measured 3 times, at reduced size, in 90.0 s, on A Processor, 2 CPUs" in text
-    assert text.endswith(
-        "Results: studies/tiny-quick/results.json.gz\n"
-        "Report:  chunkwise report studies/tiny-quick -o report.html\n"
-    )
-
-
-def test_advice_that_does_not_stand_is_told_apart(study: Study) -> None:
+def test_the_pages(study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A study whose advice stands, one whose advice does not, one that went wrong, the list."""
+    monkeypatch.chdir(tmp_path)
     slow, fast = CACHES
     turned = replace(slow, records=fast.records), replace(fast, records=slow.records)
-    text = printed(study, results(rows=outcome(*turned)))
-    assert "! A small cache makes reads slow.\n  reversed: " in text
-    assert "Advice that no longer does:\n  * Make the cache" in text
-    assert "still stands" not in text
-
-
-def test_what_failed_was_left_out_or_is_wrong_is_said(study: Study) -> None:
     failed = row(cache="1MiB", reader="libhdf5", access="row=1x1x1x7")
-    found = outcome(
-        CACHES[0], failed, skipped=["no libhdf5"], mismatches=["a and b differ"], complete=False
+    wrong = outcome(
+        slow, failed, skipped=["no libhdf5"], mismatches=["a and b differ"], complete=False
     )
-    text = printed(study, results(rows=found))
-    assert ". A small cache makes reads slow.\n  not measured: There are no figures with" in text
-    assert "Failed: the worker was ended by SIGKILL" in text
-    assert "Not measured: no libhdf5" in text
-    assert "WRONG VALUES: a and b differ" in text
-    assert "stopped before its end" in text
-    assert "Advice of which this run cannot tell:" in text
+    many = [
+        row(float(n), cache=f"{n}KiB", reader=reader)
+        for reader in ("libhdf5", "chunkwise")
+        for n in range(1, 20)
+    ]
+    few = results(rows=outcome(slow, row(1.0, cache="1MiB")))
+    few.repeat = 5
+    listed = io.StringIO()
+    list_studies([study], Console(file=listed, width=80))
+    list_experiments(study, Console(file=listed, width=80))
+    assert_golden(
+        "study",
+        printed(study, results(rows=outcome(*CACHES))),
+        printed(study, results(rows=outcome(*turned))),
+        printed(study, results(rows=wrong)),
+        printed(study, results(rows=outcome(*many))),
+        printed(study, few),
+        listed.getvalue(),
+    )
 
 
 def test_what_libhdf5_did_in_chunkwises_place_is_said(study: Study) -> None:
@@ -111,25 +99,6 @@ def test_what_libhdf5_did_in_chunkwises_place_is_said(study: Study) -> None:
         "Done by libhdf5 in chunkwise's place",
         "cache 1KiB, chunkwise (and 1 row more): its layout is contiguous.",
     )
-
-
-def test_fewer_repeats_than_asked_for_are_admitted(study: Study) -> None:
-    found = results(rows=outcome(CACHES[0], row(1.0, cache="1MiB")))
-    found.repeat = 5
-    assert "Measured 1 to 5 times, at" in printed(study, found)
-    found.repeat = 2
-    assert "Measured 1 to 2 times (at the scale paper it is 3), at" in printed(study, found)
-
-
-def test_many_rows_become_their_extremes(study: Study) -> None:
-    rows = [
-        row(float(n), cache=f"{n}KiB", reader=reader)
-        for reader in ("libhdf5", "chunkwise")
-        for n in range(1, 20)
-    ]
-    text = printed(study, results(rows=outcome(*rows)))
-    assert "Reading: seconds for all of it, lowest and highest of 38 rows" in text
-    assert "1.00 s at cache 1KiB, 19.0 s at cache 19KiB" in text
 
 
 def long(study: Study) -> Study:
@@ -188,12 +157,3 @@ def test_a_command_is_not_wrapped_and_can_be_pasted(study: Study) -> None:
     assert f"chunkwise report 'a folder/{'deep/' * 19}deep' -o report.html\n" in printed(
         study, results(rows=outcome(*CACHES)), folder
     )
-
-
-def test_the_list_has_times_room_and_experiments(study: Study) -> None:
-    out = io.StringIO()
-    list_studies([study], Console(file=out, width=80))
-    assert "tiny" in out.getvalue()
-    assert "rows, chunks" in out.getvalue()
-    assert "1 min" in out.getvalue()
-    assert "3.33 h" in out.getvalue()

@@ -11,7 +11,6 @@ import json
 import os
 import resource
 import signal
-import subprocess
 import sys
 import tempfile
 import warnings
@@ -25,6 +24,7 @@ import hdf5plugin  # noqa: F401
 import numpy as np
 
 import chunkwise
+from tests.support.processes import ran
 
 MEMORY_NBYTES = 2 << 30
 TIME_S = 30
@@ -100,12 +100,9 @@ def main() -> None:
 
 def outcomes(paths: Iterable[Path]) -> list[dict[str, Any]]:
     """Run this program; what it says of each file, in their order."""
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-m", "tests.support.bad_reader", *map(str, paths)],
         cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        check=False,
         timeout=600,
     )
     assert done.returncode == 0, done.stderr

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import struct
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import h5py
+
+from tests.support.processes import ran
 
 # Reads each dataset whole, by h5py (unless told not to) and then by chunkwise, and prints, a
 # line each, a checksum or the error; nothing for a file that h5py cannot open.
@@ -50,12 +51,9 @@ class Reading:
 
 def read_elsewhere(path: Path, limit_nbytes: int = 4 << 30, *, with_h5py: bool = True) -> Reading:
     """Read all datasets in a process of their own, which must not crash."""
-    done = subprocess.run(
+    done = ran(
         [sys.executable, "-c", READER, *map(str, (path, limit_nbytes, int(not with_h5py)))],
-        capture_output=True,
-        text=True,
         timeout=60,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     return Reading(done.stdout.splitlines(), with_h5py)

@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes import ran
+
 ROOT = Path(__file__).resolve().parents[2]
 MADE = ROOT / "target" / "h5pys"
 
@@ -38,12 +40,9 @@ class H5py:
         """
         if not is_there(self):
             pytest.skip(f"{self.name} is missing ({self.made_by})")
-        done = subprocess.run(
+        done = ran(
             [str(self.python), *map(str, arguments)],
             env={**_environment(self), "PYTHONPATH": f"{ROOT / 'python'}:{_records()}"},
-            capture_output=True,
-            text=True,
-            check=False,
             timeout=limit_s,
         )
         assert done.returncode == 0, done.stdout + done.stderr

@@ -12,6 +12,8 @@ from typing import Final
 
 import pytest
 
+from tests.support.processes import ran
+
 LAUNCHER: Final = shutil.which("mpirun")
 
 
@@ -48,12 +50,9 @@ def mpirun(
 ) -> subprocess.CompletedProcess[str]:
     """Run Python with these arguments on so many ranks; a hang fails the test."""
     assert LAUNCHER is not None
-    return subprocess.run(
+    return ran(
         [LAUNCHER, "-n", str(n_ranks), str(python), *map(str, command)],
-        capture_output=True,
-        text=True,
         timeout=timeout,
         env=environment(**more),
         cwd=cwd,
-        check=False,
     )

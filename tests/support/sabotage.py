@@ -28,6 +28,8 @@ from typing import Final
 
 import pytest
 
+from tests.support.processes import ran
+
 SOURCE: Final = Path(__file__).with_suffix(".c")
 #: Those that can be counted, each with its relatives (``pwrite64``, ``renameat2``, ``linkat``), in
 #: the order of `sabotage.c`.
@@ -141,15 +143,12 @@ def run(
         state, log = Path(kept, "state"), Path(kept, "log")
         state.write_bytes((plan or Plan()).state)
         log.touch()
-        done = subprocess.run(
+        done = ran(
             [str(word) for word in command],
             env={**os.environ, **(environment or {}), **variables(under, state, log)},
             cwd=under,
-            capture_output=True,
-            text=True,
             errors="replace",
             timeout=timeout_s,
-            check=False,
         )
         return Done(done.returncode, done.stdout, done.stderr, _logged(log))
 

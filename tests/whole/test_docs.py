@@ -1,17 +1,21 @@
-"""What the pages in docs/ show is what happens."""
+"""What the pages in docs/ and the help of commands show is what happens."""
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import re
 import shlex
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 
-from chunkwise.cli.repack import command
+from chunkwise.cli.main import COMMANDS, cli
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 
 
 @pytest.mark.parametrize(
@@ -37,13 +41,45 @@ def test_the_examples_run(
     assert outcome.failed == 0
 
 
-def test_the_commands_of_repack_parse() -> None:
+def help_of(name: str) -> str:
+    return CliRunner().invoke(cli, [name, "--help"], env={"COLUMNS": "80"}).output
+
+
+def commands(text: str) -> list[list[str]]:
+    """Find the commands that can be pasted, which are no synopsis, without `chunkwise`."""
+    lines = re.findall(
+        r"^(?: +|\$ )(?:\$ )?(?:mpirun -n \d+ )?chunkwise (.*)$", text.replace("\\\n", " "), re.M
+    )
+    shown = [re.split(r" [>|#] |   |;", line)[0] for line in lines]
+    whole = [line for line in shown if not re.search(r"[\[<…]|\.\.\.|\b[A-Z]{3,}\b", line)]
+    return [words for words in map(str.split, whole) if words and words[0] in COMMANDS]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_fits_and_has_examples(name: str) -> None:
+    text = help_of(name)
+    # Commands to paste are whole.
+    assert max(len(line) for line in text.splitlines() if "chunkwise " not in line) <= 80
+    assert commands(text)
+
+
+@pytest.mark.parametrize("page", ["help", "README.md", *sorted(DOCS.glob("**/*.md"))], ids=str)
+def test_commands_parse(page: str | Path) -> None:
+    text = "".join(map(help_of, COMMANDS)) if page == "help" else (ROOT / page).read_text("utf-8")
+    for name, *words in commands(text):
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
+        # --list and --help end at once.
+        with contextlib.suppress(click.exceptions.Exit):
+            command.make_context(name, shlex.split(" ".join(words)))
+
+
+def test_rules_of_repack_parse() -> None:
     page = (DOCS / "repack.md").read_text()
-    shown = re.findall(r"^ +chunkwise repack (.*)$", page, re.MULTILINE)
     rules = re.findall(r"\| `(--[^|]*?)`(?:, `(--[^|]*?)`)?[^|]*\|$", page, re.MULTILINE)
-    options = [f"in.h5 out.h5 {one}" for pair in rules for one in pair if one]
-    assert len(shown) > 6
+    options = [one for pair in rules for one in pair if one]
     assert len(options) > 10
-    for line in shown + options:
-        context = command.make_context("repack", shlex.split(line))
-        assert context.params["arguments"] or context.params["files_from"]
+    command = cli.get_command(click.Context(cli), "repack")
+    assert command is not None
+    for line in options:
+        assert command.make_context("repack", ["in.h5", "out.h5", *shlex.split(line)])

@@ -27,6 +27,7 @@ from chunkwise.names import (
 )
 from chunkwise_lab.report.model import Report, Section
 from tests.attack.names import hostile
+from tests.support.processes import ran
 
 NAMES = [hostile(random.Random(seed), bare="\0") for seed in range(300)]
 
@@ -120,9 +121,7 @@ def _chunkwise(folder: Path, *words: str | bytes) -> str:
 def _pasted(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
     """Run a line in bash, with this Python's chunkwise."""
     line = f'chunkwise() {{ "{sys.executable}" -m chunkwise "$@"; }}; {line}'
-    return subprocess.run(
-        ["bash", "-c", line], cwd=folder, capture_output=True, text=True, timeout=100
-    )
+    return ran(["bash", "-c", line], cwd=folder, timeout=100)
 
 
 def test_the_commands_that_inspect_prints_work_as_pasted(tmp_path: Path) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
+
+from tests.support.processes import ran
 
 CONFTEST = Path(__file__).resolve().parents[1] / "conftest.py"
 TESTS = """
@@ -81,9 +82,7 @@ def printed(tmp_path: Path, option: str, tests: str) -> str:
     (tmp_path / "test_all.py").write_text(tests)
     (tmp_path / "whole" / "test_site.py").write_text("def test_site():\n    pass\n")
     options = (option, "-rA", "-p", "no:cacheprovider", "--rootdir", ".")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *options], cwd=tmp_path, capture_output=True, text=True
-    )
+    done = ran([sys.executable, "-m", "pytest", *options], cwd=tmp_path)
     return done.stdout
 
 

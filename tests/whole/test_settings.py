@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +22,8 @@ import chunkwise.settings
 from chunkwise import _native
 from chunkwise.cli.main import cli
 from chunkwise.errors import UsageError
+from tests.support.golden import assert_golden, refused
+from tests.support.processes import ran
 
 OF_ENGINE = ("threads", "cache_nbytes", "write_buffer_nbytes", "prefetch_nbytes")
 NAMES = (*OF_ENGINE, "request_timeout_s")
@@ -53,13 +54,7 @@ def defaults() -> Iterator[None]:
 
 def child(program: str, *arguments: str, **variables: str) -> str:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("CHUNKWISE_")}
-    done = subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        capture_output=True,
-        text=True,
-        env=environment | variables,
-        check=False,
-    )
+    done = ran([sys.executable, "-c", program, *arguments], env=environment | variables)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -118,29 +113,23 @@ def test_a_record_holds_again_where_it_is_entered_again() -> None:
     assert chunkwise.settings() == before
 
 
-@pytest.mark.parametrize(
-    ("wanted", "said"),
-    [
-        ({"threads": 0}, "settings: threads=0: give a number from 1 to 4096"),
-        ({"threads": 4097}, "from 1 to 4096"),
-        ({"threads": 1.5}, "settings: threads=1.5: it is no whole number"),
-        ({"threads": "many"}, "settings: threads='many': it is no whole number"),
-        ({"cache_nbytes": -1}, "settings: cache_nbytes=-1: give a number from 0 to"),
-        ({"prefetch_nbytes": 1 << 63}, "settings: prefetch_nbytes="),
-        ({"write_buffer_nbytes": "3M"}, "M alone could mean two units"),
-        ({"request_timeout_s": 0}, "request_timeout_s=0: give seconds from 0.001 to 86,400"),
-        ({"request_timeout_s": float("nan")}, "give seconds from"),
-        ({"request_timeout_s": float("inf")}, "give seconds from"),
-        ({"request_timeout_s": "soon"}, "request_timeout_s='soon': it is no number of seconds"),
-    ],
-)
-def test_a_wrong_value_changes_nothing(wanted: dict[str, Any], said: str) -> None:
+def test_a_wrong_value_changes_nothing() -> None:
     before = chunkwise.settings()
-    with pytest.raises(UsageError) as caught:
-        chunkwise.settings(**{"cache_nbytes": 5, "threads": 3} | wanted)
-    assert said in str(caught.value)
-    assert isinstance(caught.value, ValueError)
-    assert chunkwise.settings() == before
+    wrong: list[dict[str, Any]] = [
+        {"threads": 0}, {"threads": 4097}, {"threads": 1.5}, {"threads": "many"},
+        {"cache_nbytes": -1}, {"prefetch_nbytes": 1 << 63}, {"write_buffer_nbytes": "3M"},
+        {"request_timeout_s": 0}, {"request_timeout_s": float("nan")}, {"request_timeout_s":
+        float("inf")}, {"request_timeout_s": "soon"},
+    ]  # fmt: skip
+
+    def call(wanted: dict[str, Any]) -> None:
+        try:
+            chunkwise.settings(**{"cache_nbytes": 5, "threads": 3} | wanted)
+        finally:
+            assert chunkwise.settings() == before
+
+    assert_golden("settings-refused", refused(call, wrong))
+    assert issubclass(UsageError, ValueError)
 
 
 def test_names_are_those_of_the_engine() -> None:
@@ -326,9 +315,7 @@ for call in (chunkwise.settings, lambda: chunkwise.open(sys.argv[1])):
     script.write_text("print('it runs')")
     for arguments in (["inspect", str(path)], [str(script)]):
         command = [sys.executable, "-m", "chunkwise", *arguments]
-        done = subprocess.run(
-            command, capture_output=True, text=True, env=environment, check=False
-        )
+        done = ran(command, env=environment)
         assert done.returncode == 2, done
         assert said in done.stderr
         assert len(done.stderr.splitlines()) == 1

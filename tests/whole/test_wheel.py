@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import subprocess
 import venv
 import zipfile
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 
 from chunkwise import _native
+from tests.support.processes import ran
 
 ROOT = Path(__file__).resolve().parents[2]
 READ = """
@@ -83,15 +83,7 @@ def test_installs_without_compilers_and_reads(tmp_path: Path) -> None:
     env["PATH"] = str(tmp_path / "empty")
 
     def run(*args: str) -> str:
-        done = subprocess.run(
-            [str(tmp_path / "venv/bin/python"), *args],
-            env=env,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=600,
-        )
+        done = ran([str(tmp_path / "venv/bin/python"), *args], env=env, cwd=tmp_path, timeout=600)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

@@ -17,6 +17,7 @@ import pytest
 
 import chunkwise
 from chunkwise.errors import CannotWriteError, UsageError
+from tests.support.processes import ran
 from tests.support.threads import run_in_threads
 
 NOISE = np.random.default_rng(0).integers(0, 255, (8, 4096), "u1")
@@ -212,9 +213,7 @@ except Exception as error:
 @pytest.mark.parametrize("which", ["new", "existing"])
 def test_a_full_disk_is_an_error_and_no_crash(tmp_path: Path, which: str) -> None:
     path = tmp_path / "x.h5"
-    done = subprocess.run(
-        [sys.executable, "-c", FULL, path, which], capture_output=True, text=True, timeout=60
-    )
+    done = ran([sys.executable, "-c", FULL, path, which], timeout=60)
     assert done.returncode == 0, done.stderr
     assert "x.h5: dataset /x: the chunk at element [" in done.stdout, done.stdout
     assert "make room" in done.stdout

@@ -19,6 +19,7 @@ import pytest
 
 import chunkwise
 from chunkwise.errors import FileFormatError
+from tests.support.processes import ran
 
 VALUES = np.arange(1000)
 
@@ -123,9 +124,7 @@ except chunkwise.ChunkwiseError as error:
 @pytest.mark.parametrize("mode", ["r", "r+", "w", "a"])
 def test_a_second_process_is_told_that_the_file_is_open(path: Path, mode: str) -> None:
     with chunkwise.open(path, "r+", sync=False) as file:
-        done = subprocess.run(
-            [sys.executable, "-c", OPEN, path, mode], capture_output=True, text=True, check=True
-        )
+        done = ran([sys.executable, "-c", OPEN, path, mode], check=True)
         assert done.stdout.startswith(f"BusyError {path}: "), done
         assert "close it there" in done.stdout
         np.testing.assert_array_equal(file["x"], VALUES)

@@ -1,0 +1,38 @@
+"""The command line, run in this process: its exit code, and what it prints."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+import warnings
+from typing import NamedTuple
+from unittest import mock
+
+import pytest
+
+from chunkwise.cli.main import main
+
+
+class Done(NamedTuple):
+    """What a command came to."""
+
+    code: int
+    out: str
+    err: str
+
+
+def run(*words: object) -> Done:
+    """Run ``chunkwise`` with these words."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", ["chunkwise", *map(str, words)]),
+        # The command line sets these for its process.
+        mock.patch.object(sys, "excepthook", sys.excepthook),
+        mock.patch.object(warnings, "formatwarning", warnings.formatwarning),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        pytest.raises(SystemExit) as left,
+    ):
+        main()
+    return Done(int(left.value.code or 0), out.getvalue(), err.getvalue())

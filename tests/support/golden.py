@@ -1,0 +1,53 @@
+"""Pages that commands print, each kept whole in tests/golden: their words are pinned there alone.
+
+After a change of words, write them anew and look at what differs:
+
+    GOLDEN=write pytest $(git grep -l assert_golden tests)
+    git diff tests/golden
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chunkwise.errors import ChunkwiseError
+from tests.support.commands import run
+
+FOLDER = Path(__file__).parents[1] / "golden"
+
+
+def assert_golden(name: str, *parts: str) -> None:
+    """Require that the parts, one below the other, are the page of this name."""
+    page = FOLDER / f"{name}.txt"
+    text = "\n--------\n".join(part.rstrip("\n") + "\n" for part in parts)
+    if os.environ.get("GOLDEN") == "write":
+        page.write_text(text, encoding="utf-8")
+    assert text == page.read_text(encoding="utf-8"), f"GOLDEN=write writes {page} anew"
+
+
+def refused(call: Callable[[Any], object], asked: Iterable[Any]) -> str:
+    """Give all that is asked with the one line that refuses it, and the error's class."""
+    lines = []
+    for one in asked:
+        with pytest.raises(ChunkwiseError) as wrong:
+            call(one)
+        message = str(wrong.value)
+        assert "\n" not in message
+        lines.append(f"{one!r:.80}: {type(wrong.value).__name__}: {message:.300}")
+    return "\n".join(lines)
+
+
+def mistakes(commands: str) -> str:
+    """Run commands, one a line, that each end with code 2 and one line of error; give these."""
+    lines = []
+    for command in commands.strip().splitlines():
+        done = run(*shlex.split(command))
+        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), (command, done)
+        lines.append(f"$ {command}\n{done.err}")
+    return "".join(lines)
