@@ -207,10 +207,7 @@ def _assign(dataset: h5py.Dataset, at: Any, block: np.ndarray[Any, Any]) -> None
 
 def computed(array: Any, scheduler: Any) -> Iterator[tuple[Any, np.ndarray[Any, Any]]]:
     """Compute an array block by block, in this process's memory one at a time."""
-    indices = [
-        tuple(slice(begin, begin + n) for begin, n in zip(start, shape, strict=True))
-        for _, start, shape in boxes(array.chunks)
-    ]
+    indices = [box.slices for _, box in boxes(array.chunks)]
     if isinstance(scheduler, str):
         for at in indices:
             yield at, np.asarray(array[at].compute(scheduler=scheduler))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from chunkwise.mpi.boxes import Box
+from chunkwise.grammar.boxes import Box
 from chunkwise.mpi.waiting import wait_all
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator
+from operator import add
 from typing import Any, Final, NamedTuple
 
 import h5py
@@ -13,8 +14,9 @@ import numpy.typing as npt
 from h5py import h5t
 
 from chunkwise.errors import CannotWriteError, UsageError
-from chunkwise.grammar import Effort
-from chunkwise.mpi.boxes import Box, Shape, selection_of
+from chunkwise.grammar import Effort, Shape
+from chunkwise.grammar.boxes import Box
+from chunkwise.mpi.boxes import selection_of
 from chunkwise.mpi.encoding import Likeness
 from chunkwise.mpi.owners import Owners
 from chunkwise.mpi.sending import PIECE_NBYTES, swap
@@ -108,7 +110,7 @@ class Chunked:
         def give(piece: Box) -> Array:
             assert own is not None
             assert part is not None
-            return np.ascontiguousarray(part[piece.within(own)])
+            return np.ascontiguousarray(part[piece.within(own).slices])
 
         swap(
             comm,
@@ -189,8 +191,8 @@ class Contiguous:
             return
         strides = np.cumprod([1, *self.shape[:0:-1]])[::-1] * self.dtype.itemsize
         for run in _runs(box, self.shape):
-            raw = np.ascontiguousarray(part[run.within(box)]).reshape(-1).view(np.uint8)
-            at = self._offset + sum(int(s) * a for s, a in zip(strides, run.begin, strict=True))
+            raw = np.ascontiguousarray(part[run.within(box).slices]).reshape(-1).view(np.uint8)
+            at = self._offset + sum(int(s) * a for s, a in zip(strides, run.start, strict=True))
             self._pwrite(raw.data, at)
 
     def _pwrite(self, data: memoryview, at: int) -> None:
@@ -225,11 +227,10 @@ def _runs(box: Box, shape: Shape) -> Iterator[Box]:
     """Cut a box into parts that lie in the file as one run of bytes."""
     axis = len(shape)
     # Trailing dimensions that are covered whole lie together.
-    while axis > 0 and box.begin[axis - 1] == 0 and box.end[axis - 1] == shape[axis - 1]:
+    while axis > 0 and box.shape[axis - 1] == shape[axis - 1]:
         axis -= 1
     # The one before, too.
     outer = max(0, axis - 1)
     for place in np.ndindex(*box.shape[:outer]):
-        begin = tuple(a + n for a, n in zip(box.begin, place, strict=False))
-        end = tuple(a + 1 for a in begin)
-        yield Box((*begin, *box.begin[outer:]), (*end, *box.end[outer:]))
+        start = tuple(map(add, box.start, place))
+        yield Box((*start, *box.start[outer:]), (*(1,) * outer, *box.shape[outer:]))

@@ -14,6 +14,7 @@ import random
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from operator import mul
 from typing import Any, Final, TypeAlias
 
 import h5py
@@ -25,13 +26,14 @@ from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.dataset import Dataset, wrap
 from chunkwise.errors import ChunkwiseError, UsageError
-from chunkwise.files.boxes import Box, boxes, read_box
 from chunkwise.files.opening import is_plain
+from chunkwise.files.raw import read_box
+from chunkwise.grammar import Shape
+from chunkwise.grammar.boxes import Box, boxes, chunk_at, chunk_counts
 from chunkwise.names import HDF5_ERRORS, hdf5_reason
 from chunkwise.proof.records import Bound
 
 Array: TypeAlias = npt.NDArray[Any]
-Shape: TypeAlias = tuple[int, ...]
 
 # libhdf5 reads datasets up to this size: for them, it is as fast as the engine.
 _SMALL_NBYTES: Final = 64 << 10
@@ -151,20 +153,20 @@ class Values:
 
     def _sample_stored(self, mine: h5d.DatasetID, theirs: h5d.DatasetID) -> None:
         """Let libhdf5 read one chunk from any place of both."""
-        shape = tuple(mine.shape)
-        chunk = _chunk(mine) or shape
-        start = tuple(
-            self._random.randrange(-(-n // c)) * c if n else 0
-            for n, c in zip(shape, chunk, strict=True)
-        )
-        count = tuple(min(c, n - at) for c, n, at in zip(chunk, shape, start, strict=True))
+        if 0 in mine.shape:
+            return
+        box = self._any_chunk(mine.shape, _chunk(mine) or mine.shape)
         datatype = h5t.TypeID.copy(mine.get_type())
-        nbytes = math.prod(count) * datatype.get_size()
-        if 0 in count or not self.read.may_sample(nbytes) or _may_burst(mine):
+        if not self.read.may_sample(box.size * datatype.get_size()) or _may_burst(mine):
             return
         # What is damaged in the source is kept as it is, byte for byte.
         with contextlib.suppress(SourceUnreadableError):
-            self._by_libhdf5(mine, theirs, datatype, (start, count), None)
+            self._by_libhdf5(mine, theirs, datatype, box, None)
+
+    def _any_chunk(self, shape: Shape, chunk: Shape) -> Box:
+        """Choose one of the chunks of an array."""
+        places = map(self._random.randrange, chunk_counts(shape, chunk))
+        return chunk_at(shape, chunk, tuple(map(mul, places, chunk)))
 
     # --- boxes --------------------------------------------------------------------
 
@@ -180,19 +182,14 @@ class Values:
             return
         shape, itemsize = tuple(shape), mine.get_type().get_size()
         block = self._block(shape, _chunk(mine), _chunk(theirs), itemsize)
-        count = math.prod(-(-n // b) for n, b in zip(shape, block, strict=True))
         touched = None
-        if count > _MANY_BOXES:
+        if math.prod(chunk_counts(shape, block)) > _MANY_BOXES:
             touched = _touched((mine, theirs), shape, block)
         if touched is None:
             yield from boxes(shape, block, math.prod(block))
             return
-        for place in touched:
-            start = tuple(int(at) * b for at, b in zip(place, block, strict=True))
-            yield (
-                start,
-                tuple(min(b, n - at) for b, n, at in zip(block, shape, start, strict=True)),
-            )
+        for place in touched.tolist():
+            yield chunk_at(shape, block, tuple(map(mul, place, block)))
 
     def _block(
         self, shape: Shape, source: Shape | None, target: Shape | None, itemsize: int
@@ -234,10 +231,10 @@ class Values:
     ) -> None:
         """Compare one box of two datasets; raises as `compare`."""
         datatype = h5t.TypeID.copy(mine.get_type())
-        nbytes = math.prod(box[1]) * datatype.get_size()
+        nbytes = box.size * datatype.get_size()
         dtype = numpy_type(datatype)
         is_small = _nbytes(mine) <= _SMALL_NBYTES and not _may_burst(mine)
-        if dtype is None or not box[1] or (is_small and bound is None):
+        if dtype is None or not box.shape or (is_small and bound is None):
             self._by_libhdf5(mine, theirs, datatype, box, bound)
         else:
             self._by_engine(mine, theirs, datatype, dtype, box, bound)
@@ -254,35 +251,33 @@ class Values:
         bound: Bound | None,
     ) -> None:
         """Read a box of the source, then the result in parts of whole chunks; compare each."""
-        start, count = box
-        first = self._room(0, dtype, count)
+        first = self._room(0, dtype, box.shape)
         if not _is_filled(mine):
             first.view(np.uint8)[...] = 0
         try:
-            self._engine(0, mine).read_direct(first, _slices(start, count))
+            self._engine(0, mine).read_direct(first, box.slices)
         except (*HDF5_ERRORS, ChunkwiseError) as error:
             self._in_parts(mine, theirs, box, bound, error)
             return
         result = self._engine(1, theirs)
-        least = tuple(
-            min(c, n) for c, n in zip(_chunk(theirs) or (1,) * len(count), count, strict=True)
-        )
-        for offset, part in boxes(count, least, max(1, self._part_nbytes // dtype.itemsize)):
-            at = tuple(s + o for s, o in zip(start, offset, strict=True))
-            expected, found = (self._room(number, dtype, part) for number in (1, 2))
+        least = _chunk(theirs) or (1,) * len(box.shape)
+        for part in boxes(box.shape, least, max(1, self._part_nbytes // dtype.itemsize)):
+            there = part.moved(box.start)
+            expected, found = (self._room(number, dtype, part.shape) for number in (1, 2))
             # As bytes: NumPy leaves out what lies between the fields of a record.
-            np.copyto(_raw(expected), _raw(first)[_slices(offset, part)])
+            np.copyto(_raw(expected), _raw(first)[part.slices])
             if not _is_filled(theirs):
                 found.view(np.uint8)[...] = 0
             try:
-                result.read_direct(found, _slices(at, part))
+                result.read_direct(found, there.slices)
             except (*HDF5_ERRORS, ChunkwiseError) as error:
-                raise ValuesDifferError(at, f"cannot be read ({_reason(error)})") from None
+                reason = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
+                raise ValuesDifferError(there.start, f"cannot be read ({reason})") from None
             differs = first_difference if bound is None else bound.violations
             place = differs(expected, found)
             if place is not None:
-                self._raise((at, part), place, bound)
-            self._sample(theirs, datatype, (at, part), found)
+                self._raise(there, place, bound)
+            self._sample(theirs, datatype, there, found)
         self._sample(mine, datatype, box, first)
 
     def _engine(self, side: int, dataset: h5d.DatasetID) -> Dataset:
@@ -294,25 +289,19 @@ class Values:
 
     def _sample(self, dataset: h5d.DatasetID, datatype: Any, box: Box, read: Array) -> None:
         """Let libhdf5 read a chunk of what the engine has read, and compare."""
-        start, count = box
-        chunk = tuple(min(c, n) for c, n in zip(_chunk(dataset) or count, count, strict=True))
-        offset = tuple(
-            self._random.randrange(-(-n // c)) * c for c, n in zip(chunk, count, strict=True)
-        )
-        part = tuple(min(c, n - o) for c, n, o in zip(chunk, count, offset, strict=True))
-        nbytes = math.prod(part) * datatype.get_size()
+        part = self._any_chunk(box.shape, _chunk(dataset) or box.shape)
+        there = part.moved(box.start)
+        nbytes = part.size * datatype.get_size()
         if not self.read.may_sample(nbytes) or _may_burst(dataset):
             return
-        at = tuple(s + o for s, o in zip(start, offset, strict=True))
         try:
-            found = read_box(dataset, datatype, at, part)
+            found = read_box(dataset, datatype, there)
         except HDF5_ERRORS as error:
-            raise ValuesDifferError(
-                at, f"cannot be read by libhdf5 ({hdf5_reason(error)})"
-            ) from None
+            reason = f"cannot be read by libhdf5 ({hdf5_reason(error)})"
+            raise ValuesDifferError(there.start, reason) from None
         self.read.by_libhdf5_nbytes += nbytes
-        if found.tobytes() != _raw(read)[_slices(offset, part)].tobytes():
-            raise ValuesDifferError(at, "is read otherwise by libhdf5 than by chunkwise")
+        if found.tobytes() != _raw(read)[part.slices].tobytes():
+            raise ValuesDifferError(there.start, "is read otherwise by libhdf5 than by chunkwise")
 
     def _by_libhdf5(
         self,
@@ -324,20 +313,19 @@ class Values:
     ) -> None:
         """Compare a box as libhdf5 reads it."""
         try:
-            first = read_box(mine, datatype, *box)
+            first = read_box(mine, datatype, box)
         except HDF5_ERRORS as error:
             self._in_parts(mine, theirs, box, bound, error)
             return
         try:
-            second = read_box(theirs, datatype, *box)
+            second = read_box(theirs, datatype, box)
         except HDF5_ERRORS as error:
-            raise ValuesDifferError(
-                box[0], f"cannot be read by libhdf5 ({hdf5_reason(error)})"
-            ) from None
+            reason = f"cannot be read by libhdf5 ({hdf5_reason(error)})"
+            raise ValuesDifferError(box.start, reason) from None
         self.read.by_libhdf5_nbytes += first.nbytes
         dtype = numpy_type(datatype)
         if bound is not None and dtype is not None:
-            pair = (one.view(dtype).reshape(box[1]) for one in (first, second))
+            pair = (one.view(dtype).reshape(box.shape) for one in (first, second))
             at = bound.violations(*pair)
         else:
             at = first_difference(first, second)
@@ -357,19 +345,16 @@ class Values:
         chunk = _chunk(mine)
         if not self._salvaged:
             raise SourceUnreadableError from error
-        start, count = box
-        parts = [] if chunk is None else list(boxes(count, chunk, 1))
+        parts = [] if chunk is None else list(boxes(box.shape, chunk, 1))
         if len(parts) < 2:
             return
-        for offset, part in parts:
-            at = tuple(s + o for s, o in zip(start, offset, strict=True))
-            self.compare_box(mine, theirs, (at, part), bound)
+        for part in parts:
+            self.compare_box(mine, theirs, part.moved(box.start), bound)
 
     @staticmethod
     def _raise(box: Box, at: int, bound: Bound | None) -> None:
-        start, count = box
-        place = np.unravel_index(at, count) if count else ()
-        where = tuple(int(s + o) for s, o in zip(start, place, strict=True))
+        place = np.unravel_index(at, box.shape) if box.shape else ()
+        where = tuple(int(s + o) for s, o in zip(box.start, place, strict=True))
         how = "differs from the source"
         if bound is not None:
             how += " by more than its filter may change it"
@@ -412,10 +397,6 @@ def first_difference(first: Array, second: Array) -> int | None:
 def _raw(values: Array) -> Array:
     """View elements as their bytes."""
     return values.view(np.dtype((np.void, values.dtype.itemsize)))
-
-
-def _slices(start: Shape, count: Shape) -> tuple[slice, ...]:
-    return tuple(slice(s, s + n) for s, n in zip(start, count, strict=True))
 
 
 def _chunk(dataset: h5d.DatasetID) -> Shape | None:
@@ -476,8 +457,7 @@ def _touched(
             return None
         if listing.written == listing.grid_len:
             return None
-        grid = tuple(-(-n // c) for n, c in zip(shape, chunk, strict=True))
-        at = np.unravel_index(listing.columns()[0].astype(np.int64), grid)
+        at = np.unravel_index(listing.columns()[0].astype(np.int64), chunk_counts(shape, chunk))
         first = [a * c // b for a, c, b in zip(at, chunk, block, strict=True)]
         last = [
             (np.minimum((a + 1) * c, n) - 1) // b
@@ -490,7 +470,3 @@ def _touched(
     if not places:
         return np.empty((0, len(shape)), np.int64)
     return np.unique(np.concatenate(places), axis=0)
-
-
-def _reason(error: BaseException) -> str:
-    return str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)

@@ -9,10 +9,9 @@ compare the result with the source.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import h5py
@@ -25,22 +24,13 @@ from chunkwise.mpi.ranks import Failure, OtherRankFailedError, failure_of
 from chunkwise.mpi.waiting import broadcast
 from chunkwise.newfile.claim import BEFORE, Claim
 from chunkwise.newfile.index import FileIndex
-from chunkwise.proof.compare import Piece, Share
-from chunkwise.proof.records import GOES_ON, Allowed, Names
+from chunkwise.proof.compare import Comparison, Sharing
+from chunkwise.proof.records import GOES_ON
 from chunkwise.repacking.creation import Target, create, properties
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.phases import Figures, Meter
 from chunkwise.repacking.pieces import Dividing, placed
-from chunkwise.repacking.rank import (
-    Compare,
-    Copied,
-    Copy,
-    Measured,
-    Message,
-    Rank,
-    Tell,
-    Work,
-)
+from chunkwise.repacking.rank import Copied, Copy, Measured, Message, Rank, Tell, Work
 
 if TYPE_CHECKING:
     from chunkwise.mpi.waiting import Comm
@@ -64,7 +54,7 @@ def follow(comm: Comm) -> None:
                         rank.copy(message, None, None)
                     except CorruptDataError as wrong:
                         raise type(wrong)(f"{wrong}; {GOES_ON}") from None
-                case Compare():
+                case Comparison():
                     rank.compare(message)
                 case Measured():
                     rank.measured()
@@ -227,11 +217,15 @@ class Crew:
         while noted:
             noted = noted[os.write(self._journal, noted) :]
 
-    def share(self, target: Path, memory_nbytes: int, tell: Callable[[int], None]) -> Share | None:
+    def sharing(self, memory_nbytes: int, tell: Callable[[int], None]) -> Sharing | None:
         """Return what lets all ranks compare the closed target with the source; None if alone."""
-        if self.comm.size == 1:
-            return None
-        return _Comparing(self, os.fspath(target), memory_nbytes, tell)
+        size = self.comm.size
+
+        def compare(what: Comparison) -> None:
+            # This rank's part is one of many alike.
+            self._call(what, lambda: self._rank.compare(what, lambda nbytes: tell(nbytes * size)))
+
+        return Sharing(size, memory_nbytes, compare) if size > 1 else None
 
     def _call(self, message: Message, work: Callable[[], Any]) -> Any:
         """Let all ranks do something; all learn of a failure."""
@@ -241,28 +235,3 @@ class Crew:
         except BaseException:
             self._gone = True
             raise
-
-
-@dataclass(frozen=True)
-class _Comparing:
-    """Lets all ranks compare a result with its source; see `proof.compare.Share`."""
-
-    crew: Crew
-    target: str
-    memory_nbytes: int
-    tell: Callable[[int], None]
-
-    @property
-    def size(self) -> int:
-        return self.crew.comm.size
-
-    def compare(self, pieces: Sequence[Piece], allowed: Allowed, names: Names) -> None:
-        what = Compare(
-            names.source, self.target, tuple(pieces), allowed, names, self.memory_nbytes
-        )
-
-        def tell(nbytes: int) -> None:
-            # This rank's share is one of many alike.
-            self.tell(nbytes * self.size)
-
-        self.crew._call(what, lambda: self.crew._rank.compare(what, tell))

@@ -9,14 +9,16 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field
+from operator import mul
 from typing import Final
 
 import h5py
 from h5py import h5d, h5p, h5s, h5t
 
 from chunkwise._native import thread_count
-from chunkwise.files.boxes import read_box
+from chunkwise.files.raw import read_box
 from chunkwise.grammar import Pipeline, Shape
+from chunkwise.grammar.boxes import Box, chunk_at, chunk_counts
 from chunkwise.names import HDF5_ERRORS
 from chunkwise.repacking.facts import Source
 
@@ -76,13 +78,12 @@ def take_sample(
     elapsed = 0.0
     try:
         datatype = h5t.TypeID.copy(source.identifier.get_type())
-        for start in _starts(shape, piece):
-            count = tuple(min(c, n - s) for c, n, s in zip(piece, shape, start, strict=True))
-            values = read_box(source.identifier, datatype, start, count)
+        for box in _diagonal(shape, piece):
+            values = read_box(source.identifier, datatype, box)
             dcpl = h5p.create(h5p.DATASET_CREATE)
-            dcpl.set_chunk(count)
+            dcpl.set_chunk(box.shape)
             pipeline.apply(dcpl)
-            made = h5d.create(scratch.id, None, datatype, h5s.create_simple(count), dcpl)
+            made = h5d.create(scratch.id, None, datatype, h5s.create_simple(box.shape), dcpl)
             begin = time.perf_counter()
             made.write(h5s.ALL, h5s.ALL, values, datatype)
             made.flush()
@@ -104,8 +105,7 @@ def out_nbytes(
     """Estimate the bytes that a dataset will take, from a sample if there is one."""
     if chunk is None or source.shape is None:
         return source.nbytes
-    grid = (-(-n // c) * c for n, c in zip(source.shape, chunk, strict=True))
-    whole = math.prod(grid) * source.itemsize
+    whole = math.prod((*chunk_counts(source.shape, chunk), *chunk)) * source.itemsize
     if not pipeline.filters:
         return whole
     if sample is not None:
@@ -145,9 +145,9 @@ def _piece(chunk: Shape, itemsize: int) -> Shape:
     return tuple(lengths)
 
 
-def _starts(shape: Shape, piece: Shape) -> list[tuple[int, ...]]:
+def _diagonal(shape: Shape, piece: Shape) -> list[Box]:
     """Choose pieces spread over the array: along its diagonal."""
-    grid = [-(-n // c) for n, c in zip(shape, piece, strict=True)]
+    counts = chunk_counts(shape, piece)
     shares = [(i + 0.5) / _PIECES for i in range(_PIECES)]
-    indexes = {tuple(int(share * n) for n in grid) for share in shares}
-    return sorted(tuple(i * c for i, c in zip(index, piece, strict=True)) for index in indexes)
+    places = sorted({tuple(int(share * n) for n in counts) for share in shares})
+    return [chunk_at(shape, piece, tuple(map(mul, place, piece))) for place in places]

@@ -20,7 +20,7 @@ from chunkwise.files.opening import open_h5
 from chunkwise.manifest import manifest as manifests
 from chunkwise.manifest.summing import sum_values
 from chunkwise.names import printable
-from chunkwise.proof.compare import Share, prove
+from chunkwise.proof.compare import Sharing, prove
 from chunkwise.proof.records import Allowed, Proved
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.plan import Plan
@@ -82,7 +82,7 @@ def compared(
     plan: Plan,
     options: Options,
     tell: Callable[[int], None],
-    share: Share | None = None,
+    sharing: Sharing | None = None,
     missing: Sequence[str] = (),
 ) -> Proved | None:
     """Prove that a result is what its source is; None if nobody wants a proof.
@@ -101,7 +101,7 @@ def compared(
             allowed=allowed_by(plan, options, missing),
             memory_nbytes=plan.memory_nbytes // 2,
             tell=tell,
-            share=share,
+            sharing=sharing,
         )
 
 

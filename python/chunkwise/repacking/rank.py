@@ -19,7 +19,6 @@ from h5py import h5d
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import ChunkwiseError, FileChangedError
-from chunkwise.files.opening import open_h5
 from chunkwise.files.unclosed import open_readable
 from chunkwise.mpi.encoding import Likeness
 from chunkwise.mpi.folder import open_seen
@@ -28,8 +27,7 @@ from chunkwise.mpi.serving import serving
 from chunkwise.mpi.share import neighbours
 from chunkwise.mpi.waiting import exchange
 from chunkwise.names import encode_name, printable
-from chunkwise.proof.compare import Piece, compare_pieces
-from chunkwise.proof.records import Allowed, Names
+from chunkwise.proof.compare import Comparison
 from chunkwise.repacking.phases import Figures, Meter
 from chunkwise.repacking.pieces import Asked
 
@@ -68,23 +66,11 @@ class Copy:
 
 
 @dataclass(frozen=True)
-class Compare:
-    """Parts of the source and of the closed target, which the ranks compare in turns."""
-
-    source: str
-    target: str
-    pieces: tuple[Piece, ...]
-    allowed: Allowed
-    names: Names
-    memory_nbytes: int
-
-
-@dataclass(frozen=True)
 class Measured:
     """Each rank tells what it has measured."""
 
 
-Message = Work | Copy | Compare | Measured | Failure | None
+Message = Work | Copy | Comparison | Measured | Failure | None
 
 
 @dataclass(frozen=True)
@@ -219,18 +205,10 @@ class Rank:
         """Return the measurements of all ranks (collective)."""
         return exchange(self.comm, self.meter.figures())
 
-    def compare(self, what: Compare, tell: Callable[[int], None] = lambda _: None) -> None:
-        """Compare this rank's share of the pieces (collective)."""
-        mine = what.pieces[self.comm.rank :: self.comm.size]
-        with together(self.comm), ExitStack() as opened:
-            if not mine:
-                return
-            source, target = (
-                opened.enter_context(open_h5(path)) for path in (what.source, what.target)
-            )
-            compare_pieces(
-                source, target, mine, what.allowed, what.names, what.memory_nbytes, tell
-            )
+    def compare(self, what: Comparison, tell: Callable[[int], None] = lambda _: None) -> None:
+        """Compare this rank's part of the pieces (collective)."""
+        with together(self.comm):
+            what.part(self.comm.rank, self.comm.size).run(tell)
 
 
 def _summed(parts: list[Copied], elapsed_s: float) -> Copied:

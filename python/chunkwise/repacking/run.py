@@ -237,10 +237,10 @@ def _compared(
     """Prove that the closed partial file is what the source is."""
     options, tell = job.options, beating(watch, plan)
     if apart is None:
-        share = crew.share(claim.partial, plan.memory_nbytes, tell)
+        sharing = crew.sharing(plan.memory_nbytes, tell)
     else:
-        share = apart.share(claim, tell)
-    return compared(file, claim.partial, claim.place.said, plan, options, tell, share, missing)
+        sharing = apart.sharing(claim, tell)
+    return compared(file, claim.partial, claim.place.said, plan, options, tell, sharing, missing)
 
 
 def _lost(run: Run) -> list[str]:

@@ -25,7 +25,7 @@ from chunkwise.files.stored import stored_nbytes
 from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.newfile.claim import Claim
 from chunkwise.newfile.target import cannot_write
-from chunkwise.proof.compare import Share
+from chunkwise.proof.compare import Sharing
 from chunkwise.proof.records import GOES_ON
 from chunkwise.repacking.beyond import leave_out, real_end
 from chunkwise.repacking.creation import copy_user_block
@@ -67,8 +67,8 @@ class Apart(Protocol):
     def write(self, claim: Claim, source: h5py.File, steps: Sequence[Step]) -> list[DatasetResult]:
         """Write their data into the closed partial file."""
 
-    def share(self, claim: Claim, tell: Callable[[int], None]) -> Share:
-        """Give what compares the result with the source, too."""
+    def sharing(self, claim: Claim, tell: Callable[[int], None]) -> Sharing:
+        """Return what compares the result with the source, too."""
 
 
 def carry_out(

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
 from typing import Final
@@ -32,8 +32,7 @@ from chunkwise.verifying.classic import classic_end
 from chunkwise.verifying.data import Beat, check_data
 from chunkwise.verifying.ending import Ending, cut, look_at_ends
 from chunkwise.verifying.metadata import check_object, check_space
-from chunkwise.verifying.records import Damage, Note, Verified
-from chunkwise.verifying.references import Targets
+from chunkwise.verifying.records import Damage, Findings, Note, Verified
 from chunkwise.words import counted
 
 # Seconds after which a conversion is known to go on, far fewer than `apart.STILL_S`.
@@ -59,24 +58,6 @@ class Looked:
     sums: FileManifest | None = None
 
 
-@dataclass
-class _Found:
-    """What was found so far."""
-
-    damages: list[Damage] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
-    damage_count: int = 0
-    objects: int = 0
-    datasets: int = 0
-    attributes: int = 0
-    chunks: int = 0
-    stored_nbytes: int = 0
-
-    def add(self, damage: Damage) -> None:
-        self.damages.append(damage)
-        self.damage_count += 1
-
-
 def look(
     path: str | os.PathLike[str],
     wish: Wish = Wish(),
@@ -88,7 +69,7 @@ def look(
     said = os.fspath(path)
     converts = wish.folder is not None and is_netcdf3(path)
     ending = _classic(Path(path)) if converts else look_at_ends(path)
-    found = _Found()
+    found = Findings()
     sums: FileManifest | None = None
     before = _stamp(path)
     if ending.damage is not None:
@@ -99,7 +80,7 @@ def look(
         sums = _look_inside(path, ending, wish, expected, found, beat)
         if found.damage_count and ending.is_exceeded and (patch := mended(path)):
             # The end that is stated may be what is wrong, and nothing else.
-            again = _Found()
+            again = Findings()
             whole = _look_inside(path, ending, wish, expected, again, beat, patch)
             if not again.damage_count:
                 found, sums = again, whole
@@ -107,20 +88,7 @@ def look(
         raise FileChangedError(
             f"{printable(said)}: was written to meanwhile; verify it when nobody writes to it"
         )
-    verified = Verified(
-        path=said,
-        nbytes=ending.nbytes,
-        damages=tuple(found.damages),
-        damage_count=found.damage_count,
-        notes=tuple(found.notes),
-        objects=found.objects,
-        datasets=found.datasets,
-        attributes=found.attributes,
-        chunks=found.chunks,
-        stored_nbytes=found.stored_nbytes,
-        elapsed_s=time.monotonic() - begun,
-    )
-    return Looked(verified, sums)
+    return Looked(Verified.of(said, ending.nbytes, found, time.monotonic() - begun), sums)
 
 
 def _stamp(path: str | os.PathLike[str]) -> tuple[int, int, int]:
@@ -137,7 +105,7 @@ def _classic(path: Path) -> Ending:
 
 
 def _look_at_netcdf3(
-    path: Path, wish: Wish, expected: FileManifest | None, found: _Found, beat: Beat
+    path: Path, wish: Wish, expected: FileManifest | None, found: Findings, beat: Beat
 ) -> FileManifest | None:
     """Look at the values of a netCDF-3 file, in a netCDF-4 copy; give its part of a manifest."""
     with ExitStack() as opened:
@@ -171,7 +139,7 @@ def _look_inside(
     ending: Ending,
     wish: Wish,
     expected: FileManifest | None,
-    found: _Found,
+    found: Findings,
     beat: Beat,
     patch: Mended | None = None,
 ) -> FileManifest | None:
@@ -194,43 +162,35 @@ def _look_inside(
         found.add(Damage("cannot-open", None, reason))
         return None
     with file:
-        targets = Targets(file)
         for entry in walk(file):
             found.objects += entry.address is not None
-            _look_at(file, entry, found, targets, beat)
+            _look_at(file, entry, found, beat)
         busy = any(note.verdict is Verdict.BUSY for note in found.notes)
         if (wish.sums or expected is not None) and not found.damage_count and not busy:
             return _compare(file, expected, found, beat, wish.external)
     return None
 
 
-def _look_at(file: h5py.File, entry: Entry, found: _Found, targets: Targets, beat: Beat) -> None:
+def _look_at(file: h5py.File, entry: Entry, found: Findings, beat: Beat) -> None:
     beat(0)
-    metadata = check_object(file, entry, targets)
-    found.notes += metadata.notes
-    found.attributes += metadata.attributes
-    for damage in metadata.damages:
-        found.add(damage)
-    before = found.damage_count - len(metadata.damages)
+    metadata, before = check_object(file, entry), found.damage_count
+    found.take(metadata)
     if entry.kind == "dataset" and all(one.kind != "object" for one in metadata.damages):
-        _look_at_data(file, entry, found, targets, beat)
+        _look_at_data(file, entry, found, beat)
     if found.damage_count == before:
         lacking = check_space(entry)
         if lacking is not None:
             found.add(lacking)
 
 
-def _look_at_data(
-    file: h5py.File, entry: Entry, found: _Found, targets: Targets, beat: Beat
-) -> None:
+def _look_at_data(file: h5py.File, entry: Entry, found: Findings, beat: Beat) -> None:
     found.datasets += 1
     label = f"{printable(str(file.filename))}: '{printable(entry.path)}'"
     try:
-        data = check_data(entry.identifier, entry.path, label, targets, beat)
+        found.take(check_data(entry.identifier, entry.path, label, beat))
     except MemoryError as error:
         said = f"not checked: no memory for it ({error})"
         found.notes.append(Note(entry.path, said, Verdict.UNJUDGED))
-        return
     except (ChunkwiseError, *HDF5_ERRORS) as error:
         reason = str(error).removeprefix(f"{label}: ")
         if not isinstance(error, ChunkwiseError):
@@ -240,18 +200,12 @@ def _look_at_data(
             found.add(Damage("values", entry.path, reason))
         else:
             found.notes.append(Note(entry.path, f"not checked: {reason}", verdict))
-        return
-    found.damages += data.damages
-    found.damage_count += data.damage_count
-    found.notes += data.notes
-    found.chunks += data.chunks
-    found.stored_nbytes += data.stored_nbytes
 
 
 def _compare(
     file: h5py.File,
     expected: FileManifest | None,
-    found: _Found,
+    found: Findings,
     beat: Beat,
     external: External,
 ) -> FileManifest | None:

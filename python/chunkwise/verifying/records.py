@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+import math
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from chunkwise.verdicts import Verdict, worst_verdict
@@ -78,6 +79,34 @@ class Note:
     verdict: Verdict = Verdict.SOUND
 
 
+@dataclass
+class Findings:
+    """What was found so far of a file, or of one object of it."""
+
+    damages: list[Damage] = field(default_factory=list)
+    damage_count: int = 0  # How many there are, listed or not
+    notes: list[Note] = field(default_factory=list)
+    objects: int = 0  # How many were read
+    datasets: int = 0
+    attributes: int = 0
+    chunks: int = 0
+    stored_nbytes: int = 0  # Bytes of data that were read
+    most: float = math.inf  # How many damages are listed
+
+    def add(self, damage: Damage) -> None:
+        """Add one damage."""
+        self.damage_count += 1
+        if len(self.damages) < self.most:
+            self.damages.append(damage)
+
+    def take(self, other: Findings) -> None:
+        """Add what was found of an object."""
+        self.damages += other.damages
+        self.notes += other.notes
+        for name in ("damage_count", *_COUNTS):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
 @dataclass(frozen=True, slots=True)
 class Verified:
     """The result of verifying one file.
@@ -113,6 +142,14 @@ class Verified:
     chunks: int = 0
     stored_nbytes: int = 0
     elapsed_s: float = 0.0
+
+    @classmethod
+    def of(cls, path: str, nbytes: int, found: Findings, elapsed_s: float) -> Verified:
+        """Return what was found of a file, when all of it is read."""
+        counts = {name: getattr(found, name) for name in _COUNTS}
+        damages, notes = tuple(found.damages), tuple(found.notes)
+        count = found.damage_count
+        return cls(path, nbytes, damages, count, notes, elapsed_s=elapsed_s, **counts)
 
     @property
     def verdict(self) -> Verdict:
@@ -159,6 +196,8 @@ class Verified:
 
 # This many damages of one dataset are listed.
 MOST_DAMAGES: Final = 10_000
+# What is counted, of `Findings` and of `Verified`.
+_COUNTS: Final = ("objects", "datasets", "attributes", "chunks", "stored_nbytes")
 
 
 _OF_DATA: Final = frozenset(
