@@ -14,20 +14,14 @@ from h5py import h5p, h5s
 
 from chunkwise.dask.blocks import aligned, boxes, chosen_chunk
 from chunkwise.dask.finding import require_dask, scheduler_of
-from chunkwise.dask.newfile import (
-    Written,
-    new_file,
-    open_index,
-    target_of,
-    write_pieces,
-)
 from chunkwise.dask.pieces import array_pieces
-from chunkwise.dask.telling import Progress, Telling
+from chunkwise.dask.writing import Progress, Tally, Written, target_of, write_pieces
 from chunkwise.errors import UsageError
 from chunkwise.files import unwritten
 from chunkwise.grammar import Effort, Pipeline
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
-from chunkwise.newfile.index import FileIndex, access_list
+from chunkwise.newfile.index import FileIndex, access_list, open_index
+from chunkwise.newfile.publish import new_file
 
 Shape = tuple[int, ...]
 
@@ -132,7 +126,7 @@ def to_hdf5(
     ):
         said = claim.place.said
         made = [(one, _create(index, one, said)) for one in wanted]
-        telling = Telling(progress, sum(one.array.nbytes for one in wanted))
+        tally = Tally(progress, sum(one.array.nbytes for one in wanted))
         arrays = [(one.name, one.array, dataset) for one, dataset in made]
         write_arrays(
             claim,
@@ -141,7 +135,7 @@ def to_hdf5(
             scheduler,
             done,
             in_flight,
-            telling,
+            tally,
             effort={one.name: one.filters.effort for one in wanted},
         )
         done.stored_nbytes = sum(dataset.id.get_storage_size() for _, dataset in made)
@@ -155,7 +149,7 @@ def write_arrays(
     scheduler: Any,
     done: Written,
     in_flight: int | None,
-    telling: Telling,
+    tally: Tally,
     *,
     effort: Mapping[str, Effort] | Effort = "as-stated",
     refuse: bool = True,
@@ -185,11 +179,11 @@ def write_arrays(
     for array, dataset in alone:
         for at, block in computed(array, scheduler):
             _assign(dataset, at, block)
-            telling.of_nbytes(block.nbytes)
+            tally.add(block.nbytes)
 
     pieces = array_pieces(together) if together else ()
     done.blocks, done.again = write_pieces(
-        claim, pieces, scheduler, in_flight=in_flight, tell=telling.of_piece
+        claim, pieces, scheduler, in_flight=in_flight, tell=tally.add_piece
     )
 
 

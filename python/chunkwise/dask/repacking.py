@@ -22,14 +22,15 @@ import chunkwise
 from chunkwise import _native
 from chunkwise.dask.finding import require_dask, scheduler_of
 from chunkwise.dask.flat import Flat
-from chunkwise.dask.newfile import open_index, run_tasks, target_of, write_pieces
 from chunkwise.dask.pieces import Piece, Target
 from chunkwise.dask.tasks import Encoded, Form, encode
+from chunkwise.dask.writing import run_tasks, target_of, write_pieces
 from chunkwise.errors import CorruptDataError, UsageError
 from chunkwise.grammar import parse_size
 from chunkwise.grammar.boxes import Box, boxes, chunk_counts
 from chunkwise.names import decode_name, encode_name, printable
 from chunkwise.newfile.claim import Claim
+from chunkwise.newfile.index import open_index
 from chunkwise.newfile.target import choose
 from chunkwise.proof.compare import Comparison, Sharing
 from chunkwise.repacking.creation import access_list

@@ -101,7 +101,7 @@ class ParallelFile(ParallelGroup):
         try:
             session.complete()
             self._home.close()
-            session.on_first(self._home.publish)
+            session.on_first(self._home.target.publish)
         except BaseException as wrong:
             session.fail(wrong)
             raise

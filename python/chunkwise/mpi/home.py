@@ -17,7 +17,7 @@ from chunkwise.mpi.stored import Chunked, Contiguous, Made
 from chunkwise.mpi.target import Target
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.newfile.index import Places
-from chunkwise.newfile.target import cannot_write
+from chunkwise.newfile.target import writing_to
 from chunkwise.writing.creating import Request, create
 
 T = TypeVar("T")
@@ -171,15 +171,9 @@ class Home:
 
     def h5_flush(self) -> None:
         """Let libhdf5 write what it has; on rank 0."""
-        try:
+        with writing_to(self.session.label, HDF5_ERRORS):
             self.h5.flush()
             os.fsync(self.target.descriptor)
-        except HDF5_ERRORS as wrong:
-            raise cannot_write(self.session.label, wrong) from wrong
-
-    def publish(self) -> None:
-        """Bring the completed file into place; on rank 0."""
-        self.target.publish()
 
     def close(self) -> None:
         """Let go of all datasets, with what waits."""

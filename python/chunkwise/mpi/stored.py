@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from operator import add
 from typing import Any, Final, NamedTuple
 
@@ -20,11 +20,9 @@ from chunkwise.mpi.boxes import selection_of
 from chunkwise.mpi.encoding import Likeness
 from chunkwise.mpi.owners import Owners
 from chunkwise.mpi.sending import PIECE_NBYTES, swap
+from chunkwise.mpi.serving import Ask, Questions
 from chunkwise.mpi.waiting import Comm
 from chunkwise.newfile.index import Table
-
-# Asks rank 0.
-Ask = Callable[[Any], Any]
 
 Array = npt.NDArray[Any]
 # Bytes of an array copied at a time, if memory does not hold it in the order of the file.
@@ -47,27 +45,18 @@ class Made(NamedTuple):
     rest: bool = False  # Whether data that it is made with is still to be written
 
 
-class _Places:
+class _Places(Questions):
     """The index of a dataset, which rank 0 keeps; as `_native` asks for it."""
 
     def __init__(self, ask: Ask, number: int) -> None:
-        self._ask, self._number = ask, number
-        # `_native` keeps only its words.
-        self.error: BaseException | None = None
+        super().__init__(ask)
+        self._number = number
 
-    def allocate(self, chunks: Table) -> Table:
-        return self._asked("allocate", chunks)
+    def allocate(self, chunks: Table) -> Any:
+        return self._answer("allocate", self._number, chunks)
 
-    def find(self, origins: Table) -> Table:
-        return self._asked("find", origins)
-
-    def _asked(self, kind: str, table: Table) -> Table:
-        try:
-            answer: Table = self._ask((kind, self._number, table))
-        except BaseException as wrong:
-            self.error = wrong
-            raise
-        return answer
+    def find(self, origins: Table) -> Any:
+        return self._answer("find", self._number, origins)
 
 
 class Chunked:
@@ -128,13 +117,13 @@ class Chunked:
             self._put(piece, give(piece))
 
     def _put(self, box: Box, elements: Array) -> None:
-        self._natively(
-            lambda: self._writer.write(selection_of(self.shape, box, self._label), elements)
-        )
+        with self._places.raising():
+            self._writer.write(selection_of(self.shape, box, self._label), elements)
 
     def flush(self) -> None:
         """Write chunks that lack something, with what the file has in its place."""
-        self._natively(self._writer.flush)
+        with self._places.raising():
+            self._writer.flush()
 
     def flushed(self) -> None:
         """Note that all ranks have flushed."""
@@ -149,15 +138,6 @@ class Chunked:
     def rows(self) -> int:
         """Give the length of chunks along the slowest dimension."""
         return int(self._like.dataset.chunks[0])
-
-    def _natively(self, work: Callable[[], None]) -> None:
-        try:
-            work()
-        except Exception:
-            error, self._places.error = self._places.error, None
-            if error is not None:
-                raise error from None
-            raise
 
     def close(self) -> None:
         """Let it go, with all that waits."""

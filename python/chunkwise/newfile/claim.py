@@ -27,7 +27,7 @@ from typing import Final
 
 from chunkwise.errors import CannotWriteError, UsageError, like
 from chunkwise.names import printable
-from chunkwise.newfile.target import Place, cannot_write
+from chunkwise.newfile.target import Place, writing_to
 
 LOCK: Final = "lock"
 JOURNAL: Final = "journal"
@@ -186,14 +186,10 @@ class Claim:
 def claimed(place: Place, *, resume: bool) -> Iterator[Claim]:
     """Hold the names for a result, and remove what need not stay."""
     with contextlib.ExitStack() as stack:
-        try:
+        with writing_to(place.said):
             parent = os.open(place.target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             stack.callback(let_go, parent)
             claim = _lock(place, parent, stack)
-        except OSError as wrong:
-            if isinstance(wrong, (CannotWriteError, UsageError)):
-                raise
-            raise cannot_write(place.said, wrong) from wrong
         done = False
         try:
             if resume:

@@ -12,6 +12,7 @@ import contextlib
 import io
 import os
 import threading
+from collections.abc import Iterator
 from typing import Any, Final, Literal
 
 import h5py
@@ -21,7 +22,10 @@ from h5py import h5d, h5f, h5fd, h5i, h5p
 
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.files.objects import Address, address_of
+from chunkwise.grammar.boxes import chunk_counts
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable, shown
+from chunkwise.newfile.claim import Claim
+from chunkwise.newfile.target import writing_to
 
 # Rows of numbers, and one column.
 Table = npt.NDArray[np.uint64]
@@ -193,6 +197,38 @@ class FileIndex:
                 self.close()
 
 
+@contextlib.contextmanager
+def opened(claim: Claim, mode: Literal["w", "r+"]) -> Iterator[int]:
+    """Make the partial file of a claim, or open it, for reading and writing."""
+    # The system may say only at the end what it has not written.
+    with writing_to(claim.place.said):
+        descriptor = claim.make_partial() if mode == "w" else claim.open_partial(os.O_RDWR)
+    try:
+        yield descriptor
+    finally:
+        with writing_to(claim.place.said):
+            os.close(descriptor)
+
+
+@contextlib.contextmanager
+def open_index(
+    claim: Claim, mode: Literal["w", "r+"] = "w", fapl: Any = None
+) -> Iterator[FileIndex]:
+    """Open the partial file of a claim, and complete it when the block ends."""
+    with opened(claim, mode) as descriptor:
+        index = FileIndex(descriptor, claim.place.said, mode, fapl=fapl)
+        try:
+            yield index
+            index.file.flush()
+        except BaseException as wrong:
+            index.give_up()
+            if isinstance(wrong, OSError) and wrong.errno:
+                with writing_to(claim.place.said):
+                    raise
+            raise
+        index.close()
+
+
 class Places:
     """Where the chunks of one dataset lie; made by `FileIndex.places`.
 
@@ -267,7 +303,7 @@ class Places:
             self._records = made
 
     def _counts(self) -> tuple[int, ...]:
-        return tuple(-(-n // c) for n, c in zip(self._dataset.shape, self._chunk, strict=True))
+        return chunk_counts(self._dataset.shape, self._chunk)
 
 
 def access_list(libver: str | tuple[str, str] | None = None) -> Any:

@@ -159,10 +159,7 @@ class Crew:
         made: h5d.DatasetID,
         nbytes: int,
         tell: Tell,
-        *,
-        label: str,
-        raw: bool,
-        **asked: Any,
+        how: dict[str, Any],  # More arguments of `_native.copy_data`
     ) -> Copied:
         """Let all ranks copy a dataset."""
         assert self._index is not None
@@ -191,14 +188,16 @@ class Crew:
                     self._append(noted)
             return None
 
-        def told(done: int, read: int, mine: int) -> None:
+        def tell_all(done: int, read: int, mine: int) -> None:
             # What all have taken, or as much as this rank has done; it is one of many alike.
             far = max(int(nbytes * dividing.share_taken), done * self.comm.size)
             tell(min(nbytes, far), read * self.comm.size, written or mine * self.comm.size)
 
-        message = Copy(path, image_of(made), label, asked, raw)
+        message = Copy(path, image_of(made), how)
         with closing(dividing):
-            copied: Copied = self._call(message, lambda: self._rank.copy(message, answer, told))
+            copied: Copied = self._call(
+                message, lambda: self._rank.copy(message, answer, tell_all)
+            )
         tell(nbytes, 0, copied.stored_nbytes_written)
         return copied
 

@@ -36,7 +36,7 @@ from chunkwise.files.workers import by_workers, check_ended
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.newfile.claim import claimed
 from chunkwise.newfile.publish import bring, publish
-from chunkwise.newfile.target import Identity, Place, cannot_write, choose
+from chunkwise.newfile.target import Identity, Place, cannot_write, choose, writing_to
 from chunkwise.repacking.gathering import Batch, gather
 from chunkwise.repacking.manifest import Manifest
 from chunkwise.repacking.progress import Moment, Watch
@@ -103,10 +103,8 @@ def check(batch: Batch, rules: Rules, *, force: bool, resume: bool, dry_run: boo
     _require_meaning(batch, rules)
     if batch.out is None or dry_run:
         return
-    try:
+    with writing_to(str(batch.out)):
         batch.out.mkdir(parents=True, exist_ok=True)
-    except OSError as wrong:
-        raise cannot_write(str(batch.out), wrong) from wrong
 
 
 def _require_meaning(batch: Batch, rules: Rules) -> None:
@@ -341,27 +339,19 @@ def left_as_it_is(place: Place, unchanged: Unchanged) -> Treated:
     """Give a file that is as asked already its place among the results; in place it has that."""
     if unchanged == "skip" or place.in_place:
         return Treated("skipped")
-    with claimed(place, resume=False) as claim:
-        try:
-            if unchanged == "link":
-                claim.link_partial()
-                # A link that replaces another name of the same file leaves both.
-                bring(claim)
-                # Another name is a change of the file as well.
-                return Treated("linked", identity=Identity.of(place.source))
-            with (
-                place.source.open("rb") as reading,
-                os.fdopen(claim.make_partial(), "wb") as writing,
-            ):
-                shutil.copyfileobj(reading, writing, _COPIED_NBYTES)
-                writing.flush()
-                publish(claim)
-                times = (place.identity.modified_ns, place.identity.modified_ns)
-                os.utime(writing.fileno(), ns=times)
-        except OSError as wrong:
-            if isinstance(wrong, ChunkwiseError):
-                raise
-            raise cannot_write(place.said, wrong) from wrong
+    with claimed(place, resume=False) as claim, writing_to(place.said):
+        if unchanged == "link":
+            claim.link_partial()
+            # A link that replaces another name of the same file leaves both.
+            bring(claim)
+            # Another name is a change of the file as well.
+            return Treated("linked", identity=Identity.of(place.source))
+        with place.source.open("rb") as reading, os.fdopen(claim.make_partial(), "wb") as writing:
+            shutil.copyfileobj(reading, writing, _COPIED_NBYTES)
+            writing.flush()
+            publish(claim)
+            times = (place.identity.modified_ns, place.identity.modified_ns)
+            os.utime(writing.fileno(), ns=times)
     return Treated("copied")
 
 

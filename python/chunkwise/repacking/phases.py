@@ -99,7 +99,7 @@ class Meter:
         yield
         self._add(kept_s=time.monotonic() - begun)
 
-    def asked(self, asked_s: float, answered_s: float) -> None:
+    def question(self, asked_s: float, answered_s: float) -> None:
         """Count a question for places."""
         self._add(asked_s=asked_s, answered_s=answered_s, questions=1)
 

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
 import h5py
@@ -29,7 +29,7 @@ from chunkwise.mpi.waiting import exchange
 from chunkwise.names import encode_name, printable
 from chunkwise.proof.compare import Comparison
 from chunkwise.repacking.phases import Figures, Meter
-from chunkwise.repacking.pieces import Asked
+from chunkwise.repacking.pieces import FirstRank
 
 if TYPE_CHECKING:
     from chunkwise.mpi.waiting import Comm
@@ -56,13 +56,11 @@ class Work:
 
 @dataclass(frozen=True)
 class Copy:
-    """A dataset that all copy: its name, a target's likeness, arguments of `copy_data`."""
+    """A dataset that all copy."""
 
     path: str
-    image: bytes
-    label: str
-    asked: dict[str, Any]
-    raw: bool
+    image: bytes  # What makes a likeness of the target's dataset
+    how: dict[str, Any]  # Arguments of `_native.copy_data` that are equal on all ranks
 
 
 @dataclass(frozen=True)
@@ -162,44 +160,25 @@ class Rank:
         with serving(self.comm, answer) as ask, ExitStack() as opened:
             source = h5d.open(self._source.id, encode_name(what.path))
             opened.enter_context(closing(source))
-            like = opened.enter_context(closing(Likeness(what.image, what.label)))
-            asking = Asked(ask, self._note, meter=self.meter, near=self._near)
-            asked = opened.enter_context(closing(asking))
-            try:
+            like = opened.enter_context(closing(Likeness(what.image, what.how["label"])))
+            first = FirstRank(ask, self._note, meter=self.meter, near=self._near)
+            opened.enter_context(closing(first))
+            with first.raising():
                 opened.enter_context(self.meter.copying())
                 mine = _native.copy_data(
                     library(),
                     source.id,
                     like.id.id,
-                    label=what.label,
-                    raw=what.raw,
                     journal=self._journal,
                     encoders=self._encoders,
-                    part=(self.comm.size, asked, asked, [self._target]),
+                    part=(self.comm.size, first, first, [self._target]),
                     progress=tell,
-                    **what.asked,
+                    **what.how,
                 )
-            except Exception:
-                if asked.error is not None:
-                    raise asked.error from None
-                raise
             ask(("note", self._rest()))
-        return _summed(
-            exchange(
-                self.comm,
-                Copied(
-                    decodes=mine.decodes,
-                    chunks_written=mine.chunks_written,
-                    chunks_replayed=mine.chunks_replayed,
-                    stored_nbytes_written=mine.stored_nbytes_written,
-                    tuning=mine.tuning,
-                    lost_chunks=mine.lost_chunks,
-                    through_libhdf5=mine.through_libhdf5,
-                    elapsed_s=0.0,
-                ),
-            ),
-            time.monotonic() - begun,
-        )
+        figures = {one.name: getattr(mine, one.name) for one in fields(Copied)}
+        parts = exchange(self.comm, Copied(**figures))
+        return _summed(parts, time.monotonic() - begun)
 
     def measured(self) -> list[Figures]:
         """Return the measurements of all ranks (collective)."""

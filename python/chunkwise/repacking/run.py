@@ -29,7 +29,7 @@ from chunkwise.mpi.waiting import ALONE
 from chunkwise.names import printable
 from chunkwise.newfile.claim import BEFORE, JOURNAL, Claim, claimed, let_go
 from chunkwise.newfile.publish import noting_it_stays, publish
-from chunkwise.newfile.target import Place, cannot_write
+from chunkwise.newfile.target import Place, writing_to
 from chunkwise.proof.records import Proved
 from chunkwise.repacking.creation import require_room_for_user_block
 from chunkwise.repacking.crew import Crew
@@ -141,13 +141,11 @@ def closed(place: Place, *, salvage: bool = False) -> Iterator[Path]:
         return
     with TemporaryDirectory(prefix=f"{place.folder.name}.", dir=place.target.parent) as folder:
         copy = Path(folder, place.source.name)
-        try:
+        with writing_to(place.said):
             if found is None:
                 copy_patched(place.source, copy, patch)
             else:
                 copy_mended(place.source, copy, found)
-        except OSError as wrong:
-            raise cannot_write(place.said, wrong) from wrong
         yield copy
 
 
@@ -256,11 +254,9 @@ def _journal(claim: Claim, identity: bytes, opened: ExitStack) -> tuple[_native.
         opened.callback(let_go, descriptor)
         return descriptor
 
-    try:
+    with writing_to(claim.place.said):
         before = [held(claim.open(name)) for name in (BEFORE if claim.resumed else ())]
         made = held(claim.make(JOURNAL))
-    except OSError as wrong:
-        raise cannot_write(claim.place.said, wrong) from wrong
     journal = _native.Journal(made, identity, (before[0], before[1:]) if before else None)
     return journal, made
 

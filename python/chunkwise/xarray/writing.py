@@ -6,22 +6,22 @@ workers encode and write these, like arrays in ``chunkwise.dask``.
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import h5py
 
 from chunkwise.dask.arrays import computed, write_arrays
 from chunkwise.dask.finding import require_dask, scheduler_of
-from chunkwise.dask.newfile import Written, new_file, open_index
-from chunkwise.dask.telling import Progress, Telling
+from chunkwise.dask.writing import Progress, Tally, Written
 from chunkwise.errors import UsageError
 from chunkwise.files.superblock import read_superblock, stated_end
 from chunkwise.grammar import Effort
 from chunkwise.newfile.claim import Claim
-from chunkwise.newfile.target import cannot_write
+from chunkwise.newfile.index import open_index
+from chunkwise.newfile.publish import new_file
+from chunkwise.newfile.target import writing_to
 from chunkwise.xarray.skeleton import (
     Later,
     engine_of,
@@ -110,7 +110,7 @@ def to_netcdf(
     later = Later(lambda array: computed(array, scheduler), rounded)
     done = Written()
     with new_file(path, overwrite=overwrite) as claim:
-        with _writing(claim):
+        with writing_to(claim.place.said):
             os.close(claim.make_partial())
         in_memory = held_nbytes(dataset, later) <= _MOST_IN_MEMORY_NBYTES
         image = write_skeleton(
@@ -124,21 +124,12 @@ def to_netcdf(
             invalid_netcdf=invalid_netcdf,
         )
         if in_memory:
-            with _writing(claim):
+            with writing_to(claim.place.said):
                 _put(image, claim)
         done.by_client.update(later.by_xarray)
         if later.arrays:
             _write_later(claim, later, group, scheduler, done, in_flight, progress, effort)
     return done
-
-
-@contextlib.contextmanager
-def _writing(claim: Claim) -> Iterator[None]:
-    """Say in one line what the system refuses."""
-    try:
-        yield
-    except OSError as wrong:
-        raise cannot_write(claim.place.said, wrong) from wrong
 
 
 def _put(image: bytes | memoryview, claim: Claim) -> None:
@@ -162,7 +153,7 @@ def _write_later(
     effort: Effort,
 ) -> None:
     total = sum(array.nbytes for array in later.arrays.values())
-    telling = Telling(progress, total)
+    tally = Tally(progress, total)
     with open_index(claim, "r+") as index:
         root = index.file["/" if group is None else group]
         arrays = []
@@ -171,7 +162,7 @@ def _write_later(
             _extend(made, array.shape)
             arrays.append((name, _converted(array, made), made))
         write_arrays(
-            claim, index, arrays, scheduler, done, in_flight, telling, effort=effort, refuse=False
+            claim, index, arrays, scheduler, done, in_flight, tally, effort=effort, refuse=False
         )
         done.stored_nbytes = sum(made.id.get_storage_size() for _, _, made in arrays)
 
