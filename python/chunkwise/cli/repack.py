@@ -173,11 +173,10 @@ def command(
     Everything else stays as it was: groups, links, attributes, types, references,
     dimension scales.  OUT appears when it is complete and verified, or not at all.
     """
+    from chunkwise.mpi.machine import cores, default_budget, neighbours
     from chunkwise.mpi.ranks import of_many_ranks
-    from chunkwise.mpi.share import cores, neighbours
     from chunkwise.repacking.api import using_threads
     from chunkwise.repacking.crew import by_all
-    from chunkwise.repacking.memory import default_budget
     from chunkwise.repacking.proving import Proof
     from chunkwise.repacking.rules import Rules
     from chunkwise.repacking.run import Job

@@ -28,13 +28,13 @@ from chunkwise.dask.writing import run_tasks, target_of, write_pieces
 from chunkwise.errors import CorruptDataError, UsageError
 from chunkwise.grammar import parse_size
 from chunkwise.grammar.boxes import Box, boxes, chunk_counts
+from chunkwise.mpi.machine import default_budget
 from chunkwise.names import decode_name, encode_name, printable
 from chunkwise.newfile.claim import Claim
 from chunkwise.newfile.index import open_index
 from chunkwise.newfile.target import choose
 from chunkwise.proof.compare import Comparison, Sharing
 from chunkwise.repacking.creation import access_list
-from chunkwise.repacking.memory import default_budget
 from chunkwise.repacking.options import Bound, Options, Verify
 from chunkwise.repacking.plan import Step
 from chunkwise.repacking.progress import Moment, Watch

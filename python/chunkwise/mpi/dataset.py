@@ -12,9 +12,8 @@ import numpy.typing as npt
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.grammar import Shape
 from chunkwise.grammar.boxes import Box
-from chunkwise.mpi.attributes import ParallelAttributes
 from chunkwise.mpi.boxes import Chosen, chosen, overlapping
-from chunkwise.mpi.home import Home
+from chunkwise.mpi.home import Home, ParallelAttributes
 from chunkwise.mpi.session import described
 from chunkwise.mpi.stored import Chunked, Contiguous, Made
 from chunkwise.selection import Selection

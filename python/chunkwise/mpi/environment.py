@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from chunkwise.mpi.libraries import Library, library_of
-from chunkwise.mpi.memory import memory_of_host
+from chunkwise.mpi.machine import memory_of_host
 from chunkwise.mpi.ranks import Alone, exchange, host, launched, under_mpi
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from typing import Any
 
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline
-from chunkwise.mpi.attributes import ParallelAttributes
 from chunkwise.mpi.dataset import ParallelDataset
-from chunkwise.mpi.home import Home
+from chunkwise.mpi.home import Home, ParallelAttributes
 from chunkwise.mpi.session import described
 from chunkwise.writing.creating import Chunks, MaxShape, Request
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import h5py
@@ -12,7 +12,7 @@ import numpy as np
 from chunkwise._native import KeptChunks
 from chunkwise.errors import ChunkwiseError, NameTakenError, UsageError, like
 from chunkwise.mpi.encoding import Likeness, image_of
-from chunkwise.mpi.session import Session
+from chunkwise.mpi.session import Session, described
 from chunkwise.mpi.stored import Chunked, Contiguous, Made
 from chunkwise.mpi.target import Target
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
@@ -182,6 +182,35 @@ class Home:
         self._stored.clear()
         self._h5.clear()
         self._places.clear()
+
+
+class ParallelAttributes:
+    """Attributes of an object of a file that ranks write; all is collective.
+
+    They are set, not read: what all ranks have set they know.
+    """
+
+    def __init__(self, home: Home, path: str) -> None:
+        self._home, self._path = home, path
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Set an attribute, as h5py does; all ranks give the same value."""
+        what, same = "setting an attribute", f"{described(name)}: {described(value)}"
+        self._change(what, same, lambda attrs: attrs.__setitem__(name, value))
+
+    def update(self, values: Mapping[str, Any]) -> None:
+        """Set several attributes; all ranks give the same ones."""
+        self._change("setting attributes", described(values), lambda attrs: attrs.update(values))
+
+    def __delitem__(self, name: str) -> None:
+        """Remove an attribute."""
+        self._change(
+            "removing an attribute", described(name), lambda attrs: attrs.__delitem__(name)
+        )
+
+    def _change(self, what: str, same: str, work: Callable[[Any], None]) -> None:
+        home, path = self._home, self._path
+        home.changed(f"{what} of {path}", same, lambda: work(home.h5[path].attrs))
 
 
 def _reason(made: Made, where: str) -> str | None:

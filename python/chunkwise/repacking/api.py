@@ -11,11 +11,10 @@ from typing import Any, Literal
 from chunkwise.errors import UsageError
 from chunkwise.files.netcdf3 import as_netcdf4
 from chunkwise.grammar import parse_size
-from chunkwise.mpi.share import cores, neighbours
+from chunkwise.mpi.machine import cores, default_budget, neighbours
 from chunkwise.mpi.waiting import ALONE
 from chunkwise.newfile.target import choose
 from chunkwise.repacking.crew import Crew, by_all
-from chunkwise.repacking.memory import default_budget
 from chunkwise.repacking.options import Bound, Options, Verify
 from chunkwise.repacking.plan import Plan
 from chunkwise.repacking.progress import Moment, Watch

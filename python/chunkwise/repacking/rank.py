@@ -22,9 +22,9 @@ from chunkwise.errors import ChunkwiseError, FileChangedError
 from chunkwise.files.unclosed import open_readable
 from chunkwise.mpi.encoding import Likeness
 from chunkwise.mpi.folder import open_seen
+from chunkwise.mpi.machine import neighbours
 from chunkwise.mpi.ranks import Failure, host, together
 from chunkwise.mpi.serving import serving
-from chunkwise.mpi.share import neighbours
 from chunkwise.mpi.waiting import exchange
 from chunkwise.names import encode_name, printable
 from chunkwise.proof.compare import Comparison

@@ -25,6 +25,7 @@ from chunkwise.files.room import free_nbytes
 from chunkwise.files.superblock import read_superblock
 from chunkwise.files.unclosed import closed_patch, copy_patched, is_unclosed, open_readable
 from chunkwise.grammar import format_size
+from chunkwise.mpi.machine import default_budget
 from chunkwise.mpi.waiting import ALONE
 from chunkwise.names import printable
 from chunkwise.newfile.claim import BEFORE, JOURNAL, Claim, claimed, let_go
@@ -34,7 +35,6 @@ from chunkwise.proof.records import Proved
 from chunkwise.repacking.creation import require_room_for_user_block
 from chunkwise.repacking.crew import Crew
 from chunkwise.repacking.facts import look
-from chunkwise.repacking.memory import default_budget
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.phases import run_record
 from chunkwise.repacking.plan import Plan, make_plan

@@ -35,7 +35,7 @@ class Ending:
         return self.stated is not None and self.nbytes > self.stated
 
 
-def look_at_ends(path: str | os.PathLike[str]) -> Ending:
+def read_ending(path: str | os.PathLike[str]) -> Ending:
     """Look at the first bytes of a file, and where it ends."""
     where = printable(os.fspath(path))
     try:

@@ -30,7 +30,7 @@ from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.verdicts import Verdict
 from chunkwise.verifying.classic import classic_end
 from chunkwise.verifying.data import Beat, check_data
-from chunkwise.verifying.ending import Ending, cut, look_at_ends
+from chunkwise.verifying.ending import Ending, cut, read_ending
 from chunkwise.verifying.metadata import check_object, check_space
 from chunkwise.verifying.records import Damage, Findings, Note, Verified
 from chunkwise.words import counted
@@ -40,8 +40,8 @@ _BEAT_S: Final = 20.0
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What is asked of each file."""
+class ManifestOptions:
+    """How the values of each file are summed for a manifest."""
 
     sums: bool = False  # Whether the values are summed, for a manifest
     # Where netCDF-3 files are copied, for their values; None if they are refused.
@@ -50,45 +50,45 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Looked:
+class Checked:
     """The result for one file."""
 
     verified: Verified  # What was found
-    # Its part of a manifest; None if none was asked for, or its values cannot be read.
+    # Its part of a manifest; None without one, and if its values cannot be read.
     sums: FileManifest | None = None
 
 
-def look(
+def verify_file(
     path: str | os.PathLike[str],
-    wish: Wish = Wish(),
+    options: ManifestOptions = ManifestOptions(),
     expected: FileManifest | None = None,  # What a manifest has of it; None for none
     beat: Beat = lambda _: None,  # Called with the bytes read since its last call
-) -> Looked:
+) -> Checked:
     """Verify a file in this process, which libhdf5 may end where the file is damaged."""
     begun = time.monotonic()
     said = os.fspath(path)
-    converts = wish.folder is not None and is_netcdf3(path)
-    ending = _classic(Path(path)) if converts else look_at_ends(path)
+    converts = options.folder is not None and is_netcdf3(path)
+    ending = _classic(Path(path)) if converts else read_ending(path)
     found = Findings()
     sums: FileManifest | None = None
     before = _stamp(path)
     if ending.damage is not None:
         found.add(ending.damage)
     elif converts:
-        sums = _look_at_netcdf3(Path(path), wish, expected, found, beat)
+        sums = _look_at_netcdf3(Path(path), options, expected, found, beat)
     else:
-        sums = _look_inside(path, ending, wish, expected, found, beat)
+        sums = _look_inside(path, ending, options, expected, found, beat)
         if found.damage_count and ending.is_exceeded and (patch := mended(path)):
             # The end that is stated may be what is wrong, and nothing else.
             again = Findings()
-            whole = _look_inside(path, ending, wish, expected, again, beat, patch)
+            whole = _look_inside(path, ending, options, expected, again, beat, patch)
             if not again.damage_count:
                 found, sums = again, whole
     if _stamp(path) != before:
         raise FileChangedError(
             f"{printable(said)}: was written to meanwhile; verify it when nobody writes to it"
         )
-    return Looked(Verified.of(said, ending.nbytes, found, time.monotonic() - begun), sums)
+    return Checked(Verified.of(said, ending.nbytes, found, time.monotonic() - begun), sums)
 
 
 def _stamp(path: str | os.PathLike[str]) -> tuple[int, int, int]:
@@ -105,14 +105,18 @@ def _classic(path: Path) -> Ending:
 
 
 def _look_at_netcdf3(
-    path: Path, wish: Wish, expected: FileManifest | None, found: Findings, beat: Beat
+    path: Path,
+    options: ManifestOptions,
+    expected: FileManifest | None,
+    found: Findings,
+    beat: Beat,
 ) -> FileManifest | None:
     """Look at the values of a netCDF-3 file, in a netCDF-4 copy; give its part of a manifest."""
     with ExitStack() as opened:
         with _at_work(beat):
-            copy = opened.enter_context(as_netcdf4(path, wish.folder))
+            copy = opened.enter_context(as_netcdf4(path, options.folder))
         known = None if expected is None else manifest.without_maker(expected)
-        sums = _look_inside(copy, look_at_ends(copy), wish, known, found, beat)
+        sums = _look_inside(copy, read_ending(copy), options, known, found, beat)
     return None if sums is None else manifest.without_maker(sums)
 
 
@@ -137,7 +141,7 @@ def _at_work(beat: Beat) -> Iterator[None]:
 def _look_inside(
     path: str | os.PathLike[str],
     ending: Ending,
-    wish: Wish,
+    options: ManifestOptions,
     expected: FileManifest | None,
     found: Findings,
     beat: Beat,
@@ -166,8 +170,8 @@ def _look_inside(
             found.objects += entry.address is not None
             _look_at(file, entry, found, beat)
         busy = any(note.verdict is Verdict.BUSY for note in found.notes)
-        if (wish.sums or expected is not None) and not found.damage_count and not busy:
-            return _compare(file, expected, found, beat, wish.external)
+        if (options.sums or expected is not None) and not found.damage_count and not busy:
+            return _compare(file, expected, found, beat, options.external)
     return None
 
 
@@ -227,7 +231,7 @@ def _compare(
     return sums
 
 
-def failed(path: str, error: BaseException) -> Looked:
+def failed(path: str, error: BaseException) -> Checked:
     """Report a file that could not be verified, or that ended the verifying process."""
     reason = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
     reason = reason.removeprefix(f"{printable(path)}: ")
@@ -237,8 +241,8 @@ def failed(path: str, error: BaseException) -> Looked:
         nbytes = None
     verdict = verdict_of(error)
     if verdict is Verdict.DAMAGED:
-        return Looked(Verified(path, nbytes, (Damage("cannot-open", None, reason),), 1))
-    return Looked(Verified(path, nbytes, notes=(Note(None, reason, verdict),)))
+        return Checked(Verified(path, nbytes, (Damage("cannot-open", None, reason),), 1))
+    return Checked(Verified(path, nbytes, notes=(Note(None, reason, verdict),)))
 
 
 def _unclosed(path: str | os.PathLike[str]) -> Note:
