@@ -55,7 +55,7 @@ def test_every_name_means_itself(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "pattern", "wish"),
+    ("text", "pattern", "setting"),
     [
         ("365x20x20", "**", (365, 20, 20)),
         ("t2m:365x20x20", "t2m", (365, 20, 20)),
@@ -64,13 +64,13 @@ def test_every_name_means_itself(name: str) -> None:
         ("x:stored", "x", "stored"),
     ],
 )
-def test_a_chunk_rule_is_read(text: str, pattern: str, wish: object) -> None:
+def test_a_chunk_rule_is_read(text: str, pattern: str, setting: object) -> None:
     rule = parse_chunk_rule(text)
-    assert (rule.pattern, rule.wish, rule.text) == (pattern, wish, text)
+    assert (rule.pattern, rule.setting, rule.text) == (pattern, setting, text)
 
 
 @pytest.mark.parametrize(
-    ("text", "pattern", "wish"),
+    ("text", "pattern", "setting"),
     [
         ("none", "**", "none"),
         ("shuffle+zstd:3", "**", "shuffle+zstd:3"),
@@ -82,9 +82,9 @@ def test_a_chunk_rule_is_read(text: str, pattern: str, wish: object) -> None:
         ("x:stored", "x", "stored"),
     ],
 )
-def test_a_filter_rule_is_read(text: str, pattern: str, wish: str) -> None:
+def test_a_filter_rule_is_read(text: str, pattern: str, setting: str) -> None:
     rule = parse_filter_rule(text)
-    assert (rule.pattern, str(rule.wish)) == (pattern, wish)
+    assert (rule.pattern, str(rule.setting)) == (pattern, setting)
 
 
 @pytest.mark.parametrize(
@@ -113,20 +113,20 @@ def test_what_is_no_rule_is_refused(chunk: object, filters: object, said: str) -
 
 def test_the_api_takes_mappings_and_values() -> None:
     rules = Rules.of({"t2m": (365, 20, 20), "/a/*": "auto"}, {"*": Pipeline.parse("zstd:3")})
-    assert [(r.pattern, r.wish) for r in rules.chunks] == [
+    assert [(r.pattern, r.setting) for r in rules.chunks] == [
         ("t2m", (365, 20, 20)),
         ("/a/*", "auto"),
     ]
-    assert str(rules.filters[0].wish) == "zstd:3"
-    assert Rules.of((3, 4), ["a:none", "b:lzf"]).chunks[0].wish == (3, 4)
+    assert str(rules.filters[0].setting) == "zstd:3"
+    assert Rules.of((3, 4), ["a:none", "b:lzf"]).chunks[0].setting == (3, 4)
 
 
 def test_the_last_rule_holds() -> None:
     rules = Rules.of(None, ["zstd:3", "mask:none"]).filters
-    assert str(holding(rules, ["/mask"]).wish) == "none"  # type: ignore[union-attr]
-    assert str(holding(rules, ["/t2m"]).wish) == "zstd:3"  # type: ignore[union-attr]
+    assert str(holding(rules, ["/mask"]).setting) == "none"  # type: ignore[union-attr]
+    assert str(holding(rules, ["/t2m"]).setting) == "zstd:3"  # type: ignore[union-attr]
     swapped = tuple(reversed(rules))
-    assert str(holding(swapped, ["/mask"]).wish) == "zstd:3"  # type: ignore[union-attr]
+    assert str(holding(swapped, ["/mask"]).setting) == "zstd:3"  # type: ignore[union-attr]
     assert holding(Rules.of(None, "t2m:none").filters, ["/x"]) is None
 
 

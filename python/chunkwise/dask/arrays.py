@@ -27,7 +27,7 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class NewDataset:
     """How one array is stored; see `to_hdf5` for what each means."""
 
     name: str
@@ -240,7 +240,7 @@ def _wanted(
     dtype: Any,
     maxshape: Sequence[int | None] | None,
     fillvalue: Any,
-) -> Wanted:
+) -> NewDataset:
     import dask.array as da
 
     shown = f"'{printable(name)}'"
@@ -281,7 +281,7 @@ def _wanted(
         chunks = None  # HDF5 has no chunks along an extent of 0 that cannot grow.
     if chunks is None:
         pipeline = Pipeline()
-    return Wanted(name, array, pipeline, chunks, maxshape, fillvalue)
+    return NewDataset(name, array, pipeline, chunks, maxshape, fillvalue)
 
 
 def _require_storable(shown: str, dtype: np.dtype[Any]) -> None:
@@ -296,7 +296,7 @@ def _require_storable(shown: str, dtype: np.dtype[Any]) -> None:
         raise UsageError(f"{shown}: its elements {remedies[dtype.kind]}")
 
 
-def _create(index: FileIndex, wanted: Wanted, said: str) -> h5py.Dataset:
+def _create(index: FileIndex, wanted: NewDataset, said: str) -> h5py.Dataset:
     dcpl = h5p.create(h5p.DATASET_CREATE)
     shown = f"{printable(said)}: '{printable(wanted.name)}'"
     try:

@@ -18,7 +18,7 @@ from chunkwise.newfile.index import Places
 
 
 @dataclass(frozen=True)
-class Target:
+class WrittenDataset:
     """A dataset of the open file."""
 
     name: str  # In the file
@@ -31,14 +31,14 @@ class Target:
 class Piece:
     """A box of whole chunks."""
 
-    target: Target  # Of which dataset
+    target: WrittenDataset  # Of which dataset
     start: tuple[int, ...]  # The element where it begins
     nbytes: int  # Of its elements
     graph: Callable[[], Mapping[Hashable, Any]]  # Gives what a task needs before it encodes
     task: tuple[Any, ...]  # What encodes; Dask's form of a task, in `graph` or by itself
 
 
-def array_pieces(arrays: Sequence[tuple[Any, Target]]) -> Iterator[Piece]:
+def array_pieces(arrays: Sequence[tuple[Any, WrittenDataset]]) -> Iterator[Piece]:
     """List the blocks of arrays as pieces."""
     from dask.base import optimize
 
@@ -55,7 +55,7 @@ def array_pieces(arrays: Sequence[tuple[Any, Target]]) -> Iterator[Piece]:
 
 
 def _pieces(
-    array: Any, target: Target, graph: Mapping[Hashable, Any]
+    array: Any, target: WrittenDataset, graph: Mapping[Hashable, Any]
 ) -> Iterator[tuple[float, Piece]]:
     """List the blocks of an array, each with the part of the array that lies before it."""
     count = math.prod(array.numblocks)

@@ -22,7 +22,7 @@ import chunkwise
 from chunkwise import _native
 from chunkwise.dask.finding import require_dask, scheduler_of
 from chunkwise.dask.flat import Flat
-from chunkwise.dask.pieces import Piece, Target
+from chunkwise.dask.pieces import Piece, WrittenDataset
 from chunkwise.dask.tasks import Encoded, Form, encode
 from chunkwise.dask.writing import run_tasks, target_of, write_pieces
 from chunkwise.errors import CorruptDataError, UsageError
@@ -197,7 +197,7 @@ class _Workers:
 
         return Sharing(4 * self.tasks(), self.task_nbytes, compare)
 
-    def _pieces(self, step: Step, target: Target) -> Iterator[Piece]:
+    def _pieces(self, step: Step, target: WrittenDataset) -> Iterator[Piece]:
         source = step.source
         shape, chunk = source.shape or (), step.wanted.chunk or ()
         plan = _native.RechunkPlan(

@@ -14,7 +14,7 @@ from chunkwise.dask.cluster import Cluster, results_of
 from chunkwise.dask.flat import flat_places
 from chunkwise.dask.lease import Lease
 from chunkwise.dask.local import Local
-from chunkwise.dask.pieces import Piece, Target, token
+from chunkwise.dask.pieces import Piece, WrittenDataset, token
 from chunkwise.dask.tasks import Form
 from chunkwise.grammar import Effort
 from chunkwise.mpi.encoding import Likeness, image_of
@@ -77,11 +77,11 @@ class Tally:
 
 def target_of(
     index: FileIndex, dataset: h5py.Dataset, name: str, said: str, effort: Effort = "as-stated"
-) -> Target:
+) -> WrittenDataset:
     """Make a dataset of the open file one that workers write."""
     if dataset.chunks is None:
         flat = flat_places(dataset)
-        return Target(name, flat, flat.form, dataset.nbytes)
+        return WrittenDataset(name, flat, flat.form, dataset.nbytes)
     label = f"{printable(said)}: '{printable(name)}'"
     image = image_of(dataset.id)
     like = Likeness(image, label)
@@ -90,7 +90,7 @@ def target_of(
     finally:
         like.close()
     places = index.places(dataset.id)
-    return Target(name, places, Form(image, label, effort), dataset.nbytes)
+    return WrittenDataset(name, places, Form(image, label, effort), dataset.nbytes)
 
 
 def write_pieces(

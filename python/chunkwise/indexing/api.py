@@ -30,7 +30,7 @@ from chunkwise.names import HDF5_ERRORS, is_url, parts_of_url, printable, shown_
 from chunkwise.remote.urls import bare_url, local_path, without_caches
 
 if TYPE_CHECKING:
-    from chunkwise.remote.source import Source
+    from chunkwise.remote.source import RemoteBytes
 
 # Values up to this many bytes go into the index if zarr cannot read them in the file.
 INLINE_NBYTES: Final = 64 << 10
@@ -232,7 +232,7 @@ class _Opened:
     nbytes: int
     content: Content | None = None
     storage: _native.Storage | None = None
-    source: Source | None = None
+    source: RemoteBytes | None = None
 
     def check_requests(self, where: str) -> None:
         """Fail where something could not be had, and so is missing, or was taken for damage."""

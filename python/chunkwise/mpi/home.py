@@ -14,7 +14,7 @@ from chunkwise.errors import ChunkwiseError, NameTakenError, UsageError, like
 from chunkwise.mpi.encoding import Likeness, image_of
 from chunkwise.mpi.session import Session, described
 from chunkwise.mpi.stored import Chunked, Contiguous, Made
-from chunkwise.mpi.target import Target
+from chunkwise.mpi.target import PartialFile
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.newfile.index import Places
 from chunkwise.newfile.target import writing_to
@@ -26,7 +26,7 @@ T = TypeVar("T")
 class Home:
     """A file that ranks write, as one of them has it."""
 
-    def __init__(self, session: Session, target: Target, budget_nbytes: int) -> None:
+    def __init__(self, session: Session, target: PartialFile, budget_nbytes: int) -> None:
         self.session, self.target = session, target
         self._budget_nbytes = budget_nbytes
         self._stored: dict[int, Chunked | Contiguous] = {}

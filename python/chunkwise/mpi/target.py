@@ -27,7 +27,7 @@ Mode = Literal["w", "w-", "x"]
 
 
 @dataclass
-class Target:
+class PartialFile:
     """The half-written file, as one rank has it."""
 
     descriptor: int  # For reading and writing
@@ -61,10 +61,10 @@ class Target:
 
 def make(
     comm: Comm, path: str | os.PathLike[str], mode: Mode, held: ExitStack, **how: Any
-) -> Target:
+) -> PartialFile:
     """Make the file beside its target, and open it on all ranks (collective)."""
     said = os.fspath(path)
-    target: Target | None = None
+    target: PartialFile | None = None
 
     def begin() -> tuple[str, int]:
         nonlocal target
@@ -74,7 +74,7 @@ def make(
 
     partial, inode = on_first(comm, begin)
 
-    def follow() -> Target:
+    def follow() -> PartialFile:
         with writing_to(said):
             descriptor = open_seen(partial, comm.rank)
         held.callback(os.close, descriptor)
@@ -83,7 +83,7 @@ def make(
                 f"{printable(said)}: this rank sees another file than rank 0: name a folder that "
                 "all ranks share"
             )
-        return Target(descriptor)
+        return PartialFile(descriptor)
 
     opened = agree(comm, lambda: follow() if target is None else target)
     every = exchange(comm, host())
@@ -97,7 +97,7 @@ def make(
     return opened
 
 
-def _begin(said: str, mode: Mode, held: ExitStack, how: dict[str, Any]) -> Target:
+def _begin(said: str, mode: Mode, held: ExitStack, how: dict[str, Any]) -> PartialFile:
     fcpl, fapl = properties(**how)
     if mode != "w" and os.path.lexists(said):
         raise AlreadyExistsError(f"{printable(said)}: exists already; mode 'w' replaces it")
@@ -107,7 +107,7 @@ def _begin(said: str, mode: Mode, held: ExitStack, how: dict[str, Any]) -> Targe
         descriptor = claim.make_partial()
     held.callback(os.close, descriptor)
     index = FileIndex(descriptor, said, fapl=fapl, fcpl=fcpl)
-    target = Target(descriptor, claim=claim, index=index)
+    target = PartialFile(descriptor, claim=claim, index=index)
 
     def let_go() -> None:
         if target.index is not None:

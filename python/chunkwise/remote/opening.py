@@ -23,7 +23,7 @@ from chunkwise.files.objects import Address, address_of
 from chunkwise.names import HDF5_ERRORS, parts_of_url, printable, shown_url, without_secrets
 from chunkwise.remote.chains import with_time_outs
 from chunkwise.remote.faults import Patience, judged, told
-from chunkwise.remote.source import Source
+from chunkwise.remote.source import RemoteBytes
 from chunkwise.remote.stores import AnyStore, BytesStore, FileStore, S3Store, Store, WebStore
 from chunkwise.remote.stream import Stream
 from chunkwise.remote.urls import CACHES, protocol
@@ -44,7 +44,7 @@ class Opened:
     url: str | None = None  # By which another process opens it
     storage_options: Mapping[str, Any] | None = None  # With which it does
     # Where its bytes come from, where they are asked for part by part.
-    source: Source | None = None
+    source: RemoteBytes | None = None
 
 
 def open_url(url: str, storage_options: Mapping[str, Any] | None, **options: Any) -> Opened:
@@ -102,7 +102,9 @@ def storage_of(dataset: h5py.Dataset) -> _native.Storage | None:
 
 
 # Sources of file objects that h5py has opened, and libhdf5's number of the open file.
-_of_objects: weakref.WeakKeyDictionary[Any, tuple[Address, Source]] = weakref.WeakKeyDictionary()
+_of_objects: weakref.WeakKeyDictionary[Any, tuple[Address, RemoteBytes]] = (
+    weakref.WeakKeyDictionary()
+)
 
 
 def _named(file: Any) -> str:
@@ -183,14 +185,14 @@ def _remade(fs: Any) -> Any:
     return type(fs)(*fs.storage_args, **fs.storage_options)
 
 
-def _source(make: Callable[[], Store], name: str) -> Source:
+def _source(make: Callable[[], Store], name: str) -> RemoteBytes:
     try:
-        return Source(make, name, PATIENCE)
+        return RemoteBytes(make, name, PATIENCE)
     except RemoteError as error:
         raise like(RemoteError, error)(f"{name}: {error}") from error
 
 
-def _source_of_object(file: Any, *, shared: bool = False) -> Source | None:
+def _source_of_object(file: Any, *, shared: bool = False) -> RemoteBytes | None:
     """A source of a file object; with `shared`, one that leaves its position alone, or None."""
     fsspec_file = _in_fsspec(file)
     if fsspec_file is not None:
@@ -234,7 +236,7 @@ def _storage_of_local(file: Any) -> _native.Storage | None:
 
 
 def _opened(
-    source: Source,
+    source: RemoteBytes,
     options: Mapping[str, Any],
     url: str | None = None,
     storage_options: Mapping[str, Any] | None = None,

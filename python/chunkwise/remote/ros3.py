@@ -23,7 +23,7 @@ from chunkwise.files.objects import Address, address_of
 from chunkwise.names import HDF5_ERRORS, shown_url
 from chunkwise.remote import opening
 from chunkwise.remote.chains import with_time_outs
-from chunkwise.remote.source import Source
+from chunkwise.remote.source import RemoteBytes
 from chunkwise.remote.stores import S3Store, Store, WebStore
 
 # Files whose sources, or the reasons why there are none, are kept.
@@ -35,7 +35,7 @@ _OTHER_SERVERS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 # Of temporary credentials, which need a session token.
 _TEMPORARY: Final = "ASIA"
 
-_of_files: OrderedDict[Address, Source | str] = OrderedDict()
+_of_files: OrderedDict[Address, RemoteBytes | str] = OrderedDict()
 
 
 def storage_of(dataset: h5py.Dataset) -> _native.Storage | str | None:
@@ -96,11 +96,11 @@ def _opened(dataset: h5py.Dataset) -> tuple[str, int, Mapping[str, Any]] | None:
     return os.fsdecode(file.name), file.get_filesize(), plist.get_fapl_ros3()
 
 
-def _source(url: str, nbytes: int, told: Mapping[str, Any]) -> Source | str:
+def _source(url: str, nbytes: int, told: Mapping[str, Any]) -> RemoteBytes | str:
     """The source of these bytes; or why there is none."""
     name = shown_url(url)
     try:
-        source = Source(partial(_store, url, told), name, opening.PATIENCE)
+        source = RemoteBytes(partial(_store, url, told), name, opening.PATIENCE)
     except ImportError as error:
         return f"driver ros3: a package is missing ({error}): pip install 'chunkwise[remote]'"
     except (ChunkwiseError, *HDF5_ERRORS) as error:

@@ -25,7 +25,7 @@ _IN_FLIGHT: Final = 64
 _SPENT_S: Final = 2.0
 
 
-class Source:
+class RemoteBytes:
     """The bytes of one file, as they were when it was opened."""
 
     def __init__(self, make: Callable[[], Store], shown: str, patience: Patience) -> None:
@@ -134,7 +134,7 @@ class Source:
         self._blocks.forked()
 
 
-_sources: weakref.WeakSet[Source] = weakref.WeakSet()
+_sources: weakref.WeakSet[RemoteBytes] = weakref.WeakSet()
 
 
 def _after_fork() -> None:

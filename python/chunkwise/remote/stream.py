@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from chunkwise.errors import ChunkwiseError
-from chunkwise.remote.source import Source
+from chunkwise.remote.source import RemoteBytes
 
 
 class Stream(io.RawIOBase):
@@ -17,7 +17,7 @@ class Stream(io.RawIOBase):
     does: h5py does not look at how many bytes came.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: RemoteBytes) -> None:
         self.source = source
         self._position = 0
         self.error: ChunkwiseError | None = None  # What the last read ended with

@@ -21,7 +21,7 @@ _LOW_BY_SUPERBLOCK: dict[int, Bound] = {2: "v108", 3: "v110"}
 _COPIED_NBYTES = 1 << 20
 
 
-class Target:
+class CreatedFile:
     """A new file that libhdf5 writes."""
 
     def __init__(self, file: h5py.File) -> None:
@@ -52,14 +52,14 @@ class Target:
             self.file.close()
 
 
-def create(claim: Claim, source: h5py.File, options: Options) -> Target:
+def create(claim: Claim, source: h5py.File, options: Options) -> CreatedFile:
     """Make the empty target, with the properties that `properties` gives."""
     fcpl, fapl = properties(source, options)
     # Nobody else may read what perhaps nobody else may read in the source, from the first moment.
     os.close(claim.make_partial())
     made = h5f.create(os.fsencode(claim.partial), h5f.ACC_TRUNC, fcpl=fcpl, fapl=fapl)
     claim.require_partial(made.get_vfd_handle())
-    return Target(h5py.File(made))
+    return CreatedFile(h5py.File(made))
 
 
 def properties(source: h5py.File, options: Options) -> tuple[Any, Any]:

@@ -26,7 +26,7 @@ from chunkwise.newfile.claim import BEFORE, Claim
 from chunkwise.newfile.index import FileIndex
 from chunkwise.proof.compare import Comparison, Sharing
 from chunkwise.proof.records import GOES_ON
-from chunkwise.repacking.creation import Target, create, properties
+from chunkwise.repacking.creation import CreatedFile, create, properties
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.phases import Figures, Meter
 from chunkwise.repacking.pieces import Dividing, placed
@@ -103,7 +103,7 @@ class Crew:
             raise
         broadcast(self.comm, _nothing())
 
-    def create(self, claim: Claim, source: h5py.File, options: Options) -> FileIndex | Target:
+    def create(self, claim: Claim, source: h5py.File, options: Options) -> FileIndex | CreatedFile:
         """Create the target; if there are other ranks, this one keeps its index."""
         if self.comm.size == 1:
             return create(claim, source, options)

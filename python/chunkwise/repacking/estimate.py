@@ -20,7 +20,7 @@ from chunkwise.files.raw import read_box
 from chunkwise.grammar import Pipeline, Shape
 from chunkwise.grammar.boxes import Box, chunk_at, chunk_counts
 from chunkwise.names import HDF5_ERRORS
-from chunkwise.repacking.facts import Source
+from chunkwise.repacking.facts import SourceDataset
 
 # Enough of a dataset to tell how it compresses, and read in a few hundredths of a second.
 _PIECES: Final = 3
@@ -52,7 +52,7 @@ class Samples:
     _taken: dict[tuple[object, ...], list[Sample]] = field(default_factory=dict)
 
     def of(
-        self, scratch: h5py.File, source: Source, chunk: Shape, pipeline: Pipeline
+        self, scratch: h5py.File, source: SourceDataset, chunk: Shape, pipeline: Pipeline
     ) -> Sample | None:
         """Give a dataset's sample, or the middle one of datasets like it; None as below."""
         datatype = source.identifier.get_type()
@@ -67,7 +67,7 @@ class Samples:
 
 
 def take_sample(
-    scratch: h5py.File, source: Source, pipeline: Pipeline, deadline: float
+    scratch: h5py.File, source: SourceDataset, pipeline: Pipeline, deadline: float
 ) -> Sample | None:
     """Pass a few pieces of a dataset through filters."""
     shape = source.shape or ()
@@ -100,7 +100,7 @@ def take_sample(
 
 
 def out_nbytes(
-    source: Source, chunk: Shape | None, pipeline: Pipeline, sample: Sample | None
+    source: SourceDataset, chunk: Shape | None, pipeline: Pipeline, sample: Sample | None
 ) -> int:
     """Estimate the bytes that a dataset will take, from a sample if there is one."""
     if chunk is None or source.shape is None:
@@ -119,7 +119,7 @@ def copy_s(nbytes: int) -> float:
 
 
 def rechunk_s(
-    source: Source, out: int, passes: float, pipeline: Pipeline, sample: Sample | None
+    source: SourceDataset, out: int, passes: float, pipeline: Pipeline, sample: Sample | None
 ) -> float:
     """Estimate how long the engine takes to decode and encode a dataset."""
     threads = thread_count()

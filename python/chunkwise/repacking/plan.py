@@ -22,8 +22,8 @@ from chunkwise.names import printable
 from chunkwise.repacking import estimate
 from chunkwise.repacking.behind import missing_behind
 from chunkwise.repacking.bounds import EXACT, Bound, bound_of
-from chunkwise.repacking.decide import Wanted, decide
-from chunkwise.repacking.facts import Contents, Source
+from chunkwise.repacking.decide import NewLayout, decide
+from chunkwise.repacking.facts import Contents, SourceDataset
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.rules import Rules, require_matches
 from chunkwise.repacking.trial import (
@@ -42,8 +42,8 @@ Action = Literal["copied", "rechunked", "by libhdf5", "kept"]
 class Step:
     """What happens to one dataset."""
 
-    source: Source  # The dataset
-    wanted: Wanted  # Its new layout; the stored one if nothing changes
+    source: SourceDataset  # The dataset
+    wanted: NewLayout  # Its new layout; the stored one if nothing changes
     # ``copied``: its stored bytes as they are.  ``rechunked``: by the engine, on all threads.
     # ``by libhdf5``: elements whose bytes mean nothing in another file. ``kept``: with the objects
     # of the file (no data, a few bytes, or data elsewhere).
@@ -161,8 +161,8 @@ def make_plan(
 
 def _step(
     scratch_file: h5py.File,
-    source: Source,
-    wanted: Wanted,
+    source: SourceDataset,
+    wanted: NewLayout,
     memory_nbytes: int,
     samples: estimate.Samples,
 ) -> Step:
@@ -199,7 +199,7 @@ def _step(
     return _rechunked(source, wanted, dcpl, out, memory_nbytes, sample)
 
 
-def _encodes_anew(source: Source, wanted: Wanted) -> bool:
+def _encodes_anew(source: SourceDataset, wanted: NewLayout) -> bool:
     """Whether filters are asked for that a dataset has, and some of its chunks lack.
 
     Copied as they are, such chunks would lack them still (their filter masks).  Our encoders
@@ -214,8 +214,8 @@ def _encodes_anew(source: Source, wanted: Wanted) -> bool:
 
 
 def _rechunked(
-    source: Source,
-    wanted: Wanted,
+    source: SourceDataset,
+    wanted: NewLayout,
     dcpl: Any,
     out_nbytes: int,
     memory_nbytes: int,
@@ -246,7 +246,7 @@ def _rechunked(
 
 
 def _unchanged(
-    scratch_file: h5py.File, source: Source, wanted: Wanted, memory_nbytes: int
+    scratch_file: h5py.File, source: SourceDataset, wanted: NewLayout, memory_nbytes: int
 ) -> Step:
     """Plan for a dataset that stays as it is stored."""
     nbytes = source.stored_nbytes
@@ -266,7 +266,7 @@ def _unchanged(
     return Step(source, wanted, "copied", dcpl, nbytes, expected_s=seconds, changes=False)
 
 
-def _made_as_stored(source: Source, stored: Any) -> Any | None:
+def _made_as_stored(source: SourceDataset, stored: Any) -> Any | None:
     """Return a property list for a dataset like the stored one, if its own list fails.
 
     HDF5's filters replace their values when a dataset is made.  Plugins add to those they
@@ -281,7 +281,7 @@ def _made_as_stored(source: Source, stored: Any) -> Any | None:
 
 
 def _completed_otherwise(
-    source: Source, wanted: Wanted, dcpl: Any, nbytes: int, memory_nbytes: int
+    source: SourceDataset, wanted: NewLayout, dcpl: Any, nbytes: int, memory_nbytes: int
 ) -> Step:
     """Plan for filters whose values would not be those stored: by an older plugin, mostly."""
     if carried(source.pipeline) != source.pipeline:
@@ -299,7 +299,7 @@ def _completed_otherwise(
     return replace(step, changes=False)
 
 
-def _require_decoder(source: Source, stored: Any) -> None:
+def _require_decoder(source: SourceDataset, stored: Any) -> None:
     missing, what = missing_filter(stored), "it"
     if missing is None and source.layout == "virtual":
         behind = missing_behind(source.identifier)

@@ -7,7 +7,7 @@ from typing import Any
 
 from chunkwise.grammar import format_shape
 from chunkwise.proof.records import Proved
-from chunkwise.repacking.facts import Source
+from chunkwise.repacking.facts import SourceDataset
 from chunkwise.repacking.plan import Action, Plan, Step
 
 FORMAT = "chunkwise-repack"
@@ -110,7 +110,7 @@ class Summary:
         return {"format": FORMAT, "version": VERSION, **asdict(self)}
 
 
-def storage_of(source: Source, chunk: tuple[int, ...] | None, merged: bool = False) -> str:
+def storage_of(source: SourceDataset, chunk: tuple[int, ...] | None, merged: bool = False) -> str:
     """Name how data are stored: a chunk shape or a layout."""
     if chunk is not None:
         return format_shape(chunk)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from xarray import Dataset, DataTree
 
     from chunkwise.file import External
-    from chunkwise.xarray.opened import Source
+    from chunkwise.xarray.opened import SharedFile
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
@@ -176,7 +176,7 @@ def _source(
     options: Mapping[str, Any],
     storage_options: Mapping[str, Any] | None,
     settings: Mapping[str, Any] | None,
-) -> Source:
+) -> SharedFile:
     try:
         import h5netcdf  # noqa: F401
     except ImportError as wrong:
@@ -186,7 +186,7 @@ def _source(
     import h5py
 
     from chunkwise.file import File
-    from chunkwise.xarray.opened import Source
+    from chunkwise.xarray.opened import SharedFile
 
     if format not in (None, "NETCDF4"):
         raise UsageError(f"format={format!r}: engine='chunkwise' reads NETCDF4 only")
@@ -213,7 +213,7 @@ def _source(
             f"{printable(repr(given))}: what it begins with is not the signature of a valid "
             "netCDF4 file, nor of another HDF5 file"
         )
-    return Source(given, options, settings or {})
+    return SharedFile(given, options, settings or {})
 
 
 def _begins_as_hdf5(stream: Any) -> bool:
@@ -228,7 +228,7 @@ def _begins_as_hdf5(stream: Any) -> bool:
         stream.seek(at)
 
 
-def _dataset(source: Source, group: str | None, lock: Any, **decoding: Any) -> Dataset:
+def _dataset(source: SharedFile, group: str | None, lock: Any, **decoding: Any) -> Dataset:
     from chunkwise.xarray.store import Store
 
     try:
