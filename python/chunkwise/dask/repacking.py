@@ -228,10 +228,8 @@ class _Workers:
 def _encode_box(
     path: str, name: bytes, form: Form, box: Box, chunk: tuple[int, ...] | None
 ) -> Encoded:
-    """Read a box of the source, and encode it.
-
-    With `chunk`, chunks of the target that lie where the source has none are left out.
-    """
+    """Read a box of the source, and encode it."""
+    # With `chunk`, chunks of the target that lie where the source has none are left out.
     with chunkwise.open(path) as file:
         dataset: Any = file[decode_name(name)]
         values = np.asarray(dataset[box.slices])

@@ -25,11 +25,9 @@ DIMENSIONS: Final = "_ARRAY_DIMENSIONS"
 
 
 def attributes_of(identifier: Any) -> tuple[dict[str, Any], dict[str, str]]:
-    """Give an object's attributes as JSON takes them, and why others are left out.
-
-    Left out are references, compounds, complex numbers and what HDF5 cannot read.  What netCDF-4
-    and dimension scales keep for themselves is in neither, if HDF5 can read it.
-    """
+    """Give an object's attributes as JSON takes them, and why others are left out."""
+    # Left out are references, compounds, complex numbers and what HDF5 cannot read.  What netCDF-4
+    # and dimension scales keep for themselves is in neither, if HDF5 can read it.
     found: dict[str, Any] = {}
     lost: dict[str, str] = {}
     attributes = h5py.AttributeManager(_Holder(identifier))
@@ -52,11 +50,9 @@ def attributes_of(identifier: Any) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def wider(identifier: Any) -> str | None:
-    """Say where xarray unpacks a variable to a wider type than of the file; None if it does not.
-
-    JSON has one type for floats and one for integers, and xarray takes the type of unpacked values
-    from ``scale_factor`` and ``add_offset``.
-    """
+    """Say where xarray unpacks a variable to a wider type than of the file, or None."""
+    # JSON has one type for floats and one for integers, and xarray takes the type of unpacked
+    # values from ``scale_factor`` and ``add_offset``.
     try:
         stored = h5py.Dataset(identifier).dtype
         scale, offset = (_number_type(identifier, name) for name in ("scale_factor", "add_offset"))

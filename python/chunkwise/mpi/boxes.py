@@ -87,12 +87,10 @@ def overlapping(boxes: Sequence[Box | None]) -> tuple[int, int] | None:
 
 
 def _any_meet(begin: _Corners, end: _Corners) -> bool:
-    """Tell whether any two boxes have elements in common.
-
-    Boxes that lie apart along one dimension are looked at apart, group by group: those of a grid
-    of ranks are soon alone.  Of a group that no dimension divides, the pairs are compared that
-    meet along the dimension in which the fewest do.
-    """
+    """Tell whether any two boxes have elements in common."""
+    # Boxes that lie apart along one dimension are looked at apart, group by group: those of a grid
+    # of ranks are soon alone.  Of a group that no dimension divides, the pairs are compared that
+    # meet along the dimension in which the fewest do.
     groups = [np.arange(len(begin))]
     while groups:
         group = groups.pop()

@@ -184,10 +184,8 @@ def _of_file(path: str, settings: Settings) -> list[Finding]:
 
 
 def settings_of_file(path: str, known: Settings) -> Iterator[Settings]:
-    """Give the settings of each chunked dataset of a file, as ranks would write it.
-
-    Each rank is taken to write one part of the slowest dimension.
-    """
+    """Give the settings of each chunked dataset of a file, as ranks would write it."""
+    # Each rank is taken to write one part of the slowest dimension.
     from chunkwise.files.opening import open_h5, walk_datasets
 
     with open_h5(path) as file:

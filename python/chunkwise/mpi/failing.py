@@ -40,10 +40,8 @@ def host() -> str:
 
 
 def agree(comm: Comm, work: Callable[[], T]) -> T:
-    """Do something on every rank, and fail on all if it fails on one (collective).
-
-    `work` must not wait for another rank, unless by functions of this module.
-    """
+    """Do something on every rank, and fail on all if it fails on one (collective)."""
+    # `work` must not wait for another rank, unless by functions of this module.
     with together(comm):
         return work()
 

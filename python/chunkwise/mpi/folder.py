@@ -54,11 +54,9 @@ def require_shared_folder(comm: Comm, folder: str | os.PathLike[str]) -> None:
 
 
 def open_seen(path: str, rank: int, patience_s: float = 2.0) -> int:
-    """Open a file that rank 0 has made, for reading and writing.
-
-    A network file system may show it only after a while.  Nobody can know its name before, so that
-    a rank that does not find it sees another folder.
-    """
+    """Open a file that rank 0 has made, for reading and writing."""
+    # A network file system may show it only after a while.  Nobody can know its name before, so
+    # that a rank that does not find it sees another folder.
     until = time.monotonic() + patience_s
     while True:
         try:

@@ -27,11 +27,9 @@ def neighbours(comm: Comm) -> int:
 
 
 def cores(comm: Comm) -> int:
-    """Give how many cores this rank may use (collective).
-
-    A core that several ranks may use, as launchers leave it that bind none, is divided among
-    them.
-    """
+    """Give how many cores this rank may use (collective)."""
+    # A core that several ranks may use, as launchers leave it that bind none, is divided among
+    # them.
     mine = os.sched_getaffinity(0)
     every = [used for where, used in exchange(comm, (host(), mine)) if where == host()]
     return max(1, int(sum(1 / sum(core in used for used in every) for core in mine) + 1e-9))
@@ -45,10 +43,8 @@ def default_budget(proc: Path = Path("/proc"), cgroup: Path = Path("/sys/fs/cgro
 
 
 def _left_in_group(proc: Path, cgroup: Path) -> int | None:
-    """Return the memory that the tightest control group (version 2) leaves.
-
-    Its page cache of files can be had back, and counts as free.
-    """
+    """Return the memory that the tightest control group (version 2) leaves."""
+    # Its page cache of files can be had back, and counts as free.
     left: list[int] = []
     for folder, version in _groups(proc, cgroup):
         # No limit is "max"; the topmost group has no such file.

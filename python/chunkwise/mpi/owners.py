@@ -19,11 +19,10 @@ Numbers = npt.NDArray[np.int32]
 
 
 class Owners:
-    """The rank that each chunk belongs to, since it was written to for the first time.
+    """The rank that each chunk belongs to, since it was written to for the first time."""
 
-    A chunk goes to the rank whose box covers most of it, of equals to the lowest, and stays there
-    until `forget`: that rank may hold parts of it that are not in the file.
-    """
+    # A chunk goes to the rank whose box covers most of it, of equals to the lowest, and stays
+    # there until `forget`: that rank may hold parts of it that are not in the file.
 
     def __init__(self, shape: Shape, chunk: Shape) -> None:
         self.shape, self.chunk = shape, chunk

@@ -19,10 +19,8 @@ _LATER_S = 2.0
 def as_one_program(
     run: Callable[[], object], told: Callable[[BaseException], tuple[str, int] | None]
 ) -> None:
-    """Run a program's main function on all ranks; they fail and end together (collective).
-
-    What ranks other than the first print to standard output goes nowhere.
-    """
+    """Run a program's main function on all ranks; they fail and end together (collective)."""
+    # What ranks other than the first print to standard output goes nowhere.
     comm: Comm = ALONE
     try:
         if under_mpi():

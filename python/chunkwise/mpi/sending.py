@@ -31,13 +31,11 @@ def swap(
     take: Callable[[Box, Array], None],
     dtype: np.dtype[Any],
 ) -> None:
-    """Send pieces to their owners, and receive those of others (collective).
-
-    In turn k, each rank sends to the k-th after it, and receives from the k-th before it.  Both
-    know all pieces in their order, so that nothing but elements is sent, and one piece each way is
-    in memory.  A rank whose `take` fails receives what is left all the same, as others wait for
-    it to be received.
-    """
+    """Send pieces to their owners, and receive those of others (collective)."""
+    # In turn k, each rank sends to the k-th after it, and receives from the k-th before it.  Both
+    # know all pieces in their order, so that nothing but elements is sent, and one piece each way
+    # is in memory.  A rank whose `take` fails receives what is left all the same, as others wait
+    # for it to be received.
     failure: BaseException | None = None
     for turn in range(1, comm.size):
         to, by = (comm.rank + turn) % comm.size, (comm.rank - turn) % comm.size

@@ -49,11 +49,9 @@ class _Reply:
 
 @contextmanager
 def serving(comm: Comm, answer: Answer | None) -> Iterator[Ask]:
-    """Let ranks ask rank 0 within a block (collective).
-
-    The block ends on each rank when it has ended on all.  If any rank's block raises, all raise:
-    see `chunkwise.mpi.ranks.together`.
-    """
+    """Let ranks ask rank 0 within a block (collective)."""
+    # The block ends on each rank when it has ended on all.  If any rank's block raises, all raise:
+    # see `chunkwise.mpi.ranks.together`.
     if isinstance(comm, Alone) or comm.size == 1:
         lock = threading.Lock()
 

@@ -66,10 +66,8 @@ class Claim:
         return self.place.target.with_name(self.partial_name)
 
     def make_partial(self) -> int:
-        """Make the partial file, closed to others; gives a descriptor for writing.
-
-        No other file will be brought into place.
-        """
+        """Make the partial file, closed to others; gives a descriptor for writing."""
+        # No other file will be brought into place.
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | _SAFELY
         descriptor = os.open(self.partial_name, flags, 0o600, dir_fd=self.parent)
         self._made = os.fstat(descriptor)
@@ -129,11 +127,9 @@ class Claim:
         return True
 
     def put_aside(self) -> bool:
-        """Put aside what a stopped run left; tells whether there is something to go on from.
-
-        Of a run that was stopped while it went on from another, the one that had done more
-        counts.
-        """
+        """Put aside what a stopped run left; tells whether there is something to go on from."""
+        # Of a run that was stopped while it went on from another, the one that had done more
+        # counts.
         if self.has_partial() and 0 <= self.size(JOURNAL) >= self.size(BEFORE[0]):
             old = self.partial_name
             os.replace(old, BEFORE[1], src_dir_fd=self.parent, dst_dir_fd=self.folder)

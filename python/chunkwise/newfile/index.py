@@ -128,10 +128,9 @@ class _Accountant(io.RawIOBase):
 
 
 class FileIndex:
-    """A file that is open in libhdf5 but for the bytes of its chunks.
+    """A file that is open in libhdf5 but for the bytes of its chunks."""
 
-    Any number of threads may ask it; they take turns.
-    """
+    # Any number of threads may ask it; they take turns.
 
     def __init__(
         self,
@@ -187,10 +186,8 @@ class FileIndex:
                 ) from error
 
     def give_up(self) -> None:
-        """Close a file that will be removed, and write nothing more to it.
-
-        What libhdf5 cannot write, on a full disk, it does not close, and crashes on at the end.
-        """
+        """Close a file that will be removed, and write nothing more to it."""
+        # What libhdf5 cannot write, on a full disk, it does not close, and crashes on at the end.
         with self._lock:
             self._held.given_up = True
             with contextlib.suppress(CannotWriteError):
@@ -230,10 +227,9 @@ def open_index(
 
 
 class Places:
-    """Where the chunks of one dataset lie; made by `FileIndex.places`.
+    """Where the chunks of one dataset lie; made by `FileIndex.places`."""
 
-    What `chunkwise._native` asks of an object that keeps the index of a dataset.
-    """
+    # What `chunkwise._native` asks of an object that keeps the index of a dataset.
 
     def __init__(
         self, held: _Accountant, lock: threading.RLock, label: str, dataset: h5d.DatasetID

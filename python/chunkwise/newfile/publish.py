@@ -23,12 +23,10 @@ _UNLINKED = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.E
 
 
 def publish(claim: Claim) -> None:
-    """Bring the finished file into place.
-
-    It is on disk before its name is.  A new file has the source's permissions, as
-    far as the umask lets it; one that replaces another has that one's owner, permissions and
-    extended attributes.  Its time of modification is now: its bytes are new.
-    """
+    """Bring the finished file into place."""
+    # It is on disk before its name is.  A new file has the source's permissions, as far as the
+    # umask lets it; one that replaces another has that one's owner, permissions and extended
+    # attributes.  Its time of modification is now: its bytes are new.
     place = claim.place
     place.require_unchanged()
     with writing_to(place.said):

@@ -42,11 +42,10 @@ _SECOND_NS: Final = 1_000_000_000
 
 @dataclass(frozen=True)
 class Identity:
-    """What tells whether a file is still the same one, unchanged.
+    """What tells whether a file is still the same one, unchanged."""
 
-    A program can restore size and time of modification after it wrote; the time of change
-    (``ctime``) is the system's, and no program sets it.
-    """
+    # A program can restore size and time of modification after it wrote; the time of change
+    # (``ctime``) is the system's, and no program sets it.
 
     device: int
     inode: int
@@ -62,11 +61,9 @@ class Identity:
 
     @classmethod
     def settled(cls, path: Path) -> Identity:
-        """Look at a file when any later change of it will show in its times.
-
-        A file that was changed within the same tick of the clock once more would look the same.
-        So this waits until that tick is over: mostly no time at all.
-        """
+        """Look at a file when any later change of it will show in its times."""
+        # A file that was changed within the same tick of the clock once more would look the same.
+        # So this waits until that tick is over: mostly no time at all.
         identity = cls.of(path)
         coarse = identity.changed_ns % _SECOND_NS == 0
         rest_ns = identity.changed_ns + (2 * _SECOND_NS if coarse else _TICK_NS) - time.time_ns()
@@ -237,10 +234,8 @@ def _require_writable(folder: Path, said: str) -> None:
 
 
 def _is_planted(path: Path) -> bool:
-    """Tell whether a link in a folder that others may write to is a third user's.
-
-    Systems that protect such links open them no more either.
-    """
+    """Tell whether a link in a folder that others may write to is a third user's."""
+    # Systems that protect such links open them no more either.
     try:
         link, folder = path.lstat(), path.parent.stat()
     except OSError:

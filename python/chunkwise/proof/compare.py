@@ -109,10 +109,8 @@ def prove(
 
 @contextmanager
 def _opened(made: Path, names: Names) -> Iterator[h5py.File]:
-    """Open a finished file; what libhdf5 refuses of it is a difference.
-
-    The source was read before, when it was copied.
-    """
+    """Open a finished file; what libhdf5 refuses of it is a difference."""
+    # The source was read before, when it was copied.
     try:
         target = open_h5(made)
     except (ChunkwiseError, *HDF5_ERRORS) as error:

@@ -34,11 +34,10 @@ _FOUND: Final = b"lost+found"
 
 @dataclass(frozen=True)
 class Partners:
-    """An object of the source, and the one that should be the same.
+    """An object of the source, and the one that should be the same."""
 
-    `path` is for messages; `name` leads to both from the root by links, and is None where only
-    references do.
-    """
+    # `path` is for messages; `name` leads to both from the root by links, and is None where only
+    # references do.
 
     path: str
     name: bytes | None
@@ -243,10 +242,8 @@ class Structure:
     # --- values that are no plain bytes ---------------------------------------------
 
     def same_meaning(self, path: str, mine: Any, theirs: Any, part: Box | None = None) -> bool:
-        """Compare elements of any type; the objects to which references lead become partners.
-
-        `part` is a box of two datasets; None for two attributes.
-        """
+        """Compare elements of any type; the objects to which references lead become partners."""
+        # `part` is a box of two datasets; None for two attributes.
         try:
             values, leads = _native.meaning(library(), mine.id, part)
         except LibraryError as error:

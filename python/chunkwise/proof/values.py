@@ -171,10 +171,8 @@ class Values:
     # --- boxes --------------------------------------------------------------------
 
     def boxes(self, mine: h5d.DatasetID, theirs: h5d.DatasetID) -> Iterator[Box]:
-        """Cut the datasets into boxes in which each chunk is decoded once, if memory allows it.
-
-        What was never written in either is left out: its fill value was compared.
-        """
+        """Cut the datasets into boxes in which each chunk is decoded once, if memory allows it."""
+        # What was never written in either is left out: its fill value was compared.
         shape = mine.shape
         if shape is None or 0 in shape:
             return

@@ -144,10 +144,8 @@ async def _repeated(ask: Begin[_Answer], nbytes: int, patience: Patience) -> _An
 
 
 async def _watched(ask: Begin[_Answer], nbytes: int, patience: Patience) -> _Answer:
-    """Ask, and wait as long as the bytes of all requests meanwhile may take.
-
-    A slow line is shared by those that are under way: each of them alone would be too slow.
-    """
+    """Ask, and wait as long as the bytes of all requests meanwhile may take."""
+    # A slow line is shared by those that are under way: each of them alone would be too slow.
     begun, before = time.monotonic(), _traffic.come
     _traffic.begin(nbytes)
     task = asyncio.ensure_future(ask())
@@ -211,11 +209,9 @@ _was_enabled = False
 
 @contextlib.contextmanager
 def _no_collection() -> Iterator[None]:
-    """Keep the garbage collector out of fsspec's thread while somebody holds h5py's lock.
-
-    It may find objects of h5py's there, which ask for that lock as they go: the thread would wait
-    for who waits for it.
-    """
+    """Keep the garbage collector out of fsspec's thread while somebody holds h5py's lock."""
+    # It may find objects of h5py's there, which ask for that lock as they go: the thread would
+    # wait for who waits for it.
     global _paused, _was_enabled
     if not phil._is_owned() and phil.acquire(blocking=False):
         phil.release()

@@ -39,10 +39,8 @@ _of_files: OrderedDict[Address, RemoteBytes | str] = OrderedDict()
 
 
 def storage_of(dataset: h5py.Dataset) -> _native.Storage | str | None:
-    """The bytes of the dataset's file; or why libhdf5 reads it; None for another driver.
-
-    Called under h5py's lock.
-    """
+    """The bytes of the dataset's file; or why libhdf5 reads it; None for another driver."""
+    # Called under h5py's lock.
     try:
         opened = _opened(dataset)
     except HDF5_ERRORS as error:
@@ -59,10 +57,8 @@ def storage_of(dataset: h5py.Dataset) -> _native.Storage | str | None:
 
 
 def given_up(dataset: h5py.Dataset, error: Exception) -> str | None:
-    """Leave a file to libhdf5 from now on if a read has failed by its requests; gives the reason.
-
-    None for a file of another driver, and for an error that comes from elsewhere.
-    """
+    """Leave a file to libhdf5 from now on if its requests have failed; give the reason."""
+    # None for a file of another driver, and for an error that comes from elsewhere.
     opened = _opened(dataset)
     if opened is None:
         return None

@@ -40,10 +40,9 @@ _S3_CREDENTIALS: Final = (
 
 @dataclass(frozen=True)
 class Version:
-    """An object as it was when it was opened: its bytes, and what changes with them.
+    """An object as it was when it was opened: its bytes, and what changes with them."""
 
-    If any of the three is another one, so is the object: servers keep tags that they should not.
-    """
+    # If any of the three is another one, so is the object: servers keep tags that they should not.
 
     size: int
     tag: str = ""
@@ -51,10 +50,9 @@ class Version:
 
 
 class Store(Protocol):
-    """Where the bytes of one object come from.
+    """Where the bytes of one object come from."""
 
-    Those with a `loop` are asked by coroutines on it; the others' methods wait themselves.
-    """
+    # Those with a `loop` are asked by coroutines on it; the others' methods wait themselves.
 
     loop: Any
 

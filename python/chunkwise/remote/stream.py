@@ -11,11 +11,10 @@ from chunkwise.remote.source import RemoteBytes
 
 
 class Stream(io.RawIOBase):
-    """A source as a file object.
+    """A source as a file object."""
 
-    What of a buffer lies beyond the end of the file is filled with zeros, as libhdf5's own driver
-    does: h5py does not look at how many bytes came.
-    """
+    # What of a buffer lies beyond the end of the file is filled with zeros, as libhdf5's own
+    # driver does: h5py does not look at how many bytes came.
 
     def __init__(self, source: RemoteBytes) -> None:
         self.source = source

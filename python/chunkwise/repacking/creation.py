@@ -39,11 +39,10 @@ class CreatedFile:
         self.file.close()
 
     def give_up(self) -> None:
-        """Close a target that will be removed.
-
-        What libhdf5 cannot write, on a full disk, it does not close, and crashes on when the
-        process ends.  So it is given memory to write to in the file's place, where there is room.
-        """
+        """Close a target that will be removed."""
+        # What libhdf5 cannot write, on a full disk, it does not close, and crashes on when the
+        # process ends.  So it is given memory to write to in the file's place, where there is
+        # room.
         with contextlib.suppress(*HDF5_ERRORS, AttributeError):
             memory = os.memfd_create("given up")
             os.dup2(memory, self.file.id.get_vfd_handle(), inheritable=False)
@@ -63,11 +62,9 @@ def create(claim: Claim, source: h5py.File, options: Options) -> CreatedFile:
 
 
 def properties(source: h5py.File, options: Options) -> tuple[Any, Any]:
-    """Give the properties with which a target is made (`fcpl`), and opened (`fapl`).
-
-    What the source's creation properties say stays: user block, sizes, order of creation
-    in the root group, shared messages, strategy of file space.
-    """
+    """Give the properties with which a target is made (`fcpl`), and opened (`fapl`)."""
+    # What the source's creation properties say stays: user block, sizes, order of creation in the
+    # root group, shared messages, strategy of file space.
     fcpl = source.id.get_create_plist()
     root = h5g.open(source.id, b"/").get_create_plist()
     fcpl.set_link_creation_order(root.get_link_creation_order())

@@ -108,10 +108,8 @@ def check(batch: Batch, rules: Rules, *, force: bool, resume: bool, dry_run: boo
 
 
 def _require_meaning(batch: Batch, rules: Rules) -> None:
-    """Look into files until each rule has met a dataset that it means: mostly one is enough.
-
-    Also into those of other parts, which may have what these lack.
-    """
+    """Look into files until each rule has met a dataset that it means: mostly one is enough."""
+    # Also into those of other parts, which may have what these lack.
     left = list(rules.all)
     for source in (*(source for source, _ in batch.pairs), *batch.others):
         if not left:

@@ -85,10 +85,8 @@ def compared(
     sharing: Sharing | None = None,
     missing: Sequence[str] = (),
 ) -> Proved | None:
-    """Prove that a result is what its source is; None if nobody wants a proof.
-
-    There is none either where reading the source crashes libhdf5 (``options.avoid``).
-    """
+    """Prove that a result is what its source is; None if nobody wants a proof."""
+    # There is none either where reading the source crashes libhdf5 (``options.avoid``).
     if options.verify == "none" or any(options.avoid):
         return None
     # Chunks that reach into several boxes are kept; both together stay within the budget.

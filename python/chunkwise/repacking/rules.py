@@ -164,11 +164,9 @@ def parse_chunk_rule(text: str) -> Rule[ChunkSetting]:
 
 
 def parse_filter_rule(text: str) -> Rule[FilterSetting]:
-    """Parse ``[PATTERN:]PIPELINE``.
-
-    Both may hold colons.  The whole text is a pipeline if it can be; else what follows the
-    first colon after which it can.
-    """
+    """Parse ``[PATTERN:]PIPELINE``."""
+    # Both may hold colons.  The whole text is a pipeline if it can be; else what follows the first
+    # colon after which it can.
     pieces = text.split(":")
     wrongs: list[UsageError] = []
     for i in range(len(pieces)):

@@ -126,13 +126,11 @@ def run(
 
 @contextmanager
 def closed(place: Place, *, salvage: bool = False) -> Iterator[Path]:
-    """Give the source, or for the block's time a copy of it that libhdf5 opens.
-
-    There is one of a file that its writer did not close, of one of netCDF-3, and with `salvage` of
-    one that is cut off, or whose first bytes are damaged.
-
-    The copy is what libhdf5 opens: repacking needs stored chunks at their addresses in a file.
-    """
+    """Give the source, or for the block's time a copy of it that libhdf5 opens."""
+    # There is one of a file that its writer did not close, of one of netCDF-3, and with `salvage`
+    # of one that is cut off, or whose first bytes are damaged.
+    #
+    # The copy is what libhdf5 opens: repacking needs stored chunks at their addresses in a file.
     patch = closed_patch(place.source, read_superblock(place.source))
     found = mended(place.source) if salvage and patch is None else None
     if patch is None and found is None:
@@ -172,10 +170,8 @@ def run_plan(
     crew: Crew | None = None,
     apart: Apart | None = None,
 ) -> Summary:
-    """Carry out the plan of a file that is open; see `run`.
-
-    What leaves `placed` by an exception gets a note if the new file is in place.
-    """
+    """Carry out the plan of a file that is open; see `run`."""
+    # What leaves `placed` by an exception gets a note if the new file is in place.
     begin = time.monotonic()
     warning = check_room(place, plan)
     before = place.source.stat().st_size

@@ -47,10 +47,8 @@ def has_plugins(dcpl: Any) -> bool:
 
 
 def creation_list(source: SourceDataset, chunk: Shape | None, pipeline: Pipeline) -> Any:
-    """Make the property list from which the target's dataset is made.
-
-    Fill value, times, attribute order and all else stay as in the source.
-    """
+    """Make the property list from which the target's dataset is made."""
+    # Fill value, times, attribute order and all else stay as in the source.
     stored = source.identifier.get_create_plist()
     made = _without_files(source, stored) if source.layout == "external" else stored.copy()
     if h5g.get_objinfo(source.identifier).mtime == 0:

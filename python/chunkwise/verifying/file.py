@@ -147,10 +147,8 @@ def _look_inside(
     beat: Beat,
     patch: Mended | None = None,
 ) -> FileManifest | None:
-    """Look at all that is in a file; give its part of a manifest.
-
-    With a patch, HDF5 is shown its bytes instead of the file's own.
-    """
+    """Look at all that is in a file; give its part of a manifest."""
+    # With a patch, HDF5 is shown its bytes instead of the file's own.
     if patch is not None:
         said = "HDF5 refuses what lies beyond; chunkwise repack --salvage makes a copy that opens"
         found.notes.append(Note(None, f"{patch.said}: {said}", Verdict.LOOSE))

@@ -65,10 +65,8 @@ def _cause(entry: Entry, error: BaseException) -> Cause:
 
 
 def check_space(entry: Entry) -> Damage | None:
-    """Read what is only known for writing: the space that is free within heaps, say.
-
-    To be called where all else is sound: of a damaged chunk index this may end the process.
-    """
+    """Read what is only known for writing: the space that is free within heaps, say."""
+    # To be called where all else is sound: of a damaged chunk index this may end the process.
     identifier = entry.identifier
     if identifier is None or (
         isinstance(identifier, h5d.DatasetID)

@@ -98,10 +98,8 @@ class State:
         return None
 
     def note(self, result: Checked, before: list[int] | None) -> None:
-        """Keep the result for a file, with its state when work on it began.
-
-        What could not be read or judged is not kept: it may be possible the next time.
-        """
+        """Keep the result for a file, with its state when work on it began."""
+        # What could not be read or judged is not kept: it may be possible the next time.
         if before is None or result.verified.verdict not in _KEPT:
             return
         self._write(

@@ -49,10 +49,9 @@ class StoredArray(BackendArray):
 
 
 class ShorterArray(StoredArray):
-    """A variable whose dataset holds its first part; the rest are fill values.
+    """A variable whose dataset holds its first part; the rest are fill values."""
 
-    So netCDF has it where several variables share an unlimited dimension.
-    """
+    # So netCDF has it where several variables share an unlimited dimension.
 
     __slots__ = ()
 

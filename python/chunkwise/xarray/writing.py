@@ -173,10 +173,8 @@ def _variable(root: h5py.Group, name: str) -> h5py.Dataset:
 
 
 def _extend(made: h5py.Dataset, shape: tuple[int, ...]) -> None:
-    """Give a variable its length along unlimited dimensions, as netCDF-C does as it writes.
-
-    It leaves the length of a dimension without a coordinate at 0, and takes it from variables.
-    """
+    """Give a variable its length along unlimited dimensions, as netCDF-C does as it writes."""
+    # It leaves the length of a dimension without a coordinate at 0, and takes it from variables.
     if made.shape != shape:
         made.resize(shape)
 
