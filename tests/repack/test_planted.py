@@ -17,7 +17,8 @@ from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.newfile.claim import claimed
 from chunkwise.newfile.publish import publish
 from chunkwise.newfile.target import Place, choose
-from chunkwise.repacking.folder import FileResult, check, gather, survey
+from chunkwise.repacking.folder import FileResult, check, survey
+from chunkwise.repacking.gathering import gather
 from chunkwise.repacking.manifest import MANIFEST
 from chunkwise.repacking.progress import Moment
 from chunkwise.repacking.rules import Rules

@@ -29,7 +29,7 @@ from chunkwise.words import counted
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-# How often the cluster is asked after when nothing comes, and how long there may be no worker.
+# How often the cluster is looked at when nothing comes, and how long there may be no worker.
 _LOOK_S: Final = 1.0
 _NO_WORKERS_S: Final = 30.0
 # How often what a machine took with it is written again.

@@ -18,7 +18,7 @@ from chunkwise.names import encode_name
 
 Array = npt.NDArray[Any]
 
-# Elements whose bytes are of different lengths count as if they had so many.
+# Elements whose bytes are of different lengths count as if they had this many.
 VARIABLE_NBYTES: Final = 16
 
 

@@ -65,19 +65,19 @@ class Home:
 
     # Of datasets -----------------------------------------------------------------------
 
-    def make(self, path: str, asked: Request) -> Made:
+    def make(self, path: str, request: Request) -> Made:
         """Make a dataset; on rank 0."""
         where = self.where("dataset", path)
         if self.h5.get(path, getlink=True) is not None:
             raise NameTakenError(f"{where}: exists already; choose another name")
         end = self.h5.id.get_filesize()
-        created = create(self.h5["/"], path, where, asked)
+        created = create(self.h5["/"], path, where, request)
         dataset = created.dataset
         number = len(self._h5)
         self._h5.append(dataset)
         made = Made(number, path, dataset.shape or (), dataset.maxshape or (), created.effort)
         given = created.data is not None
-        if asked.data is not None and not given:
+        if request.data is not None and not given:
             # h5py has written it.
             return made._replace(reason="it was made with data that is not plain numbers")
         if dataset.chunks is not None:

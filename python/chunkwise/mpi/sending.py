@@ -1,4 +1,4 @@
-"""How do pieces of boxes get to the ranks that encode them, in little memory?"""
+"""How do pieces of boxes get to the ranks that encode them, one at a time?"""
 
 from __future__ import annotations
 

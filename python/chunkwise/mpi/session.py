@@ -108,7 +108,7 @@ class Session:
         try:
             return exchange(self.comm, word, limit_s)
         except BaseException as stopped:
-            # Ended by a signal, or nobody came: messages under way must not be met again.
+            # Ended by a signal, or nobody came: messages under way must not be received again.
             self.lose(stopped)
             raise
 

@@ -22,7 +22,7 @@ from chunkwise.errors import FileFormatError, RemoteError, UsageError, like
 from chunkwise.files.objects import Address, address_of
 from chunkwise.names import HDF5_ERRORS, parts_of_url, printable, shown_url, without_secrets
 from chunkwise.remote.chains import with_time_outs
-from chunkwise.remote.faults import Patience, judged, told
+from chunkwise.remote.faults import Patience, final, judged
 from chunkwise.remote.source import RemoteBytes
 from chunkwise.remote.stores import AnyStore, BytesStore, FileStore, S3Store, Store, WebStore
 from chunkwise.remote.stream import Stream
@@ -43,7 +43,7 @@ class Opened:
     name: str  # What it is called
     url: str | None = None  # By which another process opens it
     storage_options: Mapping[str, Any] | None = None  # With which it does
-    # Where its bytes come from, where they are asked for part by part.
+    # Where its bytes come from, if they are read part by part.
     source: RemoteBytes | None = None
 
 
@@ -128,7 +128,7 @@ def _whole_copy(
         ) from None
     except Exception as error:
         # Not as the cause: its words may have the whole URL.
-        raise RemoteError(f"{name}: {told(judged(error, PATIENCE), 1)}") from None
+        raise RemoteError(f"{name}: {final(judged(error, PATIENCE), 1)}") from None
     storage = _storage_of_local(file)
     return None if storage is None else (file, storage)
 
@@ -141,7 +141,7 @@ def _store_of_url(url: str, options: dict[str, Any], name: str) -> Store:
         try:
             return FileStore(fs.open(path, "rb"))
         except Exception as error:
-            raise told(judged(error, PATIENCE), 1) from None
+            raise final(judged(error, PATIENCE), 1) from None
     return _store_in(fs, path)
 
 

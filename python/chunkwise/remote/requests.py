@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar, cast
 from h5py._objects import phil
 
 from chunkwise.errors import RemoteError
-from chunkwise.remote.faults import PassingError, Patience, judged, told
+from chunkwise.remote.faults import PassingError, Patience, final, judged
 from chunkwise.remote.stores import Store, Version
 
 _Answer = TypeVar("_Answer")
@@ -31,7 +31,7 @@ _TOGETHER: Final = 64
 
 
 class _Traffic:
-    """Bytes of all files together: asked for and not come yet, and come."""
+    """Bytes of all files together: requested and not received yet, and received."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -51,7 +51,7 @@ _traffic = _Traffic()
 
 
 class Interrupts:
-    """What threads wait for; it is given up when they are told to stop."""
+    """What threads wait for; it is given up when they have to stop."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -129,18 +129,22 @@ async def _together(work: Sequence[Begin[bytes]]) -> list[bytes]:
 
 
 async def _repeated(ask: Begin[_Answer], nbytes: int, patience: Patience) -> _Answer:
-    """Ask, and ask again if that can help."""
-    pause = patience.pause_s
+    """Make a request, and make it again if that can help."""
     for attempt in range(1, patience.attempts + 1):
         try:
             return await _watched(ask, nbytes, patience)
         except Exception as error:
-            met = judged(error, patience)
-            if not isinstance(met, PassingError) or attempt == patience.attempts:
-                raise told(met, attempt) from None
-        await asyncio.sleep(pause)
-        pause *= 2
+            pause_s = _pause_after(error, attempt, patience)
+        await asyncio.sleep(pause_s)
     raise AssertionError("a request is made at least once")
+
+
+def _pause_after(error: Exception, attempt: int, patience: Patience) -> float:
+    """Return the seconds to wait for the next attempt; raise the error if there is none."""
+    reason = judged(error, patience)
+    if not isinstance(reason, PassingError) or attempt == patience.attempts:
+        raise final(reason, attempt) from None
+    return patience.pause_s * 2 ** (attempt - 1)
 
 
 async def _watched(ask: Begin[_Answer], nbytes: int, patience: Patience) -> _Answer:
@@ -166,18 +170,15 @@ async def _watched(ask: Begin[_Answer], nbytes: int, patience: Patience) -> _Ans
 
 def _repeated_here(ask: Begin[_Answer], patience: Patience) -> _Answer:
     """As `_repeated`, of what waits itself, and so never gives way to a loop."""
-    pause = patience.pause_s
     for attempt in range(1, patience.attempts + 1):
+        pause_s = 0.0
         try:
             ask().send(None)
         except StopIteration as answer:
             return cast("_Answer", answer.value)
         except Exception as error:
-            met = judged(error, patience)
-            if not isinstance(met, PassingError) or attempt == patience.attempts:
-                raise told(met, attempt) from None
-        time.sleep(pause)
-        pause *= 2
+            pause_s = _pause_after(error, attempt, patience)
+        time.sleep(pause_s)
     raise AssertionError("a request is made at least once")
 
 

@@ -92,11 +92,11 @@ def _opened(dataset: h5py.Dataset) -> tuple[str, int, Mapping[str, Any]] | None:
     return os.fsdecode(file.name), file.get_filesize(), plist.get_fapl_ros3()
 
 
-def _source(url: str, nbytes: int, told: Mapping[str, Any]) -> RemoteBytes | str:
+def _source(url: str, nbytes: int, config: Mapping[str, Any]) -> RemoteBytes | str:
     """The source of these bytes; or why there is none."""
     name = shown_url(url)
     try:
-        source = RemoteBytes(partial(_store, url, told), name, opening.PATIENCE)
+        source = RemoteBytes(partial(_store, url, config), name, opening.PATIENCE)
     except ImportError as error:
         return f"driver ros3: a package is missing ({error}): pip install 'chunkwise[remote]'"
     except (ChunkwiseError, *HDF5_ERRORS) as error:
@@ -111,15 +111,15 @@ def _left(name: str, error: Exception) -> str:
     return f"driver ros3: {name}: {str(error).partition(';')[0]}"
 
 
-def _store(url: str, told: Mapping[str, Any]) -> Store:
+def _store(url: str, config: Mapping[str, Any]) -> Store:
     there = urlsplit(url)
     if there.scheme not in ("http", "https"):
         raise RemoteError(f"libhdf5 alone knows the server of a URL with {there.scheme}://")
     for variable in _OTHER_SERVERS:
         if os.environ.get(variable):
             raise RemoteError(f"{variable} is set, by which libhdf5 may ask another server")
-    if told["authenticate"]:
-        return _signing(url, told)
+    if config["authenticate"]:
+        return _signing(url, config)
     from urllib.request import getproxies, proxy_bypass
 
     if {there.scheme, "all"} & set(getproxies()) and not proxy_bypass(there.hostname or ""):
@@ -129,10 +129,10 @@ def _store(url: str, told: Mapping[str, Any]) -> Store:
     return WebStore(HTTPFileSystem(), url, opening.PATIENCE)
 
 
-def _signing(url: str, told: Mapping[str, Any]) -> Store:
+def _signing(url: str, config: Mapping[str, Any]) -> Store:
     """The store that signs its requests."""
     names = "aws_region", "secret_id", "secret_key"
-    region, identity, secret = (bytes(told[name]).partition(b"\0")[0].decode() for name in names)
+    region, identity, secret = (bytes(config[name]).partition(b"\0")[0].decode() for name in names)
     if identity.startswith(_TEMPORARY):
         raise RemoteError("libhdf5 does not tell the session token of its credentials")
     endpoint, bucket, key = place(url)

@@ -17,7 +17,7 @@ from chunkwise.remote.stores import Store
 
 # Bytes a second of a network, until proved otherwise.
 _NBYTES_PER_S: Final = 100_000_000
-# More is asked for by several requests.
+# More is read by several requests.
 _REQUEST_NBYTES: Final = 8 << 20
 # Web servers and stores answer as many at a time.
 _IN_FLIGHT: Final = 64

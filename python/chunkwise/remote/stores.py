@@ -52,7 +52,7 @@ class Version:
 class Store(Protocol):
     """Where the bytes of one object come from."""
 
-    # Those with a `loop` are asked by coroutines on it; the others' methods wait themselves.
+    # Those with a `loop` are used by coroutines on it; the others' methods wait themselves.
 
     loop: Any
 
@@ -252,7 +252,7 @@ class AnyStore(Store):
         version = await self._now()
         found = await self.get(0, min(nbytes, version.size), version)
         if version.size <= nbytes and await self._now() != version:
-            # Nothing else of it will be asked for, which would tell.
+            # Nothing else of it is read that would show a change.
             raise PassingError("the object changes")
         return found, version
 

@@ -93,7 +93,7 @@ def access_list(source: h5py.File, options: Options) -> Any:
 
 
 def require_room_for_user_block(source: h5py.File, options: Options) -> None:
-    """Raise UsageError if HDF5 would refuse what is asked of a file with a user block."""
+    """Raise UsageError if HDF5 would refuse these options for a file with a user block."""
     block = source.userblock_size
     for name, nbytes in (
         ("--alignment", options.alignment_nbytes),
@@ -118,7 +118,7 @@ def copy_user_block(source: Path, writing: BinaryIO, nbytes: int) -> None:
 
 
 def _bounds(source: Path, options: Options) -> tuple[Any, Any]:
-    """Give the bounds of the format: as asked, else the oldest that the source shows."""
+    """Give the bounds of the format: the stated ones, or the oldest that the source shows."""
     superblock = read_superblock(source)
     version = 0 if superblock is None else superblock.version
     low = options.low or _LOW_BY_SUPERBLOCK.get(version, "earliest")

@@ -136,7 +136,7 @@ class Crew:
         self._call(work, lambda: self._rank.open(work))
 
     def shares(self, made: h5d.DatasetID, nbytes: int, *, raw: bool) -> bool:
-        """Tell whether all ranks copy a dataset of so many bytes into this one."""
+        """Whether all ranks copy a dataset of `nbytes` bytes into this one."""
         if nbytes < _LEAST_NBYTES or self.comm.size == 1:
             return False
         if made.get_create_plist().get_layout() != h5d.CHUNKED:

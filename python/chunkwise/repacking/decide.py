@@ -43,9 +43,9 @@ class NewLayout:
     chunk: Shape | None  # Chunk shape; None for data that are not chunked
     pipeline: Pipeline  # Its filters
     merged: bool = False  # Whether virtual or external data become the file's own
-    ruled: bool = False  # Whether a rule asked for a chunk shape or filters that it can have
+    ruled: bool = False  # Whether a rule gave it a chunk shape or filters
     named: bool = False  # Whether a rule that applies names it
-    filtered: bool = False  # Whether a rule asked for the very filters that it has
+    filtered: bool = False  # Whether a rule names the very filters that it has
     left: tuple[str, ...] = ()  # Why rules that mean it by a pattern do not apply to it
     # Of chunks that were chosen, what reads come to in them; of merged data, that they are stored
     # as the sources are.

@@ -37,7 +37,7 @@ from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.newfile.claim import claimed
 from chunkwise.newfile.publish import bring, publish
 from chunkwise.newfile.target import Identity, Place, cannot_write, choose, writing_to
-from chunkwise.repacking.gathering import Batch, gather
+from chunkwise.repacking.gathering import Batch
 from chunkwise.repacking.manifest import Manifest
 from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.repacking.records import plan_record
@@ -52,23 +52,6 @@ _COPIED_NBYTES: Final = 1 << 20
 UNCHANGED: Final[tuple[Unchanged, ...]] = get_args(Unchanged)
 Outcome: TypeAlias = Literal[
     "repacked", "fixed", "planned", "copied", "linked", "skipped", "done before", "failed"
-]
-
-__all__ = [
-    "UNCHANGED",
-    "Batch",
-    "FileResult",
-    "Outcome",
-    "Treat",
-    "Treated",
-    "Unchanged",
-    "check",
-    "each",
-    "failed",
-    "gather",
-    "left_as_it_is",
-    "plans",
-    "survey",
 ]
 
 
@@ -108,7 +91,7 @@ def check(batch: Batch, rules: Rules, *, force: bool, resume: bool, dry_run: boo
 
 
 def _require_meaning(batch: Batch, rules: Rules) -> None:
-    """Look into files until each rule has met a dataset that it means: mostly one is enough."""
+    """Look into files until each rule matches a dataset: mostly one file is enough."""
     # Also into those of other parts, which may have what these lack.
     left = list(rules.all)
     for source in (*(source for source, _ in batch.pairs), *batch.others):
@@ -163,14 +146,14 @@ def survey(
 
 
 def repack_one(job: Job, unchanged: Unchanged, place: Place, watch: Watch) -> Treated:
-    """Repack one of many files, or give one that is as asked already its place."""
+    """Repack one of many files, or put one that needs no change into its place."""
     with (
         contextlib.ExitStack() as placed,
         closed(place) as readable,
         planned(job, readable) as (file, plan),
     ):
-        asked = plan.changes or job.options.reshapes_file or (job.anew and place.in_place)
-        if asked or readable != place.source:
+        needed = plan.changes or job.options.reshapes_file or (job.anew and place.in_place)
+        if needed or readable != place.source:
             return Treated("repacked", run_plan(job, place, file, plan, watch, placed))
         return left_as_it_is(place, unchanged)
 
@@ -185,12 +168,12 @@ def plans(batch: Batch, job: Job, watch: Callable[[int, Path], Watch]) -> Iterat
         try:
             with as_netcdf4(source) as readable, planned(job, readable) as (_, plan):
                 anew = (job.anew and batch.in_place) or readable != source or is_unclosed(source)
-                asked = anew or plan.changes or job.options.reshapes_file
+                needed = anew or plan.changes or job.options.reshapes_file
                 record = plan_record(str(source), str(target), plan)
         except (ChunkwiseError, *HDF5_ERRORS) as error:
             yield failed(source, target, error)
             continue
-        outcome: Outcome = "planned" if asked else "skipped"
+        outcome: Outcome = "planned" if needed else "skipped"
         yield FileResult(str(source), str(target), outcome, _size(source), summary=record)
 
 
@@ -334,7 +317,7 @@ def _make_folders(out: Path, target: Path) -> None:
 
 
 def left_as_it_is(place: Place, unchanged: Unchanged) -> Treated:
-    """Give a file that is as asked already its place among the results; in place it has that."""
+    """Put a file that needs no change into its place among the results."""
     if unchanged == "skip" or place.in_place:
         return Treated("skipped")
     with claimed(place, resume=False) as claim, writing_to(place.said):

@@ -29,13 +29,13 @@ class Figures:
     copying_s: float = 0.0  # Seconds of copying datasets, by the clock
     # Of these, the time in which threads waited for stored bytes of the source; of all threads.
     storage_s: float = 0.0
-    commit_s: float = 0.0  # Time in which a thread handed chunks over: asked for places, and wrote
+    commit_s: float = 0.0  # Time in which a thread handed chunks over: got places, and wrote
     # Of this, the time from question to answer; and of that, the time in which the answer was
     # made.
     asked_s: float = 0.0
     answered_s: float = 0.0
     waited_s: float = 0.0  # Time in which this rank waited for pieces of work, and for other ranks
-    questions: int = 0  # How often it asked for places
+    questions: int = 0  # How often it requested places
     # Time in which it gave others and itself places, as one that keeps an index.
     kept_s: float = 0.0
     verifying_s: float = 0.0  # Seconds of reading again, by the clock; of rank 0

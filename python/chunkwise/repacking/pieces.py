@@ -61,7 +61,7 @@ class Dividing:
         return all(come.values()) if len(come) == self._size else None
 
     def memory(self, nbytes: int) -> str | None:
-        """Make memory of so many bytes; gives a path to it, for processes of this machine."""
+        """Make memory for the processes of this machine; return a path to it."""
         if self._memory is None:
             self._memory = os.memfd_create("chunkwise")
             try:

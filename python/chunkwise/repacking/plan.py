@@ -200,7 +200,7 @@ def _step(
 
 
 def _encodes_anew(source: SourceDataset, wanted: NewLayout) -> bool:
-    """Whether filters are asked for that a dataset has, and some of its chunks lack."""
+    """Whether a rule names filters that a dataset has, and some of its chunks lack."""
     # Copied as they are, such chunks would lack them still (their filter masks).  Our encoders
     # leave no filter out.
     names = {one.name for one in source.pipeline.filters}

@@ -42,13 +42,13 @@ class Proof:
     force: bool = False  # Whether a manifest that exists is replaced
 
     @property
-    def asked(self) -> bool:
+    def exists(self) -> bool:
         """Whether there is any."""
         return self.manifest is not None or self.write_manifest is not None
 
     def require_possible(self, options: Options) -> None:
         """Refuse what cannot be proved, before anything is done."""
-        if not self.asked:
+        if not self.exists:
             return
         for said, given in (
             ("--salvage", options.salvage),
@@ -105,7 +105,7 @@ def compared(
 
 def summed(proof: Proof, made: Path, said: str, nbytes: int, watch: Watch) -> Callable[[], None]:
     """Compare the result with a manifest, and prepare the one to be written."""
-    if not proof.asked:
+    if not proof.exists:
         return lambda: None
     with open_h5(made) as file:
         sums = sum_values(file, _beating(watch, nbytes))

@@ -201,7 +201,7 @@ def _summed(parts: list[Copied], elapsed_s: float) -> Copied:
         chunks_replayed=max(one.chunks_replayed for one in parts),
         stored_nbytes_written=sum(one.stored_nbytes_written for one in parts),
         tuning="; ".join(tunings) or None,
-        # One that reaches into the blocks of two ranks both have met.
+        # Both ranks report one that reaches into their blocks.
         lost_chunks=[(list(origin), reason) for origin, reason in sorted(lost.items())],
         through_libhdf5="; ".join(reasons) or None,
         elapsed_s=elapsed_s,

@@ -52,6 +52,6 @@ def who_loses(file: h5py.File, plan: Plan, options: Options) -> tuple[str, ...]:
 
 
 def require_readable(file: h5py.File, plan: Plan, options: Options) -> None:
-    """Refuse a plan whose result one of the readers asked for would read less of."""
+    """Refuse a plan if one of the stated readers would read less of the result."""
     if options.readers:
         require(options.readers, *needs(file, plan, options), printable(str(file.filename)))

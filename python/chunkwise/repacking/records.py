@@ -73,7 +73,7 @@ class Summary:
     elapsed_s
         Seconds in all.
     left
-        Whether the file was as asked already, and nothing was written (in place).
+        Whether the file needed no change, and nothing was written (in place).
     run
         The run as ``chunkwise mpi-model`` takes it, with the seconds of each phase; None if no
         chunks were written, or workers of Dask wrote some.

@@ -187,7 +187,7 @@ def summary_lines(summary: Summary) -> Iterator[str]:
 
 
 def missing_lines(missing: Sequence[Missing], most: int) -> Iterator[str]:
-    """Say what could not be read of a damaged source, at most so many lines and how many more."""
+    """Say what could not be read of a damaged source, in `most` lines, and how many more."""
     for one in missing[:most]:
         where = printable(one.path)
         if one.attribute is not None:
@@ -200,7 +200,7 @@ def missing_lines(missing: Sequence[Missing], most: int) -> Iterator[str]:
 
 
 def shortened(path: str, most: int = _LONG_PATH) -> str:
-    """Give a path on one line of at most so many characters, without its middle if need be."""
+    """Give a path in at most `most` characters, without its middle if need be."""
     shown = printable(path)
     part = (min(most, 43) - 3) // 2
     return shown if len(shown) <= most else f"{shown[:part]}...{shown[-part:]}"

@@ -50,7 +50,7 @@ from chunkwise.words import counted
 
 @dataclass(frozen=True)
 class Job:
-    """What is asked, for any file."""
+    """How any file is repacked."""
 
     rules: Rules = field(default_factory=Rules)  # For the datasets, and for the file
     options: Options = field(default_factory=Options)
@@ -116,8 +116,8 @@ def run(
         closed(place, salvage=job.options.salvage) as readable,
         planned(job, readable) as (file, plan),
     ):
-        asked = job.anew or plan.changes or job.options.reshapes_file
-        if place.in_place and readable == place.source and not asked:
+        needed = job.anew or plan.changes or job.options.reshapes_file
+        if place.in_place and readable == place.source and not needed:
             nbytes = sum(step.source.nbytes for step in plan.steps)
             summed(job.proof, place.source, place.said, nbytes, watch)()
             return _left(place, plan)

@@ -41,7 +41,7 @@ from chunkwise.words import counted
 
 # Datasets of no more than this go side by side...
 _SMALL_NBYTES: Final = 8 << 20
-# ... if so many times their size fits into each one's share of memory (blocks, buffers of source
+# ... if this many times their size fits into each one's share of memory (blocks, buffers of source
 # and target chunks, what waits to be written), so that each is read in one block...
 _TIMES: Final = 16
 # ... and at most this many at a time, because each is open in libhdf5.
@@ -337,7 +337,7 @@ def _require_same_filters(step: Step, made: h5d.DatasetID) -> None:
 
 
 def result_of(step: Step, taken_nbytes: int) -> DatasetResult:
-    """Tell of a dataset that now has so many bytes, and else what the plan says."""
+    """Return the result for a dataset of which the plan says everything but its stored bytes."""
     source, wanted = step.source, step.wanted
     return DatasetResult(
         path=source.path,

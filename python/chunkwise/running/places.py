@@ -14,7 +14,7 @@ from chunkwise.running.trace import Run, TracedDataset
 
 # Of a dataset with more chunks, neighbours are counted together.
 _MOST_CELLS: Final = 1 << 18
-# Of more reads, so many are looked at, evenly spread, and stand for all.
+# Of more reads, this many are looked at, evenly spread, and stand for all.
 _MOST_BOXES: Final = 20_000
 Integers = npt.NDArray[np.int64]
 

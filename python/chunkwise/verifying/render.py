@@ -59,7 +59,7 @@ def says_anything(verified: Verified, *, alone: bool) -> bool:
 
 
 def summary_lines(files: Sequence[Verified], elapsed_s: float, known: int) -> Iterator[str]:
-    """Add up files; so many of them were known before."""
+    """Add up files; `known` of them were verified by an earlier run."""
     counts = Counter(one.verdict for one in files)
     if len(files) != 1:
         parts = [f"{counted(len(files), 'file')}: {counts[Verdict.SOUND]:,} sound"]

@@ -1,7 +1,7 @@
 """What does a group of a netCDF-4 file hold, in xarray's words?
 
 h5netcdf says what HDF5's objects mean in netCDF: dimensions, variables, attributes, types.
-Each question is asked once, because an answer may take many calls of libhdf5.
+Each answer is kept, because it may take many calls of libhdf5.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Store(AbstractDataStore):
         self._sizes: dict[str, int] = {}
 
     def get_variables(self) -> dict[str, Variable]:
-        """Variables by name, which are read when they are asked for."""
+        """Variables by name, which are read when they are used."""
         here = self._source.open().hdf5[self._path]
         # If both exist, the one without is only a dimension.
         renamed = (name for name in here if name.startswith(_NO_COORDINATE))
