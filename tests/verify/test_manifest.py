@@ -17,7 +17,7 @@ from chunkwise.errors import AlreadyExistsError, CorruptDataError, FileFormatErr
 from chunkwise.files import durable
 from chunkwise.manifest import manifest as manifests
 from chunkwise.manifest.summing import sum_values
-from chunkwise.verifying.classic import classic_end
+from chunkwise.verifying.ending import classic_end
 from chunkwise.verifying.file import ManifestOptions, verify_file
 from tests.support.tools import needs_netcdf
 from tests.support.verifying import command, field

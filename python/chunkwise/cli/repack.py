@@ -173,7 +173,7 @@ def command(
     Everything else stays as it was: groups, links, attributes, types, references,
     dimension scales.  OUT appears when it is complete and verified, or not at all.
     """
-    from chunkwise.mpi.machine import cores, default_budget, neighbours
+    from chunkwise.mpi.machine import default_budget, share
     from chunkwise.mpi.ranks import of_many_ranks
     from chunkwise.repacking.api import using_threads
     from chunkwise.repacking.crew import by_all
@@ -185,14 +185,12 @@ def command(
         raise UsageError("name a file, as in: chunkwise repack IN OUT")
     many = out is not None or batches.are_many(arguments, files_from)
     comm = of_many_ranks()
-    if comm.size > 1:
-        if many:
-            raise UsageError(
-                "several ranks repack one file together; give each task of an array its part of "
-                "many files (--task), or start a command for each, as in docs/mpi.md"
-            )
-        threads = cores(comm) if threads is None else threads
-        memory = default_budget() // neighbours(comm) if memory is None else memory
+    if comm.size > 1 and many:
+        raise UsageError(
+            "several ranks repack one file together; give each task of an array its part of "
+            "many files (--task), or start a command for each, as in docs/mpi.md"
+        )
+    memory, threads = share(comm, memory, threads)
     if many and (manifest is not None or write_manifest is not None):
         raise UsageError(
             "--manifest and --write-manifest are for one file; for many, give them to "

@@ -186,7 +186,7 @@ class _Workers:
                 for step, dataset, _ in made
             ]
 
-    def sharing(self, claim: Claim, tell: Callable[[int], None]) -> Sharing:
+    def sharing(self, claim: Claim, _: int, tell: Callable[[int], None]) -> Sharing:
         """Return what lets workers compare the result with the source, too."""
 
         def compare(what: Comparison) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import h5py
 
 from chunkwise.dask.cluster import Cluster, results_of
+from chunkwise.dask.finding import getter
 from chunkwise.dask.flat import flat_places
 from chunkwise.dask.lease import Lease
 from chunkwise.dask.local import Local
@@ -126,10 +127,7 @@ def run_tasks(
     if not isinstance(scheduler, str):
         yield from results_of(scheduler, work, name, said)
         return
-    import dask.local
-    import dask.threaded
-
-    get = dask.threaded.get if scheduler == "threads" else dask.local.get_sync
     keys = [f"{name}-{token()}{number:x}" for number in range(len(work))]
     if keys:
+        get = getter(scheduler)
         yield from get({key: (one,) for key, one in zip(keys, work, strict=True)}, keys)

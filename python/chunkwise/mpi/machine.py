@@ -35,6 +35,18 @@ def cores(comm: Comm) -> int:
     return max(1, int(sum(1 / sum(core in used for used in every) for core in mine) + 1e-9))
 
 
+def share(
+    comm: Comm, memory_nbytes: int | None, threads: int | None
+) -> tuple[int | None, int | None]:
+    """Give memory and threads of this rank: the stated ones, or its part of its machine."""
+    if comm.size == 1:
+        return memory_nbytes, threads
+    threads = cores(comm) if threads is None else threads
+    if memory_nbytes is None:
+        memory_nbytes = default_budget() // neighbours(comm)
+    return memory_nbytes, threads
+
+
 def default_budget(proc: Path = Path("/proc"), cgroup: Path = Path("/sys/fs/cgroup")) -> int:
     """Give a quarter of the memory that is free, of this control group's if it has a limit."""
     found = (_meminfo("MemAvailable", proc), _left_in_group(proc, cgroup))

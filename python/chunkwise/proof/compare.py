@@ -23,7 +23,7 @@ from chunkwise.grammar.boxes import Box, boxes
 from chunkwise.names import HDF5_ERRORS, hdf5_reason
 from chunkwise.proof.records import GOES_ON, Allowed, Names, Proved
 from chunkwise.proof.structure import Partners, Structure
-from chunkwise.proof.values import SourceUnreadableError, Values, ValuesDifferError
+from chunkwise.proof.values import Pair, SourceUnreadableError, Values, ValuesDifferError
 
 # Smaller datasets are compared here, and not by other processes.
 _SHARED_NBYTES: Final = 8 << 20
@@ -130,14 +130,14 @@ def _compare_pieces(
     values = Values(what.memory_nbytes, tell, salvaged=what.allowed.salvaged)
     for piece in what.pieces:
         mine, theirs = (h5py.h5d.open(file.id, piece.name) for file in (source, target))
-        bound = what.allowed.bounds.get(piece.path)
+        pair = Pair(mine, theirs, what.allowed.bounds.get(piece.path))
         values.label = what.names.label(piece.path)
         with _named(what.names, piece.path):
             if piece.box is not None:
-                values.compare_box(mine, theirs, piece.box, bound)
-            elif not values.same_stored(mine, theirs, piece.part):
-                for box in values.boxes(mine, theirs):
-                    values.compare_box(mine, theirs, box, bound)
+                values.compare_box(pair, piece.box)
+            elif not values.same_stored(pair, piece.part):
+                for box in values.boxes(pair):
+                    values.compare_box(pair, box)
 
 
 @contextmanager
@@ -180,40 +180,38 @@ class _Comparing:
         self.structure = Structure(self.names, self.allowed, self._dataset)
         self.values = Values(self.memory_nbytes, self.tell, salvaged=self.allowed.salvaged)
 
-    def _dataset(self, pair: Partners) -> None:
-        mine, theirs, bound = pair.mine, pair.theirs, self.allowed.bounds.get(pair.path)
-        if mine.shape is None:
+    def _dataset(self, partners: Partners) -> None:
+        path, name = partners.path, partners.name
+        pair = Pair(partners.mine, partners.theirs, self.allowed.bounds.get(path))
+        if pair.mine.shape is None:
             return
-        if not is_plain(mine.get_type()):
-            self._objects(pair)
+        if not is_plain(pair.mine.get_type()):
+            self._objects(path, pair)
             return
-        self.values.label = self.names.label(pair.path)
-        with _named(self.names, pair.path):
-            itemsize = mine.get_type().get_size()
-            nbytes = mine.get_space().get_simple_extent_npoints() * itemsize
-            if self.sharing is None or pair.name is None or nbytes < _SHARED_NBYTES:
-                self.values.compare(mine, theirs, bound)
-            elif self.values.is_stored_alike(mine, theirs):
+        self.values.label = self.names.label(path)
+        with _named(self.names, path):
+            itemsize = pair.datatype.get_size()
+            nbytes = pair.mine.get_space().get_simple_extent_npoints() * itemsize
+            if self.sharing is None or name is None or nbytes < _SHARED_NBYTES:
+                self.values.compare(pair)
+            elif self.values.is_stored_alike(pair):
                 size = self.sharing.size
-                parts = ((number, size) for number in range(size))
-                self.pieces += (Piece(pair.path, pair.name, None, one, 0) for one in parts)
+                self.pieces += (Piece(path, name, None, (n, size), 0) for n in range(size))
             else:
                 self.pieces += (
-                    Piece(pair.path, pair.name, box, (0, 1), box.size * itemsize)
-                    for box in self.values.boxes(mine, theirs)
+                    Piece(path, name, box, (0, 1), box.size * itemsize)
+                    for box in self.values.boxes(pair)
                 )
 
-    def _objects(self, pair: Partners) -> None:
+    def _objects(self, path: str, pair: Pair) -> None:
         """Compare elements of variable length, references, and compounds of these."""
-        size = pair.mine.get_type().get_size()
-        for box in self.values.boxes(pair.mine, pair.theirs):
+        for box in self.values.boxes(pair):
             # Few at a time: each reference is an open object.
             for part in boxes(box.shape, (1,) * len(box.shape), _FEW):
                 there = part.moved(box.start)
-                if not self.structure.same_meaning(pair.path, pair.mine, pair.theirs, there):
-                    how = "differs from the source"
-                    raise _difference(self.names, pair.path, there.start, how)
-                self.tell(there.size * size)
+                if not self.structure.same_meaning(path, pair.mine, pair.theirs, there):
+                    raise _difference(self.names, path, there.start, "differs from the source")
+                self.tell(there.size * pair.datatype.get_size())
 
 
 def _compare_user_blocks(source: h5py.File, made: Path, names: Names) -> None:

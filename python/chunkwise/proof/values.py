@@ -13,7 +13,8 @@ import math
 import random
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from operator import mul
 from typing import Any, Final, TypeAlias
 
@@ -89,6 +90,20 @@ def numpy_type(datatype: Any) -> np.dtype[Any] | None:
     return dtype if same and dtype.subdtype is None else None
 
 
+@dataclass(frozen=True)
+class Pair:
+    """Two datasets of the same shape and type."""
+
+    mine: h5d.DatasetID  # Of the source
+    theirs: h5d.DatasetID
+    bound: Bound | None = None  # How far values may differ; None for not at all
+
+    @cached_property
+    def datatype(self) -> Any:
+        """Their type in the file."""
+        return h5t.TypeID.copy(self.mine.get_type())
+
+
 class Values:
     """Compares values of plain bytes; `tell` gets the bytes of each part that was equal."""
 
@@ -112,24 +127,22 @@ class Values:
         # For a box of the source, and for a part of it in both files.
         self._memory = [np.empty(0, np.uint8) for _ in range(3)]
 
-    def compare(self, mine: h5d.DatasetID, theirs: h5d.DatasetID, bound: Bound | None) -> None:
+    def compare(self, pair: Pair) -> None:
         """Compare two datasets of the same shape and type."""
-        if self.is_stored_alike(mine, theirs) and self.same_stored(mine, theirs):
+        if self.is_stored_alike(pair) and self.same_stored(pair):
             return
-        for box in self.boxes(mine, theirs):
-            self.compare_box(mine, theirs, box, bound)
+        for box in self.boxes(pair):
+            self.compare_box(pair, box)
 
     # --- stored as they are -------------------------------------------------------
 
     @staticmethod
-    def is_stored_alike(mine: h5d.DatasetID, theirs: h5d.DatasetID) -> bool:
+    def is_stored_alike(pair: Pair) -> bool:
         """Whether equal stored chunks mean equal values: the same chunk shape and filters."""
-        first, second = _form(mine), _form(theirs)
+        first, second = _form(pair.mine), _form(pair.theirs)
         return first is not None and first == second
 
-    def same_stored(
-        self, mine: h5d.DatasetID, theirs: h5d.DatasetID, part: tuple[int, int] = (0, 1)
-    ) -> bool:
+    def same_stored(self, pair: Pair, part: tuple[int, int] = (0, 1)) -> bool:
         """Whether the chunks are stored alike, or a part of them; if not, values may be equal."""
         seen = 0
 
@@ -139,29 +152,28 @@ class Values:
             seen = done
 
         try:
-            found = _native.same_chunks(
-                library(), mine.id, theirs.id, part, label=self.label, progress=tell
-            )
+            ids = pair.mine.id, pair.theirs.id
+            found = _native.same_chunks(library(), *ids, part, label=self.label, progress=tell)
         except ChunkwiseError:
             # Reading the values says what is wrong, and where.
             return False
         if found is not None:
             return False
         self.read.stored_nbytes += seen
-        self._sample_stored(mine, theirs)
+        self._sample_stored(pair)
         return True
 
-    def _sample_stored(self, mine: h5d.DatasetID, theirs: h5d.DatasetID) -> None:
+    def _sample_stored(self, pair: Pair) -> None:
         """Let libhdf5 read one chunk from any place of both."""
+        mine = pair.mine
         if 0 in mine.shape:
             return
         box = self._any_chunk(mine.shape, _chunk(mine) or mine.shape)
-        datatype = h5t.TypeID.copy(mine.get_type())
-        if not self.read.may_sample(box.size * datatype.get_size()) or _may_burst(mine):
+        if not self.read.may_sample(box.size * pair.datatype.get_size()) or _may_burst(mine):
             return
         # What is damaged in the source is kept as it is, byte for byte.
         with contextlib.suppress(SourceUnreadableError):
-            self._by_libhdf5(mine, theirs, datatype, box, None)
+            self._by_libhdf5(replace(pair, bound=None), box)
 
     def _any_chunk(self, shape: Shape, chunk: Shape) -> Box:
         """Choose one of the chunks of an array."""
@@ -170,15 +182,15 @@ class Values:
 
     # --- boxes --------------------------------------------------------------------
 
-    def boxes(self, mine: h5d.DatasetID, theirs: h5d.DatasetID) -> Iterator[Box]:
+    def boxes(self, pair: Pair) -> Iterator[Box]:
         """Cut the datasets into boxes in which each chunk is decoded once, if memory allows it."""
         # What was never written in either is left out: its fill value was compared.
-        shape = mine.shape
-        if shape is None or 0 in shape:
+        mine, theirs = pair.mine, pair.theirs
+        if mine.shape is None or 0 in mine.shape:
             return
         if _is_unwritten(mine) and _is_unwritten(theirs):
             return
-        shape, itemsize = tuple(shape), mine.get_type().get_size()
+        shape, itemsize = tuple(mine.shape), pair.datatype.get_size()
         block = self._block(shape, _chunk(mine), _chunk(theirs), itemsize)
         touched = None
         if math.prod(chunk_counts(shape, block)) > _MANY_BOXES:
@@ -224,38 +236,28 @@ class Values:
             block[axis] = min(shape[axis], block[axis] * steps)
         return tuple(block)
 
-    def compare_box(
-        self, mine: h5d.DatasetID, theirs: h5d.DatasetID, box: Box, bound: Bound | None
-    ) -> None:
+    def compare_box(self, pair: Pair, box: Box) -> None:
         """Compare one box of two datasets; raises as `compare`."""
-        datatype = h5t.TypeID.copy(mine.get_type())
-        nbytes = box.size * datatype.get_size()
-        dtype = numpy_type(datatype)
-        is_small = _nbytes(mine) <= _SMALL_NBYTES and not _may_burst(mine)
-        if dtype is None or not box.shape or (is_small and bound is None):
-            self._by_libhdf5(mine, theirs, datatype, box, bound)
+        nbytes = box.size * pair.datatype.get_size()
+        dtype = numpy_type(pair.datatype)
+        is_small = _nbytes(pair.mine) <= _SMALL_NBYTES and not _may_burst(pair.mine)
+        if dtype is None or not box.shape or (is_small and pair.bound is None):
+            self._by_libhdf5(pair, box)
         else:
-            self._by_engine(mine, theirs, datatype, dtype, box, bound)
+            self._by_engine(pair, dtype, box)
             self.read.nbytes += nbytes
         self._tell(nbytes)
 
-    def _by_engine(
-        self,
-        mine: h5d.DatasetID,
-        theirs: h5d.DatasetID,
-        datatype: Any,
-        dtype: np.dtype[Any],
-        box: Box,
-        bound: Bound | None,
-    ) -> None:
+    def _by_engine(self, pair: Pair, dtype: np.dtype[Any], box: Box) -> None:
         """Read a box of the source, then the result in parts of whole chunks; compare each."""
+        mine, theirs, bound = pair.mine, pair.theirs, pair.bound
         first = self._room(0, dtype, box.shape)
         if not _is_filled(mine):
             first.view(np.uint8)[...] = 0
         try:
             self._engine(0, mine).read_direct(first, box.slices)
         except (*HDF5_ERRORS, ChunkwiseError) as error:
-            self._in_parts(mine, theirs, box, bound, error)
+            self._in_parts(pair, box, error)
             return
         result = self._engine(1, theirs)
         least = _chunk(theirs) or (1,) * len(box.shape)
@@ -275,8 +277,8 @@ class Values:
             place = differs(expected, found)
             if place is not None:
                 self._raise(there, place, bound)
-            self._sample(theirs, datatype, there, found)
-        self._sample(mine, datatype, box, first)
+            self._sample(theirs, pair.datatype, there, found)
+        self._sample(mine, pair.datatype, box, first)
 
     def _engine(self, side: int, dataset: h5d.DatasetID) -> Dataset:
         """Return a dataset as the engine reads it; the source is side 0."""
@@ -301,53 +303,40 @@ class Values:
         if found.tobytes() != _raw(read)[part.slices].tobytes():
             raise ValuesDifferError(there.start, "is read otherwise by libhdf5 than by chunkwise")
 
-    def _by_libhdf5(
-        self,
-        mine: h5d.DatasetID,
-        theirs: h5d.DatasetID,
-        datatype: Any,
-        box: Box,
-        bound: Bound | None,
-    ) -> None:
+    def _by_libhdf5(self, pair: Pair, box: Box) -> None:
         """Compare a box as libhdf5 reads it."""
+        datatype, bound = pair.datatype, pair.bound
         try:
-            first = read_box(mine, datatype, box)
+            first = read_box(pair.mine, datatype, box)
         except HDF5_ERRORS as error:
-            self._in_parts(mine, theirs, box, bound, error)
+            self._in_parts(pair, box, error)
             return
         try:
-            second = read_box(theirs, datatype, box)
+            second = read_box(pair.theirs, datatype, box)
         except HDF5_ERRORS as error:
             reason = f"cannot be read by libhdf5 ({hdf5_reason(error)})"
             raise ValuesDifferError(box.start, reason) from None
         self.read.by_libhdf5_nbytes += first.nbytes
         dtype = numpy_type(datatype)
         if bound is not None and dtype is not None:
-            pair = (one.view(dtype).reshape(box.shape) for one in (first, second))
-            at = bound.violations(*pair)
+            both = (one.view(dtype).reshape(box.shape) for one in (first, second))
+            at = bound.violations(*both)
         else:
             at = first_difference(first, second)
             at = None if at is None else at // datatype.get_size()
         if at is not None:
             self._raise(box, at, bound)
 
-    def _in_parts(
-        self,
-        mine: h5d.DatasetID,
-        theirs: h5d.DatasetID,
-        box: Box,
-        bound: Bound | None,
-        error: BaseException,
-    ) -> None:
+    def _in_parts(self, pair: Pair, box: Box, error: BaseException) -> None:
         """Compare chunk after chunk if the source is damaged and that is expected."""
-        chunk = _chunk(mine)
+        chunk = _chunk(pair.mine)
         if not self._salvaged:
             raise SourceUnreadableError from error
         parts = [] if chunk is None else list(boxes(box.shape, chunk, 1))
         if len(parts) < 2:
             return
         for part in parts:
-            self.compare_box(mine, theirs, part.moved(box.start), bound)
+            self.compare_box(pair, part.moved(box.start))
 
     @staticmethod
     def _raise(box: Box, at: int, bound: Bound | None) -> None:

@@ -144,7 +144,7 @@ def _pause_after(error: Exception, attempt: int, patience: Patience) -> float:
     reason = judged(error, patience)
     if not isinstance(reason, PassingError) or attempt == patience.attempts:
         raise final(reason, attempt) from None
-    return patience.pause_s * 2 ** (attempt - 1)
+    return patience.pause_s * (1 << (attempt - 1))
 
 
 async def _watched(ask: Begin[_Answer], nbytes: int, patience: Patience) -> _Answer:

@@ -11,13 +11,12 @@ from typing import Any, Literal
 from chunkwise.errors import UsageError
 from chunkwise.files.netcdf3 import as_netcdf4
 from chunkwise.grammar import parse_size
-from chunkwise.mpi.machine import cores, default_budget, neighbours
 from chunkwise.mpi.waiting import ALONE
 from chunkwise.newfile.target import choose
 from chunkwise.repacking.crew import Crew, by_all
 from chunkwise.repacking.options import Bound, Options, Verify
 from chunkwise.repacking.plan import Plan
-from chunkwise.repacking.progress import Moment, Watch
+from chunkwise.repacking.progress import Watch
 from chunkwise.repacking.proving import Proof
 from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import ChunkRules, FilterRules, Rules
@@ -130,13 +129,11 @@ def repack(
     if unchanged not in ("skip", "copy"):
         raise UsageError(f"unchanged {unchanged!r}: write skip or copy")
     ranks = ALONE if comm is None else comm
-    if ranks.size > 1:
-        threads = cores(ranks) if threads is None else threads
-        memory = default_budget() // neighbours(ranks) if memory is None else memory
+    memory_nbytes, threads = share(ranks, _nbytes(memory), threads)
     job = Job(
         rules=Rules.of(chunk, filters, _nbytes(min_size) or 0),
         options=Options(
-            memory_nbytes=_nbytes(memory),
+            memory_nbytes=memory_nbytes,
             verify=verify,
             merge=merge,
             salvage=salvage,
@@ -160,7 +157,7 @@ def repack(
 
         def work(crew: Crew) -> Summary:
             place = choose(source, target, in_place=in_place, force=force, salvage=salvage)
-            return run(job, place, progress or _nobody, crew)
+            return run(job, place, progress or (lambda _: None), crew)
 
         return by_all(ranks, work)
 
@@ -204,7 +201,3 @@ def using_threads(threads: int | None) -> Iterator[None]:
 
 def _nbytes(size: Size | None) -> int | None:
     return parse_size(size) if isinstance(size, str) else size
-
-
-def _nobody(_: Moment) -> None:
-    """Watch nothing."""

@@ -216,7 +216,7 @@ class Crew:
         while noted:
             noted = noted[os.write(self._journal, noted) :]
 
-    def sharing(self, memory_nbytes: int, tell: Callable[[int], None]) -> Sharing | None:
+    def sharing(self, _: Claim, memory_nbytes: int, tell: Callable[[int], None]) -> Sharing | None:
         """Return what lets all ranks compare the closed target with the source; None if alone."""
         size = self.comm.size
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import h5py
+from h5py import h5f
 
 from chunkwise import _native
 from chunkwise._lib import library
@@ -17,6 +18,7 @@ from chunkwise.errors import CannotJudgeError, UsageError
 from chunkwise.files.filters import missing_filter
 from chunkwise.grammar import format_size
 from chunkwise.grammar.parameters import carried, rounds
+from chunkwise.model.readability import Needs, losses, require, sentences
 from chunkwise.model.remedies import ENCODED_FILTERS
 from chunkwise.names import printable
 from chunkwise.repacking import estimate
@@ -35,6 +37,17 @@ from chunkwise.repacking.trial import (
 )
 from chunkwise.words import counted
 
+_OF_SUPERBLOCK: Final = {0: "1.6", 1: "1.6", 2: "1.8", 3: "1.10"}
+# The oldest libhdf5 that reads what a lower bound makes.
+_OF_BOUND: Final = {
+    "earliest": "1.6",
+    "v108": "1.8",
+    "v110": "1.10",
+    "v112": "1.12",
+    "v114": "1.12",
+    "v200": "2.0",
+    "latest": "2.0",
+}
 Action = Literal["copied", "rechunked", "by libhdf5", "kept"]
 
 
@@ -332,3 +345,35 @@ def budget_note(plan: Plan) -> str | None:
         f"'{printable(worst.source.path)}' are decoded {times:.1f} times; more memory "
         "(--memory) saves time"
     )
+
+
+def needs(file: h5py.File, plan: Plan, options: Options) -> tuple[Needs, Needs]:
+    """Return what a file needs from its readers, and what its copy will need."""
+    fcpl = file.id.get_create_plist()
+    paged = fcpl.get_file_space_strategy()[0] == h5f.FSPACE_STRATEGY_PAGE
+    version = fcpl.get_version()[0]
+    oldest = _OF_SUPERBLOCK.get(version, "1.10")
+    before = Needs(
+        frozenset(one.name for step in plan.steps for one in step.source.pipeline.filters),
+        oldest,
+        any(step.source.layout == "virtual" for step in plan.steps),
+        paged,
+    )
+    after = Needs(
+        frozenset(one.name for step in plan.steps for one in step.wanted.pipeline.filters),
+        oldest if options.low is None else _OF_BOUND[options.low],
+        any(step.source.layout == "virtual" and not step.wanted.merged for step in plan.steps),
+        paged or options.page_nbytes is not None,
+    )
+    return before, after
+
+
+def who_loses(file: h5py.File, plan: Plan, options: Options) -> tuple[str, ...]:
+    """Say which programs read less of the copy, a sentence for each reason."""
+    return tuple(sentences(losses(*needs(file, plan, options))))
+
+
+def require_readable(file: h5py.File, plan: Plan, options: Options) -> None:
+    """Refuse a plan if one of the stated readers would read less of the result."""
+    if options.readers:
+        require(options.readers, *needs(file, plan, options), printable(str(file.filename)))

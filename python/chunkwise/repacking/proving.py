@@ -20,6 +20,7 @@ from chunkwise.files.opening import open_h5
 from chunkwise.manifest import manifest as manifests
 from chunkwise.manifest.summing import sum_values
 from chunkwise.names import printable
+from chunkwise.newfile.claim import Claim
 from chunkwise.proof.compare import Sharing, prove
 from chunkwise.proof.records import Allowed, Proved
 from chunkwise.repacking.options import Options
@@ -68,35 +69,29 @@ class Proof:
             )
 
 
-def allowed_by(plan: Plan, options: Options, missing: Sequence[str] = ()) -> Allowed:
-    """Say what a plan may change of what a reader gets, and what salvage could not read."""
-    bounds = {step.source.path: step.bound for step in plan.steps if step.lossy}
-    moved = (step.source.path for step in plan.steps if step.wanted.merged)
-    return Allowed(bounds, frozenset(moved), options.salvage, frozenset(missing))
-
-
 def compared(
     source: h5py.File,
-    made: Path,
-    said: str,
+    claim: Claim,
     plan: Plan,
     options: Options,
     tell: Callable[[int], None],
-    sharing: Sharing | None = None,
-    missing: Sequence[str] = (),
+    sharing: Sharing | None,
+    missing: Sequence[str],  # What salvage could not read
 ) -> Proved | None:
-    """Prove that a result is what its source is; None if nobody wants a proof."""
+    """Prove that the closed partial file is what its source is; None if nobody wants a proof."""
     # There is none either where reading the source crashes libhdf5 (``options.avoid``).
     if options.verify == "none" or any(options.avoid):
         return None
+    bounds = {step.source.path: step.bound for step in plan.steps if step.lossy}
+    moved = frozenset(step.source.path for step in plan.steps if step.wanted.merged)
     # Chunks that reach into several boxes are kept; both together stay within the budget.
     kept = min(settings().cache_nbytes, _CACHE_NBYTES, plan.memory_nbytes // 4)
     with settings(cache_nbytes=kept):
         return prove(
             source,
-            made,
-            said,
-            allowed=allowed_by(plan, options, missing),
+            claim.partial,
+            claim.place.said,
+            allowed=Allowed(bounds, moved, options.salvage, frozenset(missing)),
             memory_nbytes=plan.memory_nbytes // 2,
             tell=tell,
             sharing=sharing,

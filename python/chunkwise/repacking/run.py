@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -31,20 +31,18 @@ from chunkwise.names import printable
 from chunkwise.newfile.claim import BEFORE, JOURNAL, Claim, claimed, let_go
 from chunkwise.newfile.publish import noting_it_stays, publish
 from chunkwise.newfile.target import Place, writing_to
-from chunkwise.proof.records import Proved
 from chunkwise.repacking.creation import require_room_for_user_block
 from chunkwise.repacking.crew import Crew
 from chunkwise.repacking.facts import look
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.phases import run_record
-from chunkwise.repacking.plan import Plan, make_plan
+from chunkwise.repacking.plan import Plan, make_plan, require_readable, who_loses
 from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.repacking.proving import Proof, beating, compared, summed
-from chunkwise.repacking.reading import require_readable, who_loses
 from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.work import Apart, Run, carry_out, result_of
-from chunkwise.verifying.classic import classic_end
+from chunkwise.verifying.ending import classic_end
 from chunkwise.words import counted
 
 
@@ -182,7 +180,9 @@ def run_plan(
         crew.note_to(descriptor, identity)
         run = carry_out(claim, file, plan, job.options, journal, watch, crew, apart)
         with crew.meter.verifying():
-            proved = _compared(job, claim, file, plan, watch, crew, apart, _lost(run))
+            tell, others = beating(watch, plan), crew if apart is None else apart
+            sharing = others.sharing(claim, plan.memory_nbytes, tell)
+            proved = compared(file, claim, plan, job.options, tell, sharing, _lost(run))
         nbytes = sum(step.source.nbytes for step in plan.steps)
         written = summed(job.proof, claim.partial, place.said, nbytes, watch)
         watch(Moment("syncing"))
@@ -216,25 +216,6 @@ def run_plan(
         run=measured,
         readers=plan.readers,
     )
-
-
-def _compared(
-    job: Job,
-    claim: Claim,
-    file: h5py.File,
-    plan: Plan,
-    watch: Watch,
-    crew: Crew,
-    apart: Apart | None = None,
-    missing: Sequence[str] = (),
-) -> Proved | None:
-    """Prove that the closed partial file is what the source is."""
-    options, tell = job.options, beating(watch, plan)
-    if apart is None:
-        sharing = crew.sharing(plan.memory_nbytes, tell)
-    else:
-        sharing = apart.sharing(claim, tell)
-    return compared(file, claim.partial, claim.place.said, plan, options, tell, sharing, missing)
 
 
 def _lost(run: Run) -> list[str]:

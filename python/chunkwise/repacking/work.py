@@ -67,7 +67,7 @@ class Apart(Protocol):
     def write(self, claim: Claim, source: h5py.File, steps: Sequence[Step]) -> list[DatasetResult]:
         """Write their data into the closed partial file."""
 
-    def sharing(self, claim: Claim, tell: Callable[[int], None]) -> Sharing:
+    def sharing(self, claim: Claim, memory_nbytes: int, tell: Callable[[int], None]) -> Sharing:
         """Return what compares the result with the source, too."""
 
 

@@ -28,9 +28,8 @@ from chunkwise.manifest.manifest import FileManifest
 from chunkwise.manifest.summing import sum_values
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.verdicts import Verdict
-from chunkwise.verifying.classic import classic_end
 from chunkwise.verifying.data import Beat, check_data
-from chunkwise.verifying.ending import Ending, cut, read_ending
+from chunkwise.verifying.ending import Ending, classic_end, cut, read_ending
 from chunkwise.verifying.metadata import check_object, check_space
 from chunkwise.verifying.records import Damage, Findings, Note, Verified
 from chunkwise.words import counted
