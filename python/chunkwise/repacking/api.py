@@ -11,6 +11,7 @@ from typing import Any, Literal
 from chunkwise.errors import UsageError
 from chunkwise.files.netcdf3 import as_netcdf4
 from chunkwise.grammar import parse_size
+from chunkwise.mpi.machine import share
 from chunkwise.mpi.waiting import ALONE
 from chunkwise.newfile.target import choose
 from chunkwise.repacking.crew import Crew, by_all
