@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any, Final
 
 import h5py
@@ -30,8 +30,9 @@ def attributes_of(identifier: Any) -> tuple[dict[str, Any], dict[str, str]]:
     # and dimension scales keep for themselves is in neither, if HDF5 can read it.
     found: dict[str, Any] = {}
     lost: dict[str, str] = {}
-    attributes = h5py.AttributeManager(_Holder(identifier))
-    for name in _names(identifier):
+    attributes = h5py.AttributeManager(SimpleNamespace(id=identifier))
+    # Opening them by number sorts all of them, each time.
+    for name in map(decode_name, attribute_names(identifier)):
         try:
             value = attributes[name]
         except HDF5_ERRORS as error:
@@ -70,7 +71,7 @@ def wider(identifier: Any) -> str | None:
 def _number_type(identifier: Any, name: str) -> np.dtype[Any] | None:
     if not h5a.exists(identifier, name.encode()):
         return None
-    dtype = np.asarray(h5py.AttributeManager(_Holder(identifier))[name]).dtype
+    dtype = np.asarray(h5py.AttributeManager(SimpleNamespace(id=identifier))[name]).dtype
     return dtype if dtype.kind in "iuf" else None
 
 
@@ -88,18 +89,6 @@ def _unpacked(
     if scale is None or scale != offset or scale.kind != "f" or packed_long:
         return np.dtype("f8")
     return scale
-
-
-class _Holder:
-    """What h5py asks for attributes."""
-
-    def __init__(self, identifier: Any) -> None:
-        self.id = identifier
-
-
-def _names(identifier: Any) -> Iterator[str]:
-    # Opening them by number sorts all of them, each time.
-    yield from map(decode_name, attribute_names(identifier))
 
 
 def _plain(value: Any) -> Any:

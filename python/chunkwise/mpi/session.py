@@ -121,14 +121,8 @@ class Session:
                     f"is at {first.what}, rank {rank} at {word.what}"
                 )
             if word.same != first.same:
-                at = next(
-                    (
-                        n
-                        for n, (a, b) in enumerate(zip(first.same, word.same, strict=False))
-                        if a != b
-                    ),
-                    0,
-                )
+                pairs = enumerate(zip(first.same, word.same, strict=False))
+                at = next((number for number, (a, b) in pairs if a != b), 0)
                 begin = max(0, first.same.rfind(", ", 0, at) + 2) if at > _SHOWN // 2 else 0
                 one, other = (text[begin : begin + _SHOWN] for text in (first.same, word.same))
                 raise UsageError(

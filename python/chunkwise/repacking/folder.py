@@ -132,11 +132,10 @@ def survey(
 ) -> Iterator[FileResult]:
     """Repack file after file; one that cannot be repacked does not stop the rest."""
     treat = partial(repack_one, replace(job, strict=False), unchanged)
-    key = _job_key(job, unchanged)
     yield from each(
         batch,
         treat,
-        key,
+        _job_key(job, unchanged),
         resume=job.resume,
         force=force,
         watch=watch,
@@ -225,27 +224,14 @@ def each(
         )
         for number in left
     )
-    setup = partial(_with_threads, max(1, _native.thread_count() // max(1, jobs)))
+    # Each process has its share of the threads.
+    setup = partial(_native.set_threads, max(1, _native.thread_count() // max(1, jobs)))
     for number, outcome in by_workers(works, jobs, setup=setup, check=going_on):
         source, target = batch.pairs[number]
         if isinstance(outcome.error, CrashedError):
-            reason = str(outcome.error).removeprefix(f"{printable(str(source))}: ")
-            yield FileResult(
-                str(source),
-                str(target),
-                "failed",
-                _size(source),
-                None,
-                reason,
-                exit_code=Exit.FAILED,
-            )
-            continue
-        yield _noted(manifest, *outcome.get())
-
-
-def _with_threads(count: int) -> None:
-    """Give one of several processes its share of the threads."""
-    _native.set_threads(count)
+            yield replace(failed(source, target, outcome.error), exit_code=Exit.FAILED)
+        else:
+            yield _noted(manifest, *outcome.get())
 
 
 def _noted(manifest: Manifest | None, result: FileResult, identity: Identity | None) -> FileResult:
@@ -272,16 +258,9 @@ def _treated(
         if isinstance(error, CannotWriteError) and not _is_about_one(error, out):
             raise
         return failed(source, target, error), None
-    elapsed_s = time.monotonic() - begin
-    result = FileResult(
-        str(source),
-        str(target),
-        done.outcome,
-        before,
-        _size(target),
-        summary=done.summary,
-        elapsed_s=elapsed_s,
-    )
+    sizes, elapsed_s = (before, _size(target)), time.monotonic() - begin
+    result = FileResult(str(source), str(target), done.outcome, *sizes)
+    result = replace(result, summary=done.summary, elapsed_s=elapsed_s)
     return result, done.identity or place.identity
 
 

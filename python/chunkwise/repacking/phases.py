@@ -124,7 +124,6 @@ def run_record(
     figures: Sequence[Figures],
     datasets: Sequence[DatasetResult],
     target: str,
-    *,
     elapsed_s: float,
     verified: bool,
 ) -> dict[str, Any] | None:

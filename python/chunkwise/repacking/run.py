@@ -190,18 +190,11 @@ def run_plan(
         publish(claim)
         placed.enter_context(noting_it_stays(place.said))
     written()
-    elapsed_s = time.monotonic() - begin
-    measured = None
+    elapsed_s, measured = time.monotonic() - begin, None
     if apart is None:
-        measured = run_record(
-            figures,
-            run.results,
-            str(place.target),
-            elapsed_s=elapsed_s,
-            verified=proved is not None,
-        )
-    unseen = _missing(place, salvage=job.options.salvage)
-    said = (warning, *run.warnings, *unseen)
+        verified = proved is not None
+        measured = run_record(figures, run.results, str(place.target), elapsed_s, verified)
+    said = (warning, *run.warnings, *_missing(place, salvage=job.options.salvage))
     return Summary(
         source=str(place.source),
         target=place.said,

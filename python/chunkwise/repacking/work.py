@@ -173,7 +173,9 @@ class Copying:
         self.together(few)
         tree.finish(idle)
         self.run.warnings += tree.warnings
-        self.run.missing += (_missing(*one) for one in tree.missing)
+        for path, attribute, elements, reason in tree.missing:
+            box = map(tuple, elements) if elements is not None else ()
+            self.run.missing.append(Missing(path, reason, attribute, *box))
         if options.salvage:
             self._leave_out(claim.place.source)
         for step in plan.steps:
@@ -312,18 +314,6 @@ class Copying:
             lost_chunks=tuple((tuple(origin), reason) for origin, reason in copied.lost_chunks),
             elapsed_s=copied.elapsed_s,
         )
-
-
-def _missing(
-    path: str,
-    attribute: str | None,
-    elements: tuple[Sequence[int], Sequence[int]] | None,
-    reason: str,
-) -> Missing:
-    if elements is None:
-        return Missing(path, reason, attribute)
-    start, shape = elements
-    return Missing(path, reason, attribute, tuple(start), tuple(shape))
 
 
 def _require_same_filters(step: Step, made: h5d.DatasetID) -> None:
