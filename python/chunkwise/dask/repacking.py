@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
@@ -26,14 +27,15 @@ from chunkwise.dask.pieces import Piece, WrittenDataset
 from chunkwise.dask.tasks import Encoded, Form, encode
 from chunkwise.dask.writing import run_tasks, target_of, write_pieces
 from chunkwise.errors import CorruptDataError, UsageError
-from chunkwise.grammar import parse_size
 from chunkwise.grammar.boxes import Box, boxes, chunk_counts
+from chunkwise.mpi.encoding import Likeness
 from chunkwise.mpi.machine import default_budget
 from chunkwise.names import decode_name, encode_name, printable
 from chunkwise.newfile.claim import Claim
 from chunkwise.newfile.index import open_index
 from chunkwise.newfile.target import choose
 from chunkwise.proof.compare import Comparison, Sharing
+from chunkwise.repacking.api import Size, as_nbytes
 from chunkwise.repacking.creation import access_list
 from chunkwise.repacking.options import Bound, Options, Verify
 from chunkwise.repacking.plan import Step
@@ -46,7 +48,6 @@ from chunkwise.repacking.work import result_of
 if TYPE_CHECKING:
     from chunkwise.dask.finding import Scheduler
 
-Size = int | str
 # Smaller datasets take less time here than on the way to workers.
 _SMALL_NBYTES: Final = 4 << 20
 # Memory of a task, if a worker's limit allows it.
@@ -108,18 +109,18 @@ metadata_block, progress
     require_dask()
     scheduler = scheduler_of(client)
     place = choose(source, target, in_place=False, force=force)
-    memory_nbytes = _nbytes(memory)
+    memory_nbytes = as_nbytes(memory)
     options = Options(
         memory_nbytes=memory_nbytes,
         verify=verify,
         merge=merge,
         low=low,
         high=high,
-        alignment_nbytes=_nbytes(alignment),
-        page_nbytes=_nbytes(page_size),
-        metadata_block_nbytes=_nbytes(metadata_block),
+        alignment_nbytes=as_nbytes(alignment),
+        page_nbytes=as_nbytes(page_size),
+        metadata_block_nbytes=as_nbytes(metadata_block),
     )
-    job = Job(Rules.of(chunk, filters, _nbytes(min_size) or 0), options, tuple(access))
+    job = Job(Rules.of(chunk, filters, as_nbytes(min_size) or 0), options, tuple(access))
     watch = progress or (lambda _: None)
     task_nbytes = memory_nbytes or _task_nbytes(scheduler)
     return run(
@@ -264,20 +265,14 @@ def _is_sparse(source: Any) -> bool:
 
 
 def _encodes(step: Step, dcpl: Any) -> bool:
-    from chunkwise.mpi.encoding import Likeness
-
     space = step.source.identifier.get_space()
     shape, most = space.get_simple_extent_dims(), space.get_simple_extent_dims(True)
+    datatype = step.source.identifier.get_type()
     try:
-        like = Likeness.made(step.source.identifier.get_type(), shape, most, dcpl, "")
-    except UsageError:
-        return False
-    try:
-        like.writer(_native.KeptChunks())
+        with closing(Likeness.made(datatype, shape, most, dcpl, "")) as like:
+            like.writer(_native.KeptChunks())
     except (UsageError, CorruptDataError, TypeError):
         return False
-    finally:
-        like.close()
     return True
 
 
@@ -291,7 +286,3 @@ def _task_nbytes(scheduler: Scheduler) -> int:
         if one.get("memory_limit")
     ]
     return max(_LEAST_NBYTES, min([_TASK_NBYTES, *limits]))
-
-
-def _nbytes(size: Size | None) -> int | None:
-    return parse_size(size) if isinstance(size, str) else size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -85,11 +85,8 @@ def target_of(
         return WrittenDataset(name, flat, flat.form, dataset.nbytes)
     label = f"{printable(said)}: '{printable(name)}'"
     image = image_of(dataset.id)
-    like = Likeness(image, label)
-    try:
+    with closing(Likeness(image, label)) as like:
         like.writer((None, 0), effort=effort)
-    finally:
-        like.close()
     places = index.places(dataset.id)
     return WrittenDataset(name, places, Form(image, label, effort), dataset.nbytes)
 

@@ -107,7 +107,7 @@ class _Summing:
         dcpl = identifier.get_create_plist()
         chunk = dcpl.get_chunk() if dcpl.get_layout() == h5d.CHUNKED else (1,) * len(shape)
         datatype = identifier.get_type()
-        dtype = _numpy_type(datatype)
+        dtype = _exact_type(datatype)
         dataset = wrap(h5py.Dataset(identifier), external=self.external)
         if dtype is None:
             dataset._check_bounds()
@@ -146,7 +146,7 @@ class _Summing:
         return tiles.hexdigest(None if written is None else read)
 
     def _attribute(self, owner: Any, name: bytes, attribute: Any, shape: Shape) -> str:
-        dtype = _numpy_type(attribute.get_type())
+        dtype = _exact_type(attribute.get_type())
         if dtype is None:
             return hashlib.sha256(read_attribute(attribute)).hexdigest()
         made = np.zeros(shape, dtype)
@@ -161,7 +161,7 @@ class _Summing:
         return hashlib.sha256(canonical(made, self.paths)).hexdigest()
 
 
-def _numpy_type(datatype: Any) -> np.dtype[Any] | None:
+def _exact_type(datatype: Any) -> np.dtype[Any] | None:
     """Give NumPy's type; None if it has none that is the same, bit for bit."""
     try:
         dtype: np.dtype[Any] = datatype.dtype

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from typing import Any, TypeVar
 
 import h5py
@@ -216,12 +217,10 @@ class ParallelAttributes:
 def _reason(made: Made, where: str) -> str | None:
     """Say why chunks of a dataset cannot be encoded here."""
     assert made.image is not None
-    like_it = Likeness(made.image, where)
-    try:
-        like_it.writer(KeptChunks(), effort=made.effort)
-    except UsageError as error:
-        said = str(error).removeprefix(f"{where}: cannot be written by several processes: ")
-        return said.removesuffix("; write it with one")
-    finally:
-        like_it.close()
+    with closing(Likeness(made.image, where)) as like_it:
+        try:
+            like_it.writer(KeptChunks(), effort=made.effort)
+        except UsageError as error:
+            said = str(error).removeprefix(f"{where}: cannot be written by several processes: ")
+            return said.removesuffix("; write it with one")
     return None

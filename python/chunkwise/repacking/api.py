@@ -130,9 +130,9 @@ def repack(
     if unchanged not in ("skip", "copy"):
         raise UsageError(f"unchanged {unchanged!r}: write skip or copy")
     ranks = ALONE if comm is None else comm
-    memory_nbytes, threads = share(ranks, _nbytes(memory), threads)
+    memory_nbytes, threads = share(ranks, as_nbytes(memory), threads)
     job = Job(
-        rules=Rules.of(chunk, filters, _nbytes(min_size) or 0),
+        rules=Rules.of(chunk, filters, as_nbytes(min_size) or 0),
         options=Options(
             memory_nbytes=memory_nbytes,
             verify=verify,
@@ -140,9 +140,9 @@ def repack(
             salvage=salvage,
             low=low,
             high=high,
-            alignment_nbytes=_nbytes(alignment),
-            page_nbytes=_nbytes(page_size),
-            metadata_block_nbytes=_nbytes(metadata_block),
+            alignment_nbytes=as_nbytes(alignment),
+            page_nbytes=as_nbytes(page_size),
+            metadata_block_nbytes=as_nbytes(metadata_block),
             readers=tuple(readers),
         ),
         access=tuple(access),
@@ -182,8 +182,8 @@ def plan_repack(
     ChunkwiseError
         The file cannot be read, or a rule cannot be followed.
     """
-    options = Options(memory_nbytes=_nbytes(memory), merge=merge)
-    job = Job(Rules.of(chunk, filters, _nbytes(min_size) or 0), options, tuple(access))
+    options = Options(memory_nbytes=as_nbytes(memory), merge=merge)
+    job = Job(Rules.of(chunk, filters, as_nbytes(min_size) or 0), options, tuple(access))
     with as_netcdf4(Path(source)) as readable, planned(job, readable) as (_, plan):
         return plan
 
@@ -200,5 +200,6 @@ def using_threads(threads: int | None) -> Iterator[None]:
         yield
 
 
-def _nbytes(size: Size | None) -> int | None:
+def as_nbytes(size: Size | None) -> int | None:
+    """Return a size in bytes, however it is given."""
     return parse_size(size) if isinstance(size, str) else size
