@@ -104,9 +104,9 @@ def paper() -> None:
     sample(CRIS)
     # What an earlier demo has measured is measured again.
     shutil.rmtree(STUDY, ignore_errors=True)
-    run("study", "cris", "--out", str(STUDY))
+    run("study", "cris", "-o", str(STUDY))
     print("\nTo see one of the paper's tables again:")
-    print(f"$ chunkwise study cris --out {STUDY} --show --table 'Table 8'")
+    print(f"$ chunkwise study cris -o {STUDY} --show --table 'Table 8'")
     print("\nThe same questions, asked of a dataset of yours:")
     print("$ chunkwise study cris --file YOUR_FILE --dataset PATH")
 

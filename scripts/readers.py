@@ -28,11 +28,11 @@ Before a file is written with another filter, format or kind of file space, `chu
     readers: it is read only with a plugin by libhdf5 1.8, without plugins, ... and
         MATLAB (h5read): the filter zstd
 
-`--for READER`, which may be repeated, makes sure of a reader: `repack` refuses what it could not
+`--for PROGRAM`, which may be repeated, makes sure of a reader: `repack` refuses what it could not
 read as it reads the source, and `fix` leaves it out.
 
     chunkwise repack in.nc out.nc --filter shuffle+deflate:4 --for netcdf-java
-    chunkwise fix in.nc -o out.nc --for matlab --for h5wasm
+    chunkwise fix in.nc out.nc --for matlab --for h5wasm
 
 `yes`: it reads it as it comes. `plugin`: where HDF5's plugin for the filter is installed, and
 found (`HDF5_PLUGIN_PATH`; for h5py `import hdf5plugin`). `?`: nobody documents it, and then it is

@@ -136,7 +136,7 @@ def attempt(seed: int, folder: Path) -> None:
     file = _decoded(stored(hostile(rng, bare="/\x00"))) + ".h5"
     dataset = write(folder / file, rng)
     full = os.fsdecode(dataset)
-    short = ("--seconds", "20", "--repeat", "1", "--reader", "h5py,chunkwise", "--access", "row")
+    short = ("--budget", "20", "--repeat", "1", "--reader", "h5py,chunkwise", "--access", "row")
     commands: list[tuple[tuple[str, ...], tuple[int, ...]]] = [
         (("inspect", file), (0,)),
         (("inspect", file, "--all", "--fixes", "all"), (0,)),

@@ -35,11 +35,21 @@ def attempt(seed: int, folder: Path) -> None:
     fast, at_once.SMALLEST_FAST_NBYTES = at_once.SMALLEST_FAST_NBYTES, 0
     try:
         story.run()
+    except _LostByH5pyError:
+        return
     except AssertionError as error:
         told = "\n  ".join(story.told)
         raise AssertionError(f"{error}\n  {told}") from error
     finally:
         at_once.SMALLEST_NBYTES, at_once.SMALLEST_FAST_NBYTES = smallest, fast
+
+
+class _LostByH5pyError(Exception):
+    """Plain h5py cannot read what it has written itself.
+
+    Where a new chunk takes as many bytes as the former one, which libhdf5 had stored without
+    filters, it keeps the former's filter mask (`tests/upstream`).
+    """
 
 
 class _Story:
@@ -80,7 +90,7 @@ class _Story:
         contents = []
         for path in self.paths:
             with h5py.File(path) as file:
-                contents.append(file["x"][...])
+                contents.append(_read_all(file["x"], plain=path == self.paths[0]))
         self._same(contents[0], contents[1], "what h5py reads")
         with chunkwise.open(self.paths[1]) as ours:
             self._same(contents[0], ours["x"][...], "what chunkwise reads")
@@ -150,7 +160,7 @@ class _Story:
             self._make(self._values)
 
     def _read(self) -> None:
-        found = [d[...] for d in self.held]
+        found = [_read_all(d, plain=d is self.held[0]) for d in self.held]
         self._same(found[0], found[1], "what is read meanwhile")
 
     # With what ------------------------------------------------------------------------
@@ -281,6 +291,15 @@ class _Story:
         assert plain.shape == patched.shape, f"{what} has the shape {patched.shape}"
         wrong = np.flatnonzero(np.atleast_1d(plain != patched))
         assert not wrong.size, f"{what} is wrong at {wrong[:20].tolist()} ({wrong.size})"
+
+
+def _read_all(dataset: h5py.Dataset, *, plain: bool) -> Any:
+    try:
+        return dataset[...]
+    except OSError as error:
+        if plain:
+            raise _LostByH5pyError from error
+        raise
 
 
 def _outcome(work: Callable[[h5py.Dataset], Any], dataset: h5py.Dataset) -> Any:

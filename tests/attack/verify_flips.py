@@ -36,7 +36,12 @@ def attempt(seed: int, folder: Path) -> None:
     assert read[0] is not None
     for verified, content, theirs in zip(found, contents, read[1:], strict=True):
         told = f"{verified.path}: {verified.damages[:2]}, {verified.notes[:2]}"
-        if len(content) < len(sound) or theirs is None or (sealed and theirs != read[0]):
+        if theirs is None and len(content) == len(sound):
+            # A number that no HDF5 has used so far may be a newer one's, and where only the end
+            # is stated too early, all is there.
+            too_early = any("it states its end" in note.reason for note in verified.notes)
+            assert verified.verdict in ("damaged", "cannot be judged here") or too_early, told
+        elif len(content) < len(sound) or (sealed and theirs != read[0]):
             assert verified.verdict == "damaged", told
 
 
@@ -58,7 +63,8 @@ def _write(path: Path, rng: random.Random, *, checked: bool) -> bool:
             made = group.create_dataset(
                 f"d{number}", data=verifying.field(number, shape), **options
             )
-            made.attrs["units"] = "K"
+            # Of fixed length: text of variable length lies in a heap, which has no checksum.
+            made.attrs["units"] = np.bytes_("K")
     return checked and codec != "scaleoffset"
 
 

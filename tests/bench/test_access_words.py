@@ -98,7 +98,7 @@ def test_a_file_without_names() -> None:
 
     for around in (Nameless(), None):
         with pytest.raises(
-            SelectionError, match=r"no dimension scales.*write a block such as :x1x1"
+            SelectionError, match=r"no dimension scales.*write lengths such as 365x1x1"
         ):
             read("time=all,y=1", around=around)
 

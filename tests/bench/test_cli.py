@@ -57,7 +57,7 @@ def test_plain(file: Path) -> None:
 def test_the_widest_table_keeps_its_names(file: Path) -> None:
     done = bench(
         file, "t", "--access", "row=1x1x20", "--access", "all", "--cache", "default,1.5MiB,64MiB",
-        "--reader", "libhdf5,h5py,chunkwise,chunkwise-py", "--repeat", 1, "--seconds", 12,
+        "--reader", "libhdf5,h5py,chunkwise,chunkwise-py", "--repeat", 1, "--budget", 12,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     table = done.stdout.partition("\n\n")[2].partition("\n\n")[0]
@@ -131,7 +131,7 @@ def test_a_run_that_failed_ends_with_1(
 
 
 def test_contiguous_can_be_asked_for(file: Path) -> None:
-    done = bench(file, "flat", "--repeat", 1, "--seconds", 4)
+    done = bench(file, "flat", "--repeat", 1, "--budget", 4)
     assert done.returncode == 0, done.stderr
     assert "contiguous" in done.stdout
 

@@ -134,7 +134,7 @@ def test_the_state_of_the_file_is_said_first_and_the_command_saves_it(
 ) -> None:
     path = killed(writer, tmp_path)
     monkeypatch.chdir(tmp_path)
-    assert run(monkeypatch, "bench", "run.h5", "--seconds", 10, "--repeat", 1) == 0
+    assert run(monkeypatch, "bench", "run.h5", "--budget", 10, "--repeat", 1) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("This file has not been closed: its writer is at work, or was")
     assert max(map(len, lines)) <= 80

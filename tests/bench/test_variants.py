@@ -189,7 +189,7 @@ def test_scratch_files_go_with_the_run(
         [
             Path(sys.executable).with_name("chunkwise"),
             *("bench", file, "g/x", "--chunk", "1x30x20", "--scratch", scratch),
-            *("--access", "1x1x1", "--seconds", "60"),
+            *("--access", "1x1x1", "--budget", "60"),
         ],
         stderr=subprocess.PIPE,
     )

@@ -181,7 +181,7 @@ def test_many_files(tmp_path: Path) -> None:
     killed("swmr", folder)
     with h5py.File(folder / "closed.h5", "w") as file:
         file["x"] = 1
-    paste("chunkwise repack in --out out", tmp_path)
+    paste("chunkwise repack in -o out", tmp_path)
     assert sorted(p.name for p in (tmp_path / "out").glob("*.h5")) == ["closed.h5", "run.h5"]
     check(tmp_path / "out" / "run.h5", "swmr")
 

@@ -383,7 +383,7 @@ def test_questions_start_the_ranks_that_they_need(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(OWN)
     (tmp_path / "all.toml").write_text(QUESTIONS.replace("\\\n", ""))
     done = subprocess.run(
-        [PYTHON, "-m", "chunkwise", "study", ".", "--ranks", "1,2", "--out", "st", "--json"],
+        [PYTHON, "-m", "chunkwise", "study", ".", "--ranks", "1,2", "-o", "st", "--json"],
         cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -144,7 +144,7 @@ def test_a_full_disk_is_told_by_one_rank(source: Path, tmp_path: Path) -> None:
 
 
 def test_usage_that_makes_no_sense_is_refused_once(source: Path, tmp_path: Path) -> None:
-    for arguments in ((source, "--out", tmp_path), (source, source), (tmp_path / "no.h5", "a.h5")):
+    for arguments in ((source, "-o", tmp_path), (source, source), (tmp_path / "no.h5", "a.h5")):
         done = repack(2, *arguments)
         assert done.returncode == 2
         assert done.stderr.count("chunkwise: ") == 1, done.stderr

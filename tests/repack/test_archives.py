@@ -190,7 +190,7 @@ def test_files_from_a_list(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     (tmp_path / "list.txt").write_text("# of today\narchive/0.h5\n\narchive/sub/5.h5\n")
-    arguments = ["--files-from", "list.txt", "--out", "out", "--chunk", "200x100"]
+    arguments = ["--files-from", "list.txt", "-o", "out", "--chunk", "200x100"]
     code, out, err = run(monkeypatch, capsys, *arguments)
     assert code == 0, err
     assert "1 repacked, 1 copied" in out
@@ -240,7 +240,7 @@ def test_names_of_a_list_are_paths_of_any_kind(
     (tmp_path / "below").mkdir()
     monkeypatch.chdir(tmp_path / "below")
     arguments = ["--files-from", "../list.txt", "--chunk", "200x100"]
-    code, _, err = run(monkeypatch, capsys, *arguments, "--out", "out")
+    code, _, err = run(monkeypatch, capsys, *arguments, "-o", "out")
     assert code == 0, err
     made = {path.name for path in Path("out").iterdir() if not path.name.startswith(".")}
     assert made == {"1.h5", "2.h5", odd.name}
@@ -289,7 +289,7 @@ def test_tasks_of_an_array_share_a_folder_of_results(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    rules = ["--out", "out", "--chunk", "200x100"]
+    rules = ["-o", "out", "--chunk", "200x100"]
     for task in ("2/3", "1/3", "3/3"):
         code, _, err = run(monkeypatch, capsys, archive, *rules, "--task", task)
         assert code == 0, err
@@ -325,14 +325,14 @@ def test_a_rule_that_means_a_dataset_of_another_part(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["archive"], "is a folder; --out FOLDER repacks its files, --in-place replaces them"),
-        (["archive", "--out", "o", "--in-place"], "give either --out FOLDER or --in-place"),
-        (["--files-from", "list.txt"], "give either --out FOLDER or --in-place"),
+        (["archive"], "give either -o FOLDER or --in-place"),
+        (["archive", "-o", "o", "--in-place"], "give either -o FOLDER or --in-place"),
+        (["--files-from", "list.txt"], "give either -o FOLDER or --in-place"),
         (["archive/0.h5", "b.h5", "--jobs", "2"], "--jobs is for many files"),
         (["archive/0.h5", "b.h5", "--task", "1/2"], "--task is for many files"),
         (["archive", "--in-place", "--task", "0/2"], "write i/n"),
         (["archive", "--in-place", "--jobs", "0"], "give 1 or more"),
-        (["archive", "--in-place", "--unchanged", "link"], "--unchanged link is for --out"),
+        (["archive", "--in-place", "--unchanged", "link"], "--unchanged link is for -o"),
         ([], "name a file"),
     ],
 )

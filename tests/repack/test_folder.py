@@ -143,12 +143,12 @@ def test_a_stopped_run_goes_on(archive: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_one_that_fails_does_not_stop_the_others(archive: Path) -> None:
     (archive / "b.h5").write_bytes((archive / "a.h5").read_bytes()[:1000])
-    done = command(archive, "--out", archive.parent / "out", "--chunk", "x:100")
+    done = command(archive, "-o", archive.parent / "out", "--chunk", "x:100")
     assert done.returncode == 1
     assert "FAILED" in done.stdout
     assert "b.h5: truncated HDF5 file" in done.stdout
     assert "4 files: 3 repacked, 1 failed" in done.stdout
-    lines = command(archive, "--out", archive.parent / "two", "--chunk", "x:100", "--json")
+    lines = command(archive, "-o", archive.parent / "two", "--chunk", "x:100", "--json")
     records = [json.loads(line) for line in lines.stdout.splitlines()]
     assert sorted(record["outcome"] for record in records) == ["failed"] + ["repacked"] * 3
 
@@ -171,7 +171,7 @@ def test_one_for_which_memory_is_too_little_does_not_stop_the_others(
 
 
 def test_a_rule_that_means_nothing_in_any_file(archive: Path) -> None:
-    done = command(archive, "--out", archive.parent / "out", "--chunk", "y:100")
+    done = command(archive, "-o", archive.parent / "out", "--chunk", "y:100")
     assert done.returncode == 2
     assert "rule 'y:100': means no dataset in any of the files" in done.stderr
     assert not (archive.parent / "out").exists()
@@ -201,7 +201,7 @@ def test_a_dry_run_of_a_folder(archive: Path) -> None:
     assert any("(dry run: nothing is written)" in line for line in lines)
     assert any(line.startswith("readers of 4 files: ") for line in lines)
     out = archive.parent / "out"
-    done = command(archive, "--chunk", "x:100", "--dry-run", "--out", out, "--json")
+    done = command(archive, "--chunk", "x:100", "--dry-run", "-o", out, "--json")
     records = {Path(one["source"]).name: one for one in map(json.loads, done.stdout.splitlines())}
     assert records["right.h5"]["outcome"] == "skipped"
     assert records["a.h5"]["summary"]["format"] == "chunkwise-repack-plan"

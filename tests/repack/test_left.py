@@ -62,7 +62,7 @@ def test_in_place_it_is_written_anew_if_told_so(source: Path) -> None:
 def test_unchanged_is_refused_where_it_means_nothing(source: Path) -> None:
     out = source.with_name("out.h5")
     said = command(source, out, "--unchanged", "skip").stderr
-    assert "--unchanged is for --out and --in-place" in said
+    assert "--unchanged is for many files and --in-place" in said
     assert "write skip or copy" in command(source, "--in-place", "--unchanged", "link").stderr
     with pytest.raises(UsageError, match="write skip or copy"):
         chunkwise.repack(source, in_place=True, unchanged="link")  # type: ignore[arg-type]

@@ -79,7 +79,7 @@ def test_the_commands_follow_a_trace(tmp_path: Path) -> None:
     assert {one["code"] for one in json.loads(ran("inspect", str(path)))["findings"]} >= {
         "access-mismatch"
     }
-    assert '"2000x1"' in ran("bench", str(path), "--seconds", "1")
+    assert '"2000x1"' in ran("bench", str(path), "--budget", "1")
     advice = ran("advise", str(path), "--budget", "1s")
     assert '"2000x1"' in advice
     assert '"/x"' in advice

@@ -47,7 +47,7 @@ def test_a_study_is_run_shown_and_printed_as_json(tiny: str) -> None:
 
 def test_results_of_another_study_are_not_shown(tiny: str) -> None:
     StudyResults("other", "quick", 1, "2026-11-22T12:00:00+00:00").save("results.json.gz")
-    wrong = study(tiny, "--out", ".", "--show").exception
+    wrong = study(tiny, "-o", ".", "--show").exception
     assert str(wrong) == ".: holds results of other, not of tiny"
 
 
@@ -57,7 +57,7 @@ def test_results_of_another_study_are_not_shown(tiny: str) -> None:
         (("occm",), "did you mean 'occam'?"),
         (("TINY", "--only", "row"), "did you mean 'rows'?"),
         (("TINY", "--reader", "hdf5"), "unknown reader 'hdf5'"),
-        (("TINY", "--out", "tiny/study.toml"), "name another one"),
+        (("TINY", "-o", "tiny/study.toml"), "name another one"),
         (("TINY", "--dataset", "/x"), "add that"),
         (("TINY", "--table", "Table 1"), "add --show"),
         (("TINY", "--show"), "cannot be read"),
@@ -89,7 +89,7 @@ def test_the_experiments_of_a_study_are_listed(tiny: str) -> None:
 
 
 def test_a_signal_ends_it_with_what_was_measured(tiny: str, tmp_path: Path) -> None:
-    arguments = ["study", tiny, "--out", "out", "--repeat", "50"]
+    arguments = ["study", tiny, "-o", "out", "--repeat", "50"]
     process = subprocess.Popen(
         [sys.executable, "-m", "chunkwise", *arguments],
         cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -103,6 +103,6 @@ def test_a_signal_ends_it_with_what_was_measured(tiny: str, tmp_path: Path) -> N
     os.kill(process.pid, signal.SIGTERM)
     _, error = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM
-    assert f"chunkwise study {tiny} --out out --repeat 50 --resume" in error
+    assert f"chunkwise study {tiny} -o out --repeat 50 --resume" in error
     assert not StudyResults.read(tmp_path / "out" / RESULTS).complete
     assert not (tmp_path / "out" / "files").exists()

@@ -120,7 +120,7 @@ def test_what_would_replace_nothing_is_an_error(tmp_path: Path, wrong: str, why:
 
 def test_end_to_end(mine: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    arguments = ["cris", "--file", mine, "--dataset", "a", "--out", str(out), "--repeat", "1"]
+    arguments = ["cris", "--file", mine, "--dataset", "a", "-o", str(out), "--repeat", "1"]
     done = CliRunner().invoke(command, [*arguments, "--only", "threshold"], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     results = StudyResults.read(out / "results.json.gz")

@@ -86,6 +86,14 @@ def early_end(path: Path) -> None:
     path.write_bytes(content)
 
 
+def far_base(path: Path) -> None:
+    """One flipped bit puts all addresses behind the file."""
+    plain(path)
+    content = bytearray(path.read_bytes())
+    struct.pack_into("<Q", content, 24, 1 << 34)
+    path.write_bytes(content)
+
+
 def other_zfp(path: Path) -> None:
     """Written by a ZFP that the plugin here does not know, by its own account."""
     with h5py.File(path, "w") as file:
@@ -116,6 +124,7 @@ CASES: dict[Callable[[Path], None], tuple[str, int]] = {
     lost_scale: (LOOSE, 0),
     unknown_filter: (UNJUDGED, 3),
     early_end: (LOOSE, 0),
+    far_base: (DAMAGED, 1),
     cut: (DAMAGED, 1),
     wrong_header: (DAMAGED, 1),
 }

@@ -33,7 +33,7 @@ def test_the_demo_runs_the_study_anew(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(demo, "run", run)
     assert demo.main() == 0
     assert [arguments[0] for arguments in ran] == ["sample", "inspect", "bench", "sample", "study"]
-    assert ran[-1] == ("study", "cris", "--out", "demo-files/study")
+    assert ran[-1] == ("study", "cris", "-o", "demo-files/study")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

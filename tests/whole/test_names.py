@@ -138,7 +138,7 @@ def test_the_commands_that_inspect_prints_work_as_pasted(tmp_path: Path) -> None
     done = _pasted(tmp_path, look)
     assert done.returncode == 0, done.stderr
     assert "12000x2" in done.stdout
-    done = _pasted(tmp_path, f"{time_it} --seconds 30 --access 100x2 --reader h5py --repeat 1")
+    done = _pasted(tmp_path, f"{time_it} --budget 30 --access 100x2 --reader h5py --repeat 1")
     assert done.returncode == 0, done.stderr
     # The finding's own, and the one for all findings.
     for line in {repack, next(line for line in lines if " repack " in line)}:
@@ -154,5 +154,5 @@ def test_the_line_for_a_dataset_without_chunks_works_as_pasted(tmp_path: Path) -
         made[dataset] = np.zeros((100, 100))
     told = _chunkwise(tmp_path, "bench", file)
     line = told.partition("to measure it: ")[2].strip()
-    done = _pasted(tmp_path, f"{line} --seconds 30 --access row --reader h5py --repeat 1")
+    done = _pasted(tmp_path, f"{line} --budget 30 --access row --reader h5py --repeat 1")
     assert done.returncode == 0, done.stderr

@@ -16,7 +16,7 @@ from tests.support.inspect_fakes import CHUNKS, DATASET, METADATA, dataset, file
 
 # After 1 there is no word that ends in s, but for these; 0.1 and 2,001 are other numbers.
 SEVERAL = re.compile(r"(?<![\d.,x/:-])1 (?!(?:is|was|has|bus|its|less|as|class)\b)[a-z]{3,}s\b")
-OPTIONS = ("--repeat", "1", "--seconds", "5")
+OPTIONS = ("--repeat", "1", "--budget", "5")
 
 
 @pytest.fixture(scope="module")

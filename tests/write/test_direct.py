@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -253,3 +255,57 @@ def test_an_only_chunk_is_written_by_turns(tmp_path: Path, steps: list[tuple[str
         np.testing.assert_array_equal(ours[...], model)
     with h5py.File(tmp_path / "x.h5") as file:
         np.testing.assert_array_equal(file["x"][...], model)
+
+
+WAYS: dict[str, Any] = {
+    "as it is": lambda d, at, values: d.__setitem__(at, values),
+    "converted": lambda d, at, values: d.__setitem__(at, values.astype("f8")),
+    "a list": lambda d, at, values: d.__setitem__(at, values.tolist()),
+    "a selection": lambda d, at, values: d.write(
+        chunkwise.hyperslab((at.start, 0), count=values.shape), values
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("opened", ["w", "r+"])
+def test_what_was_flushed_outlives_a_writer_that_grows_the_dataset_and_is_killed(
+    tmp_path: Path, way: str, opened: str
+) -> None:
+    """Who writes next leaves libhdf5's newer chunks in memory until the next flush."""
+    path = tmp_path / "x.h5"
+    before = np.arange(60, dtype="i4").reshape(10, 6)
+    child = os.fork()
+    if child == 0:
+        file = chunkwise.open(path, "w", sync=False)
+        d = file.create_dataset(
+            "x", data=before, chunks=(5, 6), maxshape=(None, 6), filters="deflate:1"
+        )
+        file.flush()
+        if opened == "r+":
+            file.close()
+            file = chunkwise.open(path, "r+", sync=False)
+            d = file["x"]
+        rng = np.random.default_rng(0)
+        d[0:10] = rng.integers(0, 10**9, (10, 6)).astype("i4")
+        d.append(rng.integers(0, 10**9, (100, 6)).astype("i4"))
+        assert d.nbytes > direct.SMALL_NBYTES
+        for first in range(0, 100, 7):
+            WAYS[way](d, slice(first, first + 8), rng.integers(0, 10**9, (8, 6)).astype("i4"))
+        os.kill(os.getpid(), signal.SIGKILL)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+    with h5py.File(path) as stored:
+        np.testing.assert_array_equal(stored["x"][:10], before)
+    # After a flush it is written in parallel again.
+    with chunkwise.open(path, "r+") as file:
+        d = file["x"]
+        d[0:10] = before + 1
+        d.append(np.zeros((100, 6), "i4"))
+        assert direct.is_held(d)
+        file.flush()
+        assert not direct.is_held(d)
+        d[3:7] = before[3:7]
+        assert d.explain_write()["dirty_chunks"] == 2
+    with h5py.File(path) as stored:
+        np.testing.assert_array_equal(stored["x"][3:7], before[3:7])
+        np.testing.assert_array_equal(stored["x"][:3], before[:3] + 1)

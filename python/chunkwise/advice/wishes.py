@@ -13,8 +13,8 @@ from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline, parse_size
 from chunkwise.grammar.parameters import carried, rounds
 from chunkwise.model.layout import Layout
-from chunkwise.model.readability import PROGRAM_NAMES, program
-from chunkwise.model.readers import CHUNKWISE, LIBRARIES, NAMES, Reader, reader, this_process
+from chunkwise.model.readability import program
+from chunkwise.model.readers import CHUNKWISE, LIBRARIES, Reader, reader, this_process
 from chunkwise.model.search import OBJECTIVES, Objective
 from chunkwise.words import offered
 
@@ -99,24 +99,14 @@ def read(
     named, who, title = _reader(reader_name)
     return Wishes(
         cast("Objective", objective), frozenset(keep), who, named, title, max_size, lossless,
-        reader_name if reader_name in PROGRAM_NAMES else None,
+        reader_name,
     )  # fmt: skip
 
 
 def _reader(name: str | None) -> tuple[str, Reader, str]:
     """Return who reads: as bench calls it, its cache, and in words."""
-    if name is None:
-        who = this_process()
-        return "libhdf5", who, who.title
-    if name in NAMES:
-        who = reader(name)
-        return (CHUNKWISE if name == CHUNKWISE else "libhdf5"), who, who.title
-    if name in PROGRAM_NAMES:
-        # Its cost is not known here: the libhdf5 of this process is measured instead.
-        who = this_process()
-        return "libhdf5", who, f"{program(name).title} (measured by {who.title})"
-    known = dict.fromkeys((*NAMES, *PROGRAM_NAMES))
-    raise UsageError(f"no reader is called '{name}'{offered(name, known)}")
+    who = this_process() if name is None else reader(name)
+    return (CHUNKWISE if name == CHUNKWISE else "libhdf5"), who, who.title
 
 
 def pipelines(wishes: Wishes, present: Layout | None, itemsize: int) -> list[str]:

@@ -11,7 +11,7 @@ from chunkwise.cli.echo import echo_json
 from chunkwise.cli.progress import following
 from chunkwise.cli.terminal import for_results
 from chunkwise.cli.traced import followed, trace_option
-from chunkwise.cli.values import Count, Duration, listed
+from chunkwise.cli.values import Count, Duration, for_option, listed
 from chunkwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -69,13 +69,7 @@ TOOLS = ("chunkwise", "h5repack", "nccopy", "h5py", "netCDF4", "xarray", "C", "F
     metavar="SIZE|+N%",
     help="Largest size of the dataset in the file: 500MB, or +10% more than now.",
 )
-@click.option(
-    "--for",
-    "reader",
-    metavar="READER",
-    help="Who reads: libhdf5-1.10, libhdf5-2, netcdf-c or chunkwise, by its cache; or a program "
-    "such as zarr or matlab, by its filters.  [default: the libhdf5 here]",
-)
+@for_option("Who reads, by chunk cache and filters", multiple=False)
 @click.option(
     "--budget",
     type=Duration(),

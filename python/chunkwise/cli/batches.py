@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import click
 
 from chunkwise.cli.echo import echo
 from chunkwise.cli.moments import PATH_WIDTH, showing
 from chunkwise.cli.signals import Ending
-from chunkwise.cli.values import Count
+from chunkwise.cli.values import Command, Count, Renamed
 from chunkwise.errors import UsageError
 from chunkwise.words import counted
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     # Gets a function that hears of each file, and one to call several times a second.
     Survey = Callable[[Callable[[int, Path], Watch], Callable[[], object]], Iterator[FileResult]]
 
-
-Command: TypeAlias = Callable[..., Any]
 
 files_from_option = click.option(
     "--files-from",
@@ -72,6 +71,27 @@ class Many:
         listed = () if self.files_from is None else read_list(self.files_from)
         found = gather(self.arguments, self.out, listed)
         return found if self.task is None else found.task(self.task)
+
+
+def out_option(about: str) -> Callable[[Command], Command]:
+    """The option that names the result."""
+    return click.option(
+        "-o", "--output", "out", metavar="OUT", cls=Renamed, former="--out", help=about
+    )
+
+
+def in_and_out(
+    arguments: tuple[str, ...], out: str | None, others: bool
+) -> tuple[tuple[str, ...], str | None]:
+    """Take the second of two names for OUT, as `cp` does, unless an option says where it goes."""
+    if out is None and not others and len(arguments) == 2:
+        return arguments[:1], arguments[1]
+    return arguments, out
+
+
+def is_folder(out: str | None) -> bool:
+    """Whether a result is meant to go into a folder, which may not be there yet."""
+    return out is not None and (out.endswith(os.sep) or Path(out).is_dir())
 
 
 def are_many(arguments: Sequence[str], files_from: str | None) -> bool:

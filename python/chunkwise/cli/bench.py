@@ -12,7 +12,7 @@ from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import following
 from chunkwise.cli.terminal import for_results
 from chunkwise.cli.traced import followed, trace_option
-from chunkwise.cli.values import Count, Duration, listed
+from chunkwise.cli.values import Count, Duration, Renamed, listed, shapes_listed
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_size
 from chunkwise.measure import render, spec
@@ -105,8 +105,9 @@ def _properties() -> str:
 @click.option(
     "--chunk",
     metavar="SHAPE,...",
-    help="Compare with other chunk shapes, written to scratch files: such as 1x30x9x717, auto, "
-    "whole (one chunk), contiguous, stored.  [default: stored]",
+    help="Compare with other chunk shapes, written to scratch files: such as 1x30x9x717, "
+    "time=365,lat=20 (names; others whole), auto, whole (one chunk), contiguous, stored.  "
+    "[default: stored]",
 )
 @click.option(
     "--filter",
@@ -152,8 +153,10 @@ def _properties() -> str:
     f"{DEFAULT_REPEAT}]",
 )
 @click.option(
-    "--seconds",
     "--budget",
+    "seconds",
+    cls=Renamed,
+    former="--seconds",
     type=Duration(),
     help="Time for the whole run, as in 40s or 5min; what would take longer is estimated and "
     "marked ~.  "
@@ -209,7 +212,9 @@ def command(
         datasets = () if named is None else (named,)
     given = {"access": access} if access else {}
     given |= {
-        name.replace("_", "-"): listed(text) for name, text in axes.items() if text is not None
+        name.replace("_", "-"): (shapes_listed if name == "chunk" else listed)(text)
+        for name, text in axes.items()
+        if text is not None
     }
     given |= dict(_property(text) for text in properties)
     space = replace(

@@ -12,9 +12,8 @@ from chunkwise.cli import batches
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.moments import showing
 from chunkwise.cli.signals import Ending, ending, leaving
-from chunkwise.cli.values import Duration, Size
+from chunkwise.cli.values import Duration, Renamed, Size, for_option
 from chunkwise.errors import UsageError
-from chunkwise.model.readability import PROGRAM_NAMES
 from chunkwise.names import json_text
 from chunkwise.repacking.options import VERIFICATIONS, Options
 from chunkwise.verdicts import worst
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\b
 Examples:
   chunkwise fix model.nc --dry-run              what it would do, and gain
-  chunkwise fix model.nc -o model_fixed.nc
+  chunkwise fix model.nc model_fixed.nc
   chunkwise fix model.nc --in-place
   chunkwise fix model.nc -o maps.nc --access 1x721x1440
   chunkwise fix model.nc -o fast.nc --access line:0 --budget 2min
@@ -52,8 +51,8 @@ Exit code:
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("arguments", nargs=-1, metavar="FILE|FOLDER|GLOB...")
-@click.option("-o", "--out", metavar="PATH", help="The new file; for many files, a folder.")
+@click.argument("arguments", nargs=-1, metavar="FILE|FOLDER|GLOB... [OUT]")
+@batches.out_option("The new file; for many files, a folder.")
 @click.option("--in-place", is_flag=True, help="Replace FILE when the result is verified.")
 @click.option(
     "--access",
@@ -66,8 +65,9 @@ Exit code:
 @click.option("--merge", is_flag=True, help="Make virtual and external datasets real data.")
 @click.option(
     "--budget",
-    "--seconds",
     "seconds",
+    cls=Renamed,
+    former="--seconds",
     type=Duration(),
     help="Time for measuring before and after, as in 40s or 5min.  [default: 30s; for many "
     "files, no measuring]",
@@ -101,16 +101,9 @@ Exit code:
 @click.option(
     "--unchanged",
     type=click.Choice(["copy", "link", "skip"]),
-    help="For many files with --out: what to do with files that need no fix.  [default: copy]",
+    help="For many files with -o: what to do with files that need no fix.  [default: copy]",
 )
-@click.option(
-    "--for",
-    "readers",
-    type=click.Choice(PROGRAM_NAMES),
-    metavar="READER",
-    multiple=True,
-    help=f"Make no change that READER cannot read; may be repeated: {', '.join(PROGRAM_NAMES)}.",
-)
+@for_option("Make no change that PROGRAM cannot read")
 @batches.options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; for many files, one line each.")
 def command(
@@ -149,14 +142,16 @@ def command(
     from chunkwise.repacking.api import using_threads
 
     if not arguments and files_from is None:
-        raise UsageError("name a file, as in: chunkwise fix FILE -o OUT")
-    many = len(arguments) > 1 or batches.are_many(arguments, files_from)
+        raise UsageError("name a file, as in: chunkwise fix FILE OUT")
+    elsewhere = in_place or files_from is not None or (dry_run and Path(arguments[-1]).exists())
+    arguments, out = batches.in_and_out(arguments, out, elsewhere)
+    many = len(arguments) > 1 or batches.are_many(arguments, files_from) or batches.is_folder(out)
     if not many:
         batches.require_many(jobs, task)
         if unchanged is not None:
-            raise UsageError("--unchanged is for many files with --out")
+            raise UsageError("--unchanged is for many files with -o")
     elif unchanged is not None and out is None:
-        raise UsageError("--unchanged is for --out; without, such files are left alone")
+        raise UsageError("--unchanged is for -o; without, such files are left alone")
     if (jobs or 1) > 1 and seconds is not None:
         raise UsageError(
             "--jobs and --budget: files at the same time cannot be measured; give one"
@@ -168,11 +163,11 @@ def command(
     if no_measure and seconds is not None:
         raise UsageError("--no-measure and --budget: give one of them")
     if out is not None and in_place:
-        raise UsageError("--in-place takes no --out: it replaces FILE")
+        raise UsageError("--in-place takes no OUT: it replaces FILE")
     if out is None and not in_place and not dry_run:
         raise UsageError(
-            "give -o OUT for the result, --in-place to replace FILE, or --dry-run to see what "
-            "would be done"
+            "name OUT for the result (or give -o OUT), --in-place to replace FILE, or --dry-run "
+            "to see what would be done"
         )
     if many and jobs is not None:
         memory = (default_budget() if memory is None else memory) // jobs

@@ -10,8 +10,9 @@ import click
 from chunkwise.cli.echo import echo
 from chunkwise.cli.terminal import for_messages, for_results
 from chunkwise.cli.traced import followed, trace_option
+from chunkwise.cli.values import for_option
 from chunkwise.errors import UsageError
-from chunkwise.model.readers import NAMES, reader
+from chunkwise.model.readers import reader
 from chunkwise.names import printable
 
 if TYPE_CHECKING:
@@ -94,14 +95,7 @@ Exit code:
     help="Also write the findings to FILE as SARIF 2.1.0, which code hosts show ('-': print it "
     "and nothing else).",
 )
-@click.option(
-    "--for",
-    "readers",
-    metavar="READER",
-    multiple=True,
-    help=f"Who will read the file, by its chunk cache: {', '.join(NAMES)}; may be repeated.  "
-    "[default: the three libraries, and this process]",
-)
+@for_option("Who will read the file, by chunk cache and filters")
 @click.option(
     "--access",
     multiple=True,

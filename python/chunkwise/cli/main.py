@@ -44,8 +44,6 @@ OF_THE_LAB = ("hstest", "study", "report", "sample", "mpi-model")
 OF_MANY_RANKS = ("mpi-check", "repack", "study iotest")
 # What takes URLs, or programs with any arguments.
 OF_URLS = ("index", "run", "trace")
-# What reads or writes data with the engine, and so by its settings.
-BY_SETTINGS = ("inspect", "bench", "advise", "hstest", "fix", "repack", "study", "verify")
 
 
 class ReaderGoneError(Exception):
@@ -68,8 +66,6 @@ class LazyGroup(click.Group):
         else:
             module = importlib.import_module(f"chunkwise.cli.{cmd_name.replace('-', '_')}")
             command = module.command
-        if cmd_name in BY_SETTINGS and HELP not in (command.epilog or ""):
-            command.epilog = f"{command.epilog or ''}\n{HELP}"
         return command
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -12,9 +12,8 @@ from chunkwise.cli import batches
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.moments import showing
 from chunkwise.cli.signals import Ending, ending, leaving
-from chunkwise.cli.values import Size
+from chunkwise.cli.values import Size, for_option
 from chunkwise.errors import UsageError
-from chunkwise.model.readability import PROGRAM_NAMES
 from chunkwise.names import json_text
 from chunkwise.repacking.options import BOUNDS, VERIFICATIONS, Options
 from chunkwise.verdicts import Exit, worst
@@ -36,10 +35,10 @@ Examples:
   chunkwise repack in.h5 out.h5 --filter zstd:3 --filter mask:stored
   chunkwise repack in.h5 --in-place --chunk '/a/*:auto'
   chunkwise repack in.nc cloud.nc --paged 4MiB          for object storage
-  chunkwise repack archive/ --out packed/ --filter shuffle+deflate:4
-  chunkwise repack archive/ --out packed/ --filter shuffle+deflate:4 --resume
+  chunkwise repack archive/ packed/ --filter shuffle+deflate:4
+  chunkwise repack archive/ packed/ --filter shuffle+deflate:4 --resume
   chunkwise repack archive/ --in-place --chunk t2m:auto --jobs 4
-  chunkwise repack --files-from list.txt --out out/ --filter zstd:3 --task 3/8
+  chunkwise repack --files-from list.txt -o out/ --filter zstd:3 --task 3/8
   mpirun -n 4 chunkwise repack in.nc out.nc --chunk t2m:365x20x20
 
 \b
@@ -71,7 +70,8 @@ Exit code:
     "chunks",
     multiple=True,
     metavar="RULE",
-    help="[PATTERN:]SHAPE, as in t2m:365x20x20; or auto, contiguous, stored.  May be repeated.",
+    help="[PATTERN:]SHAPE, as in t2m:365x20x20, or by names, as in t2m:time=365,lat=20; or auto, "
+    "contiguous, stored.  May be repeated.",
 )
 @click.option(
     "--filter",
@@ -84,9 +84,7 @@ Exit code:
 @click.option("--min-size", type=_SIZE, default=0, help="Leave smaller datasets as they are.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done, and write nothing.")
 @click.option("--in-place", is_flag=True, help="Replace IN when the result is verified.")
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="Folder for the results of many files."
-)
+@batches.out_option("The new file, as OUT; for many files, a folder.")
 @click.option(
     "--unchanged",
     type=click.Choice(["copy", "link", "skip"]),
@@ -128,14 +126,7 @@ Exit code:
 @click.option("--alignment", type=_SIZE, help="Begin objects of this size at multiples of it.")
 @click.option("--paged", type=_SIZE, help="Paged file space, with pages of this size.")
 @click.option("--metadata-block", type=_SIZE, help="Gather metadata in blocks of this size.")
-@click.option(
-    "--for",
-    "readers",
-    type=click.Choice(PROGRAM_NAMES),
-    metavar="READER",
-    multiple=True,
-    help=f"Refuse changes that READER cannot read; may be repeated: {', '.join(PROGRAM_NAMES)}.",
-)
+@for_option("Refuse changes that PROGRAM cannot read")
 @batches.options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON; for many files, one line each.")
 def command(
@@ -146,7 +137,7 @@ def command(
     min_size: int,
     dry_run: bool,
     in_place: bool,
-    out: Path | None,
+    out: str | None,
     unchanged: str | None,
     verify: str,
     manifest: str | None,
@@ -183,7 +174,10 @@ def command(
 
     if not arguments and files_from is None:
         raise UsageError("name a file, as in: chunkwise repack IN OUT")
-    many = out is not None or batches.are_many(arguments, files_from)
+    arguments, out = batches.in_and_out(arguments, out, in_place or files_from is not None)
+    many = batches.are_many(arguments, files_from) or (
+        out is not None and (len(arguments) > 1 or batches.is_folder(out))
+    )
     comm = of_many_ranks()
     if comm.size > 1 and many:
         raise UsageError(
@@ -218,21 +212,28 @@ def command(
         proof=Proof(manifest, write_manifest, force),
     )
     with using_threads(threads), ending() as ends, leaving():
-        looks = dry_run and out is None and not in_place and len(arguments) < 2
-        if many and (out is not None or in_place or files_from is not None or looks):
+        looks = dry_run and out is None and not in_place
+        if many:
             if in_place == (out is not None) and not looks:
-                raise UsageError("for many files, give either --out FOLDER or --in-place")
+                raise UsageError("for many files, give either -o FOLDER or --in-place")
             if in_place and unchanged == "link":
-                raise UsageError("--unchanged link is for --out; in place, write skip or copy")
+                raise UsageError("--unchanged link is for -o; in place, write skip or copy")
             unchanged = unchanged or ("skip" if in_place else "copy")
-            asked = batches.Many(arguments, files_from, out, jobs or 1, task)
+            folder = None if out is None else Path(out)
+            asked = batches.Many(arguments, files_from, folder, jobs or 1, task)
             return _many(asked, job, unchanged, force, dry_run, as_json, ends)
         batches.require_many(jobs, task)
-        source, target = _one(arguments, in_place)
+        if len(arguments) > 1:
+            raise UsageError(
+                f"{counted(len(arguments), 'file')}: give IN and OUT, or -o FOLDER for many files"
+            )
+        (source,), target = arguments, out
+        if target is None and not in_place:
+            raise UsageError("give OUT, or --in-place to replace the file itself")
         if unchanged is not None and not in_place:
-            raise UsageError("--unchanged is for --out and --in-place; OUT is always written")
+            raise UsageError("--unchanged is for many files and --in-place; OUT is always written")
         if unchanged == "link":
-            raise UsageError("--unchanged link is for --out; in place, write skip or copy")
+            raise UsageError("--unchanged link is for many files; in place, write skip or copy")
         if dry_run:
             if comm.rank:
                 return 0
@@ -241,22 +242,6 @@ def command(
             comm,
             lambda crew: _repack(source, target, job, in_place, force, as_json, ends, crew),
         )
-
-
-def _one(arguments: tuple[str, ...], in_place: bool) -> tuple[str, str | None]:
-    """Tell source and target of one file."""
-    source, *others = arguments
-    if len(others) > 1:
-        raise UsageError(
-            f"{counted(len(arguments), 'file')}: give IN and OUT, or --out FOLDER for many files"
-        )
-    if Path(source).is_dir():
-        raise UsageError(
-            f"{source}: is a folder; --out FOLDER repacks its files, --in-place replaces them"
-        )
-    if not others and not in_place:
-        raise UsageError("give OUT, or --in-place to replace the file itself")
-    return source, others[0] if others else None
 
 
 def _dry_run(

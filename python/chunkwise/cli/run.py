@@ -9,7 +9,7 @@ import sys
 import click
 
 from chunkwise.cli.echo import echo
-from chunkwise.cli.values import Count, Size
+from chunkwise.cli.values import Count, Renamed, Size
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
 from chunkwise.running import environment, program
@@ -18,14 +18,22 @@ EXAMPLES = """\b
 Examples:
   chunkwise run -- cdo timmean in.nc out.nc
   chunkwise run --report -- ncdump -v t2m in.nc
-  chunkwise run --threads 4 --cache 2GiB -- ./model namelist.nml
+  chunkwise run --threads 4 --memory 2GiB -- ./model namelist.nml
   eval "$(chunkwise run --env)"       # in a batch script
 """
 
 
 @click.command(epilog=EXAMPLES, context_settings={"allow_interspersed_args": False})
 @click.option("--threads", type=Count(), metavar="N", help="Most threads of a read.")
-@click.option("--cache", type=Size(), metavar="SIZE", help="Decoded chunks kept, as in 1GiB.")
+@click.option(
+    "--memory",
+    "cache",
+    cls=Renamed,
+    former="--cache",
+    type=Size(),
+    metavar="SIZE",
+    help="Most bytes of decoded chunks that are kept, as in 1GiB.",
+)
 @click.option("--report", is_flag=True, help="Say at the end who read what.")
 @click.option(
     "--report-to",

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from chunkwise.cli.echo import echo
+from chunkwise.cli.values import Renamed
 from chunkwise.errors import UsageError
 from chunkwise.names import json_text, printable
 from chunkwise.running import environment, finding, program, telling, trace
@@ -28,7 +29,14 @@ Examples:
 
 @click.command(epilog=EXAMPLES, context_settings={"allow_interspersed_args": False})
 @click.option(
-    "-o", "--out", type=click.Path(dir_okay=False), help="Write the whole record as JSON."
+    "-o",
+    "--output",
+    "out",
+    cls=Renamed,
+    former="--out",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Write the whole record as JSON.",
 )
 @click.option(
     "--observe-only",

@@ -2,19 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
+from click.core import ParameterSource
 
+from chunkwise.cli.echo import echo
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_count, parse_duration, parse_size
+from chunkwise.model.readability import PROGRAM_NAMES
+
+Command: TypeAlias = Callable[..., Any]
 
 
 def listed(text: str | None) -> tuple[str, ...]:
     """Read values with commas between them; nothing of an option that is not given."""
     return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+
+
+def shapes_listed(text: str | None) -> tuple[str, ...]:
+    """Read chunk shapes with commas between them, and within those that name dimensions.
+
+    A shape ends where the next part has no name, or one that the shape has already.
+    """
+    found: list[str] = []
+    names: list[str] = []
+    for part in listed(text):
+        name = part.partition("=")[0].strip() if "=" in part else ""
+        if name and names and name not in names:
+            found[-1] += f",{part}"
+            names.append(name)
+        else:
+            found.append(part)
+            names = [name] if name else []
+    return tuple(found)
 
 
 external_option = click.option(
@@ -24,6 +47,48 @@ external_option = click.option(
     help="How far a file may lead for values that lie in other files: to none, to those in its "
     "folder and below, or anywhere.  [default: folder]",
 )
+
+
+class Renamed(click.Option):
+    """An option that also takes its former spelling, for one version, and says the new one."""
+
+    def __init__(self, *declarations: Any, former: str, **options: Any) -> None:
+        self._former = former
+        super().__init__(*declarations, **options)
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Let the parser know both."""
+        super().add_to_parser(parser, ctx)
+        parser.add_option(
+            obj=self,
+            opts=[self._former],
+            dest=self._former,
+            action="append" if self.multiple else "store",
+            nargs=self.nargs,
+        )
+
+    def consume_value(
+        self, ctx: click.Context, opts: Mapping[str, Any]
+    ) -> tuple[Any, ParameterSource]:
+        """Take the value of either."""
+        if self._former in opts:
+            new = self.opts[-1]
+            echo(f"chunkwise: {self._former} is now {new}: write that", err=True)
+            opts = {**opts, str(self.name): opts[self._former]}
+        return super().consume_value(ctx, opts)
+
+
+def for_option(about: str, *, multiple: bool = True) -> Callable[[Command], Command]:
+    """The option that names the programs which a file is for, from one list."""
+    repeated = "; may be repeated" if multiple else ""
+    return click.option(
+        "--for",
+        "readers" if multiple else "reader",
+        type=click.Choice(PROGRAM_NAMES),
+        metavar="PROGRAM",
+        multiple=multiple,
+        help=f"{about}{repeated}: {', '.join(PROGRAM_NAMES)}.",
+    )
 
 
 class Size(click.ParamType):  # type: ignore[type-arg, unused-ignore]

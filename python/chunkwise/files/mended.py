@@ -25,7 +25,6 @@ from chunkwise.names import HDF5_ERRORS
 _HEAD_NBYTES: Final = 128
 # A file that states to be longer than this has a damaged statement.
 _MOST_TIMES: Final = 1 << 10
-_ENDS: Final = "it states its end"
 # Where user blocks may end; beyond the last of them nobody looks.
 _OFFSETS: Final = (0, *(512 << power for power in range(12)))
 _UNDEFINED: Final = (1 << 64) - 1
@@ -37,6 +36,7 @@ class Mended(NamedTuple):
     patch: Patch
     said: str
     stated: int
+    is_end: bool = False  # Whether the end that it states is all that is wrong
 
 
 def readable_patch(path: str | os.PathLike[str]) -> Patch | None:
@@ -73,13 +73,13 @@ def open_mended(path: str | os.PathLike[str], found: Mended) -> h5py.File:
 def mended(path: str | os.PathLike[str]) -> Mended | None:
     """Find the bytes with which libhdf5 opens a file that it refuses as it is."""
     best, most = None, _opened(path, None)
-    for patch, said, stated in _patches(path):
+    for one in _patches(path):
         # What lies beyond the end that is stated is refused, too.
-        if most == _LISTED and not said.startswith(_ENDS):
+        if most == _LISTED and not one.is_end:
             break
-        found = _opened(path, patch)
-        if found > most or (found == most and best is None and said.startswith(_ENDS)):
-            best, most = Mended(patch, said, stated), found
+        found = _opened(path, one.patch)
+        if found > most or (found == most and best is None and one.is_end):
+            best, most = one, found
         if most == _LISTED:
             break
     return best
@@ -129,8 +129,9 @@ def _patches(path: str | os.PathLike[str]) -> Iterator[Mended]:
 def _newer(offset: int, head: bytes, version: int, end: int, more: str) -> Iterator[Mended]:
     """Versions 2 and 3: addresses of base, extension, end and root group, then a checksum."""
     base, extension, stated, root = struct.unpack_from("<4Q", head, 12)
-    ends = f"{_ENDS} at byte {offset + stated - base:,}, and ends at {end + offset:,}"
-    is_cut = offset + stated - base != end + offset
+    ends = f"it states its end at byte {offset + stated - base:,}, and ends at {end + offset:,}"
+    # With any other base it is that which is wrong.
+    is_cut = base in (0, offset) and offset + stated - base != end + offset
     # The root group's header follows the superblock in files of most libraries.
     for said, address, beside in (
         (ends if is_cut else "its superblock was damaged", root, extension),
@@ -141,7 +142,8 @@ def _newer(offset: int, head: bytes, version: int, end: int, more: str) -> Itera
             body = HDF5_SIGNATURE + bytes((version, 8, 8, 0))
             body += struct.pack("<4Q", at, beside, end + at, address)
             patch = Patch(offset, body + struct.pack("<I", lookup3(body)))
-            yield Mended(patch, more + said, offset + stated - base)
+            is_end = said is ends and not more
+            yield Mended(patch, more + said, offset + stated - base, is_end)
 
 
 def _bases(stated: int, offset: int, end: int) -> list[int]:
@@ -157,8 +159,9 @@ def _older(offset: int, head: bytes, version: int, end: int, more: str) -> Itera
     ranks = struct.unpack_from("<2H", head, 16)
     stated = struct.unpack_from("<Q", head, begin + 16)[0]
     base, driver = (struct.unpack_from("<Q", head, begin + at)[0] for at in (0, 24))
-    ends = f"{_ENDS} at byte {offset + stated - base:,}, and ends at {end + offset:,}"
-    is_cut = offset + stated - base != end + offset
+    ends = f"it states its end at byte {offset + stated - base:,}, and ends at {end + offset:,}"
+    # With any other base it is that which is wrong.
+    is_cut = base in (0, offset) and offset + stated - base != end + offset
     root = head[begin + 32 : begin + 72]
     # The root group's header follows the superblock in files of most libraries.
     usual = struct.pack("<2Q2I2Q", 0, begin + 72, 0, 0, 0, 0)
@@ -173,4 +176,5 @@ def _older(offset: int, head: bytes, version: int, end: int, more: str) -> Itera
             # Half as many chunks as a node of version 1 has by default.
             fixed += head[24:begin] if said is ends else struct.pack("<2H", 32, 0)[: 4 * version]
             fixed += struct.pack("<4Q", at, _UNDEFINED, end + at, block)
-            yield Mended(Patch(offset, fixed + entry), more + said, offset + stated - base)
+            patch, is_end = Patch(offset, fixed + entry), said is ends and not more
+            yield Mended(patch, more + said, offset + stated - base, is_end)

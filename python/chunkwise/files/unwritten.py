@@ -40,10 +40,15 @@ class _Keeper:
 
     def __init__(self, identifier: h5d.DatasetID) -> None:
         self.identifier = identifier
+        # Whether a reader who opens the file now finds chunks of it.
+        self.is_stored = identifier.get_storage_size() > 0
+        # Whether libhdf5 has written since then, and may replace these chunks.
+        self.replaces = False
         self._process = os.getpid()
 
-    def __del__(self) -> None:
-        if os.getpid() == self._process and self.identifier.valid:
+    # Bound here: when the interpreter ends, the module's names may be gone.
+    def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:
+        if getpid() == self._process and self.identifier.valid:
             try:
                 self.identifier.flush()
             except HDF5_ERRORS as error:
@@ -51,19 +56,31 @@ class _Keeper:
                     _held.append((self.identifier, error.with_traceback(None)))
 
 
-# Of datasets whose objects somebody holds.
-_keepers: weakref.WeakSet[_Keeper] = weakref.WeakSet()
+# Of datasets whose objects somebody holds, by the `id` of h5py's identifier, which objects share.
+_keepers: weakref.WeakValueDictionary[int, _Keeper] = weakref.WeakValueDictionary()
 # Datasets that could not be flushed, and why, if that was not raised.
 _held: list[tuple[h5d.DatasetID, Exception | None]] = []
 
 
 def keep(dataset: h5py.Dataset) -> None:
-    """Flush a dataset, which libhdf5 has written, before it is closed."""
-    if _ATTRIBUTE not in dataset.__dict__:
+    """Flush a dataset, which libhdf5 is about to write, before it is closed."""
+    keeper = dataset.__dict__.get(_ATTRIBUTE)
+    if keeper is None:
         _watch()
-        keeper = dataset.__dict__[_ATTRIBUTE] = _Keeper(dataset.id)
         with phil:
-            _keepers.add(keeper)
+            keeper = _keepers.get(id(dataset.id)) or _Keeper(dataset.id)
+            _keepers[id(dataset.id)] = keeper
+        dataset.__dict__[_ATTRIBUTE] = keeper
+    keeper.replaces = keeper.is_stored
+
+
+def replaces(dataset: h5py.Dataset) -> bool:
+    """Whether libhdf5 holds other values for chunks that the file had when it was last flushed.
+
+    If they leave its cache before the next flush, a process that is killed loses both.
+    """
+    keeper = _keepers.get(id(dataset.id))
+    return keeper is not None and keeper.replaces
 
 
 def flush(identifier: h5d.DatasetID) -> None:
@@ -79,8 +96,13 @@ def flush(identifier: h5d.DatasetID) -> None:
 
 def _close(file: h5py.File, closes: bool, close: Callable[[], Any]) -> Any:
     """Close a file so that libhdf5 frees nothing that it has not written."""
-    if not closes or not file.id.valid:
+    if not file.id.valid:
         return close()
+    if not closes:
+        result = close()
+        with phil:
+            _note_flushed(file)
+        return result
     failure = None
     with phil:
         there = _unflushed()
@@ -96,9 +118,18 @@ def _close(file: h5py.File, closes: bool, close: Callable[[], Any]) -> Any:
     return result
 
 
+def _note_flushed(file: h5py.File) -> None:
+    """Note that the file has all that libhdf5 has written.  Under h5py's lock."""
+    for keeper in list(_keepers.values()):
+        if keeper.replaces or not keeper.is_stored:
+            same = keeper.identifier.valid and address_of(keeper.identifier)[:2]
+            if same == address_of(file.id)[:2]:
+                keeper.is_stored, keeper.replaces = True, False
+
+
 def _unflushed() -> list[tuple[h5d.DatasetID, Exception | None]]:
     """All open datasets that libhdf5 has written, and may not have flushed, as in `_held`."""
-    known = [*_held, *((keeper.identifier, None) for keeper in _keepers)]
+    known = [*_held, *((keeper.identifier, None) for keeper in list(_keepers.values()))]
     return [one for one in known if one[0].valid]
 
 

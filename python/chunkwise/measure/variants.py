@@ -20,6 +20,7 @@ import numpy as np
 from h5py import h5d, h5o, h5p, h5s
 
 from chunkwise.errors import ChunkwiseError, UsageError
+from chunkwise.files.around import Surroundings
 from chunkwise.files.filters import missing_filter
 from chunkwise.files.objects import HDF5_ERRORS, encode_name, hdf5_reason
 from chunkwise.files.opening import find_dataset, open_h5
@@ -30,6 +31,7 @@ from chunkwise.measure.rows import read_rows
 from chunkwise.measure.target import Target, look
 from chunkwise.model.chunk_shape import PAGE_NBYTES, default_chunk
 from chunkwise.patterns import Access, as_pattern
+from chunkwise.patterns.around import chunk_by_names
 from chunkwise.trials.formats import FORMATS, NETCDF4, is_netcdf3
 from chunkwise.words import counted
 
@@ -108,7 +110,8 @@ def suitable_chunks(target: Target, accesses: Sequence[Access]) -> tuple[int, ..
 def _shape(target: Target, text: str, accesses: Sequence[Access]) -> tuple[int, ...] | None:
     if text == "whole":
         return target.shape
-    shape = parse_shape(text)
+    around = Surroundings(target.file, target.dataset)
+    shape = chunk_by_names(text, target.shape, around, target.where) or parse_shape(text)
     if shape == "stored":
         return target.chunks
     if shape == "contiguous":

@@ -91,6 +91,16 @@ PROGRAMS: Final[tuple[Program, ...]] = (
     _libhdf5("1.14", "1.12", new=True),
     _libhdf5("2", "2.0", new=True),
     Program(
+        "chunkwise",
+        "chunkwise",
+        _OF_HDF5 | {"lzf", "lz4", "zstd", "bitshuffle", "blosc", "blosc2", "bzip2"},
+        "with a plugin",
+        newest="2.0",
+        virtual="yes",
+        paged="yes",
+        sources=("filters.md",),
+    ),
+    Program(
         "h5py",
         "h5py without hdf5plugin",
         _OF_HDF5 | {"lzf"},

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
 from chunkwise import _native
-from chunkwise.errors import UsageError
-from chunkwise.model.readability import PROGRAM_NAMES
-from chunkwise.words import offered
+from chunkwise.model.readability import program
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +32,18 @@ UNCACHED: Final = Reader("uncached", "a reader without a chunk cache", 0, 0, Non
 # The readers that a file must serve well if nobody knows its readers.
 LIBRARIES: Final = (LIBHDF5_1, LIBHDF5_2, NETCDF_C)
 CHUNKWISE: Final = "chunkwise"
-NAMES: Final = ("libhdf5-1.10", "libhdf5-2", "netcdf-c", CHUNKWISE)
 
 
 def reader(name: str) -> Reader:
-    """Return the reader of a name of `NAMES`.
+    """Return the chunk cache of a program of `readability.PROGRAM_NAMES`.
 
-    ``chunkwise`` has one cache for all datasets of the process, without slots.
+    ``chunkwise`` has one cache for all datasets of the process, without slots.  Of a program
+    whose cache nobody documents, that of the libhdf5 here is taken, and the title says so.
+
+    Raises
+    ------
+    chunkwise.errors.UsageError
+        For any other name.
     """
     if name == CHUNKWISE:
         budget = _native.cache_stats()["budget_nbytes"]
@@ -48,13 +51,11 @@ def reader(name: str) -> Reader:
     for known in LIBRARIES:
         if known.name == name:
             return known
-    if name in PROGRAM_NAMES:
-        raise UsageError(
-            f"inspect judges by a reader's chunk cache, and that of {name} is not known: choose "
-            f"from {', '.join(NAMES)} (libhdf5-1.10 is every libhdf5 before 2.0); for filters "
-            f"that {name} reads, give --for {name} to repack or fix"
-        )
-    raise UsageError(f"no reader is called '{name}'{offered(name, NAMES)}")
+    title = program(name).title
+    if name.startswith("libhdf5-1."):
+        return replace(LIBHDF5_1, name=name, title=title.partition(",")[0])
+    here = this_process()
+    return replace(here, name=name, title=f"{title}, with the chunk cache of {here.title}")
 
 
 @cache

@@ -255,7 +255,7 @@ def _check_target(goal: Path, origin: Path | None, said: str, force: bool, remed
             "give the file that it leads to, or remove it"
         )
     if said.endswith("/") or goal.is_dir():
-        raise UsageError(f"{shown}: is a folder; give a file's name, or --out for many files")
+        raise UsageError(f"{shown}: is a folder; give a file's name")
     if not goal.parent.is_dir():
         raise UsageError(
             f"{shown}: there is no folder {printable(str(goal.parent))}; make it first"

@@ -1,8 +1,8 @@
-"""Which pattern words need more of a file than the dataset's shape, and what do they mean?
+"""Which words need more of a file than the dataset's shape, and what do they mean?
 
-``time=all,y=1,x=1`` needs the names of dimensions; ``csr:INDPTR`` and ``events:DATASET`` need
-values of another dataset.  The caller, who has the file, gives them (`Around`); nothing is
-opened here.
+``time=all,y=1,x=1``, of a pattern or a chunk, needs the names of dimensions; ``csr:INDPTR`` and
+``events:DATASET`` need values of another dataset.  The caller, who has the file, gives them
+(`Around`); nothing is opened here.
 """
 
 from __future__ import annotations
@@ -45,33 +45,68 @@ def by_names(
 
     Dimensions that are not named are read whole.
     """
-    parts = [_PART.fullmatch(part) for part in spec.split(",")]
-    if None in parts:
+    found = _named_lengths(spec)
+    if not found:
         return None
-    found = [(part[1], part[2]) for part in parts if part is not None]
-    names = [_last(name) for name in around.dimensions] if around is not None else []
+    names = _names(around)
     if len(found) == 1 and found[0][0] not in names:
         return None  # NAME=PATTERN
+    lengths = _in_order(found, names, f"access pattern '{printable(text)}'", shape, where)
+    return "x".join(":" if length is None else str(length) for length in lengths)
+
+
+def chunk_by_names(
+    text: str, shape: tuple[int, ...], around: Around | None, where: str
+) -> tuple[int, ...] | None:
+    """Turn ``time=365,y=20,x=20`` into a chunk shape; None if it names no dimension.
+
+    A chunk holds all of a dimension that is not named.
+    """
+    found = _named_lengths(text)
+    if not found:
+        return None
+    lengths = _in_order(found, _names(around), f"chunk '{printable(text)}'", shape, where)
+    return tuple(whole if n is None else n for n, whole in zip(lengths, shape, strict=True))
+
+
+def _named_lengths(spec: str) -> list[tuple[str, int | None]]:
+    """Read names with lengths, None for all; nothing if the text is none of that kind."""
+    parts = [_PART.fullmatch(part) for part in spec.split(",")]
+    found = [part for part in parts if part is not None]
+    if len(found) < len(parts):
+        return []
+    return [(part[1], int(part[2]) if part[2].isdecimal() else None) for part in found]
+
+
+def _names(around: Around | None) -> list[str]:
+    return [] if around is None else [_last(name) for name in around.dimensions]
+
+
+def _in_order(
+    found: Sequence[tuple[str, int | None]],
+    names: Sequence[str],
+    said: str,
+    shape: tuple[int, ...],
+    where: str,
+) -> list[int | None]:
+    """Put lengths into the order of the dimensions; None for those that are not named."""
     known = [name for name in names if name]
     if not known:
         raise SelectionError(
-            f"access pattern '{printable(text)}' names dimensions, and {where} has no dimension "
-            "scales that name them: write a block such as "
-            f"{'x'.join('1' if i else ':' for i in range(len(shape)))}"
+            f"{said} names dimensions, and {where} has no dimension scales that name them: write "
+            f"lengths such as {'x'.join('1' if i else str(n) for i, n in enumerate(shape))}"
         )
-    lengths: list[str] = [":"] * len(shape)
+    lengths: list[int | None] = [None] * len(shape)
     for name, length in found:
         if name not in known:
             raise SelectionError(
-                f"access pattern '{printable(text)}': {where} has no dimension '{printable(name)}'"
-                f": there are {joined([printable(one) for one in known])}"
+                f"{said}: {where} has no dimension '{printable(name)}': there are "
+                f"{joined([printable(one) for one in known])}"
             )
         if [one for one, _ in found].count(name) > 1 or known.count(name) > 1:
-            raise SelectionError(
-                f"access pattern '{printable(text)}': dimension '{printable(name)}' is named twice"
-            )
-        lengths[names.index(name)] = ":" if length == "all" else length
-    return "x".join(lengths)
+            raise SelectionError(f"{said}: dimension '{printable(name)}' is named twice")
+        lengths[names.index(name)] = length
+    return lengths
 
 
 def _last(name: str | None) -> str:

@@ -14,7 +14,7 @@ import h5py
 
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.files.around import Surroundings
-from chunkwise.grammar import Pipeline, Shape, format_shape, format_size
+from chunkwise.grammar import Pipeline, Shape, ShapeWord, format_shape, format_size
 from chunkwise.grammar.parameters import carried, loss_of
 from chunkwise.model.chunk_shape import (
     PAGE_NBYTES,
@@ -26,9 +26,10 @@ from chunkwise.model.chunk_shape import (
 from chunkwise.model.traffic import Pattern
 from chunkwise.names import printable
 from chunkwise.patterns import stated
+from chunkwise.patterns.around import chunk_by_names
 from chunkwise.repacking.behind import stored_behind
 from chunkwise.repacking.facts import SourceDataset
-from chunkwise.repacking.rules import ChunkSetting, FilterSetting, Rule, Rules, holding
+from chunkwise.repacking.rules import ChunkSetting, FilterSetting, Named, Rule, Rules, holding
 from chunkwise.words import counted
 
 _OF_SOURCES: Final = "its sources have such chunks"
@@ -166,6 +167,11 @@ def _with_chunk(
     setting = rule.setting
     if setting == "stored":
         return _ruled(wanted, source, rule)
+    if isinstance(setting, Named):
+        try:
+            setting = _by_names(setting, source)
+        except (SelectionError, UsageError) as wrong:
+            return _left(wanted, source, rule, f"cannot have such chunks: {wrong}")
     reason = _no_chunk(source, wanted, setting, rule.names_any(source.names))
     if reason is not None:
         return _left(wanted, source, rule, reason)
@@ -182,6 +188,20 @@ def _with_chunk(
         chunk = _auto(source, access) if isinstance(setting, str) else setting
     why = _why(source, chunk, access) if setting == "auto" and chunk is not None else ""
     return _ruled(replace(wanted, chunk=chunk, pipeline=pipeline, why=why), source, rule)
+
+
+def _by_names(setting: Named, source: SourceDataset) -> Shape:
+    """Give the lengths of a chunk whose dimensions are named."""
+    shape = tuple(max(1, n) for n in source.shape or ())
+    where = f"'{printable(source.path)}'"
+    around = Surroundings(h5py.Dataset(source.identifier).file, source.path)
+    found = chunk_by_names(setting.text, shape, around, where)
+    if found is None or min(found) < 1:
+        raise UsageError(
+            f"chunk '{printable(setting.text)}': write NAME=LENGTH or NAME=all, with commas "
+            "between, as in time=365,lat=20"
+        )
+    return found
 
 
 def _auto(source: SourceDataset, access: Sequence[str]) -> Shape:
@@ -237,7 +257,7 @@ def _no_data(source: SourceDataset, wanted: NewLayout) -> str | None:
 
 
 def _no_chunk(
-    source: SourceDataset, wanted: NewLayout, setting: ChunkSetting, named: bool
+    source: SourceDataset, wanted: NewLayout, setting: Shape | ShapeWord, named: bool
 ) -> str | None:
     """Say why a dataset cannot be chunked so, or None."""
     if setting == "contiguous" and source.shape == ():

@@ -290,7 +290,7 @@ def _make_folders(out: Path, target: Path) -> None:
             if wrong.errno in (errno.ELOOP, errno.ENOTDIR):
                 raise UsageError(
                     f"{printable(str(target))}: is a link, or in a folder that is one; results of "
-                    "many files are not written through links below --out"
+                    "many files are not written through links below -o"
                 ) from None
             raise cannot_write(str(target), wrong) from wrong
 

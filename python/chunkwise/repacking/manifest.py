@@ -89,7 +89,7 @@ class Manifest:
     def _foreign(self) -> UsageError:
         return UsageError(
             f"{printable(str(self._path))}: is not the list of results that an earlier run of "
-            "yours left; it was left as it is: move it away, or name another folder (--out)"
+            "yours left; it was left as it is: move it away, or name another folder (-o)"
         )
 
     @contextlib.contextmanager

@@ -22,7 +22,18 @@ from chunkwise.grammar import Pipeline, Shape, ShapeWord, parse_shape
 from chunkwise.grammar.codecs import ALIASES, CODECS
 from chunkwise.names import printable
 
-ChunkSetting: TypeAlias = Shape | ShapeWord
+
+@dataclass(frozen=True)
+class Named:
+    """A chunk by names of dimensions, as in ``time=365,lat=20``."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+ChunkSetting: TypeAlias = Shape | ShapeWord | Named
 FilterSetting: TypeAlias = Pipeline | Literal["stored"]
 Setting = TypeVar("Setting")
 
@@ -157,6 +168,7 @@ def _near(pattern: str, paths: list[str]) -> str:
 
 def parse_chunk_rule(text: str) -> Rule[ChunkSetting]:
     """Parse ``[PATTERN:]SHAPE``; a pattern may hold colons, a shape cannot."""
+    # A shape may name dimensions: ``t2m:time=365,lat=20,lon=20``.
     pattern, colon, shape = text.rpartition(":")
     if colon and not pattern:
         raise UsageError(f"chunk rule {text!r}: a pattern is missing before ':'")
@@ -222,6 +234,8 @@ def _filter_rules(filters: FilterRules) -> Iterable[Rule[FilterSetting]]:
 
 
 def _chunk_setting(shape: str, text: str) -> ChunkSetting:
+    if "=" in shape:
+        return Named(shape)
     setting = parse_shape(shape)
     if setting == ():
         raise UsageError(f"chunk rule {text!r}: a chunk has at least one dimension")

@@ -77,8 +77,8 @@ def verify_file(
         sums = _look_at_netcdf3(Path(path), options, expected, found, beat)
     else:
         sums = _look_inside(path, ending, options, expected, found, beat)
-        if found.damage_count and ending.is_exceeded and (patch := mended(path)):
-            # The end that is stated may be what is wrong, and nothing else.
+        patch = mended(path) if found.damage_count and ending.is_exceeded else None
+        if patch is not None and patch.is_end:
             again = Findings()
             whole = _look_inside(path, ending, options, expected, again, beat, patch)
             if not again.damage_count:

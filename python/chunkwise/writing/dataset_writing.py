@@ -115,7 +115,7 @@ class Writing:
             if not self._dirty and h5 and direct.put(h5, index, value, alone=True):
                 return
             native = self._writer()
-            if native.reason is None:
+            if native.reason is None and (self._dirty or not direct.is_held(h5)):
                 understood = assignment(self._h5, index, value, self.label)
                 if understood is not None:
                     self._write(native, understood)
@@ -146,7 +146,8 @@ class Writing:
                 )
             if 0 in want:
                 return
-            elements = as_stored(array, self._h5.dtype) if native.reason is None else None
+            encoded = native.reason is None and (self._dirty or not direct.is_held(self._h5))
+            elements = as_stored(array, self._h5.dtype) if encoded else None
             if elements is not None:
                 self._write(native, Assignment(resolved, elements))
                 return

@@ -58,14 +58,20 @@ class Stored:
 
     def is_small(self, shape: Shape) -> bool:
         """Whether libhdf5 writes all of it."""
-        return math.prod(shape) * self.dtype.itemsize <= SMALL_NBYTES
+        return self.nbytes(shape) <= SMALL_NBYTES
+
+    def nbytes(self, shape: Shape) -> int:
+        """Bytes of all elements."""
+        return math.prod(shape) * self.dtype.itemsize
+
+    def holds(self, shape: Shape) -> bool:
+        """Whether libhdf5's cache keeps all of it, encoded when it is flushed."""
+        return self.is_filtered and 2 * self.nbytes(shape) <= self.cache_nbytes
 
     def suits(self, shape: Shape, parts: _native.Hyperslab) -> bool:
-        """Whether libhdf5 writes this part of it as fast as it is written here."""
+        """Whether libhdf5 writes this part, without filters, as fast as it is written here."""
         if self.is_small(shape) or self.chunk is None:
             return True
-        if self.is_filtered:
-            return False
         starts, strides, counts, blocks = parts
         nbytes = chunk_nbytes = run_nbytes = self.dtype.itemsize
         touched, whole, in_one_run = 1, True, True
@@ -104,6 +110,21 @@ def put(dataset: h5py.Dataset, index: Any, value: Any, *, alone: bool = False) -
     except HDF5_ERRORS:
         # Errors of ours are among them; who writes it in another way says what is wrong.
         return False
+
+
+def is_held(dataset: h5py.Dataset) -> bool:
+    """Whether libhdf5 is to write a dataset until the next flush, however it has grown.
+
+    Its cache holds chunks that replace flushed ones.  If another wrote next, they would have to
+    go to the file before that flush (`docs/writing.md`).
+    """
+    with phil:
+        stored = stored_of(dataset)
+        return stored is not None and _held(dataset, stored, dataset.shape)
+
+
+def _held(dataset: h5py.Dataset, stored: Stored, shape: Shape) -> bool:
+    return stored.holds(shape) and unwritten.replaces(dataset)
 
 
 def resize(dataset: h5py.Dataset, size: Any, axis: int | None) -> bool:
@@ -158,13 +179,13 @@ def _write(dataset: h5py.Dataset, stored: Stored, index: Any, value: np.ndarray[
     if not identical(value.dtype, stored.dtype):
         return False
     shape = dataset.shape
-    if stored.is_filtered and not stored.is_small(shape):
+    if stored.is_filtered and not stored.is_small(shape) and not _held(dataset, stored, shape):
         return False
     selection = _native.select_index(shape, index, "")
     parts = None if selection is None else selection.hyperslab
     if selection is None or parts is None or tuple(selection.shape) != value.shape:
         return False
-    if not value.size or not stored.suits(shape, parts):
+    if not value.size or not (stored.is_filtered or stored.suits(shape, parts)):
         return False
     space = h5s.ALL
     if value.shape != shape:

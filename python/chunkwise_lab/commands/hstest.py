@@ -9,7 +9,7 @@ import click
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import following
 from chunkwise.cli.terminal import for_results
-from chunkwise.cli.values import Count, Duration, listed
+from chunkwise.cli.values import Count, Duration, Renamed, listed
 from chunkwise.errors import CorruptDataError
 from chunkwise_lab import hstest
 
@@ -66,7 +66,10 @@ Examples:
 @click.option("--reopen", is_flag=True, help="Open the file for each selection.")
 @click.option("--repeat", type=Count(), default=1, help="How often to repeat everything.")
 @click.option(
-    "--seconds",
+    "--budget",
+    "seconds",
+    cls=Renamed,
+    former="--seconds",
     type=Duration(),
     help="Time for all of it, as in 40s or 5min; then not all selections may be read.",
 )

@@ -13,7 +13,7 @@ from rich.console import Console
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import following
 from chunkwise.cli.terminal import for_results
-from chunkwise.cli.values import Count, Duration, listed
+from chunkwise.cli.values import Count, Duration, Renamed, listed
 from chunkwise.errors import UsageError
 from chunkwise.mpi.ranks import launched
 from chunkwise.names import printable
@@ -36,10 +36,10 @@ Examples:
   chunkwise study cris
   chunkwise study cris --reader libhdf5,chunkwise --repeat 5
   chunkwise study cris --file mine.nc --dataset /t2m
-  chunkwise study hyperslabs --scale paper --seconds 10
-  chunkwise study netcdf4 --scale paper --repeat 3 --out results
-  chunkwise study netcdf4 --scale paper --repeat 3 --out results --resume
-  chunkwise study netcdf4 --out results --resume --undecided 12
+  chunkwise study hyperslabs --scale paper --trial-seconds 10
+  chunkwise study netcdf4 --scale paper --repeat 3 -o results
+  chunkwise study netcdf4 --scale paper --repeat 3 -o results --resume
+  chunkwise study netcdf4 -o results --resume --undecided 12
   chunkwise study iotest --ranks 1,2
   mpirun -n 2 chunkwise study iotest --quick
   chunkwise study ./my-study
@@ -104,13 +104,20 @@ class Studies(click.Command):
     help="Afterwards repeat what decides the claims that cannot be told, up to COUNT times.",
 )
 @click.option(
-    "--seconds",
+    "--trial-seconds",
+    "seconds",
+    cls=Renamed,
+    former="--seconds",
     type=Duration(),
     help="Time for the reads or writes of each trial, as in 10s or 2min; what takes "
     "longer is estimated.",
 )
 @click.option(
-    "--out",
+    "-o",
+    "--output",
+    "out",
+    cls=Renamed,
+    former="--out",
     type=click.Path(path_type=Path),
     metavar="DIR",
     help="Where trials and results go.  [default: studies/NAME-SCALE]",

@@ -65,7 +65,7 @@ class Folder:
             except BlockingIOError:
                 raise UsageError(
                     f"{self.name}: another run measures in this folder: wait until it ends, or "
-                    "name another one (--out)"
+                    "name another one (-o)"
                 ) from None
             except OSError:
                 pass  # Some file systems have no locks: there, nobody is kept out.
@@ -76,7 +76,7 @@ class Folder:
     def _cannot_make(self, error: OSError) -> UsageError:
         return UsageError(
             f"{self.name}: no folder that can be written to: {error.strerror}; name another "
-            "one (--out)"
+            "one (-o)"
         )
 
     def claim(self, new: StudyResults, needed: int, resume: bool) -> StudyResults | None:
@@ -88,7 +88,7 @@ class Folder:
         if not resume and (tried or (earlier is not None and earlier.outcomes)):
             raise UsageError(
                 f"{self.name}: there are trials of an earlier run: go on with it (--resume), or "
-                "name another folder (--out)"
+                "name another folder (-o)"
             )
         self._clear(is_ours=earlier is not None)
         try:
@@ -100,7 +100,7 @@ class Folder:
         if free < needed:
             raise UsageError(
                 f"{self.name}: {new.study} needs about {format_size(needed)}, and "
-                f"{format_size(free)} are free; name another folder (--out)"
+                f"{format_size(free)} are free; name another folder (-o)"
             )
         return earlier if resume else None
 
@@ -112,32 +112,32 @@ class Folder:
         if self.files.is_symlink():
             raise UsageError(
                 f"{self.name}: 'files' in it is a link, which may lead anywhere: "
-                "name another folder (--out)"
+                "name another folder (-o)"
             )
         if is_ours:
             shutil.rmtree(self.files, ignore_errors=True)
         elif self.files.is_dir() and any(self.files.iterdir()):
             raise UsageError(
                 f"{self.name}: there is a folder 'files' in it that is not of a study: name "
-                "another folder (--out)"
+                "another folder (-o)"
             )
 
     def _check(self, earlier: StudyResults, new: StudyResults) -> None:
         if (earlier.study, earlier.scale) != (new.study, new.scale):
             raise UsageError(
                 f"{self.name}: it holds {printable(earlier.study)} at the scale {earlier.scale}, "
-                f"and not {new.study} at the scale {new.scale}: name another folder (--out)"
+                f"and not {new.study} at the scale {new.scale}: name another folder (-o)"
             )
         if _told(earlier) != _told(new):
             raise UsageError(
                 f"{self.name}: it holds measurements of {_told(earlier)}, and not of "
-                f"{_told(new)}: name another folder (--out)"
+                f"{_told(new)}: name another folder (-o)"
             )
         if earlier.repeat > new.repeat:
             raise UsageError(
                 f"{self.name}: everything in it was to be measured "
                 f"{counted(earlier.repeat, 'time')}: go on "
-                f"with --repeat {earlier.repeat} or more, or name another folder (--out)"
+                f"with --repeat {earlier.repeat} or more, or name another folder (-o)"
             )
 
 

@@ -16,6 +16,7 @@ from chunkwise.inspection.findings.chunks import offered_chunks
 from chunkwise.inspection.findings.severity import by_cost
 from chunkwise.inspection.findings.subject import COMPRESSED, NETCDF4, OCCAM, DatasetCheck, Subject
 from chunkwise.model.fix import Fix
+from chunkwise.model.readability import program
 from chunkwise.model.readers import CHUNKWISE
 from chunkwise.model.remedies import encode_anew, read_natively, refilter
 from chunkwise.verdicts import Verdict
@@ -238,7 +239,8 @@ def filter_unavailable(subject: Subject) -> Iterator[Finding]:
         found = diagnose(filter_id)
         means = _means(found.hdf5plugin, bool(natively))
         by_libhdf5 = subject.names_readers and any(
-            reader.name != CHUNKWISE for reader in subject.readers
+            program(reader.name).reads_filter(found.name or "") != "yes"
+            for reader in subject.readers
         )
         library = f"HDF5 {h5py.version.hdf5_version}"
         if means and not by_libhdf5:
