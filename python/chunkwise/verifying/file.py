@@ -87,7 +87,7 @@ def verify_file(
         raise FileChangedError(
             f"{printable(said)}: was written to meanwhile; verify it when nobody writes to it"
         )
-    return Checked(Verified.of(said, ending.nbytes, found, time.monotonic() - begun), sums)
+    return Checked(found.of_file(said, ending.nbytes, time.monotonic() - begun), sums)
 
 
 def _stamp(path: str | os.PathLike[str]) -> tuple[int, int, int]:

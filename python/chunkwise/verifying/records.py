@@ -106,6 +106,12 @@ class Findings:
         for name in ("damage_count", *_COUNTS):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
+    def of_file(self, path: str, nbytes: int, elapsed_s: float) -> Verified:
+        """Return what was found of a file, when all of it is read."""
+        counts = {name: getattr(self, name) for name in _COUNTS}
+        damages, notes, count = tuple(self.damages), tuple(self.notes), self.damage_count
+        return Verified(path, nbytes, damages, count, notes, elapsed_s=elapsed_s, **counts)
+
 
 @dataclass(frozen=True, slots=True)
 class Verified:
@@ -142,14 +148,6 @@ class Verified:
     chunks: int = 0
     stored_nbytes: int = 0
     elapsed_s: float = 0.0
-
-    @classmethod
-    def of(cls, path: str, nbytes: int, found: Findings, elapsed_s: float) -> Verified:
-        """Return what was found of a file, when all of it is read."""
-        counts = {name: getattr(found, name) for name in _COUNTS}
-        damages, notes = tuple(found.damages), tuple(found.notes)
-        count = found.damage_count
-        return cls(path, nbytes, damages, count, notes, elapsed_s=elapsed_s, **counts)
 
     @property
     def verdict(self) -> Verdict:
