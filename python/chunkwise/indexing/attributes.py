@@ -59,10 +59,11 @@ def wider(identifier: Any) -> str | None:
         scale, offset = (_number_type(identifier, name) for name in ("scale_factor", "add_offset"))
     except HDF5_ERRORS:
         return None
-    file, references = (
-        _unpacked(stored, scale, offset),
-        _unpacked(stored, *(None if one is None else _in_json(one) for one in (scale, offset))),
+    in_json = (
+        None if one is None else np.dtype("f8" if one.kind == "f" else "i8")
+        for one in (scale, offset)
     )
+    file, references = _unpacked(stored, scale, offset), _unpacked(stored, *in_json)
     if file == references:
         return None
     return f"xarray unpacks it to {references}, and of the file itself to {file}"
@@ -73,10 +74,6 @@ def _number_type(identifier: Any, name: str) -> np.dtype[Any] | None:
         return None
     dtype = np.asarray(h5py.AttributeManager(SimpleNamespace(id=identifier))[name]).dtype
     return dtype if dtype.kind in "iuf" else None
-
-
-def _in_json(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return np.dtype("f8" if dtype.kind == "f" else "i8")
 
 
 def _unpacked(

@@ -73,8 +73,10 @@ def _append(value: Any, dtype: np.dtype[Any], parts: list[bytes], paths: Paths) 
     elif not dtype.hasobject:
         parts.append(bytes(canonical(np.asarray(value, dtype), paths)))
     elif isinstance(value, h5py.Reference | h5py.RegionReference):
+        # A path; for a region, with its selection.
         meaning = paths.meaning(value)
-        _sized(b"" if meaning is None else _said(meaning), parts)
+        said = meaning if isinstance(meaning, str) else "" if meaning is None else repr(meaning)
+        _sized(encode_name(said), parts)
     elif isinstance(value, np.ndarray):
         parts.append(len(value).to_bytes(8, "little"))
         parts.append(bytes(canonical(value, paths)))
@@ -87,8 +89,3 @@ def _append(value: Any, dtype: np.dtype[Any], parts: list[bytes], paths: Paths) 
 def _sized(raw: bytes, parts: list[bytes]) -> None:
     parts.append(len(raw).to_bytes(8, "little"))
     parts.append(raw)
-
-
-def _said(meaning: object) -> bytes:
-    """Say where a reference leads: a path; for a region, with its selection."""
-    return encode_name(meaning if isinstance(meaning, str) else repr(meaning))

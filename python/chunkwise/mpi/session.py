@@ -202,7 +202,8 @@ class Session:
         if isinstance(self.comm, Alone):
             self.give_up(wrong)
             raise wrong
-        print(f"chunkwise: {printable(_told(wrong))}", file=sys.stderr, flush=True)
+        kind = "" if isinstance(wrong, ChunkwiseError) else f"{type(wrong).__name__}: "
+        print(f"chunkwise: {printable(f'{kind}{wrong}')}", file=sys.stderr, flush=True)
         with contextlib.suppress(Exception):
             self.held.close()
         sys.stdout.flush()
@@ -237,10 +238,6 @@ def own_communicator(comm: Comm) -> Comm:
     apart, request = comm.Idup()
     wait(request)
     return apart
-
-
-def _told(wrong: BaseException) -> str:
-    return str(wrong) if isinstance(wrong, ChunkwiseError) else f"{type(wrong).__name__}: {wrong}"
 
 
 def described(value: Any) -> str:

@@ -155,8 +155,8 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     )
     encoders = Counter(one.encoder for one in changed if one.encoder)
     for encoder, number in encoders.most_common(3):
-        where = f"{number:,} datasets" if number > 1 else _path_with(changed, encoder)
-        yield f"  {where}: {encoder}"
+        first = next(one.path for one in changed if one.encoder == encoder)
+        yield f"  {f'{number:,} datasets' if number > 1 else printable(first)}: {encoder}"
     merged = [one for one in changed if one.chunk_before == "virtual" and one.why]
     for one in merged[:_LEFT_SHOWN]:
         how = f"chunks {one.chunk}, filters {one.filters}: {one.why}"
@@ -217,10 +217,6 @@ def verified_words(summary: Summary) -> str:
 def _changed(one: DatasetResult) -> bool:
     before = (one.chunk_before, one.filters_before)
     return one.action == "rechunked" or before != (one.chunk, one.filters)
-
-
-def _path_with(results: Sequence[DatasetResult], encoder: str) -> str:
-    return next(printable(one.path) for one in results if one.encoder == encoder)
 
 
 def file_line(result: FileResult) -> str:

@@ -185,7 +185,10 @@ class Verified:
         if record["format"] != FORMAT or record["version"] != VERSION:
             raise ValueError("another format")
         known = {field.name: record[field.name] for field in fields(cls)}
-        known["damages"] = tuple(_damage(one) for one in record["damages"])
+        known["damages"] = tuple(
+            Damage(**{**one, "origin": None if one["origin"] is None else tuple(one["origin"])})
+            for one in record["damages"]
+        )
         known["notes"] = tuple(
             Note(**{**one, "verdict": Verdict(one["verdict"])}) for one in record["notes"]
         )
@@ -202,8 +205,3 @@ _OF_DATA: Final = frozenset(
     {"index", "beyond-end", "overlap", "checksum", "decode", "length", "trailing", "unreadable"}
     | {"values"}
 )
-
-
-def _damage(record: dict[str, Any]) -> Damage:
-    origin = record["origin"]
-    return Damage(**{**record, "origin": None if origin is None else tuple(origin)})

@@ -10,8 +10,6 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-import h5py
-
 from chunkwise.dask.arrays import computed, write_arrays
 from chunkwise.dask.finding import require_dask, scheduler_of
 from chunkwise.dask.writing import Progress, Tally, Written
@@ -158,32 +156,20 @@ def _write_later(
         root = index.file["/" if group is None else group]
         arrays = []
         for name, array in later.arrays.items():
-            made = _variable(root, name)
-            _extend(made, array.shape)
-            arrays.append((name, _converted(array, made), made))
+            made = root.get(_NO_COORDINATE + name)
+            made = root[name] if made is None else made
+            if made.shape != array.shape:
+                # netCDF-C leaves the length of an unlimited dimension without a coordinate at 0,
+                # and takes it from variables.
+                made.resize(array.shape)
+            if array.dtype != made.dtype and not array.dtype.kind == made.dtype.kind == "S":
+                # As the library would do with which xarray writes.
+                array = array.astype(made.dtype)
+            arrays.append((name, array, made))
         write_arrays(
             claim, index, arrays, scheduler, done, in_flight, tally, effort=effort, refuse=False
         )
         done.stored_nbytes = sum(made.id.get_storage_size() for _, _, made in arrays)
-
-
-def _variable(root: h5py.Group, name: str) -> h5py.Dataset:
-    other = root.get(_NO_COORDINATE + name)
-    return root[name] if other is None else other
-
-
-def _extend(made: h5py.Dataset, shape: tuple[int, ...]) -> None:
-    """Give a variable its length along unlimited dimensions, as netCDF-C does as it writes."""
-    # It leaves the length of a dimension without a coordinate at 0, and takes it from variables.
-    if made.shape != shape:
-        made.resize(shape)
-
-
-def _converted(array: Any, made: h5py.Dataset) -> Any:
-    """Give the file's type, as the library would that xarray writes with."""
-    if array.dtype == made.dtype or array.dtype.kind == made.dtype.kind == "S":
-        return array
-    return array.astype(made.dtype)
 
 
 def _as_dataset(given: Any) -> Any:
