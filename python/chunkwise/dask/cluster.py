@@ -113,7 +113,7 @@ class Cluster:
     said: str  # The file's name in messages
     # Blocks in work at a time; None for one more a worker than it has threads.
     in_flight: int | None = None
-    tell: Callable[[Piece], None] = lambda _: None  # Told of each piece that is written
+    tell: Callable[[Piece], None] = lambda _: None  # Called with each piece that is written
     again: int = 0  # Blocks that were computed once more, and then were of other bytes
     _token: str = field(default_factory=token)
     _events: queue.SimpleQueue[tuple[int, Future[Any]]] = field(default_factory=queue.SimpleQueue)

@@ -24,7 +24,7 @@ class Local:
 
     kind: Literal["threads", "sync"]  # Dask's scheduler
     descriptor: int  # Of the file
-    # Told of each piece that is written, by any thread.
+    # Called with each piece that is written, by any thread.
     tell: Callable[[Piece], None] = lambda _: None
     again: int = 0
     _held: int = field(init=False)

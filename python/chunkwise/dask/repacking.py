@@ -140,7 +140,7 @@ class _Workers:
     _path: str = ""
 
     def takes(self, step: Step) -> bool:
-        """Tell whether workers can encode a dataset, and it is worth their while."""
+        """Return whether workers can encode a dataset, and it is worth their while."""
         source, wanted = step.source, step.wanted
         if step.action != "rechunked" or wanted.chunk is None or source.nbytes < _SMALL_NBYTES:
             return False
@@ -247,7 +247,7 @@ def _encode_box(
 
 
 def _has_chunks(dataset: Any, box: Box) -> bool:
-    """Tell whether any chunk was written where a box is."""
+    """Return whether any chunk was written where a box is."""
     sides = zip(box.start, box.end, dataset.chunks, strict=True)
     look = dataset.id.get_chunk_info_by_coord
     return any(
@@ -257,7 +257,7 @@ def _has_chunks(dataset: Any, box: Box) -> bool:
 
 
 def _is_sparse(source: Any) -> bool:
-    """Tell whether a chunked dataset lacks chunks."""
+    """Return whether a chunked dataset lacks chunks."""
     if source.chunk is None:
         return False
     count = math.prod(chunk_counts(source.shape, source.chunk))

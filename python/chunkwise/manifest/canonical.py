@@ -23,7 +23,7 @@ VARIABLE_NBYTES: Final = 16
 
 
 def is_exact(dtype: np.dtype[Any]) -> bool:
-    """Tell whether NumPy holds all bits of such an element, and no others."""
+    """Return whether NumPy holds all bits of such an element, and no others."""
     # A long double has bytes that mean nothing.
     if dtype.subdtype is not None:
         return is_exact(dtype.subdtype[0])

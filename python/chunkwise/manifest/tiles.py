@@ -169,7 +169,7 @@ class Tiles:
         return whole.hexdigest()
 
     def _cut(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Tell tiles of one shape from others: one bit for each side at which they are cut."""
+        """Distinguish tiles by shape: one bit for each side at which they are cut."""
         found, step = np.zeros(len(numbers), np.int64), 1
         for d in reversed(range(len(self._counts))):
             count = self._counts[d]

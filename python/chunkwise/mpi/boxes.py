@@ -87,7 +87,7 @@ def overlapping(boxes: Sequence[Box | None]) -> tuple[int, int] | None:
 
 
 def _any_meet(begin: _Corners, end: _Corners) -> bool:
-    """Tell whether any two boxes have elements in common."""
+    """Return whether any two boxes have elements in common."""
     # Boxes that lie apart along one dimension are looked at apart, group by group: those of a grid
     # of ranks are soon alone.  Of a group that no dimension divides, the pairs are compared that
     # meet along the dimension in which the fewest do.
@@ -118,7 +118,7 @@ def _any_meet(begin: _Corners, end: _Corners) -> bool:
 
 
 def _pairs_meet(begin: _Corners, end: _Corners) -> bool:
-    """Tell whether any two boxes have elements in common, by those that meet along a dimension."""
+    """Return whether any two boxes have elements in common, by those that meet along a dimension."""
     fewest: tuple[int, npt.NDArray[np.intp], npt.NDArray[np.intp]] | None = None
     for axis in range(begin.shape[1]):
         ordered = np.argsort(begin[:, axis], kind="stable")

@@ -117,5 +117,5 @@ def _in_memory(image: bytes | None = None) -> Any:
 
 
 def _any_name() -> bytes:
-    """A name that no other file of the process has: libhdf5 tells them apart by it."""
+    """A name that no other file of the process has: libhdf5 distinguishes them by it."""
     return f"likeness-{secrets.token_hex(8)}".encode()

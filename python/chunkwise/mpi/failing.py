@@ -78,7 +78,7 @@ def on_first(comm: Comm, work: Callable[[], T]) -> T:
 
 
 def _settle(comm: Comm, error: BaseException | None) -> None:
-    """Tell the others this rank's outcome, and raise if another one failed."""
+    """Send this rank's outcome to the others, and raise if another one failed."""
     mine = None if error is None else failure_of(comm, error)
     failures = [one for one in exchange(comm, mine) if one is not None]
     if not failures:

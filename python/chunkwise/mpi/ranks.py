@@ -61,7 +61,7 @@ def under_mpi() -> bool:
 
 
 def launched() -> tuple[int | None, int | None]:
-    """Tell this process's rank and the number of ranks by the launcher's word, not by MPI's."""
+    """Return this process's rank and the number of ranks, as the launcher states them."""
     return _number(_RANKS), _number(_SIZES)
 
 

@@ -162,7 +162,7 @@ class Session:
         self._free()
 
     def fail(self, wrong: BaseException) -> None:
-        """Tell the others that this rank fails, and give the file up (collective)."""
+        """Let the others know that this rank fails, and give the file up (collective)."""
         # Others learn it at their next call.  Where they do not come, as they wait elsewhere for
         # what this rank will not do any more, all ranks are ended.
         if self.is_over:

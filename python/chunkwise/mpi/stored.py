@@ -30,9 +30,9 @@ _COPIED_NBYTES: Final = 32 << 20
 
 
 class Made(NamedTuple):
-    """A new dataset, as rank 0 tells of it."""
+    """A new dataset, as rank 0 describes it."""
 
-    number: int  # By which ranks ask for it
+    number: int  # What ranks call it
     path: str  # Its name
     shape: Shape  # In elements
     maxshape: tuple[int | None, ...]

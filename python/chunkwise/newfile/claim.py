@@ -118,7 +118,7 @@ class Claim:
         self._own |= {_identity(found) for found in there if found is not None}
 
     def has_partial(self) -> bool:
-        """Tell whether the partial file is there."""
+        """Return whether the partial file is there."""
         found = _look(self.partial_name, self.parent)
         if found is None:
             return False
@@ -127,7 +127,7 @@ class Claim:
         return True
 
     def put_aside(self) -> bool:
-        """Put aside what a stopped run left; tells whether there is something to go on from."""
+        """Put aside what a stopped run left; return whether there is something to go on from."""
         # Of a run that was stopped while it went on from another, the one that had done more
         # counts.
         if self.has_partial() and 0 <= self.size(JOURNAL) >= self.size(BEFORE[0]):
@@ -149,7 +149,7 @@ class Claim:
                 self._remove(name)
 
     def is_over(self) -> bool:
-        """Tell whether a run of this token is over: its file has the target's name, or is gone."""
+        """Return whether a run of this token is over: its file has the target's name, or is gone."""
         if not self.has_partial():
             return True
         if self._is_published():
@@ -158,7 +158,7 @@ class Claim:
         return False
 
     def _is_published(self) -> bool:
-        """Tell whether the partial file has the target's name as well."""
+        """Return whether the partial file has the target's name as well."""
         partial = _look(self.partial_name, self.parent)
         target = _look(self.place.target.name, self.parent)
         return partial is not None and target is not None and os.path.samestat(partial, target)
@@ -239,7 +239,7 @@ def _lock(place: Place, parent: int, stack: contextlib.ExitStack) -> Claim:
 
 
 def _is_there(lock: int, folder: int) -> bool:
-    """Tell whether an open lock still has its name."""
+    """Return whether an open lock still has its name."""
     there = _look(LOCK, folder)
     return there is not None and os.path.samestat(os.fstat(lock), there)
 

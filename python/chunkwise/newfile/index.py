@@ -130,7 +130,7 @@ class _Accountant(io.RawIOBase):
 class FileIndex:
     """A file that is open in libhdf5 but for the bytes of its chunks."""
 
-    # Any number of threads may ask it; they take turns.
+    # Any number of threads may use it; they take turns.
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class FileIndex:
         self._held = _Accountant(descriptor)
         fapl = access_list() if fapl is None else fapl.copy()
         fapl.set_fileobj_driver(h5fd.fileobj_driver, self._held)
-        # libhdf5 tells files apart by the name.
+        # libhdf5 distinguishes files by the name.
         name = f"chunkwise-{id(self._held):x}".encode()
         try:
             if mode == "w":
@@ -284,7 +284,7 @@ class Places:
         return place
 
     def find(self, origins: Table) -> Table:
-        """Tell where chunks lie."""
+        """Return where chunks lie."""
         with self._lock:
             at = (origins // np.asarray(self._chunk, np.uint64)).T.astype(np.intp)
             found = self._records[tuple(at)]

@@ -42,7 +42,7 @@ _SECOND_NS: Final = 1_000_000_000
 
 @dataclass(frozen=True)
 class Identity:
-    """What tells whether a file is still the same one, unchanged."""
+    """What shows whether a file is still the same one, unchanged."""
 
     # A program can restore size and time of modification after it wrote; the time of change
     # (``ctime``) is the system's, and no program sets it.
@@ -106,7 +106,7 @@ class Place:
         return name
 
     def permissions(self) -> int:
-        """Permissions of a new target, of which the umask takes some."""
+        """Permissions of a new target, before the umask."""
         return self.source.stat().st_mode & 0o777
 
     def require_unchanged(self) -> None:
@@ -165,7 +165,7 @@ class NewFile(Place):
 
 
 def _is_mended(source: str | os.PathLike[str]) -> bool:
-    """Tell whether libhdf5 opens a file only with other bytes at its beginning."""
+    """Return whether libhdf5 opens a file only with other bytes at its beginning."""
     try:
         open_readable(source).close()
     except (FileFormatError, CannotJudgeError):
@@ -234,7 +234,7 @@ def _require_writable(folder: Path, said: str) -> None:
 
 
 def _is_planted(path: Path) -> bool:
-    """Tell whether a link in a folder that others may write to is a third user's."""
+    """Return whether a link in a folder that others may write to is a third user's."""
     # Systems that protect such links open them no more either.
     try:
         link, folder = path.lstat(), path.parent.stat()

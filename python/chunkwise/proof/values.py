@@ -421,7 +421,7 @@ def _nbytes(dataset: h5d.DatasetID) -> int:
 
 
 def _may_burst(dataset: h5d.DatasetID) -> bool:
-    """Whether chunks may decode to far more than a chunk, all of which libhdf5 would keep."""
+    """Whether chunks may decode to far more than a chunk, which libhdf5 would keep."""
     grid = zip(dataset.shape, _chunk(dataset) or dataset.shape, strict=True)
     whole = math.prod(-(-n // c) * c for n, c in grid if c) * dataset.get_type().get_size()
     return bool(dataset.get_storage_size() > 2 * whole + _SMALL_NBYTES)

@@ -202,7 +202,7 @@ class S3Store(Store):
 
 
 def _size_of_s3(answer: Any, start: int, stop: int) -> int:
-    """Bytes of the object of which an answer brings a part; an error where it brings more."""
+    """Bytes of the whole object, by an answer that brings a part; an error if it brings more."""
     said = _RANGE.fullmatch(answer.get("ContentRange") or "")
     if said is not None and said[3].isdigit():
         size = int(said[3])

@@ -26,11 +26,11 @@ class Stream(io.RawIOBase):
         return self.source.shown
 
     def readable(self) -> bool:
-        """Tell that it can be read."""
+        """Return that it can be read."""
         return True
 
     def seekable(self) -> bool:
-        """Tell that it can be sought in."""
+        """Return that it can be sought in."""
         return True
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
@@ -40,7 +40,7 @@ class Stream(io.RawIOBase):
         return self._position
 
     def tell(self) -> int:
-        """Tell the current position."""
+        """Return the current position."""
         return self._position
 
     def readinto(self, buffer: Any) -> int:

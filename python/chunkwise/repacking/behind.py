@@ -37,7 +37,7 @@ def missing_behind(identifier: Any) -> tuple[str, str] | None:
 
 
 def stored_behind(identifier: Any) -> tuple[Shape, Pipeline] | None:
-    """Tell how most of the datasets behind a virtual one are stored."""
+    """Return how most of the datasets behind a virtual one are stored."""
     counts: Counter[tuple[Shape, Pipeline]] = Counter()
     for _, found, extents in _behind(identifier):
         dcpl = found.id.get_create_plist()

@@ -25,7 +25,7 @@ _REASON = "it lay behind the end of the file, which was cut off"
 
 
 def real_end(original: Path, readable: Path) -> int | None:
-    """Give where a file ended of which a longer copy is read; None if it is not cut off."""
+    """Return where a file ended, if a longer copy of it is read; None if it is not cut off."""
     if readable == original or is_netcdf3(original):
         return None
     end = original.stat().st_size

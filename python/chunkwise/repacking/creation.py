@@ -16,7 +16,7 @@ from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.newfile.claim import Claim
 from chunkwise.repacking.options import BOUNDS, Bound, Options
 
-# The superblock's version tells the format that the writer was allowed.
+# The superblock's version shows the format that the writer was allowed.
 _LOW_BY_SUPERBLOCK: dict[int, Bound] = {2: "v108", 3: "v110"}
 _COPIED_NBYTES = 1 << 20
 

@@ -53,7 +53,7 @@ class NewLayout:
     why: str = ""
 
     def changes(self, source: SourceDataset) -> bool:
-        """Tell whether it differs from what is stored."""
+        """Return whether it differs from what is stored."""
         stored = (source.chunk, source.pipeline)
         return self.merged or (self.chunk, self.pipeline) != stored
 

@@ -28,7 +28,7 @@ class SourceDataset:
 
     path: str  # Its first path; what it is called if no link leads to it
     names: tuple[str, ...]  # All its paths: `path`, and those of further hard links to it
-    address: Address  # What tells it from all other objects (`objects.address_of`)
+    address: Address  # What distinguishes it from all other objects (`objects.address_of`)
     identifier: Any  # h5py's low-level handle
     # Lengths; None for a null dataspace, and in `maxshape` for an unlimited dimension.
     shape: tuple[int, ...] | None

@@ -177,7 +177,7 @@ def plans(batch: Batch, job: Job, watch: Callable[[int, Path], Watch]) -> Iterat
 
 
 def failed(source: Path, target: Path | str, error: BaseException) -> FileResult:
-    """Tell of a file with which something is wrong."""
+    """Return the result for a file that cannot be repacked."""
     wrong = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
     if isinstance(error, MemoryError) and not error.args:
         wrong = "there is too little memory for it; give --memory, or use another machine"
@@ -322,7 +322,7 @@ def _size(path: Path) -> int | None:
 
 
 def _job_key(job: Job, unchanged: Unchanged) -> str:
-    """Tell one job from others: what decides how results look."""
+    """Distinguish jobs by what decides how results look."""
     options = {**asdict(job.options), "memory_nbytes": None, "avoid": None}
     rules = [rule.text for rule in job.rules.all]
     said = json.dumps([rules, job.rules.min_nbytes, job.access, options, unchanged])

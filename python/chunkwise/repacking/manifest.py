@@ -48,7 +48,7 @@ class Manifest:
                 self._done[str(record["target"])] = record
 
     def has(self, source: Path, target: Path) -> bool:
-        """Tell whether this job made this result of this source, and both are unchanged."""
+        """Return whether this job made this result of this source, and both are unchanged."""
         record = self._done.get(str(target.absolute()))
         if record is None or record.get("job") != self._job:
             return False

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -85,30 +85,27 @@ class Meter:
                 commit_s=spent["commit"],
             )
 
-    @contextmanager
-    def verifying(self) -> Iterator[None]:
+    def verifying(self) -> AbstractContextManager[None]:
         """Measure reading again within the block."""
-        begun = time.monotonic()
-        yield
-        self._add(verifying_s=time.monotonic() - begun)
+        return self._measuring("verifying_s")
+
+    def keeping(self) -> AbstractContextManager[None]:
+        """Measure giving places within the block."""
+        return self._measuring("kept_s")
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """Measure waiting for other ranks within the block."""
+        return self._measuring("waited_s")
 
     @contextmanager
-    def keeping(self) -> Iterator[None]:
-        """Measure giving places within the block."""
+    def _measuring(self, name: str) -> Iterator[None]:
         begun = time.monotonic()
         yield
-        self._add(kept_s=time.monotonic() - begun)
+        self._add(**{name: time.monotonic() - begun})
 
     def question(self, asked_s: float, answered_s: float) -> None:
         """Count a question for places."""
         self._add(asked_s=asked_s, answered_s=answered_s, questions=1)
-
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Measure waiting for other ranks within the block."""
-        begun = time.monotonic()
-        yield
-        self._add(waited_s=time.monotonic() - begun)
 
     def figures(self) -> Figures:
         """What was measured so far."""

@@ -20,7 +20,7 @@ _TURNS: Final = 8
 
 
 def placed(meter: Meter, places: Places, chunks: Table) -> tuple[Table, float]:
-    """Give chunks their places, for a rank that asks; and tell how many seconds it took."""
+    """Give chunks their places, for a rank; return them, and how many seconds it took."""
     begun = time.monotonic()
     with meter.keeping():
         addresses = places.allocate(chunks)
@@ -55,7 +55,7 @@ class Dividing:
         return begin, end
 
     def meet(self, rank: int, number: int, well: bool) -> bool | None:
-        """Tell whether all is well with all ranks; None until all have come."""
+        """Return whether all is well with all ranks; None until all have come."""
         come = self._meetings.setdefault(number, {})
         come[rank] = well
         return all(come.values()) if len(come) == self._size else None

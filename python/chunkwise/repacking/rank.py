@@ -46,7 +46,7 @@ class Work:
 
     source: str  # Paths: of the source, and of the half-written target
     target: str
-    # By what a rank tells that it sees the same files: size and time of the source, and the inode
+    # What shows that a rank sees the same files: size and time of the source, and the inode
     # of the target.
     same: tuple[int, ...]
     # The journal, and what is half written, of a stopped run; none if nothing is resumed.
@@ -65,7 +65,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class Measured:
-    """Each rank tells what it has measured."""
+    """Each rank sends what it has measured."""
 
 
 Message = Work | Copy | Comparison | Measured | Failure | None

@@ -56,11 +56,11 @@ class Rule(Generic[Setting]):
     text: str  # The rule as it was given, for messages
 
     def means(self, names: Iterable[str]) -> bool:
-        """Tell whether a dataset with these absolute paths is meant."""
+        """Return whether a dataset with these absolute paths is meant."""
         return any(matches(self.pattern, name) for name in names)
 
     def names_any(self, names: Iterable[str]) -> bool:
-        """Tell whether it means this dataset by name, rather than by a pattern."""
+        """Return whether it means this dataset by name, rather than by a pattern."""
         wanted = self.pattern.strip("/")
         if not _MAGIC.search(self.pattern):
             return self.means(names)
@@ -90,7 +90,7 @@ class Rules:
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Tell whether a pattern means a dataset of this absolute path.
+    """Return whether a pattern means a dataset of this absolute path.
 
     A pattern with a slash is for the whole path, and its ``*`` stays within one group;
     ``**`` stands for any number of groups.  One without a slash is for the last part of a

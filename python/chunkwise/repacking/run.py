@@ -146,7 +146,7 @@ def closed(place: Place, *, salvage: bool = False) -> Iterator[Path]:
 
 
 def _left(place: Place, plan: Plan) -> Summary:
-    """Tell of a file to which nothing was done."""
+    """Return the result for a file to which nothing was done."""
     return Summary(
         source=str(place.source),
         target=place.said,
@@ -212,7 +212,7 @@ def run_plan(
 
 
 def _lost(run: Run) -> list[str]:
-    """Name objects and attributes of which salvage could not read something."""
+    """Name objects and attributes that salvage could not read completely."""
     lost = [one.path + (f"@{one.attribute}" if one.attribute else "") for one in run.missing]
     return lost + [one.path for one in run.results if one.lost_chunks]
 
@@ -245,7 +245,7 @@ def _missing(place: Place, *, salvage: bool) -> tuple[str, ...]:
 
 
 def _identity(job: Job, place: Place, plan: Plan) -> bytes:
-    """Tell one run from others: the source as it is, and what the encoded chunks depend on."""
+    """Distinguish one run from others: the source as it is, and what the encoded chunks depend on."""
     datasets = [
         (step.source.path, step.action, step.wanted.chunk, str(step.wanted.pipeline))
         for step in plan.steps

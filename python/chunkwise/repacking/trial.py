@@ -42,7 +42,7 @@ def stored_filters(dcpl: Any) -> StoredFilters:
 
 
 def has_plugins(dcpl: Any) -> bool:
-    """Tell whether a list has filters that are not HDF5's own."""
+    """Return whether a list has filters that are not HDF5's own."""
     return any(code >= _FIRST_PLUGIN for code, _, _ in stored_filters(dcpl))
 
 

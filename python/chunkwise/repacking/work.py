@@ -62,7 +62,7 @@ class Apart(Protocol):
     """What writes data of some datasets into a target that is complete but for them."""
 
     def takes(self, step: Step) -> bool:
-        """Tell whether a dataset is one of these."""
+        """Return whether a dataset is one of these."""
 
     def write(self, claim: Claim, source: h5py.File, steps: Sequence[Step]) -> list[DatasetResult]:
         """Write their data into the closed partial file."""
@@ -193,7 +193,7 @@ class Copying:
                 self.run.missing.append(missing)
 
     def goes_beside(self, step: Step) -> bool:
-        """Tell whether a dataset is small, and as many as there are threads fit into memory."""
+        """Return whether a dataset is small, and as many as there are threads fit into memory."""
         source, wanted = step.source, step.wanted
         if step.action not in ("copied", "rechunked"):
             return False
@@ -327,7 +327,7 @@ def _require_same_filters(step: Step, made: h5d.DatasetID) -> None:
 
 
 def result_of(step: Step, taken_nbytes: int) -> DatasetResult:
-    """Return the result for a dataset of which the plan says everything but its stored bytes."""
+    """Return the result for a dataset: what the plan says, and its stored bytes."""
     source, wanted = step.source, step.wanted
     return DatasetResult(
         path=source.path,

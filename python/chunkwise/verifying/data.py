@@ -226,6 +226,6 @@ def _stored_nbytes(dataset: h5d.DatasetID) -> int:
 
 
 def is_unknown_type(error: BaseException) -> bool:
-    """Tell whether h5py has no type for a value, which says nothing of the file."""
+    """Return whether h5py has no type for a value, which says nothing of the file."""
     said = "No NumPy equivalent", "Unknown reference type"
     return isinstance(error, TypeError) and any(words in str(error) for words in said)

@@ -82,7 +82,7 @@ def cut(nbytes: int, stated: int) -> Damage:
 
 
 def is_wanted(path: str) -> bool:
-    """Tell of a file without HDF5's signature whether its name says that it should have one."""
+    """Return whether a file without HDF5's signature should have one, by its name."""
     if Path(path).suffix.lower() not in SUFFIXES:
         return False
     try:

@@ -121,7 +121,7 @@ def _look_at_netcdf3(
 
 @contextmanager
 def _at_work(beat: Beat) -> Iterator[None]:
-    """Tell that work goes on while the block runs, of which nothing else is heard."""
+    """Call `beat` while the block runs, which reports nothing itself."""
     ended = Event()
 
     def tell() -> None:

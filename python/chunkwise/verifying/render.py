@@ -54,7 +54,7 @@ def damage_text(damage: Damage) -> str:
 
 
 def says_anything(verified: Verified, *, alone: bool) -> bool:
-    """Tell whether there is anything to say of a file, which of a sound one among many is not."""
+    """Return whether there is anything to say of a file: not of a sound one among many."""
     return alone or verified.verdict != "sound" or bool(verified.notes)
 
 

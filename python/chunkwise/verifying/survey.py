@@ -48,7 +48,7 @@ class Progress:
     """How far a survey is."""
 
     total_nbytes: int = 0  # Bytes of all files
-    done_nbytes: Callable[[], int] = field(default=lambda: 0)  # Tells how many were read
+    done_nbytes: Callable[[], int] = field(default=lambda: 0)  # Returns how many were read
     known: int = 0  # Files that an earlier run has verified
 
 

@@ -35,7 +35,7 @@ class ChunkwiseEntrypoint(BackendEntrypoint):
     supports_groups = True
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        """Tell whether it is an HDF5 file: by its first bytes, or its name if there is none."""
+        """Return whether it is an HDF5 file: by its first bytes, or its name if there is none."""
         if isinstance(filename_or_obj, str | os.PathLike):
             path = os.fspath(filename_or_obj)
             try:
