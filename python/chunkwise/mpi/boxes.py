@@ -118,7 +118,7 @@ def _any_meet(begin: _Corners, end: _Corners) -> bool:
 
 
 def _pairs_meet(begin: _Corners, end: _Corners) -> bool:
-    """Return whether any two boxes have elements in common, by those that meet along a dimension."""
+    """Return whether two boxes have elements in common, by those that meet along a dimension."""
     fewest: tuple[int, npt.NDArray[np.intp], npt.NDArray[np.intp]] | None = None
     for axis in range(begin.shape[1]):
         ordered = np.argsort(begin[:, axis], kind="stable")

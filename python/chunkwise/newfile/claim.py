@@ -149,7 +149,7 @@ class Claim:
                 self._remove(name)
 
     def is_over(self) -> bool:
-        """Return whether a run of this token is over: its file has the target's name, or is gone."""
+        """Return whether a run is over: its file has the target's name, or is gone."""
         if not self.has_partial():
             return True
         if self._is_published():

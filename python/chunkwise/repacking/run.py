@@ -245,7 +245,7 @@ def _missing(place: Place, *, salvage: bool) -> tuple[str, ...]:
 
 
 def _identity(job: Job, place: Place, plan: Plan) -> bytes:
-    """Distinguish one run from others: the source as it is, and what the encoded chunks depend on."""
+    """Distinguish runs: by the source as it is, and what the encoded chunks depend on."""
     datasets = [
         (step.source.path, step.action, step.wanted.chunk, str(step.wanted.pipeline))
         for step in plan.steps
