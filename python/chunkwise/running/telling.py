@@ -16,8 +16,8 @@ from chunkwise.words import counted, format_seconds, joined
 
 _WIDTH = 79
 DONE: Final = {"read": "Read", "write": "Written"}
-# This many datasets are described; the others are counted.
-_MOST_DATASETS = 5
+# Of so many datasets each is told; the others are counted.
+_MOST_TOLD = 5
 
 
 def lines(trace: Trace, found: Found | None = None) -> Iterator[str]:
@@ -37,7 +37,7 @@ def lines(trace: Trace, found: Found | None = None) -> Iterator[str]:
         f"{counted(files, 'file')}, by {counted(len(trace.processes), 'process', 'processes')}: "
         f"{format_size(nbytes)} in {format_seconds(seconds)}"
     )
-    for one in trace.datasets[:_MOST_DATASETS]:
+    for one in trace.datasets[:_MOST_TOLD]:
         yield ""
         yield f"{printable(one.file)}: {printable(one.dataset)}"
         what = f"{DONE[one.operation]}: {in_words(one)}."
@@ -49,7 +49,7 @@ def lines(trace: Trace, found: Found | None = None) -> Iterator[str]:
         command = advice(one)
         if command:
             yield from (f"  {line}" for line in _folded(command))
-    left = trace.datasets[_MOST_DATASETS:]
+    left = trace.datasets[_MOST_TOLD:]
     if left:
         _, more, took = totals(left)
         yield ""
