@@ -1,8 +1,8 @@
 """How are many files repacked, so that a stopped run can continue?
 
 One after another, each with all threads and the whole budget of memory, or several at a time, each
-with its share.  A manifest in the folder of results notes each finished file.  With --in-place, a
-finished file needs no more work, so there is no manifest.
+with its share.  A list in the folder of results names each finished file.  With --in-place, a
+finished file needs no more work, so there is no list.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.newfile.claim import claimed
 from chunkwise.newfile.publish import bring, publish
 from chunkwise.newfile.target import Identity, Place, cannot_write, choose, writing_to
+from chunkwise.repacking.finished import Finished
 from chunkwise.repacking.gathering import Batch
-from chunkwise.repacking.manifest import Manifest
 from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.repacking.records import plan_record
 from chunkwise.repacking.rules import Rules
@@ -200,14 +200,14 @@ def each(
     going_on: Callable[[], object] = lambda: None,
 ) -> Iterator[FileResult]:
     """Do something to file after file."""
-    manifest = None if batch.out is None else Manifest(batch.out, key, resume, batch.part)
+    finished = None if batch.out is None else Finished(batch.out, key, resume, batch.part)
     for name, reason in batch.failed:
         yield FileResult(name, "", "failed", reason=reason, exit_code=Exit.FAILED)
     # Going on means to replace results; in place these would be sources.
     replaces = force or (resume and not batch.in_place)
     left: list[int] = []
     for number, (source, target) in enumerate(batch.pairs):
-        if manifest is not None and manifest.has(source, target):
+        if finished is not None and finished.has(source, target):
             sizes = source.stat().st_size, _size(target)
             yield FileResult(str(source), str(target), "done before", *sizes)
         elif jobs > 1:
@@ -215,7 +215,7 @@ def each(
         else:
             tell = watch(number, source)
             result, identity = _treated(batch.out, source, target, treat, replaces, tell)
-            yield _noted(manifest, result, identity)
+            yield _noted(finished, result, identity)
     works = (
         (
             number,
@@ -231,13 +231,13 @@ def each(
         if isinstance(outcome.error, CrashedError):
             yield replace(failed(source, target, outcome.error), exit_code=Exit.FAILED)
         else:
-            yield _noted(manifest, *outcome.get())
+            yield _noted(finished, *outcome.get())
 
 
-def _noted(manifest: Manifest | None, result: FileResult, identity: Identity | None) -> FileResult:
+def _noted(finished: Finished | None, result: FileResult, identity: Identity | None) -> FileResult:
     """Note a file that is done."""
-    if manifest is not None and identity is not None and result.outcome != "planned":
-        manifest.note(Path(result.source), Path(result.target), identity)
+    if finished is not None and identity is not None and result.outcome != "planned":
+        finished.note(Path(result.source), Path(result.target), identity)
     return result
 
 
