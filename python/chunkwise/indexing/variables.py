@@ -74,9 +74,7 @@ def _where_it_lies(
         codecs = codecs_of(dcpl, math.prod(chunk) * dtype.itemsize)
         if isinstance(codecs, str):
             raise UnfitError(codecs)
-        listing = library().chunk_listing(dataset.id, limits.storage)
-        if listing.furthest > limits.end:
-            raise UnfitError("a chunk lies beyond the end of the file, which is cut off")
+        listing = _listing(dataset, limits.end, limits.storage)
         if codecs and listing.any_mask:
             raise UnfitError("some of its chunks are stored without all filters (filter masks)")
         unfiltered = library().unfiltered_partial_chunks
@@ -111,6 +109,15 @@ def _require_text(dataset: h5d.DatasetID, positions: npt.NDArray[np.uint64] | No
     why = differs(dataset, positions)
     if why is not None:
         raise UnfitError(why)
+
+
+def _listing(
+    dataset: h5d.DatasetID, end: int, storage: _native.Storage | None = None
+) -> _native.ChunkListing:
+    listing = library().chunk_listing(dataset.id, storage)
+    if listing.furthest > end:
+        raise UnfitError("a chunk lies beyond the end of the file, which is cut off")
+    return listing
 
 
 def _address_of(dataset: h5d.DatasetID, itemsize: int) -> int | None:
