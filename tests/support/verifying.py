@@ -93,6 +93,9 @@ def read_by_h5py(path: Path) -> dict[str, Any] | None:
     try:
         with h5py.File(path) as file:
             file.visititems(read)
+    except MemoryError:
+        # Of so many elements HDF5 would read fill values.
+        return {"too large": {}}
     except Exception:
         return None
     return found
