@@ -320,7 +320,9 @@ def histories(draw: Any, n_ranks: int) -> dict[str, Any]:
         kind = draw(st.sampled_from(["write", "write", "write", "flush", "grow", "append"]))
         if kind == "write":
             boxes = draw(boxes_apart(tuple(now), n_ranks))
-            steps.append(["write", [None if box is None else [box.start, box.end] for box in boxes]])
+            steps.append(
+                ["write", [None if box is None else [box.start, box.end] for box in boxes]]
+            )
         elif kind == "flush":
             steps.append(["flush"])
         elif chunks is not None and kind == "grow":
