@@ -76,3 +76,17 @@ def joined(texts: Sequence[str], last: str = "and") -> str:
     if len(texts) < 2:
         return "".join(texts)
     return f"{', '.join(texts[:-1])} {last} {texts[-1]}"
+
+
+def wrapped(text: str, indent: str = "", hanging: str = "    ", width: int = 80) -> list[str]:
+    """Break a sentence into lines; `hanging` is how much further those after the first begin."""
+    import textwrap
+
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent + hanging,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

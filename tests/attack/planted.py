@@ -21,7 +21,8 @@ import numpy as np
 
 import chunkwise
 from chunkwise.errors import ChunkwiseError
-from chunkwise.repacking.folder import UNCHANGED, check, gather, survey
+from chunkwise.repacking.folder import UNCHANGED, check, survey
+from chunkwise.repacking.gathering import gather
 from chunkwise.repacking.progress import Moment
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.run import Job

@@ -51,8 +51,8 @@ def test_blocks_are_of_whole_chunks_and_as_large_as_may_be(
     for lengths, side in zip(found, chunk, strict=True):
         assert all(n > 0 for n in lengths)
         assert all(n % side == 0 for n in lengths[:-1])
-    for _, _, shape in boxes(found):
-        assert 4 * math.prod(shape) <= max(most, 4 * math.prod(chunk))
+    for _, box in boxes(found):
+        assert 4 * box.size <= max(most, 4 * math.prod(chunk))
 
 
 def test_blocks_that_fit_stay() -> None:

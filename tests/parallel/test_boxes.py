@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chunkwise.grammar.boxes import Box
 from chunkwise.mpi import boxes as checked
-from chunkwise.mpi.boxes import Box, overlapping
+from chunkwise.mpi.boxes import overlapping
 
 
 def pairwise(boxes: list[Box | None]) -> tuple[int, int] | None:
@@ -19,13 +20,9 @@ def pairwise(boxes: list[Box | None]) -> tuple[int, int] | None:
     for (one, a), (other, b) in itertools.combinations(enumerate(boxes), 2):
         if a is not None and b is not None:
             common = a.common(b)
-            if all(x < y for x, y in zip(common.begin, common.end, strict=True)):
+            if all(n > 0 for n in common.shape):
                 return one, other
     return None
-
-
-def box(begin: tuple[int, ...], shape: tuple[int, ...]) -> Box:
-    return Box(begin, tuple(a + n for a, n in zip(begin, shape, strict=True)))
 
 
 @st.composite
@@ -35,7 +32,7 @@ def scattered(draw: st.DrawFn) -> list[Box | None]:
     corner = st.tuples(*[st.tuples(st.integers(0, most), st.integers(1, 4)) for _ in range(rank)])
     drawn = draw(st.lists(st.none() | corner, max_size=24))
     return [
-        None if one is None else box(tuple(a for a, _ in one), tuple(n for _, n in one))
+        None if one is None else Box(tuple(a for a, _ in one), tuple(n for _, n in one))
         for one in drawn
     ]
 
@@ -44,22 +41,22 @@ def scattered(draw: st.DrawFn) -> list[Box | None]:
 def partitions(draw: st.DrawFn) -> list[Box | None]:
     """A space that was cut and cut again, in any order, and one of its parts made larger."""
     rank = draw(st.integers(1, 3))
-    parts = [box((0,) * rank, tuple(draw(st.integers(2, 20)) for _ in range(rank)))]
+    parts = [Box((0,) * rank, tuple(draw(st.integers(2, 20)) for _ in range(rank)))]
     for _ in range(draw(st.integers(0, 30))):
         part = parts.pop(draw(st.integers(0, len(parts) - 1)))
         axis = draw(st.integers(0, rank - 1))
         if part.shape[axis] < 2:
             parts.append(part)
             continue
-        cut = draw(st.integers(part.begin[axis] + 1, part.end[axis] - 1))
-        low, high = list(part.end), list(part.begin)
+        cut = draw(st.integers(part.start[axis] + 1, part.end[axis] - 1))
+        low, high = list(part.end), list(part.start)
         low[axis] = high[axis] = cut
-        parts += [Box(part.begin, tuple(low)), Box(tuple(high), part.end)]
+        parts += [Box.between(part.start, tuple(low)), Box.between(tuple(high), part.end)]
     if draw(st.booleans()):
         number, axis = draw(st.integers(0, len(parts) - 1)), draw(st.integers(0, rank - 1))
         end = list(parts[number].end)
         end[axis] += 1
-        parts[number] = Box(parts[number].begin, tuple(end))
+        parts[number] = Box.between(parts[number].start, tuple(end))
     return list(draw(st.permutations(parts)))
 
 
@@ -78,7 +75,7 @@ def test_it_finds_what_comparing_all_pairs_finds(boxes: list[Box | None], few: b
 def grid(sides: tuple[int, ...]) -> list[Box | None]:
     """Tiles of a grid of ranks, which touch each other."""
     return [
-        box(tuple(5 * n for n in place), (5,) * len(sides))
+        Box(tuple(5 * n for n in place), (5,) * len(sides))
         for place in itertools.product(*map(range, sides))
     ]
 
@@ -89,10 +86,10 @@ def pinwheels(count: int) -> list[Box | None]:
     for number in range(count):
         x = 3 * number
         found += [
-            box((0, x), (2, 1)), box((0, x + 1), (1, 2)), box((1, x + 2), (2, 1)),
-            box((2, x), (1, 2)), box((1, x + 1), (1, 1)),
+            Box((0, x), (2, 1)), Box((0, x + 1), (1, 2)), Box((1, x + 2), (2, 1)),
+            Box((2, x), (1, 2)), Box((1, x + 1), (1, 1)),
         ]  # fmt: skip
-    return [*found, box((3, 0), (1, 3 * count))]
+    return [*found, Box((3, 0), (1, 3 * count))]
 
 
 @pytest.mark.parametrize(
@@ -109,8 +106,8 @@ def test_a_hundred_thousand_ranks_take_seconds(boxes: list[Box | None]) -> None:
     one = boxes[number]
     assert one is not None
     wrong = [*boxes]
-    wrong[-1] = box(one.begin, tuple(1 for _ in one.begin))
+    wrong[-1] = Box(one.start, tuple(1 for _ in one.start))
     found = checked._any_meet(
-        np.array([b.begin for b in wrong if b]), np.array([b.end for b in wrong if b])
+        np.array([b.start for b in wrong if b]), np.array([b.end for b in wrong if b])
     )
     assert found

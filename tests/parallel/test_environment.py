@@ -17,7 +17,7 @@ from chunkwise.mpi.environment import (
     srun_tasks,
 )
 from chunkwise.mpi.libraries import Library, library_of
-from chunkwise.mpi.memory import memory_of_host
+from chunkwise.mpi.machine import memory_of_host
 from chunkwise.mpi.ranks import ALONE
 from tests.support.h5pys import MPI as H5PY_WITH_MPI
 from tests.support.h5pys import is_there

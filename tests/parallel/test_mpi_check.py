@@ -12,8 +12,8 @@ import h5py
 import numpy as np
 import pytest
 
+from chunkwise.mpi.check import settings_of_file
 from chunkwise.mpi.checks import Settings
-from chunkwise.mpi.of_file import settings_of_file
 from tests.support.mpi import environment, mpirun, needs_mpi
 from tests.support.processes import ran
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import chunkwise
-from chunkwise.patching.ending import told
+from chunkwise.patching.ending import line_about
 from chunkwise.writing import at_once
 from tests.support.patched import bound_always, engine_writes, outcome
 from tests.support.processes import ran
@@ -327,9 +327,9 @@ def test_a_full_disk_is_h5pys_error(tmp_path: Path) -> None:
 
 def test_what_a_program_hears_that_only_writes() -> None:
     stats = {"engine": 0, "h5py": {}, "writes": {"engine": 3, "h5py": {"x": 1}}}
-    assert told(stats, ["netCDF4"]) is None
+    assert line_about(stats, ["netCDF4"]) is None
     stats = {"engine": 0, "h5py": {"a reason": 2}, "writes": {"engine": 1, "h5py": {}}}
-    assert told(stats, []) is None
+    assert line_about(stats, []) is None
 
 
 # Libraries --------------------------------------------------------------------------

@@ -40,18 +40,18 @@ def write(path: Path) -> None:
 
 def after_copying(patch: Patch, change: Callable[[h5py.File], None]) -> None:
     """Change the target when its data are there, as a wrong copy would have left it."""
-    original = work._fill
+    original = work.Copying.fill
 
-    def wrong(run: Any, claim: Any, source: Any, target: h5py.File, *rest: Any) -> None:
-        original(run, claim, source, target, *rest)
-        change(target)
+    def wrong(self: Any, *arguments: Any) -> None:
+        original(self, *arguments)
+        change(self.target)
 
-    patch.setattr(work, "_fill", wrong)
+    patch.setattr(work.Copying, "fill", wrong)
 
 
 def other_source(patch: Patch) -> None:
     """Map a dataset to the data of another one of the same shape and type."""
-    original = work._Copying._copy
+    original = work.Copying._copy
 
     def wrong(self: Any, step: Any, made: Any) -> Any:
         if step.source.path == "/cube":
@@ -59,20 +59,20 @@ def other_source(patch: Patch) -> None:
             return original(self, twin, made)
         return original(self, step, made)
 
-    patch.setattr(work._Copying, "_copy", wrong)
+    patch.setattr(work.Copying, "_copy", wrong)
 
 
 def no_data(patch: Patch) -> None:
     """Leave out the data of one dataset."""
-    original = work._Copying.goes_beside
+    original = work.Copying.goes_beside
 
     def beside(self: Any, step: Any) -> bool:
         return step.source.path != "/cube" and original(self, step)
 
-    alone = work._Copying.alone
-    patch.setattr(work._Copying, "goes_beside", beside)
+    alone = work.Copying.alone
+    patch.setattr(work.Copying, "goes_beside", beside)
     patch.setattr(
-        work._Copying,
+        work.Copying,
         "alone",
         lambda self, step, *rest: (
             None if step.source.path == "/cube" else alone(self, step, *rest)

@@ -14,7 +14,7 @@ import chunkwise
 from chunkwise.errors import FileChangedError, RemoteError
 from chunkwise.remote import opening, ros3
 from chunkwise.remote.faults import Patience
-from chunkwise.remote.source import Source
+from chunkwise.remote.source import RemoteBytes
 
 pytest.importorskip("s3fs", reason="s3fs is not installed")
 pytest.importorskip("moto", reason="moto is not installed")
@@ -80,7 +80,7 @@ def test_what_the_driver_ros3_was_told(store: Any, endpoint: str) -> None:
     told |= {"secret_id": b"testing", "secret_key": b"testing"}
     content = store.cat_file("bucket/folder/a.h5")
     source = ros3._source(f"{endpoint}/bucket/folder/a.h5", len(content), told)
-    assert isinstance(source, Source)
+    assert isinstance(source, RemoteBytes)
     assert source.read_ranges([(300_000, 1000)]) == [content[300_000:301_000]]
     found = ros3._source(f"{endpoint}/bucket/none.h5", len(content), told)
     assert isinstance(found, str)

@@ -12,8 +12,8 @@ import pytest
 
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline
-from chunkwise.repacking.decide import Wanted, decide
-from chunkwise.repacking.facts import Source, look
+from chunkwise.repacking.decide import NewLayout, decide
+from chunkwise.repacking.facts import SourceDataset, look
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.trial import creation_list, refusal, scratch, stored_filters
 
@@ -41,11 +41,11 @@ def file(tmp_path: Path) -> Iterator[h5py.File]:
         yield file
 
 
-def source_of(file: h5py.File, name: str) -> Source:
+def source_of(file: h5py.File, name: str) -> SourceDataset:
     return next(one for one in look(file).sources if f"/{name}" in one.names)
 
 
-def wanted(file: h5py.File, name: str, chunk: Any, filters: Any, **options: Any) -> Wanted:
+def wanted(file: h5py.File, name: str, chunk: Any, filters: Any, **options: Any) -> NewLayout:
     rules = Rules.of(chunk, filters, options.pop("min_nbytes", 0))
     return decide(source_of(file, name), rules, merge=options.pop("merge", False), **options)
 
@@ -132,7 +132,7 @@ def test_small_datasets_are_left_unless_named(file: h5py.File) -> None:
 
 
 def test_merged_data_are_the_files_own(file: h5py.File) -> None:
-    assert wanted(file, "external", None, None, merge=True) == Wanted(
+    assert wanted(file, "external", None, None, merge=True) == NewLayout(
         None, Pipeline(), merged=True
     )
     assert wanted(file, "virtual", "5x5x5", "lzf", merge=True).chunk == (5, 5, 5)
@@ -155,7 +155,7 @@ def test_hdf5_is_asked(
     file: h5py.File, name: str, chunk: Any, filters: str, said: str | None
 ) -> None:
     source = source_of(file, name)
-    pipeline = Rules.of(None, filters).filters[0].wish
+    pipeline = Rules.of(None, filters).filters[0].setting
     assert pipeline != "stored"
     with scratch() as memory:
         dcpl = creation_list(source, chunk, pipeline)

@@ -150,7 +150,8 @@ def test_what_was_done_of_something_else_is_not_used(source: Path, other: str) -
 def test_the_proof_finds_a_flipped_byte(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     original = proving.compared
 
-    def flip(mine: Any, made: Path, *rest: Any) -> Any:
+    def flip(mine: Any, claim: Any, *rest: Any) -> Any:
+        made = claim.partial
         with h5py.File(made) as file:
             chunk = file["cube"].id.get_chunk_info(7)
             at = chunk.byte_offset + chunk.size // 2
@@ -159,7 +160,7 @@ def test_the_proof_finds_a_flipped_byte(source: Path, monkeypatch: pytest.Monkey
             byte = stream.read(1)[0]
             stream.seek(at)
             stream.write(bytes([byte ^ 1]))
-        return original(mine, made, *rest)
+        return original(mine, claim, *rest)
 
     monkeypatch.setattr(run, "compared", flip)
     with pytest.raises(CorruptDataError, match="again") as wrong:

@@ -12,7 +12,8 @@ import pytest
 
 from chunkwise.errors import FileFormatError, UsageError
 from chunkwise.repacking import folder, run
-from chunkwise.repacking.folder import FileResult, Unchanged, check, gather, survey
+from chunkwise.repacking.folder import FileResult, Unchanged, check, survey
+from chunkwise.repacking.gathering import gather
 from chunkwise.repacking.render import batch_lines
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.run import Job

@@ -17,8 +17,9 @@ from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.newfile.claim import claimed
 from chunkwise.newfile.publish import publish
 from chunkwise.newfile.target import Place, choose
-from chunkwise.repacking.folder import FileResult, check, gather, survey
-from chunkwise.repacking.manifest import MANIFEST
+from chunkwise.repacking.finished import FINISHED
+from chunkwise.repacking.folder import FileResult, check, survey
+from chunkwise.repacking.gathering import gather
 from chunkwise.repacking.progress import Moment
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.run import Job
@@ -226,7 +227,7 @@ def many(source: Path, out: Path, *, resume: bool) -> list[FileResult]:
 def test_what_has_the_manifests_name_stays(
     source: Path, victim: Path, shared: Path, kind: str, resume: bool
 ) -> None:
-    manifest = shared / MANIFEST
+    manifest = shared / FINISHED
     match kind:
         case "link":
             manifest.symlink_to(victim / "thesis.tex")
@@ -254,13 +255,13 @@ def test_what_has_the_manifests_name_stays(
 
 def test_what_gets_the_manifests_name_meanwhile_stays(source: Path, shared: Path) -> None:
     def plant(_: Moment) -> None:
-        (shared / MANIFEST).write_bytes(b"precious")
+        (shared / FINISHED).write_bytes(b"precious")
 
     batch = gather([str(source.parent)], shared)
     job = Job(Rules.of("x:100", None))
     with pytest.raises(UsageError, match="not the list of results"):
         list(survey(batch, job, unchanged="copy", force=False, watch=lambda *_: plant))
-    assert (shared / MANIFEST).read_bytes() == b"precious"
+    assert (shared / FINISHED).read_bytes() == b"precious"
 
 
 @pytest.mark.parametrize("resume", [False, True])

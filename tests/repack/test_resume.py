@@ -13,7 +13,8 @@ import pytest
 import chunkwise
 from chunkwise.errors import FileChangedError
 from chunkwise.newfile.target import Identity
-from chunkwise.repacking.folder import FileResult, check, gather, survey
+from chunkwise.repacking.folder import FileResult, check, survey
+from chunkwise.repacking.gathering import gather
 from chunkwise.repacking.progress import Moment
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.run import Job

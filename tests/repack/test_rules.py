@@ -53,7 +53,7 @@ def test_the_page() -> None:
     """What is read of rules, and what is refused."""
 
     def read(rules: Iterable[Rule[Any]]) -> str:
-        return "\n".join(f"{one.text}: {one.pattern!r} {one.wish}" for one in rules)
+        return "\n".join(f"{one.text}: {one.pattern!r} {one.setting}" for one in rules)
 
     no_chunks = ["0x3", "t2m:-1x3", "t2m:3y4", "t2m:", ":3x4", "scalar", (3, -1)]
     assert_golden(
@@ -67,20 +67,20 @@ def test_the_page() -> None:
 
 def test_the_api_takes_mappings_and_values() -> None:
     rules = Rules.of({"t2m": (365, 20, 20), "/a/*": "auto"}, {"*": Pipeline.parse("zstd:3")})
-    assert [(r.pattern, r.wish) for r in rules.chunks] == [
+    assert [(r.pattern, r.setting) for r in rules.chunks] == [
         ("t2m", (365, 20, 20)),
         ("/a/*", "auto"),
     ]
-    assert str(rules.filters[0].wish) == "zstd:3"
-    assert Rules.of((3, 4), ["a:none", "b:lzf"]).chunks[0].wish == (3, 4)
+    assert str(rules.filters[0].setting) == "zstd:3"
+    assert Rules.of((3, 4), ["a:none", "b:lzf"]).chunks[0].setting == (3, 4)
 
 
 def test_the_last_rule_holds() -> None:
     rules = Rules.of(None, ["zstd:3", "mask:none"]).filters
-    assert str(holding(rules, ["/mask"]).wish) == "none"  # type: ignore[union-attr]
-    assert str(holding(rules, ["/t2m"]).wish) == "zstd:3"  # type: ignore[union-attr]
+    assert str(holding(rules, ["/mask"]).setting) == "none"  # type: ignore[union-attr]
+    assert str(holding(rules, ["/t2m"]).setting) == "zstd:3"  # type: ignore[union-attr]
     swapped = tuple(reversed(rules))
-    assert str(holding(swapped, ["/mask"]).wish) == "zstd:3"  # type: ignore[union-attr]
+    assert str(holding(swapped, ["/mask"]).setting) == "zstd:3"  # type: ignore[union-attr]
     assert holding(Rules.of(None, "t2m:none").filters, ["/x"]) is None
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.proof.values import Values
+from chunkwise.proof.values import Pair, Values
 
 BUDGET = 64 << 20
 
@@ -42,7 +42,7 @@ def copied(
 def verify(source: Path, target: Path) -> None:
     """Compare the values of the two datasets."""
     with h5py.File(source) as old, h5py.File(target) as new:
-        Values(BUDGET).compare(old["d"].id, new["d"].id, None)
+        Values(BUDGET).compare(Pair(old["d"].id, new["d"].id))
 
 
 def content(path: Path) -> npt.NDArray[Any]:

@@ -16,8 +16,8 @@ import h5py
 import pytest
 
 from chunkwise.verifying import apart
-from chunkwise.verifying import file as verify_file
-from chunkwise.verifying.file import Looked
+from chunkwise.verifying import file as verifying_file
+from chunkwise.verifying.file import Checked
 from chunkwise.verifying.records import Verified
 from tests.support import verifying
 from tests.support.verifying import chunks_of, command, flip, write
@@ -197,9 +197,9 @@ def test_a_file_that_ends_its_process_does_not_end_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths = [write(tmp_path / f"{name}.h5") for name in ("a", "crash", "hang", "odd", "z")]
-    real = verify_file.look
+    real = verifying_file.verify_file
 
-    def look(path: str, *more: Any) -> Looked:
+    def look(path: str, *more: Any) -> Checked:
         if "crash" in path:
             os.kill(os.getpid(), signal.SIGSEGV)
         if "hang" in path:
@@ -209,7 +209,7 @@ def test_a_file_that_ends_its_process_does_not_end_the_run(
             raise UnicodeDecodeError("utf-8", b"", 0, 1, "odd")
         return real(path, *more)
 
-    monkeypatch.setattr(apart, "look", look)
+    monkeypatch.setattr(apart, "verify_file", look)
     found = verifying.apart(paths, still_s=0.5)
     said = [one.verdict for one in found]
     assert said == ["sound", *["cannot be judged here"] * 2, "damaged", "sound"]

@@ -17,8 +17,8 @@ from chunkwise.errors import AlreadyExistsError, CorruptDataError, FileFormatErr
 from chunkwise.files import durable
 from chunkwise.manifest import manifest as manifests
 from chunkwise.manifest.summing import sum_values
-from chunkwise.verifying.classic import classic_end
-from chunkwise.verifying.file import Wish, look
+from chunkwise.verifying.ending import classic_end
+from chunkwise.verifying.file import ManifestOptions, verify_file
 from tests.support.tools import needs_netcdf
 from tests.support.verifying import command, field
 
@@ -323,7 +323,7 @@ def test_a_netcdf3_file_that_was_cut_is_damaged(
     assert nbytes - 3 <= end <= nbytes
     with path.open("r+b") as stream:
         stream.truncate(end - 1)
-    found = look(path, Wish(sums=True, folder=tmp_path)).verified
+    found = verify_file(path, ManifestOptions(sums=True, folder=tmp_path)).verified
     assert [one.kind for one in found.damages] == ["truncated"]
     for count in range(0, 200, 7):
         with path.open("r+b") as stream:

@@ -86,7 +86,7 @@ def test_what_is_no_hdf5_file_cannot_be_looked_at(tmp_path: Path) -> None:
 
 def test_a_file_that_is_written_meanwhile_is_refused(tmp_path: Path) -> None:
     from chunkwise.errors import FileChangedError
-    from chunkwise.verifying.file import look
+    from chunkwise.verifying.file import verify_file
 
     path = write(tmp_path / "a.h5")
     changed = False
@@ -99,6 +99,6 @@ def test_a_file_that_is_written_meanwhile_is_refused(tmp_path: Path) -> None:
                 stream.write(b"more")
 
     with pytest.raises(FileChangedError, match="written to meanwhile"):
-        look(path, beat=beat)
+        verify_file(path, beat=beat)
     with h5py.File(path) as file:
         assert "g/d" in file

@@ -138,8 +138,8 @@ def command(
     each file is fixed separately.
     """
     from chunkwise.fixing.run import DEFAULT_SECONDS, Wish
+    from chunkwise.mpi.machine import default_budget
     from chunkwise.repacking.api import using_threads
-    from chunkwise.repacking.memory import default_budget
 
     if not arguments and files_from is None:
         raise UsageError("name a file, as in: chunkwise fix FILE OUT")

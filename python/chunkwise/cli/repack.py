@@ -164,11 +164,10 @@ def command(
     Everything else stays as it was: groups, links, attributes, types, references,
     dimension scales.  OUT appears when it is complete and verified, or not at all.
     """
+    from chunkwise.mpi.machine import default_budget, share
     from chunkwise.mpi.ranks import of_many_ranks
-    from chunkwise.mpi.share import cores, neighbours
     from chunkwise.repacking.api import using_threads
     from chunkwise.repacking.crew import by_all
-    from chunkwise.repacking.memory import default_budget
     from chunkwise.repacking.proving import Proof
     from chunkwise.repacking.rules import Rules
     from chunkwise.repacking.run import Job
@@ -180,14 +179,12 @@ def command(
         out is not None and (len(arguments) > 1 or batches.is_folder(out))
     )
     comm = of_many_ranks()
-    if comm.size > 1:
-        if many:
-            raise UsageError(
-                "several ranks repack one file together; give each task of an array its part of "
-                "many files (--task), or start a command for each, as in docs/mpi.md"
-            )
-        threads = cores(comm) if threads is None else threads
-        memory = default_budget() // neighbours(comm) if memory is None else memory
+    if comm.size > 1 and many:
+        raise UsageError(
+            "several ranks repack one file together; give each task of an array its part of "
+            "many files (--task), or start a command for each, as in docs/mpi.md"
+        )
+    memory, threads = share(comm, memory, threads)
     if many and (manifest is not None or write_manifest is not None):
         raise UsageError(
             "--manifest and --write-manifest are for one file; for many, give them to "

@@ -21,10 +21,10 @@ from chunkwise.words import counted
 
 if TYPE_CHECKING:
     from chunkwise.files.leading import External
-    from chunkwise.verifying.file import Looked, Wish
+    from chunkwise.verifying.file import Checked, ManifestOptions
     from chunkwise.verifying.records import Verified
     from chunkwise.verifying.state import State
-    from chunkwise.verifying.survey import Asked, File, Progress
+    from chunkwise.verifying.survey import File, FileSet, Progress
 
 EXAMPLES = """\b
 Examples:
@@ -98,7 +98,7 @@ def command(
     For several files, a FOLDER (searched through all levels for HDF5 files) or a GLOB,
     each file is verified separately, on all processors.
     """
-    from chunkwise.verifying.file import Wish
+    from chunkwise.verifying.file import ManifestOptions
     from chunkwise.verifying.state import State
     from chunkwise.verifying.survey import Progress
 
@@ -109,20 +109,20 @@ def command(
         raise UsageError("--salvage is for one file; name it alone")
     if salvage is not None and resume is not None:
         raise UsageError("--salvage and --resume: give one of them")
-    wish = Wish(sums=write_manifest is not None, external=external)
-    asked = _asked(arguments, files_from, manifest, wish, jobs, many=many)
+    options = ManifestOptions(sums=write_manifest is not None, external=external)
+    chosen = _chosen(arguments, files_from, manifest, options, jobs, many=many)
     if write_manifest is not None:
         _require_free(write_manifest, force=force)
     progress = Progress()
-    state = None if resume is None else State(resume, asked.wish, _digest(manifest))
+    state = None if resume is None else State(resume, chosen.options, _digest(manifest))
     begun = time.monotonic()
     with nullcontext() if state is None else closing(state):
         say_json = as_json and salvage is None
         found, complete = _verify(
-            asked, state, progress, many=many, as_text=not as_json, as_json=say_json
+            chosen, state, progress, many=many, as_text=not as_json, as_json=say_json
         )
     elapsed_s = time.monotonic() - begun
-    verified = [looked.verified for _, looked in found]
+    verified = [result.verified for _, result in found]
     with ending() as ends:
         if write_manifest is not None and complete:
             _write_manifest(write_manifest, found, force=force)
@@ -134,7 +134,7 @@ def command(
         for line in summary_lines(verified, elapsed_s, progress.known):
             echo(line)
     if not complete:
-        total = len(asked.files) + len(asked.failed)
+        total = len(chosen.files) + len(chosen.failed)
         said = f"interrupted after {len(found):,} of {counted(total, 'file')}"
         more = "" if resume is None else "; the same command goes on"
         echo(f"chunkwise: {said}{more}", err=True)
@@ -147,36 +147,36 @@ def code(verified: list[Verified]) -> int:
     return worst(one.verdict.exit for one in verified)
 
 
-def _asked(
+def _chosen(
     arguments: tuple[str, ...],
     files_from: str | None,
     manifest: str | None,
-    wish: Wish,
+    options: ManifestOptions,
     jobs: int | None,
     *,
     many: bool,
-) -> Asked:
+) -> FileSet:
     from chunkwise.files.netcdf3 import is_netcdf3
     from chunkwise.manifest import manifest as manifests
     from chunkwise.repacking.gathering import gather_named, read_list
     from chunkwise.trials.environment import usable_cpus
     from chunkwise.verifying.ending import is_wanted
-    from chunkwise.verifying.survey import Asked, File
+    from chunkwise.verifying.survey import File, FileSet
 
     known = None if manifest is None else manifests.read(manifest)
     if not many:
         from pathlib import Path
 
         alone = File(arguments[0], Path(arguments[0]).name)
-        return Asked((alone,), (), wish, known)
+        return FileSet((alone,), (), options, known)
     listed = () if files_from is None else read_list(files_from)
 
     def wanted(path: str) -> bool:
-        return is_wanted(path) or ((wish.sums or known is not None) and is_netcdf3(path))
+        return is_wanted(path) or ((options.sums or known is not None) and is_netcdf3(path))
 
     found = gather_named(arguments, listed, wanted)
     files = tuple(File(str(path), below.as_posix()) for path, below in found.files)
-    return Asked(files, found.failed, wish, known, jobs or usable_cpus())
+    return FileSet(files, found.failed, options, known, jobs or usable_cpus())
 
 
 def _require_free(path: str, *, force: bool) -> None:
@@ -192,27 +192,27 @@ def _require_free(path: str, *, force: bool) -> None:
 
 
 def _verify(
-    asked: Asked,
+    chosen: FileSet,
     state: State | None,
     progress: Progress,
     *,
     many: bool,
     as_text: bool,
     as_json: bool,
-) -> tuple[list[tuple[File, Looked]], bool]:
+) -> tuple[list[tuple[File, Checked]], bool]:
     """Verify all files, and print what comes of each; whether that went to the end."""
-    from chunkwise.verifying.render import file_lines, is_told
+    from chunkwise.verifying.render import file_lines, says_anything
     from chunkwise.verifying.survey import survey
 
-    found: list[tuple[File, Looked]] = []
+    found: list[tuple[File, Checked]] = []
     try:
         with showing_bytes(progress, hidden=sys.stdout.isatty() and as_json) as say:
-            for file, looked in survey(asked, state, progress):
-                found.append((file, looked))
+            for file, result in survey(chosen, state, progress):
+                found.append((file, result))
                 if as_json:
-                    echo_json(looked.verified.as_dict(), indent=None if many else 2)
-                elif as_text and is_told(looked.verified, alone=not many):
-                    for line in file_lines(looked.verified):
+                    echo_json(result.verified.as_dict(), indent=None if many else 2)
+                elif as_text and says_anything(result.verified, alone=not many):
+                    for line in file_lines(result.verified):
                         say(line)
     except KeyboardInterrupt:
         return found, False
@@ -229,15 +229,15 @@ def _digest(manifest: str | None) -> str | None:
     return hashlib.sha256(Path(manifest).read_bytes()).hexdigest()
 
 
-def _write_manifest(path: str, found: list[tuple[File, Looked]], *, force: bool) -> None:
+def _write_manifest(path: str, found: list[tuple[File, Checked]], *, force: bool) -> None:
     from chunkwise.manifest import manifest as manifests
 
-    sums = {file.name: looked.sums for file, looked in found if looked.sums is not None}
+    sums = {file.name: result.sums for file, result in found if result.sums is not None}
     manifests.write(path, sums, force=force)
     lacking = [
-        f"{printable(file.name)} ({looked.verified.verdict})"
-        for file, looked in found
-        if looked.sums is None
+        f"{printable(file.name)} ({result.verified.verdict})"
+        for file, result in found
+        if result.sums is None
     ]
     if lacking:
         named = ", ".join(lacking[:_NAMED]) + (", ..." if len(lacking) > _NAMED else "")
@@ -251,7 +251,7 @@ def _salvage(verified: Verified, out: str, ends: Ending, *, force: bool, as_json
     from chunkwise.verifying.render import file_lines
 
     summary = salvage(verified.path, out, ends.check, force=force)
-    (made,) = _looked(out)
+    (made,) = _verified(out)
     if as_json:
         both = {"verified": verified.as_dict(), "salvaged": summary.as_dict()}
         echo_json({**both, "result": made.as_dict()}, indent=2)
@@ -262,11 +262,11 @@ def _salvage(verified: Verified, out: str, ends: Ending, *, force: bool, as_json
     return worst((code([verified]), code([made]), lost))
 
 
-def _looked(path: str) -> list[Verified]:
+def _verified(path: str) -> list[Verified]:
     """Verify one file without a word."""
     from pathlib import Path
 
-    from chunkwise.verifying.survey import Asked, File, Progress, survey
+    from chunkwise.verifying.survey import File, FileSet, Progress, survey
 
-    asked = Asked((File(path, Path(path).name),))
-    return [looked.verified for _, looked in survey(asked, None, Progress())]
+    chosen = FileSet((File(path, Path(path).name),))
+    return [result.verified for _, result in survey(chosen, None, Progress())]

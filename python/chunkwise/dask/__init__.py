@@ -8,15 +8,15 @@ from chunkwise._lazy import attach
 
 if TYPE_CHECKING:
     from chunkwise.dask.arrays import to_hdf5
-    from chunkwise.dask.newfile import Written
     from chunkwise.dask.repacking import repack
+    from chunkwise.dask.writing import Written
 
 __all__ = ["Written", "repack", "to_hdf5"]
 
 __getattr__, __dir__ = attach(
     __name__,
     {
-        "Written": "chunkwise.dask.newfile",
+        "Written": "chunkwise.dask.writing",
         "repack": "chunkwise.dask.repacking",
         "to_hdf5": "chunkwise.dask.arrays",
     },

@@ -14,26 +14,20 @@ from h5py import h5p, h5s
 
 from chunkwise.dask.blocks import aligned, boxes, chosen_chunk
 from chunkwise.dask.finding import require_dask, scheduler_of
-from chunkwise.dask.newfile import (
-    Written,
-    new_file,
-    open_index,
-    target_of,
-    write_pieces,
-)
 from chunkwise.dask.pieces import array_pieces
-from chunkwise.dask.telling import Progress, Telling
+from chunkwise.dask.writing import Progress, Tally, Written, target_of, write_pieces
 from chunkwise.errors import UsageError
 from chunkwise.files import unwritten
 from chunkwise.grammar import Effort, Pipeline
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
-from chunkwise.newfile.index import FileIndex, access_list
+from chunkwise.newfile.index import FileIndex, access_list, open_index
+from chunkwise.newfile.publish import new_file
 
 Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class NewDataset:
     """How one array is stored; see `to_hdf5` for what each means."""
 
     name: str
@@ -132,7 +126,7 @@ def to_hdf5(
     ):
         said = claim.place.said
         made = [(one, _create(index, one, said)) for one in wanted]
-        telling = Telling(progress, sum(one.array.nbytes for one in wanted))
+        tally = Tally(progress, sum(one.array.nbytes for one in wanted))
         arrays = [(one.name, one.array, dataset) for one, dataset in made]
         write_arrays(
             claim,
@@ -141,7 +135,7 @@ def to_hdf5(
             scheduler,
             done,
             in_flight,
-            telling,
+            tally,
             effort={one.name: one.filters.effort for one in wanted},
         )
         done.stored_nbytes = sum(dataset.id.get_storage_size() for _, dataset in made)
@@ -155,7 +149,7 @@ def write_arrays(
     scheduler: Any,
     done: Written,
     in_flight: int | None,
-    telling: Telling,
+    tally: Tally,
     *,
     effort: Mapping[str, Effort] | Effort = "as-stated",
     refuse: bool = True,
@@ -185,11 +179,11 @@ def write_arrays(
     for array, dataset in alone:
         for at, block in computed(array, scheduler):
             _assign(dataset, at, block)
-            telling.of_nbytes(block.nbytes)
+            tally.add(block.nbytes)
 
     pieces = array_pieces(together) if together else ()
     done.blocks, done.again = write_pieces(
-        claim, pieces, scheduler, in_flight=in_flight, tell=telling.of_piece
+        claim, pieces, scheduler, in_flight=in_flight, tell=tally.add_piece
     )
 
 
@@ -207,10 +201,7 @@ def _assign(dataset: h5py.Dataset, at: Any, block: np.ndarray[Any, Any]) -> None
 
 def computed(array: Any, scheduler: Any) -> Iterator[tuple[Any, np.ndarray[Any, Any]]]:
     """Compute an array block by block, in this process's memory one at a time."""
-    indices = [
-        tuple(slice(begin, begin + n) for begin, n in zip(start, shape, strict=True))
-        for _, start, shape in boxes(array.chunks)
-    ]
+    indices = [box.slices for _, box in boxes(array.chunks)]
     if isinstance(scheduler, str):
         for at in indices:
             yield at, np.asarray(array[at].compute(scheduler=scheduler))
@@ -249,7 +240,7 @@ def _wanted(
     dtype: Any,
     maxshape: Sequence[int | None] | None,
     fillvalue: Any,
-) -> Wanted:
+) -> NewDataset:
     import dask.array as da
 
     shown = f"'{printable(name)}'"
@@ -290,7 +281,7 @@ def _wanted(
         chunks = None  # HDF5 has no chunks along an extent of 0 that cannot grow.
     if chunks is None:
         pipeline = Pipeline()
-    return Wanted(name, array, pipeline, chunks, maxshape, fillvalue)
+    return NewDataset(name, array, pipeline, chunks, maxshape, fillvalue)
 
 
 def _require_storable(shown: str, dtype: np.dtype[Any]) -> None:
@@ -305,7 +296,7 @@ def _require_storable(shown: str, dtype: np.dtype[Any]) -> None:
         raise UsageError(f"{shown}: its elements {remedies[dtype.kind]}")
 
 
-def _create(index: FileIndex, wanted: Wanted, said: str) -> h5py.Dataset:
+def _create(index: FileIndex, wanted: NewDataset, said: str) -> h5py.Dataset:
     dcpl = h5p.create(h5p.DATASET_CREATE)
     shown = f"{printable(said)}: '{printable(wanted.name)}'"
     try:

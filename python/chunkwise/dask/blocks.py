@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import accumulate, product
 from typing import Final
 
+from chunkwise.grammar import Shape
+from chunkwise.grammar.boxes import Box
 from chunkwise.model.chunk_shape import CHUNK_NBYTES, SMALL_CHUNK_NBYTES, default_chunk
 
 # An array's blocks, as Dask has them: lengths along each dimension.
 Blocks = tuple[tuple[int, ...], ...]
-Shape = tuple[int, ...]
 
 # Bytes of a task, before filters, if chunks allow that.
 BLOCK_NBYTES: Final = 128 << 20
@@ -61,38 +62,29 @@ def aligned(
         if others * longest[axis] <= most_nbytes:
             break
         longest[axis] = max(side, most_nbytes // max(1, others) // side * side)
-        ends[axis] = sorted({at for one in _spans(ends[axis]) for at in _cut(*one, longest[axis])})
+        spans, most = list(_spans(ends[axis])), longest[axis]
+        ends[axis] = [at for a, b in spans for at in (*range(a + most, b, most), b)]
     return tuple(tuple(end - begin for begin, end in _spans(one)) for one in ends)
 
 
-def boxes(blocks: Blocks) -> Iterator[tuple[Shape, Shape, Shape]]:
-    """List blocks in row-major order: number of each along the dimensions, start and shape."""
-    begins = [[begin for begin, _ in _spans(_sums(lengths))] for lengths in blocks]
+def boxes(blocks: Blocks) -> Iterator[tuple[Shape, Box]]:
+    """List blocks in row-major order: the number of each along the dimensions, and its box."""
+    begins = [(0, *accumulate(lengths)) for lengths in blocks]
     for number in product(*(range(len(lengths)) for lengths in blocks)):
-        start = tuple(one[n] for one, n in zip(begins, number, strict=True))
-        yield number, start, tuple(one[n] for one, n in zip(blocks, number, strict=True))
+        start, shape = (
+            tuple(one[n] for one, n in zip(sides, number, strict=True))
+            for sides in (begins, blocks)
+        )
+        yield number, Box(start, shape)
 
 
 def _ends(lengths: Sequence[int], side: int) -> list[int]:
     """Where blocks end: at the ends of chunks that are nearest to where they do."""
-    sums = _sums(lengths)
+    sums = list(accumulate(lengths))
     length = sums[-1] if sums else 0
     rounded = {min(length, (2 * end + side) // (2 * side) * side) for end in sums[:-1]}
     return sorted((rounded | {length}) - {0})
 
 
-def _sums(lengths: Sequence[int]) -> list[int]:
-    sums, at = [], 0
-    for length in lengths:
-        at += length
-        sums.append(at)
-    return sums
-
-
 def _spans(ends: Sequence[int]) -> Iterator[tuple[int, int]]:
     return zip((0, *ends), ends, strict=False)
-
-
-def _cut(begin: int, end: int, step: int) -> Iterator[int]:
-    yield from range(begin + step, end, step)
-    yield end

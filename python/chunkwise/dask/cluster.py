@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from chunkwise.dask.lease import Lease
@@ -29,7 +28,7 @@ from chunkwise.words import counted
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-# How often the cluster is asked after when nothing comes, and how long there may be no worker.
+# How often the cluster is looked at when nothing comes, and how long there may be no worker.
 _LOOK_S: Final = 1.0
 _NO_WORKERS_S: Final = 30.0
 # How often what a machine took with it is written again.
@@ -114,13 +113,12 @@ class Cluster:
     said: str  # The file's name in messages
     # Blocks in work at a time; None for one more a worker than it has threads.
     in_flight: int | None = None
-    tell: Callable[[Piece], None] = lambda _: None  # Told of each piece that is written
+    tell: Callable[[Piece], None] = lambda _: None  # Called with each piece that is written
     again: int = 0  # Blocks that were computed once more, and then were of other bytes
     _token: str = field(default_factory=token)
     _events: queue.SimpleQueue[tuple[int, Future[Any]]] = field(default_factory=queue.SimpleQueue)
     _flights: dict[int, _Flight] = field(default_factory=dict)
     _numbers: int = 0
-    _checked: set[str] = field(default_factory=set)
     # The writes of each machine, until they are on storage there.
     _unsynced: dict[str, list[Piece]] = field(default_factory=dict)
     _watchdog: _Watchdog = field(init=False)
@@ -160,7 +158,7 @@ class Cluster:
             try:
                 number, future = self._events.get(timeout=_LOOK_S)
             except queue.Empty:
-                self._require_cluster()
+                self._watchdog.look()
                 most = max(most, self._most())
                 continue
             flight = self._flights.get(number)
@@ -185,7 +183,8 @@ class Cluster:
         self._watch(flight, flight.table)
 
     def _watch(self, flight: _Flight, future: Future[Any]) -> None:
-        future.add_done_callback(partial(_put, self._events, flight.number))
+        events, number = self._events, flight.number
+        future.add_done_callback(lambda future: events.put((number, future)))
 
     def _advance(self, flight: _Flight, future: Future[Any]) -> Wrote | None:
         """Take the next step of a piece; return the result of the last one."""
@@ -231,14 +230,15 @@ class Cluster:
             if type(wrong).__name__ == "KilledWorker":
                 raise CannotWriteError(
                     f"{printable(self.said)}: '{printable(flight.piece.target.name)}': the block "
-                    f"at element {list(flight.piece.start)} failed for good: {_first_line(wrong)}"
+                    f"at element {list(flight.piece.start)} failed for good: "
+                    + str(wrong).strip().partition("\n")[0]
                 ) from wrong
             raise wrong
         try:
             return future.result(timeout=_RESULT_S)
         except TimeoutError:
             # The worker that had it is lost, and another one makes it again.
-            self._require_cluster()
+            self._watchdog.look()
             self._events.put((flight.number, future))
             return None
 
@@ -247,9 +247,6 @@ class Cluster:
             return self.in_flight
         threads: dict[str, int] = self.client.nthreads()
         return max(2, sum(threads.values()) + len(threads))
-
-    def _require_cluster(self) -> None:
-        self._watchdog.look()
 
     def _check_workers(self) -> None:
         """Raise UsageError naming the workers that do not see the file."""
@@ -306,17 +303,7 @@ class Cluster:
             self.client.cancel(futures, force=True)
 
 
-def _put(
-    events: queue.SimpleQueue[tuple[int, Future[Any]]], number: int, future: Future[Any]
-) -> None:
-    events.put((number, future))
-
-
 def _host() -> str:
     import socket
 
     return socket.gethostname()
-
-
-def _first_line(wrong: BaseException) -> str:
-    return str(wrong).strip().partition("\n")[0]

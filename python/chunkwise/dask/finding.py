@@ -6,6 +6,7 @@ As Dask itself decides: by the call, then by the program's settings, otherwise t
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from chunkwise.errors import UsageError
@@ -77,3 +78,13 @@ def _default_client() -> Client:
         return scheduler_of(default_client())  # type: ignore[return-value]
     except ValueError as wrong:
         raise UsageError(f"no client of dask.distributed: {wrong}") from None
+
+
+def getter(scheduler: Literal["threads", "sync"]) -> Callable[..., Any]:
+    """Return what computes keys of a graph in this process."""
+    import dask.local
+    import dask.threaded
+
+    found: Callable[..., Any]
+    found = dask.threaded.get if scheduler == "threads" else dask.local.get_sync
+    return found

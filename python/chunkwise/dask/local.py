@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
+from chunkwise.dask.finding import getter
 from chunkwise.dask.pieces import Piece, token
 from chunkwise.dask.tasks import Encoded, forget, write_at
 from chunkwise.errors import CannotWriteError
@@ -23,7 +24,7 @@ class Local:
 
     kind: Literal["threads", "sync"]  # Dask's scheduler
     descriptor: int  # Of the file
-    # Told of each piece that is written, by any thread.
+    # Called with each piece that is written, by any thread.
     tell: Callable[[Piece], None] = lambda _: None
     again: int = 0
     _held: int = field(init=False)
@@ -34,9 +35,6 @@ class Local:
 
     def write(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
         """Write pieces, and yield each."""
-        import dask.local
-        import dask.threaded
-
         graph: dict[Any, Any] = {}
         ends = []
         all_pieces = list(pieces)
@@ -47,9 +45,8 @@ class Local:
             graph[encoded] = piece.task
             graph[end] = (partial(self._put, piece), encoded)
             ends.append(end)
-        get = dask.threaded.get if self.kind == "threads" else dask.local.get_sync
         if ends:
-            get(graph, ends)
+            getter(self.kind)(graph, ends)
         for form in {piece.target.form for piece in all_pieces}:
             forget(form)
         yield from all_pieces

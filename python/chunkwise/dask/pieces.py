@@ -18,7 +18,7 @@ from chunkwise.newfile.index import Places
 
 
 @dataclass(frozen=True)
-class Target:
+class WrittenDataset:
     """A dataset of the open file."""
 
     name: str  # In the file
@@ -31,14 +31,14 @@ class Target:
 class Piece:
     """A box of whole chunks."""
 
-    target: Target  # Of which dataset
+    target: WrittenDataset  # Of which dataset
     start: tuple[int, ...]  # The element where it begins
     nbytes: int  # Of its elements
     graph: Callable[[], Mapping[Hashable, Any]]  # Gives what a task needs before it encodes
     task: tuple[Any, ...]  # What encodes; Dask's form of a task, in `graph` or by itself
 
 
-def array_pieces(arrays: Sequence[tuple[Any, Target]]) -> Iterator[Piece]:
+def array_pieces(arrays: Sequence[tuple[Any, WrittenDataset]]) -> Iterator[Piece]:
     """List the blocks of arrays as pieces."""
     from dask.base import optimize
 
@@ -46,25 +46,25 @@ def array_pieces(arrays: Sequence[tuple[Any, Target]]) -> Iterator[Piece]:
     graph: dict[Hashable, Any] = {}
     for array in optimized:
         graph.update(array.__dask_graph__())
+    # Of each array the same part is done at any time.
     rows = [
-        _placed(_pieces(array, target, graph), math.prod(array.numblocks))
-        for array, (_, target) in zip(optimized, arrays, strict=True)
+        _pieces(array, target, graph) for array, (_, target) in zip(optimized, arrays, strict=True)
     ]
     for _, piece in heapq.merge(*rows, key=itemgetter(0)):
         yield piece
 
 
-def _placed(pieces: Iterator[Piece], count: int) -> Iterator[tuple[float, Piece]]:
-    for number, piece in enumerate(pieces):
-        yield number / count, piece
-
-
-def _pieces(array: Any, target: Target, graph: Mapping[Hashable, Any]) -> Iterator[Piece]:
-    for number, start, shape in boxes(array.chunks):
+def _pieces(
+    array: Any, target: WrittenDataset, graph: Mapping[Hashable, Any]
+) -> Iterator[tuple[float, Piece]]:
+    """List the blocks of an array, each with the part of the array that lies before it."""
+    count = math.prod(array.numblocks)
+    for place, (number, box) in enumerate(boxes(array.chunks)):
         key = (array.name, *number)
-        nbytes = math.prod(shape) * array.dtype.itemsize
-        work = partial(encode, form=target.form, start=start)
-        yield Piece(target, start, nbytes, partial(_needed, graph, key), (work, key))
+        nbytes = box.size * array.dtype.itemsize
+        work = partial(encode, form=target.form, start=box.start)
+        piece = Piece(target, box.start, nbytes, partial(_needed, graph, key), (work, key))
+        yield place / count, piece
 
 
 def _needed(graph: Mapping[Hashable, Any], key: Hashable) -> Mapping[Hashable, Any]:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 import h5py
@@ -21,21 +23,20 @@ import chunkwise
 from chunkwise import _native
 from chunkwise.dask.finding import require_dask, scheduler_of
 from chunkwise.dask.flat import Flat
-from chunkwise.dask.newfile import open_index, run_tasks, target_of, write_pieces
-from chunkwise.dask.pieces import Piece, Target
+from chunkwise.dask.pieces import Piece, WrittenDataset
 from chunkwise.dask.tasks import Encoded, Form, encode
+from chunkwise.dask.writing import run_tasks, target_of, write_pieces
 from chunkwise.errors import CorruptDataError, UsageError
-from chunkwise.files.boxes import boxes
-from chunkwise.files.opening import open_h5
-from chunkwise.grammar import parse_size
+from chunkwise.grammar.boxes import Box, boxes, chunk_counts
+from chunkwise.mpi.encoding import Likeness
+from chunkwise.mpi.machine import default_budget
 from chunkwise.names import decode_name, encode_name, printable
 from chunkwise.newfile.claim import Claim
+from chunkwise.newfile.index import open_index
 from chunkwise.newfile.target import choose
-from chunkwise.proof.compare import Piece as ProofPiece
-from chunkwise.proof.compare import Share, compare_pieces
-from chunkwise.proof.records import Allowed, Names
+from chunkwise.proof.compare import Comparison, Sharing
+from chunkwise.repacking.api import Size, as_nbytes
 from chunkwise.repacking.creation import access_list
-from chunkwise.repacking.memory import default_budget
 from chunkwise.repacking.options import Bound, Options, Verify
 from chunkwise.repacking.plan import Step
 from chunkwise.repacking.progress import Moment, Watch
@@ -47,7 +48,6 @@ from chunkwise.repacking.work import result_of
 if TYPE_CHECKING:
     from chunkwise.dask.finding import Scheduler
 
-Size = int | str
 # Smaller datasets take less time here than on the way to workers.
 _SMALL_NBYTES: Final = 4 << 20
 # Memory of a task, if a worker's limit allows it.
@@ -109,18 +109,18 @@ metadata_block, progress
     require_dask()
     scheduler = scheduler_of(client)
     place = choose(source, target, in_place=False, force=force)
-    memory_nbytes = _nbytes(memory)
+    memory_nbytes = as_nbytes(memory)
     options = Options(
         memory_nbytes=memory_nbytes,
         verify=verify,
         merge=merge,
         low=low,
         high=high,
-        alignment_nbytes=_nbytes(alignment),
-        page_nbytes=_nbytes(page_size),
-        metadata_block_nbytes=_nbytes(metadata_block),
+        alignment_nbytes=as_nbytes(alignment),
+        page_nbytes=as_nbytes(page_size),
+        metadata_block_nbytes=as_nbytes(metadata_block),
     )
-    job = Job(Rules.of(chunk, filters, _nbytes(min_size) or 0), options, tuple(access))
+    job = Job(Rules.of(chunk, filters, as_nbytes(min_size) or 0), options, tuple(access))
     watch = progress or (lambda _: None)
     task_nbytes = memory_nbytes or _task_nbytes(scheduler)
     return run(
@@ -140,7 +140,7 @@ class _Workers:
     _path: str = ""
 
     def takes(self, step: Step) -> bool:
-        """Tell whether workers can encode a dataset, and it is worth their while."""
+        """Return whether workers can encode a dataset, and it is worth their while."""
         source, wanted = step.source, step.wanted
         if step.action != "rechunked" or wanted.chunk is None or source.nbytes < _SMALL_NBYTES:
             return False
@@ -187,11 +187,18 @@ class _Workers:
                 for step, dataset, _ in made
             ]
 
-    def share(self, claim: Claim, tell: Callable[[int], None]) -> Share:
-        """Give what lets workers compare the result with the source, too."""
-        return _Comparing(self, os.fspath(claim.partial), claim.place.said, tell)
+    def sharing(self, claim: Claim, _: int, tell: Callable[[int], None]) -> Sharing:
+        """Return what lets workers compare the result with the source, too."""
 
-    def _pieces(self, step: Step, target: Target) -> Iterator[Piece]:
+        def compare(what: Comparison) -> None:
+            each = [what.part(number, len(what.pieces)).run for number in range(len(what.pieces))]
+            done = run_tasks(self.scheduler, each, "chunkwise-verify", claim.place.said)
+            for piece, _ in zip(what.pieces, done, strict=True):
+                tell(piece.nbytes)
+
+        return Sharing(4 * self.tasks(), self.task_nbytes, compare)
+
+    def _pieces(self, step: Step, target: WrittenDataset) -> Iterator[Piece]:
         source = step.source
         shape, chunk = source.shape or (), step.wanted.chunk or ()
         plan = _native.RechunkPlan(
@@ -203,22 +210,13 @@ class _Workers:
             self.tasks(),
         )
         block = tuple(plan.super_block)
-        name = encode_name(source.path)
-        sparse = _is_sparse(source)
-        form = target.form
+        name, form = encode_name(source.path), target.form
+        parts = chunk if _is_sparse(source) else None
         if isinstance(form, Flat):
             raise UsageError(f"'{printable(source.path)}': has no chunks")
-        for start, count in boxes(shape, block, math.prod(block)):
-            box = _Box(start, count, math.prod(count) * source.itemsize)
-            work = partial(
-                _encode_box,
-                path=self._path,
-                name=name,
-                form=form,
-                box=box,
-                chunk=chunk if sparse else None,
-            )
-            yield Piece(target, start, box.nbytes, dict, (work,))
+        for box in boxes(shape, block, math.prod(block)):
+            work = partial(_encode_box, self._path, name, form, box, parts)
+            yield Piece(target, box.start, box.size * source.itemsize, dict, (work,))
 
     def tasks(self) -> int:
         """Return how many tasks workers do at a time."""
@@ -228,115 +226,53 @@ class _Workers:
         return max(1, sum(threads.values()))
 
 
-@dataclass(frozen=True)
-class _Box:
-    """A part of a dataset."""
-
-    start: tuple[int, ...]
-    count: tuple[int, ...]
-    nbytes: int
-
-    @property
-    def index(self) -> tuple[slice, ...]:
-        return tuple(slice(b, b + n) for b, n in zip(self.start, self.count, strict=True))
-
-
 def _encode_box(
-    path: str, name: bytes, form: Form, box: _Box, chunk: tuple[int, ...] | None
+    path: str, name: bytes, form: Form, box: Box, chunk: tuple[int, ...] | None
 ) -> Encoded:
-    """Read a box of the source, and encode it.
-
-    With `chunk`, chunks of the target that lie where the source has none are left out.
-    """
+    """Read a box of the source, and encode it."""
+    # With `chunk`, chunks of the target that lie where the source has none are left out.
     with chunkwise.open(path) as file:
         dataset: Any = file[decode_name(name)]
-        values = np.asarray(dataset[box.index])
+        values = np.asarray(dataset[box.slices])
         if chunk is None:
             return encode(values, form, box.start)
         parts = [
-            encode(
-                values[tuple(slice(b, b + n) for b, n in zip(at, count, strict=True))],
-                form,
-                tuple(a + b for a, b in zip(at, box.start, strict=True)),
-            )
-            for at, count in boxes(box.count, chunk, math.prod(chunk))
-            if _has_chunks(dataset, tuple(map(int.__add__, at, box.start)), count)
+            encode(values[part.slices], form, part.moved(box.start).start)
+            for part in boxes(box.shape, chunk, math.prod(chunk))
+            if _has_chunks(dataset, part.moved(box.start))
         ]
     empty = np.empty((0, len(box.start) + 2), np.uint64)
     tables = [empty, *(part.table for part in parts)]
     return Encoded(np.concatenate(tables), tuple(one for part in parts for one in part.chunks))
 
 
-@dataclass(frozen=True)
-class _Comparing:
-    """Lets workers compare a result with its source; see `proof.compare.Share`."""
-
-    workers: _Workers
-    target: str
-    said: str
-    tell: Callable[[int], None]
-
-    @property
-    def size(self) -> int:
-        return 4 * self.workers.tasks()
-
-    def compare(self, pieces: Sequence[ProofPiece], allowed: Allowed, names: Names) -> None:
-        work = [
-            partial(
-                _compare, names.source, self.target, one, allowed, names, self.workers.task_nbytes
-            )
-            for one in pieces
-        ]
-        found = run_tasks(self.workers.scheduler, work, "chunkwise-verify", self.said)
-        for piece, _ in zip(pieces, found, strict=True):
-            self.tell(piece.nbytes)
-
-
-def _compare(
-    source: str, target: str, piece: ProofPiece, allowed: Allowed, names: Names, nbytes: int
-) -> None:
-    with open_h5(source) as mine, open_h5(target) as theirs:
-        compare_pieces(mine, theirs, [piece], allowed, names, nbytes)
-
-
-def _has_chunks(dataset: Any, start: tuple[int, ...], count: tuple[int, ...]) -> bool:
-    """Tell whether any chunk was written where a box is."""
-    sides = dataset.chunks
-    first = [b // side * side for b, side in zip(start, sides, strict=True)]
-    end = [b + n for b, n in zip(start, count, strict=True)]
-    grid = np.stack(
-        np.meshgrid(*(range(*one) for one in zip(first, end, sides, strict=True)), indexing="ij"),
-        -1,
-    )
+def _has_chunks(dataset: Any, box: Box) -> bool:
+    """Return whether any chunk was written where a box is."""
+    sides = zip(box.start, box.end, dataset.chunks, strict=True)
     look = dataset.id.get_chunk_info_by_coord
     return any(
-        look(tuple(at)).byte_offset is not None for at in grid.reshape(-1, len(sides)).tolist()
+        look(at).byte_offset is not None
+        for at in product(*(range(a // side * side, b, side) for a, b, side in sides))
     )
 
 
 def _is_sparse(source: Any) -> bool:
-    """Tell whether a chunked dataset lacks chunks."""
+    """Return whether a chunked dataset lacks chunks."""
     if source.chunk is None:
         return False
-    grid = math.prod(-(-n // c) for n, c in zip(source.shape, source.chunk, strict=True))
-    return bool(source.identifier.get_num_chunks() < grid)
+    count = math.prod(chunk_counts(source.shape, source.chunk))
+    return bool(source.identifier.get_num_chunks() < count)
 
 
 def _encodes(step: Step, dcpl: Any) -> bool:
-    from chunkwise.mpi.encoding import Likeness
-
     space = step.source.identifier.get_space()
     shape, most = space.get_simple_extent_dims(), space.get_simple_extent_dims(True)
+    datatype = step.source.identifier.get_type()
     try:
-        like = Likeness.made(step.source.identifier.get_type(), shape, most, dcpl, "")
-    except UsageError:
-        return False
-    try:
-        like.writer(_native.KeptChunks())
+        with closing(Likeness.made(datatype, shape, most, dcpl, "")) as like:
+            like.writer(_native.KeptChunks())
     except (UsageError, CorruptDataError, TypeError):
         return False
-    finally:
-        like.close()
     return True
 
 
@@ -350,7 +286,3 @@ def _task_nbytes(scheduler: Scheduler) -> int:
         if one.get("memory_limit")
     ]
     return max(_LEAST_NBYTES, min([_TASK_NBYTES, *limits]))
-
-
-def _nbytes(size: Size | None) -> int | None:
-    return parse_size(size) if isinstance(size, str) else size

@@ -73,10 +73,9 @@ class Wrote:
 
 
 class _Encoder:
-    """Encodes blocks of one form, one after another.
+    """Encodes blocks of one form, one after another."""
 
-    What it has found out about the data, such as the encoder of deflate, holds for later ones.
-    """
+    # What it has found out about the data, such as the encoder of deflate, holds for later ones.
 
     def __init__(self, form: Form) -> None:
         self._label = form.label
@@ -193,10 +192,8 @@ def _write_run(descriptor: int, run: list[bytes], begin: int) -> None:
 
 @contextlib.contextmanager
 def _lasting(where: Where) -> Iterator[int | None]:
-    """Open the file, and keep its term from ending until then; None if it has ended.
-
-    Whoever ends a term waits for those who write.
-    """
+    """Open the file, and keep its term from ending until then; None if it has ended."""
+    # Whoever ends a term waits for those who write.
     descriptor = os.open(where.path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         with contextlib.suppress(OSError):  # A file system without locks.

@@ -19,25 +19,41 @@ def sync(path: str | os.PathLike[str]) -> None:
 
 
 @contextlib.contextmanager
-def whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Write a file that appears whole or not at all, also where power fails.
+def placed(target: Path) -> Iterator[Path]:
+    """Give a new path, for a file or a folder, which becomes `target` when the block ends well.
 
-    What the block writes is made under a name that nobody can have planted something at.  It gets
-    its own when the block ends without error, and its content is on storage.
+    Nobody can have planted something at that name.  What is made there is on storage before it
+    gets its own name, also where power fails, and is removed after an error.
     """
     import secrets
+    import shutil
 
-    path = Path(path)
-    partial = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.partial")
-    with partial.open("xb") as stream:
-        try:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-            partial.replace(path)
-        except BaseException:
+    beside = f".{target.name[:100]}.{secrets.token_hex(8)}"
+    partial = target.with_name(f"{beside}.partial")
+    try:
+        yield partial
+        for path in (*partial.rglob("*"), partial):
+            sync(path)
+        former = None
+        if target.is_dir() and not target.is_symlink():
+            # A folder cannot be replaced by a name: the former one goes aside first.
+            former = target.with_name(f"{beside}.former")
+            target.rename(former)
+        partial.replace(target)
+        if former is not None:
+            shutil.rmtree(former)
+    finally:
+        if partial.is_dir():
+            shutil.rmtree(partial, ignore_errors=True)
+        else:
             partial.unlink(missing_ok=True)
-            raise
+
+
+@contextlib.contextmanager
+def whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Write a file that appears whole or not at all; see `placed`."""
+    with placed(Path(path)) as partial, partial.open("xb") as stream:
+        yield stream
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes) -> None:

@@ -18,7 +18,6 @@ from chunkwise.inspection.facts import FileFacts
 from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.newfile.target import Place
 from chunkwise.repacking.folder import (
-    Batch,
     FileResult,
     Treated,
     Unchanged,
@@ -26,6 +25,7 @@ from chunkwise.repacking.folder import (
     failed,
     left_as_it_is,
 )
+from chunkwise.repacking.gathering import Batch
 from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.verdicts import Exit
 

@@ -24,7 +24,7 @@ from chunkwise.files.identity import sample
 from chunkwise.names import printable, shell_line
 
 if TYPE_CHECKING:
-    from chunkwise.remote.source import Source
+    from chunkwise.remote.source import RemoteBytes
 
 _MAGIC: Final = b"\x89CWI\r\n\x1a\n"
 _VERSION: Final = 1
@@ -74,7 +74,7 @@ class LocalContent(Content):
 class RemoteContent(Content):
     """Those of an object, as it was when it was opened: another one's are refused."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: RemoteBytes) -> None:
         self._source = source
 
     def state(self) -> State:

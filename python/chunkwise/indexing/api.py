@@ -14,7 +14,8 @@ import h5py
 from h5py import h5fd
 
 from chunkwise import _native
-from chunkwise.errors import CannotWriteError, ChunkwiseError, UsageError
+from chunkwise.errors import AlreadyExistsError, CannotWriteError, ChunkwiseError, UsageError
+from chunkwise.files.durable import placed
 from chunkwise.files.leading import External, checked
 from chunkwise.files.opening import open_h5, refuse_url
 from chunkwise.grammar import parse_size
@@ -22,14 +23,14 @@ from chunkwise.handles.handle import SUFFIX
 from chunkwise.handles.sidecar import Content, LocalContent, RemoteContent, is_sidecar
 from chunkwise.indexing.contents import contents_of
 from chunkwise.indexing.kerchunk import parquet_engine, write_json, write_parquet
-from chunkwise.indexing.placing import placed
 from chunkwise.indexing.records import Format, Indexed
 from chunkwise.indexing.sidecar import write_sidecar
+from chunkwise.indexing.variables import Limits
 from chunkwise.names import HDF5_ERRORS, is_url, parts_of_url, printable, shown_url
 from chunkwise.remote.urls import bare_url, local_path, without_caches
 
 if TYPE_CHECKING:
-    from chunkwise.remote.source import Source
+    from chunkwise.remote.source import RemoteBytes
 
 # Values up to this many bytes go into the index if zarr cannot read them in the file.
 INLINE_NBYTES: Final = 64 << 10
@@ -123,7 +124,9 @@ def index(
     if kind == "sidecar" and url is not None:
         raise UsageError(f"{where}: --url is for references, not for a sidecar: write OUT.json")
     found_at = url or (
-        _far_away(name, where, secrets) if far and kind != "sidecar" else _here(name)
+        _far_away(name, where, secrets)
+        if far and kind != "sidecar"
+        else str(Path(name).absolute())
     )
     if not secrets and is_url(found_at):
         found_at = bare_url(found_at)
@@ -133,15 +136,9 @@ def index(
     if not far:
         _refuse_source(name, made)
 
-    def told(chunks: int) -> None:
-        if progress is not None:
-            progress(chunks)
-
-    def check() -> None:
-        told(0)
-
+    tell = progress or (lambda _: None)
     opened = _opened_far(name, where, storage_options) if far else _opened_here(name)
-    with opened as found, placed(made, force=replaces) as partial:
+    with opened as found, _placed(made, force=replaces) as partial:
         if kind == "sidecar":
             content = found.content
             if content is None:
@@ -150,15 +147,14 @@ def index(
                     "part; write OUT.json"
                 )
             datasets, chunks, left_out = write_sidecar(
-                partial, found.file, content, found.storage, told
+                partial, found.file, content, found.storage, tell
             )
             inlined, wider = 0, []
         else:
-            contents = contents_of(
-                found.file, found.nbytes, inline_nbytes, check, where, found.storage, external
-            )
+            limits = Limits(found.nbytes, inline_nbytes, found.storage, external)
+            contents = contents_of(found.file, limits, lambda: tell(0), where)
             write = write_json if kind == "json" else write_parquet
-            write(partial, contents, found_at, told)
+            write(partial, contents, found_at, tell)
             datasets, left_out = len(contents.variables), contents.left_out
             wider = contents.wider
             chunks = sum(one.chunks for one in contents.variables)
@@ -178,6 +174,22 @@ def index(
         wider=tuple(wider),
         secret=kind != "sidecar" and is_url(found_at) and bare_url(found_at) != found_at,
     )
+
+
+@contextmanager
+def _placed(target: Path, *, force: bool) -> Iterator[Path]:
+    """Give a new path, which becomes `target` when the block ends well."""
+    where = printable(str(target))
+    if os.path.lexists(target) and not force:
+        raise AlreadyExistsError(f"{where}: exists; remove it, or give another name or --force")
+    try:
+        with placed(target) as partial:
+            yield partial
+    except OSError as error:
+        # What was wrong with the source has its own words, ours or h5py's.
+        if isinstance(error, ChunkwiseError) or error.strerror is None:
+            raise
+        raise CannotWriteError(f"{where}: cannot be written: {error.strerror}") from None
 
 
 def _target(name: str, target: str | os.PathLike[str] | None, url: str | None) -> Path:
@@ -210,17 +222,16 @@ def _refuse_source(name: str, made: Path) -> None:
 
 @dataclass(frozen=True)
 class _Opened:
-    """A file that is being indexed.
+    """A file that is being indexed."""
 
-    Its bytes are in `content` and `storage`, as far as they can be had without libhdf5; behind a
-    URL, they come from `source`.
-    """
+    # Its bytes are in `content` and `storage`, as far as they can be had without libhdf5; behind a
+    # URL, they come from `source`.
 
     file: h5py.File
     nbytes: int
     content: Content | None = None
     storage: _native.Storage | None = None
-    source: Source | None = None
+    source: RemoteBytes | None = None
 
     def check_requests(self, where: str) -> None:
         """Fail where something could not be had, and so is missing, or was taken for damage."""
@@ -254,10 +265,6 @@ def _opened_far(
             # Whatever it looks like.
             found.check_requests(where)
             raise
-
-
-def _here(name: str) -> str:
-    return str(Path(name).absolute())
 
 
 def _far_away(url: str, where: str, secrets: bool) -> str:

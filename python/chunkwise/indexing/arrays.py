@@ -85,12 +85,10 @@ def array_of(
 
 
 def fill_of(dataset: h5d.DatasetID, stated: Any, missing: bool) -> Any:
-    """Return the fill value of an array, as ``.zarray`` states it.
-
-    To xarray, a fill value is a missing value.  So it is stated where the attribute ``_FillValue``
-    states it (`stated`), or where chunks are `missing` that have another value than 0, which zarr
-    takes if nothing is stated.
-    """
+    """Return the fill value of an array, as ``.zarray`` states it."""
+    # To xarray, a fill value is a missing value.  So it is stated where the attribute
+    # ``_FillValue`` states it (`stated`), or where chunks are `missing` that have another value
+    # than 0, which zarr takes if nothing is stated.
     dtype = np.dtype(dataset.dtype)
     known = stated_fill(dtype, stated)
     if not missing:

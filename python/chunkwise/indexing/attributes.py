@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any, Final
 
 import h5py
@@ -25,15 +25,14 @@ DIMENSIONS: Final = "_ARRAY_DIMENSIONS"
 
 
 def attributes_of(identifier: Any) -> tuple[dict[str, Any], dict[str, str]]:
-    """Give an object's attributes as JSON takes them, and why others are left out.
-
-    Left out are references, compounds, complex numbers and what HDF5 cannot read.  What netCDF-4
-    and dimension scales keep for themselves is in neither, if HDF5 can read it.
-    """
+    """Give an object's attributes as JSON takes them, and why others are left out."""
+    # Left out are references, compounds, complex numbers and what HDF5 cannot read.  What netCDF-4
+    # and dimension scales keep for themselves is in neither, if HDF5 can read it.
     found: dict[str, Any] = {}
     lost: dict[str, str] = {}
-    attributes = h5py.AttributeManager(_Holder(identifier))
-    for name in _names(identifier):
+    attributes = h5py.AttributeManager(SimpleNamespace(id=identifier))
+    # Opening them by number sorts all of them, each time.
+    for name in map(decode_name, attribute_names(identifier)):
         try:
             value = attributes[name]
         except HDF5_ERRORS as error:
@@ -52,20 +51,19 @@ def attributes_of(identifier: Any) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def wider(identifier: Any) -> str | None:
-    """Say where xarray unpacks a variable to a wider type than of the file; None if it does not.
-
-    JSON has one type for floats and one for integers, and xarray takes the type of unpacked values
-    from ``scale_factor`` and ``add_offset``.
-    """
+    """Say where xarray unpacks a variable to a wider type than of the file, or None."""
+    # JSON has one type for floats and one for integers, and xarray takes the type of unpacked
+    # values from ``scale_factor`` and ``add_offset``.
     try:
         stored = h5py.Dataset(identifier).dtype
         scale, offset = (_number_type(identifier, name) for name in ("scale_factor", "add_offset"))
     except HDF5_ERRORS:
         return None
-    file, references = (
-        _unpacked(stored, scale, offset),
-        _unpacked(stored, *(None if one is None else _in_json(one) for one in (scale, offset))),
+    in_json = (
+        None if one is None else np.dtype("f8" if one.kind == "f" else "i8")
+        for one in (scale, offset)
     )
+    file, references = _unpacked(stored, scale, offset), _unpacked(stored, *in_json)
     if file == references:
         return None
     return f"xarray unpacks it to {references}, and of the file itself to {file}"
@@ -74,12 +72,8 @@ def wider(identifier: Any) -> str | None:
 def _number_type(identifier: Any, name: str) -> np.dtype[Any] | None:
     if not h5a.exists(identifier, name.encode()):
         return None
-    dtype = np.asarray(h5py.AttributeManager(_Holder(identifier))[name]).dtype
+    dtype = np.asarray(h5py.AttributeManager(SimpleNamespace(id=identifier))[name]).dtype
     return dtype if dtype.kind in "iuf" else None
-
-
-def _in_json(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return np.dtype("f8" if dtype.kind == "f" else "i8")
 
 
 def _unpacked(
@@ -92,18 +86,6 @@ def _unpacked(
     if scale is None or scale != offset or scale.kind != "f" or packed_long:
         return np.dtype("f8")
     return scale
-
-
-class _Holder:
-    """What h5py asks for attributes."""
-
-    def __init__(self, identifier: Any) -> None:
-        self.id = identifier
-
-
-def _names(identifier: Any) -> Iterator[str]:
-    # Opening them by number sorts all of them, each time.
-    yield from map(decode_name, attribute_names(identifier))
 
 
 def _plain(value: Any) -> Any:

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import h5py
 from h5py import h5a
 
-from chunkwise import _native
 from chunkwise.errors import CorruptDataError
-from chunkwise.files.leading import External
 from chunkwise.files.objects import HDF5_ERRORS, Entry, encode_name, hdf5_reason, walk
 from chunkwise.indexing.arrays import UnfitError, Variable
-from chunkwise.indexing.attributes import (
-    DIMENSIONS,
-    FILL,
-    attributes_of,
-    wider,
-)
+from chunkwise.indexing.attributes import DIMENSIONS, FILL, attributes_of, wider
 from chunkwise.indexing.netcdf import Dimensions, is_dimension_only, shown_name
 from chunkwise.indexing.records import LeftOut
-from chunkwise.indexing.variables import variable_of
+from chunkwise.indexing.variables import Limits, variable_of
 from chunkwise.names import printable
 
 GROUP: Final = {"zarr_format": 2}
@@ -47,33 +40,20 @@ class Contents:
     wider: list[LeftOut] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class _Limits:
-    """As `variables.variable_of` takes them."""
-
-    end: int
-    inline_nbytes: int
-    storage: _native.Storage | None
-    external: External
-
-
 def contents_of(
-    file: h5py.File,
-    end: int,  # Its bytes
-    inline_nbytes: int,
-    check: Callable[[], None],
-    where: str,
-    storage: _native.Storage | None = None,  # The file's bytes, where no path leads to them
-    external: External = "folder",
+    file: h5py.File, limits: Limits, check: Callable[[], None], where: str
 ) -> Contents:
     """Look at all of a file."""
     found = Contents()
-    entries = list(_entries(file, check))
+    entries = []
+    for entry in walk(file):
+        check()
+        entries.append(entry)
     # What has no path gives none to others.
     names = Dimensions([one for one in entries if one.linked])
     for entry in entries:
         check()
-        _add(found, entry, names, _Limits(end, inline_nbytes, storage, external))
+        _add(found, entry, names, limits)
     if ".zgroup" not in found.metadata:
         raise damaged_root(where, found.left_out[0].reason)
     return found
@@ -84,13 +64,7 @@ def damaged_root(where: str, reason: str) -> CorruptDataError:
     return CorruptDataError(f"{where}: its root group: {reason}; copy or download the file again")
 
 
-def _entries(file: h5py.File, check: Callable[[], None]) -> Iterator[Entry]:
-    for entry in walk(file):
-        check()
-        yield entry
-
-
-def _add(found: Contents, entry: Entry, names: Dimensions, limits: _Limits) -> None:
+def _add(found: Contents, entry: Entry, names: Dimensions, limits: Limits) -> None:
     try:
         if not entry.linked:
             raise UnfitError("only references lead to it: it has no path")
@@ -127,20 +101,12 @@ def _add_group(found: Contents, entry: Entry) -> None:
     found.metadata[f"{prefix}.zattrs"] = attributes
 
 
-def _add_dataset(found: Contents, entry: Entry, names: Dimensions, limits: _Limits) -> None:
+def _add_dataset(found: Contents, entry: Entry, names: Dimensions, limits: Limits) -> None:
     key = _key(entry.path)
     if f"{key}/.zarray" in found.metadata or f"{key}/.zgroup" in found.metadata:
         raise UnfitError("zarr would have two objects of its name")
-    variable = variable_of(
-        key,
-        entry.identifier,
-        _fill(entry.identifier),
-        limits.end,
-        limits.inline_nbytes,
-        names.shape(entry.path, entry.identifier),
-        limits.storage,
-        limits.external,
-    )
+    fill, shape = _fill(entry.identifier), names.shape(entry.path, entry.identifier)
+    variable = variable_of(key, entry.identifier, fill, shape, limits)
     attributes = _attributes(found, entry)
     if variable.array["fill_value"] is not None:
         attributes.pop(FILL, None)

@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from chunkwise.errors import UsageError
+from chunkwise.grammar.boxes import chunk_counts
 from chunkwise.indexing.arrays import Variable
 from chunkwise.indexing.contents import Contents, as_text
 
@@ -25,11 +26,11 @@ _AT_ONCE: Final = 1 << 16
 _IN_A_FILE: Final = 100_000
 _ENGINES: Final = ("fastparquet", "pyarrow")
 
-# Is told how many references are written.
-Told = Callable[[int], None]
+# Called with the number of references written so far.
+Progress = Callable[[int], None]
 
 
-def write_json(path: Path, contents: Contents, url: str, told: Told) -> None:
+def write_json(path: Path, contents: Contents, url: str, tell: Progress) -> None:
     """Write one JSON file."""
     quoted = json.dumps(url).encode()
     done = 0
@@ -43,7 +44,7 @@ def write_json(path: Path, contents: Contents, url: str, told: Told) -> None:
             for lines, count in _lines(variable, quoted):
                 stream.write(lines)
                 done += count
-                told(done)
+                tell(done)
         # The one that is always there has no comma behind it.
         stream.write(_line(".zgroup", as_text(contents.metadata[".zgroup"]))[:-2])
         stream.write(b"\n}}\n")
@@ -72,7 +73,7 @@ def _lines(variable: Variable, url: bytes) -> Iterator[tuple[bytes, int]]:
         yield _line(f"{variable.path}/{key}", f"base64:{text}"), 0
 
 
-def write_parquet(path: Path, contents: Contents, url: str, told: Told) -> None:
+def write_parquet(path: Path, contents: Contents, url: str, tell: Progress) -> None:
     """Write a folder of Parquet files; parameters as of `write_json`."""
     engine, pandas = parquet_engine()
     path.mkdir()
@@ -95,7 +96,7 @@ def write_parquet(path: Path, contents: Contents, url: str, told: Told) -> None:
             file = folder / f"refs.{number}.parq"
             frame.to_parquet(file, engine=engine, compression="zstd", index=False, **options)
             done += int(np.count_nonzero(columns["size"]))
-            told(done)
+            tell(done)
 
 
 def parquet_engine() -> tuple[str, Any]:
@@ -114,11 +115,11 @@ def parquet_engine() -> tuple[str, Any]:
 
 def _tables(variable: Variable, url: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Give the columns of each file of an array, and the file's number."""
-    grid = _grid(variable.array["shape"], variable.array["chunks"])
+    grid = chunk_counts(variable.array["shape"], variable.array["chunks"])
     all_chunks = math.prod(grid)
     if variable.listing is not None:
         positions, addresses, sizes = variable.listing.columns()
-        written = _grid(variable.written, variable.array["chunks"])
+        written = chunk_counts(variable.written, variable.array["chunks"])
         if written != grid and len(positions):
             places = np.unravel_index(positions.astype(np.intp), written)
             positions = np.ravel_multi_index(places, grid).astype(np.uint64)
@@ -143,14 +144,9 @@ def _tables(variable: Variable, url: str) -> Iterator[tuple[int, dict[str, Any]]
         yield number, {"path": path, "offset": offset, "size": size, "raw": raw}
 
 
-def _grid(shape: Sequence[int], chunk: Sequence[int]) -> list[int]:
-    """Count the chunks along each dimension."""
-    return [-(-length // side) for length, side in zip(shape, chunk, strict=True)]
-
-
-def _position(key: str, grid: list[int]) -> int:
+def _position(key: str, grid: Sequence[int]) -> int:
     """Return the row-major number of a chunk from its key."""
     number = 0
-    for place, count in zip(map(int, key.split(".")), grid or [1], strict=True):
+    for place, count in zip(map(int, key.split(".")), grid or (1,), strict=True):
         number = number * count + place
     return number

@@ -113,11 +113,9 @@ class Dimensions:
             group = group.rpartition("/")[0]
 
     def _name_all(self, entries: Sequence[Entry]) -> None:
-        """Name all dimensions: those without a scale as netCDF-C does, the deepest group first.
-
-        It takes the first dimension of a group that is as long and has no place in the variable
-        yet, or makes one, whose name has the next number of all dimensions of the file.
-        """
+        """Name all dimensions: those without a scale as netCDF-C does, the deepest group first."""
+        # It takes the first dimension of a group that is as long and has no place in the variable
+        # yet, or makes one, whose name has the next number of all dimensions of the file.
         members: dict[str, list[Entry]] = {
             one.path.rstrip("/"): [] for one in entries if one.kind == "group"
         }

@@ -17,12 +17,12 @@ from chunkwise.indexing.contents import damaged_root
 from chunkwise.indexing.records import LeftOut
 from chunkwise.names import printable
 
-# Is told how many chunks are written.
-Told = Callable[[int], None]
+# Called with the number of chunks written so far.
+Progress = Callable[[int], None]
 
 
 def write_sidecar(
-    path: Path, file: h5py.File, content: Content, storage: _native.Storage | None, told: Told
+    path: Path, file: h5py.File, content: Content, storage: _native.Storage | None, tell: Progress
 ) -> tuple[int, int, list[LeftOut]]:
     """Write down where all chunks of a file lie."""
     state = content.state()
@@ -34,7 +34,7 @@ def write_sidecar(
     try:
         with pages.open("xb") as stream:
             for entry in walk(file):
-                told(chunks)
+                tell(chunks)
                 if entry.kind == "unreadable":
                     if entry.depth == 0:
                         raise damaged_root(printable(file.filename), entry.reason or "")
@@ -59,7 +59,7 @@ def write_sidecar(
         with path.open("xb") as stream, pages.open("rb") as source:
             stream.write(head_of(state, parts))
             while block := source.read(1 << 22):
-                told(chunks)
+                tell(chunks)
                 stream.write(block)
     finally:
         pages.unlink(missing_ok=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +15,7 @@ from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.files.leading import External
 from chunkwise.files.objects import HDF5_ERRORS, hdf5_reason
+from chunkwise.grammar import Shape
 from chunkwise.indexing.arrays import UnfitError, Variable, array_of, dtype_of, fill_of
 from chunkwise.indexing.codecs import codecs_of
 from chunkwise.indexing.inlining import inlined
@@ -29,32 +31,35 @@ _ELSEWHERE: Final = {
 }
 
 
+@dataclass(frozen=True)
+class Limits:
+    """What of a file its index may refer to, and hold."""
+
+    end: int  # Bytes of the file
+    inline_nbytes: int  # Most bytes of a dataset whose values the index holds
+    storage: _native.Storage | None  # The file's bytes, where no path leads to them
+    external: External  # How far the file may lead for values
+
+
 def variable_of(
     path: str,
     dataset: h5d.DatasetID,
     fill: Any,  # The attribute ``_FillValue``; None without
-    end: int,
-    inline_nbytes: int,
-    shape: tuple[int, ...],
-    storage: _native.Storage | None = None,  # The file's bytes, where no path leads to them
-    external: External = "folder",
+    shape: Shape,
+    limits: Limits,
 ) -> Variable:
     """Describe a dataset for zarr."""
     try:
-        return _where_it_lies(path, dataset, fill, end, shape, storage)
+        return _where_it_lies(path, dataset, fill, shape, limits)
     except UnfitError as unfit:
-        return inlined(path, dataset, fill, inline_nbytes, shape, str(unfit), external)
+        most, external = limits.inline_nbytes, limits.external
+        return inlined(path, dataset, fill, most, shape, str(unfit), external)
     except HDF5_ERRORS as error:
         raise UnfitError(f"HDF5 cannot read it ({hdf5_reason(error)})") from None
 
 
 def _where_it_lies(
-    path: str,
-    dataset: h5d.DatasetID,
-    fill: Any,
-    end: int,
-    shown: tuple[int, ...],
-    storage: _native.Storage | None,
+    path: str, dataset: h5d.DatasetID, fill: Any, shown: Shape, limits: Limits
 ) -> Variable:
     shape, _ = extent_of(dataset.get_space())
     if shape is None:
@@ -69,7 +74,7 @@ def _where_it_lies(
         codecs = codecs_of(dcpl, math.prod(chunk) * dtype.itemsize)
         if isinstance(codecs, str):
             raise UnfitError(codecs)
-        listing = _listing(dataset, end, storage)
+        listing = _listing(dataset, limits.end, limits.storage)
         if codecs and listing.any_mask:
             raise UnfitError("some of its chunks are stored without all filters (filter masks)")
         unfiltered = library().unfiltered_partial_chunks
@@ -92,7 +97,7 @@ def _where_it_lies(
     address = _address_of(dataset, dtype.itemsize)
     chunk = _piece(shape, dtype.itemsize)
     pieces = () if address is None else tuple(_pieces(shape, chunk, dtype.itemsize, address))
-    if pieces and pieces[-1][1] + pieces[-1][2] > end:
+    if pieces and pieces[-1][1] + pieces[-1][2] > limits.end:
         raise UnfitError("it lies beyond the end of the file, which is cut off")
     if pieces and dtype.kind == "S":
         _require_text(dataset, None)
@@ -127,7 +132,7 @@ def _address_of(dataset: h5d.DatasetID, itemsize: int) -> int | None:
     return int(address)
 
 
-def _piece(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+def _piece(shape: Shape, itemsize: int) -> Shape:
     """Choose the shape of a piece: whole rows that divide the first dimension."""
     if not shape or 0 in shape:
         return tuple(max(length, 1) for length in shape)
@@ -141,7 +146,7 @@ def _piece(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 
 def _pieces(
-    shape: tuple[int, ...], piece: tuple[int, ...], itemsize: int, address: int
+    shape: Shape, piece: Shape, itemsize: int, address: int
 ) -> Iterator[tuple[str, int, int]]:
     if 0 in shape:
         return

@@ -18,15 +18,13 @@ from chunkwise.names import encode_name
 
 Array = npt.NDArray[Any]
 
-# Elements whose bytes are of different lengths count as if they had so many.
+# Elements whose bytes are of different lengths count as if they had this many.
 VARIABLE_NBYTES: Final = 16
 
 
 def is_exact(dtype: np.dtype[Any]) -> bool:
-    """Tell whether NumPy holds all bits of such an element, and no others.
-
-    A long double has bytes that mean nothing.
-    """
+    """Return whether NumPy holds all bits of such an element, and no others."""
+    # A long double has bytes that mean nothing.
     if dtype.subdtype is not None:
         return is_exact(dtype.subdtype[0])
     if dtype.names is not None:
@@ -75,8 +73,10 @@ def _append(value: Any, dtype: np.dtype[Any], parts: list[bytes], paths: Paths) 
     elif not dtype.hasobject:
         parts.append(bytes(canonical(np.asarray(value, dtype), paths)))
     elif isinstance(value, h5py.Reference | h5py.RegionReference):
+        # A path; for a region, with its selection.
         meaning = paths.meaning(value)
-        _sized(b"" if meaning is None else _said(meaning), parts)
+        said = meaning if isinstance(meaning, str) else "" if meaning is None else repr(meaning)
+        _sized(encode_name(said), parts)
     elif isinstance(value, np.ndarray):
         parts.append(len(value).to_bytes(8, "little"))
         parts.append(bytes(canonical(value, paths)))
@@ -89,8 +89,3 @@ def _append(value: Any, dtype: np.dtype[Any], parts: list[bytes], paths: Paths) 
 def _sized(raw: bytes, parts: list[bytes]) -> None:
     parts.append(len(raw).to_bytes(8, "little"))
     parts.append(raw)
-
-
-def _said(meaning: object) -> bytes:
-    """Say where a reference leads: a path; for a region, with its selection."""
-    return encode_name(meaning if isinstance(meaning, str) else repr(meaning))

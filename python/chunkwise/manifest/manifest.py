@@ -73,7 +73,7 @@ def _object_differences(path: str, before: Known, now: Known) -> Iterator[tuple[
 
 
 VALUES_DIFFER: Final = "the values differ"
-# What may differ, the first to be told.
+# What may differ, the most important first.
 _SAID: Final = {
     "kind": "is a",
     "target": "leads to",

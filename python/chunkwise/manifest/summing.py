@@ -22,15 +22,17 @@ from chunkwise._native import thread_count
 from chunkwise.dataset import Dataset
 from chunkwise.errors import ChunkwiseError
 from chunkwise.file import wrap
-from chunkwise.files.boxes import read_box
 from chunkwise.files.leading import External
 from chunkwise.files.objects import Entry, decode_name, walk
 from chunkwise.files.opening import is_plain
+from chunkwise.files.raw import read_attribute, read_box
 from chunkwise.files.references import Paths
+from chunkwise.grammar import Shape
+from chunkwise.grammar.boxes import Box
 from chunkwise.inspection.attributes import attribute_names
 from chunkwise.manifest.canonical import canonical, element_nbytes, is_exact
 from chunkwise.manifest.manifest import FileManifest, Known
-from chunkwise.manifest.tiles import Box, Shape, Tiles, boxes
+from chunkwise.manifest.tiles import Tiles, boxes
 from chunkwise.manifest.types import type_text
 from chunkwise.manifest.unwritten import written_tiles
 from chunkwise.names import HDF5_ERRORS, hdf5_reason
@@ -49,9 +51,9 @@ def sum_values(
 ) -> FileManifest:
     """Sum all values of a file."""
     entries = list(walk(file))
-    paths = Paths.of(entries)
     with ThreadPoolExecutor(thread_count()) as pool:
-        summing = _Summing(paths, pool, beat, [] if unread is None else unread, external)
+        unread = [] if unread is None else unread
+        summing = _Summing(Paths(entries), pool, beat, unread, external)
         return {entry.path: summing.of(entry) for entry in entries}
 
 
@@ -106,7 +108,7 @@ class _Summing:
         dcpl = identifier.get_create_plist()
         chunk = dcpl.get_chunk() if dcpl.get_layout() == h5d.CHUNKED else (1,) * len(shape)
         datatype = identifier.get_type()
-        dtype = _numpy_type(datatype)
+        dtype = _exact_type(datatype)
         dataset = wrap(h5py.Dataset(identifier), external=self.external)
         if dtype is None:
             dataset._check_bounds()
@@ -114,7 +116,9 @@ class _Summing:
         tiles = Tiles(
             shape, element_nbytes(dtype), partial(canonical, paths=self.paths), self.pool
         )
-        return self._tiled(dataset, tiles, chunk, lambda box: np.asarray(dataset[box], dtype))
+        return self._tiled(
+            dataset, tiles, chunk, lambda box: np.asarray(dataset[box.slices], dtype)
+        )
 
     def _as_stored(self, dataset: Dataset, datatype: Any, shape: Shape, chunk: Shape) -> str:
         """Sum values of a type that NumPy lacks."""
@@ -122,10 +126,7 @@ class _Summing:
         tiles = Tiles(shape, nbytes, lambda part: part.tobytes(), self.pool)
 
         def read(box: Box) -> Any:
-            start = tuple(part.start for part in box)
-            count = tuple(part.stop - part.start for part in box)
-            values = read_box(dataset.id, datatype, start, count)
-            return values.view(f"V{nbytes}").reshape(count)
+            return read_box(dataset.id, datatype, box).view(f"V{nbytes}").reshape(box.shape)
 
         return self._tiled(dataset, tiles, chunk, read)
 
@@ -146,14 +147,9 @@ class _Summing:
         return tiles.hexdigest(None if written is None else read)
 
     def _attribute(self, owner: Any, name: bytes, attribute: Any, shape: Shape) -> str:
-        datatype = attribute.get_type()
-        dtype = _numpy_type(datatype)
+        dtype = _exact_type(attribute.get_type())
         if dtype is None:
-            elements = attribute.get_space().get_simple_extent_npoints()
-            values = np.zeros(elements * datatype.get_size(), np.uint8)
-            if values.size:
-                attribute.read(values, h5t.TypeID.copy(datatype))
-            return hashlib.sha256(values.tobytes()).hexdigest()
+            return hashlib.sha256(read_attribute(attribute)).hexdigest()
         made = np.zeros(shape, dtype)
         if dtype.hasobject:
             given = h5py.AttributeManager(SimpleNamespace(id=owner))[name]
@@ -166,7 +162,7 @@ class _Summing:
         return hashlib.sha256(canonical(made, self.paths)).hexdigest()
 
 
-def _numpy_type(datatype: Any) -> np.dtype[Any] | None:
+def _exact_type(datatype: Any) -> np.dtype[Any] | None:
     """Give NumPy's type; None if it has none that is the same, bit for bit."""
     try:
         dtype: np.dtype[Any] = datatype.dtype

@@ -15,13 +15,14 @@ import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
-from typing import Any, Final, TypeAlias
+from operator import mul
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-Box: TypeAlias = tuple[slice, ...]
-Shape: TypeAlias = tuple[int, ...]
+from chunkwise.grammar import Shape
+from chunkwise.grammar.boxes import Box, chunk_at, chunk_counts
 
 TILE_NBYTES: Final = 4 << 20
 ALGORITHM: Final = "sha256-of-tiles-4MiB"
@@ -39,15 +40,13 @@ def tile_shape(shape: Shape, nbytes: int) -> Shape:
 
 
 def boxes(shape: Shape, tile: Shape, chunk: Shape, nbytes: int, most_nbytes: int) -> Iterator[Box]:
-    """Cut a dataset into boxes to be read one after the other.
-
-    A box has whole tiles in all dimensions but the first, in which it has whole chunks where there
-    is room: a chunk is then decoded once, whatever its shape.
-    """
+    """Cut a dataset into boxes to be read one after the other."""
+    # A box has whole tiles in all dimensions but the first, in which it has whole chunks where
+    # there is room: a chunk is then decoded once, whatever its shape.
     if 0 in shape:
         return
     if not shape:
-        yield ()
+        yield Box((), ())
         return
     side = list(shape)
     rows = min(chunk[0], shape[0])
@@ -60,15 +59,12 @@ def boxes(shape: Shape, tile: Shape, chunk: Shape, nbytes: int, most_nbytes: int
         side[axis] = -(-longest[axis] // 2) * tile[axis]
     column_nbytes = math.prod(side[1:]) * nbytes
     fitting = max(1, most_nbytes // max(1, column_nbytes))
-    rows = min(shape[0], fitting // rows * rows if fitting >= rows else fitting)
-    others = (range(0, n, step) for n, step in zip(shape[1:], side[1:], strict=True))
-    for starts in product(*others):
-        columns = tuple(
-            slice(at, min(at + step, n))
-            for at, step, n in zip(starts, side[1:], shape[1:], strict=True)
-        )
+    side[0] = rows = min(shape[0], fitting // rows * rows if fitting >= rows else fitting)
+    for columns in product(
+        *(range(0, n, step) for n, step in zip(shape[1:], side[1:], strict=True))
+    ):
         for row in range(0, shape[0], rows):
-            yield (slice(row, min(row + rows, shape[0])), *columns)
+            yield chunk_at(shape, side, (row, *columns))
 
 
 class Tiles:
@@ -86,7 +82,7 @@ class Tiles:
         self._shape = shape
         self._encode = encode
         self._pool = pool
-        self._counts = tuple(-(-n // t) for n, t in zip(shape, self.tile, strict=True))
+        self._counts = chunk_counts(shape, self.tile)
         self._sums: dict[Shape, Any] = {}
         self._done: dict[Shape, bytes] = {}
 
@@ -95,11 +91,9 @@ class Tiles:
         if not self._shape:
             self._done[()] = hashlib.sha256(self._encode(values)).digest()
             return
-        ranges = (
-            range(part.start // t, -(-part.stop // t))
-            for part, t in zip(box, self.tile, strict=True)
-        )
-        for _ in self._pool.map(lambda at: self._add_to(at, box, values), list(product(*ranges))):
+        sides = zip(box.start, box.end, self.tile, strict=True)
+        touched = product(*(range(start // t, -(-end // t)) for start, end, t in sides))
+        for _ in self._pool.map(lambda at: self._add_to(at, box, values), list(touched)):
             pass
 
     def _add_to(self, at: Shape, box: Box, values: npt.NDArray[Any]) -> None:
@@ -107,15 +101,9 @@ class Tiles:
         found = self._sums.get(at)
         if found is None:
             found = self._sums[at] = hashlib.sha256()
-        within = tuple(
-            slice(
-                max(number * t, part.start) - part.start,
-                min((number + 1) * t, part.stop) - part.start,
-            )
-            for number, t, part in zip(at, self.tile, box, strict=True)
-        )
-        found.update(self._encode(values[within]))
-        if box[0].stop >= min((at[0] + 1) * self.tile[0], self._shape[0]):
+        tile = self._tile_at(at)
+        found.update(self._encode(values[tile.common(box).within(box).slices]))
+        if box.end[0] >= tile.end[0]:
             self._done[at] = self._sums.pop(at).digest()
 
     @property
@@ -125,10 +113,14 @@ class Tiles:
 
     def box(self, number: int) -> Box:
         """Give the box of a tile, by its number in row-major order."""
-        return tuple(
-            slice(at * t, min((at + 1) * t, n))
-            for at, t, n in zip(self._at(number), self.tile, self._shape, strict=True)
-        )
+        at = []
+        for count in reversed(self._counts):
+            number, rest = divmod(number, count)
+            at.append(rest)
+        return self._tile_at(tuple(reversed(at)))
+
+    def _tile_at(self, at: Shape) -> Box:
+        return chunk_at(self._shape, self.tile, tuple(map(mul, at, self.tile)))
 
     def numbers(
         self, begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], most: int
@@ -177,7 +169,7 @@ class Tiles:
         return whole.hexdigest()
 
     def _cut(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Tell tiles of one shape from others: one bit for each side at which they are cut."""
+        """Distinguish tiles by shape: one bit for each side at which they are cut."""
         found, step = np.zeros(len(numbers), np.int64), 1
         for d in reversed(range(len(self._counts))):
             count = self._counts[d]
@@ -185,13 +177,6 @@ class Tiles:
                 found |= (numbers // step % count == count - 1).astype(np.int64) << d
             step *= count
         return found
-
-    def _at(self, number: int) -> Shape:
-        at = []
-        for count in reversed(self._counts):
-            number, rest = divmod(number, count)
-            at.append(rest)
-        return tuple(reversed(at))
 
     def _number(self, at: Shape) -> int:
         number = 0

@@ -16,8 +16,9 @@ from h5py import h5d
 from chunkwise._lib import library
 from chunkwise.dataset import Dataset
 from chunkwise.errors import CannotJudgeError
-from chunkwise.grammar import format_size
-from chunkwise.manifest.tiles import Shape, Tiles
+from chunkwise.grammar import Shape, format_size
+from chunkwise.grammar.boxes import chunk_counts
+from chunkwise.manifest.tiles import Tiles
 from chunkwise.words import counted
 
 # So few are read, written or not.
@@ -60,11 +61,10 @@ def _of_chunks(dataset: Dataset, tiles: Tiles, chunk: Shape) -> npt.NDArray[np.i
     if 4 * listing.written >= listing.grid_len:
         return None
     shape = dataset.shape
-    counts = [-(-n // c) for n, c in zip(shape, chunk, strict=True)]
     numbers: npt.NDArray[Any] = listing.columns()[0]
     begins = np.empty((len(numbers), len(shape)), np.int64)
-    for d in reversed(range(len(shape))):
-        numbers, at = np.divmod(numbers, np.uint64(counts[d]))
+    for d, count in reversed([*enumerate(chunk_counts(shape, chunk))]):
+        numbers, at = np.divmod(numbers, np.uint64(count))
         begins[:, d] = at.astype(np.int64) * chunk[d]
     ends = np.minimum(begins + np.array(chunk, np.int64), np.array(shape, np.int64))
     return tiles.numbers(begins, ends, _MOST)

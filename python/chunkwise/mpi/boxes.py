@@ -5,8 +5,8 @@ Arithmetic alone: no files, no ranks that wait.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from operator import mul
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -14,46 +14,16 @@ import numpy.typing as npt
 
 from chunkwise import _native
 from chunkwise.errors import SelectionError
+from chunkwise.grammar import Shape
+from chunkwise.grammar.boxes import Box, chunk_counts
 from chunkwise.selecting import indexing
 
-Shape = tuple[int, ...]
 # A row for each box, a column for each dimension.
 _Corners = npt.NDArray[np.int64]
 # All pairs of up to this many boxes are compared at once.
 _FEW: Final = 16
 # This many pairs are compared at a time.
 _PAIRS: Final = 1 << 18
-
-
-class Box(NamedTuple):
-    """A block of elements: from `begin`, before `end`, in each dimension."""
-
-    begin: Shape
-    end: Shape
-
-    @property
-    def shape(self) -> Shape:
-        """Its lengths."""
-        return tuple(b - a for a, b in zip(self.begin, self.end, strict=True))
-
-    @property
-    def size(self) -> int:
-        """How many elements it has."""
-        return math.prod(self.shape)
-
-    def within(self, outer: Box) -> tuple[slice, ...]:
-        """Say where it lies in an array of another box's elements."""
-        bounds = zip(self.begin, self.end, outer.begin, strict=True)
-        return tuple(slice(a - o, b - o) for a, b, o in bounds)
-
-    def common(self, other: Box) -> Box:
-        """Return the overlap of two boxes, if there is one."""
-        begin = tuple(max(a, b) for a, b in zip(self.begin, other.begin, strict=True))
-        end = tuple(min(a, b) for a, b in zip(self.end, other.end, strict=True))
-        return Box(begin, end)
-
-    def __str__(self) -> str:
-        return "[" + ", ".join(f"{a}:{b}" for a, b in zip(self.begin, self.end, strict=True)) + "]"
 
 
 class Chosen(NamedTuple):
@@ -78,7 +48,8 @@ def chosen(shape: Shape, index: Any, label: str) -> Chosen | None:
             raise _no_block(label)
         begin.append(start)
         end.append(start + count * block)
-    return Chosen(Box(tuple(begin), tuple(end)), tuple(selection.shape), tuple(selection.dropped))
+    box = Box.between(tuple(begin), tuple(end))
+    return Chosen(box, tuple(selection.shape), tuple(selection.dropped))
 
 
 def _no_block(label: str) -> SelectionError:
@@ -92,7 +63,7 @@ def selection_of(shape: Shape, box: Box, label: str) -> _native.Selection:
     """Give a box as the engine takes it."""
     ones = [1] * len(shape)
     lengths = list(box.shape)
-    slab = (list(box.begin), [max(1, n) for n in lengths], ones, lengths)
+    slab = (list(box.start), [max(1, n) for n in lengths], ones, lengths)
     return _native.select_hyperslabs(shape, slab, label)
 
 
@@ -101,7 +72,7 @@ def overlapping(boxes: Sequence[Box | None]) -> tuple[int, int] | None:
     there = [(rank, box) for rank, box in enumerate(boxes) if box is not None]
     if len(there) < 2:
         return None
-    begin = np.array([box.begin for _, box in there], np.int64)
+    begin = np.array([box.start for _, box in there], np.int64)
     end = np.array([box.end for _, box in there], np.int64)
     if not _any_meet(begin, end):
         return None
@@ -116,12 +87,10 @@ def overlapping(boxes: Sequence[Box | None]) -> tuple[int, int] | None:
 
 
 def _any_meet(begin: _Corners, end: _Corners) -> bool:
-    """Tell whether any two boxes have elements in common.
-
-    Boxes that lie apart along one dimension are looked at apart, group by group: those of a grid
-    of ranks are soon alone.  Of a group that no dimension divides, the pairs are compared that
-    meet along the dimension in which the fewest do.
-    """
+    """Return whether any two boxes have elements in common."""
+    # Boxes that lie apart along one dimension are looked at apart, group by group: those of a grid
+    # of ranks are soon alone.  Of a group that no dimension divides, the pairs are compared that
+    # meet along the dimension in which the fewest do.
     groups = [np.arange(len(begin))]
     while groups:
         group = groups.pop()
@@ -149,7 +118,7 @@ def _any_meet(begin: _Corners, end: _Corners) -> bool:
 
 
 def _pairs_meet(begin: _Corners, end: _Corners) -> bool:
-    """Tell whether any two boxes have elements in common, by those that meet along a dimension."""
+    """Return whether two boxes have elements in common, by those that meet along a dimension."""
     fewest: tuple[int, npt.NDArray[np.intp], npt.NDArray[np.intp]] | None = None
     for axis in range(begin.shape[1]):
         ordered = np.argsort(begin[:, axis], kind="stable")
@@ -179,20 +148,19 @@ def _pairs_meet(begin: _Corners, end: _Corners) -> bool:
 
 def in_chunks(box: Box, chunk: Shape) -> Box:
     """Give the chunks that a box touches, counted along each dimension."""
-    begin = tuple(a // n for a, n in zip(box.begin, chunk, strict=True))
-    return Box(begin, tuple(-(-b // n) for b, n in zip(box.end, chunk, strict=True)))
+    begin = tuple(a // n for a, n in zip(box.start, chunk, strict=True))
+    return Box.between(begin, chunk_counts(box.end, chunk))
 
 
 def in_elements(chunks: Box, chunk: Shape) -> Box:
     """Give the elements of a block of whole chunks."""
-    begin = tuple(a * n for a, n in zip(chunks.begin, chunk, strict=True))
-    return Box(begin, tuple(b * n for b, n in zip(chunks.end, chunk, strict=True)))
+    return Box(tuple(map(mul, chunks.start, chunk)), tuple(map(mul, chunks.shape, chunk)))
 
 
 def covered(box: Box, chunk: Shape) -> npt.NDArray[np.int64]:
     """Count the elements of a box in each chunk that it touches."""
     counts: npt.NDArray[np.int64] = np.ones((), np.int64)
-    for a, b, n in zip(box.begin, box.end, chunk, strict=True):
+    for a, b, n in zip(box.start, box.end, chunk, strict=True):
         edges = np.arange(a // n, -(-b // n) + 1, dtype=np.int64) * n
         along = np.minimum(edges[1:], b) - np.maximum(edges[:-1], a)
         counts = np.multiply.outer(counts, along)

@@ -6,10 +6,12 @@ import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 from chunkwise.errors import CannotWriteError, UsageError
+from chunkwise.grammar.codecs import CODECS_BY_ID
 from chunkwise.mpi.checks import SEVERITIES, Finding, Settings, warnings_for
 from chunkwise.mpi.environment import (
     Component,
@@ -23,7 +25,6 @@ from chunkwise.mpi.environment import (
     srun_tasks,
 )
 from chunkwise.mpi.filesystems import FileSystem, filesystem_of
-from chunkwise.mpi.of_file import settings_of_file
 from chunkwise.mpi.ranks import (
     ALONE,
     Alone,
@@ -34,10 +35,13 @@ from chunkwise.mpi.ranks import (
     under_mpi,
     world,
 )
+from chunkwise.names import printable
 from chunkwise.words import counted
 
 # Below this a rank can hardly hold what it encodes.
 _LEAST_MEMORY_NBYTES: Final = 1 << 30
+# In a file with very many datasets, this many are examined.
+_MOST_DATASETS: Final = 10_000
 _MAKE: Final = "https://docs.h5py.org/en/stable/mpi.html"
 
 
@@ -49,7 +53,7 @@ class Report:
     ranks: Ranks
     component: Component
     filesystem: FileSystem
-    path: str  # The file or folder that was asked for
+    path: str  # The file or folder to be written
     shared: bool | None  # Whether all ranks see its folder; None if there is one rank
     findings: tuple[Finding, ...]  # What is known against it, the worst first
 
@@ -152,7 +156,6 @@ def _of_program(path: str, known: Settings) -> Iterator[Finding]:
     found: list[Finding] = []
     if Path(path).is_file():
         from chunkwise.files.contained import contained
-        from chunkwise.names import printable
 
         # In a separate process: libhdf5 crashes on some damaged files.
         read = partial(_of_file, path, known)
@@ -171,13 +174,57 @@ def _of_file(path: str, settings: Settings) -> list[Finding]:
             if finding.evidence.startswith(f"{one.path}: "):
                 found.setdefault(finding.code, []).append(finding)
             elif finding.code == "fill-at-creation":
-                told = replace(finding, evidence=f"{one.path}: {finding.evidence}")
-                found.setdefault(finding.code, []).append(told)
+                named = replace(finding, evidence=f"{one.path}: {finding.evidence}")
+                found.setdefault(finding.code, []).append(named)
     merged = []
     for same in found.values():
         more = f"; and {counted(len(same) - 1, 'more dataset')}" if len(same) > 1 else ""
         merged.append(replace(same[0], evidence=same[0].evidence + more))
     return merged
+
+
+def settings_of_file(path: str, known: Settings) -> Iterator[Settings]:
+    """Give the settings of each chunked dataset of a file, as ranks would write it."""
+    # Each rank is taken to write one part of the slowest dimension.
+    from chunkwise.files.opening import open_h5, walk_datasets
+
+    with open_h5(path) as file:
+        for name, dataset in islice(walk_datasets(file), _MOST_DATASETS):
+            if dataset.chunks is None or not dataset.size:
+                continue
+            yield _of_dataset(printable(name), dataset, known)
+
+
+def _of_dataset(name: str, dataset: Any, known: Settings) -> Settings:
+    from h5py import h5d
+
+    dcpl = dataset.id.get_create_plist()
+    fills = {
+        h5d.FILL_TIME_IFSET: "ifset",
+        h5d.FILL_TIME_ALLOC: "alloc",
+        h5d.FILL_TIME_NEVER: "never",
+    }
+    filters = [dcpl.get_filter(number)[0] for number in range(dcpl.get_nfilters())]
+    tile = list(dataset.shape)
+    if known.n_ranks > 1:
+        # The slowest dimension that has something for each rank.
+        along = next((n for n, extent in enumerate(tile) if extent >= known.n_ranks), None)
+        if along is not None:
+            tile[along] = -(-tile[along] // known.n_ranks)
+    return replace(
+        known,
+        path=name,
+        shape=tuple(dataset.shape),
+        chunks=tuple(dataset.chunks),
+        tile=tuple(tile) if known.n_ranks > 1 else None,
+        itemsize=dataset.id.get_type().get_size(),
+        cache_nbytes=dataset.id.get_access_plist().get_chunk_cache()[1],
+        fill=fills.get(dcpl.get_fill_time()),
+        filters=tuple(
+            CODECS_BY_ID[number].name if number in CODECS_BY_ID else str(number)
+            for number in filters
+        ),
+    )
 
 
 def _of_environment(libraries: Libraries, ranks: Ranks, comm: Any) -> Iterator[Finding]:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 
 from chunkwise.grammar.sizes import format_size
 from chunkwise.mpi.check import Report
 from chunkwise.mpi.checks import Finding
-from chunkwise.words import counted
+from chunkwise.words import counted, wrapped
 
-_WIDTH = 80
 _IO = {"ompio": "OMPIO", "romio": "ROMIO", "unknown": "not known"}
 
 
 def lines(report: Report) -> Iterator[str]:
     """Write a report in lines of 80 columns: what there is, then what is known against it."""
     for name, text in _facts(report):
-        yield from _hanging(f"{name:<12}", text)
+        yield from wrapped(f"{name:<12}{text}", hanging=" " * 12)
     for finding in report.findings:
         yield ""
         yield from _finding(finding)
@@ -63,18 +61,8 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def _finding(finding: Finding) -> Iterator[str]:
-    yield from _hanging(f"{finding.severity}: ", f"{finding.summary} [{finding.code}]", 4)
-    yield from _hanging("    seen: ", finding.evidence, 6)
-    yield from _hanging("    do:   ", finding.remedy, 6)
+    yield from wrapped(f"{finding.severity}: {finding.summary} [{finding.code}]")
+    yield from wrapped(f"seen: {finding.evidence}", "    ", "  ")
+    yield from wrapped(f"do:   {finding.remedy}", "    ", "  ")
     for source in finding.sources:
         yield f"    {source}"
-
-
-def _hanging(head: str, text: str, indent: int = 12) -> Iterator[str]:
-    yield from textwrap.wrap(
-        head + text,
-        _WIDTH,
-        subsequent_indent=" " * indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )

@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from chunkwise.grammar.sizes import format_size
-from chunkwise.mpi.faults import mpi_io_faults
 from chunkwise.mpi.known import SEVERITIES as SEVERITIES
 from chunkwise.mpi.known import Finding as Finding
 from chunkwise.mpi.known import Settings as Settings
-from chunkwise.mpi.known import Severity, said
+from chunkwise.mpi.known import Severity, mpi_io_faults, said
 from chunkwise.mpi.known import Version as Version
 from chunkwise.words import counted
 

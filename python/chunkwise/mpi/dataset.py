@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from chunkwise.errors import SelectionError, UsageError
-from chunkwise.mpi.attributes import ParallelAttributes
-from chunkwise.mpi.boxes import Box, Chosen, Shape, chosen, overlapping
-from chunkwise.mpi.home import Home
+from chunkwise.grammar import Shape
+from chunkwise.grammar.boxes import Box
+from chunkwise.mpi.boxes import Chosen, chosen, overlapping
+from chunkwise.mpi.home import Home, ParallelAttributes
 from chunkwise.mpi.session import described
 from chunkwise.mpi.stored import Chunked, Contiguous, Made
 from chunkwise.selection import Selection
@@ -200,9 +201,9 @@ class ParallelDataset:
     def _rows(self, axis: int, begin: int, end: int) -> Box | None:
         if begin == end or 0 in self._shape:
             return None
-        start, stop = [0] * self.ndim, list(self._shape)
-        start[axis], stop[axis] = begin, end
-        return Box(tuple(start), tuple(stop))
+        start, shape = [0] * self.ndim, list(self._shape)
+        start[axis], shape[axis] = begin, end - begin
+        return Box(tuple(start), tuple(shape))
 
     def resize(self, size: Any, axis: int | None = None) -> None:
         """Make it larger (collective).

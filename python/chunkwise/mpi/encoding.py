@@ -93,11 +93,9 @@ class Likeness:
 
 
 def image_of(dataset: h5d.DatasetID) -> bytes:
-    """Make a small file with a dataset like this one, without attributes.
-
-    libhdf5 copies what the dataset's header says.  Made anew from its list of properties it might
-    be another: filters of plugins change their values whenever a dataset is made.
-    """
+    """Make a small file with a dataset like this one, without attributes."""
+    # libhdf5 copies what the dataset's header says.  Made anew from its list of properties it
+    # might be another: filters of plugins change their values whenever a dataset is made.
     file = h5f.create(_any_name(), h5f.ACC_TRUNC, fapl=_in_memory())
     try:
         copying = h5p.create(h5p.OBJECT_COPY)
@@ -119,5 +117,5 @@ def _in_memory(image: bytes | None = None) -> Any:
 
 
 def _any_name() -> bytes:
-    """A name that no other file of the process has: libhdf5 tells them apart by it."""
+    """A name that no other file of the process has: libhdf5 distinguishes them by it."""
     return f"likeness-{secrets.token_hex(8)}".encode()

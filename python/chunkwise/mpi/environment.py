@@ -1,6 +1,6 @@
 """Which MPI, HDF5 and machine do the ranks of this program have?
 
-A library's own answer counts, not what was installed: it is loaded and asked.  That
+A library's own answer counts, not what was installed: it is loaded, and says what it is.  That
 happens in a separate process, because libraries of different builds may end the process
 that loads both.  So such libraries are named here, and do no harm.
 """
@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from chunkwise.mpi.libraries import Library, library_of
-from chunkwise.mpi.memory import memory_of_host
-from chunkwise.mpi.ranks import Alone, exchange, host, launched, under_mpi
+from chunkwise.mpi.machine import memory_of_host
+from chunkwise.mpi.ranks import Alone, exchange, host, under_mpi
 
 if TYPE_CHECKING:
     from chunkwise.mpi.waiting import Comm
@@ -273,11 +273,11 @@ def mpi_io_component(comm: Comm, library: Library, folder: Path, kind: str) -> C
         if library.name == "unknown":
             return Component("unknown", "this MPI library is not known")
         return Component("romio", f"{library.name} has no other")
-    asked = os.environ.get(_MCA_IO, "").strip()
-    if asked:
-        names = [name.strip() for name in asked.lstrip("^").split(",")]
-        ompio = ("ompio" in names) != asked.startswith("^")
-        return Component("ompio" if ompio else "romio", f"OMPI_MCA_io={asked}")
+    chosen = os.environ.get(_MCA_IO, "").strip()
+    if chosen:
+        names = [name.strip() for name in chosen.lstrip("^").split(",")]
+        ompio = ("ompio" in names) != chosen.startswith("^")
+        return Component("ompio" if ompio else "romio", f"OMPI_MCA_io={chosen}")
     if kind == "lustre" and library.version < (4, 1):
         return Component("romio", "the default on Lustre before Open MPI 4.1")
     if library.version < (2,):
@@ -310,20 +310,3 @@ def as_record(one: Any) -> dict[str, Any]:
             record[name] = getattr(one, name)
     assert {field.name for field in fields(one)} <= record.keys()
     return record
-
-
-__all__ = [
-    "Component",
-    "Libraries",
-    "Library",
-    "Rank",
-    "Ranks",
-    "as_record",
-    "launched",
-    "launcher",
-    "library_of",
-    "look_at_libraries",
-    "look_at_ranks",
-    "mpi_io_component",
-    "srun_tasks",
-]

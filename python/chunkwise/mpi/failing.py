@@ -40,10 +40,8 @@ def host() -> str:
 
 
 def agree(comm: Comm, work: Callable[[], T]) -> T:
-    """Do something on every rank, and fail on all if it fails on one (collective).
-
-    `work` must not wait for another rank, unless by functions of this module.
-    """
+    """Do something on every rank, and fail on all if it fails on one (collective)."""
+    # `work` must not wait for another rank, unless by functions of this module.
     with together(comm):
         return work()
 
@@ -64,10 +62,10 @@ def on_first(comm: Comm, work: Callable[[], T]) -> T:
     if isinstance(comm, Alone) or comm.size == 1:
         return work()
     if comm.rank:
-        told = pickle.loads(broadcast_bytes(comm, b"", 0))
-        if isinstance(told, Failure):
-            raise agreed(OtherRankFailedError(*told), told.rank)
-        result: T = told[0]
+        received = pickle.loads(broadcast_bytes(comm, b"", 0))
+        if isinstance(received, Failure):
+            raise agreed(OtherRankFailedError(*received), received.rank)
+        result: T = received[0]
         return result
     try:
         result = work()
@@ -80,13 +78,13 @@ def on_first(comm: Comm, work: Callable[[], T]) -> T:
 
 
 def _settle(comm: Comm, error: BaseException | None) -> None:
-    """Tell the others this rank's outcome, and raise if another one failed."""
+    """Send this rank's outcome to the others, and raise if another one failed."""
     mine = None if error is None else failure_of(comm, error)
-    told = [one for one in exchange(comm, mine) if one is not None]
-    if not told:
+    failures = [one for one in exchange(comm, mine) if one is not None]
+    if not failures:
         return
     # A rank that only passes on the failure of another names that one.
-    first = min(told)
+    first = min(failures)
     if error is None:
         raise agreed(OtherRankFailedError(*first), first.rank)
     agreed(error, first.rank)

@@ -11,9 +11,9 @@ from chunkwise.errors import UsageError
 from chunkwise.mpi import target as targets
 from chunkwise.mpi.group import ParallelGroup
 from chunkwise.mpi.home import Home
+from chunkwise.mpi.machine import cores, neighbours
 from chunkwise.mpi.ranks import of_many_ranks
 from chunkwise.mpi.session import Session, described, own_communicator
-from chunkwise.mpi.share import cores, neighbours
 from chunkwise.mpi.target import Mode
 from chunkwise.names import printable, shown
 from chunkwise.settings import settings
@@ -101,7 +101,7 @@ class ParallelFile(ParallelGroup):
         try:
             session.complete()
             self._home.close()
-            session.on_first(self._home.publish)
+            session.on_first(self._home.target.publish)
         except BaseException as wrong:
             session.fail(wrong)
             raise

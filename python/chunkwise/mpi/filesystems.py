@@ -39,7 +39,7 @@ class FileSystem:
         return _WRITES.get(self.kind, "unknown")
 
     def warning(self, hosts: int = 1) -> str | None:
-        """Say what is wrong with writing one file here from ranks on so many hosts."""
+        """Say what is wrong with writing one file here from ranks on several hosts."""
         where = f"{self.mount_point} is {self.kind} ({self.source})"
         parallel = "write to a parallel file system (Lustre, GPFS, BeeGFS, CephFS)"
         if self.writes == "incoherent":

@@ -9,11 +9,16 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Final, TypeVar
 
 from chunkwise.errors import CannotWriteError
 from chunkwise.mpi.failing import agreed, host
 from chunkwise.mpi.waiting import Comm, broadcast, exchange
 from chunkwise.names import printable
+
+T = TypeVar("T")
+# A file that another host has made may be seen only after this time.
+_PATIENCE_S: Final = 2.0
 
 
 def require_shared_folder(comm: Comm, folder: str | os.PathLike[str]) -> None:
@@ -29,7 +34,8 @@ def require_shared_folder(comm: Comm, folder: str | os.PathLike[str]) -> None:
         else:
             reason = broadcast(comm, None)
             if reason is None:
-                reason = _attempt(lambda: _find(token, content))
+                # A network file system may show it only after a while.
+                reason = _attempt(lambda: _patiently(lambda: _find(token, content), OSError))
         seen = exchange(comm, (reason, host()))
     finally:
         if comm.rank == 0:
@@ -53,23 +59,30 @@ def require_shared_folder(comm: Comm, folder: str | os.PathLike[str]) -> None:
         )
 
 
-def open_seen(path: str, rank: int, patience_s: float = 2.0) -> int:
-    """Open a file that rank 0 has made, for reading and writing.
+def open_seen(path: str, rank: int) -> int:
+    """Open a file that rank 0 has made, for reading and writing."""
+    # A network file system may show it only after a while.  Nobody can know its name before, so
+    # that a rank that does not find it sees another folder.
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        return _patiently(lambda: os.open(path, flags), FileNotFoundError)
+    except FileNotFoundError:
+        folder = printable(str(Path(path).parent))
+        raise CannotWriteError(
+            f"{folder}: rank {rank} on {host()} does not see what rank 0 writes there: "
+            "name a folder that all hosts share"
+        ) from None
 
-    A network file system may show it only after a while.  Nobody can know its name before, so that
-    a rank that does not find it sees another folder.
-    """
-    until = time.monotonic() + patience_s
+
+def _patiently(work: Callable[[], T], error: type[OSError]) -> T:
+    """Repeat what fails by an error for a while."""
+    until = time.monotonic() + _PATIENCE_S
     while True:
         try:
-            return os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except FileNotFoundError:
+            return work()
+        except error:
             if time.monotonic() > until:
-                folder = printable(str(Path(path).parent))
-                raise CannotWriteError(
-                    f"{folder}: rank {rank} on {host()} does not see what rank 0 writes there: "
-                    "name a folder that all hosts share"
-                ) from None
+                raise
         time.sleep(0.05)
 
 
@@ -90,21 +103,11 @@ def _make(token: Path, content: str) -> None:
         os.fsync(number)
 
 
-def _find(token: Path, content: str, patience_s: float = 2.0) -> None:
-    """Read the token; a network file system may show it only after a while."""
-    until = time.monotonic() + patience_s
-    while True:
-        try:
-            number = os.open(token, os.O_RDONLY | os.O_NOFOLLOW)
-            with os.fdopen(number) as file:
-                if file.read() == content:
-                    return
-            wrong = OSError(errno.EIO, "the file there is another one")
-        except OSError as error:
-            wrong = error
-        if time.monotonic() > until:
-            raise wrong
-        time.sleep(0.05)
+def _find(token: Path, content: str) -> None:
+    """Read the token."""
+    with os.fdopen(os.open(token, os.O_RDONLY | os.O_NOFOLLOW)) as file:
+        if file.read() != content:
+            raise OSError(errno.EIO, "the file there is another one")
 
 
 def _listed(ranks: Sequence[int]) -> str:

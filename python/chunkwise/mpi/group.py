@@ -8,9 +8,8 @@ from typing import Any
 
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline
-from chunkwise.mpi.attributes import ParallelAttributes
 from chunkwise.mpi.dataset import ParallelDataset
-from chunkwise.mpi.home import Home
+from chunkwise.mpi.home import Home, ParallelAttributes
 from chunkwise.mpi.session import described
 from chunkwise.writing.creating import Chunks, MaxShape, Request
 
@@ -96,10 +95,12 @@ class ParallelGroup:
             When `access` does not fit `shape`.
         """
         path = self._path(name, "dataset")
-        asked = Request(shape, dtype, data, chunks, maxshape, filters, access, fillvalue, options)
-        same = described({**vars(asked), "options": None, **options})
+        request = Request(
+            shape, dtype, data, chunks, maxshape, filters, access, fillvalue, options
+        )
+        same = described({**vars(request), "options": None, **options})
         home = self._home
-        made = home.first(f"create_dataset {path}", same, lambda: home.make(path, asked))
+        made = home.first(f"create_dataset {path}", same, lambda: home.make(path, request))
         dataset = ParallelDataset(home, made)
         if made.rest and 0 not in made.shape:
             dataset._write_shared(data)

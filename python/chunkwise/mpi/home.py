@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from typing import Any, TypeVar
 
 import h5py
@@ -12,12 +13,12 @@ import numpy as np
 from chunkwise._native import KeptChunks
 from chunkwise.errors import ChunkwiseError, NameTakenError, UsageError, like
 from chunkwise.mpi.encoding import Likeness, image_of
-from chunkwise.mpi.session import Session
+from chunkwise.mpi.session import Session, described
 from chunkwise.mpi.stored import Chunked, Contiguous, Made
-from chunkwise.mpi.target import Target
+from chunkwise.mpi.target import PartialFile
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.newfile.index import Places
-from chunkwise.newfile.target import cannot_write
+from chunkwise.newfile.target import writing_to
 from chunkwise.writing.creating import Request, create
 
 T = TypeVar("T")
@@ -26,7 +27,7 @@ T = TypeVar("T")
 class Home:
     """A file that ranks write, as one of them has it."""
 
-    def __init__(self, session: Session, target: Target, budget_nbytes: int) -> None:
+    def __init__(self, session: Session, target: PartialFile, budget_nbytes: int) -> None:
         self.session, self.target = session, target
         self._budget_nbytes = budget_nbytes
         self._stored: dict[int, Chunked | Contiguous] = {}
@@ -65,19 +66,19 @@ class Home:
 
     # Of datasets -----------------------------------------------------------------------
 
-    def make(self, path: str, asked: Request) -> Made:
+    def make(self, path: str, request: Request) -> Made:
         """Make a dataset; on rank 0."""
         where = self.where("dataset", path)
         if self.h5.get(path, getlink=True) is not None:
             raise NameTakenError(f"{where}: exists already; choose another name")
         end = self.h5.id.get_filesize()
-        created = create(self.h5["/"], path, where, asked)
+        created = create(self.h5["/"], path, where, request)
         dataset = created.dataset
         number = len(self._h5)
         self._h5.append(dataset)
         made = Made(number, path, dataset.shape or (), dataset.maxshape or (), created.effort)
         given = created.data is not None
-        if asked.data is not None and not given:
+        if request.data is not None and not given:
             # h5py has written it.
             return made._replace(reason="it was made with data that is not plain numbers")
         if dataset.chunks is not None:
@@ -171,15 +172,9 @@ class Home:
 
     def h5_flush(self) -> None:
         """Let libhdf5 write what it has; on rank 0."""
-        try:
+        with writing_to(self.session.label, HDF5_ERRORS):
             self.h5.flush()
             os.fsync(self.target.descriptor)
-        except HDF5_ERRORS as wrong:
-            raise cannot_write(self.session.label, wrong) from wrong
-
-    def publish(self) -> None:
-        """Bring the completed file into place; on rank 0."""
-        self.target.publish()
 
     def close(self) -> None:
         """Let go of all datasets, with what waits."""
@@ -190,15 +185,42 @@ class Home:
         self._places.clear()
 
 
+class ParallelAttributes:
+    """Attributes of an object of a file that ranks write; all is collective.
+
+    They are set, not read: what all ranks have set they know.
+    """
+
+    def __init__(self, home: Home, path: str) -> None:
+        self._home, self._path = home, path
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Set an attribute, as h5py does; all ranks give the same value."""
+        what, same = "setting an attribute", f"{described(name)}: {described(value)}"
+        self._change(what, same, lambda attrs: attrs.__setitem__(name, value))
+
+    def update(self, values: Mapping[str, Any]) -> None:
+        """Set several attributes; all ranks give the same ones."""
+        self._change("setting attributes", described(values), lambda attrs: attrs.update(values))
+
+    def __delitem__(self, name: str) -> None:
+        """Remove an attribute."""
+        self._change(
+            "removing an attribute", described(name), lambda attrs: attrs.__delitem__(name)
+        )
+
+    def _change(self, what: str, same: str, work: Callable[[Any], None]) -> None:
+        home, path = self._home, self._path
+        home.changed(f"{what} of {path}", same, lambda: work(home.h5[path].attrs))
+
+
 def _reason(made: Made, where: str) -> str | None:
     """Say why chunks of a dataset cannot be encoded here."""
     assert made.image is not None
-    like_it = Likeness(made.image, where)
-    try:
-        like_it.writer(KeptChunks(), effort=made.effort)
-    except UsageError as error:
-        said = str(error).removeprefix(f"{where}: cannot be written by several processes: ")
-        return said.removesuffix("; write it with one")
-    finally:
-        like_it.close()
+    with closing(Likeness(made.image, where)) as like_it:
+        try:
+            like_it.writer(KeptChunks(), effort=made.effort)
+        except UsageError as error:
+            said = str(error).removeprefix(f"{where}: cannot be written by several processes: ")
+            return said.removesuffix("; write it with one")
     return None

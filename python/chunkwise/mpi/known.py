@@ -1,11 +1,13 @@
-"""What is known about a parallel program, and which faults does that mean?"""
+"""What is known about a parallel program, and which MPI-IO components have known faults?"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from chunkwise.grammar.boxes import chunk_counts
 from chunkwise.mpi.filesystems import FileSystem
 
 Severity = Literal["note", "warning", "error"]
@@ -69,9 +71,116 @@ class Settings:
         """How many chunks the dataset has."""
         if not self.chunks or self.shape is None:
             return None
-        return math.prod(-(-n // c) for n, c in zip(self.shape, self.chunks, strict=True))
+        return math.prod(chunk_counts(self.shape, self.chunks))
 
 
 def said(version: Version | None) -> str:
     """Write a version: ``1.14.6``."""
     return ".".join(map(str, version or ()))
+
+
+_HDF5: Final = "https://github.com/HDFGroup/hdf5"
+_OMPI: Final = "https://github.com/open-mpi/ompi/issues"
+_OPENPMD: Final = "https://github.com/openPMD/openPMD-api"
+_NEWS: Final = "https://docs.open-mpi.org/en/v5.0.1/news"
+
+
+@dataclass(frozen=True)
+class _Fault:
+    """A fault of an MPI-IO component, in versions from `first` until before `fixed`."""
+
+    component: str
+    first: Version
+    fixed: Version
+    severity: Severity
+    summary: str
+    remedy: str
+    sources: tuple[str, ...] = field(default=())
+
+
+_TO_ROMIO = "use a later Open MPI, or ROMIO: `mpirun --mca io ^ompio`"
+_FAULTS: Final = (
+    _Fault(
+        "ompio", (2,), (3, 0, 4), "error",
+        "OMPIO crashes in, or spoils, collective HDF5 writes of chunks.",
+        "use Open MPI 3.0.4, 3.1.4, 4.0.1 or later, or ROMIO: `mpirun --mca io ^ompio`",
+        (f"{_OMPI}/6285", f"{_OPENPMD}/issues/446"),
+    ),
+    _Fault(
+        "ompio", (3, 1), (3, 1, 4), "error",
+        "OMPIO crashes in, or spoils, collective HDF5 writes of chunks.", _TO_ROMIO,
+        (f"{_OMPI}/6285", f"{_OPENPMD}/issues/446"),
+    ),
+    _Fault(
+        "ompio", (2,), (3, 0, 5), "warning",
+        "Reads and writes of 2 GB and more at once fail in OMPIO.", _TO_ROMIO,
+        (f"{_NEWS}/news-v3.0.x.html",),
+    ),
+    _Fault(
+        "ompio", (3, 1), (3, 1, 5), "warning",
+        "Reads and writes of 2 GB and more at once fail in OMPIO.", _TO_ROMIO,
+        (f"{_NEWS}/news-v3.1.x.html",),
+    ),
+    _Fault(
+        "ompio", (4,), (4, 0, 1), "error",
+        "OMPIO crashes in, or spoils, collective HDF5 writes of chunks.",
+        # Its ROMIO crashes, too: below.
+        "use Open MPI 4.0.1 or later",
+        (f"{_OMPI}/6285", f"{_OPENPMD}/issues/446"),
+    ),
+    _Fault(
+        "ompio", (4,), (4, 1), "warning",
+        "Collective HDF5 writes can hang in OMPIO's component vulcan (seen with 31 ranks).",
+        "use a later Open MPI, or another component: `mpirun --mca fcoll dynamic_gen2`",
+        (f"{_HDF5}/issues/1227",),
+    ),
+    _Fault(
+        "ompio", (4,), (4, 1, 7), "warning",
+        "OMPIO's component vulcan can spoil data where a communicator has other ranks than "
+        "MPI_COMM_WORLD, such as a Cartesian one.",
+        "use a release later than August 2024, or another component: `mpirun --mca fcoll "
+        "dynamic_gen2`; give HDF5 MPI_COMM_WORLD",
+        (f"{_OMPI}/12718",),
+    ),
+    _Fault(
+        "ompio", (5,), (5, 0, 6), "warning",
+        "OMPIO's component vulcan can spoil data where a communicator has other ranks than "
+        "MPI_COMM_WORLD, such as a Cartesian one.",
+        "use a release later than August 2024, or another component: `mpirun --mca fcoll "
+        "dynamic_gen2`; give HDF5 MPI_COMM_WORLD",
+        (f"{_OMPI}/12718",),
+    ),
+    _Fault(
+        "romio", (4,), (5,), "error",
+        "The ROMIO of Open MPI 4 crashes on HDF5's chunked datasets.",
+        "use OMPIO, which is the default: leave OMPI_MCA_io out",
+        (f"{_OMPI}/7795", f"{_OPENPMD}/pull/1441"),
+    ),
+)  # fmt: skip
+
+
+def mpi_io_faults(settings: Settings) -> Iterator[Finding]:
+    """Some components for MPI-IO have known faults."""
+    version = settings.mpi_version
+    if settings.mpi != "Open MPI" or version is None or settings.hdf5 is None:
+        return
+    for fault in _FAULTS:
+        if settings.mpi_io == fault.component and fault.first <= version < fault.fixed:
+            yield Finding(
+                "mpi-io",
+                fault.severity,
+                fault.summary,
+                f"Open MPI {said(version)}, {settings.mpi_io.upper()}",
+                fault.remedy,
+                fault.sources,
+            )
+    kind = settings.filesystem.kind if settings.filesystem else ""
+    if kind == "lustre" and (4,) <= version < (4, 1) and settings.mpi_io == "romio":
+        yield Finding(
+            "mpi-io",
+            "error",
+            "HDF5's parallel tests hang in this ROMIO on Lustre.",
+            f"Open MPI {said(version)}, ROMIO, Lustre",
+            "use Open MPI 4.1 or later, whose default on Lustre is OMPIO",
+            (f"{_OMPI}/6871",),
+        )

@@ -6,26 +6,28 @@ All ranks know all boxes, so each finds the same answers alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import add
 
 import numpy as np
 import numpy.typing as npt
 
-from chunkwise.mpi.boxes import Box, Shape, covered, in_chunks, in_elements
+from chunkwise.grammar import Shape
+from chunkwise.grammar.boxes import Box, chunk_counts
+from chunkwise.mpi.boxes import covered, in_chunks, in_elements
 
 Numbers = npt.NDArray[np.int32]
 
 
 class Owners:
-    """The rank that each chunk belongs to, since it was written to for the first time.
+    """The rank that each chunk belongs to, since it was written to for the first time."""
 
-    A chunk goes to the rank whose box covers most of it, of equals to the lowest, and stays there
-    until `forget`: that rank may hold parts of it that are not in the file.
-    """
+    # A chunk goes to the rank whose box covers most of it, of equals to the lowest, and stays
+    # there until `forget`: that rank may hold parts of it that are not in the file.
 
     def __init__(self, shape: Shape, chunk: Shape) -> None:
         self.shape, self.chunk = shape, chunk
         # One more than the rank, 0 for nobody; its pages take memory when they are written to.
-        self._ranks: Numbers = np.zeros(self._counts(), np.int32)
+        self._ranks: Numbers = np.zeros(chunk_counts(shape, chunk), np.int32)
         self._known = False
 
     def take(self, boxes: Sequence[Box | None]) -> None:
@@ -36,14 +38,13 @@ class Owners:
             if box is None:
                 continue
             touched = in_chunks(box, self.chunk)
-            there = tuple(slice(a, b) for a, b in zip(*touched, strict=True))
-            held = self._ranks[there]
+            held = self._ranks[touched.slices]
             free = held == 0
             if not free.any():
                 continue
             inner = self._whole(box)
             if inner is not None:
-                within = inner.within(touched)
+                within = inner.within(touched).slices
                 # Nobody else has a part of these.
                 held[within][free[within]] = rank + 1
                 free[within] = False
@@ -51,7 +52,7 @@ class Owners:
                     continue
             at = free.nonzero()
             counts = covered(box, self.chunk)
-            places = tuple(one + a for one, a in zip(at, touched.begin, strict=True))
+            places = tuple(map(add, at, touched.start))
             flat.append(np.ravel_multi_index(places, self._ranks.shape))
             most.append(counts[at])
             ranks.append(np.full(len(at[0]), rank + 1, np.int32))
@@ -64,22 +65,21 @@ class Owners:
 
     def _whole(self, box: Box) -> Box | None:
         """Give the chunks that lie in a box with all their elements."""
-        begin = tuple(-(-a // n) for a, n in zip(box.begin, self.chunk, strict=True))
+        begin = chunk_counts(box.start, self.chunk)
         # At the dataset's end a chunk is whole without what lies beyond.
         end = tuple(
             -(-b // n) if b == most else b // n
             for b, n, most in zip(box.end, self.chunk, self.shape, strict=True)
         )
-        return Box(begin, end) if all(a < b for a, b in zip(begin, end, strict=True)) else None
+        whole = Box.between(begin, end)
+        return whole if min(whole.shape, default=1) > 0 else None
 
     def pieces(self, box: Box | None, rank: int, limit: int) -> Iterator[Box]:
         """Cut what of a box belongs to a rank into boxes."""
         if box is None:
             return
         touched = in_chunks(box, self.chunk)
-        there = tuple(slice(a, b) for a, b in zip(*touched, strict=True))
-        wanted = self._ranks[there] == rank + 1
-        yield from self._cut(wanted, touched, box, limit)
+        yield from self._cut(self._ranks[touched.slices] == rank + 1, touched, box, limit)
 
     def _cut(
         self, wanted: npt.NDArray[np.bool_], chunks: Box, box: Box, limit: int
@@ -93,27 +93,22 @@ class Owners:
             return
         # Along the slowest dimension first: such parts lie together in memory.
         axis = next(at for at, n in enumerate(lengths) if n > 1)
-        middle = lengths[axis] // 2
-        lower, upper = list(chunks.end), list(chunks.begin)
-        lower[axis] = upper[axis] = chunks.begin[axis] + middle
-        before = (slice(None),) * axis
-        first = Box(chunks.begin, tuple(lower))
-        second = Box(tuple(upper), chunks.end)
+        before, middle = (slice(None),) * axis, lengths[axis] // 2
+        first = Box(chunks.start, (*lengths[:axis], middle, *lengths[axis + 1 :]))
+        rest = first.moved(tuple(middle * (at == axis) for at in range(len(lengths)))).start
         yield from self._cut(wanted[(*before, slice(None, middle))], first, box, limit)
+        second = Box.between(rest, chunks.end)
         yield from self._cut(wanted[(*before, slice(middle, None))], second, box, limit)
 
     def forget(self) -> None:
         """Let chunks go to other ranks: nobody holds anything of them any more."""
         if self._known:
-            self._ranks = np.zeros(self._counts(), np.int32)
+            self._ranks = np.zeros(chunk_counts(self.shape, self.chunk), np.int32)
             self._known = False
 
     def grow(self, shape: Shape) -> None:
         """Follow the dataset, which is larger now."""
         self.shape, former = shape, self._ranks
-        self._ranks = np.zeros(self._counts(), np.int32)
+        self._ranks = np.zeros(chunk_counts(self.shape, self.chunk), np.int32)
         if self._known:
             self._ranks[tuple(slice(n) for n in former.shape)] = former
-
-    def _counts(self) -> Shape:
-        return tuple(-(-n // c) for n, c in zip(self.shape, self.chunk, strict=True))

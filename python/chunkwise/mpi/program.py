@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from chunkwise.errors import UsageError
-from chunkwise.mpi.ranks import ALONE, Told, ending, launched, tell, under_mpi, world
+from chunkwise.mpi.ranks import ALONE, ExitMessage, ending, launched, message_of, under_mpi, world
 from chunkwise.mpi.waiting import Comm
 
 # A launcher ends the other processes within this time after one has ended with an error.
@@ -17,12 +17,10 @@ _LATER_S = 2.0
 
 
 def as_one_program(
-    run: Callable[[], object], told: Callable[[BaseException], tuple[str, int] | None]
+    run: Callable[[], object], message: Callable[[BaseException], tuple[str, int] | None]
 ) -> None:
-    """Run a program's main function on all ranks; they fail and end together (collective).
-
-    What ranks other than the first print to standard output goes nowhere.
-    """
+    """Run a program's main function on all ranks; they fail and end together (collective)."""
+    # What ranks other than the first print to standard output goes nowhere.
     comm: Comm = ALONE
     try:
         if under_mpi():
@@ -31,15 +29,15 @@ def as_one_program(
         # Without MPI, each process is alone, and says so if it needs MPI.
         pass
 
-    def tell_once(error: BaseException) -> Told | None:
-        text_and_code = told(error)
+    def tell_once(error: BaseException) -> ExitMessage | None:
+        text_and_code = message(error)
         if text_and_code is None:
-            return tell(error)
+            return message_of(error)
         if comm is ALONE and launched()[0]:
             # The launcher's first process says the same, and ends the others.
             time.sleep(_LATER_S)
         text, code = text_and_code
-        return Told(text.rstrip("\n"), code)
+        return ExitMessage(text.rstrip("\n"), code)
 
     first = not (launched()[0] if comm is ALONE else comm.rank)
     with ending(comm, tell_once), contextlib.ExitStack() as held:

@@ -61,7 +61,7 @@ def under_mpi() -> bool:
 
 
 def launched() -> tuple[int | None, int | None]:
-    """Tell this process's rank and the number of ranks by the launcher's word, not by MPI's."""
+    """Return this process's rank and the number of ranks, as the launcher states them."""
     return _number(_RANKS), _number(_SIZES)
 
 
@@ -119,31 +119,31 @@ def of_many_ranks() -> Comm:
     return world()
 
 
-class Told(NamedTuple):
-    """An error as the command line tells it: a text, and the code that the process ends with."""
+class ExitMessage(NamedTuple):
+    """An error on the command line: a text, and the code that the process ends with."""
 
     text: str
     code: int
 
 
-def tell(error: BaseException) -> Told | None:
-    """Tell an error that was to be expected; None for one that needs a traceback."""
+def message_of(error: BaseException) -> ExitMessage | None:
+    """Return the message of an expected error; None for one that needs a traceback."""
     if isinstance(error, SystemExit):
         code = error.code
         if isinstance(code, str):
-            return Told(code, 1)
-        return Told("", code if isinstance(code, int) else 0)
+            return ExitMessage(code, 1)
+        return ExitMessage("", code if isinstance(code, int) else 0)
     if isinstance(error, KeyboardInterrupt):
-        return Told("chunkwise: interrupted", Exit.INTERRUPTED)
+        return ExitMessage("chunkwise: interrupted", Exit.INTERRUPTED)
     if isinstance(error, ChunkwiseError):
-        return Told(f"chunkwise: {error}", error.exit_code)
+        return ExitMessage(f"chunkwise: {error}", error.exit_code)
     return None
 
 
 @contextmanager
 def ending(
     comm: Comm,
-    tell: Callable[[BaseException], Told | None] = tell,
+    message_of: Callable[[BaseException], ExitMessage | None] = message_of,
     patience_s: float = PATIENCE_S,
 ) -> Iterator[None]:
     """End a program of many ranks together: one message, one code, no hang (collective).
@@ -162,37 +162,37 @@ def ending(
         except BaseException:
             _abort(comm, Exit.INTERRUPTED)
             raise
-    told: Told | None = None
+    message: ExitMessage | None = None
     error: BaseException | None = None
     try:
         yield
     except BaseException as wrong:
         error = wrong
-        told = tell(wrong) or Told(
+        message = message_of(wrong) or ExitMessage(
             "".join(traceback.format_exception(wrong)).rstrip(), Exit.FAILED
         )
-    failed = told is not None and told.code != 0
+    failed = message is not None and message.code != 0
     itself = failed and not isinstance(error, OtherRankFailedError)
-    mine = (told.code if told is not None else 0, itself)
+    mine = (message.code if message is not None else 0, itself)
     try:
         codes = exchange(apart, mine, patience_s if failed else None)
         first = next((rank for rank, (_, own) in enumerate(codes) if own), None)
         if first is None:
             first = next((rank for rank, (code, _) in enumerate(codes) if code), None)
-        if first is not None and apart.rank == first and told is not None:
-            _print(told.text)
+        if first is not None and apart.rank == first and message is not None:
+            _print(message.text)
         # A launcher ends all ranks as soon as one has ended with an error.
         left = any(exchange(apart, bool(abandoned)))
     except BaseException:
         # The others do not come, or the user is tired of waiting for them.
-        if told is not None:
-            _print(told.text)
+        if message is not None:
+            _print(message.text)
         _abort(comm, mine[0] or Exit.INTERRUPTED)
         raise
     code = mine[0] if first is None else codes[first][0]
     if left:
         _abort(comm, code)
-    if told is not None or code:
+    if message is not None or code:
         sys.exit(code)
 
 

@@ -1,4 +1,4 @@
-"""How do pieces of boxes get to the ranks that encode them, in little memory?"""
+"""How do pieces of boxes get to the ranks that encode them, one at a time?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from chunkwise.mpi.boxes import Box
+from chunkwise.grammar.boxes import Box
 from chunkwise.mpi.waiting import wait_all
 
 if TYPE_CHECKING:
@@ -31,13 +31,11 @@ def swap(
     take: Callable[[Box, Array], None],
     dtype: np.dtype[Any],
 ) -> None:
-    """Send pieces to their owners, and receive those of others (collective).
-
-    In turn k, each rank sends to the k-th after it, and receives from the k-th before it.  Both
-    know all pieces in their order, so that nothing but elements is sent, and one piece each way is
-    in memory.  A rank whose `take` fails receives what is left all the same, as others wait for
-    it to be received.
-    """
+    """Send pieces to their owners, and receive those of others (collective)."""
+    # In turn k, each rank sends to the k-th after it, and receives from the k-th before it.  Both
+    # know all pieces in their order, so that nothing but elements is sent, and one piece each way
+    # is in memory.  A rank whose `take` fails receives what is left all the same, as others wait
+    # for it to be received.
     failure: BaseException | None = None
     for turn in range(1, comm.size):
         to, by = (comm.rank + turn) % comm.size, (comm.rank - turn) % comm.size

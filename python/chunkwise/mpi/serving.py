@@ -49,11 +49,9 @@ class _Reply:
 
 @contextmanager
 def serving(comm: Comm, answer: Answer | None) -> Iterator[Ask]:
-    """Let ranks ask rank 0 within a block (collective).
-
-    The block ends on each rank when it has ended on all.  If any rank's block raises, all raise:
-    see `chunkwise.mpi.ranks.together`.
-    """
+    """Let ranks ask rank 0 within a block (collective)."""
+    # The block ends on each rank when it has ended on all.  If any rank's block raises, all raise:
+    # see `chunkwise.mpi.ranks.together`.
     if isinstance(comm, Alone) or comm.size == 1:
         lock = threading.Lock()
 
@@ -84,6 +82,32 @@ def serving(comm: Comm, answer: Answer | None) -> Iterator[Ask]:
             with server.running():
                 yield server.ask
     apart.Free()
+
+
+class Questions:
+    """Asks rank 0 in the place of `_native`, which keeps only the words of an error."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._error: BaseException | None = None
+
+    def _answer(self, *question: object) -> Any:
+        try:
+            return self._ask(question)
+        except BaseException as wrong:
+            self._error = wrong
+            raise
+
+    @contextmanager
+    def raising(self) -> Iterator[None]:
+        """Raise the error of a question as it was."""
+        try:
+            yield
+        except Exception:
+            error, self._error = self._error, None
+            if error is not None:
+                raise error from None
+            raise
 
 
 class _Server:

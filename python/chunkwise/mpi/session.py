@@ -108,7 +108,7 @@ class Session:
         try:
             return exchange(self.comm, word, limit_s)
         except BaseException as stopped:
-            # Ended by a signal, or nobody came: messages under way must not be met again.
+            # Ended by a signal, or nobody came: messages under way must not be received again.
             self.lose(stopped)
             raise
 
@@ -121,14 +121,8 @@ class Session:
                     f"is at {first.what}, rank {rank} at {word.what}"
                 )
             if word.same != first.same:
-                at = next(
-                    (
-                        n
-                        for n, (a, b) in enumerate(zip(first.same, word.same, strict=False))
-                        if a != b
-                    ),
-                    0,
-                )
+                pairs = enumerate(zip(first.same, word.same, strict=False))
+                at = next((number for number, (a, b) in pairs if a != b), 0)
                 begin = max(0, first.same.rfind(", ", 0, at) + 2) if at > _SHOWN // 2 else 0
                 one, other = (text[begin : begin + _SHOWN] for text in (first.same, word.same))
                 raise UsageError(
@@ -168,11 +162,9 @@ class Session:
         self._free()
 
     def fail(self, wrong: BaseException) -> None:
-        """Tell the others that this rank fails, and give the file up (collective).
-
-        Others learn it at their next call.  Where they do not come, as they wait elsewhere for
-        what this rank will not do any more, all ranks are ended.
-        """
+        """Let the others know that this rank fails, and give the file up (collective)."""
+        # Others learn it at their next call.  Where they do not come, as they wait elsewhere for
+        # what this rank will not do any more, all ranks are ended.
         if self.is_over:
             return
         self._lost = self._lost or wrong
@@ -210,7 +202,8 @@ class Session:
         if isinstance(self.comm, Alone):
             self.give_up(wrong)
             raise wrong
-        print(f"chunkwise: {printable(_told(wrong))}", file=sys.stderr, flush=True)
+        kind = "" if isinstance(wrong, ChunkwiseError) else f"{type(wrong).__name__}: "
+        print(f"chunkwise: {printable(f'{kind}{wrong}')}", file=sys.stderr, flush=True)
         with contextlib.suppress(Exception):
             self.held.close()
         sys.stdout.flush()
@@ -245,10 +238,6 @@ def own_communicator(comm: Comm) -> Comm:
     apart, request = comm.Idup()
     wait(request)
     return apart
-
-
-def _told(wrong: BaseException) -> str:
-    return str(wrong) if isinstance(wrong, ChunkwiseError) else f"{type(wrong).__name__}: {wrong}"
 
 
 def described(value: Any) -> str:

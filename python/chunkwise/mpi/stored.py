@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from operator import add
 from typing import Any, Final, NamedTuple
 
 import h5py
@@ -13,16 +14,15 @@ import numpy.typing as npt
 from h5py import h5t
 
 from chunkwise.errors import CannotWriteError, UsageError
-from chunkwise.grammar import Effort
-from chunkwise.mpi.boxes import Box, Shape, selection_of
+from chunkwise.grammar import Effort, Shape
+from chunkwise.grammar.boxes import Box
+from chunkwise.mpi.boxes import selection_of
 from chunkwise.mpi.encoding import Likeness
 from chunkwise.mpi.owners import Owners
 from chunkwise.mpi.sending import PIECE_NBYTES, swap
+from chunkwise.mpi.serving import Ask, Questions
 from chunkwise.mpi.waiting import Comm
 from chunkwise.newfile.index import Table
-
-# Asks rank 0.
-Ask = Callable[[Any], Any]
 
 Array = npt.NDArray[Any]
 # Bytes of an array copied at a time, if memory does not hold it in the order of the file.
@@ -30,9 +30,9 @@ _COPIED_NBYTES: Final = 32 << 20
 
 
 class Made(NamedTuple):
-    """A new dataset, as rank 0 tells of it."""
+    """A new dataset, as rank 0 describes it."""
 
-    number: int  # By which ranks ask for it
+    number: int  # What ranks call it
     path: str  # Its name
     shape: Shape  # In elements
     maxshape: tuple[int | None, ...]
@@ -45,27 +45,18 @@ class Made(NamedTuple):
     rest: bool = False  # Whether data that it is made with is still to be written
 
 
-class _Places:
+class _Places(Questions):
     """The index of a dataset, which rank 0 keeps; as `_native` asks for it."""
 
     def __init__(self, ask: Ask, number: int) -> None:
-        self._ask, self._number = ask, number
-        # `_native` keeps only its words.
-        self.error: BaseException | None = None
+        super().__init__(ask)
+        self._number = number
 
-    def allocate(self, chunks: Table) -> Table:
-        return self._asked("allocate", chunks)
+    def allocate(self, chunks: Table) -> Any:
+        return self._answer("allocate", self._number, chunks)
 
-    def find(self, origins: Table) -> Table:
-        return self._asked("find", origins)
-
-    def _asked(self, kind: str, table: Table) -> Table:
-        try:
-            answer: Table = self._ask((kind, self._number, table))
-        except BaseException as wrong:
-            self.error = wrong
-            raise
-        return answer
+    def find(self, origins: Table) -> Any:
+        return self._answer("find", self._number, origins)
 
 
 class Chunked:
@@ -108,7 +99,7 @@ class Chunked:
         def give(piece: Box) -> Array:
             assert own is not None
             assert part is not None
-            return np.ascontiguousarray(part[piece.within(own)])
+            return np.ascontiguousarray(part[piece.within(own).slices])
 
         swap(
             comm,
@@ -126,13 +117,13 @@ class Chunked:
             self._put(piece, give(piece))
 
     def _put(self, box: Box, elements: Array) -> None:
-        self._natively(
-            lambda: self._writer.write(selection_of(self.shape, box, self._label), elements)
-        )
+        with self._places.raising():
+            self._writer.write(selection_of(self.shape, box, self._label), elements)
 
     def flush(self) -> None:
         """Write chunks that lack something, with what the file has in its place."""
-        self._natively(self._writer.flush)
+        with self._places.raising():
+            self._writer.flush()
 
     def flushed(self) -> None:
         """Note that all ranks have flushed."""
@@ -147,15 +138,6 @@ class Chunked:
     def rows(self) -> int:
         """Give the length of chunks along the slowest dimension."""
         return int(self._like.dataset.chunks[0])
-
-    def _natively(self, work: Callable[[], None]) -> None:
-        try:
-            work()
-        except Exception:
-            error, self._places.error = self._places.error, None
-            if error is not None:
-                raise error from None
-            raise
 
     def close(self) -> None:
         """Let it go, with all that waits."""
@@ -189,8 +171,8 @@ class Contiguous:
             return
         strides = np.cumprod([1, *self.shape[:0:-1]])[::-1] * self.dtype.itemsize
         for run in _runs(box, self.shape):
-            raw = np.ascontiguousarray(part[run.within(box)]).reshape(-1).view(np.uint8)
-            at = self._offset + sum(int(s) * a for s, a in zip(strides, run.begin, strict=True))
+            raw = np.ascontiguousarray(part[run.within(box).slices]).reshape(-1).view(np.uint8)
+            at = self._offset + sum(int(s) * a for s, a in zip(strides, run.start, strict=True))
             self._pwrite(raw.data, at)
 
     def _pwrite(self, data: memoryview, at: int) -> None:
@@ -225,11 +207,10 @@ def _runs(box: Box, shape: Shape) -> Iterator[Box]:
     """Cut a box into parts that lie in the file as one run of bytes."""
     axis = len(shape)
     # Trailing dimensions that are covered whole lie together.
-    while axis > 0 and box.begin[axis - 1] == 0 and box.end[axis - 1] == shape[axis - 1]:
+    while axis > 0 and box.shape[axis - 1] == shape[axis - 1]:
         axis -= 1
     # The one before, too.
     outer = max(0, axis - 1)
     for place in np.ndindex(*box.shape[:outer]):
-        begin = tuple(a + n for a, n in zip(box.begin, place, strict=False))
-        end = tuple(a + 1 for a in begin)
-        yield Box((*begin, *box.begin[outer:]), (*end, *box.end[outer:]))
+        start = tuple(map(add, box.start, place))
+        yield Box((*start, *box.start[outer:]), (*(1,) * outer, *box.shape[outer:]))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from h5py import h5p
 
-from chunkwise.errors import AlreadyExistsError, ChunkwiseError, UsageError
+from chunkwise.errors import AlreadyExistsError, UsageError
 from chunkwise.mpi.filesystems import filesystem_of
 from chunkwise.mpi.folder import open_seen
 from chunkwise.mpi.ranks import agree, exchange, host, on_first
@@ -18,7 +18,7 @@ from chunkwise.names import printable
 from chunkwise.newfile.claim import Claim, claimed
 from chunkwise.newfile.index import FileIndex, access_list
 from chunkwise.newfile.publish import publish
-from chunkwise.newfile.target import NewFile, cannot_write
+from chunkwise.newfile.target import NewFile, writing_to
 
 if TYPE_CHECKING:
     from chunkwise.mpi.waiting import Comm
@@ -26,18 +26,8 @@ if TYPE_CHECKING:
 Mode = Literal["w", "w-", "x"]
 
 
-class _Place(NewFile):
-    """Where the file goes."""
-
-    def taken(self) -> UsageError:
-        return UsageError(
-            f"{printable(self.said)}: was made by another program meanwhile and stays as it is; "
-            "mode 'w' replaces it"
-        )
-
-
 @dataclass
-class Target:
+class PartialFile:
     """The half-written file, as one rank has it."""
 
     descriptor: int  # For reading and writing
@@ -49,22 +39,21 @@ class Target:
 
     def sync(self, said: str) -> None:
         """Sync this host's writes to storage."""
-        try:
-            if self.syncs:
+        if self.syncs:
+            with writing_to(said):
                 os.fsync(self.descriptor)
-        except OSError as wrong:
-            raise cannot_write(said, wrong) from wrong
 
     def publish(self) -> None:
         """Complete the file, and bring it into place; on rank 0."""
         assert self.claim is not None
         assert self.index is not None
-        try:
-            # A flush may fail, and the file is as it was.
-            self.index.file.flush()
-        except OSError as wrong:
-            self.index.give_up()
-            raise cannot_write(self.claim.place.said, wrong) from wrong
+        with writing_to(self.claim.place.said):
+            try:
+                # A flush may fail, and the file is as it was.
+                self.index.file.flush()
+            except OSError:
+                self.index.give_up()
+                raise
         self.index.close()
         self.index = None
         publish(self.claim)
@@ -72,10 +61,10 @@ class Target:
 
 def make(
     comm: Comm, path: str | os.PathLike[str], mode: Mode, held: ExitStack, **how: Any
-) -> Target:
+) -> PartialFile:
     """Make the file beside its target, and open it on all ranks (collective)."""
     said = os.fspath(path)
-    target: Target | None = None
+    target: PartialFile | None = None
 
     def begin() -> tuple[str, int]:
         nonlocal target
@@ -85,20 +74,16 @@ def make(
 
     partial, inode = on_first(comm, begin)
 
-    def follow() -> Target:
-        try:
+    def follow() -> PartialFile:
+        with writing_to(said):
             descriptor = open_seen(partial, comm.rank)
-        except OSError as wrong:
-            if isinstance(wrong, ChunkwiseError):
-                raise
-            raise cannot_write(said, wrong) from wrong
         held.callback(os.close, descriptor)
         if os.fstat(descriptor).st_ino != inode:
             raise UsageError(
                 f"{printable(said)}: this rank sees another file than rank 0: name a folder that "
                 "all ranks share"
             )
-        return Target(descriptor)
+        return PartialFile(descriptor)
 
     opened = agree(comm, lambda: follow() if target is None else target)
     every = exchange(comm, host())
@@ -112,21 +97,17 @@ def make(
     return opened
 
 
-def _begin(said: str, mode: Mode, held: ExitStack, how: dict[str, Any]) -> Target:
+def _begin(said: str, mode: Mode, held: ExitStack, how: dict[str, Any]) -> PartialFile:
     fcpl, fapl = properties(**how)
     if mode != "w" and os.path.lexists(said):
         raise AlreadyExistsError(f"{printable(said)}: exists already; mode 'w' replaces it")
-    place = _Place.at(said, overwrite=mode == "w")
+    place = NewFile.at(said, overwrite=mode == "w", remedy="mode 'w'")
     claim = held.enter_context(claimed(place, resume=False))
-    try:
+    with writing_to(said):
         descriptor = claim.make_partial()
-    except OSError as wrong:
-        if isinstance(wrong, ChunkwiseError):
-            raise
-        raise cannot_write(said, wrong) from wrong
     held.callback(os.close, descriptor)
     index = FileIndex(descriptor, said, fapl=fapl, fcpl=fcpl)
-    target = Target(descriptor, claim=claim, index=index)
+    target = PartialFile(descriptor, claim=claim, index=index)
 
     def let_go() -> None:
         if target.index is not None:

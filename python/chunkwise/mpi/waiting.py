@@ -50,10 +50,8 @@ class WaitedTooLongError(Exception):
 
 
 def wait(request: MPI.Request, limit_s: float | None = None) -> Any:
-    """Wait until a request is done, without using a core.
-
-    Open MPI's own waiting looks without pause, and takes the core from a rank that works.
-    """
+    """Wait until a request is done, without using a core."""
+    # Open MPI's own waiting looks without pause, and takes the core from a rank that works.
     until = None if limit_s is None else time.monotonic() + limit_s
     try:
         for pause in pauses():

@@ -27,7 +27,7 @@ from typing import Final
 
 from chunkwise.errors import CannotWriteError, UsageError, like
 from chunkwise.names import printable
-from chunkwise.newfile.target import Place, cannot_write
+from chunkwise.newfile.target import Place, writing_to
 
 LOCK: Final = "lock"
 JOURNAL: Final = "journal"
@@ -66,10 +66,8 @@ class Claim:
         return self.place.target.with_name(self.partial_name)
 
     def make_partial(self) -> int:
-        """Make the partial file, closed to others; gives a descriptor for writing.
-
-        No other file will be brought into place.
-        """
+        """Make the partial file, closed to others; gives a descriptor for writing."""
+        # No other file will be brought into place.
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | _SAFELY
         descriptor = os.open(self.partial_name, flags, 0o600, dir_fd=self.parent)
         self._made = os.fstat(descriptor)
@@ -120,7 +118,7 @@ class Claim:
         self._own |= {_identity(found) for found in there if found is not None}
 
     def has_partial(self) -> bool:
-        """Tell whether the partial file is there."""
+        """Return whether the partial file is there."""
         found = _look(self.partial_name, self.parent)
         if found is None:
             return False
@@ -129,11 +127,9 @@ class Claim:
         return True
 
     def put_aside(self) -> bool:
-        """Put aside what a stopped run left; tells whether there is something to go on from.
-
-        Of a run that was stopped while it went on from another, the one that had done more
-        counts.
-        """
+        """Put aside what a stopped run left; return whether there is something to go on from."""
+        # Of a run that was stopped while it went on from another, the one that had done more
+        # counts.
         if self.has_partial() and 0 <= self.size(JOURNAL) >= self.size(BEFORE[0]):
             old = self.partial_name
             os.replace(old, BEFORE[1], src_dir_fd=self.parent, dst_dir_fd=self.folder)
@@ -153,7 +149,7 @@ class Claim:
                 self._remove(name)
 
     def is_over(self) -> bool:
-        """Tell whether a run of this token is over: its file has the target's name, or is gone."""
+        """Return whether a run is over: its file has the target's name, or is gone."""
         if not self.has_partial():
             return True
         if self._is_published():
@@ -162,7 +158,7 @@ class Claim:
         return False
 
     def _is_published(self) -> bool:
-        """Tell whether the partial file has the target's name as well."""
+        """Return whether the partial file has the target's name as well."""
         partial = _look(self.partial_name, self.parent)
         target = _look(self.place.target.name, self.parent)
         return partial is not None and target is not None and os.path.samestat(partial, target)
@@ -186,14 +182,10 @@ class Claim:
 def claimed(place: Place, *, resume: bool) -> Iterator[Claim]:
     """Hold the names for a result, and remove what need not stay."""
     with contextlib.ExitStack() as stack:
-        try:
+        with writing_to(place.said):
             parent = os.open(place.target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             stack.callback(let_go, parent)
             claim = _lock(place, parent, stack)
-        except OSError as wrong:
-            if isinstance(wrong, (CannotWriteError, UsageError)):
-                raise
-            raise cannot_write(place.said, wrong) from wrong
         done = False
         try:
             if resume:
@@ -247,7 +239,7 @@ def _lock(place: Place, parent: int, stack: contextlib.ExitStack) -> Claim:
 
 
 def _is_there(lock: int, folder: int) -> bool:
-    """Tell whether an open lock still has its name."""
+    """Return whether an open lock still has its name."""
     there = _look(LOCK, folder)
     return there is not None and os.path.samestat(os.fstat(lock), there)
 

@@ -12,6 +12,7 @@ import contextlib
 import io
 import os
 import threading
+from collections.abc import Iterator
 from typing import Any, Final, Literal
 
 import h5py
@@ -21,7 +22,10 @@ from h5py import h5d, h5f, h5fd, h5i, h5p
 
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.files.objects import Address, address_of
+from chunkwise.grammar.boxes import chunk_counts
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable, shown
+from chunkwise.newfile.claim import Claim
+from chunkwise.newfile.target import writing_to
 
 # Rows of numbers, and one column.
 Table = npt.NDArray[np.uint64]
@@ -124,10 +128,9 @@ class _Accountant(io.RawIOBase):
 
 
 class FileIndex:
-    """A file that is open in libhdf5 but for the bytes of its chunks.
+    """A file that is open in libhdf5 but for the bytes of its chunks."""
 
-    Any number of threads may ask it; they take turns.
-    """
+    # Any number of threads may use it; they take turns.
 
     def __init__(
         self,
@@ -144,7 +147,7 @@ class FileIndex:
         self._held = _Accountant(descriptor)
         fapl = access_list() if fapl is None else fapl.copy()
         fapl.set_fileobj_driver(h5fd.fileobj_driver, self._held)
-        # libhdf5 tells files apart by the name.
+        # libhdf5 distinguishes files by the name.
         name = f"chunkwise-{id(self._held):x}".encode()
         try:
             if mode == "w":
@@ -183,21 +186,50 @@ class FileIndex:
                 ) from error
 
     def give_up(self) -> None:
-        """Close a file that will be removed, and write nothing more to it.
-
-        What libhdf5 cannot write, on a full disk, it does not close, and crashes on at the end.
-        """
+        """Close a file that will be removed, and write nothing more to it."""
+        # What libhdf5 cannot write, on a full disk, it does not close, and crashes on at the end.
         with self._lock:
             self._held.given_up = True
             with contextlib.suppress(CannotWriteError):
                 self.close()
 
 
-class Places:
-    """Where the chunks of one dataset lie; made by `FileIndex.places`.
+@contextlib.contextmanager
+def opened(claim: Claim, mode: Literal["w", "r+"]) -> Iterator[int]:
+    """Make the partial file of a claim, or open it, for reading and writing."""
+    # The system may say only at the end what it has not written.
+    with writing_to(claim.place.said):
+        descriptor = claim.make_partial() if mode == "w" else claim.open_partial(os.O_RDWR)
+    try:
+        yield descriptor
+    finally:
+        with writing_to(claim.place.said):
+            os.close(descriptor)
 
-    What `chunkwise._native` asks of an object that keeps the index of a dataset.
-    """
+
+@contextlib.contextmanager
+def open_index(
+    claim: Claim, mode: Literal["w", "r+"] = "w", fapl: Any = None
+) -> Iterator[FileIndex]:
+    """Open the partial file of a claim, and complete it when the block ends."""
+    with opened(claim, mode) as descriptor:
+        index = FileIndex(descriptor, claim.place.said, mode, fapl=fapl)
+        try:
+            yield index
+            index.file.flush()
+        except BaseException as wrong:
+            index.give_up()
+            if isinstance(wrong, OSError) and wrong.errno:
+                with writing_to(claim.place.said):
+                    raise
+            raise
+        index.close()
+
+
+class Places:
+    """Where the chunks of one dataset lie; made by `FileIndex.places`."""
+
+    # What `chunkwise._native` asks of an object that keeps the index of a dataset.
 
     def __init__(
         self, held: _Accountant, lock: threading.RLock, label: str, dataset: h5d.DatasetID
@@ -252,7 +284,7 @@ class Places:
         return place
 
     def find(self, origins: Table) -> Table:
-        """Tell where chunks lie."""
+        """Return where chunks lie."""
         with self._lock:
             at = (origins // np.asarray(self._chunk, np.uint64)).T.astype(np.intp)
             found = self._records[tuple(at)]
@@ -267,7 +299,7 @@ class Places:
             self._records = made
 
     def _counts(self) -> tuple[int, ...]:
-        return tuple(-(-n // c) for n, c in zip(self._dataset.shape, self._chunk, strict=True))
+        return chunk_counts(self._dataset.shape, self._chunk)
 
 
 def access_list(libver: str | tuple[str, str] | None = None) -> Any:

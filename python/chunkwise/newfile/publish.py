@@ -11,10 +11,10 @@ import os
 import stat
 from collections.abc import Iterator
 
-from chunkwise.errors import ChunkwiseError, note
+from chunkwise.errors import note
 from chunkwise.names import printable
-from chunkwise.newfile.claim import Claim
-from chunkwise.newfile.target import cannot_write
+from chunkwise.newfile.claim import Claim, claimed
+from chunkwise.newfile.target import NewFile, writing_to
 
 # Errors of a file system without extended attributes, or without this one.
 _UNKEPT = (errno.ENOTSUP, errno.ENODATA, errno.EINVAL, errno.EPERM, errno.EACCES)
@@ -23,15 +23,13 @@ _UNLINKED = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.E
 
 
 def publish(claim: Claim) -> None:
-    """Bring the finished file into place.
-
-    It is on disk before its name is.  A new file has the source's permissions, as
-    far as the umask lets it; one that replaces another has that one's owner, permissions and
-    extended attributes.  Its time of modification is now: its bytes are new.
-    """
+    """Bring the finished file into place."""
+    # It is on disk before its name is.  A new file has the source's permissions, as far as the
+    # umask lets it; one that replaces another has that one's owner, permissions and extended
+    # attributes.  Its time of modification is now: its bytes are new.
     place = claim.place
     place.require_unchanged()
-    try:
+    with writing_to(place.said):
         partial = claim.open_partial(os.O_RDWR)
         try:
             replaced = _there(claim)
@@ -47,10 +45,15 @@ def publish(claim: Claim) -> None:
         # It is there, whether or not the file system can say when a name is on disk.
         with noting_it_stays(place.said), contextlib.suppress(OSError):
             os.fsync(claim.parent)
-    except OSError as wrong:
-        if isinstance(wrong, ChunkwiseError):
-            raise
-        raise cannot_write(place.said, wrong) from wrong
+
+
+@contextlib.contextmanager
+def new_file(target: str | os.PathLike[str], *, overwrite: bool) -> Iterator[Claim]:
+    """Hold the names for a new file, and bring it into place when the block ends."""
+    place = NewFile.at(target, overwrite=overwrite)
+    with claimed(place, resume=False) as claim:
+        yield claim
+        publish(claim)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,9 @@ import os
 import stat
 import time
 import zlib
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -19,6 +21,7 @@ from typing import Final
 from chunkwise.errors import (
     CannotJudgeError,
     CannotWriteError,
+    ChunkwiseError,
     FileChangedError,
     FileFormatError,
     UsageError,
@@ -39,11 +42,10 @@ _SECOND_NS: Final = 1_000_000_000
 
 @dataclass(frozen=True)
 class Identity:
-    """What tells whether a file is still the same one, unchanged.
+    """What shows whether a file is still the same one, unchanged."""
 
-    A program can restore size and time of modification after it wrote; the time of change
-    (``ctime``) is the system's, and no program sets it.
-    """
+    # A program can restore size and time of modification after it wrote; the time of change
+    # (``ctime``) is the system's, and no program sets it.
 
     device: int
     inode: int
@@ -59,11 +61,9 @@ class Identity:
 
     @classmethod
     def settled(cls, path: Path) -> Identity:
-        """Look at a file when any later change of it will show in its times.
-
-        A file that was changed within the same tick of the clock once more would look the same.
-        So this waits until that tick is over: mostly no time at all.
-        """
+        """Look at a file when any later change of it will show in its times."""
+        # A file that was changed within the same tick of the clock once more would look the same.
+        # So this waits until that tick is over: mostly no time at all.
         identity = cls.of(path)
         coarse = identity.changed_ns % _SECOND_NS == 0
         rest_ns = identity.changed_ns + (2 * _SECOND_NS if coarse else _TICK_NS) - time.time_ns()
@@ -83,6 +83,8 @@ class Place:
     identity: Identity  # The source as it was when the work began
     said: str  # The target as the user wrote it
     replaces: bool  # Whether a file that has the target's name may be replaced
+    # What lets it be replaced, as the user says it.
+    remedy: str = field(default="--force, or force=True,", kw_only=True)
 
     @property
     def in_place(self) -> bool:
@@ -104,7 +106,7 @@ class Place:
         return name
 
     def permissions(self) -> int:
-        """Permissions of a new target, of which the umask takes some."""
+        """Permissions of a new target, before the umask."""
         return self.source.stat().st_mode & 0o777
 
     def require_unchanged(self) -> None:
@@ -123,7 +125,7 @@ class Place:
         """Say that something has taken the target's name that may not be replaced."""
         return UsageError(
             f"{printable(self.said)}: was made by another program meanwhile and stays as it "
-            "is; --force, or force=True, replaces it"
+            f"is; {self.remedy} replaces it"
         )
 
 
@@ -144,12 +146,15 @@ class NewFile(Place):
     """Where a file goes that is made of data in memory; `source` means nothing."""
 
     @classmethod
-    def at(cls, target: str | os.PathLike[str], *, overwrite: bool) -> NewFile:
+    def at(
+        cls, target: str | os.PathLike[str], *, overwrite: bool, remedy: str = "overwrite=True"
+    ) -> NewFile:
         """Decide where a new file goes."""
         goal, said = Path(os.path.realpath(target)), os.fspath(target)
-        _check_target(goal, None, said, overwrite, "overwrite=True")
+        _check_target(goal, None, said, overwrite, remedy)
         _require_writable(goal.parent, said)
-        return cls(goal, goal, Identity(0, 0, 0, 0, 0), said, replaces=overwrite)
+        nothing = Identity(0, 0, 0, 0, 0)
+        return cls(goal, goal, nothing, said, replaces=overwrite, remedy=remedy)
 
     def permissions(self) -> int:
         """As any new file's."""
@@ -158,16 +163,9 @@ class NewFile(Place):
     def require_unchanged(self) -> None:
         """Have no source that could change."""
 
-    def taken(self) -> UsageError:
-        """Say that something has taken the target's name that may not be replaced."""
-        return UsageError(
-            f"{printable(self.said)}: was made by another program meanwhile and stays as it "
-            "is; overwrite=True replaces it"
-        )
-
 
 def _is_mended(source: str | os.PathLike[str]) -> bool:
-    """Tell whether libhdf5 opens a file only with other bytes at its beginning."""
+    """Return whether libhdf5 opens a file only with other bytes at its beginning."""
     try:
         open_readable(source).close()
     except (FileFormatError, CannotJudgeError):
@@ -217,9 +215,8 @@ def choose(
         said = os.fspath(target)
         if in_place:
             raise UsageError("--in-place takes no OUT: it replaces the source")
-        goal = Path(os.path.realpath(target))
-        _check_target(goal, origin, said, force, "--force, or force=True,")
-        place = Place(origin, goal, identity, said, replaces=force)
+        place = Place(origin, Path(os.path.realpath(target)), identity, said, replaces=force)
+        _check_target(place.target, origin, said, force, place.remedy)
     _require_writable(place.target.parent, place.said)
     if place.target.exists() and not force and not os.access(place.target, os.W_OK):
         raise like(CannotWriteError, PermissionError())(
@@ -237,10 +234,8 @@ def _require_writable(folder: Path, said: str) -> None:
 
 
 def _is_planted(path: Path) -> bool:
-    """Tell whether a link in a folder that others may write to is a third user's.
-
-    Systems that protect such links open them no more either.
-    """
+    """Return whether a link in a folder that others may write to is a third user's."""
+    # Systems that protect such links open them no more either.
     try:
         link, folder = path.lstat(), path.parent.stat()
     except OSError:
@@ -273,6 +268,17 @@ def _check_target(goal: Path, origin: Path | None, said: str, force: bool, remed
         raise UsageError(f"{shown}: is not a regular file")
     if not force:
         raise UsageError(f"{shown}: exists already; {remedy} replaces it")
+
+
+@contextmanager
+def writing_to(said: str, errors: tuple[type[BaseException], ...] = (OSError,)) -> Iterator[None]:
+    """Say of what the system refuses within the block which file cannot be written."""
+    try:
+        yield
+    except errors as wrong:
+        if isinstance(wrong, ChunkwiseError):
+            raise
+        raise cannot_write(said, wrong) from wrong
 
 
 def cannot_write(said: str, wrong: BaseException) -> CannotWriteError:

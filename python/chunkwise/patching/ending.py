@@ -23,7 +23,7 @@ def say_at_exit() -> None:
     process = os.getpid()
 
     def say() -> None:
-        line = told(patch_stats(), sys.modules) if os.getpid() == process else None
+        line = line_about(patch_stats(), sys.modules) if os.getpid() == process else None
         if line is not None and sys.stderr is not None:
             # A program may have closed it, or its reader is gone.
             with contextlib.suppress(OSError, ValueError):
@@ -33,7 +33,7 @@ def say_at_exit() -> None:
     atexit.register(say)
 
 
-def told(stats: Mapping[str, Any], modules: Container[str]) -> str | None:
+def line_about(stats: Mapping[str, Any], modules: Container[str]) -> str | None:
     """What there is to say."""
     writes: dict[str, Any] = stats["writes"]
     if stats["engine"] or writes["engine"]:

@@ -160,10 +160,8 @@ def _make_new_dset(original: Method, setitem: Method) -> Method:
 
 
 def _shape_of(data: Any, shape: Any, dtype: Any) -> tuple[int, ...] | None:
-    """Give the shape of a new dataset whose data can be written once it is made, else None.
-
-    That takes numbers which h5py does not convert itself, as it does for half precision.
-    """
+    """Give the shape of a new dataset whose data can be written once it is made, else None."""
+    # That takes numbers which h5py does not convert itself, as it does for half precision.
     if type(data) is not np.ndarray or data.dtype.kind not in "biufc":
         return None
     if data.nbytes < at_once.SMALLEST_NBYTES or (dtype is not None and dtype != data.dtype):

@@ -1,4 +1,4 @@
-"""Is a finished file what its source is, for whoever reads it?
+"""Is a finished file what its source is, as a reader sees both?
 
 The new file is complete and closed.  It is opened again, and both files are read side by side, by
 another way than the copy took: h5py reads all objects (`structure.py`), the engine and libhdf5 the
@@ -7,23 +7,23 @@ values (`values.py`).  Nothing that the copy noted is used.
 
 from __future__ import annotations
 
-import math
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import h5py
 
 from chunkwise.errors import ChunkwiseError, CorruptDataError, WrongValueError
-from chunkwise.files.boxes import Box, boxes
 from chunkwise.files.opening import is_plain, open_h5
+from chunkwise.grammar.boxes import Box, boxes
 from chunkwise.names import HDF5_ERRORS, hdf5_reason
 from chunkwise.proof.records import GOES_ON, Allowed, Names, Proved
 from chunkwise.proof.structure import Partners, Structure
-from chunkwise.proof.values import SourceUnreadableError, Values, ValuesDifferError
+from chunkwise.proof.values import Pair, SourceUnreadableError, Values, ValuesDifferError
 
 # Smaller datasets are compared here, and not by other processes.
 _SHARED_NBYTES: Final = 8 << 20
@@ -42,15 +42,35 @@ class Piece:
     nbytes: int
 
 
-class Share(Protocol):
+@dataclass(frozen=True)
+class Comparison:
+    """Pieces of the values of two closed files, for any process to compare."""
+
+    source: str  # Paths
+    target: str
+    pieces: tuple[Piece, ...]
+    allowed: Allowed
+    names: Names
+    memory_nbytes: int
+
+    def part(self, first: int, step: int) -> Comparison:
+        """Return every `step`-th piece, from the first."""
+        return replace(self, pieces=self.pieces[first::step])
+
+    def run(self, tell: Callable[[int], None] = lambda _: None) -> None:
+        """Open the files, and compare the pieces."""
+        if self.pieces:
+            with open_h5(self.source) as source, open_h5(self.target) as target:
+                _compare_pieces(self, source, target, tell)
+
+
+@dataclass(frozen=True)
+class Sharing:
     """Other processes that compare values, too."""
 
-    @property
-    def size(self) -> int:
-        """How many parts the chunks of a dataset are divided into."""
-
-    def compare(self, pieces: Sequence[Piece], allowed: Allowed, names: Names) -> None:
-        """Compare pieces in all processes; raises as `compare_pieces`."""
+    size: int  # How many parts the chunks of a dataset are divided into
+    memory_nbytes: int  # What one process may take
+    compare: Callable[[Comparison], None]  # Lets them do it; raises as `Comparison.run`
 
 
 def prove(
@@ -61,18 +81,21 @@ def prove(
     allowed: Allowed = Allowed(),  # noqa: B008 (frozen)
     memory_nbytes: int,
     tell: Callable[[int], None] = lambda _: None,
-    share: Share | None = None,
+    sharing: Sharing | None = None,
 ) -> Proved:
     """Compare a finished file with its source."""
     begun = time.monotonic()
     names = Names(str(source.filename), said)
-    comparing = _Comparing(names, allowed, memory_nbytes, tell, share)
+    comparing = _Comparing(names, allowed, memory_nbytes, tell, sharing)
     structure = comparing.structure
     with _opened(made, names) as target:
         structure.compare(source, target)
         _compare_user_blocks(source, made, names)
-        if share is not None and comparing.pieces:
-            share.compare(comparing.pieces, allowed, names)
+        if sharing is not None and comparing.pieces:
+            pieces, made_at = tuple(comparing.pieces), os.fspath(made)
+            sharing.compare(
+                Comparison(names.source, made_at, pieces, allowed, names, sharing.memory_nbytes)
+            )
     read = comparing.values.read
     return Proved(
         structure.objects,
@@ -86,10 +109,8 @@ def prove(
 
 @contextmanager
 def _opened(made: Path, names: Names) -> Iterator[h5py.File]:
-    """Open a finished file; what libhdf5 refuses of it is a difference.
-
-    The source was read before, when it was copied.
-    """
+    """Open a finished file; what libhdf5 refuses of it is a difference."""
+    # The source was read before, when it was copied.
     try:
         target = open_h5(made)
     except (ChunkwiseError, *HDF5_ERRORS) as error:
@@ -103,52 +124,40 @@ def _opened(made: Path, names: Names) -> Iterator[h5py.File]:
             raise names.difference("/", f"cannot be read again ({hdf5_reason(error)})") from None
 
 
-def compare_pieces(
-    source: h5py.File,
-    target: h5py.File,
-    pieces: Sequence[Piece],
-    allowed: Allowed,
-    names: Names,
-    memory_nbytes: int,
-    tell: Callable[[int], None] = lambda _: None,
+def _compare_pieces(
+    what: Comparison, source: h5py.File, target: h5py.File, tell: Callable[[int], None]
 ) -> None:
-    """Compare some pieces of two open files."""
-    values = Values(memory_nbytes, tell, salvaged=allowed.salvaged)
-    for piece in pieces:
+    values = Values(what.memory_nbytes, tell, salvaged=what.allowed.salvaged)
+    for piece in what.pieces:
         mine, theirs = (h5py.h5d.open(file.id, piece.name) for file in (source, target))
-        values.label = names.label(piece.path)
-        with _named(names, piece.path):
-            if piece.box is None:
-                if not values.same_stored(mine, theirs, piece.part):
-                    for box in values.boxes(mine, theirs):
-                        values.compare_box(mine, theirs, box, allowed.bounds.get(piece.path))
-            else:
-                values.compare_box(mine, theirs, piece.box, allowed.bounds.get(piece.path))
+        pair = Pair(mine, theirs, what.allowed.bounds.get(piece.path))
+        values.label = what.names.label(piece.path)
+        with _named(what.names, piece.path):
+            if piece.box is not None:
+                values.compare_box(pair, piece.box)
+            elif not values.same_stored(pair, piece.part):
+                for box in values.boxes(pair):
+                    values.compare_box(pair, box)
 
 
-class _named:  # noqa: N801 (a context manager)
+@contextmanager
+def _named(names: Names, path: str) -> Iterator[None]:
     """Turn what `Values` raises into errors that name the file and the dataset."""
-
-    def __init__(self, names: Names, path: str) -> None:
-        self._names, self._path = names, path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, ValuesDifferError):
-            raise difference(self._names, self._path, error.start, error.how) from None
-        if isinstance(error, SourceUnreadableError):
-            cause = error.__cause__
-            if isinstance(cause, CorruptDataError):
-                raise type(cause)(f"{cause}; {GOES_ON}") from None
-            if isinstance(cause, ChunkwiseError):
-                # Such as a filter that is missing: no proof of damage.
-                raise cause from None
-            raise self._names.unreadable(self._path, cause or error) from None
+    try:
+        yield
+    except ValuesDifferError as error:
+        raise _difference(names, path, error.start, error.how) from None
+    except SourceUnreadableError as error:
+        cause = error.__cause__
+        if isinstance(cause, CorruptDataError):
+            raise type(cause)(f"{cause}; {GOES_ON}") from None
+        if isinstance(cause, ChunkwiseError):
+            # Such as a filter that is missing: no proof of damage.
+            raise cause from None
+        raise names.unreadable(path, cause or error) from None
 
 
-def difference(names: Names, path: str, start: Sequence[int], how: str) -> WrongValueError:
+def _difference(names: Names, path: str, start: Sequence[int], how: str) -> WrongValueError:
     """Return the error that names the first element that differs."""
     at = ", ".join(map(str, start))
     return names.difference(path, f"{how}, at element [{at}]" if start else how)
@@ -162,7 +171,7 @@ class _Comparing:
     allowed: Allowed
     memory_nbytes: int
     tell: Callable[[int], None]
-    share: Share | None
+    sharing: Sharing | None
     pieces: list[Piece] = field(default_factory=list)
     structure: Structure = field(init=False)
     values: Values = field(init=False)
@@ -171,39 +180,38 @@ class _Comparing:
         self.structure = Structure(self.names, self.allowed, self._dataset)
         self.values = Values(self.memory_nbytes, self.tell, salvaged=self.allowed.salvaged)
 
-    def _dataset(self, met: Partners) -> None:
-        mine, theirs, bound = met.mine, met.theirs, self.allowed.bounds.get(met.path)
-        if mine.shape is None:
+    def _dataset(self, partners: Partners) -> None:
+        path, name = partners.path, partners.name
+        pair = Pair(partners.mine, partners.theirs, self.allowed.bounds.get(path))
+        if pair.mine.shape is None:
             return
-        if not is_plain(mine.get_type()):
-            self._objects(met)
+        if not is_plain(pair.mine.get_type()):
+            self._objects(path, pair)
             return
-        self.values.label = self.names.label(met.path)
-        with _named(self.names, met.path):
-            nbytes = mine.get_space().get_simple_extent_npoints() * mine.get_type().get_size()
-            if self.share is None or met.name is None or nbytes < _SHARED_NBYTES:
-                self.values.compare(mine, theirs, bound)
-                return
-            if self.values.is_stored_alike(mine, theirs):
-                size = self.share.size
-                parts = ((number, size) for number in range(size))
-                self.pieces += (Piece(met.path, met.name, None, one, 0) for one in parts)
-                return
-            itemsize = mine.get_type().get_size()
-            for box in self.values.boxes(mine, theirs):
-                nbytes = math.prod(box[1]) * itemsize
-                self.pieces.append(Piece(met.path, met.name, box, (0, 1), nbytes))
+        self.values.label = self.names.label(path)
+        with _named(self.names, path):
+            itemsize = pair.datatype.get_size()
+            nbytes = pair.mine.get_space().get_simple_extent_npoints() * itemsize
+            if self.sharing is None or name is None or nbytes < _SHARED_NBYTES:
+                self.values.compare(pair)
+            elif self.values.is_stored_alike(pair):
+                size = self.sharing.size
+                self.pieces += (Piece(path, name, None, (n, size), 0) for n in range(size))
+            else:
+                self.pieces += (
+                    Piece(path, name, box, (0, 1), box.size * itemsize)
+                    for box in self.values.boxes(pair)
+                )
 
-    def _objects(self, met: Partners) -> None:
+    def _objects(self, path: str, pair: Pair) -> None:
         """Compare elements of variable length, references, and compounds of these."""
-        size = met.mine.get_type().get_size()
-        for start, count in self.values.boxes(met.mine, met.theirs):
+        for box in self.values.boxes(pair):
             # Few at a time: each reference is an open object.
-            for offset, part in boxes(count, (1,) * len(count), _FEW):
-                at = tuple(s + o for s, o in zip(start, offset, strict=True))
-                if not self.structure.same_meaning(met.path, met.mine, met.theirs, (at, part)):
-                    raise difference(self.names, met.path, at, "differs from the source")
-                self.tell(math.prod(part) * size)
+            for part in boxes(box.shape, (1,) * len(box.shape), _FEW):
+                there = part.moved(box.start)
+                if not self.structure.same_meaning(path, pair.mine, pair.theirs, there):
+                    raise _difference(self.names, path, there.start, "differs from the source")
+                self.tell(there.size * pair.datatype.get_size())
 
 
 def _compare_user_blocks(source: h5py.File, made: Path, names: Names) -> None:

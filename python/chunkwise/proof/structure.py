@@ -19,9 +19,11 @@ from h5py import h5a, h5d, h5g, h5i, h5l, h5o, h5s, h5t
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import LibraryError
-from chunkwise.files.boxes import Box
 from chunkwise.files.objects import Address, address_of, decode_name
 from chunkwise.files.opening import is_plain
+from chunkwise.files.raw import read_attribute
+from chunkwise.files.references import selected
+from chunkwise.grammar.boxes import Box
 from chunkwise.names import HDF5_ERRORS, hdf5_reason
 from chunkwise.proof.records import Allowed, Names
 from chunkwise.proof.values import numpy_type
@@ -32,11 +34,10 @@ _FOUND: Final = b"lost+found"
 
 @dataclass(frozen=True)
 class Partners:
-    """An object of the source, and the one that should be the same.
+    """An object of the source, and the one that should be the same."""
 
-    `path` is for messages; `name` leads to both from the root by links, and is None where only
-    references do.
-    """
+    # `path` is for messages; `name` leads to both from the root by links, and is None where only
+    # references do.
 
     path: str
     name: bytes | None
@@ -66,66 +67,65 @@ class Structure:
         # First what links lead to: an object has the name that the user knows.
         while self._pending:
             first = self._pending.pop()
-            if not self._meet(first):
+            if not self._join(first):
                 continue
             stack = [self._visit(first)]
             while stack:
-                met = next(stack[-1], None)
-                if met is None:
+                pair = next(stack[-1], None)
+                if pair is None:
                     stack.pop()
                 else:
-                    stack.append(self._visit(met))
+                    stack.append(self._visit(pair))
 
-    def _meet(self, met: Partners) -> bool:
+    def _join(self, pair: Partners) -> bool:
         """Make two objects partners; return whether they are new."""
-        here, there = address_of(met.mine), address_of(met.theirs)
-        if (
-            self._partners.setdefault(here, there) != there
-            or self._backwards.setdefault(there, here) != here
-        ):
-            raise self._names.difference(met.path, "leads to another object than in the source")
+        here, there = address_of(pair.mine), address_of(pair.theirs)
+        known = self._partners.setdefault(here, there), self._backwards.setdefault(there, here)
+        if known != (there, here):
+            raise self._names.difference(pair.path, "leads to another object than in the source")
         is_new = len(self._partners) > self.objects
         self.objects += is_new
         return is_new
 
-    def _reach(self, met: Partners) -> None:
+    def _reach(self, pair: Partners) -> None:
         """Note that something else than a link leads to two objects."""
-        here, there = address_of(met.mine), address_of(met.theirs)
+        here, there = address_of(pair.mine), address_of(pair.theirs)
         if here in self._partners or there in self._backwards:
-            self._meet(met)
+            self._join(pair)
         else:
-            self._pending.append(met)
+            self._pending.append(pair)
 
-    def _visit(self, met: Partners) -> Iterator[Partners]:
+    def _visit(self, pair: Partners) -> Iterator[Partners]:
         """Compare two partners; yield those of their members that are new."""
-        mine, theirs = met.mine, met.theirs
-        if type(mine) is not type(theirs) and not _are_types(mine, theirs):
-            raise self._names.difference(met.path, "is another kind of object than in the source")
+        mine, theirs = pair.mine, pair.theirs
+        are_types = isinstance(mine, h5t.TypeID) and isinstance(theirs, h5t.TypeID)
+        if type(mine) is not type(theirs) and not are_types:
+            raise self._names.difference(pair.path, "is another kind of object than in the source")
         if len({_native.comment(library(), one.id) for one in (mine, theirs)}) > 1:
-            raise self._names.difference(met.path, "has another comment than in the source")
-        self._attributes(met)
+            raise self._names.difference(pair.path, "has another comment than in the source")
+        self._attributes(pair)
         if isinstance(mine, h5g.GroupID):
-            yield from self._members(met)
+            yield from self._members(pair)
         elif isinstance(mine, h5d.DatasetID):
-            self._dataset(met)
+            self._dataset(pair)
         elif not mine.equal(theirs):
-            raise self._names.difference(met.path, "is another type than in the source")
+            raise self._names.difference(pair.path, "is another type than in the source")
 
     # --- links --------------------------------------------------------------------
 
-    def _members(self, met: Partners) -> Iterator[Partners]:
-        """Compare the links of two groups; yield the objects that are met for the first time."""
-        mine, theirs = met.mine, met.theirs
+    def _members(self, pair: Partners) -> Iterator[Partners]:
+        """Compare the links of two groups; yield the objects that were not compared before."""
+        mine, theirs = pair.mine, pair.theirs
         flags = [one.get_create_plist().get_link_creation_order() for one in (mine, theirs)]
         if flags[0] != flags[1]:
-            raise self._names.difference(met.path, "keeps another order of its links")
-        here, there = self._listed(met, mine), list(theirs)
+            raise self._names.difference(pair.path, "keeps another order of its links")
+        here, there = self._listed(pair, mine), list(theirs)
         if here is None:
             return
-        prefix = met.path.rstrip("/") + "/"
+        prefix = pair.path.rstrip("/") + "/"
         if here != there:
             here = self._of_both(prefix, mine, here, there)
-        base = None if met.name is None else met.name.rstrip(b"/") + b"/"
+        base = None if pair.name is None else pair.name.rstrip(b"/") + b"/"
         for raw in here:
             path = prefix + decode_name(raw)
             kinds = [group.links.get_info(raw).type for group in (mine, theirs)]
@@ -143,11 +143,10 @@ class Structure:
             try:
                 second = h5o.open(theirs, raw)
             except HDF5_ERRORS as error:
-                raise self._names.difference(
-                    path, f"cannot be opened ({hdf5_reason(error)})"
-                ) from None
+                reason = f"cannot be opened ({hdf5_reason(error)})"
+                raise self._names.difference(path, reason) from None
             found = Partners(path, None if base is None else base + raw, first, second)
-            if self._meet(found):
+            if self._join(found):
                 yield found
 
     def _of_both(
@@ -170,14 +169,14 @@ class Structure:
             raise self._names.difference(prefix, "has its links in another order")
         return there
 
-    def _listed(self, met: Partners, group: Any) -> list[bytes] | None:
+    def _listed(self, pair: Partners, group: Any) -> list[bytes] | None:
         """List the names in a group of the source; None if that fails and need not succeed."""
         try:
             return list(group)
         except HDF5_ERRORS as error:
             if self._allowed.salvaged:
                 return None
-            raise self._names.unreadable(met.path, error) from None
+            raise self._names.unreadable(pair.path, error) from None
 
     def _opened(self, path: str, group: Any, raw: bytes) -> Any:
         """Open a member of the source; None if that fails and need not succeed."""
@@ -192,41 +191,41 @@ class Structure:
 
     # --- attributes ---------------------------------------------------------------
 
-    def _attributes(self, met: Partners) -> None:
-        mine, theirs = met.mine, met.theirs
-        names = self._attribute_names(met)
+    def _attributes(self, pair: Partners) -> None:
+        mine, theirs = pair.mine, pair.theirs
+        names = self._attribute_names(pair)
         if names[0] != names[1]:
             odd = set(names[0]) ^ set(names[1])
             which = f" ({decode_name(min(odd))})" if odd else ""
             raise self._names.difference(
-                met.path, f"has other attributes{which}, or another order of them"
+                pair.path, f"has other attributes{which}, or another order of them"
             )
         for raw in names[0]:
             self.attributes += 1
-            label = f"{met.path}@{decode_name(raw)}"
-            pair = h5a.open(mine, raw), h5a.open(theirs, raw)
-            self.same_kind(label, *pair)
-            if is_plain(pair[0].get_type()):
-                same = _attribute_bytes(pair[0]) == _attribute_bytes(pair[1])
+            label = f"{pair.path}@{decode_name(raw)}"
+            both = h5a.open(mine, raw), h5a.open(theirs, raw)
+            self.same_kind(label, *both)
+            if is_plain(both[0].get_type()):
+                same = read_attribute(both[0]) == read_attribute(both[1])
             else:
-                same = self.same_meaning(label, *pair)
+                same = self.same_meaning(label, *both)
             if not same:
                 raise self._names.difference(label, "differs from the source")
 
-    def _attribute_names(self, met: Partners) -> list[list[bytes]]:
+    def _attribute_names(self, pair: Partners) -> list[list[bytes]]:
         """List the attributes of both objects, without those that salvage could not read."""
-        lost, theirs = self._allowed.lost, _attribute_names(met.theirs)
+        lost, theirs = self._allowed.lost, _attribute_names(pair.theirs)
         try:
-            mine = _attribute_names(met.mine)
+            mine = _attribute_names(pair.mine)
         except HDF5_ERRORS as error:
             if self._allowed.salvaged:
                 return [[], []]
-            raise self._names.unreadable(met.path, error) from None
-        if met.path in lost:
+            raise self._names.unreadable(pair.path, error) from None
+        if pair.path in lost:
             both = set(mine) & set(theirs)
             return [[one for one in names if one in both] for names in (mine, theirs)]
         return [
-            [one for one in names if f"{met.path}@{decode_name(one)}" not in lost]
+            [one for one in names if f"{pair.path}@{decode_name(one)}" not in lost]
             for names in (mine, theirs)
         ]
 
@@ -243,10 +242,8 @@ class Structure:
     # --- values that are no plain bytes ---------------------------------------------
 
     def same_meaning(self, path: str, mine: Any, theirs: Any, part: Box | None = None) -> bool:
-        """Compare elements of any type; the objects to which references lead become partners.
-
-        `part` is a box of two datasets; None for two attributes.
-        """
+        """Compare elements of any type; the objects to which references lead become partners."""
+        # `part` is a box of two datasets; None for two attributes.
         try:
             values, leads = _native.meaning(library(), mine.id, part)
         except LibraryError as error:
@@ -262,7 +259,7 @@ class Structure:
         if values != others or len(first) != len(second):
             return False
         numbered = enumerate(zip(first, second, strict=True))
-        return all(self._same_lead(f"{path}[{number}]", *pair) for number, pair in numbered)
+        return all(self._same_lead(f"{path}[{number}]", *both) for number, both in numbered)
 
     def _same_lead(self, path: str, mine: _Lead, theirs: _Lead) -> bool:
         if mine.target is None or theirs.target is None:
@@ -275,27 +272,23 @@ class Structure:
 
     # --- datasets -----------------------------------------------------------------
 
-    def _dataset(self, met: Partners) -> None:
-        mine, theirs = met.mine, met.theirs
-        self.same_kind(met.path, mine, theirs)
+    def _dataset(self, pair: Partners) -> None:
+        mine, theirs = pair.mine, pair.theirs
+        self.same_kind(pair.path, mine, theirs)
         lists = mine.get_create_plist(), theirs.get_create_plist()
         dtype = numpy_type(mine.get_type())
         first, second = (_fill(one, dtype) for one in lists)
         if first != second:
-            raise self._names.difference(met.path, "has another fill value than in the source")
-        if met.path not in self._allowed.moved:
+            raise self._names.difference(pair.path, "has another fill value than in the source")
+        if pair.path not in self._allowed.moved:
             places = [_elsewhere(one) for one in lists]
             if places[0] != places[1]:
-                raise self._names.difference(met.path, "has its data elsewhere than the source")
+                raise self._names.difference(pair.path, "has its data elsewhere than the source")
             if places[0] is not None:
                 # In other files, which nobody wrote anew.
                 return
-        if met.path not in self._allowed.lost:
-            self._values(met)
-
-
-def _are_types(mine: Any, theirs: Any) -> bool:
-    return isinstance(mine, h5t.TypeID) and isinstance(theirs, h5t.TypeID)
+        if pair.path not in self._allowed.lost:
+            self._values(pair)
 
 
 @dataclass(frozen=True)
@@ -338,15 +331,6 @@ def _order_of_attributes(identifier: Any) -> int:
     return int(h5py.h5.INDEX_CRT_ORDER if tracked else h5py.h5.INDEX_NAME)
 
 
-def _attribute_bytes(attribute: Any) -> bytes:
-    datatype = h5t.TypeID.copy(attribute.get_type())
-    elements = attribute.get_space().get_simple_extent_npoints()
-    values = np.zeros(elements * datatype.get_size(), np.uint8)
-    if values.size:
-        attribute.read(values, datatype)
-    return values.tobytes()
-
-
 def _fill(dcpl: Any, dtype: np.dtype[Any] | None) -> tuple[object, ...]:
     """Say what unwritten elements are; not of variable length, which are read instead."""
     kind, time = dcpl.fill_value_defined(), dcpl.get_fill_time()
@@ -376,11 +360,7 @@ def _elsewhere(dcpl: Any) -> object:
 
 def _selected(space: Any) -> object:
     """Say what a dataspace selects, however it is encoded."""
-    kind = space.get_select_type()
-    if kind == h5s.SEL_HYPERSLABS:
-        if space.is_regular_hyperslab():
-            return kind, space.get_regular_hyperslab()
-        return kind, space.get_select_hyper_blocklist().tolist()
-    if kind == h5s.SEL_POINTS:
-        return kind, space.get_select_elem_pointlist().tolist()
-    return kind
+    if space.get_select_type() == h5s.SEL_HYPERSLABS and space.is_regular_hyperslab():
+        # Not its blocks, which may be many.
+        return space.get_regular_hyperslab()
+    return selected(space)

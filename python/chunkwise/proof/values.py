@@ -13,7 +13,9 @@ import math
 import random
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from operator import mul
 from typing import Any, Final, TypeAlias
 
 import h5py
@@ -26,13 +28,14 @@ from chunkwise._lib import library
 from chunkwise.dataset import Dataset
 from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.file import wrap
-from chunkwise.files.boxes import Box, boxes, read_box
 from chunkwise.files.opening import is_plain
+from chunkwise.files.raw import read_box
+from chunkwise.grammar import Shape
+from chunkwise.grammar.boxes import Box, boxes, chunk_at, chunk_counts
 from chunkwise.names import HDF5_ERRORS, hdf5_reason
 from chunkwise.proof.records import Bound
 
 Array: TypeAlias = npt.NDArray[Any]
-Shape: TypeAlias = tuple[int, ...]
 
 # libhdf5 reads datasets up to this size: for them, it is as fast as the engine.
 _SMALL_NBYTES: Final = 64 << 10
@@ -88,6 +91,20 @@ def numpy_type(datatype: Any) -> np.dtype[Any] | None:
     return dtype if same and dtype.subdtype is None else None
 
 
+@dataclass(frozen=True)
+class Pair:
+    """Two datasets of the same shape and type."""
+
+    mine: h5d.DatasetID  # Of the source
+    theirs: h5d.DatasetID
+    bound: Bound | None = None  # How far values may differ; None for not at all
+
+    @cached_property
+    def datatype(self) -> Any:
+        """Their type in the file."""
+        return h5t.TypeID.copy(self.mine.get_type())
+
+
 class Values:
     """Compares values of plain bytes; `tell` gets the bytes of each part that was equal."""
 
@@ -111,24 +128,22 @@ class Values:
         # For a box of the source, and for a part of it in both files.
         self._memory = [np.empty(0, np.uint8) for _ in range(3)]
 
-    def compare(self, mine: h5d.DatasetID, theirs: h5d.DatasetID, bound: Bound | None) -> None:
+    def compare(self, pair: Pair) -> None:
         """Compare two datasets of the same shape and type."""
-        if self.is_stored_alike(mine, theirs) and self.same_stored(mine, theirs):
+        if self.is_stored_alike(pair) and self.same_stored(pair):
             return
-        for box in self.boxes(mine, theirs):
-            self.compare_box(mine, theirs, box, bound)
+        for box in self.boxes(pair):
+            self.compare_box(pair, box)
 
     # --- stored as they are -------------------------------------------------------
 
     @staticmethod
-    def is_stored_alike(mine: h5d.DatasetID, theirs: h5d.DatasetID) -> bool:
+    def is_stored_alike(pair: Pair) -> bool:
         """Whether equal stored chunks mean equal values: the same chunk shape and filters."""
-        first, second = _form(mine), _form(theirs)
+        first, second = _form(pair.mine), _form(pair.theirs)
         return first is not None and first == second
 
-    def same_stored(
-        self, mine: h5d.DatasetID, theirs: h5d.DatasetID, part: tuple[int, int] = (0, 1)
-    ) -> bool:
+    def same_stored(self, pair: Pair, part: tuple[int, int] = (0, 1)) -> bool:
         """Whether the chunks are stored alike, or a part of them; if not, values may be equal."""
         seen = 0
 
@@ -138,62 +153,54 @@ class Values:
             seen = done
 
         try:
-            found = _native.same_chunks(
-                library(), mine.id, theirs.id, part, label=self.label, progress=tell
-            )
+            ids = pair.mine.id, pair.theirs.id
+            found = _native.same_chunks(library(), *ids, part, label=self.label, progress=tell)
         except ChunkwiseError:
             # Reading the values says what is wrong, and where.
             return False
         if found is not None:
             return False
         self.read.stored_nbytes += seen
-        self._sample_stored(mine, theirs)
+        self._sample_stored(pair)
         return True
 
-    def _sample_stored(self, mine: h5d.DatasetID, theirs: h5d.DatasetID) -> None:
+    def _sample_stored(self, pair: Pair) -> None:
         """Let libhdf5 read one chunk from any place of both."""
-        shape = tuple(mine.shape)
-        chunk = _chunk(mine) or shape
-        start = tuple(
-            self._random.randrange(-(-n // c)) * c if n else 0
-            for n, c in zip(shape, chunk, strict=True)
-        )
-        count = tuple(min(c, n - at) for c, n, at in zip(chunk, shape, start, strict=True))
-        datatype = h5t.TypeID.copy(mine.get_type())
-        nbytes = math.prod(count) * datatype.get_size()
-        if 0 in count or not self.read.may_sample(nbytes) or _may_burst(mine):
+        mine = pair.mine
+        if 0 in mine.shape:
+            return
+        box = self._any_chunk(mine.shape, _chunk(mine) or mine.shape)
+        if not self.read.may_sample(box.size * pair.datatype.get_size()) or _may_burst(mine):
             return
         # What is damaged in the source is kept as it is, byte for byte.
         with contextlib.suppress(SourceUnreadableError):
-            self._by_libhdf5(mine, theirs, datatype, (start, count), None)
+            self._by_libhdf5(replace(pair, bound=None), box)
+
+    def _any_chunk(self, shape: Shape, chunk: Shape) -> Box:
+        """Choose one of the chunks of an array."""
+        places = map(self._random.randrange, chunk_counts(shape, chunk))
+        return chunk_at(shape, chunk, tuple(map(mul, places, chunk)))
 
     # --- boxes --------------------------------------------------------------------
 
-    def boxes(self, mine: h5d.DatasetID, theirs: h5d.DatasetID) -> Iterator[Box]:
-        """Cut the datasets into boxes in which each chunk is decoded once, if memory allows it.
-
-        What was never written in either is left out: its fill value was compared.
-        """
-        shape = mine.shape
-        if shape is None or 0 in shape:
+    def boxes(self, pair: Pair) -> Iterator[Box]:
+        """Cut the datasets into boxes in which each chunk is decoded once, if memory allows it."""
+        # What was never written in either is left out: its fill value was compared.
+        mine, theirs = pair.mine, pair.theirs
+        if mine.shape is None or 0 in mine.shape:
             return
         if _is_unwritten(mine) and _is_unwritten(theirs):
             return
-        shape, itemsize = tuple(shape), mine.get_type().get_size()
+        shape, itemsize = tuple(mine.shape), pair.datatype.get_size()
         block = self._block(shape, _chunk(mine), _chunk(theirs), itemsize)
-        count = math.prod(-(-n // b) for n, b in zip(shape, block, strict=True))
         touched = None
-        if count > _MANY_BOXES:
+        if math.prod(chunk_counts(shape, block)) > _MANY_BOXES:
             touched = _touched((mine, theirs), shape, block)
         if touched is None:
             yield from boxes(shape, block, math.prod(block))
             return
-        for place in touched:
-            start = tuple(int(at) * b for at, b in zip(place, block, strict=True))
-            yield (
-                start,
-                tuple(min(b, n - at) for b, n, at in zip(block, shape, start, strict=True)),
-            )
+        for place in touched.tolist():
+            yield chunk_at(shape, block, tuple(map(mul, place, block)))
 
     def _block(
         self, shape: Shape, source: Shape | None, target: Shape | None, itemsize: int
@@ -230,61 +237,49 @@ class Values:
             block[axis] = min(shape[axis], block[axis] * steps)
         return tuple(block)
 
-    def compare_box(
-        self, mine: h5d.DatasetID, theirs: h5d.DatasetID, box: Box, bound: Bound | None
-    ) -> None:
+    def compare_box(self, pair: Pair, box: Box) -> None:
         """Compare one box of two datasets; raises as `compare`."""
-        datatype = h5t.TypeID.copy(mine.get_type())
-        nbytes = math.prod(box[1]) * datatype.get_size()
-        dtype = numpy_type(datatype)
-        is_small = _nbytes(mine) <= _SMALL_NBYTES and not _may_burst(mine)
-        if dtype is None or not box[1] or (is_small and bound is None):
-            self._by_libhdf5(mine, theirs, datatype, box, bound)
+        nbytes = box.size * pair.datatype.get_size()
+        dtype = numpy_type(pair.datatype)
+        is_small = _nbytes(pair.mine) <= _SMALL_NBYTES and not _may_burst(pair.mine)
+        if dtype is None or not box.shape or (is_small and pair.bound is None):
+            self._by_libhdf5(pair, box)
         else:
-            self._by_engine(mine, theirs, datatype, dtype, box, bound)
+            self._by_engine(pair, dtype, box)
             self.read.nbytes += nbytes
         self._tell(nbytes)
 
-    def _by_engine(
-        self,
-        mine: h5d.DatasetID,
-        theirs: h5d.DatasetID,
-        datatype: Any,
-        dtype: np.dtype[Any],
-        box: Box,
-        bound: Bound | None,
-    ) -> None:
+    def _by_engine(self, pair: Pair, dtype: np.dtype[Any], box: Box) -> None:
         """Read a box of the source, then the result in parts of whole chunks; compare each."""
-        start, count = box
-        first = self._room(0, dtype, count)
+        mine, theirs, bound = pair.mine, pair.theirs, pair.bound
+        first = self._room(0, dtype, box.shape)
         if not _is_filled(mine):
             first.view(np.uint8)[...] = 0
         try:
-            self._engine(0, mine).read_direct(first, _slices(start, count))
+            self._engine(0, mine).read_direct(first, box.slices)
         except (*HDF5_ERRORS, ChunkwiseError) as error:
-            self._in_parts(mine, theirs, box, bound, error)
+            self._in_parts(pair, box, error)
             return
         result = self._engine(1, theirs)
-        least = tuple(
-            min(c, n) for c, n in zip(_chunk(theirs) or (1,) * len(count), count, strict=True)
-        )
-        for offset, part in boxes(count, least, max(1, self._part_nbytes // dtype.itemsize)):
-            at = tuple(s + o for s, o in zip(start, offset, strict=True))
-            expected, found = (self._room(number, dtype, part) for number in (1, 2))
+        least = _chunk(theirs) or (1,) * len(box.shape)
+        for part in boxes(box.shape, least, max(1, self._part_nbytes // dtype.itemsize)):
+            there = part.moved(box.start)
+            expected, found = (self._room(number, dtype, part.shape) for number in (1, 2))
             # As bytes: NumPy leaves out what lies between the fields of a record.
-            np.copyto(_raw(expected), _raw(first)[_slices(offset, part)])
+            np.copyto(_raw(expected), _raw(first)[part.slices])
             if not _is_filled(theirs):
                 found.view(np.uint8)[...] = 0
             try:
-                result.read_direct(found, _slices(at, part))
+                result.read_direct(found, there.slices)
             except (*HDF5_ERRORS, ChunkwiseError) as error:
-                raise ValuesDifferError(at, f"cannot be read ({_reason(error)})") from None
+                reason = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
+                raise ValuesDifferError(there.start, f"cannot be read ({reason})") from None
             differs = first_difference if bound is None else bound.violations
             place = differs(expected, found)
             if place is not None:
-                self._raise((at, part), place, bound)
-            self._sample(theirs, datatype, (at, part), found)
-        self._sample(mine, datatype, box, first)
+                self._raise(there, place, bound)
+            self._sample(theirs, pair.datatype, there, found)
+        self._sample(mine, pair.datatype, box, first)
 
     def _engine(self, side: int, dataset: h5d.DatasetID) -> Dataset:
         """Return a dataset as the engine reads it; the source is side 0."""
@@ -295,82 +290,59 @@ class Values:
 
     def _sample(self, dataset: h5d.DatasetID, datatype: Any, box: Box, read: Array) -> None:
         """Let libhdf5 read a chunk of what the engine has read, and compare."""
-        start, count = box
-        chunk = tuple(min(c, n) for c, n in zip(_chunk(dataset) or count, count, strict=True))
-        offset = tuple(
-            self._random.randrange(-(-n // c)) * c for c, n in zip(chunk, count, strict=True)
-        )
-        part = tuple(min(c, n - o) for c, n, o in zip(chunk, count, offset, strict=True))
-        nbytes = math.prod(part) * datatype.get_size()
+        part = self._any_chunk(box.shape, _chunk(dataset) or box.shape)
+        there = part.moved(box.start)
+        nbytes = part.size * datatype.get_size()
         if not self.read.may_sample(nbytes) or _may_burst(dataset):
             return
-        at = tuple(s + o for s, o in zip(start, offset, strict=True))
         try:
-            found = read_box(dataset, datatype, at, part)
+            found = read_box(dataset, datatype, there)
         except HDF5_ERRORS as error:
-            raise ValuesDifferError(
-                at, f"cannot be read by libhdf5 ({hdf5_reason(error)})"
-            ) from None
+            reason = f"cannot be read by libhdf5 ({hdf5_reason(error)})"
+            raise ValuesDifferError(there.start, reason) from None
         self.read.by_libhdf5_nbytes += nbytes
-        if found.tobytes() != _raw(read)[_slices(offset, part)].tobytes():
-            raise ValuesDifferError(at, "is read otherwise by libhdf5 than by chunkwise")
+        if found.tobytes() != _raw(read)[part.slices].tobytes():
+            raise ValuesDifferError(there.start, "is read otherwise by libhdf5 than by chunkwise")
 
-    def _by_libhdf5(
-        self,
-        mine: h5d.DatasetID,
-        theirs: h5d.DatasetID,
-        datatype: Any,
-        box: Box,
-        bound: Bound | None,
-    ) -> None:
+    def _by_libhdf5(self, pair: Pair, box: Box) -> None:
         """Compare a box as libhdf5 reads it."""
+        datatype, bound = pair.datatype, pair.bound
         try:
-            first = read_box(mine, datatype, *box)
+            first = read_box(pair.mine, datatype, box)
         except HDF5_ERRORS as error:
-            self._in_parts(mine, theirs, box, bound, error)
+            self._in_parts(pair, box, error)
             return
         try:
-            second = read_box(theirs, datatype, *box)
+            second = read_box(pair.theirs, datatype, box)
         except HDF5_ERRORS as error:
-            raise ValuesDifferError(
-                box[0], f"cannot be read by libhdf5 ({hdf5_reason(error)})"
-            ) from None
+            reason = f"cannot be read by libhdf5 ({hdf5_reason(error)})"
+            raise ValuesDifferError(box.start, reason) from None
         self.read.by_libhdf5_nbytes += first.nbytes
         dtype = numpy_type(datatype)
         if bound is not None and dtype is not None:
-            pair = (one.view(dtype).reshape(box[1]) for one in (first, second))
-            at = bound.violations(*pair)
+            both = (one.view(dtype).reshape(box.shape) for one in (first, second))
+            at = bound.violations(*both)
         else:
             at = first_difference(first, second)
             at = None if at is None else at // datatype.get_size()
         if at is not None:
             self._raise(box, at, bound)
 
-    def _in_parts(
-        self,
-        mine: h5d.DatasetID,
-        theirs: h5d.DatasetID,
-        box: Box,
-        bound: Bound | None,
-        error: BaseException,
-    ) -> None:
+    def _in_parts(self, pair: Pair, box: Box, error: BaseException) -> None:
         """Compare chunk after chunk if the source is damaged and that is expected."""
-        chunk = _chunk(mine)
+        chunk = _chunk(pair.mine)
         if not self._salvaged:
             raise SourceUnreadableError from error
-        start, count = box
-        parts = [] if chunk is None else list(boxes(count, chunk, 1))
+        parts = [] if chunk is None else list(boxes(box.shape, chunk, 1))
         if len(parts) < 2:
             return
-        for offset, part in parts:
-            at = tuple(s + o for s, o in zip(start, offset, strict=True))
-            self.compare_box(mine, theirs, (at, part), bound)
+        for part in parts:
+            self.compare_box(pair, part.moved(box.start))
 
     @staticmethod
     def _raise(box: Box, at: int, bound: Bound | None) -> None:
-        start, count = box
-        place = np.unravel_index(at, count) if count else ()
-        where = tuple(int(s + o) for s, o in zip(start, place, strict=True))
+        place = np.unravel_index(at, box.shape) if box.shape else ()
+        where = tuple(int(s + o) for s, o in zip(box.start, place, strict=True))
         how = "differs from the source"
         if bound is not None:
             how += " by more than its filter may change it"
@@ -415,10 +387,6 @@ def _raw(values: Array) -> Array:
     return values.view(np.dtype((np.void, values.dtype.itemsize)))
 
 
-def _slices(start: Shape, count: Shape) -> tuple[slice, ...]:
-    return tuple(slice(s, s + n) for s, n in zip(start, count, strict=True))
-
-
 def _chunk(dataset: h5d.DatasetID) -> Shape | None:
     dcpl = dataset.get_create_plist()
     return tuple(dcpl.get_chunk()) if dcpl.get_layout() == h5d.CHUNKED else None
@@ -454,7 +422,7 @@ def _nbytes(dataset: h5d.DatasetID) -> int:
 
 
 def _may_burst(dataset: h5d.DatasetID) -> bool:
-    """Whether chunks may decode to far more than a chunk, all of which libhdf5 would keep."""
+    """Whether chunks may decode to far more than a chunk, which libhdf5 would keep."""
     grid = zip(dataset.shape, _chunk(dataset) or dataset.shape, strict=True)
     whole = math.prod(-(-n // c) * c for n, c in grid if c) * dataset.get_type().get_size()
     return bool(dataset.get_storage_size() > 2 * whole + _SMALL_NBYTES)
@@ -477,8 +445,7 @@ def _touched(
             return None
         if listing.written == listing.grid_len:
             return None
-        grid = tuple(-(-n // c) for n, c in zip(shape, chunk, strict=True))
-        at = np.unravel_index(listing.columns()[0].astype(np.int64), grid)
+        at = np.unravel_index(listing.columns()[0].astype(np.int64), chunk_counts(shape, chunk))
         first = [a * c // b for a, c, b in zip(at, chunk, block, strict=True)]
         last = [
             (np.minimum((a + 1) * c, n) - 1) // b
@@ -491,7 +458,3 @@ def _touched(
     if not places:
         return np.empty((0, len(shape)), np.int64)
     return np.unique(np.concatenate(places), axis=0)
-
-
-def _reason(error: BaseException) -> str:
-    return str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)

@@ -1,4 +1,4 @@
-"""What is fsspec told of time-outs, for the requests that it makes itself?
+"""Which time-outs has fsspec for the requests that it makes itself?
 
 Those that are made one by one (`stores.py`) have their time-out each, and are watched besides.
 What a chain of URLs asks for, and what S3's client does within a request, only fsspec knows.
@@ -40,7 +40,7 @@ def with_time_outs(url: str, options: Mapping[str, Any], patience: Patience) -> 
 
 
 def _of_s3(given: Mapping[str, Any], patience: Patience) -> dict[str, Any]:
-    """What botocore is told: who asks makes a request again, so that it does not, too."""
+    """Options of botocore, which does not repeat requests: `requests.py` does."""
     return {
         "connect_timeout": patience.wait_s,
         "read_timeout": patience.wait_s,

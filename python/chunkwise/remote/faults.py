@@ -48,7 +48,7 @@ class Patience:
         return request_timeout_s() if self.timeout_s is None else self.timeout_s
 
     def of(self, nbytes: int) -> float:
-        """Seconds that a request may take while so many bytes come, its own among them."""
+        """Seconds that a request may take while `nbytes` bytes come, its own among them."""
         return self.wait_s + nbytes / self.least_nbytes_per_s
 
 
@@ -105,8 +105,8 @@ def judged(error: BaseException, patience: Patience) -> Exception:
     return RefusedError(f"{type(error).__name__}: {said}")
 
 
-def told(error: Exception, attempts: int) -> ChunkwiseError:
-    """The error that a reader gets; what failed for good after so many attempts."""
+def final(error: Exception, attempts: int) -> ChunkwiseError:
+    """The error that a reader gets; after the last attempt."""
     if isinstance(error, ChunkwiseError):
         return error
     if isinstance(error, PassingError):

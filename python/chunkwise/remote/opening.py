@@ -22,8 +22,8 @@ from chunkwise.errors import FileFormatError, RemoteError, UsageError, like
 from chunkwise.files.objects import Address, address_of
 from chunkwise.names import HDF5_ERRORS, parts_of_url, printable, shown_url, without_secrets
 from chunkwise.remote.chains import with_time_outs
-from chunkwise.remote.faults import Patience, judged, told
-from chunkwise.remote.source import Source
+from chunkwise.remote.faults import Patience, final, judged
+from chunkwise.remote.source import RemoteBytes
 from chunkwise.remote.stores import AnyStore, BytesStore, FileStore, S3Store, Store, WebStore
 from chunkwise.remote.stream import Stream
 from chunkwise.remote.urls import CACHES, protocol
@@ -43,8 +43,8 @@ class Opened:
     name: str  # What it is called
     url: str | None = None  # By which another process opens it
     storage_options: Mapping[str, Any] | None = None  # With which it does
-    # Where its bytes come from, where they are asked for part by part.
-    source: Source | None = None
+    # Where its bytes come from, if they are read part by part.
+    source: RemoteBytes | None = None
 
 
 def open_url(url: str, storage_options: Mapping[str, Any] | None, **options: Any) -> Opened:
@@ -102,7 +102,9 @@ def storage_of(dataset: h5py.Dataset) -> _native.Storage | None:
 
 
 # Sources of file objects that h5py has opened, and libhdf5's number of the open file.
-_of_objects: weakref.WeakKeyDictionary[Any, tuple[Address, Source]] = weakref.WeakKeyDictionary()
+_of_objects: weakref.WeakKeyDictionary[Any, tuple[Address, RemoteBytes]] = (
+    weakref.WeakKeyDictionary()
+)
 
 
 def _named(file: Any) -> str:
@@ -126,7 +128,7 @@ def _whole_copy(
         ) from None
     except Exception as error:
         # Not as the cause: its words may have the whole URL.
-        raise RemoteError(f"{name}: {told(judged(error, PATIENCE), 1)}") from None
+        raise RemoteError(f"{name}: {final(judged(error, PATIENCE), 1)}") from None
     storage = _storage_of_local(file)
     return None if storage is None else (file, storage)
 
@@ -139,7 +141,7 @@ def _store_of_url(url: str, options: dict[str, Any], name: str) -> Store:
         try:
             return FileStore(fs.open(path, "rb"))
         except Exception as error:
-            raise told(judged(error, PATIENCE), 1) from None
+            raise final(judged(error, PATIENCE), 1) from None
     return _store_in(fs, path)
 
 
@@ -183,14 +185,14 @@ def _remade(fs: Any) -> Any:
     return type(fs)(*fs.storage_args, **fs.storage_options)
 
 
-def _source(make: Callable[[], Store], name: str) -> Source:
+def _source(make: Callable[[], Store], name: str) -> RemoteBytes:
     try:
-        return Source(make, name, PATIENCE)
+        return RemoteBytes(make, name, PATIENCE)
     except RemoteError as error:
         raise like(RemoteError, error)(f"{name}: {error}") from error
 
 
-def _source_of_object(file: Any, *, shared: bool = False) -> Source | None:
+def _source_of_object(file: Any, *, shared: bool = False) -> RemoteBytes | None:
     """A source of a file object; with `shared`, one that leaves its position alone, or None."""
     fsspec_file = _in_fsspec(file)
     if fsspec_file is not None:
@@ -234,7 +236,7 @@ def _storage_of_local(file: Any) -> _native.Storage | None:
 
 
 def _opened(
-    source: Source,
+    source: RemoteBytes,
     options: Mapping[str, Any],
     url: str | None = None,
     storage_options: Mapping[str, Any] | None = None,

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar, cast
 from h5py._objects import phil
 
 from chunkwise.errors import RemoteError
-from chunkwise.remote.faults import PassingError, Patience, judged, told
+from chunkwise.remote.faults import PassingError, Patience, final, judged
 from chunkwise.remote.stores import Store, Version
 
 _Answer = TypeVar("_Answer")
@@ -31,7 +31,7 @@ _TOGETHER: Final = 64
 
 
 class _Traffic:
-    """Bytes of all files together: asked for and not come yet, and come."""
+    """Bytes of all files together: requested and not received yet, and received."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -51,7 +51,7 @@ _traffic = _Traffic()
 
 
 class Interrupts:
-    """What threads wait for; it is given up when they are told to stop."""
+    """What threads wait for; it is given up when they have to stop."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -129,25 +129,27 @@ async def _together(work: Sequence[Begin[bytes]]) -> list[bytes]:
 
 
 async def _repeated(ask: Begin[_Answer], nbytes: int, patience: Patience) -> _Answer:
-    """Ask, and ask again if that can help."""
-    pause = patience.pause_s
+    """Make a request, and make it again if that can help."""
     for attempt in range(1, patience.attempts + 1):
         try:
             return await _watched(ask, nbytes, patience)
         except Exception as error:
-            met = judged(error, patience)
-            if not isinstance(met, PassingError) or attempt == patience.attempts:
-                raise told(met, attempt) from None
-        await asyncio.sleep(pause)
-        pause *= 2
+            pause_s = _pause_after(error, attempt, patience)
+        await asyncio.sleep(pause_s)
     raise AssertionError("a request is made at least once")
 
 
-async def _watched(ask: Begin[_Answer], nbytes: int, patience: Patience) -> _Answer:
-    """Ask, and wait as long as the bytes of all requests meanwhile may take.
+def _pause_after(error: Exception, attempt: int, patience: Patience) -> float:
+    """Return the seconds to wait for the next attempt; raise the error if there is none."""
+    reason = judged(error, patience)
+    if not isinstance(reason, PassingError) or attempt == patience.attempts:
+        raise final(reason, attempt) from None
+    return patience.pause_s * (1 << (attempt - 1))
 
-    A slow line is shared by those that are under way: each of them alone would be too slow.
-    """
+
+async def _watched(ask: Begin[_Answer], nbytes: int, patience: Patience) -> _Answer:
+    """Ask, and wait as long as the bytes of all requests meanwhile may take."""
+    # A slow line is shared by those that are under way: each of them alone would be too slow.
     begun, before = time.monotonic(), _traffic.come
     _traffic.begin(nbytes)
     task = asyncio.ensure_future(ask())
@@ -168,18 +170,15 @@ async def _watched(ask: Begin[_Answer], nbytes: int, patience: Patience) -> _Ans
 
 def _repeated_here(ask: Begin[_Answer], patience: Patience) -> _Answer:
     """As `_repeated`, of what waits itself, and so never gives way to a loop."""
-    pause = patience.pause_s
     for attempt in range(1, patience.attempts + 1):
+        pause_s = 0.0
         try:
             ask().send(None)
         except StopIteration as answer:
             return cast("_Answer", answer.value)
         except Exception as error:
-            met = judged(error, patience)
-            if not isinstance(met, PassingError) or attempt == patience.attempts:
-                raise told(met, attempt) from None
-        time.sleep(pause)
-        pause *= 2
+            pause_s = _pause_after(error, attempt, patience)
+        time.sleep(pause_s)
     raise AssertionError("a request is made at least once")
 
 
@@ -211,11 +210,9 @@ _was_enabled = False
 
 @contextlib.contextmanager
 def _no_collection() -> Iterator[None]:
-    """Keep the garbage collector out of fsspec's thread while somebody holds h5py's lock.
-
-    It may find objects of h5py's there, which ask for that lock as they go: the thread would wait
-    for who waits for it.
-    """
+    """Keep the garbage collector out of fsspec's thread while somebody holds h5py's lock."""
+    # It may find objects of h5py's there, which ask for that lock as they go: the thread would
+    # wait for who waits for it.
     global _paused, _was_enabled
     if not phil._is_owned() and phil.acquire(blocking=False):
         phil.release()

@@ -23,7 +23,7 @@ from chunkwise.files.objects import Address, address_of
 from chunkwise.names import HDF5_ERRORS, shown_url
 from chunkwise.remote import opening
 from chunkwise.remote.chains import with_time_outs
-from chunkwise.remote.source import Source
+from chunkwise.remote.source import RemoteBytes
 from chunkwise.remote.stores import S3Store, Store, WebStore
 
 # Files whose sources, or the reasons why there are none, are kept.
@@ -35,14 +35,12 @@ _OTHER_SERVERS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 # Of temporary credentials, which need a session token.
 _TEMPORARY: Final = "ASIA"
 
-_of_files: OrderedDict[Address, Source | str] = OrderedDict()
+_of_files: OrderedDict[Address, RemoteBytes | str] = OrderedDict()
 
 
 def storage_of(dataset: h5py.Dataset) -> _native.Storage | str | None:
-    """The bytes of the dataset's file; or why libhdf5 reads it; None for another driver.
-
-    Called under h5py's lock.
-    """
+    """The bytes of the dataset's file; or why libhdf5 reads it; None for another driver."""
+    # Called under h5py's lock.
     try:
         opened = _opened(dataset)
     except HDF5_ERRORS as error:
@@ -59,10 +57,8 @@ def storage_of(dataset: h5py.Dataset) -> _native.Storage | str | None:
 
 
 def given_up(dataset: h5py.Dataset, error: Exception) -> str | None:
-    """Leave a file to libhdf5 from now on if a read has failed by its requests; gives the reason.
-
-    None for a file of another driver, and for an error that comes from elsewhere.
-    """
+    """Leave a file to libhdf5 from now on if its requests have failed; give the reason."""
+    # None for a file of another driver, and for an error that comes from elsewhere.
     opened = _opened(dataset)
     if opened is None:
         return None
@@ -96,11 +92,11 @@ def _opened(dataset: h5py.Dataset) -> tuple[str, int, Mapping[str, Any]] | None:
     return os.fsdecode(file.name), file.get_filesize(), plist.get_fapl_ros3()
 
 
-def _source(url: str, nbytes: int, told: Mapping[str, Any]) -> Source | str:
+def _source(url: str, nbytes: int, config: Mapping[str, Any]) -> RemoteBytes | str:
     """The source of these bytes; or why there is none."""
     name = shown_url(url)
     try:
-        source = Source(partial(_store, url, told), name, opening.PATIENCE)
+        source = RemoteBytes(partial(_store, url, config), name, opening.PATIENCE)
     except ImportError as error:
         return f"driver ros3: a package is missing ({error}): pip install 'chunkwise[remote]'"
     except (ChunkwiseError, *HDF5_ERRORS) as error:
@@ -115,15 +111,15 @@ def _left(name: str, error: Exception) -> str:
     return f"driver ros3: {name}: {str(error).partition(';')[0]}"
 
 
-def _store(url: str, told: Mapping[str, Any]) -> Store:
+def _store(url: str, config: Mapping[str, Any]) -> Store:
     there = urlsplit(url)
     if there.scheme not in ("http", "https"):
         raise RemoteError(f"libhdf5 alone knows the server of a URL with {there.scheme}://")
     for variable in _OTHER_SERVERS:
         if os.environ.get(variable):
             raise RemoteError(f"{variable} is set, by which libhdf5 may ask another server")
-    if told["authenticate"]:
-        return _signing(url, told)
+    if config["authenticate"]:
+        return _signing(url, config)
     from urllib.request import getproxies, proxy_bypass
 
     if {there.scheme, "all"} & set(getproxies()) and not proxy_bypass(there.hostname or ""):
@@ -133,10 +129,10 @@ def _store(url: str, told: Mapping[str, Any]) -> Store:
     return WebStore(HTTPFileSystem(), url, opening.PATIENCE)
 
 
-def _signing(url: str, told: Mapping[str, Any]) -> Store:
+def _signing(url: str, config: Mapping[str, Any]) -> Store:
     """The store that signs its requests."""
     names = "aws_region", "secret_id", "secret_key"
-    region, identity, secret = (bytes(told[name]).partition(b"\0")[0].decode() for name in names)
+    region, identity, secret = (bytes(config[name]).partition(b"\0")[0].decode() for name in names)
     if identity.startswith(_TEMPORARY):
         raise RemoteError("libhdf5 does not tell the session token of its credentials")
     endpoint, bucket, key = place(url)

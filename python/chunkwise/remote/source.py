@@ -17,7 +17,7 @@ from chunkwise.remote.stores import Store
 
 # Bytes a second of a network, until proved otherwise.
 _NBYTES_PER_S: Final = 100_000_000
-# More is asked for by several requests.
+# More is read by several requests.
 _REQUEST_NBYTES: Final = 8 << 20
 # Web servers and stores answer as many at a time.
 _IN_FLIGHT: Final = 64
@@ -25,7 +25,7 @@ _IN_FLIGHT: Final = 64
 _SPENT_S: Final = 2.0
 
 
-class Source:
+class RemoteBytes:
     """The bytes of one file, as they were when it was opened."""
 
     def __init__(self, make: Callable[[], Store], shown: str, patience: Patience) -> None:
@@ -134,7 +134,7 @@ class Source:
         self._blocks.forked()
 
 
-_sources: weakref.WeakSet[Source] = weakref.WeakSet()
+_sources: weakref.WeakSet[RemoteBytes] = weakref.WeakSet()
 
 
 def _after_fork() -> None:

@@ -40,10 +40,9 @@ _S3_CREDENTIALS: Final = (
 
 @dataclass(frozen=True)
 class Version:
-    """An object as it was when it was opened: its bytes, and what changes with them.
+    """An object as it was when it was opened: its bytes, and what changes with them."""
 
-    If any of the three is another one, so is the object: servers keep tags that they should not.
-    """
+    # If any of the three is another one, so is the object: servers keep tags that they should not.
 
     size: int
     tag: str = ""
@@ -51,10 +50,9 @@ class Version:
 
 
 class Store(Protocol):
-    """Where the bytes of one object come from.
+    """Where the bytes of one object come from."""
 
-    Those with a `loop` are asked by coroutines on it; the others' methods wait themselves.
-    """
+    # Those with a `loop` are used by coroutines on it; the others' methods wait themselves.
 
     loop: Any
 
@@ -204,7 +202,7 @@ class S3Store(Store):
 
 
 def _size_of_s3(answer: Any, start: int, stop: int) -> int:
-    """Bytes of the object of which an answer brings a part; an error where it brings more."""
+    """Bytes of the whole object, by an answer that brings a part; an error if it brings more."""
     said = _RANGE.fullmatch(answer.get("ContentRange") or "")
     if said is not None and said[3].isdigit():
         size = int(said[3])
@@ -254,7 +252,7 @@ class AnyStore(Store):
         version = await self._now()
         found = await self.get(0, min(nbytes, version.size), version)
         if version.size <= nbytes and await self._now() != version:
-            # Nothing else of it will be asked for, which would tell.
+            # Nothing else of it is read that would show a change.
             raise PassingError("the object changes")
         return found, version
 

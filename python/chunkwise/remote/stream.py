@@ -7,17 +7,16 @@ import os
 from typing import Any
 
 from chunkwise.errors import ChunkwiseError
-from chunkwise.remote.source import Source
+from chunkwise.remote.source import RemoteBytes
 
 
 class Stream(io.RawIOBase):
-    """A source as a file object.
+    """A source as a file object."""
 
-    What of a buffer lies beyond the end of the file is filled with zeros, as libhdf5's own driver
-    does: h5py does not look at how many bytes came.
-    """
+    # What of a buffer lies beyond the end of the file is filled with zeros, as libhdf5's own
+    # driver does: h5py does not look at how many bytes came.
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: RemoteBytes) -> None:
         self.source = source
         self._position = 0
         self.error: ChunkwiseError | None = None  # What the last read ended with
@@ -27,11 +26,11 @@ class Stream(io.RawIOBase):
         return self.source.shown
 
     def readable(self) -> bool:
-        """Tell that it can be read."""
+        """Return that it can be read."""
         return True
 
     def seekable(self) -> bool:
-        """Tell that it can be sought in."""
+        """Return that it can be sought in."""
         return True
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
@@ -41,7 +40,7 @@ class Stream(io.RawIOBase):
         return self._position
 
     def tell(self) -> int:
-        """Tell the current position."""
+        """Return the current position."""
         return self._position
 
     def readinto(self, buffer: Any) -> int:

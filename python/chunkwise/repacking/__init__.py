@@ -5,9 +5,9 @@
 `facts`          what is in the source
 `decide`         the new layout of a dataset; `trial`: whether HDF5 can make it
 `plan`           what is done to each dataset, at what cost (`estimate`)
-`target`         where the result is made, and how it comes into place
+`newfile`        (the room) where the result is made, and how it comes into place
 `run`, `work`    the run of one file; `folder`: of many
-`verify`         whether the result equals the source
+`proving`        whether the result equals the source
 `records`        what was done, as plain records; `render`: for people
 ===============  ==============================================================
 

@@ -11,14 +11,13 @@ from typing import Any, Literal
 from chunkwise.errors import UsageError
 from chunkwise.files.netcdf3 import as_netcdf4
 from chunkwise.grammar import parse_size
-from chunkwise.mpi.share import cores, neighbours
+from chunkwise.mpi.machine import share
 from chunkwise.mpi.waiting import ALONE
 from chunkwise.newfile.target import choose
 from chunkwise.repacking.crew import Crew, by_all
-from chunkwise.repacking.memory import default_budget
 from chunkwise.repacking.options import Bound, Options, Verify
 from chunkwise.repacking.plan import Plan
-from chunkwise.repacking.progress import Moment, Watch
+from chunkwise.repacking.progress import Watch
 from chunkwise.repacking.proving import Proof
 from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import ChunkRules, FilterRules, Rules
@@ -131,21 +130,19 @@ def repack(
     if unchanged not in ("skip", "copy"):
         raise UsageError(f"unchanged {unchanged!r}: write skip or copy")
     ranks = ALONE if comm is None else comm
-    if ranks.size > 1:
-        threads = cores(ranks) if threads is None else threads
-        memory = default_budget() // neighbours(ranks) if memory is None else memory
+    memory_nbytes, threads = share(ranks, as_nbytes(memory), threads)
     job = Job(
-        rules=Rules.of(chunk, filters, _nbytes(min_size) or 0),
+        rules=Rules.of(chunk, filters, as_nbytes(min_size) or 0),
         options=Options(
-            memory_nbytes=_nbytes(memory),
+            memory_nbytes=memory_nbytes,
             verify=verify,
             merge=merge,
             salvage=salvage,
             low=low,
             high=high,
-            alignment_nbytes=_nbytes(alignment),
-            page_nbytes=_nbytes(page_size),
-            metadata_block_nbytes=_nbytes(metadata_block),
+            alignment_nbytes=as_nbytes(alignment),
+            page_nbytes=as_nbytes(page_size),
+            metadata_block_nbytes=as_nbytes(metadata_block),
             readers=tuple(readers),
         ),
         access=tuple(access),
@@ -161,7 +158,7 @@ def repack(
 
         def work(crew: Crew) -> Summary:
             place = choose(source, target, in_place=in_place, force=force, salvage=salvage)
-            return run(job, place, progress or _nobody, crew)
+            return run(job, place, progress or (lambda _: None), crew)
 
         return by_all(ranks, work)
 
@@ -185,8 +182,8 @@ def plan_repack(
     ChunkwiseError
         The file cannot be read, or a rule cannot be followed.
     """
-    options = Options(memory_nbytes=_nbytes(memory), merge=merge)
-    job = Job(Rules.of(chunk, filters, _nbytes(min_size) or 0), options, tuple(access))
+    options = Options(memory_nbytes=as_nbytes(memory), merge=merge)
+    job = Job(Rules.of(chunk, filters, as_nbytes(min_size) or 0), options, tuple(access))
     with as_netcdf4(Path(source)) as readable, planned(job, readable) as (_, plan):
         return plan
 
@@ -203,9 +200,6 @@ def using_threads(threads: int | None) -> Iterator[None]:
         yield
 
 
-def _nbytes(size: Size | None) -> int | None:
+def as_nbytes(size: Size | None) -> int | None:
+    """Return a size in bytes, however it is given."""
     return parse_size(size) if isinstance(size, str) else size
-
-
-def _nobody(_: Moment) -> None:
-    """Watch nothing."""

@@ -37,7 +37,7 @@ def missing_behind(identifier: Any) -> tuple[str, str] | None:
 
 
 def stored_behind(identifier: Any) -> tuple[Shape, Pipeline] | None:
-    """Tell how most of the datasets behind a virtual one are stored."""
+    """Return how most of the datasets behind a virtual one are stored."""
     counts: Counter[tuple[Shape, Pipeline]] = Counter()
     for _, found, extents in _behind(identifier):
         dcpl = found.id.get_create_plist()
@@ -58,8 +58,8 @@ def _behind(identifier: Any) -> Iterator[tuple[str, h5py.Dataset, Shape]]:
         return
     own = Path(str(dataset.file.filename)).absolute()
     bounds = Bounds(str(own), str(own))
-    told = dataset.id.get_access_plist().get_virtual_prefix()
-    prefix = prefix_of(_VARIABLE, told, own)
+    stated = dataset.id.get_access_plist().get_virtual_prefix()
+    prefix = prefix_of(_VARIABLE, stated, own)
     for (name, path), one in islice(pairs.items(), _LOOKED_AT):
         file_name, path = name.replace("%b", "0"), path.replace("%b", "0")
         candidates = places(file_name, own, _VARIABLE, prefix) if name != "." else [own]

@@ -14,9 +14,10 @@ from typing import Any
 import h5py
 from h5py import h5d, h5t
 
-from chunkwise.files.boxes import Box
 from chunkwise.files.netcdf3 import is_netcdf3
 from chunkwise.files.opening import is_plain
+from chunkwise.grammar import Shape
+from chunkwise.grammar.boxes import Box, chunk_at
 from chunkwise.names import HDF5_ERRORS, decode_name
 from chunkwise.repacking.records import Missing
 
@@ -24,7 +25,7 @@ _REASON = "it lay behind the end of the file, which was cut off"
 
 
 def real_end(original: Path, readable: Path) -> int | None:
-    """Give where a file ended of which a longer copy is read; None if it is not cut off."""
+    """Return where a file ended, if a longer copy of it is read; None if it is not cut off."""
     if readable == original or is_netcdf3(original):
         return None
     end = original.stat().st_size
@@ -39,12 +40,11 @@ def leave_out(source: h5py.File, target: h5py.File, end: int) -> Iterator[Missin
             lost = list(_lost(read, end)) if isinstance(read, h5d.DatasetID) else []
         except HDF5_ERRORS:
             continue
-        for start, shape in lost:
+        for box in lost:
             if is_plain(h5t.TypeID.copy(made.get_type())):
                 dataset = h5py.Dataset(made)
-                part = tuple(slice(s, s + n) for s, n in zip(start, shape, strict=True))
-                dataset[part] = dataset.fillvalue
-            yield Missing(decode_name(path), _REASON, None, start, shape)
+                dataset[box.slices] = dataset.fillvalue
+            yield Missing(decode_name(path), _REASON, None, *box)
 
 
 def _datasets(file: h5py.File) -> list[tuple[bytes, Any]]:
@@ -71,8 +71,7 @@ def _lost(dataset: Any, end: int) -> Iterator[Box]:
         dataset.chunk_iter(infos.append)
         for info in infos:
             if info.byte_offset + info.size > end:
-                at = info.chunk_offset
-                yield at, tuple(min(c, n - a) for c, n, a in zip(chunk, shape, at, strict=True))
+                yield chunk_at(shape, chunk, info.chunk_offset)
     elif layout == h5d.CONTIGUOUS and dataset.get_offset() is not None:
         size = dataset.get_type().get_size()
         kept = max(0, end - dataset.get_offset()) // size
@@ -80,7 +79,7 @@ def _lost(dataset: Any, end: int) -> Iterator[Box]:
             yield from _from(kept, shape)
 
 
-def _from(first: int, shape: tuple[int, ...]) -> Iterator[Box]:
+def _from(first: int, shape: Shape) -> Iterator[Box]:
     """Give boxes of the elements from one on, in row-major order."""
     at = [first // math.prod(shape[axis + 1 :]) % n for axis, n in enumerate(shape)]
     for axis in reversed(range(len(shape))):
@@ -88,4 +87,4 @@ def _from(first: int, shape: tuple[int, ...]) -> Iterator[Box]:
         begin = at[axis] + (axis < len(shape) - 1)
         if begin < shape[axis]:
             start = (*at[:axis], begin, *(0,) * (len(shape) - axis - 1))
-            yield start, (*(1,) * axis, shape[axis] - begin, *shape[axis + 1 :])
+            yield Box(start, (*(1,) * axis, shape[axis] - begin, *shape[axis + 1 :]))

@@ -16,12 +16,12 @@ from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.newfile.claim import Claim
 from chunkwise.repacking.options import BOUNDS, Bound, Options
 
-# The superblock's version tells the format that the writer was allowed.
+# The superblock's version shows the format that the writer was allowed.
 _LOW_BY_SUPERBLOCK: dict[int, Bound] = {2: "v108", 3: "v110"}
 _COPIED_NBYTES = 1 << 20
 
 
-class Target:
+class CreatedFile:
     """A new file that libhdf5 writes."""
 
     def __init__(self, file: h5py.File) -> None:
@@ -39,11 +39,10 @@ class Target:
         self.file.close()
 
     def give_up(self) -> None:
-        """Close a target that will be removed.
-
-        What libhdf5 cannot write, on a full disk, it does not close, and crashes on when the
-        process ends.  So it is given memory to write to in the file's place, where there is room.
-        """
+        """Close a target that will be removed."""
+        # What libhdf5 cannot write, on a full disk, it does not close, and crashes on when the
+        # process ends.  So it is given memory to write to in the file's place, where there is
+        # room.
         with contextlib.suppress(*HDF5_ERRORS, AttributeError):
             memory = os.memfd_create("given up")
             os.dup2(memory, self.file.id.get_vfd_handle(), inheritable=False)
@@ -52,22 +51,20 @@ class Target:
             self.file.close()
 
 
-def create(claim: Claim, source: h5py.File, options: Options) -> Target:
+def create(claim: Claim, source: h5py.File, options: Options) -> CreatedFile:
     """Make the empty target, with the properties that `properties` gives."""
     fcpl, fapl = properties(source, options)
     # Nobody else may read what perhaps nobody else may read in the source, from the first moment.
     os.close(claim.make_partial())
     made = h5f.create(os.fsencode(claim.partial), h5f.ACC_TRUNC, fcpl=fcpl, fapl=fapl)
     claim.require_partial(made.get_vfd_handle())
-    return Target(h5py.File(made))
+    return CreatedFile(h5py.File(made))
 
 
 def properties(source: h5py.File, options: Options) -> tuple[Any, Any]:
-    """Give the properties with which a target is made (`fcpl`), and opened (`fapl`).
-
-    What the source's creation properties say stays: user block, sizes, order of creation
-    in the root group, shared messages, strategy of file space.
-    """
+    """Give the properties with which a target is made (`fcpl`), and opened (`fapl`)."""
+    # What the source's creation properties say stays: user block, sizes, order of creation in the
+    # root group, shared messages, strategy of file space.
     fcpl = source.id.get_create_plist()
     root = h5g.open(source.id, b"/").get_create_plist()
     fcpl.set_link_creation_order(root.get_link_creation_order())
@@ -96,7 +93,7 @@ def access_list(source: h5py.File, options: Options) -> Any:
 
 
 def require_room_for_user_block(source: h5py.File, options: Options) -> None:
-    """Raise UsageError if HDF5 would refuse what is asked of a file with a user block."""
+    """Raise UsageError if HDF5 would refuse these options for a file with a user block."""
     block = source.userblock_size
     for name, nbytes in (
         ("--alignment", options.alignment_nbytes),
@@ -121,7 +118,7 @@ def copy_user_block(source: Path, writing: BinaryIO, nbytes: int) -> None:
 
 
 def _bounds(source: Path, options: Options) -> tuple[Any, Any]:
-    """Give the bounds of the format: as asked, else the oldest that the source shows."""
+    """Give the bounds of the format: the stated ones, or the oldest that the source shows."""
     superblock = read_superblock(source)
     version = 0 if superblock is None else superblock.version
     low = options.low or _LOW_BY_SUPERBLOCK.get(version, "earliest")

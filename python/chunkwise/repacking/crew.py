@@ -9,10 +9,9 @@ compare the result with the source.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import h5py
@@ -25,22 +24,13 @@ from chunkwise.mpi.ranks import Failure, OtherRankFailedError, failure_of
 from chunkwise.mpi.waiting import broadcast
 from chunkwise.newfile.claim import BEFORE, Claim
 from chunkwise.newfile.index import FileIndex
-from chunkwise.proof.compare import Piece, Share
-from chunkwise.proof.records import GOES_ON, Allowed, Names
-from chunkwise.repacking.creation import Target, create, properties
+from chunkwise.proof.compare import Comparison, Sharing
+from chunkwise.proof.records import GOES_ON
+from chunkwise.repacking.creation import CreatedFile, create, properties
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.phases import Figures, Meter
 from chunkwise.repacking.pieces import Dividing, placed
-from chunkwise.repacking.rank import (
-    Compare,
-    Copied,
-    Copy,
-    Measured,
-    Message,
-    Rank,
-    Tell,
-    Work,
-)
+from chunkwise.repacking.rank import Copied, Copy, Measured, Message, Rank, Tell, Work
 
 if TYPE_CHECKING:
     from chunkwise.mpi.waiting import Comm
@@ -64,7 +54,7 @@ def follow(comm: Comm) -> None:
                         rank.copy(message, None, None)
                     except CorruptDataError as wrong:
                         raise type(wrong)(f"{wrong}; {GOES_ON}") from None
-                case Compare():
+                case Comparison():
                     rank.compare(message)
                 case Measured():
                     rank.measured()
@@ -113,7 +103,7 @@ class Crew:
             raise
         broadcast(self.comm, _nothing())
 
-    def create(self, claim: Claim, source: h5py.File, options: Options) -> FileIndex | Target:
+    def create(self, claim: Claim, source: h5py.File, options: Options) -> FileIndex | CreatedFile:
         """Create the target; if there are other ranks, this one keeps its index."""
         if self.comm.size == 1:
             return create(claim, source, options)
@@ -146,7 +136,7 @@ class Crew:
         self._call(work, lambda: self._rank.open(work))
 
     def shares(self, made: h5d.DatasetID, nbytes: int, *, raw: bool) -> bool:
-        """Tell whether all ranks copy a dataset of so many bytes into this one."""
+        """Whether all ranks copy a dataset of `nbytes` bytes into this one."""
         if nbytes < _LEAST_NBYTES or self.comm.size == 1:
             return False
         if made.get_create_plist().get_layout() != h5d.CHUNKED:
@@ -169,10 +159,7 @@ class Crew:
         made: h5d.DatasetID,
         nbytes: int,
         tell: Tell,
-        *,
-        label: str,
-        raw: bool,
-        **asked: Any,
+        how: dict[str, Any],  # More arguments of `_native.copy_data`
     ) -> Copied:
         """Let all ranks copy a dataset."""
         assert self._index is not None
@@ -201,14 +188,16 @@ class Crew:
                     self._append(noted)
             return None
 
-        def told(done: int, read: int, mine: int) -> None:
+        def tell_all(done: int, read: int, mine: int) -> None:
             # What all have taken, or as much as this rank has done; it is one of many alike.
             far = max(int(nbytes * dividing.share_taken), done * self.comm.size)
             tell(min(nbytes, far), read * self.comm.size, written or mine * self.comm.size)
 
-        message = Copy(path, image_of(made), label, asked, raw)
+        message = Copy(path, image_of(made), how)
         with closing(dividing):
-            copied: Copied = self._call(message, lambda: self._rank.copy(message, answer, told))
+            copied: Copied = self._call(
+                message, lambda: self._rank.copy(message, answer, tell_all)
+            )
         tell(nbytes, 0, copied.stored_nbytes_written)
         return copied
 
@@ -227,11 +216,15 @@ class Crew:
         while noted:
             noted = noted[os.write(self._journal, noted) :]
 
-    def share(self, target: Path, memory_nbytes: int, tell: Callable[[int], None]) -> Share | None:
+    def sharing(self, _: Claim, memory_nbytes: int, tell: Callable[[int], None]) -> Sharing | None:
         """Return what lets all ranks compare the closed target with the source; None if alone."""
-        if self.comm.size == 1:
-            return None
-        return _Comparing(self, os.fspath(target), memory_nbytes, tell)
+        size = self.comm.size
+
+        def compare(what: Comparison) -> None:
+            # This rank's part is one of many alike.
+            self._call(what, lambda: self._rank.compare(what, lambda nbytes: tell(nbytes * size)))
+
+        return Sharing(size, memory_nbytes, compare) if size > 1 else None
 
     def _call(self, message: Message, work: Callable[[], Any]) -> Any:
         """Let all ranks do something; all learn of a failure."""
@@ -241,28 +234,3 @@ class Crew:
         except BaseException:
             self._gone = True
             raise
-
-
-@dataclass(frozen=True)
-class _Comparing:
-    """Lets all ranks compare a result with its source; see `proof.compare.Share`."""
-
-    crew: Crew
-    target: str
-    memory_nbytes: int
-    tell: Callable[[int], None]
-
-    @property
-    def size(self) -> int:
-        return self.crew.comm.size
-
-    def compare(self, pieces: Sequence[Piece], allowed: Allowed, names: Names) -> None:
-        what = Compare(
-            names.source, self.target, tuple(pieces), allowed, names, self.memory_nbytes
-        )
-
-        def tell(nbytes: int) -> None:
-            # This rank's share is one of many alike.
-            self.tell(nbytes * self.size)
-
-        self.crew._call(what, lambda: self.crew._rank.compare(what, tell))

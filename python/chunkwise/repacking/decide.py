@@ -28,48 +28,50 @@ from chunkwise.names import printable
 from chunkwise.patterns import stated
 from chunkwise.patterns.around import chunk_by_names
 from chunkwise.repacking.behind import stored_behind
-from chunkwise.repacking.facts import Source
-from chunkwise.repacking.rules import ChunkWish, FilterWish, Named, Rule, Rules, holding
+from chunkwise.repacking.facts import SourceDataset
+from chunkwise.repacking.rules import ChunkSetting, FilterSetting, Named, Rule, Rules, holding
 from chunkwise.words import counted
 
 _OF_SOURCES: Final = "its sources have such chunks"
 _AND_FILTERS: Final = " and filters"
-Wish = TypeVar("Wish")
+Setting = TypeVar("Setting")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class NewLayout:
     """The new layout of a dataset."""
 
     chunk: Shape | None  # Chunk shape; None for data that are not chunked
     pipeline: Pipeline  # Its filters
     merged: bool = False  # Whether virtual or external data become the file's own
-    ruled: bool = False  # Whether a rule asked for a chunk shape or filters that it can have
+    ruled: bool = False  # Whether a rule gave it a chunk shape or filters
     named: bool = False  # Whether a rule that applies names it
-    filtered: bool = False  # Whether a rule asked for the very filters that it has
+    filtered: bool = False  # Whether a rule names the very filters that it has
     left: tuple[str, ...] = ()  # Why rules that mean it by a pattern do not apply to it
     # Of chunks that were chosen, what reads come to in them; of merged data, that they are stored
     # as the sources are.
     why: str = ""
 
-    def changes(self, source: Source) -> bool:
-        """Tell whether it differs from what is stored."""
+    def changes(self, source: SourceDataset) -> bool:
+        """Return whether it differs from what is stored."""
         stored = (source.chunk, source.pipeline)
         return self.merged or (self.chunk, self.pipeline) != stored
 
-    def refused(self, source: Source, reason: str) -> Wanted:
+    def refused(self, source: SourceDataset, reason: str) -> NewLayout:
         """Return the dataset as stored, if HDF5 refuses the change."""
         if self.named or self.merged:
             raise UsageError(f"'{printable(source.path)}': {reason}")
-        return Wanted(source.chunk, source.pipeline, left=(*self.left, reason))
+        return NewLayout(source.chunk, source.pipeline, left=(*self.left, reason))
 
 
-def decide(source: Source, rules: Rules, *, merge: bool, access: Sequence[str] = ()) -> Wanted:
+def decide(
+    source: SourceDataset, rules: Rules, *, merge: bool, access: Sequence[str] = ()
+) -> NewLayout:
     """Decide the new layout of one dataset."""
     merged = merge and source.layout in ("virtual", "external")
     taken = _of_sources(source) if merged else None
     stored = source.pipeline if taken is None else taken.pipeline
-    wanted = Wanted(source.chunk, source.pipeline, merged) if taken is None else taken
+    wanted = NewLayout(source.chunk, source.pipeline, merged) if taken is None else taken
     if merged and wanted.chunk is None and None in source.maxshape:
         # Only chunked data can grow.
         wanted = replace(wanted, chunk=_auto(source, ()))
@@ -85,29 +87,33 @@ def decide(source: Source, rules: Rules, *, merge: bool, access: Sequence[str] =
 
 
 def _with_filters(
-    wanted: Wanted,
-    source: Source,
-    filter_rule: Rule[FilterWish],
+    wanted: NewLayout,
+    source: SourceDataset,
+    filter_rule: Rule[FilterSetting],
     stored: Pipeline,
     chunk_asked: bool,
     access: Sequence[str],
-) -> Wanted:
+) -> NewLayout:
     """Give a dataset the filters that a rule names, or those that it has without a rule."""
-    pipeline = stored if filter_rule.wish == "stored" else filter_rule.wish
+    pipeline = stored if filter_rule.setting == "stored" else filter_rule.setting
     chunk_asked = chunk_asked and wanted.ruled
-    reason = _no_filters(source, wanted, pipeline, filter_rule.asks(source.names), chunk_asked)
+    reason = _no_filters(
+        source, wanted, pipeline, filter_rule.names_any(source.names), chunk_asked
+    )
     if reason is not None:
         return _left(wanted, source, filter_rule, reason)
     chunk = wanted.chunk
     if pipeline.filters and chunk is None:
         chunk = _auto(source, access)
-    filtered = filter_rule.wish != "stored" and pipeline == source.pipeline
+    filtered = filter_rule.setting != "stored" and pipeline == source.pipeline
     why = wanted.why if pipeline == stored else wanted.why.removesuffix(_AND_FILTERS)
     wanted = replace(wanted, chunk=chunk, pipeline=pipeline, filtered=filtered, why=why)
     return _ruled(wanted, source, filter_rule)
 
 
-def _with_parameters(wanted: Wanted, source: Source, rule: Rule[ChunkWish]) -> Wanted:
+def _with_parameters(
+    wanted: NewLayout, source: SourceDataset, rule: Rule[ChunkSetting]
+) -> NewLayout:
     """Give a dataset's own filters parameters for the new chunks, or leave the dataset."""
     changed = wanted.chunk is not None and wanted.chunk != source.chunk
     if not changed or not source.pipeline.filters or wanted.pipeline != source.pipeline:
@@ -115,12 +121,12 @@ def _with_parameters(wanted: Wanted, source: Source, rule: Rule[ChunkWish]) -> W
     pipeline = carried(source.pipeline, math.prod(wanted.chunk or ()))
     if isinstance(pipeline, str):
         reason = f"{pipeline}; with other chunks, a rule must name its filters, none for example"
-        before = Wanted(source.chunk, source.pipeline, left=wanted.left)
+        before = NewLayout(source.chunk, source.pipeline, left=wanted.left)
         return _left(before, source, rule, reason)
     return replace(wanted, pipeline=pipeline)
 
 
-def _of_sources(source: Source) -> Wanted | None:
+def _of_sources(source: SourceDataset) -> NewLayout | None:
     """Give merged data the chunks and filters of the datasets that they come from, or None."""
     found = stored_behind(source.identifier) if source.layout == "virtual" else None
     if found is None or not source.plain:
@@ -130,86 +136,88 @@ def _of_sources(source: Source) -> Wanted | None:
     chunk = tuple(min(length, limit) if limit else length for length, limit in pairs)
     pipeline = carried(found[1], math.prod(chunk))
     if isinstance(pipeline, str):
-        return Wanted(chunk, Pipeline(), True, why=_OF_SOURCES)
-    return Wanted(chunk, pipeline, True, why=_OF_SOURCES + _AND_FILTERS)
+        return NewLayout(chunk, Pipeline(), True, why=_OF_SOURCES)
+    return NewLayout(chunk, pipeline, True, why=_OF_SOURCES + _AND_FILTERS)
 
 
-def _applying(rules: Sequence[Rule[Wish]], source: Source, min_nbytes: int) -> Rule[Wish] | None:
+def _applying(
+    rules: Sequence[Rule[Setting]], source: SourceDataset, min_nbytes: int
+) -> Rule[Setting] | None:
     rule = holding(rules, source.names)
-    if rule is None or (source.nbytes < min_nbytes and not rule.asks(source.names)):
+    if rule is None or (source.nbytes < min_nbytes and not rule.names_any(source.names)):
         return None
     return rule
 
 
-def _ruled(wanted: Wanted, source: Source, rule: Rule[Wish]) -> Wanted:
-    named = wanted.named or rule.asks(source.names)
+def _ruled(wanted: NewLayout, source: SourceDataset, rule: Rule[Setting]) -> NewLayout:
+    named = wanted.named or rule.names_any(source.names)
     return replace(wanted, ruled=True, named=named)
 
 
-def _left(wanted: Wanted, source: Source, rule: Rule[Wish], reason: str) -> Wanted:
-    if rule.asks(source.names):
-        name = next(name for name in source.names if rule.asks([name]))
+def _left(wanted: NewLayout, source: SourceDataset, rule: Rule[Setting], reason: str) -> NewLayout:
+    if rule.names_any(source.names):
+        name = next(name for name in source.names if rule.names_any([name]))
         raise UsageError(f"rule {rule.text!r}: '{printable(name)}' {reason}")
     return replace(wanted, left=(*wanted.left, reason))
 
 
 def _with_chunk(
-    wanted: Wanted, source: Source, rule: Rule[ChunkWish], access: Sequence[str]
-) -> Wanted:
-    wish = rule.wish
-    if wish == "stored":
+    wanted: NewLayout, source: SourceDataset, rule: Rule[ChunkSetting], access: Sequence[str]
+) -> NewLayout:
+    setting = rule.setting
+    if setting == "stored":
         return _ruled(wanted, source, rule)
-    if isinstance(wish, Named):
+    if isinstance(setting, Named):
         try:
-            wish = _by_names(wish, source)
+            setting = _by_names(setting, source)
         except (SelectionError, UsageError) as wrong:
             return _left(wanted, source, rule, f"cannot have such chunks: {wrong}")
-    reason = _no_chunk(source, wanted, wish, rule.asks(source.names))
+    reason = _no_chunk(source, wanted, setting, rule.names_any(source.names))
     if reason is not None:
         return _left(wanted, source, rule, reason)
-    if wish == "auto":
-        reason = _auto_in_vain(source, wanted, access, rule.asks(source.names))
+    if setting == "auto":
+        reason = _auto_in_vain(source, wanted, access, rule.names_any(source.names))
         if reason is not None:
             return _left(wanted, source, rule, reason)
-    if wish == "contiguous":
+    if setting == "contiguous":
         # Filters work on chunks, and go with them; the plan shows it.
         pipeline = Pipeline()
         chunk = None
     else:
         pipeline = wanted.pipeline
-        chunk = _auto(source, access) if isinstance(wish, str) else wish
-    why = _why(source, chunk, access) if wish == "auto" and chunk is not None else ""
+        chunk = _auto(source, access) if isinstance(setting, str) else setting
+    why = _why(source, chunk, access) if setting == "auto" and chunk is not None else ""
     return _ruled(replace(wanted, chunk=chunk, pipeline=pipeline, why=why), source, rule)
 
 
-def _by_names(wish: Named, source: Source) -> Shape:
+def _by_names(setting: Named, source: SourceDataset) -> Shape:
     """Give the lengths of a chunk whose dimensions are named."""
     shape = tuple(max(1, n) for n in source.shape or ())
     where = f"'{printable(source.path)}'"
     around = Surroundings(h5py.Dataset(source.identifier).file, source.path)
-    found = chunk_by_names(wish.text, shape, around, where)
+    found = chunk_by_names(setting.text, shape, around, where)
     if found is None or min(found) < 1:
         raise UsageError(
-            f"chunk '{printable(wish.text)}': write NAME=LENGTH or NAME=all, with commas between, "
-            "as in time=365,lat=20"
+            f"chunk '{printable(setting.text)}': write NAME=LENGTH or NAME=all, with commas "
+            "between, as in time=365,lat=20"
         )
     return found
 
 
-def _auto(source: Source, access: Sequence[str]) -> Shape:
+def _auto(source: SourceDataset, access: Sequence[str]) -> Shape:
     patterns = _stated(source, access)
     return default_chunk(
         source.shape or (), source.itemsize, source.maxshape, patterns, grown_nbytes=PAGE_NBYTES
     )
 
 
-def _stated(source: Source, access: Sequence[str]) -> list[Pattern]:
+def _stated(source: SourceDataset, access: Sequence[str]) -> list[Pattern]:
     where = f"'{printable(source.path)}'"
     around = Surroundings(h5py.Dataset(source.identifier).file, source.path)
     return stated(access, source.shape or (), source.itemsize, source.maxshape, where, around)
 
 
-def _why(source: Source, chunk: Shape, access: Sequence[str]) -> str:
+def _why(source: SourceDataset, chunk: Shape, access: Sequence[str]) -> str:
     """Say what reads cost in the chosen chunks."""
     shape = tuple(max(1, n) for n in source.shape or ())
     patterns = _stated(source, access) or usual(shape, source.itemsize)
@@ -217,7 +225,7 @@ def _why(source: Source, chunk: Shape, access: Sequence[str]) -> str:
 
 
 def _auto_in_vain(
-    source: Source, wanted: Wanted, access: Sequence[str], named: bool
+    source: SourceDataset, wanted: NewLayout, access: Sequence[str], named: bool
 ) -> str | None:
     """Say why a rule that does not name a dataset passes over it, or None."""
     if named:
@@ -237,7 +245,7 @@ def _auto_in_vain(
     return None
 
 
-def _no_data(source: Source, wanted: Wanted) -> str | None:
+def _no_data(source: SourceDataset, wanted: NewLayout) -> str | None:
     """Say why a dataset cannot have chunks or filters at all."""
     if source.shape is None:
         return "has no data (a null dataspace)"
@@ -248,27 +256,28 @@ def _no_data(source: Source, wanted: Wanted) -> str | None:
     return None
 
 
-def _no_chunk(source: Source, wanted: Wanted, wish: Shape | ShapeWord, named: bool) -> str | None:
+def _no_chunk(
+    source: SourceDataset, wanted: NewLayout, setting: Shape | ShapeWord, named: bool
+) -> str | None:
     """Say why a dataset cannot be chunked so, or None."""
-    if wish == "contiguous" and source.shape == ():
+    if setting == "contiguous" and source.shape == ():
         return None
     reason = _no_data(source, wanted)
     if reason is not None:
         return reason
     if source.layout == "compact" and not named:
         return "is compact: a few bytes, in its object header"
-    if wish == "contiguous":
+    if setting == "contiguous":
         if source.shape != source.maxshape:
             return "can grow, and contiguous data cannot"
         return None
-    if isinstance(wish, str):
+    if isinstance(setting, str):
         return None
-    if len(wish) != source.rank:
-        return (
-            f"has {counted(source.rank, 'dimension')} "
-            f"({format_shape(source.shape or ())}), the chunk {format_shape(wish)} has {len(wish)}"
-        )
-    for axis, (length, limit) in enumerate(zip(wish, source.maxshape, strict=True)):
+    if len(setting) != source.rank:
+        shape, chunk = format_shape(source.shape or ()), format_shape(setting)
+        said = f"has {counted(source.rank, 'dimension')} ({shape})"
+        return f"{said}, the chunk {chunk} has {len(setting)}"
+    for axis, (length, limit) in enumerate(zip(setting, source.maxshape, strict=True)):
         if limit and length > limit:
             return (
                 f"has a fixed length of {limit:,} in dimension {axis}, and a chunk of "
@@ -278,7 +287,7 @@ def _no_chunk(source: Source, wanted: Wanted, wish: Shape | ShapeWord, named: bo
 
 
 def _no_filters(
-    source: Source, wanted: Wanted, pipeline: Pipeline, named: bool, chunk_asked: bool
+    source: SourceDataset, wanted: NewLayout, pipeline: Pipeline, named: bool, chunk_asked: bool
 ) -> str | None:
     """Say why a dataset cannot have these filters, or None."""
     if not pipeline.filters and source.chunk is None and wanted.chunk is None:

@@ -9,16 +9,18 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field
+from operator import mul
 from typing import Final
 
 import h5py
 from h5py import h5d, h5p, h5s, h5t
 
 from chunkwise._native import thread_count
-from chunkwise.files.boxes import read_box
+from chunkwise.files.raw import read_box
 from chunkwise.grammar import Pipeline, Shape
+from chunkwise.grammar.boxes import Box, chunk_at, chunk_counts
 from chunkwise.names import HDF5_ERRORS
-from chunkwise.repacking.facts import Source
+from chunkwise.repacking.facts import SourceDataset
 
 # Enough of a dataset to tell how it compresses, and read in a few hundredths of a second.
 _PIECES: Final = 3
@@ -50,7 +52,7 @@ class Samples:
     _taken: dict[tuple[object, ...], list[Sample]] = field(default_factory=dict)
 
     def of(
-        self, scratch: h5py.File, source: Source, chunk: Shape, pipeline: Pipeline
+        self, scratch: h5py.File, source: SourceDataset, chunk: Shape, pipeline: Pipeline
     ) -> Sample | None:
         """Give a dataset's sample, or the middle one of datasets like it; None as below."""
         datatype = source.identifier.get_type()
@@ -65,7 +67,7 @@ class Samples:
 
 
 def take_sample(
-    scratch: h5py.File, source: Source, pipeline: Pipeline, deadline: float
+    scratch: h5py.File, source: SourceDataset, pipeline: Pipeline, deadline: float
 ) -> Sample | None:
     """Pass a few pieces of a dataset through filters."""
     shape = source.shape or ()
@@ -76,13 +78,12 @@ def take_sample(
     elapsed = 0.0
     try:
         datatype = h5t.TypeID.copy(source.identifier.get_type())
-        for start in _starts(shape, piece):
-            count = tuple(min(c, n - s) for c, n, s in zip(piece, shape, start, strict=True))
-            values = read_box(source.identifier, datatype, start, count)
+        for box in _diagonal(shape, piece):
+            values = read_box(source.identifier, datatype, box)
             dcpl = h5p.create(h5p.DATASET_CREATE)
-            dcpl.set_chunk(count)
+            dcpl.set_chunk(box.shape)
             pipeline.apply(dcpl)
-            made = h5d.create(scratch.id, None, datatype, h5s.create_simple(count), dcpl)
+            made = h5d.create(scratch.id, None, datatype, h5s.create_simple(box.shape), dcpl)
             begin = time.perf_counter()
             made.write(h5s.ALL, h5s.ALL, values, datatype)
             made.flush()
@@ -99,13 +100,12 @@ def take_sample(
 
 
 def out_nbytes(
-    source: Source, chunk: Shape | None, pipeline: Pipeline, sample: Sample | None
+    source: SourceDataset, chunk: Shape | None, pipeline: Pipeline, sample: Sample | None
 ) -> int:
     """Estimate the bytes that a dataset will take, from a sample if there is one."""
     if chunk is None or source.shape is None:
         return source.nbytes
-    grid = (-(-n // c) * c for n, c in zip(source.shape, chunk, strict=True))
-    whole = math.prod(grid) * source.itemsize
+    whole = math.prod((*chunk_counts(source.shape, chunk), *chunk)) * source.itemsize
     if not pipeline.filters:
         return whole
     if sample is not None:
@@ -119,7 +119,7 @@ def copy_s(nbytes: int) -> float:
 
 
 def rechunk_s(
-    source: Source, out: int, passes: float, pipeline: Pipeline, sample: Sample | None
+    source: SourceDataset, out: int, passes: float, pipeline: Pipeline, sample: Sample | None
 ) -> float:
     """Estimate how long the engine takes to decode and encode a dataset."""
     threads = thread_count()
@@ -145,9 +145,9 @@ def _piece(chunk: Shape, itemsize: int) -> Shape:
     return tuple(lengths)
 
 
-def _starts(shape: Shape, piece: Shape) -> list[tuple[int, ...]]:
+def _diagonal(shape: Shape, piece: Shape) -> list[Box]:
     """Choose pieces spread over the array: along its diagonal."""
-    grid = [-(-n // c) for n, c in zip(shape, piece, strict=True)]
+    counts = chunk_counts(shape, piece)
     shares = [(i + 0.5) / _PIECES for i in range(_PIECES)]
-    indexes = {tuple(int(share * n) for n in grid) for share in shares}
-    return sorted(tuple(i * c for i, c in zip(index, piece, strict=True)) for index in indexes)
+    places = sorted({tuple(int(share * n) for n in counts) for share in shares})
+    return [chunk_at(shape, piece, tuple(map(mul, place, piece))) for place in places]

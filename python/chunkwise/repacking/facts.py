@@ -23,12 +23,12 @@ from chunkwise.proof.records import GOES_ON
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceDataset:
     """One dataset of the source."""
 
     path: str  # Its first path; what it is called if no link leads to it
     names: tuple[str, ...]  # All its paths: `path`, and those of further hard links to it
-    address: Address  # What tells it from all other objects (`objects.address_of`)
+    address: Address  # What distinguishes it from all other objects (`objects.address_of`)
     identifier: Any  # h5py's low-level handle
     # Lengths; None for a null dataspace, and in `maxshape` for an unlimited dimension.
     shape: tuple[int, ...] | None
@@ -56,7 +56,7 @@ class Source:
 class Contents:
     """What a file holds."""
 
-    sources: tuple[Source, ...]  # Its datasets, in the order of the walk
+    sources: tuple[SourceDataset, ...]  # Its datasets, in the order of the walk
     groups: tuple[str, ...]  # The paths of its groups
     # Objects that no link leads to: their addresses, and what they are called.
     unlinked: tuple[tuple[int, bytes], ...] = ()
@@ -129,14 +129,16 @@ def look(
     return Contents(tuple(kept), tuple(groups), tuple(names_at), is_whole)
 
 
-def source_of(path: str, names: tuple[str, ...], address: Address, identifier: Any) -> Source:
+def source_of(
+    path: str, names: tuple[str, ...], address: Address, identifier: Any
+) -> SourceDataset:
     """Ask HDF5 about one open dataset."""
     space, datatype = identifier.get_space(), identifier.get_type()
     dcpl = identifier.get_create_plist()
     shape, maxshape = extent_of(space)
     itemsize = datatype.get_size()
     layout, _ = layout_of(dcpl)
-    return Source(
+    return SourceDataset(
         path=path,
         names=names,
         address=address,

@@ -1,8 +1,8 @@
 """How are many files repacked, so that a stopped run can continue?
 
 One after another, each with all threads and the whole budget of memory, or several at a time, each
-with its share.  A manifest in the folder of results notes each finished file.  With --in-place, a
-finished file needs no more work, so there is no manifest.
+with its share.  A list in the folder of results names each finished file.  With --in-place, a
+finished file needs no more work, so there is no list.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from chunkwise.files.workers import by_workers, check_ended
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.newfile.claim import claimed
 from chunkwise.newfile.publish import bring, publish
-from chunkwise.newfile.target import Identity, Place, cannot_write, choose
-from chunkwise.repacking.gathering import Batch, gather
-from chunkwise.repacking.manifest import Manifest
+from chunkwise.newfile.target import Identity, Place, cannot_write, choose, writing_to
+from chunkwise.repacking.finished import Finished
+from chunkwise.repacking.gathering import Batch
 from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.repacking.records import plan_record
 from chunkwise.repacking.rules import Rules
@@ -52,23 +52,6 @@ _COPIED_NBYTES: Final = 1 << 20
 UNCHANGED: Final[tuple[Unchanged, ...]] = get_args(Unchanged)
 Outcome: TypeAlias = Literal[
     "repacked", "fixed", "planned", "copied", "linked", "skipped", "done before", "failed"
-]
-
-__all__ = [
-    "UNCHANGED",
-    "Batch",
-    "FileResult",
-    "Outcome",
-    "Treat",
-    "Treated",
-    "Unchanged",
-    "check",
-    "each",
-    "failed",
-    "gather",
-    "left_as_it_is",
-    "plans",
-    "survey",
 ]
 
 
@@ -103,17 +86,13 @@ def check(batch: Batch, rules: Rules, *, force: bool, resume: bool, dry_run: boo
     _require_meaning(batch, rules)
     if batch.out is None or dry_run:
         return
-    try:
+    with writing_to(str(batch.out)):
         batch.out.mkdir(parents=True, exist_ok=True)
-    except OSError as wrong:
-        raise cannot_write(str(batch.out), wrong) from wrong
 
 
 def _require_meaning(batch: Batch, rules: Rules) -> None:
-    """Look into files until each rule has met a dataset that it means: mostly one is enough.
-
-    Also into those of other parts, which may have what these lack.
-    """
+    """Look into files until each rule matches a dataset: mostly one file is enough."""
+    # Also into those of other parts, which may have what these lack.
     left = list(rules.all)
     for source in (*(source for source, _ in batch.pairs), *batch.others):
         if not left:
@@ -153,11 +132,10 @@ def survey(
 ) -> Iterator[FileResult]:
     """Repack file after file; one that cannot be repacked does not stop the rest."""
     treat = partial(repack_one, replace(job, strict=False), unchanged)
-    key = _job_key(job, unchanged)
     yield from each(
         batch,
         treat,
-        key,
+        _job_key(job, unchanged),
         resume=job.resume,
         force=force,
         watch=watch,
@@ -167,14 +145,14 @@ def survey(
 
 
 def repack_one(job: Job, unchanged: Unchanged, place: Place, watch: Watch) -> Treated:
-    """Repack one of many files, or give one that is as asked already its place."""
+    """Repack one of many files, or put one that needs no change into its place."""
     with (
         contextlib.ExitStack() as placed,
         closed(place) as readable,
         planned(job, readable) as (file, plan),
     ):
-        asked = plan.changes or job.options.reshapes_file or (job.anew and place.in_place)
-        if asked or readable != place.source:
+        needed = plan.changes or job.options.reshapes_file or (job.anew and place.in_place)
+        if needed or readable != place.source:
             return Treated("repacked", run_plan(job, place, file, plan, watch, placed))
         return left_as_it_is(place, unchanged)
 
@@ -189,17 +167,17 @@ def plans(batch: Batch, job: Job, watch: Callable[[int, Path], Watch]) -> Iterat
         try:
             with as_netcdf4(source) as readable, planned(job, readable) as (_, plan):
                 anew = (job.anew and batch.in_place) or readable != source or is_unclosed(source)
-                asked = anew or plan.changes or job.options.reshapes_file
+                needed = anew or plan.changes or job.options.reshapes_file
                 record = plan_record(str(source), str(target), plan)
         except (ChunkwiseError, *HDF5_ERRORS) as error:
             yield failed(source, target, error)
             continue
-        outcome: Outcome = "planned" if asked else "skipped"
+        outcome: Outcome = "planned" if needed else "skipped"
         yield FileResult(str(source), str(target), outcome, _size(source), summary=record)
 
 
 def failed(source: Path, target: Path | str, error: BaseException) -> FileResult:
-    """Tell of a file with which something is wrong."""
+    """Return the result for a file that cannot be repacked."""
     wrong = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
     if isinstance(error, MemoryError) and not error.args:
         wrong = "there is too little memory for it; give --memory, or use another machine"
@@ -222,14 +200,14 @@ def each(
     going_on: Callable[[], object] = lambda: None,
 ) -> Iterator[FileResult]:
     """Do something to file after file."""
-    manifest = None if batch.out is None else Manifest(batch.out, key, resume, batch.part)
+    finished = None if batch.out is None else Finished(batch.out, key, resume, batch.part)
     for name, reason in batch.failed:
         yield FileResult(name, "", "failed", reason=reason, exit_code=Exit.FAILED)
     # Going on means to replace results; in place these would be sources.
     replaces = force or (resume and not batch.in_place)
     left: list[int] = []
     for number, (source, target) in enumerate(batch.pairs):
-        if manifest is not None and manifest.has(source, target):
+        if finished is not None and finished.has(source, target):
             sizes = source.stat().st_size, _size(target)
             yield FileResult(str(source), str(target), "done before", *sizes)
         elif jobs > 1:
@@ -237,7 +215,7 @@ def each(
         else:
             tell = watch(number, source)
             result, identity = _treated(batch.out, source, target, treat, replaces, tell)
-            yield _noted(manifest, result, identity)
+            yield _noted(finished, result, identity)
     works = (
         (
             number,
@@ -246,33 +224,20 @@ def each(
         )
         for number in left
     )
-    setup = partial(_with_threads, max(1, _native.thread_count() // max(1, jobs)))
+    # Each process has its share of the threads.
+    setup = partial(_native.set_threads, max(1, _native.thread_count() // max(1, jobs)))
     for number, outcome in by_workers(works, jobs, setup=setup, check=going_on):
         source, target = batch.pairs[number]
         if isinstance(outcome.error, CrashedError):
-            reason = str(outcome.error).removeprefix(f"{printable(str(source))}: ")
-            yield FileResult(
-                str(source),
-                str(target),
-                "failed",
-                _size(source),
-                None,
-                reason,
-                exit_code=Exit.FAILED,
-            )
-            continue
-        yield _noted(manifest, *outcome.get())
+            yield replace(failed(source, target, outcome.error), exit_code=Exit.FAILED)
+        else:
+            yield _noted(finished, *outcome.get())
 
 
-def _with_threads(count: int) -> None:
-    """Give one of several processes its share of the threads."""
-    _native.set_threads(count)
-
-
-def _noted(manifest: Manifest | None, result: FileResult, identity: Identity | None) -> FileResult:
+def _noted(finished: Finished | None, result: FileResult, identity: Identity | None) -> FileResult:
     """Note a file that is done."""
-    if manifest is not None and identity is not None and result.outcome != "planned":
-        manifest.note(Path(result.source), Path(result.target), identity)
+    if finished is not None and identity is not None and result.outcome != "planned":
+        finished.note(Path(result.source), Path(result.target), identity)
     return result
 
 
@@ -293,16 +258,9 @@ def _treated(
         if isinstance(error, CannotWriteError) and not _is_about_one(error, out):
             raise
         return failed(source, target, error), None
-    elapsed_s = time.monotonic() - begin
-    result = FileResult(
-        str(source),
-        str(target),
-        done.outcome,
-        before,
-        _size(target),
-        summary=done.summary,
-        elapsed_s=elapsed_s,
-    )
+    sizes, elapsed_s = (before, _size(target)), time.monotonic() - begin
+    result = FileResult(str(source), str(target), done.outcome, *sizes)
+    result = replace(result, summary=done.summary, elapsed_s=elapsed_s)
     return result, done.identity or place.identity
 
 
@@ -338,30 +296,22 @@ def _make_folders(out: Path, target: Path) -> None:
 
 
 def left_as_it_is(place: Place, unchanged: Unchanged) -> Treated:
-    """Give a file that is as asked already its place among the results; in place it has that."""
+    """Put a file that needs no change into its place among the results."""
     if unchanged == "skip" or place.in_place:
         return Treated("skipped")
-    with claimed(place, resume=False) as claim:
-        try:
-            if unchanged == "link":
-                claim.link_partial()
-                # A link that replaces another name of the same file leaves both.
-                bring(claim)
-                # Another name is a change of the file as well.
-                return Treated("linked", identity=Identity.of(place.source))
-            with (
-                place.source.open("rb") as reading,
-                os.fdopen(claim.make_partial(), "wb") as writing,
-            ):
-                shutil.copyfileobj(reading, writing, _COPIED_NBYTES)
-                writing.flush()
-                publish(claim)
-                times = (place.identity.modified_ns, place.identity.modified_ns)
-                os.utime(writing.fileno(), ns=times)
-        except OSError as wrong:
-            if isinstance(wrong, ChunkwiseError):
-                raise
-            raise cannot_write(place.said, wrong) from wrong
+    with claimed(place, resume=False) as claim, writing_to(place.said):
+        if unchanged == "link":
+            claim.link_partial()
+            # A link that replaces another name of the same file leaves both.
+            bring(claim)
+            # Another name is a change of the file as well.
+            return Treated("linked", identity=Identity.of(place.source))
+        with place.source.open("rb") as reading, os.fdopen(claim.make_partial(), "wb") as writing:
+            shutil.copyfileobj(reading, writing, _COPIED_NBYTES)
+            writing.flush()
+            publish(claim)
+            times = (place.identity.modified_ns, place.identity.modified_ns)
+            os.utime(writing.fileno(), ns=times)
     return Treated("copied")
 
 
@@ -372,7 +322,7 @@ def _size(path: Path) -> int | None:
 
 
 def _job_key(job: Job, unchanged: Unchanged) -> str:
-    """Tell one job from others: what decides how results look."""
+    """Distinguish jobs by what decides how results look."""
     options = {**asdict(job.options), "memory_nbytes": None, "avoid": None}
     rules = [rule.text for rule in job.rules.all]
     said = json.dumps([rules, job.rules.min_nbytes, job.access, options, unchanged])

@@ -69,11 +69,9 @@ def gather(
     out: str | os.PathLike[str] | None,  # The folder of results; None to replace each file
     listed: Sequence[str] = (),
 ) -> Batch:
-    """Find the files that arguments name, and give each a place below `out`.
-
-    What lies in folders below a folder, or below the fixed part of a pattern, lies likewise
-    below `out`.
-    """
+    """Find the files that arguments name, and give each a place below `out`."""
+    # What lies in folders below a folder, or below the fixed part of a pattern, lies likewise
+    # below `out`.
     folder = None if out is None else Path(out)
     real_out = None if folder is None else os.path.realpath(folder) + os.sep
     pairs: dict[Path, Path] = {}
@@ -119,10 +117,8 @@ def gather_named(
 
 
 def read_list(path: str) -> tuple[str, ...]:
-    """Read names of files, a line each; ``-`` reads them from standard input.
-
-    Empty lines, and lines that begin with ``#``, say nothing.
-    """
+    """Read names of files, a line each; ``-`` reads them from standard input."""
+    # Empty lines, and lines that begin with ``#``, say nothing.
     said = "standard input" if path == "-" else printable(path)
     try:
         raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()

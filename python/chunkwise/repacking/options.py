@@ -81,9 +81,9 @@ class Options:
     @property
     def reshapes_file(self) -> bool:
         """Whether the file as a whole changes, apart from its datasets."""
-        asked = (self.low, self.high, self.alignment_nbytes, self.page_nbytes)
+        stated = (self.low, self.high, self.alignment_nbytes, self.page_nbytes)
         return (
             self.merge
-            or any(value is not None for value in asked)
+            or any(value is not None for value in stated)
             or (self.metadata_block_nbytes is not None)
         )

@@ -27,10 +27,8 @@ _MOST: Final = 100_000
 
 
 def orphans(path: Path) -> list[int]:
-    """Give where object headers of groups and datasets lie, groups first, linked or not.
-
-    Addresses count from the superblock's base.  At most 100,000 are given.
-    """
+    """Give where object headers of groups and datasets lie, groups first, linked or not."""
+    # Addresses count from the superblock's base.  At most 100,000 are given.
     if path.stat().st_size == 0:
         return []
     superblock = read_superblock(path)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,13 +29,13 @@ class Figures:
     copying_s: float = 0.0  # Seconds of copying datasets, by the clock
     # Of these, the time in which threads waited for stored bytes of the source; of all threads.
     storage_s: float = 0.0
-    commit_s: float = 0.0  # Time in which a thread handed chunks over: asked for places, and wrote
+    commit_s: float = 0.0  # Time in which a thread handed chunks over: got places, and wrote
     # Of this, the time from question to answer; and of that, the time in which the answer was
     # made.
     asked_s: float = 0.0
     answered_s: float = 0.0
     waited_s: float = 0.0  # Time in which this rank waited for pieces of work, and for other ranks
-    questions: int = 0  # How often it asked for places
+    questions: int = 0  # How often it requested places
     # Time in which it gave others and itself places, as one that keeps an index.
     kept_s: float = 0.0
     verifying_s: float = 0.0  # Seconds of reading again, by the clock; of rank 0
@@ -85,30 +85,27 @@ class Meter:
                 commit_s=spent["commit"],
             )
 
-    @contextmanager
-    def verifying(self) -> Iterator[None]:
+    def verifying(self) -> AbstractContextManager[None]:
         """Measure reading again within the block."""
-        begun = time.monotonic()
-        yield
-        self._add(verifying_s=time.monotonic() - begun)
+        return self._measuring("verifying_s")
+
+    def keeping(self) -> AbstractContextManager[None]:
+        """Measure giving places within the block."""
+        return self._measuring("kept_s")
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """Measure waiting for other ranks within the block."""
+        return self._measuring("waited_s")
 
     @contextmanager
-    def keeping(self) -> Iterator[None]:
-        """Measure giving places within the block."""
+    def _measuring(self, name: str) -> Iterator[None]:
         begun = time.monotonic()
         yield
-        self._add(kept_s=time.monotonic() - begun)
+        self._add(**{name: time.monotonic() - begun})
 
-    def asked(self, asked_s: float, answered_s: float) -> None:
+    def question(self, asked_s: float, answered_s: float) -> None:
         """Count a question for places."""
         self._add(asked_s=asked_s, answered_s=answered_s, questions=1)
-
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Measure waiting for other ranks within the block."""
-        begun = time.monotonic()
-        yield
-        self._add(waited_s=time.monotonic() - begun)
 
     def figures(self) -> Figures:
         """What was measured so far."""
@@ -124,7 +121,6 @@ def run_record(
     figures: Sequence[Figures],
     datasets: Sequence[DatasetResult],
     target: str,
-    *,
     elapsed_s: float,
     verified: bool,
 ) -> dict[str, Any] | None:

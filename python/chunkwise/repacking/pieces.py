@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-from chunkwise.mpi.serving import Ask
+from chunkwise.mpi.serving import Ask, Questions
 from chunkwise.mpi.waiting import pauses
 from chunkwise.newfile.index import Places, Table
 from chunkwise.repacking.phases import Meter
@@ -20,7 +20,7 @@ _TURNS: Final = 8
 
 
 def placed(meter: Meter, places: Places, chunks: Table) -> tuple[Table, float]:
-    """Give chunks their places, for a rank that asks; and tell how many seconds it took."""
+    """Give chunks their places, for a rank; return them, and how many seconds it took."""
     begun = time.monotonic()
     with meter.keeping():
         addresses = places.allocate(chunks)
@@ -55,13 +55,13 @@ class Dividing:
         return begin, end
 
     def meet(self, rank: int, number: int, well: bool) -> bool | None:
-        """Tell whether all is well with all ranks; None until all have come."""
+        """Return whether all is well with all ranks; None until all have come."""
         come = self._meetings.setdefault(number, {})
         come[rank] = well
         return all(come.values()) if len(come) == self._size else None
 
     def memory(self, nbytes: int) -> str | None:
-        """Make memory of so many bytes; gives a path to it, for processes of this machine."""
+        """Make memory for the processes of this machine; return a path to it."""
         if self._memory is None:
             self._memory = os.memfd_create("chunkwise")
             try:
@@ -73,23 +73,18 @@ class Dividing:
         return f"/proc/{os.getpid()}/fd/{self._memory}" if self._memory >= 0 else None
 
 
-class Asked:
+class FirstRank(Questions):
     """The index of a dataset, and its pieces, which rank 0 keeps; as `_native` asks for them."""
 
     def __init__(
-        self,
-        ask: Ask,
-        note: Callable[[], bytes | None],
-        *,
-        meter: Meter,
-        near: bool,
+        self, ask: Ask, note: Callable[[], bytes | None], *, meter: Meter, near: bool
     ) -> None:
-        self._ask, self._note, self._meter = ask, note, meter
+        super().__init__(ask)
+        self._note, self._meter = note, meter
         # Whether there are several ranks, all on one machine.
         self._near = near
         self._meetings = 0
         self._memory = -1
-        self.error: BaseException | None = None
 
     def close(self) -> None:
         """Give back memory."""
@@ -100,19 +95,19 @@ class Asked:
         """Get places for chunks; see `Places.allocate`."""
         begun = time.monotonic()
         addresses: Table
-        addresses, answered_s = self._asked("allocate", chunks, self._note())
-        self._meter.asked(time.monotonic() - begun, answered_s)
+        addresses, answered_s = self._answer("allocate", chunks, self._note())
+        self._meter.question(time.monotonic() - begun, answered_s)
         return addresses
 
     def find(self, origins: Table) -> Table:
         """Ask where chunks lie; see `Places.find`."""
-        found: Table = self._asked("find", origins)
+        found: Table = self._answer("find", origins)
         return found
 
     def next(self, number: int, count: int, least: int) -> tuple[int, int]:
         """Take the next pieces of a round; see `Dividing.take`."""
         with self._meter.waiting():
-            given: tuple[int, int] = self._asked("pieces", number, count, least, self._note())
+            given: tuple[int, int] = self._answer("pieces", number, count, least, self._note())
         return given
 
     def meet(self) -> None:
@@ -124,7 +119,7 @@ class Asked:
         """Share memory with all ranks; gives a descriptor, or None if there is none."""
         if not self._near or not nbytes:
             return None
-        path = self._asked("memory", nbytes)
+        path = self._answer("memory", nbytes)
         try:
             if path is not None:
                 self._memory = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -137,16 +132,8 @@ class Asked:
         """Wait for all ranks; tell whether all is well with them."""
         number, self._meetings = self._meetings, self._meetings + 1
         for pause in pauses():
-            agreed = self._asked("meet", number, well)
+            agreed = self._answer("meet", number, well)
             if agreed is not None:
                 break
             time.sleep(pause)
         return bool(agreed)
-
-    def _asked(self, *question: object) -> Any:
-        try:
-            return self._ask(question)
-        except BaseException as wrong:
-            # `_native` keeps only its words.
-            self.error = wrong
-            raise

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import h5py
+from h5py import h5f
 
 from chunkwise import _native
 from chunkwise._lib import library
@@ -17,13 +18,14 @@ from chunkwise.errors import CannotJudgeError, UsageError
 from chunkwise.files.filters import missing_filter
 from chunkwise.grammar import format_size
 from chunkwise.grammar.parameters import carried, rounds
+from chunkwise.model.readability import Needs, losses, require, sentences
 from chunkwise.model.remedies import ENCODED_FILTERS
 from chunkwise.names import printable
 from chunkwise.repacking import estimate
 from chunkwise.repacking.behind import missing_behind
 from chunkwise.repacking.bounds import EXACT, Bound, bound_of
-from chunkwise.repacking.decide import Wanted, decide
-from chunkwise.repacking.facts import Contents, Source
+from chunkwise.repacking.decide import NewLayout, decide
+from chunkwise.repacking.facts import Contents, SourceDataset
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.rules import Rules, require_matches
 from chunkwise.repacking.trial import (
@@ -35,6 +37,17 @@ from chunkwise.repacking.trial import (
 )
 from chunkwise.words import counted
 
+_OF_SUPERBLOCK: Final = {0: "1.6", 1: "1.6", 2: "1.8", 3: "1.10"}
+# The oldest libhdf5 that reads what a lower bound makes.
+_OF_BOUND: Final = {
+    "earliest": "1.6",
+    "v108": "1.8",
+    "v110": "1.10",
+    "v112": "1.12",
+    "v114": "1.12",
+    "v200": "2.0",
+    "latest": "2.0",
+}
 Action = Literal["copied", "rechunked", "by libhdf5", "kept"]
 
 
@@ -42,8 +55,8 @@ Action = Literal["copied", "rechunked", "by libhdf5", "kept"]
 class Step:
     """What happens to one dataset."""
 
-    source: Source  # The dataset
-    wanted: Wanted  # Its new layout; the stored one if nothing changes
+    source: SourceDataset  # The dataset
+    wanted: NewLayout  # Its new layout; the stored one if nothing changes
     # ``copied``: its stored bytes as they are.  ``rechunked``: by the engine, on all threads.
     # ``by libhdf5``: elements whose bytes mean nothing in another file. ``kept``: with the objects
     # of the file (no data, a few bytes, or data elsewhere).
@@ -161,8 +174,8 @@ def make_plan(
 
 def _step(
     scratch_file: h5py.File,
-    source: Source,
-    wanted: Wanted,
+    source: SourceDataset,
+    wanted: NewLayout,
     memory_nbytes: int,
     samples: estimate.Samples,
 ) -> Step:
@@ -199,12 +212,10 @@ def _step(
     return _rechunked(source, wanted, dcpl, out, memory_nbytes, sample)
 
 
-def _encodes_anew(source: Source, wanted: Wanted) -> bool:
-    """Whether filters are asked for that a dataset has, and some of its chunks lack.
-
-    Copied as they are, such chunks would lack them still (their filter masks).  Our encoders
-    leave no filter out.
-    """
+def _encodes_anew(source: SourceDataset, wanted: NewLayout) -> bool:
+    """Whether a rule names filters that a dataset has, and some of its chunks lack."""
+    # Copied as they are, such chunks would lack them still (their filter masks).  Our encoders
+    # leave no filter out.
     names = {one.name for one in source.pipeline.filters}
     if not wanted.filtered or not source.plain or not names or not names <= ENCODED_FILTERS:
         return False
@@ -214,8 +225,8 @@ def _encodes_anew(source: Source, wanted: Wanted) -> bool:
 
 
 def _rechunked(
-    source: Source,
-    wanted: Wanted,
+    source: SourceDataset,
+    wanted: NewLayout,
     dcpl: Any,
     out_nbytes: int,
     memory_nbytes: int,
@@ -246,7 +257,7 @@ def _rechunked(
 
 
 def _unchanged(
-    scratch_file: h5py.File, source: Source, wanted: Wanted, memory_nbytes: int
+    scratch_file: h5py.File, source: SourceDataset, wanted: NewLayout, memory_nbytes: int
 ) -> Step:
     """Plan for a dataset that stays as it is stored."""
     nbytes = source.stored_nbytes
@@ -266,12 +277,10 @@ def _unchanged(
     return Step(source, wanted, "copied", dcpl, nbytes, expected_s=seconds, changes=False)
 
 
-def _made_as_stored(source: Source, stored: Any) -> Any | None:
-    """Return a property list for a dataset like the stored one, if its own list fails.
-
-    HDF5's filters replace their values when a dataset is made.  Plugins add to those they
-    are given, and add once more to a list that was read from a file.
-    """
+def _made_as_stored(source: SourceDataset, stored: Any) -> Any | None:
+    """Return a property list for a dataset like the stored one, if its own list fails."""
+    # HDF5's filters replace their values when a dataset is made.  Plugins add to those they are
+    # given, and add once more to a list that was read from a file.
     if not has_plugins(stored):
         return None
     try:
@@ -281,7 +290,7 @@ def _made_as_stored(source: Source, stored: Any) -> Any | None:
 
 
 def _completed_otherwise(
-    source: Source, wanted: Wanted, dcpl: Any, nbytes: int, memory_nbytes: int
+    source: SourceDataset, wanted: NewLayout, dcpl: Any, nbytes: int, memory_nbytes: int
 ) -> Step:
     """Plan for filters whose values would not be those stored: by an older plugin, mostly."""
     if carried(source.pipeline) != source.pipeline:
@@ -299,7 +308,7 @@ def _completed_otherwise(
     return replace(step, changes=False)
 
 
-def _require_decoder(source: Source, stored: Any) -> None:
+def _require_decoder(source: SourceDataset, stored: Any) -> None:
     missing, what = missing_filter(stored), "it"
     if missing is None and source.layout == "virtual":
         behind = missing_behind(source.identifier)
@@ -336,3 +345,35 @@ def budget_note(plan: Plan) -> str | None:
         f"'{printable(worst.source.path)}' are decoded {times:.1f} times; more memory "
         "(--memory) saves time"
     )
+
+
+def needs(file: h5py.File, plan: Plan, options: Options) -> tuple[Needs, Needs]:
+    """Return what a file needs from its readers, and what its copy will need."""
+    fcpl = file.id.get_create_plist()
+    paged = fcpl.get_file_space_strategy()[0] == h5f.FSPACE_STRATEGY_PAGE
+    version = fcpl.get_version()[0]
+    oldest = _OF_SUPERBLOCK.get(version, "1.10")
+    before = Needs(
+        frozenset(one.name for step in plan.steps for one in step.source.pipeline.filters),
+        oldest,
+        any(step.source.layout == "virtual" for step in plan.steps),
+        paged,
+    )
+    after = Needs(
+        frozenset(one.name for step in plan.steps for one in step.wanted.pipeline.filters),
+        oldest if options.low is None else _OF_BOUND[options.low],
+        any(step.source.layout == "virtual" and not step.wanted.merged for step in plan.steps),
+        paged or options.page_nbytes is not None,
+    )
+    return before, after
+
+
+def who_loses(file: h5py.File, plan: Plan, options: Options) -> tuple[str, ...]:
+    """Say which programs read less of the copy, a sentence for each reason."""
+    return tuple(sentences(losses(*needs(file, plan, options))))
+
+
+def require_readable(file: h5py.File, plan: Plan, options: Options) -> None:
+    """Refuse a plan if one of the stated readers would read less of the result."""
+    if options.readers:
+        require(options.readers, *needs(file, plan, options), printable(str(file.filename)))

@@ -98,5 +98,5 @@ class Teller:
         )
 
     def ended(self, nbytes: int) -> None:
-        """Note that a dataset of so many bytes is done."""
+        """Note that a dataset of `nbytes` bytes is done."""
         self._before_nbytes += nbytes

@@ -20,7 +20,8 @@ from chunkwise.files.opening import open_h5
 from chunkwise.manifest import manifest as manifests
 from chunkwise.manifest.summing import sum_values
 from chunkwise.names import printable
-from chunkwise.proof.compare import Share, prove
+from chunkwise.newfile.claim import Claim
+from chunkwise.proof.compare import Sharing, prove
 from chunkwise.proof.records import Allowed, Proved
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.plan import Plan
@@ -42,13 +43,13 @@ class Proof:
     force: bool = False  # Whether a manifest that exists is replaced
 
     @property
-    def asked(self) -> bool:
+    def exists(self) -> bool:
         """Whether there is any."""
         return self.manifest is not None or self.write_manifest is not None
 
     def require_possible(self, options: Options) -> None:
         """Refuse what cannot be proved, before anything is done."""
-        if not self.asked:
+        if not self.exists:
             return
         for said, given in (
             ("--salvage", options.salvage),
@@ -68,46 +69,38 @@ class Proof:
             )
 
 
-def allowed_by(plan: Plan, options: Options, missing: Sequence[str] = ()) -> Allowed:
-    """Say what a plan may change of what a reader gets, and what salvage could not read."""
-    bounds = {step.source.path: step.bound for step in plan.steps if step.lossy}
-    moved = (step.source.path for step in plan.steps if step.wanted.merged)
-    return Allowed(bounds, frozenset(moved), options.salvage, frozenset(missing))
-
-
 def compared(
     source: h5py.File,
-    made: Path,
-    said: str,
+    claim: Claim,
     plan: Plan,
     options: Options,
     tell: Callable[[int], None],
-    share: Share | None = None,
-    missing: Sequence[str] = (),
+    sharing: Sharing | None,
+    missing: Sequence[str],  # What salvage could not read
 ) -> Proved | None:
-    """Prove that a result is what its source is; None if nobody wants a proof.
-
-    There is none either where reading the source crashes libhdf5 (``options.avoid``).
-    """
+    """Prove that the closed partial file is what its source is; None if nobody wants a proof."""
+    # There is none either where reading the source crashes libhdf5 (``options.avoid``).
     if options.verify == "none" or any(options.avoid):
         return None
+    bounds = {step.source.path: step.bound for step in plan.steps if step.lossy}
+    moved = frozenset(step.source.path for step in plan.steps if step.wanted.merged)
     # Chunks that reach into several boxes are kept; both together stay within the budget.
     kept = min(settings().cache_nbytes, _CACHE_NBYTES, plan.memory_nbytes // 4)
     with settings(cache_nbytes=kept):
         return prove(
             source,
-            made,
-            said,
-            allowed=allowed_by(plan, options, missing),
+            claim.partial,
+            claim.place.said,
+            allowed=Allowed(bounds, moved, options.salvage, frozenset(missing)),
             memory_nbytes=plan.memory_nbytes // 2,
             tell=tell,
-            share=share,
+            sharing=sharing,
         )
 
 
 def summed(proof: Proof, made: Path, said: str, nbytes: int, watch: Watch) -> Callable[[], None]:
     """Compare the result with a manifest, and prepare the one to be written."""
-    if not proof.asked:
+    if not proof.exists:
         return lambda: None
     with open_h5(made) as file:
         sums = sum_values(file, _beating(watch, nbytes))

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
 import h5py
@@ -19,19 +19,17 @@ from h5py import h5d
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import ChunkwiseError, FileChangedError
-from chunkwise.files.opening import open_h5
 from chunkwise.files.unclosed import open_readable
 from chunkwise.mpi.encoding import Likeness
 from chunkwise.mpi.folder import open_seen
+from chunkwise.mpi.machine import neighbours
 from chunkwise.mpi.ranks import Failure, host, together
 from chunkwise.mpi.serving import serving
-from chunkwise.mpi.share import neighbours
 from chunkwise.mpi.waiting import exchange
 from chunkwise.names import encode_name, printable
-from chunkwise.proof.compare import Piece, compare_pieces
-from chunkwise.proof.records import Allowed, Names
+from chunkwise.proof.compare import Comparison
 from chunkwise.repacking.phases import Figures, Meter
-from chunkwise.repacking.pieces import Asked
+from chunkwise.repacking.pieces import FirstRank
 
 if TYPE_CHECKING:
     from chunkwise.mpi.waiting import Comm
@@ -48,7 +46,7 @@ class Work:
 
     source: str  # Paths: of the source, and of the half-written target
     target: str
-    # By what a rank tells that it sees the same files: size and time of the source, and the inode
+    # What shows that a rank sees the same files: size and time of the source, and the inode
     # of the target.
     same: tuple[int, ...]
     # The journal, and what is half written, of a stopped run; none if nothing is resumed.
@@ -58,33 +56,19 @@ class Work:
 
 @dataclass(frozen=True)
 class Copy:
-    """A dataset that all copy: its name, a target's likeness, arguments of `copy_data`."""
+    """A dataset that all copy."""
 
     path: str
-    image: bytes
-    label: str
-    asked: dict[str, Any]
-    raw: bool
-
-
-@dataclass(frozen=True)
-class Compare:
-    """Parts of the source and of the closed target, which the ranks compare in turns."""
-
-    source: str
-    target: str
-    pieces: tuple[Piece, ...]
-    allowed: Allowed
-    names: Names
-    memory_nbytes: int
+    image: bytes  # What makes a likeness of the target's dataset
+    how: dict[str, Any]  # Arguments of `_native.copy_data` that are equal on all ranks
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Each rank tells what it has measured."""
+    """Each rank sends what it has measured."""
 
 
-Message = Work | Copy | Compare | Measured | Failure | None
+Message = Work | Copy | Comparison | Measured | Failure | None
 
 
 @dataclass(frozen=True)
@@ -176,61 +160,34 @@ class Rank:
         with serving(self.comm, answer) as ask, ExitStack() as opened:
             source = h5d.open(self._source.id, encode_name(what.path))
             opened.enter_context(closing(source))
-            like = opened.enter_context(closing(Likeness(what.image, what.label)))
-            asking = Asked(ask, self._note, meter=self.meter, near=self._near)
-            asked = opened.enter_context(closing(asking))
-            try:
+            like = opened.enter_context(closing(Likeness(what.image, what.how["label"])))
+            first = FirstRank(ask, self._note, meter=self.meter, near=self._near)
+            opened.enter_context(closing(first))
+            with first.raising():
                 opened.enter_context(self.meter.copying())
                 mine = _native.copy_data(
                     library(),
                     source.id,
                     like.id.id,
-                    label=what.label,
-                    raw=what.raw,
                     journal=self._journal,
                     encoders=self._encoders,
-                    part=(self.comm.size, asked, asked, [self._target]),
+                    part=(self.comm.size, first, first, [self._target]),
                     progress=tell,
-                    **what.asked,
+                    **what.how,
                 )
-            except Exception:
-                if asked.error is not None:
-                    raise asked.error from None
-                raise
             ask(("note", self._rest()))
-        return _summed(
-            exchange(
-                self.comm,
-                Copied(
-                    decodes=mine.decodes,
-                    chunks_written=mine.chunks_written,
-                    chunks_replayed=mine.chunks_replayed,
-                    stored_nbytes_written=mine.stored_nbytes_written,
-                    tuning=mine.tuning,
-                    lost_chunks=mine.lost_chunks,
-                    through_libhdf5=mine.through_libhdf5,
-                    elapsed_s=0.0,
-                ),
-            ),
-            time.monotonic() - begun,
-        )
+        figures = {one.name: getattr(mine, one.name) for one in fields(Copied)}
+        parts = exchange(self.comm, Copied(**figures))
+        return _summed(parts, time.monotonic() - begun)
 
     def measured(self) -> list[Figures]:
         """Return the measurements of all ranks (collective)."""
         return exchange(self.comm, self.meter.figures())
 
-    def compare(self, what: Compare, tell: Callable[[int], None] = lambda _: None) -> None:
-        """Compare this rank's share of the pieces (collective)."""
-        mine = what.pieces[self.comm.rank :: self.comm.size]
-        with together(self.comm), ExitStack() as opened:
-            if not mine:
-                return
-            source, target = (
-                opened.enter_context(open_h5(path)) for path in (what.source, what.target)
-            )
-            compare_pieces(
-                source, target, mine, what.allowed, what.names, what.memory_nbytes, tell
-            )
+    def compare(self, what: Comparison, tell: Callable[[int], None] = lambda _: None) -> None:
+        """Compare this rank's part of the pieces (collective)."""
+        with together(self.comm):
+            what.part(self.comm.rank, self.comm.size).run(tell)
 
 
 def _summed(parts: list[Copied], elapsed_s: float) -> Copied:
@@ -244,7 +201,7 @@ def _summed(parts: list[Copied], elapsed_s: float) -> Copied:
         chunks_replayed=max(one.chunks_replayed for one in parts),
         stored_nbytes_written=sum(one.stored_nbytes_written for one in parts),
         tuning="; ".join(tunings) or None,
-        # One that reaches into the blocks of two ranks both have met.
+        # Both ranks report one that reaches into their blocks.
         lost_chunks=[(list(origin), reason) for origin, reason in sorted(lost.items())],
         through_libhdf5="; ".join(reasons) or None,
         elapsed_s=elapsed_s,

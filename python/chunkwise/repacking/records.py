@@ -7,7 +7,7 @@ from typing import Any
 
 from chunkwise.grammar import format_shape
 from chunkwise.proof.records import Proved
-from chunkwise.repacking.facts import Source
+from chunkwise.repacking.facts import SourceDataset
 from chunkwise.repacking.plan import Action, Plan, Step
 
 FORMAT = "chunkwise-repack"
@@ -73,7 +73,7 @@ class Summary:
     elapsed_s
         Seconds in all.
     left
-        Whether the file was as asked already, and nothing was written (in place).
+        Whether the file needed no change, and nothing was written (in place).
     run
         The run as ``chunkwise mpi-model`` takes it, with the seconds of each phase; None if no
         chunks were written, or workers of Dask wrote some.
@@ -110,7 +110,7 @@ class Summary:
         return {"format": FORMAT, "version": VERSION, **asdict(self)}
 
 
-def storage_of(source: Source, chunk: tuple[int, ...] | None, merged: bool = False) -> str:
+def storage_of(source: SourceDataset, chunk: tuple[int, ...] | None, merged: bool = False) -> str:
     """Name how data are stored: a chunk shape or a layout."""
     if chunk is not None:
         return format_shape(chunk)

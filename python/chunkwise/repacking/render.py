@@ -5,7 +5,6 @@ Lines of text, at most 80 columns wide where names allow.
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,14 +13,13 @@ from chunkwise.grammar import format_shape, format_size
 from chunkwise.names import printable
 from chunkwise.repacking.plan import Plan, Step, budget_note
 from chunkwise.repacking.records import DatasetResult, Missing, Summary, storage_of
-from chunkwise.words import counted, format_seconds
+from chunkwise.words import counted, format_seconds, wrapped
 
 if TYPE_CHECKING:
     from chunkwise.repacking.folder import FileResult
 
 # Changes shown in full; a plan of thousands is for --json.
 _SHOWN = 40
-_WIDTH = 80
 _LONG_PATH = 60
 _LEFT_SHOWN = 8
 _STORED = ("stored_nbytes_before", "expected_stored_nbytes")
@@ -59,7 +57,7 @@ def _step_lines(step: Step) -> Iterator[str]:
     )
     yield from _change("chunk", before, after)
     if wanted.why:
-        yield from _wrapped(f"because  {wanted.why}", "    ")
+        yield from wrapped(f"because  {wanted.why}", "    ")
     yield from _change("filters", str(source.pipeline), str(wanted.pipeline))
     if step.lossy:
         yield f"             {step.bound}"
@@ -79,18 +77,6 @@ def _step_lines(step: Step) -> Iterator[str]:
     yield (
         f"    work     {chunks}{format_size(step.memory_nbytes)} of memory; "
         f"about {format_seconds(step.expected_s)}"
-    )
-
-
-def _wrapped(text: str, indent: str = "") -> Iterator[str]:
-    """Break a sentence into lines; what follows the first is indented further."""
-    yield from textwrap.wrap(
-        text,
-        _WIDTH,
-        initial_indent=indent,
-        subsequent_indent=indent + "    ",
-        break_long_words=False,
-        break_on_hyphens=False,
     )
 
 
@@ -116,7 +102,7 @@ def left_lines(left: Sequence[tuple[str, tuple[str, ...]]], indent: str = "") ->
     """Say for which datasets a rule by pattern had to be skipped, and why."""
     reasons = [(path, reason) for path, reasons in left for reason in reasons]
     for path, reason in reasons[:_LEFT_SHOWN]:
-        yield from _wrapped(f"left as it is: {shortened(path)} {reason}", indent)
+        yield from wrapped(f"left as it is: {shortened(path)} {reason}", indent)
     if len(reasons) > _LEFT_SHOWN:
         yield f"{indent}left as they are: {len(reasons) - _LEFT_SHOWN:,} more, for such reasons"
 
@@ -124,13 +110,13 @@ def left_lines(left: Sequence[tuple[str, tuple[str, ...]]], indent: str = "") ->
 def _readers(sentences: Sequence[str], indent: str = "") -> Iterator[str]:
     """Say which programs read less of the result."""
     for sentence in sentences:
-        yield from _wrapped(f"readers: {sentence}", indent)
+        yield from wrapped(f"readers: {sentence}", indent)
 
 
 def _total_lines(plan: Plan, changed: int) -> Iterator[str]:
     note = budget_note(plan)
     if note is not None:
-        yield from _wrapped(f"note: {note}")
+        yield from wrapped(f"note: {note}")
     yield ""
     if not changed:
         yield "no dataset changes; the file would be written anew as it is"
@@ -169,19 +155,19 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     )
     encoders = Counter(one.encoder for one in changed if one.encoder)
     for encoder, number in encoders.most_common(3):
-        where = f"{number:,} datasets" if number > 1 else _path_with(changed, encoder)
-        yield f"  {where}: {encoder}"
+        first = next(one.path for one in changed if one.encoder == encoder)
+        yield f"  {f'{number:,} datasets' if number > 1 else printable(first)}: {encoder}"
     merged = [one for one in changed if one.chunk_before == "virtual" and one.why]
     for one in merged[:_LEFT_SHOWN]:
         how = f"chunks {one.chunk}, filters {one.filters}: {one.why}"
-        yield from _wrapped(f"{printable(one.path)}: {how}", "  ")
+        yield from wrapped(f"{printable(one.path)}: {how}", "  ")
     replayed = sum(one.replayed for one in summary.datasets)
     if replayed:
         yield f"  {counted(replayed, 'chunk')} encoded by the run that was stopped"
     slow = [one for one in changed if one.through_libhdf5 and one.chunk != "contiguous"]
     for one in slow[:_LEFT_SHOWN]:
         reason = f"{printable(one.path)}: through libhdf5, in one thread: {one.through_libhdf5}"
-        yield from _wrapped(reason, "  ")
+        yield from wrapped(reason, "  ")
     if len(slow) > _LEFT_SHOWN:
         more = counted(len(slow) - _LEFT_SHOWN, "more dataset")
         yield f"  {more} through libhdf5, in one thread"
@@ -189,19 +175,19 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     for one in summary.datasets:
         for origin, reason in one.lost_chunks[:_LEFT_SHOWN]:
             at = ", ".join(map(str, origin))
-            yield from _wrapped(f"LOST: {printable(one.path)}, chunk at ({at}): {reason}", "  ")
+            yield from wrapped(f"LOST: {printable(one.path)}, chunk at ({at}): {reason}", "  ")
         if len(one.lost_chunks) > _LEFT_SHOWN:
             more = counted(len(one.lost_chunks) - _LEFT_SHOWN, "more chunk")
             yield f"  LOST: {more} of the same dataset"
     for line in missing_lines(summary.missing, _LEFT_SHOWN):
-        yield from _wrapped(f"LOST: {line}", "  ")
+        yield from wrapped(f"LOST: {line}", "  ")
     yield from _readers(summary.readers, "  ")
     for warning in summary.warnings:
-        yield from _wrapped(f"warning: {warning}", "  ")
+        yield from wrapped(f"warning: {warning}", "  ")
 
 
 def missing_lines(missing: Sequence[Missing], most: int) -> Iterator[str]:
-    """Say what could not be read of a damaged source, at most so many lines and how many more."""
+    """Say what could not be read of a damaged source, in `most` lines, and how many more."""
     for one in missing[:most]:
         where = printable(one.path)
         if one.attribute is not None:
@@ -214,7 +200,7 @@ def missing_lines(missing: Sequence[Missing], most: int) -> Iterator[str]:
 
 
 def shortened(path: str, most: int = _LONG_PATH) -> str:
-    """Give a path on one line of at most so many characters, without its middle if need be."""
+    """Give a path in at most `most` characters, without its middle if need be."""
     shown = printable(path)
     part = (min(most, 43) - 3) // 2
     return shown if len(shown) <= most else f"{shown[:part]}...{shown[-part:]}"
@@ -231,10 +217,6 @@ def verified_words(summary: Summary) -> str:
 def _changed(one: DatasetResult) -> bool:
     before = (one.chunk_before, one.filters_before)
     return one.action == "rechunked" or before != (one.chunk, one.filters)
-
-
-def _path_with(results: Sequence[DatasetResult], encoder: str) -> str:
-    return next(printable(one.path) for one in results if one.encoder == encoder)
 
 
 def file_line(result: FileResult) -> str:
@@ -288,4 +270,4 @@ def batch_lines(results: Sequence[FileResult], elapsed_s: float) -> Iterator[str
         )
     losses = Counter(said for result in results for said in _readers_of(result))
     for said, number in losses.most_common():
-        yield from _wrapped(f"readers of {counted(number, 'file')}: {said}")
+        yield from wrapped(f"readers of {counted(number, 'file')}: {said}")

@@ -33,9 +33,9 @@ class Named:
         return self.text
 
 
-ChunkWish: TypeAlias = Shape | ShapeWord | Named
-FilterWish: TypeAlias = Pipeline | Literal["stored"]
-Wish = TypeVar("Wish")
+ChunkSetting: TypeAlias = Shape | ShapeWord | Named
+FilterSetting: TypeAlias = Pipeline | Literal["stored"]
+Setting = TypeVar("Setting")
 
 # The API takes one for all, or one by pattern.
 ChunkRules: TypeAlias = (
@@ -48,19 +48,19 @@ _MAGIC = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True)
-class Rule(Generic[Wish]):
-    """What is asked for the datasets that a pattern means."""
+class Rule(Generic[Setting]):
+    """A setting of the datasets that a pattern means."""
 
     pattern: str  # A path (``/a/t2m``), the last part of one (``t2m``), or a pattern of either
-    wish: Wish  # What they should have
+    setting: Setting  # What they should have
     text: str  # The rule as it was given, for messages
 
     def means(self, names: Iterable[str]) -> bool:
-        """Tell whether a dataset with these absolute paths is meant."""
+        """Return whether a dataset with these absolute paths is meant."""
         return any(matches(self.pattern, name) for name in names)
 
-    def asks(self, names: Iterable[str]) -> bool:
-        """Tell whether it means this dataset by name, rather than by a pattern."""
+    def names_any(self, names: Iterable[str]) -> bool:
+        """Return whether it means this dataset by name, rather than by a pattern."""
         wanted = self.pattern.strip("/")
         if not _MAGIC.search(self.pattern):
             return self.means(names)
@@ -69,11 +69,11 @@ class Rule(Generic[Wish]):
 
 @dataclass(frozen=True)
 class Rules:
-    """All that is asked for a file's datasets."""
+    """The settings of a file's datasets."""
 
     # Rules in the order given; the last that means a dataset holds.
-    chunks: tuple[Rule[ChunkWish], ...] = ()
-    filters: tuple[Rule[FilterWish], ...] = ()
+    chunks: tuple[Rule[ChunkSetting], ...] = ()
+    filters: tuple[Rule[FilterSetting], ...] = ()
     # Datasets of fewer bytes (before filters) are left as they are, except those that a rule
     # names.
     min_nbytes: int = 0
@@ -90,7 +90,7 @@ class Rules:
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Tell whether a pattern means a dataset of this absolute path.
+    """Return whether a pattern means a dataset of this absolute path.
 
     A pattern with a slash is for the whole path, and its ``*`` stays within one group;
     ``**`` stands for any number of groups.  One without a slash is for the last part of a
@@ -122,13 +122,13 @@ def _regex(pattern: str) -> re.Pattern[str]:
         raise UsageError(f"pattern {pattern!r} is not understood: {wrong}") from None
 
 
-def holding(rules: Sequence[Rule[Wish]], names: Sequence[str]) -> Rule[Wish] | None:
+def holding(rules: Sequence[Rule[Setting]], names: Sequence[str]) -> Rule[Setting] | None:
     """Give the rule that holds for a dataset with these paths: the last that means it."""
     return next((rule for rule in reversed(rules) if rule.means(names)), None)
 
 
 def require_matches(
-    rules: Sequence[Rule[Wish]], paths: Mapping[str, Sequence[str]], groups: Iterable[str]
+    rules: Sequence[Rule[Setting]], paths: Mapping[str, Sequence[str]], groups: Iterable[str]
 ) -> None:
     """Raise for a rule that means no dataset at all."""
     for rule in rules:
@@ -166,35 +166,31 @@ def _near(pattern: str, paths: list[str]) -> str:
 # --- texts -----------------------------------------------------------------------------
 
 
-def parse_chunk_rule(text: str) -> Rule[ChunkWish]:
-    """Parse ``[PATTERN:]SHAPE``; a pattern may hold colons, a shape cannot.
-
-    A shape may name dimensions: ``t2m:time=365,lat=20,lon=20``.
-    """
+def parse_chunk_rule(text: str) -> Rule[ChunkSetting]:
+    """Parse ``[PATTERN:]SHAPE``; a pattern may hold colons, a shape cannot."""
+    # A shape may name dimensions: ``t2m:time=365,lat=20,lon=20``.
     pattern, colon, shape = text.rpartition(":")
     if colon and not pattern:
         raise UsageError(f"chunk rule {text!r}: a pattern is missing before ':'")
-    return Rule(pattern or _EVERYTHING, _chunk_wish(shape, text), text)
+    return Rule(pattern or _EVERYTHING, _chunk_setting(shape, text), text)
 
 
-def parse_filter_rule(text: str) -> Rule[FilterWish]:
-    """Parse ``[PATTERN:]PIPELINE``.
-
-    Both may hold colons.  The whole text is a pipeline if it can be; else what follows the
-    first colon after which it can.
-    """
+def parse_filter_rule(text: str) -> Rule[FilterSetting]:
+    """Parse ``[PATTERN:]PIPELINE``."""
+    # Both may hold colons.  The whole text is a pipeline if it can be; else what follows the first
+    # colon after which it can.
     pieces = text.split(":")
     wrongs: list[UsageError] = []
     for i in range(len(pieces)):
         try:
-            wish = _filter_wish(":".join(pieces[i:]))
+            setting = _filter_setting(":".join(pieces[i:]))
         except UsageError as wrong:
             wrongs.append(wrong)
             continue
         pattern = ":".join(pieces[:i])
         if i and not pattern:
             raise UsageError(f"filter rule {text!r}: a pattern is missing before ':'")
-        return Rule(pattern or _EVERYTHING, wish, text)
+        return Rule(pattern or _EVERYTHING, setting, text)
     # The error is about the part that was most likely meant as the pipeline.
     likely = (wrongs[i] for i, piece in enumerate(pieces) if _is_like_filter(piece))
     raise UsageError(f"filter rule {text!r}: {next(likely, wrongs[min(1, len(wrongs) - 1)])}")
@@ -205,7 +201,7 @@ def _is_like_filter(piece: str) -> bool:
     return bool(difflib.get_close_matches(first, ["none", *CODECS, *ALIASES], 1))
 
 
-def _chunk_rules(chunk: ChunkRules) -> Iterable[Rule[ChunkWish]]:
+def _chunk_rules(chunk: ChunkRules) -> Iterable[Rule[ChunkSetting]]:
     if chunk is None:
         return
     if isinstance(chunk, str):
@@ -214,15 +210,15 @@ def _chunk_rules(chunk: ChunkRules) -> Iterable[Rule[ChunkWish]]:
         for pattern, shape in chunk.items():
             said = "x".join(map(str, shape)) if isinstance(shape, Sequence) else str(shape)
             said = shape if isinstance(shape, str) else said
-            yield Rule(pattern, _chunk_wish(said, said), f"{pattern}:{said}")
+            yield Rule(pattern, _chunk_setting(said, said), f"{pattern}:{said}")
     elif all(isinstance(one, str) for one in chunk):
         yield from (parse_chunk_rule(str(one)) for one in chunk)
     else:
         said = "x".join(str(one) for one in chunk)
-        yield Rule(_EVERYTHING, _chunk_wish(said, said), said)
+        yield Rule(_EVERYTHING, _chunk_setting(said, said), said)
 
 
-def _filter_rules(filters: FilterRules) -> Iterable[Rule[FilterWish]]:
+def _filter_rules(filters: FilterRules) -> Iterable[Rule[FilterSetting]]:
     if filters is None:
         return
     if isinstance(filters, Pipeline):
@@ -231,20 +227,20 @@ def _filter_rules(filters: FilterRules) -> Iterable[Rule[FilterWish]]:
         yield parse_filter_rule(filters)
     elif isinstance(filters, Mapping):
         for pattern, pipeline in filters.items():
-            wish = pipeline if isinstance(pipeline, Pipeline) else _filter_wish(pipeline)
-            yield Rule(pattern, wish, f"{pattern}:{pipeline}")
+            setting = pipeline if isinstance(pipeline, Pipeline) else _filter_setting(pipeline)
+            yield Rule(pattern, setting, f"{pattern}:{pipeline}")
     else:
         yield from (parse_filter_rule(text) for text in filters)
 
 
-def _chunk_wish(shape: str, text: str) -> ChunkWish:
+def _chunk_setting(shape: str, text: str) -> ChunkSetting:
     if "=" in shape:
         return Named(shape)
-    wish = parse_shape(shape)
-    if wish == ():
+    setting = parse_shape(shape)
+    if setting == ():
         raise UsageError(f"chunk rule {text!r}: a chunk has at least one dimension")
-    return wish
+    return setting
 
 
-def _filter_wish(text: str) -> FilterWish:
+def _filter_setting(text: str) -> FilterSetting:
     return "stored" if text.strip().lower() == "stored" else Pipeline.parse(text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -25,32 +25,30 @@ from chunkwise.files.room import free_nbytes
 from chunkwise.files.superblock import read_superblock
 from chunkwise.files.unclosed import closed_patch, copy_patched, is_unclosed, open_readable
 from chunkwise.grammar import format_size
+from chunkwise.mpi.machine import default_budget
 from chunkwise.mpi.waiting import ALONE
 from chunkwise.names import printable
 from chunkwise.newfile.claim import BEFORE, JOURNAL, Claim, claimed, let_go
 from chunkwise.newfile.publish import noting_it_stays, publish
-from chunkwise.newfile.target import Place, cannot_write
-from chunkwise.proof.records import Proved
+from chunkwise.newfile.target import Place, writing_to
 from chunkwise.repacking.creation import require_room_for_user_block
 from chunkwise.repacking.crew import Crew
 from chunkwise.repacking.facts import look
-from chunkwise.repacking.memory import default_budget
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.phases import run_record
-from chunkwise.repacking.plan import Plan, make_plan
+from chunkwise.repacking.plan import Plan, make_plan, require_readable, who_loses
 from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.repacking.proving import Proof, beating, compared, summed
-from chunkwise.repacking.reading import require_readable, who_loses
 from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.work import Apart, Run, carry_out, result_of
-from chunkwise.verifying.classic import classic_end
+from chunkwise.verifying.ending import classic_end
 from chunkwise.words import counted
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is asked, for any file."""
+    """How any file is repacked."""
 
     rules: Rules = field(default_factory=Rules)  # For the datasets, and for the file
     options: Options = field(default_factory=Options)
@@ -116,8 +114,8 @@ def run(
         closed(place, salvage=job.options.salvage) as readable,
         planned(job, readable) as (file, plan),
     ):
-        asked = job.anew or plan.changes or job.options.reshapes_file
-        if place.in_place and readable == place.source and not asked:
+        needed = job.anew or plan.changes or job.options.reshapes_file
+        if place.in_place and readable == place.source and not needed:
             nbytes = sum(step.source.nbytes for step in plan.steps)
             summed(job.proof, place.source, place.said, nbytes, watch)()
             return _left(place, plan)
@@ -126,13 +124,11 @@ def run(
 
 @contextmanager
 def closed(place: Place, *, salvage: bool = False) -> Iterator[Path]:
-    """Give the source, or for the block's time a copy of it that libhdf5 opens.
-
-    There is one of a file that its writer did not close, of one of netCDF-3, and with `salvage` of
-    one that is cut off, or whose first bytes are damaged.
-
-    The copy is what libhdf5 opens: repacking needs stored chunks at their addresses in a file.
-    """
+    """Give the source, or for the block's time a copy of it that libhdf5 opens."""
+    # There is one of a file that its writer did not close, of one of netCDF-3, and with `salvage`
+    # of one that is cut off, or whose first bytes are damaged.
+    #
+    # The copy is what libhdf5 opens: repacking needs stored chunks at their addresses in a file.
     patch = closed_patch(place.source, read_superblock(place.source))
     found = mended(place.source) if salvage and patch is None else None
     if patch is None and found is None:
@@ -141,18 +137,16 @@ def closed(place: Place, *, salvage: bool = False) -> Iterator[Path]:
         return
     with TemporaryDirectory(prefix=f"{place.folder.name}.", dir=place.target.parent) as folder:
         copy = Path(folder, place.source.name)
-        try:
+        with writing_to(place.said):
             if found is None:
                 copy_patched(place.source, copy, patch)
             else:
                 copy_mended(place.source, copy, found)
-        except OSError as wrong:
-            raise cannot_write(place.said, wrong) from wrong
         yield copy
 
 
 def _left(place: Place, plan: Plan) -> Summary:
-    """Tell of a file to which nothing was done."""
+    """Return the result for a file to which nothing was done."""
     return Summary(
         source=str(place.source),
         target=place.said,
@@ -174,10 +168,8 @@ def run_plan(
     crew: Crew | None = None,
     apart: Apart | None = None,
 ) -> Summary:
-    """Carry out the plan of a file that is open; see `run`.
-
-    What leaves `placed` by an exception gets a note if the new file is in place.
-    """
+    """Carry out the plan of a file that is open; see `run`."""
+    # What leaves `placed` by an exception gets a note if the new file is in place.
     begin = time.monotonic()
     warning = check_room(place, plan)
     before = place.source.stat().st_size
@@ -188,7 +180,9 @@ def run_plan(
         crew.note_to(descriptor, identity)
         run = carry_out(claim, file, plan, job.options, journal, watch, crew, apart)
         with crew.meter.verifying():
-            proved = _compared(job, claim, file, plan, watch, crew, apart, _lost(run))
+            tell, others = beating(watch, plan), crew if apart is None else apart
+            sharing = others.sharing(claim, plan.memory_nbytes, tell)
+            proved = compared(file, claim, plan, job.options, tell, sharing, _lost(run))
         nbytes = sum(step.source.nbytes for step in plan.steps)
         written = summed(job.proof, claim.partial, place.said, nbytes, watch)
         watch(Moment("syncing"))
@@ -196,18 +190,11 @@ def run_plan(
         publish(claim)
         placed.enter_context(noting_it_stays(place.said))
     written()
-    elapsed_s = time.monotonic() - begin
-    measured = None
+    elapsed_s, measured = time.monotonic() - begin, None
     if apart is None:
-        measured = run_record(
-            figures,
-            run.results,
-            str(place.target),
-            elapsed_s=elapsed_s,
-            verified=proved is not None,
-        )
-    unseen = _missing(place, salvage=job.options.salvage)
-    said = (warning, *run.warnings, *unseen)
+        verified = proved is not None
+        measured = run_record(figures, run.results, str(place.target), elapsed_s, verified)
+    said = (warning, *run.warnings, *_missing(place, salvage=job.options.salvage))
     return Summary(
         source=str(place.source),
         target=place.said,
@@ -224,27 +211,8 @@ def run_plan(
     )
 
 
-def _compared(
-    job: Job,
-    claim: Claim,
-    file: h5py.File,
-    plan: Plan,
-    watch: Watch,
-    crew: Crew,
-    apart: Apart | None = None,
-    missing: Sequence[str] = (),
-) -> Proved | None:
-    """Prove that the closed partial file is what the source is."""
-    options, tell = job.options, beating(watch, plan)
-    if apart is None:
-        share = crew.share(claim.partial, plan.memory_nbytes, tell)
-    else:
-        share = apart.share(claim, tell)
-    return compared(file, claim.partial, claim.place.said, plan, options, tell, share, missing)
-
-
 def _lost(run: Run) -> list[str]:
-    """Name objects and attributes of which salvage could not read something."""
+    """Name objects and attributes that salvage could not read completely."""
     lost = [one.path + (f"@{one.attribute}" if one.attribute else "") for one in run.missing]
     return lost + [one.path for one in run.results if one.lost_chunks]
 
@@ -256,11 +224,9 @@ def _journal(claim: Claim, identity: bytes, opened: ExitStack) -> tuple[_native.
         opened.callback(let_go, descriptor)
         return descriptor
 
-    try:
+    with writing_to(claim.place.said):
         before = [held(claim.open(name)) for name in (BEFORE if claim.resumed else ())]
         made = held(claim.make(JOURNAL))
-    except OSError as wrong:
-        raise cannot_write(claim.place.said, wrong) from wrong
     journal = _native.Journal(made, identity, (before[0], before[1:]) if before else None)
     return journal, made
 
@@ -279,7 +245,7 @@ def _missing(place: Place, *, salvage: bool) -> tuple[str, ...]:
 
 
 def _identity(job: Job, place: Place, plan: Plan) -> bytes:
-    """Tell one run from others: the source as it is, and what the encoded chunks depend on."""
+    """Distinguish runs: by the source as it is, and what the encoded chunks depend on."""
     datasets = [
         (step.source.path, step.action, step.wanted.chunk, str(step.wanted.pipeline))
         for step in plan.steps

@@ -67,7 +67,7 @@ def salvage_as(job: Job, place: Place, check: Callable[[], object] = lambda: Non
 
 
 def _watch(_: Moment) -> None:
-    """End between two steps if that was asked for."""
+    """End between two steps if the parent wants that."""
     check_ended()
 
 

@@ -73,7 +73,7 @@ def scout(source: Path, check: Callable[[], object] = lambda: None) -> Avoid:
 def _crashing(
     source: Path, objects: Sequence[_Object], part: Part, check: Callable[[], object]
 ) -> list[_Object]:
-    """Give those of some objects of which touching a part ends the process."""
+    """Return the objects that end the process if a part of them is touched."""
     waiting = [objects[at : at + _TOGETHER] for at in range(0, len(objects), _TOGETHER)]
     found = []
     while waiting:

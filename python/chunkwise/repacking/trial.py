@@ -19,7 +19,7 @@ from h5py import h5d, h5g, h5p, h5s, h5t, h5z
 from chunkwise.files.fill import read_fill
 from chunkwise.grammar import Pipeline, Shape, format_shape
 from chunkwise.names import HDF5_ERRORS, hdf5_reason
-from chunkwise.repacking.facts import Source
+from chunkwise.repacking.facts import SourceDataset
 
 StoredFilters: TypeAlias = tuple[tuple[int, int, tuple[int, ...]], ...]
 
@@ -42,15 +42,13 @@ def stored_filters(dcpl: Any) -> StoredFilters:
 
 
 def has_plugins(dcpl: Any) -> bool:
-    """Tell whether a list has filters that are not HDF5's own."""
+    """Return whether a list has filters that are not HDF5's own."""
     return any(code >= _FIRST_PLUGIN for code, _, _ in stored_filters(dcpl))
 
 
-def creation_list(source: Source, chunk: Shape | None, pipeline: Pipeline) -> Any:
-    """Make the property list from which the target's dataset is made.
-
-    Fill value, times, attribute order and all else stay as in the source.
-    """
+def creation_list(source: SourceDataset, chunk: Shape | None, pipeline: Pipeline) -> Any:
+    """Make the property list from which the target's dataset is made."""
+    # Fill value, times, attribute order and all else stay as in the source.
     stored = source.identifier.get_create_plist()
     made = _without_files(source, stored) if source.layout == "external" else stored.copy()
     if h5g.get_objinfo(source.identifier).mtime == 0:
@@ -73,7 +71,7 @@ def creation_list(source: Source, chunk: Shape | None, pipeline: Pipeline) -> An
 
 
 def refusal(
-    file: h5py.File, source: Source, chunk: Shape | None, dcpl: Any
+    file: h5py.File, source: SourceDataset, chunk: Shape | None, dcpl: Any
 ) -> tuple[str | None, StoredFilters]:
     """Make the dataset in a scratch file."""
     if chunk is None:
@@ -99,7 +97,7 @@ def refusal(
     return None, tuple((code, flag, values) for (code, _, values), flag in pairs)
 
 
-def _without_files(source: Source, stored: Any) -> Any:
+def _without_files(source: SourceDataset, stored: Any) -> Any:
     """Copy a list without its external files, which no call of HDF5's removes."""
     made = h5p.create(h5p.DATASET_CREATE)
     made.set_fill_time(stored.get_fill_time())

@@ -24,8 +24,8 @@ from chunkwise.files.objects import header_address, open_at
 from chunkwise.files.stored import stored_nbytes
 from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.newfile.claim import Claim
-from chunkwise.newfile.target import cannot_write
-from chunkwise.proof.compare import Share
+from chunkwise.newfile.target import cannot_write, writing_to
+from chunkwise.proof.compare import Sharing
 from chunkwise.proof.records import GOES_ON
 from chunkwise.repacking.beyond import leave_out, real_end
 from chunkwise.repacking.creation import copy_user_block
@@ -41,7 +41,7 @@ from chunkwise.words import counted
 
 # Datasets of no more than this go side by side...
 _SMALL_NBYTES: Final = 8 << 20
-# ... if so many times their size fits into each one's share of memory (blocks, buffers of source
+# ... if this many times their size fits into each one's share of memory (blocks, buffers of source
 # and target chunks, what waits to be written), so that each is read in one block...
 _TIMES: Final = 16
 # ... and at most this many at a time, because each is open in libhdf5.
@@ -62,13 +62,13 @@ class Apart(Protocol):
     """What writes data of some datasets into a target that is complete but for them."""
 
     def takes(self, step: Step) -> bool:
-        """Tell whether a dataset is one of these."""
+        """Return whether a dataset is one of these."""
 
     def write(self, claim: Claim, source: h5py.File, steps: Sequence[Step]) -> list[DatasetResult]:
         """Write their data into the closed partial file."""
 
-    def share(self, claim: Claim, tell: Callable[[int], None]) -> Share:
-        """Give what compares the result with the source, too."""
+    def sharing(self, claim: Claim, memory_nbytes: int, tell: Callable[[int], None]) -> Sharing:
+        """Return what compares the result with the source, too."""
 
 
 def carry_out(
@@ -84,13 +84,12 @@ def carry_out(
     """Write the target's partial file."""
     run, place = Run(), claim.place
     others = [step for step in plan.steps if apart is not None and apart.takes(step)]
-    try:
+    with writing_to(place.said, HDF5_ERRORS):
         target = crew.create(claim, source, options)
-    except HDF5_ERRORS as wrong:
-        raise cannot_write(place.said, wrong) from wrong
     try:
         crew.begin(claim, source)
-        _fill(run, claim, source, target.file, plan, options, journal, watch, crew, others)
+        copying = Copying(run, source, target.file, plan, options, journal, watch, crew)
+        copying.fill(claim, others)
     except BaseException as wrong:
         target.give_up()
         ours = isinstance(wrong, ChunkwiseError) and not isinstance(wrong, CannotWriteError)
@@ -98,7 +97,7 @@ def carry_out(
             # Everything in the source was opened before; so the refusal is about writing.
             raise cannot_write(place.said, wrong) from wrong
         raise
-    try:
+    with writing_to(place.said, HDF5_ERRORS):
         target.close()
         if apart is not None and others:
             made = {one.path: one for one in apart.write(claim, source, others)}
@@ -106,71 +105,12 @@ def carry_out(
         place.require_unchanged()
         with os.fdopen(claim.open_partial(os.O_RDWR), "r+b") as writing:
             copy_user_block(place.source, writing, source.userblock_size)
-    except ChunkwiseError:
-        raise
-    except HDF5_ERRORS as wrong:
-        raise cannot_write(place.said, wrong) from wrong
     return run
-
-
-def _fill(
-    run: Run,
-    claim: Claim,
-    source: h5py.File,
-    target: h5py.File,
-    plan: Plan,
-    options: Options,
-    journal: _native.Journal,
-    watch: Watch,
-    crew: Crew,
-    others: Sequence[Step] = (),
-) -> None:
-    """Write tree and data into the open target, but for the data of `others`."""
-    teller = Teller(watch, "copying", sum(step.source.nbytes for step in plan.steps))
-    steps = {header_address(step.source.address): step for step in plan.steps}
-    dcpls = {at: step.dcpl.id for at, step in steps.items() if step.dcpl is not None}
-    lost = orphans(Path(source.filename)) if options.adopt and not plan.is_whole else []
-    salvage = (options.avoid, lost) if options.salvage else None
-    files = source.id.id, target.id.id
-    tree = _native.copy_tree(library(), *files, dcpls, teller.idle, salvage, plan.unlinked)
-    copying = _Copying(run, source, target, plan, options, journal, teller, crew)
-    few: list[tuple[Step, int]] = []
-    for at, made_at in tree.datasets:
-        step = steps.get(at)
-        if step is None:
-            # Not even its plan could be read.
-            tree.copy_later(at)
-            continue
-        if step in others:
-            continue
-        if options.salvage:
-            copying.what_can_be_read(step, made_at, tree, at)
-            continue
-        if not copying.goes_beside(step):
-            copying.alone(step, made_at)
-            continue
-        few.append((step, made_at))
-        if len(few) == _TOGETHER:
-            copying.together(few)
-            few = []
-    copying.together(few)
-    tree.finish(teller.idle)
-    run.warnings += tree.warnings
-    run.missing += (_missing(*one) for one in tree.missing)
-    end = real_end(claim.place.source, Path(source.filename)) if options.salvage else None
-    if end is not None:
-        known = {(one.path, at) for one in copying.results.values() for at, _ in one.lost_chunks}
-        for missing in leave_out(source, target, end):
-            if missing.start is None or (missing.path, missing.start) not in known:
-                run.missing.append(missing)
-    for step in plan.steps:
-        kept = result_of(step, step.source.stored_nbytes)
-        run.results.append(copying.results.get(step.source.path, kept))
 
 
 @dataclass(frozen=True)
 class _Copy:
-    """What `_native` asks of a dataset."""
+    """One dataset, as `_native.copy_many` takes it."""
 
     source_id: int
     target_id: int
@@ -181,8 +121,8 @@ class _Copy:
 
 
 @dataclass
-class _Copying:
-    """Copies the data of datasets: large ones on all threads, small ones side by side."""
+class Copying:
+    """Fills an open target: large datasets on all threads, small ones side by side."""
 
     run: Run
     source: h5py.File
@@ -190,13 +130,70 @@ class _Copying:
     plan: Plan
     options: Options
     journal: _native.Journal
-    teller: Teller
+    watch: Watch
     crew: Crew
+    teller: Teller = field(init=False)
     results: dict[str, DatasetResult] = field(default_factory=dict)
     encoders: _native.Encoders = field(default_factory=_native.Encoders)
 
+    def __post_init__(self) -> None:
+        total_nbytes = sum(step.source.nbytes for step in self.plan.steps)
+        self.teller = Teller(self.watch, "copying", total_nbytes)
+
+    def fill(self, claim: Claim, others: Sequence[Step]) -> None:
+        """Write tree and data, but for the data of `others`."""
+        plan, options, idle = self.plan, self.options, self.teller.idle
+        steps = {header_address(step.source.address): step for step in plan.steps}
+        dcpls = {at: step.dcpl.id for at, step in steps.items() if step.dcpl is not None}
+        lost = orphans(Path(self.source.filename)) if options.adopt and not plan.is_whole else []
+        salvage = (options.avoid, lost) if options.salvage else None
+        files = self.source.id.id, self.target.id.id
+        tree = _native.copy_tree(library(), *files, dcpls, idle, salvage, plan.unlinked)
+        few: list[tuple[Step, int]] = []
+        for at, made_at in tree.datasets:
+            step = steps.get(at)
+            if step is None:
+                # Not even its plan could be read.
+                tree.copy_later(at)
+            elif step in others:
+                continue
+            elif options.salvage:
+                try:
+                    self.alone(step, made_at)
+                except CorruptDataError:
+                    # libhdf5 looks for each part of it.
+                    tree.copy_later(at)
+            elif not self.goes_beside(step):
+                self.alone(step, made_at)
+            else:
+                few.append((step, made_at))
+                if len(few) == _TOGETHER:
+                    self.together(few)
+                    few = []
+        self.together(few)
+        tree.finish(idle)
+        self.run.warnings += tree.warnings
+        for path, attribute, elements, reason in tree.missing:
+            box = map(tuple, elements) if elements is not None else ()
+            self.run.missing.append(Missing(path, reason, attribute, *box))
+        if options.salvage:
+            self._leave_out(claim.place.source)
+        for step in plan.steps:
+            kept = result_of(step, step.source.stored_nbytes)
+            self.run.results.append(self.results.get(step.source.path, kept))
+
+    def _leave_out(self, original: Path) -> None:
+        """Put fill values in place of what lay behind the end of a file that was cut off."""
+        end = real_end(original, Path(self.source.filename))
+        if end is None:
+            return
+        known = {(one.path, at) for one in self.results.values() for at, _ in one.lost_chunks}
+        for missing in leave_out(self.source, self.target, end):
+            if missing.start is None or (missing.path, missing.start) not in known:
+                self.run.missing.append(missing)
+
     def goes_beside(self, step: Step) -> bool:
-        """Tell whether a dataset is small, and as many as there are threads fit into memory."""
+        """Return whether a dataset is small, and as many as there are threads fit into memory."""
         source, wanted = step.source, step.wanted
         if step.action not in ("copied", "rechunked"):
             return False
@@ -205,64 +202,38 @@ class _Copying:
         needed_nbytes = _TIMES * nbytes * self.plan.threads
         return nbytes <= _SMALL_NBYTES and needed_nbytes <= self.plan.memory_nbytes
 
-    def what_can_be_read(self, step: Step, made_at: int, tree: _native.TreeCopy, at: int) -> None:
-        """Copy one dataset of a damaged file; libhdf5 looks for each part of it if we cannot."""
-        try:
-            self.alone(step, made_at)
-        except CorruptDataError:
-            tree.copy_later(at)
-
     def alone(self, step: Step, made_at: int) -> None:
-        """Copy one dataset."""
-        tell = self.teller.of(step.source.path, step.source.nbytes)
-        # Closed here and now: what is still open when a file cannot be closed crashes libhdf5.
-        with closing(open_at(self.target.id, made_at)) as made, self._told(step):
-            asked = self._copy(step, made)
-            if self._is_shared(step, asked, made):
-                self._note(step, made, self._by_all(step, asked, made, tell))
-                self.teller.ended(step.source.nbytes)
-                return
-            with self.crew.meter.copying():
-                copied = _native.copy_data(
-                    library(),
-                    asked.source_id,
-                    asked.target_id,
-                    label=asked.label,
-                    memory_nbytes=self.plan.memory_nbytes,
-                    effort=asked.effort,
-                    raw=asked.raw,
-                    salvage=self.options.salvage,
-                    journal=self.journal,
-                    encoders=self.encoders,
-                    likeness=asked.likeness,
-                    progress=tell,
-                )
-            self._note(step, made, copied)
-        self.teller.ended(step.source.nbytes)
-
-    def _is_shared(self, step: Step, asked: _Copy, made: h5d.DatasetID) -> bool:
+        """Copy one dataset, on all ranks if it is worth it."""
         source = step.source
-        return (
-            source.plain
-            and source.linked
-            and step.action in ("copied", "rechunked")
-            and self.crew.shares(made, source.nbytes, raw=asked.raw)
-        )
-
-    def _by_all(self, step: Step, asked: _Copy, made: h5d.DatasetID, tell: Any) -> Copied:
-        """Copy one dataset on all ranks."""
-        return self.crew.copy(
-            step.source.path,
-            made,
-            step.source.nbytes,
-            tell,
-            label=asked.label,
-            raw=asked.raw,
-            memory_nbytes=self.plan.memory_nbytes,
-            effort=asked.effort,
-            salvage=self.options.salvage,
-            likeness=asked.likeness,
-        )
+        tell = self.teller.of(source.path, source.nbytes)
+        # Closed here and now: what is still open when a file cannot be closed crashes libhdf5.
+        with closing(open_at(self.target.id, made_at)) as made, self._errors_of(step):
+            one = self._copy(step, made)
+            how: dict[str, Any] = {
+                "label": one.label,
+                "memory_nbytes": self.plan.memory_nbytes,
+                "effort": one.effort,
+                "raw": one.raw,
+                "salvage": self.options.salvage,
+                "likeness": one.likeness,
+            }
+            copied: _native.CopyResult | Copied
+            copyable = source.plain and source.linked and step.action in ("copied", "rechunked")
+            if copyable and self.crew.shares(made, source.nbytes, raw=one.raw):
+                copied = self.crew.copy(source.path, made, source.nbytes, tell, how)
+            else:
+                with self.crew.meter.copying():
+                    copied = _native.copy_data(
+                        library(),
+                        one.source_id,
+                        one.target_id,
+                        journal=self.journal,
+                        encoders=self.encoders,
+                        progress=tell,
+                        **how,
+                    )
+            self._note(step, made, copied)
+        self.teller.ended(source.nbytes)
 
     def together(self, few: Sequence[tuple[Step, int]]) -> None:
         """Copy some small datasets."""
@@ -271,14 +242,14 @@ class _Copying:
                 self.alone(step, made_at)
             return
         nbytes = sum(step.source.nbytes for step, _ in few)
-        tell = self.teller.of(f"{counted(len(few), 'dataset')}", nbytes)
+        tell = self.teller.of(counted(len(few), "dataset"), nbytes)
         with ExitStack() as opened:
             made = [
                 opened.enter_context(closing(open_at(self.target.id, made_at)))
                 for _, made_at in few
             ]
             steps = [step for step, _ in few]
-            with self._told(*steps), self.crew.meter.copying():
+            with self._errors_of(*steps), self.crew.meter.copying():
                 results = _native.copy_many(
                     library(),
                     [self._copy(*pair) for pair in zip(steps, made, strict=True)],
@@ -312,7 +283,7 @@ class _Copying:
         )
 
     @contextmanager
-    def _told(self, *steps: Step) -> Iterator[None]:
+    def _errors_of(self, *steps: Step) -> Iterator[None]:
         """Say which file an error is about, and what helps."""
         try:
             yield
@@ -345,18 +316,6 @@ class _Copying:
         )
 
 
-def _missing(
-    path: str,
-    attribute: str | None,
-    elements: tuple[Sequence[int], Sequence[int]] | None,
-    reason: str,
-) -> Missing:
-    if elements is None:
-        return Missing(path, reason, attribute)
-    start, shape = elements
-    return Missing(path, reason, attribute, tuple(start), tuple(shape))
-
-
 def _require_same_filters(step: Step, made: h5d.DatasetID) -> None:
     """Raise UsageError if stored chunks would not be decoded as they were encoded."""
     ours, theirs = made.get_create_plist(), step.source.identifier.get_create_plist()
@@ -368,7 +327,7 @@ def _require_same_filters(step: Step, made: h5d.DatasetID) -> None:
 
 
 def result_of(step: Step, taken_nbytes: int) -> DatasetResult:
-    """Tell of a dataset that now has so many bytes, and else what the plan says."""
+    """Return the result for a dataset: what the plan says, and its stored bytes."""
     source, wanted = step.source, step.wanted
     return DatasetResult(
         path=source.path,

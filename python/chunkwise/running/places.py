@@ -14,7 +14,7 @@ from chunkwise.running.trace import Run, TracedDataset
 
 # Of a dataset with more chunks, neighbours are counted together.
 _MOST_CELLS: Final = 1 << 18
-# Of more reads, so many are looked at, evenly spread, and stand for all.
+# Of more reads, this many are looked at, evenly spread, and stand for all.
 _MOST_BOXES: Final = 20_000
 Integers = npt.NDArray[np.int64]
 
@@ -30,11 +30,9 @@ class Cells:
 
 
 def cells(one: TracedDataset) -> Cells:
-    """Cut a dataset into chunks; without chunks, along its first dimension.
-
-    More than 262,144 are joined along the last dimensions first, so that cells are still numbered
-    as the chunks are, in row-major order.
-    """
+    """Cut a dataset into chunks; without chunks, along its first dimension."""
+    # More than 262,144 are joined along the last dimensions first, so that cells are still
+    # numbered as the chunks are, in row-major order.
     shape = list(one.chunk or (1, *one.shape[1:])[: len(one.shape)])
     shape = [max(1, min(side, extent)) for side, extent in zip(shape, one.shape, strict=True)]
     joined = 1
@@ -65,10 +63,8 @@ def times_read(one: TracedDataset, into: Cells) -> npt.NDArray[np.float64]:
 
 
 def moments(run: Run, most: int) -> Iterator[tuple[float, int]]:
-    """Give the seconds and the number of some reads of a run, its first and last among them.
-
-    What lies between is interpolated: a run has no other times.
-    """
+    """Give the seconds and the number of some reads of a run, its first and last among them."""
+    # What lies between is interpolated: a run has no other times.
     steps = _steps(run, most)
     length = run.ended - run.began
     for step in steps.tolist():

@@ -21,7 +21,7 @@ from chunkwise.files.contained import contained_each
 from chunkwise.manifest.manifest import FileManifest
 from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.settings import settings
-from chunkwise.verifying.file import Looked, Wish, failed, look
+from chunkwise.verifying.file import Checked, ManifestOptions, failed, verify_file
 
 # A child that has read nothing for so long is ended.
 STILL_S: Final = 300.0
@@ -71,36 +71,36 @@ class Counter:
 SLOTS_EACH: Final = 8
 
 
-def look_apart(
+def verify_apart(
     files: Sequence[tuple[str, int]],
-    wish: Wish,
+    options: ManifestOptions,
     jobs: int,
     counter: Counter,
     expected: Mapping[str, FileManifest | None],  # What a manifest has of each path; None for none
     still_s: float = STILL_S,
-) -> Iterator[Looked]:
+) -> Iterator[Checked]:
     """Verify files in other processes."""
     # Here, so that not every child has to find it.
     library()
-    yield from _by_children(list(_batches(files)), wish, jobs, counter, expected, still_s)
+    yield from _by_children(list(_batches(files)), options, jobs, counter, expected, still_s)
 
 
 def _by_children(
     batches: list[list[tuple[str, int]]],
-    wish: Wish,
+    options: ManifestOptions,
     jobs: int,
     counter: Counter,
     expected: Mapping[str, FileManifest | None],
     still_s: float,
-) -> Iterator[Looked]:
+) -> Iterator[Checked]:
     """Give each batch to a child."""
     threads = _native.thread_count()
 
-    def work(number: int, batch: list[tuple[str, int]]) -> Callable[[], list[Looked]]:
+    def work(number: int, batch: list[tuple[str, int]]) -> Callable[[], list[Checked]]:
         small = jobs > 1 and all(nbytes < _SMALL_NBYTES for _, nbytes in batch)
         known = {path: expected.get(path) for path, _ in batch}
         count = partial(counter.add, number % counter.slots)
-        return partial(_look_each, known, wish, 1 if small else threads, count, still_s)
+        return partial(_verify_each, known, options, 1 if small else threads, count, still_s)
 
     works = ((work(number, batch), printable(batch[0][0])) for number, batch in enumerate(batches))
     outcomes = contained_each(works, jobs)
@@ -111,7 +111,7 @@ def _by_children(
             counter.end(number % counter.slots, 0)
             alone = Counter(SLOTS_EACH)
             for file in batch:
-                yield from _by_children([[file]], wish, 1, alone, expected, still_s)
+                yield from _by_children([[file]], options, 1, alone, expected, still_s)
             counter.done_nbytes += alone.done_nbytes
             continue
         counter.end(number % counter.slots, sum(nbytes for _, nbytes in batch))
@@ -135,41 +135,30 @@ def _batches(files: Sequence[tuple[str, int]]) -> Iterator[list[tuple[str, int]]
         yield batch
 
 
-def _look_each(
+def _verify_each(
     known: Mapping[str, FileManifest | None],
-    wish: Wish,
+    options: ManifestOptions,
     threads: int,
     count: Callable[[int], None],
     still_s: float,
-) -> list[Looked]:
-    """Verify some files in the child."""
-    return [
-        _look(path, wish, expected, threads, count, still_s) for path, expected in known.items()
-    ]
-
-
-def _look(
-    path: str,
-    wish: Wish,
-    expected: FileManifest | None,
-    threads: int,
-    count: Callable[[int], None],
-    still_s: float,
-) -> Looked:
-    """Verify a file in the child; an alarm ends it if nothing is read any more."""
+) -> list[Checked]:
+    """Verify some files in the child; an alarm ends it if nothing is read any more."""
 
     def beat(nbytes: int) -> None:
         signal.setitimer(signal.ITIMER_REAL, still_s)
         count(nbytes)
 
+    results = []
     # The parent may have set another meaning.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    beat(0)
-    try:
-        with settings(threads=threads):
-            return look(path, wish, expected, beat)
-    except (ChunkwiseError, MemoryError, *HDF5_ERRORS) as error:
-        # Whatever it is, it is no crash.
-        return failed(path, error)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+    for path, expected in known.items():
+        beat(0)
+        try:
+            with settings(threads=threads):
+                results.append(verify_file(path, options, expected, beat))
+        except (ChunkwiseError, MemoryError, *HDF5_ERRORS) as error:
+            # Whatever it is, it is no crash.
+            results.append(failed(path, error))
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    return results

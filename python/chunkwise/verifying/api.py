@@ -12,7 +12,7 @@ from chunkwise.files.opening import refuse_url
 from chunkwise.handles.pending import flush_beside
 from chunkwise.manifest import manifest as manifests
 from chunkwise.names import printable
-from chunkwise.verifying.file import Wish, look
+from chunkwise.verifying.file import ManifestOptions, verify_file
 from chunkwise.verifying.records import Verified
 
 PathLike = str | os.PathLike[str]
@@ -80,10 +80,12 @@ def verify(
     flush_beside(path)
     values = manifest is not None or write_manifest is not None
     folder = Path(gettempdir()) if values else None
-    looked = look(path, Wish(write_manifest is not None, folder, external), expected)
-    if write_manifest is not None and looked.sums is not None:
-        manifests.write(write_manifest, {Path(path).name: looked.sums}, force=force)
-    return looked.verified
+    result = verify_file(
+        path, ManifestOptions(write_manifest is not None, folder, external), expected
+    )
+    if write_manifest is not None and result.sums is not None:
+        manifests.write(write_manifest, {Path(path).name: result.sums}, force=force)
+    return result.verified
 
 
 def expected_of(

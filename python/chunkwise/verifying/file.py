@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
 from typing import Final
@@ -28,12 +28,10 @@ from chunkwise.manifest.manifest import FileManifest
 from chunkwise.manifest.summing import sum_values
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.verdicts import Verdict
-from chunkwise.verifying.classic import classic_end
 from chunkwise.verifying.data import Beat, check_data
-from chunkwise.verifying.ending import Ending, cut, look_at_ends
+from chunkwise.verifying.ending import Ending, classic_end, cut, read_ending
 from chunkwise.verifying.metadata import check_object, check_space
-from chunkwise.verifying.records import Damage, Note, Verified
-from chunkwise.verifying.references import Targets
+from chunkwise.verifying.records import Damage, Findings, Note, Verified
 from chunkwise.words import counted
 
 # Seconds after which a conversion is known to go on, far fewer than `apart.STILL_S`.
@@ -41,8 +39,8 @@ _BEAT_S: Final = 20.0
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What is asked of each file."""
+class ManifestOptions:
+    """How the values of each file are summed for a manifest."""
 
     sums: bool = False  # Whether the values are summed, for a manifest
     # Where netCDF-3 files are copied, for their values; None if they are refused.
@@ -51,76 +49,45 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Looked:
+class Checked:
     """The result for one file."""
 
     verified: Verified  # What was found
-    # Its part of a manifest; None if none was asked for, or its values cannot be read.
+    # Its part of a manifest; None without one, and if its values cannot be read.
     sums: FileManifest | None = None
 
 
-@dataclass
-class _Found:
-    """What was found so far."""
-
-    damages: list[Damage] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
-    damage_count: int = 0
-    objects: int = 0
-    datasets: int = 0
-    attributes: int = 0
-    chunks: int = 0
-    stored_nbytes: int = 0
-
-    def add(self, damage: Damage) -> None:
-        self.damages.append(damage)
-        self.damage_count += 1
-
-
-def look(
+def verify_file(
     path: str | os.PathLike[str],
-    wish: Wish = Wish(),
+    options: ManifestOptions = ManifestOptions(),
     expected: FileManifest | None = None,  # What a manifest has of it; None for none
     beat: Beat = lambda _: None,  # Called with the bytes read since its last call
-) -> Looked:
+) -> Checked:
     """Verify a file in this process, which libhdf5 may end where the file is damaged."""
     begun = time.monotonic()
     said = os.fspath(path)
-    converts = wish.folder is not None and is_netcdf3(path)
-    ending = _classic(Path(path)) if converts else look_at_ends(path)
-    found = _Found()
+    converts = options.folder is not None and is_netcdf3(path)
+    ending = _classic(Path(path)) if converts else read_ending(path)
+    found = Findings()
     sums: FileManifest | None = None
     before = _stamp(path)
     if ending.damage is not None:
         found.add(ending.damage)
     elif converts:
-        sums = _look_at_netcdf3(Path(path), wish, expected, found, beat)
+        sums = _look_at_netcdf3(Path(path), options, expected, found, beat)
     else:
-        sums = _look_inside(path, ending, wish, expected, found, beat)
+        sums = _look_inside(path, ending, options, expected, found, beat)
         patch = mended(path) if found.damage_count and ending.is_exceeded else None
         if patch is not None and patch.is_end:
-            again = _Found()
-            whole = _look_inside(path, ending, wish, expected, again, beat, patch)
+            again = Findings()
+            whole = _look_inside(path, ending, options, expected, again, beat, patch)
             if not again.damage_count:
                 found, sums = again, whole
     if _stamp(path) != before:
         raise FileChangedError(
             f"{printable(said)}: was written to meanwhile; verify it when nobody writes to it"
         )
-    verified = Verified(
-        path=said,
-        nbytes=ending.nbytes,
-        damages=tuple(found.damages),
-        damage_count=found.damage_count,
-        notes=tuple(found.notes),
-        objects=found.objects,
-        datasets=found.datasets,
-        attributes=found.attributes,
-        chunks=found.chunks,
-        stored_nbytes=found.stored_nbytes,
-        elapsed_s=time.monotonic() - begun,
-    )
-    return Looked(verified, sums)
+    return Checked(found.of_file(said, ending.nbytes, time.monotonic() - begun), sums)
 
 
 def _stamp(path: str | os.PathLike[str]) -> tuple[int, int, int]:
@@ -137,20 +104,24 @@ def _classic(path: Path) -> Ending:
 
 
 def _look_at_netcdf3(
-    path: Path, wish: Wish, expected: FileManifest | None, found: _Found, beat: Beat
+    path: Path,
+    options: ManifestOptions,
+    expected: FileManifest | None,
+    found: Findings,
+    beat: Beat,
 ) -> FileManifest | None:
     """Look at the values of a netCDF-3 file, in a netCDF-4 copy; give its part of a manifest."""
     with ExitStack() as opened:
         with _at_work(beat):
-            copy = opened.enter_context(as_netcdf4(path, wish.folder))
+            copy = opened.enter_context(as_netcdf4(path, options.folder))
         known = None if expected is None else manifest.without_maker(expected)
-        sums = _look_inside(copy, look_at_ends(copy), wish, known, found, beat)
+        sums = _look_inside(copy, read_ending(copy), options, known, found, beat)
     return None if sums is None else manifest.without_maker(sums)
 
 
 @contextmanager
 def _at_work(beat: Beat) -> Iterator[None]:
-    """Tell that work goes on while the block runs, of which nothing else is heard."""
+    """Call `beat` while the block runs, which reports nothing itself."""
     ended = Event()
 
     def tell() -> None:
@@ -169,16 +140,14 @@ def _at_work(beat: Beat) -> Iterator[None]:
 def _look_inside(
     path: str | os.PathLike[str],
     ending: Ending,
-    wish: Wish,
+    options: ManifestOptions,
     expected: FileManifest | None,
-    found: _Found,
+    found: Findings,
     beat: Beat,
     patch: Mended | None = None,
 ) -> FileManifest | None:
-    """Look at all that is in a file; give its part of a manifest.
-
-    With a patch, HDF5 is shown its bytes instead of the file's own.
-    """
+    """Look at all that is in a file; give its part of a manifest."""
+    # With a patch, HDF5 is shown its bytes instead of the file's own.
     if patch is not None:
         said = "HDF5 refuses what lies beyond; chunkwise repack --salvage makes a copy that opens"
         found.notes.append(Note(None, f"{patch.said}: {said}", Verdict.LOOSE))
@@ -194,43 +163,35 @@ def _look_inside(
         found.add(Damage("cannot-open", None, reason))
         return None
     with file:
-        targets = Targets(file)
         for entry in walk(file):
             found.objects += entry.address is not None
-            _look_at(file, entry, found, targets, beat)
+            _look_at(file, entry, found, beat)
         busy = any(note.verdict is Verdict.BUSY for note in found.notes)
-        if (wish.sums or expected is not None) and not found.damage_count and not busy:
-            return _compare(file, expected, found, beat, wish.external)
+        if (options.sums or expected is not None) and not found.damage_count and not busy:
+            return _compare(file, expected, found, beat, options.external)
     return None
 
 
-def _look_at(file: h5py.File, entry: Entry, found: _Found, targets: Targets, beat: Beat) -> None:
+def _look_at(file: h5py.File, entry: Entry, found: Findings, beat: Beat) -> None:
     beat(0)
-    metadata = check_object(file, entry, targets)
-    found.notes += metadata.notes
-    found.attributes += metadata.attributes
-    for damage in metadata.damages:
-        found.add(damage)
-    before = found.damage_count - len(metadata.damages)
+    metadata, before = check_object(file, entry), found.damage_count
+    found.take(metadata)
     if entry.kind == "dataset" and all(one.kind != "object" for one in metadata.damages):
-        _look_at_data(file, entry, found, targets, beat)
+        _look_at_data(file, entry, found, beat)
     if found.damage_count == before:
         lacking = check_space(entry)
         if lacking is not None:
             found.add(lacking)
 
 
-def _look_at_data(
-    file: h5py.File, entry: Entry, found: _Found, targets: Targets, beat: Beat
-) -> None:
+def _look_at_data(file: h5py.File, entry: Entry, found: Findings, beat: Beat) -> None:
     found.datasets += 1
     label = f"{printable(str(file.filename))}: '{printable(entry.path)}'"
     try:
-        data = check_data(entry.identifier, entry.path, label, targets, beat)
+        found.take(check_data(entry.identifier, entry.path, label, beat))
     except MemoryError as error:
         said = f"not checked: no memory for it ({error})"
         found.notes.append(Note(entry.path, said, Verdict.UNJUDGED))
-        return
     except (ChunkwiseError, *HDF5_ERRORS) as error:
         reason = str(error).removeprefix(f"{label}: ")
         if not isinstance(error, ChunkwiseError):
@@ -240,18 +201,12 @@ def _look_at_data(
             found.add(Damage("values", entry.path, reason))
         else:
             found.notes.append(Note(entry.path, f"not checked: {reason}", verdict))
-        return
-    found.damages += data.damages
-    found.damage_count += data.damage_count
-    found.notes += data.notes
-    found.chunks += data.chunks
-    found.stored_nbytes += data.stored_nbytes
 
 
 def _compare(
     file: h5py.File,
     expected: FileManifest | None,
-    found: _Found,
+    found: Findings,
     beat: Beat,
     external: External,
 ) -> FileManifest | None:
@@ -273,7 +228,7 @@ def _compare(
     return sums
 
 
-def failed(path: str, error: BaseException) -> Looked:
+def failed(path: str, error: BaseException) -> Checked:
     """Report a file that could not be verified, or that ended the verifying process."""
     reason = str(error) if isinstance(error, ChunkwiseError) else hdf5_reason(error)
     reason = reason.removeprefix(f"{printable(path)}: ")
@@ -283,8 +238,8 @@ def failed(path: str, error: BaseException) -> Looked:
         nbytes = None
     verdict = verdict_of(error)
     if verdict is Verdict.DAMAGED:
-        return Looked(Verified(path, nbytes, (Damage("cannot-open", None, reason),), 1))
-    return Looked(Verified(path, nbytes, notes=(Note(None, reason, verdict),)))
+        return Checked(Verified(path, nbytes, (Damage("cannot-open", None, reason),), 1))
+    return Checked(Verified(path, nbytes, notes=(Note(None, reason, verdict),)))
 
 
 def _unclosed(path: str | os.PathLike[str]) -> Note:

@@ -6,54 +6,33 @@ checksums while it reads.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
 import h5py
-import numpy as np
 from h5py import h5, h5a, h5d, h5g, h5o, h5t
 
 from chunkwise.files.causes import Cause, cause_of, has_checksum
 from chunkwise.files.objects import Entry, decode_name
 from chunkwise.files.opening import is_plain
+from chunkwise.files.raw import read_attribute
+from chunkwise.files.references import dangling
 from chunkwise.files.stored import has_long_index
 from chunkwise.inspection.attributes import attribute_names
 from chunkwise.inspection.links import is_dangling
 from chunkwise.names import HDF5_ERRORS, hdf5_reason
 from chunkwise.verdicts import Verdict
 from chunkwise.verifying.data import is_unknown_type
-from chunkwise.verifying.records import Damage, Note
-from chunkwise.verifying.references import Targets
+from chunkwise.verifying.records import Damage, Findings, Note
 from chunkwise.words import counted
 
 
-@dataclass
-class MetadataFound:
-    """What was found of one object."""
-
-    # What is wrong, and what a user should know.
-    damages: list[Damage] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
-    attributes: int = 0  # How many were read
-
-    def add(self, damage: Damage, cause: Cause | None) -> None:
-        """Add damage, or what only looks like it: HDF5 refuses something."""
-        if cause is None or cause.verdict is Verdict.DAMAGED:
-            self.damages.append(damage)
-        else:
-            self.notes.append(Note(damage.path, str(cause), cause.verdict))
-
-
-def _cause(entry: Entry, error: BaseException) -> Cause:
-    return cause_of(error, checked=has_checksum(entry.identifier))
-
-
-def check_object(file: h5py.File, entry: Entry, targets: Targets) -> MetadataFound:
+def check_object(file: h5py.File, entry: Entry) -> Findings:
     """Read all there is to say of one object but its data."""
-    found = MetadataFound()
+    found = Findings()
     if entry.kind == "unreadable":
-        found.add(Damage("object", entry.path, entry.reason or "cannot be opened"), entry.cause)
+        damage = Damage("object", entry.path, entry.reason or "cannot be opened")
+        _judge(found, damage, entry.cause)
         return found
     if entry.kind in ("soft_link", "external_link"):
         if is_dangling(file, entry):
@@ -66,17 +45,28 @@ def check_object(file: h5py.File, entry: Entry, targets: Targets) -> MetadataFou
     try:
         _read_header(entry)
     except HDF5_ERRORS as error:
-        found.add(Damage("object", entry.path, hdf5_reason(error)), _cause(entry, error))
+        damage = Damage("object", entry.path, hdf5_reason(error))
+        _judge(found, damage, _cause(entry, error))
         return found
-    _read_attributes(entry, found, targets)
+    _read_attributes(entry, found)
     return found
 
 
-def check_space(entry: Entry) -> Damage | None:
-    """Read what is only known for writing: the space that is free within heaps, say.
+def _judge(found: Findings, damage: Damage, cause: Cause | None) -> None:
+    """Add damage, or what only looks like it: HDF5 refuses something."""
+    if cause is None or cause.verdict is Verdict.DAMAGED:
+        found.add(damage)
+    else:
+        found.notes.append(Note(damage.path, str(cause), cause.verdict))
 
-    To be called where all else is sound: of a damaged chunk index this may end the process.
-    """
+
+def _cause(entry: Entry, error: BaseException) -> Cause:
+    return cause_of(error, checked=has_checksum(entry.identifier))
+
+
+def check_space(entry: Entry) -> Damage | None:
+    """Read what is only known for writing: the space that is free within heaps, say."""
+    # To be called where all else is sound: of a damaged chunk index this may end the process.
     identifier = entry.identifier
     if identifier is None or (
         isinstance(identifier, h5d.DatasetID)
@@ -122,7 +112,7 @@ def _counted(group: Any, index: int) -> int:
     return count
 
 
-def _read_attributes(entry: Entry, found: MetadataFound, targets: Targets) -> None:
+def _read_attributes(entry: Entry, found: Findings) -> None:
     identifier = entry.identifier
     try:
         stated = h5a.get_num_attrs(identifier)
@@ -131,23 +121,23 @@ def _read_attributes(entry: Entry, found: MetadataFound, targets: Targets) -> No
             _list_by_order(identifier)
     except HDF5_ERRORS as error:
         damage = Damage("attribute", f"{entry.path}@*", hdf5_reason(error))
-        found.add(damage, _cause(entry, error))
+        _judge(found, damage, _cause(entry, error))
         return
     if len(names) != stated:
         said = f"{len(names):,} of {counted(stated, 'attribute')} found"
-        found.damages.append(Damage("attribute", f"{entry.path}@*", said))
+        found.add(Damage("attribute", f"{entry.path}@*", said))
     for name in names:
         label = f"{entry.path}@{decode_name(name)}"
         found.attributes += 1
         try:
-            lost = _read_attribute(identifier, name, targets)
+            lost = _read_attribute(identifier, name)
         except (*HDF5_ERRORS, MemoryError) as error:
             if is_unknown_type(error):
                 said = f"not read: {hdf5_reason(error)}"
                 found.notes.append(Note(label, said, Verdict.UNJUDGED))
             else:
                 damage = Damage("attribute", label, hdf5_reason(error))
-                found.add(damage, _cause(entry, error))
+                _judge(found, damage, _cause(entry, error))
             continue
         if lost:
             said = f"{counted(lost, 'reference')} leading nowhere"
@@ -163,14 +153,10 @@ def _list_by_order(identifier: Any) -> None:
         h5a.iterate(identifier, lambda _name: None, index_type=h5.INDEX_CRT_ORDER, order=order)
 
 
-def _read_attribute(identifier: Any, name: bytes, targets: Targets) -> int:
+def _read_attribute(identifier: Any, name: bytes) -> int:
     """Read a value; count the references in it that lead nowhere."""
     attribute = h5a.open(identifier, name)
-    datatype = h5t.TypeID.copy(attribute.get_type())
-    if is_plain(datatype):
-        elements = attribute.get_space().get_simple_extent_npoints()
-        values = np.zeros(elements * datatype.get_size(), np.uint8)
-        if values.size:
-            attribute.read(values, datatype)
+    if is_plain(h5t.TypeID.copy(attribute.get_type())):
+        read_attribute(attribute)
         return 0
-    return targets.lost(h5py.AttributeManager(SimpleNamespace(id=identifier))[name])
+    return dangling(h5py.AttributeManager(SimpleNamespace(id=identifier))[name], identifier)

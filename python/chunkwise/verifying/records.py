@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+import math
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from chunkwise.verdicts import Verdict, worst_verdict
@@ -78,6 +79,40 @@ class Note:
     verdict: Verdict = Verdict.SOUND
 
 
+@dataclass
+class Findings:
+    """What was found so far of a file, or of one object of it."""
+
+    damages: list[Damage] = field(default_factory=list)
+    damage_count: int = 0  # How many there are, listed or not
+    notes: list[Note] = field(default_factory=list)
+    objects: int = 0  # How many were read
+    datasets: int = 0
+    attributes: int = 0
+    chunks: int = 0
+    stored_nbytes: int = 0  # Bytes of data that were read
+    most: float = math.inf  # How many damages are listed
+
+    def add(self, damage: Damage) -> None:
+        """Add one damage."""
+        self.damage_count += 1
+        if len(self.damages) < self.most:
+            self.damages.append(damage)
+
+    def take(self, other: Findings) -> None:
+        """Add what was found of an object."""
+        self.damages += other.damages
+        self.notes += other.notes
+        for name in ("damage_count", *_COUNTS):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def of_file(self, path: str, nbytes: int, elapsed_s: float) -> Verified:
+        """Return what was found of a file, when all of it is read."""
+        counts = {name: getattr(self, name) for name in _COUNTS}
+        damages, notes, count = tuple(self.damages), tuple(self.notes), self.damage_count
+        return Verified(path, nbytes, damages, count, notes, elapsed_s=elapsed_s, **counts)
+
+
 @dataclass(frozen=True, slots=True)
 class Verified:
     """The result of verifying one file.
@@ -150,7 +185,10 @@ class Verified:
         if record["format"] != FORMAT or record["version"] != VERSION:
             raise ValueError("another format")
         known = {field.name: record[field.name] for field in fields(cls)}
-        known["damages"] = tuple(_damage(one) for one in record["damages"])
+        known["damages"] = tuple(
+            Damage(**{**one, "origin": None if one["origin"] is None else tuple(one["origin"])})
+            for one in record["damages"]
+        )
         known["notes"] = tuple(
             Note(**{**one, "verdict": Verdict(one["verdict"])}) for one in record["notes"]
         )
@@ -159,14 +197,11 @@ class Verified:
 
 # This many damages of one dataset are listed.
 MOST_DAMAGES: Final = 10_000
+# What is counted, of `Findings` and of `Verified`.
+_COUNTS: Final = ("objects", "datasets", "attributes", "chunks", "stored_nbytes")
 
 
 _OF_DATA: Final = frozenset(
     {"index", "beyond-end", "overlap", "checksum", "decode", "length", "trailing", "unreadable"}
     | {"values"}
 )
-
-
-def _damage(record: dict[str, Any]) -> Damage:
-    origin = record["origin"]
-    return Damage(**{**record, "origin": None if origin is None else tuple(origin)})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -11,9 +10,8 @@ from chunkwise.grammar import format_size
 from chunkwise.names import printable
 from chunkwise.verdicts import Verdict
 from chunkwise.verifying.records import Damage, Verified
-from chunkwise.words import counted, format_seconds
+from chunkwise.words import counted, format_seconds, wrapped
 
-_WIDTH: Final = 80
 # How much is listed for one file; ``--json`` has all of it.
 _MOST_LINES: Final = 100
 _NAMES: Final = {Verdict.LOOSE: "loose end", Verdict.SOUND: "note"} | {
@@ -32,15 +30,15 @@ def file_lines(verified: Verified) -> Iterator[str]:
         if verified.datasets:
             of = counted(verified.datasets, "dataset")
             heading += f"; whole: {verified.whole_datasets:,} of {of}"
-    yield from _wrapped(heading, "  ")
+    yield from wrapped(heading, hanging="  ")
     for damage in verified.damages[:_MOST_LINES]:
-        yield from _wrapped("  " + damage_text(damage), "      ")
+        yield from wrapped(damage_text(damage), "  ")
     if damaged > _MOST_LINES:
         yield f"  ... and {counted(damaged - _MOST_LINES, 'further finding')} (--json has more)"
     for note in verified.notes:
         where = "" if note.path is None else f"{printable(note.path)}: "
         kind = _NAMES.get(note.verdict, "note")
-        yield from _wrapped(f"  {kind}: {where}{printable(note.reason)}", "      ")
+        yield from wrapped(f"{kind}: {where}{printable(note.reason)}", "  ")
 
 
 def damage_text(damage: Damage) -> str:
@@ -55,13 +53,13 @@ def damage_text(damage: Damage) -> str:
     return f"{where}: {said}" if where else said
 
 
-def is_told(verified: Verified, *, alone: bool) -> bool:
-    """Tell whether there is anything to say of a file, which of a sound one among many is not."""
+def says_anything(verified: Verified, *, alone: bool) -> bool:
+    """Return whether there is anything to say of a file: not of a sound one among many."""
     return alone or verified.verdict != "sound" or bool(verified.notes)
 
 
 def summary_lines(files: Sequence[Verified], elapsed_s: float, known: int) -> Iterator[str]:
-    """Add up files; so many of them were known before."""
+    """Add up files; `known` of them were verified by an earlier run."""
     counts = Counter(one.verdict for one in files)
     if len(files) != 1:
         parts = [f"{counted(len(files), 'file')}: {counts[Verdict.SOUND]:,} sound"]
@@ -83,15 +81,5 @@ def summary_lines(files: Sequence[Verified], elapsed_s: float, known: int) -> It
     if not known and elapsed_s > 0:
         rate = f", {format_size(round(stored / elapsed_s))}/s" if stored else ""
         took = f" in {format_seconds(elapsed_s)}{rate}"
-    yield from _wrapped(f"{', '.join(figures)}: {format_size(stored)} of data{took}", "  ")
-
-
-def _wrapped(text: str, indent: str) -> Iterator[str]:
-    yield from textwrap.wrap(
-        text,
-        _WIDTH,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-        drop_whitespace=True,
-    )
+    said = f"{', '.join(figures)}: {format_size(stored)} of data{took}"
+    yield from wrapped(said, hanging="  ")

@@ -16,7 +16,7 @@ from typing import Any, Final
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.names import printable
 from chunkwise.verdicts import Verdict
-from chunkwise.verifying.file import Looked, Wish
+from chunkwise.verifying.file import Checked, ManifestOptions
 from chunkwise.verifying.records import Verified
 
 FORMAT: Final = "chunkwise-verify-state"
@@ -28,12 +28,14 @@ _FLAGS: Final = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_
 class State:
     """The results for files, in this run and in earlier ones."""
 
-    def __init__(self, path: str | os.PathLike[str], wish: Wish, manifest: str | None) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], options: ManifestOptions, manifest: str | None
+    ) -> None:
         self._where = printable(os.fspath(path))
         self._known: dict[str, dict[str, Any]] = {}
-        head = {"format": FORMAT, "version": VERSION, "sums": wish.sums, "manifest": manifest}
-        if wish.external != "folder":
-            head["external"] = wish.external
+        head = {"format": FORMAT, "version": VERSION, "sums": options.sums, "manifest": manifest}
+        if options.external != "folder":
+            head["external"] = options.external
         try:
             descriptor = os.open(path, _FLAGS | os.O_CREAT, 0o666)
             self._stream = os.fdopen(descriptor, "r+b", buffering=0)
@@ -85,29 +87,27 @@ class State:
             "name another file"
         )
 
-    def known(self, path: str) -> Looked | None:
+    def known(self, path: str) -> Checked | None:
         """Return the result for a file, if it is known and the file has not changed since."""
         record = self._known.get(_full(path))
         if record is None:
             return None
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
             if record["stamp"] == stamp(path):
-                return Looked(Verified.from_dict(record["verified"]), record["sums"])
+                return Checked(Verified.from_dict(record["verified"]), record["sums"])
         return None
 
-    def note(self, looked: Looked, before: list[int] | None) -> None:
-        """Keep the result for a file, with its state when work on it began.
-
-        What could not be read or judged is not kept: it may be possible the next time.
-        """
-        if before is None or looked.verified.verdict not in _KEPT:
+    def note(self, result: Checked, before: list[int] | None) -> None:
+        """Keep the result for a file, with its state when work on it began."""
+        # What could not be read or judged is not kept: it may be possible the next time.
+        if before is None or result.verified.verdict not in _KEPT:
             return
         self._write(
             {
-                "path": _full(looked.verified.path),
+                "path": _full(result.verified.path),
                 "stamp": before,
-                "verified": looked.verified.as_dict(),
-                "sums": looked.sums,
+                "verified": result.verified.as_dict(),
+                "sums": result.sums,
             }
         )
 

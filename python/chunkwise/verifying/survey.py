@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 
 from chunkwise.manifest.manifest import FileManifest
 from chunkwise.verdicts import Verdict
-from chunkwise.verifying.apart import SLOTS_EACH, STILL_S, Counter, look_apart
-from chunkwise.verifying.file import Looked, Wish
+from chunkwise.verifying.apart import SLOTS_EACH, STILL_S, Counter, verify_apart
+from chunkwise.verifying.file import Checked, ManifestOptions
 from chunkwise.verifying.records import Damage, Note, Verified
 from chunkwise.verifying.state import State, stamp
 
@@ -26,12 +26,12 @@ class File:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What to verify."""
+class FileSet:
+    """Files to verify, and how."""
 
     files: Sequence[File]
-    failed: Sequence[tuple[str, str]] = ()  # What could not be looked into, with the reason
-    wish: Wish = field(default_factory=Wish)  # What is asked of each
+    failed: Sequence[tuple[str, str]] = ()  # What could not be searched, with the reason
+    options: ManifestOptions = field(default_factory=ManifestOptions)
     # A manifest: what is known of each file, by name; None for none.
     known: dict[str, FileManifest] | None = None
     jobs: int = 1  # How many at a time
@@ -40,7 +40,7 @@ class Asked:
     @property
     def values(self) -> bool:
         """Whether a manifest is written or compared, which netCDF-3 files have a part of."""
-        return self.wish.sums or self.known is not None
+        return self.options.sums or self.known is not None
 
 
 @dataclass
@@ -48,86 +48,88 @@ class Progress:
     """How far a survey is."""
 
     total_nbytes: int = 0  # Bytes of all files
-    done_nbytes: Callable[[], int] = field(default=lambda: 0)  # Tells how many were read
+    done_nbytes: Callable[[], int] = field(default=lambda: 0)  # Returns how many were read
     known: int = 0  # Files that an earlier run has verified
 
 
 def survey(
-    asked: Asked, state: State | None = None, progress: Progress | None = None
-) -> Iterator[tuple[File, Looked]]:
+    chosen: FileSet, state: State | None = None, progress: Progress | None = None
+) -> Iterator[tuple[File, Checked]]:
     """Verify file after file; a fault in one does not stop the rest."""
-    for path, reason in asked.failed:
+    for path, reason in chosen.failed:
         if Path(path).is_file() and not _size(path):
             gone = Damage("truncated", None, reason)
-            yield File(path, path), Looked(Verified(path, 0, (gone,), 1))
+            yield File(path, path), Checked(Verified(path, 0, (gone,), 1))
             continue
         note = Note(None, reason, Verdict.FAILED)
-        yield File(path, path), Looked(Verified(path, None, notes=(note,)))
-    expected = _expected(asked)
+        yield File(path, path), Checked(Verified(path, None, notes=(note,)))
+    expected = _expected(chosen)
     left: list[File] = []
-    for file in asked.files:
-        looked = None if state is None else state.known(file.path)
-        if looked is None:
+    for file in chosen.files:
+        result = None if state is None else state.known(file.path)
+        if result is None:
             left.append(file)
         else:
             if progress is not None:
                 progress.known += 1
-            yield file, looked
+            yield file, result
     sizes = [(file.path, _size(file.path)) for file in left]
-    counter = Counter(SLOTS_EACH * asked.jobs)
+    counter = Counter(SLOTS_EACH * chosen.jobs)
     if progress is not None:
         progress.total_nbytes = sum(nbytes for _, nbytes in sizes)
         progress.done_nbytes = lambda: counter.nbytes
     stamps = {file.path: _stamp(file.path) for file in left} if state is not None else {}
-    with TemporaryDirectory(prefix="chunkwise.") if asked.values else nullcontext() as folder:
-        wish = asked.wish if folder is None else replace(asked.wish, folder=Path(folder))
-        found = look_apart(sizes, wish, asked.jobs, counter, expected, asked.still_s)
-        for file, looked in zip(left, found, strict=True):
-            looked = _with_missing(asked, file, looked)
+    with TemporaryDirectory(prefix="chunkwise.") if chosen.values else nullcontext() as folder:
+        options = (
+            chosen.options if folder is None else replace(chosen.options, folder=Path(folder))
+        )
+        found = verify_apart(sizes, options, chosen.jobs, counter, expected, chosen.still_s)
+        for file, result in zip(left, found, strict=True):
+            result = _with_missing(chosen, file, result)
             if state is not None:
-                state.note(looked, stamps[file.path])
-            yield file, looked
-    yield from _lacking(asked)
+                state.note(result, stamps[file.path])
+            yield file, result
+    yield from _lacking(chosen)
 
 
-def _expected(asked: Asked) -> dict[str, FileManifest | None]:
+def _expected(chosen: FileSet) -> dict[str, FileManifest | None]:
     """Return a manifest's entries, by path."""
-    known = asked.known
+    known = chosen.known
     if known is None:
         return {}
-    if _is_pair(asked):
+    if _is_pair(chosen):
         (only,) = known.values()
-        return {asked.files[0].path: only}
-    return {file.path: known.get(file.name) for file in asked.files}
+        return {chosen.files[0].path: only}
+    return {file.path: known.get(file.name) for file in chosen.files}
 
 
-def _is_pair(asked: Asked) -> bool:
+def _is_pair(chosen: FileSet) -> bool:
     """Whether one file is held against a manifest of one, which may have another name."""
-    return asked.known is not None and len(asked.files) == len(asked.known) == 1
+    return chosen.known is not None and len(chosen.files) == len(chosen.known) == 1
 
 
-def _with_missing(asked: Asked, file: File, looked: Looked) -> Looked:
+def _with_missing(chosen: FileSet, file: File, result: Checked) -> Checked:
     """Say that the manifest does not know a file."""
-    if asked.known is None or _is_pair(asked) or file.name in asked.known:
-        return looked
-    verified = looked.verified
+    if chosen.known is None or _is_pair(chosen) or file.name in chosen.known:
+        return result
+    verified = result.verified
     damage = Damage("manifest", None, "the file is not in the manifest")
     made = replace(
         verified,
         damages=(*verified.damages, damage),
         damage_count=verified.damage_count + 1,
     )
-    return Looked(made, looked.sums)
+    return Checked(made, result.sums)
 
 
-def _lacking(asked: Asked) -> Iterator[tuple[File, Looked]]:
+def _lacking(chosen: FileSet) -> Iterator[tuple[File, Checked]]:
     """Give the files of a manifest that are not there."""
-    if asked.known is None or _is_pair(asked):
+    if chosen.known is None or _is_pair(chosen):
         return
-    there = {file.name for file in asked.files}
-    for name in sorted(asked.known.keys() - there):
+    there = {file.name for file in chosen.files}
+    for name in sorted(chosen.known.keys() - there):
         damage = Damage("manifest", None, "the file is missing")
-        yield File(name, name), Looked(Verified(name, None, (damage,), 1))
+        yield File(name, name), Checked(Verified(name, None, (damage,), 1))
 
 
 def _size(path: str) -> int:

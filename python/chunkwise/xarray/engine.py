@@ -15,9 +15,14 @@ if TYPE_CHECKING:
     from xarray import Dataset, DataTree
 
     from chunkwise.file import External
-    from chunkwise.xarray.opened import Source
+    from chunkwise.xarray.opened import SharedFile
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
+# Options of `open_dataset` that say how the file is opened; the others decode.
+_OPENING = (
+    *("format", "invalid_netcdf", "phony_dims", "decode_vlen_strings", "driver", "driver_kwds"),
+    *("external", "storage_options", "settings"),
+)
 
 
 class ChunkwiseEntrypoint(BackendEntrypoint):
@@ -30,7 +35,7 @@ class ChunkwiseEntrypoint(BackendEntrypoint):
     supports_groups = True
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        """Tell whether it is an HDF5 file: by its first bytes, or its name if there is none."""
+        """Return whether it is an HDF5 file: by its first bytes, or its name if there is none."""
         if isinstance(filename_or_obj, str | os.PathLike):
             path = os.fspath(filename_or_obj)
             try:
@@ -66,12 +71,15 @@ class ChunkwiseEntrypoint(BackendEntrypoint):
         """Open a group of a file; see `docs/xarray.md`."""
         source = _source(
             filename_or_obj,
-            format,
-            _options(
-                invalid_netcdf, phony_dims, decode_vlen_strings, driver, driver_kwds, external
-            ),
-            storage_options,
-            settings,
+            format=format,
+            invalid_netcdf=invalid_netcdf,
+            phony_dims=phony_dims,
+            decode_vlen_strings=decode_vlen_strings,
+            driver=driver,
+            driver_kwds=driver_kwds,
+            external=external,
+            storage_options=storage_options,
+            settings=settings,
         )
         return _dataset(
             source,
@@ -87,39 +95,18 @@ class ChunkwiseEntrypoint(BackendEntrypoint):
         )
 
     def open_groups_as_dict(
-        self,
-        filename_or_obj: Any,
-        *,
-        format: str | None = None,
-        group: str | None = None,
-        lock: Any = None,
-        invalid_netcdf: bool | None = None,
-        phony_dims: str | None = None,
-        decode_vlen_strings: bool = True,
-        driver: str | None = None,
-        driver_kwds: Mapping[str, Any] | None = None,
-        external: External | None = None,
-        storage_options: Mapping[str, Any] | None = None,
-        settings: Mapping[str, Any] | None = None,
-        **decoding: Any,
+        self, filename_or_obj: Any, *, group: str | None = None, lock: Any = None, **options: Any
     ) -> dict[str, Dataset]:
         """Open a group and all groups in it; parameters and errors as of `open_dataset`."""
         from chunkwise.xarray.store import group_paths
 
-        source = _source(
-            filename_or_obj,
-            format,
-            _options(
-                invalid_netcdf, phony_dims, decode_vlen_strings, driver, driver_kwds, external
-            ),
-            storage_options,
-            settings,
-        )
+        opening = {name: options.pop(name) for name in _OPENING if name in options}
+        source = _source(filename_or_obj, **opening)
         above = "/" + (group or "").strip("/")
         found = {}
         try:
             for path in group_paths(source, group):
-                found[_below(path, above)] = _dataset(source, path, lock, **decoding)
+                found[_below(path, above)] = _dataset(source, path, lock, **options)
         except BaseException:
             source.close()
             raise
@@ -142,41 +129,28 @@ class ChunkwiseEntrypoint(BackendEntrypoint):
 
 
 def _below(path: str, above: str) -> str:
-    """A path as it is told from a group: ``/`` for the root itself, ``.`` for another group."""
+    """A path relative to a group: ``/`` for the root itself, ``.`` for another group."""
     if above == "/":
         return path
     return path[len(above) + 1 :] or "."
 
 
-def _options(
-    invalid_netcdf: bool | None,
-    phony_dims: str | None,
-    decode_vlen_strings: bool,
-    driver: str | None,
-    driver_kwds: Mapping[str, Any] | None,
-    external: External | None,
-) -> dict[str, Any]:
-    """Keywords with which the file is opened, in this process and others."""
-    if phony_dims not in (None, "access", "sort"):
-        raise UsageError(f"phony_dims={phony_dims!r}: give 'access' or 'sort'")
-    options = {
-        "invalid_netcdf": invalid_netcdf,
-        "phony_dims": phony_dims or "access",
-        "decode_vlen_strings": decode_vlen_strings,
-        **(driver_kwds or {}),
-    }
-    if driver is not None:
-        options["driver"] = driver
-    return options if external is None else {**options, "external": external}
-
-
 def _source(
     given: Any,
-    format: str | None,
-    options: Mapping[str, Any],
-    storage_options: Mapping[str, Any] | None,
-    settings: Mapping[str, Any] | None,
-) -> Source:
+    *,
+    format: str | None = None,
+    invalid_netcdf: bool | None = None,
+    phony_dims: str | None = None,
+    decode_vlen_strings: bool = True,
+    driver: str | None = None,
+    driver_kwds: Mapping[str, Any] | None = None,
+    external: External | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> SharedFile:
+    """Check how a file is to be opened, in this process and others."""
+    if phony_dims not in (None, "access", "sort"):
+        raise UsageError(f"phony_dims={phony_dims!r}: give 'access' or 'sort'")
     try:
         import h5netcdf  # noqa: F401
     except ImportError as wrong:
@@ -186,8 +160,16 @@ def _source(
     import h5py
 
     from chunkwise.file import File
-    from chunkwise.xarray.opened import Source
+    from chunkwise.xarray.opened import SharedFile
 
+    options: dict[str, Any] = {
+        "invalid_netcdf": invalid_netcdf,
+        "phony_dims": phony_dims or "access",
+        "decode_vlen_strings": decode_vlen_strings,
+        **(driver_kwds or {}),
+        **({} if driver is None else {"driver": driver}),
+        **({} if external is None else {"external": external}),
+    }
     if format not in (None, "NETCDF4"):
         raise UsageError(f"format={format!r}: engine='chunkwise' reads NETCDF4 only")
     if isinstance(given, bytes | bytearray | memoryview):
@@ -203,9 +185,9 @@ def _source(
             given = os.path.abspath(os.path.expanduser(given))  # noqa: PTH100, PTH111
         elif options.get("driver") is None:
             # Opened as a URL in each process that reads it.
-            options = {**options, "storage_options": storage_options}
+            options["storage_options"] = storage_options
     elif isinstance(given, h5py.File):
-        if "external" in options:
+        if external is not None:
             raise UsageError("external=...: is for what is opened here: open the file with it")
         given = given if isinstance(given, File) else File(given.id)
     if not isinstance(given, str | h5py.File) and not _begins_as_hdf5(given):
@@ -213,7 +195,7 @@ def _source(
             f"{printable(repr(given))}: what it begins with is not the signature of a valid "
             "netCDF4 file, nor of another HDF5 file"
         )
-    return Source(given, options, settings or {})
+    return SharedFile(given, options, settings or {})
 
 
 def _begins_as_hdf5(stream: Any) -> bool:
@@ -228,7 +210,7 @@ def _begins_as_hdf5(stream: Any) -> bool:
         stream.seek(at)
 
 
-def _dataset(source: Source, group: str | None, lock: Any, **decoding: Any) -> Dataset:
+def _dataset(source: SharedFile, group: str | None, lock: Any, **decoding: Any) -> Dataset:
     from chunkwise.xarray.store import Store
 
     try:

@@ -66,7 +66,7 @@ class Opened:
 _opened: weakref.WeakValueDictionary[str, Opened] = weakref.WeakValueDictionary()
 
 
-class Source:
+class SharedFile:
     """The file from which xarray's arrays are read; all copies of this object are one source."""
 
     def __init__(
@@ -105,4 +105,4 @@ class Source:
             held.close()
 
     def __reduce__(self) -> Any:
-        return Source, (self._given, self._options, self._settings, self._token)
+        return SharedFile, (self._given, self._options, self._settings, self._token)

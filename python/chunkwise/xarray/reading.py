@@ -10,19 +10,24 @@ import numpy.typing as npt
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
-from chunkwise.xarray.opened import Source
+from chunkwise.xarray.opened import SharedFile
 
 # If points leave a dimension between them whole, this many elements are read at a time.
 _AT_A_TIME = 1 << 20
 
 
-class Stored(BackendArray):
+class StoredArray(BackendArray):
     """A variable on storage, whose dataset has the variable's shape and elements as they are."""
 
     __slots__ = ("_lock", "_path", "_source", "dtype", "shape")
 
     def __init__(
-        self, source: Source, path: str, shape: tuple[int, ...], dtype: np.dtype[Any], lock: Any
+        self,
+        source: SharedFile,
+        path: str,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        lock: Any,
     ) -> None:
         self._source, self._path, self._lock = source, path, lock
         self.shape, self.dtype = shape, dtype
@@ -43,11 +48,10 @@ class Stored(BackendArray):
             return pairs(self._source.open().hdf5[self._path], key)
 
 
-class Shorter(Stored):
-    """A variable whose dataset holds its first part; the rest are fill values.
+class ShorterArray(StoredArray):
+    """A variable whose dataset holds its first part; the rest are fill values."""
 
-    So netCDF has it where several variables share an unlimited dimension.
-    """
+    # So netCDF has it where several variables share an unlimited dimension.
 
     __slots__ = ()
 
@@ -78,14 +82,14 @@ class Shorter(Stored):
         return result[tuple(slice(None) if each.ndim else 0 for each in chosen)]
 
 
-class Converted(BackendArray):
+class ConvertedArray(BackendArray):
     """A variable that h5netcdf makes of its dataset: text of any length, and records."""
 
     __slots__ = ("_group", "_lock", "_name", "_source", "dtype", "shape")
 
     def __init__(
         self,
-        source: Source,
+        source: SharedFile,
         group: str,
         name: str,
         shape: tuple[int, ...],

@@ -1,7 +1,7 @@
 """What does a group of a netCDF-4 file hold, in xarray's words?
 
 h5netcdf says what HDF5's objects mean in netCDF: dimensions, variables, attributes, types.
-Each question is asked once, because an answer may take many calls of libhdf5.
+Each answer is kept, because it may take many calls of libhdf5.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from xarray.core import indexing
 
 from chunkwise.errors import DatasetNotFoundError, UsageError, like
 from chunkwise.names import printable
-from chunkwise.xarray.opened import Source, meant
-from chunkwise.xarray.reading import Converted, Shorter, Stored
+from chunkwise.xarray.opened import SharedFile, meant
+from chunkwise.xarray.reading import ConvertedArray, ShorterArray, StoredArray
 
 # Before the name of a variable that is called as a dimension, and is not its coordinate.
 _NO_COORDINATE: Final = "_nc4_non_coord_"
@@ -32,7 +32,7 @@ _AS_STORED: Final = "biufcS"
 class Store(AbstractDataStore):
     """A group, as xarray asks for it."""
 
-    def __init__(self, source: Source, group: str | None, lock: Any) -> None:
+    def __init__(self, source: SharedFile, group: str | None, lock: Any) -> None:
         self._source, self._lock = source, lock
         if not isinstance(group, str | None):
             raise UsageError(
@@ -45,7 +45,7 @@ class Store(AbstractDataStore):
         self._sizes: dict[str, int] = {}
 
     def get_variables(self) -> dict[str, Variable]:
-        """Variables by name, which are read when they are asked for."""
+        """Variables by name, which are read when they are used."""
         here = self._source.open().hdf5[self._path]
         # If both exist, the one without is only a dimension.
         renamed = (name for name in here if name.startswith(_NO_COORDINATE))
@@ -104,15 +104,15 @@ class Store(AbstractDataStore):
         data: Any
         if dtype.kind in _AS_STORED:
             path = posixpath.join(self._path, dataset.name.rpartition("/")[2])
-            how = Stored if dataset.shape == shape else Shorter
+            how = StoredArray if dataset.shape == shape else ShorterArray
             data = how(self._source, path, shape, dtype, self._lock)
         else:
-            data = Converted(self._source, self._path, name, shape, dtype, self._lock)
+            data = ConvertedArray(self._source, self._path, name, shape, dtype, self._lock)
         attributes = _attributes(found, dataset.name)
         return Variable(dimensions, indexing.LazilyIndexedArray(data), attributes, encoding)
 
 
-def group_paths(source: Source, group: str | None) -> Iterator[str]:
+def group_paths(source: SharedFile, group: str | None) -> Iterator[str]:
     """Paths of a group and of all groups in it, as xarray numbers them: parents first."""
     path = "/" + (group or "").strip("/")
     yield path
@@ -120,7 +120,7 @@ def group_paths(source: Source, group: str | None) -> Iterator[str]:
         yield from group_paths(source, posixpath.join(path, name))
 
 
-def _find(source: Source, path: str) -> Any:
+def _find(source: SharedFile, path: str) -> Any:
     found = source.open().netcdf
     for name in filter(None, path.split("/")):
         if name not in found.groups:

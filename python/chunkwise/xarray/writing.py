@@ -6,22 +6,20 @@ workers encode and write these, like arrays in ``chunkwise.dask``.
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
-
-import h5py
 
 from chunkwise.dask.arrays import computed, write_arrays
 from chunkwise.dask.finding import require_dask, scheduler_of
-from chunkwise.dask.newfile import Written, new_file, open_index
-from chunkwise.dask.telling import Progress, Telling
+from chunkwise.dask.writing import Progress, Tally, Written
 from chunkwise.errors import UsageError
 from chunkwise.files.superblock import read_superblock, stated_end
 from chunkwise.grammar import Effort
 from chunkwise.newfile.claim import Claim
-from chunkwise.newfile.target import cannot_write
+from chunkwise.newfile.index import open_index
+from chunkwise.newfile.publish import new_file
+from chunkwise.newfile.target import writing_to
 from chunkwise.xarray.skeleton import (
     Later,
     engine_of,
@@ -110,7 +108,7 @@ def to_netcdf(
     later = Later(lambda array: computed(array, scheduler), rounded)
     done = Written()
     with new_file(path, overwrite=overwrite) as claim:
-        with _writing(claim):
+        with writing_to(claim.place.said):
             os.close(claim.make_partial())
         in_memory = held_nbytes(dataset, later) <= _MOST_IN_MEMORY_NBYTES
         image = write_skeleton(
@@ -124,21 +122,12 @@ def to_netcdf(
             invalid_netcdf=invalid_netcdf,
         )
         if in_memory:
-            with _writing(claim):
+            with writing_to(claim.place.said):
                 _put(image, claim)
         done.by_client.update(later.by_xarray)
         if later.arrays:
             _write_later(claim, later, group, scheduler, done, in_flight, progress, effort)
     return done
-
-
-@contextlib.contextmanager
-def _writing(claim: Claim) -> Iterator[None]:
-    """Say in one line what the system refuses."""
-    try:
-        yield
-    except OSError as wrong:
-        raise cannot_write(claim.place.said, wrong) from wrong
 
 
 def _put(image: bytes | memoryview, claim: Claim) -> None:
@@ -162,39 +151,25 @@ def _write_later(
     effort: Effort,
 ) -> None:
     total = sum(array.nbytes for array in later.arrays.values())
-    telling = Telling(progress, total)
+    tally = Tally(progress, total)
     with open_index(claim, "r+") as index:
         root = index.file["/" if group is None else group]
         arrays = []
         for name, array in later.arrays.items():
-            made = _variable(root, name)
-            _extend(made, array.shape)
-            arrays.append((name, _converted(array, made), made))
+            made = root.get(_NO_COORDINATE + name)
+            made = root[name] if made is None else made
+            if made.shape != array.shape:
+                # netCDF-C leaves the length of an unlimited dimension without a coordinate at 0,
+                # and takes it from variables.
+                made.resize(array.shape)
+            if array.dtype != made.dtype and not array.dtype.kind == made.dtype.kind == "S":
+                # As the library would do with which xarray writes.
+                array = array.astype(made.dtype)
+            arrays.append((name, array, made))
         write_arrays(
-            claim, index, arrays, scheduler, done, in_flight, telling, effort=effort, refuse=False
+            claim, index, arrays, scheduler, done, in_flight, tally, effort=effort, refuse=False
         )
         done.stored_nbytes = sum(made.id.get_storage_size() for _, _, made in arrays)
-
-
-def _variable(root: h5py.Group, name: str) -> h5py.Dataset:
-    other = root.get(_NO_COORDINATE + name)
-    return root[name] if other is None else other
-
-
-def _extend(made: h5py.Dataset, shape: tuple[int, ...]) -> None:
-    """Give a variable its length along unlimited dimensions, as netCDF-C does as it writes.
-
-    It leaves the length of a dimension without a coordinate at 0, and takes it from variables.
-    """
-    if made.shape != shape:
-        made.resize(shape)
-
-
-def _converted(array: Any, made: h5py.Dataset) -> Any:
-    """Give the file's type, as the library would that xarray writes with."""
-    if array.dtype == made.dtype or array.dtype.kind == made.dtype.kind == "S":
-        return array
-    return array.astype(made.dtype)
 
 
 def _as_dataset(given: Any) -> Any:

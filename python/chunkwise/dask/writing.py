@@ -1,36 +1,33 @@
-"""How does a file that many write come into place, whole or not at all?
-
-It is created under another name beside the target, as in repack, and gets the target's name when
-it is complete and on storage.
-"""
+"""Who writes the pieces of a file's datasets, and what came of it?"""
 
 from __future__ import annotations
 
-import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import h5py
 
 from chunkwise.dask.cluster import Cluster, results_of
+from chunkwise.dask.finding import getter
 from chunkwise.dask.flat import flat_places
 from chunkwise.dask.lease import Lease
 from chunkwise.dask.local import Local
-from chunkwise.dask.pieces import Piece, Target, token
+from chunkwise.dask.pieces import Piece, WrittenDataset, token
 from chunkwise.dask.tasks import Form
-from chunkwise.errors import ChunkwiseError
 from chunkwise.grammar import Effort
 from chunkwise.mpi.encoding import Likeness, image_of
 from chunkwise.names import printable
-from chunkwise.newfile.claim import Claim, claimed
-from chunkwise.newfile.index import FileIndex
-from chunkwise.newfile.publish import publish
-from chunkwise.newfile.target import NewFile, cannot_write
+from chunkwise.newfile.claim import Claim
+from chunkwise.newfile.index import FileIndex, opened
 
 if TYPE_CHECKING:
     from chunkwise.dask.finding import Scheduler
+
+# Called with bytes done and bytes in all.
+Progress: TypeAlias = Callable[[int, int], None]
 
 
 @dataclass
@@ -58,63 +55,40 @@ class Written:
     by_client: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass
+class Tally:
+    """Adds up what is written."""
+
+    progress: Progress | None  # Called with bytes done and bytes in all; may raise to end the run
+    total_nbytes: int  # Of all elements
+    _done_nbytes: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add_piece(self, piece: Piece) -> None:
+        """Note that a piece is written."""
+        self.add(piece.nbytes)
+
+    def add(self, nbytes: int) -> None:
+        """Note that bytes of elements are written."""
+        with self._lock:
+            self._done_nbytes += nbytes
+            if self.progress is not None:
+                self.progress(self._done_nbytes, self.total_nbytes)
+
+
 def target_of(
     index: FileIndex, dataset: h5py.Dataset, name: str, said: str, effort: Effort = "as-stated"
-) -> Target:
+) -> WrittenDataset:
     """Make a dataset of the open file one that workers write."""
     if dataset.chunks is None:
         flat = flat_places(dataset)
-        return Target(name, flat, flat.form, dataset.nbytes)
+        return WrittenDataset(name, flat, flat.form, dataset.nbytes)
     label = f"{printable(said)}: '{printable(name)}'"
     image = image_of(dataset.id)
-    like = Likeness(image, label)
-    try:
+    with closing(Likeness(image, label)) as like:
         like.writer((None, 0), effort=effort)
-    finally:
-        like.close()
     places = index.places(dataset.id)
-    return Target(name, places, Form(image, label, effort), dataset.nbytes)
-
-
-@contextmanager
-def new_file(target: str | os.PathLike[str], *, overwrite: bool) -> Iterator[Claim]:
-    """Hold the names for a new file, and bring it into place when the block ends."""
-    place = NewFile.at(target, overwrite=overwrite)
-    with claimed(place, resume=False) as claim:
-        yield claim
-        publish(claim)
-
-
-@contextmanager
-def open_index(claim: Claim, mode: Any = "w", fapl: Any = None) -> Iterator[FileIndex]:
-    """Open the partial file, and complete it when the block ends."""
-    said = claim.place.said
-    with ExitStack() as stack:
-        try:
-            make = claim.make_partial if mode == "w" else lambda: claim.open_partial(os.O_RDWR)
-            descriptor = make()
-        except OSError as wrong:
-            raise cannot_write(said, wrong) from wrong
-        stack.callback(_close, descriptor, said)
-        index = FileIndex(descriptor, said, mode, fapl=fapl)
-        try:
-            yield index
-            index.file.flush()
-        except BaseException as wrong:
-            index.give_up()
-            ours = isinstance(wrong, ChunkwiseError)
-            if isinstance(wrong, OSError) and wrong.errno and not ours:
-                raise cannot_write(said, wrong) from wrong
-            raise
-        index.close()
-
-
-def _close(descriptor: int, said: str) -> None:
-    """Close the partial file; the system may say only now what it has not written."""
-    try:
-        os.close(descriptor)
-    except OSError as wrong:
-        raise cannot_write(said, wrong) from wrong
+    return WrittenDataset(name, places, Form(image, label, effort), dataset.nbytes)
 
 
 def write_pieces(
@@ -129,8 +103,7 @@ def write_pieces(
     with ExitStack() as stack:
         runner: Cluster | Local
         if isinstance(scheduler, str):
-            descriptor = claim.open_partial(os.O_RDWR)
-            stack.callback(_close, descriptor, claim.place.said)
+            descriptor = stack.enter_context(opened(claim, "r+"))
             runner = Local(scheduler, descriptor, tell)
         else:
             lease = Lease(claim)
@@ -151,10 +124,7 @@ def run_tasks(
     if not isinstance(scheduler, str):
         yield from results_of(scheduler, work, name, said)
         return
-    import dask.local
-    import dask.threaded
-
-    get = dask.threaded.get if scheduler == "threads" else dask.local.get_sync
     keys = [f"{name}-{token()}{number:x}" for number in range(len(work))]
     if keys:
+        get = getter(scheduler)
         yield from get({key: (one,) for key, one in zip(keys, work, strict=True)}, keys)

@@ -21,19 +21,19 @@ from chunkwise.errors import UsageError
 from chunkwise.names import printable
 from chunkwise.newfile.target import Identity, cannot_write
 
-MANIFEST: Final = Path(".chunkwise-repack.jsonl")
+FINISHED: Final = Path(".chunkwise-repack.jsonl")
 _BEGINS: Final = b'{"job": '
 _FLAGS: Final = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
-class Manifest:
+class Finished:
     """The files that are done."""
 
     def __init__(self, folder: Path, job: str, resume: bool, part: str = "") -> None:
-        self._path = folder / (f"{MANIFEST.stem}.{part}{MANIFEST.suffix}" if part else MANIFEST)
+        self._path = folder / (f"{FINISHED.stem}.{part}{FINISHED.suffix}" if part else FINISHED)
         self._job = job
         self._done: dict[str, dict[str, Any]] = {}
-        with self._told():
+        with self._errors():
             try:
                 content = self._content()
             except FileNotFoundError:
@@ -48,7 +48,7 @@ class Manifest:
                 self._done[str(record["target"])] = record
 
     def has(self, source: Path, target: Path) -> bool:
-        """Tell whether this job made this result of this source, and both are unchanged."""
+        """Return whether this job made this result of this source, and both are unchanged."""
         record = self._done.get(str(target.absolute()))
         if record is None or record.get("job") != self._job:
             return False
@@ -67,7 +67,7 @@ class Manifest:
             "target": str(target.absolute()),
             "target_is": _stamp_of(target),
         }
-        with self._told():
+        with self._errors():
             flags = _FLAGS | os.O_APPEND | os.O_CREAT
             with os.fdopen(os.open(self._path, flags, 0o666), "ab", buffering=0) as stream:
                 self._require_own(stream.fileno())
@@ -93,7 +93,7 @@ class Manifest:
         )
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as wrong:
