@@ -10,7 +10,7 @@ import pytest
 
 from chunkwise.inspection.facts import ObjectFacts
 from chunkwise.inspection.render import lint_line
-from chunkwise.model.fix import Fix
+from chunkwise.remedy.fix import Fix
 from tests.support.inspect_fakes import DATASET, dataset, file_facts, finding, one, shown
 
 

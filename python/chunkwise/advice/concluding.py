@@ -17,23 +17,25 @@ from chunkwise.grammar import Pipeline, format_shape, format_size
 from chunkwise.grammar.parameters import carried
 from chunkwise.measure.target import Target
 from chunkwise.model.cost import Stored
-from chunkwise.model.encoding import xarray_encoding
-from chunkwise.model.fix import Fix
-from chunkwise.model.held import caches, free_slots
+from chunkwise.model.held import MOST_NBYTES, caches, free_slots
 from chunkwise.model.layout import Layout
 from chunkwise.model.readability import Needs, losses, sentences
-from chunkwise.model.readers import CHUNKWISE, LIBHDF5_1
-from chunkwise.model.remedies import (
-    DEFAULT_W0,
-    keeps_all_data,
-    larger_cache,
-    read_natively,
-    rechunk,
-    refilter,
-)
+from chunkwise.model.readers import CHUNKWISE, DEFAULT_W0, LIBHDF5_1
 from chunkwise.model.search import Found, Outcome, Problem, by_rule, front, worth_a_look
 from chunkwise.model.traffic import traffic
 from chunkwise.names import printable
+from chunkwise.remedy.fix import Fix
+from chunkwise.remedy.records import (
+    Copy,
+    Present,
+    Remedy,
+    SetCache,
+    in_chunks,
+    natively,
+    under_filters,
+)
+from chunkwise.remedy.spelling import spelled
+from chunkwise.remedy.writers import by_xarray
 from chunkwise.words import counted, format_ratio, joined
 
 # A smaller gain is not worth a copy of the file.
@@ -236,20 +238,16 @@ def fixes(target: Target, best: Layout) -> tuple[Fix, ...]:
     if target.unclosed:
         # No command but the one that saves it takes a file that was not closed.
         return ()
-    found: tuple[Fix, ...]
+    now = Present(target.filters, target.chunks, target.shape, target.itemsize)
     own = Pipeline.parse(target.filters)
+    copies: tuple[Copy, ...]
     if best.filters == target.filters and carried(own) == own:
-        found = rechunk(
-            target.file, target.dataset, best.chunks, best.filters,
-            shape=target.shape, itemsize=target.itemsize,
-        )  # fmt: skip
+        copies = in_chunks(target.file, target.dataset, best.chunks, now)
     else:
-        found = refilter(
-            target.file, target.dataset, best.filters, stored=target.filters, chunks=best.chunks,
-            chunked=best.chunks == target.chunks, shape=target.shape, itemsize=target.itemsize,
-        )  # fmt: skip
-    found += xarray_encoding(target.file, target.dataset, best.chunks, best.filters)
-    return tuple(one for one in found if keeps_all_data(one, target.file_filters))
+        chunks = None if best.chunks == target.chunks else best.chunks
+        copies = under_filters(target.file, target.dataset, best.filters, now, chunks)
+    copies = tuple(replace(one, pipelines=frozenset(target.file_filters)) for one in copies)
+    return (*spelled(copies), *(fix for one in copies for fix in by_xarray(one)))
 
 
 def _cache(case: Case) -> CacheAdvice | None:
@@ -305,20 +303,19 @@ def _no_cache(case: Case, stored: Stored) -> str:
         )
     return (
         "No chunk cache helps: what these reads need again does not fit one of "
-        f"{format_size(512 << 20)}, or they do not come back to it."
+        f"{format_size(MOST_NBYTES)}, or they do not come back to it."
     )
 
 
 def _open_fixes(case: Case, cache: CacheAdvice | None) -> tuple[Fix, ...]:
     target = case.target
-    found: tuple[Fix, ...] = ()
+    found: list[Remedy] = []
     if cache is not None and cache.nbytes is not None and cache.nslots is not None:
-        found = larger_cache(
-            target.file, target.dataset, cache.nbytes, cache.nslots, filters=target.filters
-        )
+        larger = cache.nbytes, cache.nslots
+        found.append(SetCache(target.file, target.dataset, *larger, filters=target.filters))
     if case.wishes.reader_name != CHUNKWISE:
-        found += read_natively(target.file, target.dataset, target.filters)
-    return found
+        found += natively(target.file, target.dataset, target.filters)
+    return spelled(found)
 
 
 # --- words -----------------------------------------------------------------------------------

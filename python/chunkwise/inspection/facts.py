@@ -15,9 +15,10 @@ from chunkwise.files.objects import Kind
 from chunkwise.inspection.datatypes import ByteOrder
 from chunkwise.inspection.finding import Finding
 from chunkwise.inspection.records import plain
-from chunkwise.model.combined import Stored, commands
-from chunkwise.model.fix import Fix
 from chunkwise.model.layout import FileLayout, metadata_block, together
+from chunkwise.remedy.commands import commands
+from chunkwise.remedy.fix import Fix
+from chunkwise.remedy.records import Anew, Copy, Present
 from chunkwise.verdicts import Verdict, worst_verdict
 
 Layout = Literal["chunked", "contiguous", "compact", "virtual", "external"]
@@ -363,12 +364,24 @@ class FileFacts:
         layout = self.layout
         if layout is None:
             return ()
-        stored = {
-            one.path: Stored(one.dataset.filters, one.dataset.shape)
+        now = {
+            one.path: Present(one.dataset.filters, shape=one.dataset.shape)
             for one in self.objects
             if one.dataset is not None
         }
-        return commands(self.path, layout, stored, closed=not self.file_format.flags)
+        copy = Copy(
+            self.path,
+            tuple(
+                Anew(one.path, one.chunk, one.filters, now[one.path]) for one in layout.datasets
+            ),
+            layout.page_nbytes,
+            layout.metadata_block_nbytes,
+            layout.merge,
+            frozenset(one.filters for one in now.values() if layout.datasets),
+            exact=True,
+            by_us=bool(self.file_format.flags),
+        )
+        return tuple(commands(copy))
 
     def as_dict(self) -> dict[str, Any]:
         """Give the facts as the dictionary that ``--json`` prints (docs/inspect.md)."""

@@ -15,11 +15,12 @@ from rich.text import Text
 from chunkwise import _native
 from chunkwise.grammar import format_size
 from chunkwise.measure.printing import plain_table, say
-from chunkwise.measure.restoring import commands, fixes
+from chunkwise.measure.restoring import commands, restored
 from chunkwise.measure.results import Cell, Results
 from chunkwise.measure.variants import Variant, stored
-from chunkwise.model.fix import Fix
 from chunkwise.names import printable_lines
+from chunkwise.remedy.fix import Fix
+from chunkwise.remedy.spelling import spelled
 from chunkwise.trials.formats import is_netcdf3
 from chunkwise.words import counted, format_seconds, format_speed
 
@@ -83,7 +84,7 @@ def remedies(results: Results, variant: Variant) -> tuple[Fix, ...]:
     """Give the lines that store the data so; of data without a file, those of its writer."""
     target = results.file
     if target.made:
-        return tuple(fix for fix in fixes(target, variant) if fix.writing)
+        return tuple(fix for fix in spelled(restored(target, variant)) if fix.writing)
     return () if target.unclosed or variant == stored(target) else commands(target, variant)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from chunkwise.grammar import format_shape
-from chunkwise.inspection.finding import Finding
+from chunkwise.inspection.finding import Unspelled
 from chunkwise.inspection.findings.chunks import (
     SMALL_DATASET_NBYTES,
     offered_chunks,
@@ -25,7 +25,7 @@ from chunkwise.words import format_ratio
 WORTH_IT: Final = 1.25
 
 
-def access_mismatch(subject: Subject) -> Iterator[Finding]:
+def access_mismatch(subject: Subject) -> Iterator[Unspelled]:
     """Find datasets that other chunks would serve much better."""
     facts = subject.facts
     if not subject.stated or not facts.shape or not facts.stored_nbytes:
@@ -52,7 +52,7 @@ def access_mismatch(subject: Subject) -> Iterator[Finding]:
         told = f"In chunks of {format_shape(before)}, " + reason(
             facts.shape, facts.itemsize, before, subject.stated
         )
-    yield Finding(
+    yield Unspelled(
         code="access-mismatch",
         severity=by_cost(
             nbytes=max(0, now - then),
@@ -74,7 +74,7 @@ def access_mismatch(subject: Subject) -> Iterator[Finding]:
             "times": times,
         },
         source="the patterns of --access, and the model of docs/advise.md",
-        fixes=other_chunks(subject, offered),
+        remedies=other_chunks(subject, offered),
         waste_nbytes=max(0, now - then),
     )
 

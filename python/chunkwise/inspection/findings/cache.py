@@ -10,7 +10,7 @@ import h5py
 
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspection.facts import DatasetFacts, Survival
-from chunkwise.inspection.finding import SEVERITIES, Finding, Severity
+from chunkwise.inspection.finding import SEVERITIES, Severity, Unspelled
 from chunkwise.inspection.findings.chunks import offered_chunks, other_chunks
 from chunkwise.inspection.findings.severity import by_cost
 from chunkwise.inspection.findings.subject import COMPRESSED, DatasetCheck, Subject
@@ -23,14 +23,13 @@ from chunkwise.inspection.patterns import (
     walked,
 )
 from chunkwise.model import readers
-from chunkwise.model.chunk_cache import hash_slots
 from chunkwise.model.chunk_shape import shrunk
 from chunkwise.model.cost import decodes_by_size
-from chunkwise.model.fix import Fix
 from chunkwise.model.geometry import plane
+from chunkwise.model.held import holding
 from chunkwise.model.readers import CHUNKWISE, NETCDF_C, Reader, this_process
-from chunkwise.model.remedies import larger_cache, read_natively, read_once
 from chunkwise.model.traffic import Pattern
+from chunkwise.remedy.records import Copy, ReadOnce, Remedy, SetCache, natively
 from chunkwise.words import counted, format_seconds, joined
 
 # Decoding each chunk twice is what a reader notices; less is not worth a change.
@@ -39,15 +38,11 @@ FEWEST_DECODES: Final = 2.0
 NOTICED_NBYTES: Final = 256 << 20
 # Without filters chunks are only fetched, about this many times as fast.
 FETCHING_SPEED: Final = 8
-# A cache is given in whole MiB, as people write it.
-UNIT_NBYTES: Final = 1 << 20
-# A cache beyond this is not what one dataset should be given.
-LARGEST_CACHE_NBYTES: Final = 512 << 20
 # The most that may be kept in memory as a whole without asking.
 READ_ONCE_NBYTES: Final = 1 << 30
 
 
-def chunk_exceeds_cache(subject: Subject) -> Iterator[Finding]:
+def chunk_exceeds_cache(subject: Subject) -> Iterator[Unspelled]:
     """Find filtered chunks that a reader's cache can never hold."""
     facts = subject.facts
     if facts.filters == "none" or not _has_chunks(facts):
@@ -64,7 +59,7 @@ def chunk_exceeds_cache(subject: Subject) -> Iterator[Finding]:
         return
     limit = min(each.cache_nbytes for each in small)
     smaller = shrunk(facts.chunks.shape, facts.itemsize, limit)
-    yield Finding(
+    yield Unspelled(
         code="chunk-exceeds-cache",
         severity=_severity(facts, lost.decodes, rare=False),
         path=subject.path,
@@ -80,7 +75,7 @@ def chunk_exceeds_cache(subject: Subject) -> Iterator[Finding]:
             **_evidence(facts, block, lost),
         },
         source=f"{COMPRESSED}, 'Adjust Chunk Cache Size' (Table 5) and 'Change the Chunk Size'",
-        fixes=(
+        remedies=(
             *_reading(subject, block, small),
             *other_chunks(subject, smaller),
         ),
@@ -88,7 +83,7 @@ def chunk_exceeds_cache(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def reads_exceed_cache(subject: Subject) -> Iterator[Finding]:
+def reads_exceed_cache(subject: Subject) -> Iterator[Unspelled]:
     """Find walks that read too many other chunks between two reads of a chunk."""
     facts = subject.facts
     if not _has_chunks(facts):
@@ -121,7 +116,7 @@ def reads_exceed_cache(subject: Subject) -> Iterator[Finding]:
     lost = survival(facts, Pattern(name, block), reader, decoding_speed(facts))
     needed = stored.walk(block).chunks_to_cache()
     verb = "fetches" if facts.filters == "none" else "decodes"
-    yield Finding(
+    yield Unspelled(
         code="reads-exceed-cache",
         severity=severity,
         path=subject.path,
@@ -139,15 +134,16 @@ def reads_exceed_cache(subject: Subject) -> Iterator[Finding]:
             **_evidence(facts, block, lost),
         },
         source=f"{COMPRESSED}, 'Adjust Chunk Cache Size'; H5Pset_chunk_cache",
-        fixes=(
+        remedies=(
             *_reading(subject, block, affected_readers),
             *_other_chunks(subject, block, affected_readers),
         ),
         waste_nbytes=_waste(facts, lost.decodes),
+        block=block,
     )
 
 
-def slot_collision(subject: Subject) -> Iterator[Finding]:
+def slot_collision(subject: Subject) -> Iterator[Unspelled]:
     """Find reads whose chunks fit a cache, but not its hash table."""
     facts = subject.facts
     if not _has_chunks(facts):
@@ -172,7 +168,7 @@ def slot_collision(subject: Subject) -> Iterator[Finding]:
     kept, name, block, reader = worst
     chunks = stored.walk(block).chunks_per_operation
     verb = "fetched" if facts.filters == "none" else "decoded"
-    yield Finding(
+    yield Unspelled(
         code="slot-collision",
         severity=_severity(facts, kept.decodes, rare=False),
         path=subject.path,
@@ -192,8 +188,8 @@ def slot_collision(subject: Subject) -> Iterator[Finding]:
             **_evidence(facts, block, kept),
         },
         source=f"{COMPRESSED}, 'Chunk Caching in HDF5'; H5Pset_cache",
-        fixes=(
-            *_cache_for(subject, chunks, [reader]),
+        remedies=(
+            _cache_for(subject, chunks, [reader]),
             *_other_chunks(subject, block, [reader]),
         ),
         waste_nbytes=_waste(facts, kept.decodes),
@@ -297,47 +293,51 @@ def _once_s(facts: DatasetFacts) -> float | None:
 # --- remedies --------------------------------------------------------------------------
 
 
-def _reading(subject: Subject, block: Block, affected: Sequence[Reader]) -> tuple[Fix, ...]:
-    """Give the lines that read the file as it is: a larger cache, chunkwise, or all at once."""
+def _reading(subject: Subject, block: Block, affected: Sequence[Reader]) -> Iterator[Remedy]:
+    """Read the file as it is: with a larger cache, by chunkwise, or all at once."""
     facts = subject.facts
     assert facts.chunks is not None
     stored = stored_as(facts)
     held = stored.walk(block).chunks_to_cache()
-    fixes: tuple[Fix, ...] = ()
-    if held * facts.chunks.nbytes <= LARGEST_CACHE_NBYTES:
-        fixes = _cache_for(subject, held, affected)
+    if holding(held, facts.chunks.nbytes).is_moderate:
+        yield _cache_for(subject, held, affected)
     # If chunkwise's own cache loses the same chunks, it is no remedy.
     if decodes_by_size(stored, block, readers.reader(CHUNKWISE)) < FEWEST_DECODES:
-        fixes += read_natively(subject.file, subject.path, facts.filters)
+        yield from natively(subject.file, subject.path, facts.filters)
     if (facts.logical_nbytes or 0) <= READ_ONCE_NBYTES:
-        fixes += read_once(subject.file, subject.path)
-    return fixes
+        yield ReadOnce(subject.file, subject.path)
 
 
-def _cache_for(subject: Subject, held: int, affected: Sequence[Reader]) -> tuple[Fix, ...]:
-    """Give the lines for a cache of so many chunks, those for the reader concerned first."""
+def _cache_for(subject: Subject, held: int, affected: Sequence[Reader]) -> SetCache:
+    """Give a dataset a cache of so many chunks, by the lines for the reader concerned first."""
     assert subject.facts.chunks is not None
     here = this_process()
-    nbytes = -(-held * subject.facts.chunks.nbytes // UNIT_NBYTES) * UNIT_NBYTES
-    # No line may take away what the library gives by itself.
-    nbytes, nslots = max(nbytes, here.cache_nbytes), max(hash_slots(held), here.nslots or 0)
-    filters = subject.facts.filters
-    fixes = larger_cache(subject.file, subject.path, nbytes, nslots, filters=filters)
+    cache = holding(
+        held,
+        subject.facts.chunks.nbytes,
+        least_nbytes=here.cache_nbytes,
+        least_nslots=here.nslots or 0,
+    )
     netcdf_alone = all(each.name == NETCDF_C.name for each in affected)
-    return tuple(sorted(fixes, key=lambda fix: fix.tool != "netCDF4")) if netcdf_alone else fixes
+    return SetCache(
+        subject.file,
+        subject.path,
+        cache.nbytes,
+        cache.nslots,
+        filters=subject.facts.filters,
+        program="netCDF4" if netcdf_alone else "h5py",
+    )
 
 
-def _other_chunks(subject: Subject, block: Block, affected: Sequence[Reader]) -> tuple[Fix, ...]:
-    """Give the lines for other chunks, if one of the readers decodes those much less often."""
+def _other_chunks(subject: Subject, block: Block, affected: Sequence[Reader]) -> tuple[Copy, ...]:
+    """Offer other chunks, if one of the readers decodes those much less often."""
     offered = offered_chunks(subject)
     stored = stored_as(subject.facts)
     largest = max(affected, key=lambda each: each.cache_nbytes)
     before, after = (
         decodes_by_size(each, block, largest) for each in (stored, replace(stored, chunks=offered))
     )
-    if after * FEWEST_DECODES > before:
-        return ()
-    return other_chunks(subject, offered)
+    return () if after * FEWEST_DECODES > before else other_chunks(subject, offered)
 
 
 # --- words -----------------------------------------------------------------------------

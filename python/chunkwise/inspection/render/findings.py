@@ -15,7 +15,7 @@ from rich.text import Text
 from chunkwise.files.objects import printable
 from chunkwise.inspection.finding import SEVERITIES, Finding, grouped
 from chunkwise.inspection.render.words import STYLES, enumerated, print_wrapped, wrapped
-from chunkwise.model.fix import Fix
+from chunkwise.remedy.fix import Fix
 from chunkwise.words import counted
 
 # Besides the worst, which is shown in full.
