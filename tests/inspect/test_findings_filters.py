@@ -20,7 +20,7 @@ import pytest
 import chunkwise
 from chunkwise.inspection.collect import dataset_facts
 from chunkwise.inspection.facts import DatasetFacts, Encoding
-from chunkwise.inspection.finding import Finding
+from chunkwise.inspection.finding import Unspelled
 from chunkwise.inspection.findings.filters import (
     CHECKS,
     filter_unavailable,
@@ -82,7 +82,7 @@ def codes(subject: Subject) -> list[str]:
     return [found.code for check in CHECKS for found in check(subject)]
 
 
-def repaired(tmp_path: Path, found: Finding) -> Subject:
+def repaired(tmp_path: Path, found: Unspelled) -> Subject:
     """Run the finding's line of h5repack and look at what comes out."""
     require_tool("h5repack")
     (line,) = [fix.text for fix in found.spelled().fixes if fix.tool == "h5repack"]

@@ -238,7 +238,7 @@ def _begun(facts: FileFacts, choice: Choice) -> Fixed:
         findings=_found(facts.findings),
         changes=choice.changes,
         why=choice.why,
-        options=None if choice.layout is None else choice.layout.options(),
+        layout=choice.layout,
         source_nbytes=facts.nbytes,
         metadata_before=_metadata(facts),
     )

@@ -31,6 +31,7 @@ _LEAST_NBYTES: Final = 64 << 20
 def restored(target: Target, variant: Variant) -> tuple[Copy, ...]:
     """Store a dataset as a variant, in a copy that loses nothing else of the file."""
     now = Present(target.filters, shape=target.shape)
+    found: tuple[Copy, ...]
     if variant.chunks is None:
         found = (Copy(target.file, (Anew(target.dataset, CONTIGUOUS, None, now),)),)
     elif variant.filters == target.filters:
