@@ -94,6 +94,8 @@ class Proof:
     part: Part  # Of which data
     # For each layout and pattern name; of layouts that failed, nothing.
     timings: dict[Layout, dict[str, Timing]] = field(default_factory=dict)
+    # The same repeat by repeat, for the judge.
+    samples: dict[Layout, dict[str, tuple[float, ...]]] = field(default_factory=dict)
     # What chunkwise takes for each pattern of the present layout.
     ours: dict[str, Timing] = field(default_factory=dict)
     failed: dict[Layout, str] = field(default_factory=dict)  # Why layouts could not be measured
@@ -221,7 +223,8 @@ def measure(
     )
     for layout, one, is_ours in cells:
         cell = _cell(results, part, layout, one, CHUNKWISE if is_ours else problem.reader_name)
-        timing = None if cell is None else _timing(cell, part, layout, one, problem)
+        samples = () if cell is None else _samples(cell, part, layout, one, problem)
+        timing = None if cell is None else _timing(cell, part, samples)
         if timing is None:
             if cell is not None and cell.problem is not None:
                 proof.failed[layout] = str(cell.problem.error)
@@ -229,6 +232,7 @@ def measure(
             proof.ours[one.pattern.name] = timing
         else:
             proof.timings.setdefault(layout, {})[one.pattern.name] = timing
+            proof.samples.setdefault(layout, {})[one.pattern.name] = samples
     # A layout without a pattern's figures has no answer.
     for layout in list(proof.timings):
         if len(proof.timings[layout]) < len(asked):
@@ -315,20 +319,19 @@ def _cell(results: Results, part: Part, layout: Layout, one: Asked, reader: str)
     return None
 
 
-def _timing(cell: Cell, part: Part, layout: Layout, one: Asked, problem: Problem) -> Timing | None:
-    found = cell.spread(lambda m: m.total_s)
-    if found is None:
+def _samples(
+    cell: Cell, part: Part, layout: Layout, one: Asked, problem: Problem
+) -> tuple[float, ...]:
+    """Return the seconds of each repeat, for the pattern on the whole dataset."""
+    scale = 1.0 if part.whole else _scale(part, layout, one, problem)
+    return tuple(m.total_s * scale for m in cell.succeeded if m.total_s is not None)
+
+
+def _timing(cell: Cell, part: Part, samples: Sequence[float]) -> Timing | None:
+    if not samples:
         return None
-    scale = 1.0
-    if not part.whole:
-        scale = _scale(part, layout, one, problem)
-    return Timing(
-        found.median * scale,
-        found.lowest * scale,
-        found.highest * scale,
-        len(cell.succeeded),
-        cell.extrapolated or not part.whole,
-    )
+    estimated = cell.extrapolated or not part.whole
+    return Timing(middle(samples), min(samples), max(samples), len(cell.succeeded), estimated)
 
 
 def _scale(part: Part, layout: Layout, one: Asked, problem: Problem) -> float:
@@ -377,3 +380,15 @@ def weighed(
         sum(w * t.lowest for w, t in chosen),
         sum(w * t.highest for w, t in chosen),
     )
+
+
+def sums(proof: Proof, layout: Layout, asked: Sequence[Asked]) -> list[float]:
+    """Add up the patterns that read, repeat by repeat, each as often as its weight says."""
+    known = proof.samples.get(layout, {})
+    chosen = [
+        (one.pattern.weight, known.get(one.pattern.name, ()))
+        for one in asked
+        if not one.pattern.writes
+    ]
+    repeats = min((len(samples) for _, samples in chosen), default=0)
+    return [sum(weight * samples[i] for weight, samples in chosen) for i in range(repeats)]

@@ -18,10 +18,11 @@ from chunkwise.measure.results import Advice, Cell, Results
 from chunkwise.measure.target import Target
 from chunkwise.measure.variants import stored, suitable_chunks
 from chunkwise.measure.verified import total, verified
+from chunkwise.model import worth
 from chunkwise.model.chunk_cache import FEWEST_SLOTS
 from chunkwise.model.cost import Stored, decodes_in_no_order, walk_cost
 from chunkwise.model.geometry import Walk, line_axis, plane
-from chunkwise.model.held import MOST_NBYTES, Cache, holding
+from chunkwise.model.held import Cache, holding
 from chunkwise.model.readers import CHUNKWISE, DEFAULT_W0, Reader, reader
 from chunkwise.patterns import Access, defaults
 from chunkwise.remedy.commands import commands, copy_name
@@ -40,10 +41,6 @@ from chunkwise.trials.formats import is_netcdf3
 from chunkwise.trials.readers import COMPILED, WITH_LIBRARY_CACHE
 from chunkwise.words import LAYOUTS, counted, format_ratio, format_seconds
 
-# A pattern is slow if the same data takes this many times as long as in the best one.
-SLOW = 2.0
-# Less than this between two programs is not worth a change.
-WORTH_IT = 1.2
 # A read that needs so many chunks, and decodes so many times what it asks for, is
 # not helped by a cache: already the first one is slow.
 MANY_CHUNKS = 8
@@ -52,8 +49,6 @@ MUCH_DECODED = 16
 CALL_S = 2e-4
 # Call overhead that sums up to less is not worth a word.
 NOTICED_S = 1.0
-# A remedy measured to gain this much comes before one that was only computed.
-MUCH_FASTER = 5.0
 
 
 def explain(results: Results) -> Advice | None:
@@ -119,8 +114,11 @@ def _explain(results: Results) -> Cause | None:
     alike = [c for c in cells if _reader(c) == _reader(worst)]
     best = min(alike, key=total)
     # If all patterns decode chunks again and again, the best one is no measure.
-    alone = _decodes(results.target, best) >= SLOW and _decodes(results.target, worst) >= SLOW
-    if alone or total(worst) >= SLOW * total(best):
+    alone = (
+        _decodes(results.target, best) >= worth.NOTICED
+        and _decodes(results.target, worst) >= worth.NOTICED
+    )
+    if alone or total(worst) >= worth.NOTICED * total(best):
         reason = _slow_pattern(results, worst, best, alike)
         if reason is not None:
             return reason
@@ -201,7 +199,7 @@ def _slow_pattern(
 ) -> Cause | None:
     """Explain a pattern that takes much longer than the best of those measured alike."""
     target = results.target
-    if _decodes(target, worst) >= SLOW:
+    if _decodes(target, worst) >= worth.NOTICED:
         return _decoded_again(results, worst)
     each = worst.spread(lambda m: m.mean_s)
     call = worst.spread(lambda m: m.median_s)
@@ -250,7 +248,7 @@ def _keeps(target: Target, cell: Cell) -> bool:
     """
     if target.chunks is None:
         return True
-    return _decodes_with(target, cell, reader(CHUNKWISE)) < SLOW
+    return _decodes_with(target, cell, reader(CHUNKWISE)) < worth.NOTICED
 
 
 def _chunks_to_hold(target: Target, walk: Walk, decodes: float) -> int | None:
@@ -262,7 +260,7 @@ def _chunks_to_hold(target: Target, walk: Walk, decodes: float) -> int | None:
         held
         for held in {*walk.footprints(), walk.chunks_to_cache()}
         if holding(held, target.chunk_nbytes).is_moderate
-        and decodes >= SLOW * walk.decodes_per_chunk(held)
+        and decodes >= worth.NOTICED * walk.decodes_per_chunk(held)
     ]
     return min(affordable, key=lambda held: (walk.decodes_per_chunk(held), held), default=None)
 
@@ -276,7 +274,7 @@ def _instead(cause: Cause, results: Results, worst: Cell) -> Cause:
             effect = f"{cause.effect}; chunkwise was not measured here"
             return replace(cause, remedies=_open(results.target), effect=effect)
         return cause
-    much = _gain_at(results, worst) >= MUCH_FASTER or not cause.remedies
+    much = _gain_at(results, worst) >= worth.MUCH or not cause.remedies
     if much and _keeps(results.target, worst):
         return replace(cause, remedies=_open(results.target), effect=f"measured: {said}")
     return _beside(cause, results, worst)
@@ -294,7 +292,7 @@ def _beside(cause: Cause, results: Results, worst: Cell) -> Cause:
 def _measured(results: Results, worst: Cell) -> str | None:
     """Say how much faster chunkwise reads a pattern; None if it is not much."""
     gain, cell = _fastest(results, worst)
-    if gain < SLOW or cell is None:
+    if gain < worth.NOTICED or cell is None:
         return None
     said = f"all reads of '{worst.access.name}' {format_ratio(gain)} as fast"
     first, first_here = (c.spread(lambda m: m.first_s) for c in (worst, cell))
@@ -337,7 +335,7 @@ def _cured(results: Results, worst: Cell) -> Cell | None:
         for cell in results.cells
         if (cell.reader, cell.access) == (worst.reader, worst.access)
         and cell.total_s
-        and total(worst) >= MUCH_FASTER * cell.total_s
+        and total(worst) >= worth.MUCH * cell.total_s
     ]
     return min(cells, key=_cache_nbytes, default=None)
 
@@ -486,7 +484,7 @@ def _repack(target: Target, chunks: tuple[int, ...], worst: Cell) -> tuple[Remed
     stored = Stored(target.shape, chunks, target.itemsize)
     across = plane(target.shape, line_axis(target.shape, worst.access.block))
     each = (walk_cost(stored, block).decoded_nbytes for block in (worst.access.block, across))
-    needed = max((nbytes for nbytes in each if nbytes <= MOST_NBYTES), default=0)
+    needed = max((nbytes for nbytes in each if nbytes <= worth.LARGEST_CACHE_NBYTES), default=0)
     if needed <= target.cache_nbytes:
         return (copy,)
     cache = holding(-(-needed // stored.chunk_nbytes), stored.chunk_nbytes)
@@ -558,8 +556,8 @@ def _no_slow_pattern(results: Results, worst: Cell) -> Cause:
     target = results.target
     walk = None if target.chunks is None else _walk(target, worst)
     amplification = _amplification(target, worst)
-    if walk is not None and target.stored_nbytes and (amplification or 0) >= SLOW:
-        if _decodes(target, worst) >= SLOW:
+    if walk is not None and target.stored_nbytes and (amplification or 0) >= worth.NOTICED:
+        if _decodes(target, worst) >= worth.NOTICED:
             return _decoded_again(results, worst)
         return _instead(_layout(results, worst), results, worst)
     if target.layout == "contiguous":
@@ -593,9 +591,9 @@ def _with_gain(cause: Cause, results: Results, worst: Cell) -> Cause:
     if not gain:
         return cause
     measured = f"measured: all reads of '{worst.access.name}' {format_ratio(gain)} as fast"
-    if gain < 1 / WORTH_IT:
+    if gain < 1 / worth.MEASURED:
         effect = f"nothing needs a change; chunkwise is slower here ({measured})"
-    elif gain < WORTH_IT:
+    elif gain < worth.MEASURED:
         effect = f"nothing needs a change; chunkwise makes little difference ({measured})"
     elif _keeps(results.target, worst):
         return replace(cause, remedies=_open(results.target), effect=measured)

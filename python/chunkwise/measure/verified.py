@@ -8,12 +8,10 @@ from chunkwise.measure.cause import Cause
 from chunkwise.measure.restoring import restored
 from chunkwise.measure.results import Cell, Results
 from chunkwise.measure.variants import Variant
+from chunkwise.model import worth
 from chunkwise.remedy.commands import commands
 from chunkwise.trials.readers import WITH_LIBRARY_CACHE
 from chunkwise.words import format_ratio
-
-# Less than this is not worth another file.
-MUCH = 2.0
 
 
 def verified(cause: Cause, results: Results, main: Variant) -> Cause:
@@ -38,7 +36,7 @@ def verified(cause: Cause, results: Results, main: Variant) -> Cause:
         and cell.total_s
     ]
     best = min(rivals, key=total, default=None)
-    if best is None or best.variant is None or total(worst) < MUCH * total(best):
+    if best is None or best.variant is None or total(worst) < worth.NOTICED * total(best):
         return cause
     target, variant = results.file, best.variant
     gained = f"all reads of '{worst.access.name}' {format_ratio(total(worst) / total(best))}"

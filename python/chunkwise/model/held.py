@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from chunkwise.model import worth
 from chunkwise.model.chunk_cache import FEWEST_SLOTS, hash_slots, slots
 from chunkwise.model.cost import Stored
 from chunkwise.model.traffic import Pattern
 
-# The largest cache to advise for one dataset: more memory than that is a program's own decision.
-MOST_NBYTES: Final = 512 << 20
 # A cache is given in whole MiB, as people write it.
 MIB: Final = 1 << 20
 _PLACES: Final = 3
@@ -29,7 +28,7 @@ class Cache:
     @property
     def is_moderate(self) -> bool:
         """Whether it is no larger than what one dataset should be given."""
-        return self.nbytes <= MOST_NBYTES
+        return self.nbytes <= worth.LARGEST_CACHE_NBYTES
 
 
 def holding(
@@ -48,7 +47,7 @@ def holding(
 def caches(stored: Stored, patterns: Sequence[Pattern]) -> list[int]:
     """List sizes of a chunk cache, in bytes, with which some pattern finds its chunks again.
 
-    Ascending, each at most `MOST_NBYTES`.
+    Ascending, each at most `worth.LARGEST_CACHE_NBYTES`.
     """
     found = set()
     for pattern in patterns:
@@ -59,7 +58,7 @@ def caches(stored: Stored, patterns: Sequence[Pattern]) -> list[int]:
         if pattern.scattered or pattern.selections is not None:
             held.add(math.prod(stored.grid))
         found |= {holding(number, stored.chunk_nbytes).nbytes for number in held}
-    return sorted(nbytes for nbytes in found if nbytes <= MOST_NBYTES)
+    return sorted(nbytes for nbytes in found if nbytes <= worth.LARGEST_CACHE_NBYTES)
 
 
 def free_slots(stored: Stored, patterns: Sequence[Pattern], nbytes: int) -> int:

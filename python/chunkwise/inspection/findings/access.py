@@ -14,15 +14,13 @@ from chunkwise.inspection.findings.chunks import (
 )
 from chunkwise.inspection.findings.severity import by_cost
 from chunkwise.inspection.findings.subject import DatasetCheck, Subject
+from chunkwise.model import worth
 from chunkwise.model.chunk_shape import reason, smallest
 from chunkwise.model.cost import Stored
 from chunkwise.model.nominal import LOAD_S, MEMORY_LOAD_S, nominal_s
 from chunkwise.model.readers import LIBRARIES, Reader
 from chunkwise.model.traffic import traffic
 from chunkwise.words import format_ratio
-
-# Less is not worth a copy of the file; wherever it is read from.
-WORTH_IT: Final = 1.25
 
 
 def access_mismatch(subject: Subject) -> Iterator[Unspelled]:
@@ -42,7 +40,7 @@ def access_mismatch(subject: Subject) -> Iterator[Unspelled]:
         (_gain(subject, before, offered, reader, load_s) for load_s in (MEMORY_LOAD_S, LOAD_S)),
         key=lambda gain: gain[1],
     )
-    if times < WORTH_IT:
+    if times < worth.MODELLED:
         return
     now, then = (0 if one is None else _loaded_nbytes(subject, one) for one in (before, offered))
     names = " and ".join(f"'{one.name}'" for one in subject.stated)

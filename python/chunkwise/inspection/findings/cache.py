@@ -22,7 +22,7 @@ from chunkwise.inspection.patterns import (
     survival,
     walked,
 )
-from chunkwise.model import readers
+from chunkwise.model import readers, worth
 from chunkwise.model.chunk_shape import shrunk
 from chunkwise.model.cost import decodes_by_size
 from chunkwise.model.geometry import plane
@@ -32,8 +32,6 @@ from chunkwise.model.traffic import Pattern
 from chunkwise.remedy.records import Copy, ReadOnce, Remedy, SetCache, natively
 from chunkwise.words import counted, format_seconds, joined
 
-# Decoding each chunk twice is what a reader notices; less is not worth a change.
-FEWEST_DECODES: Final = 2.0
 # About a second of inflating: what is decoded in vain must take so long to be noticed.
 NOTICED_NBYTES: Final = 256 << 20
 # Without filters chunks are only fetched, about this many times as fast.
@@ -55,7 +53,7 @@ def chunk_exceeds_cache(subject: Subject) -> Iterator[Unspelled]:
     if block is None:
         return
     lost = survival(facts, Pattern("", block), small[0], speed)
-    if lost.decodes < FEWEST_DECODES or not _is_noticed(facts, lost.decodes):
+    if lost.decodes < worth.NOTICED or not _is_noticed(facts, lost.decodes):
         return
     limit = min(each.cache_nbytes for each in small)
     smaller = shrunk(facts.chunks.shape, facts.itemsize, limit)
@@ -100,7 +98,7 @@ def reads_exceed_cache(subject: Subject) -> Iterator[Unspelled]:
             (decodes, reader)
             for reader in subject.readers
             if reader.cache_nbytes >= facts.chunks.nbytes
-            and (decodes := decodes_by_size(stored, block, reader)) >= FEWEST_DECODES
+            and (decodes := decodes_by_size(stored, block, reader)) >= worth.NOTICED
         ]
         if affected:
             decodes = max(decodes for decodes, _ in affected)
@@ -160,7 +158,7 @@ def slot_collision(subject: Subject) -> Iterator[Unspelled]:
             if chunks * facts.chunks.nbytes > reader.cache_nbytes:
                 continue
             kept = survival(facts, Pattern(name, block), reader, decoding_speed(facts))
-            if kept.decodes >= FEWEST_DECODES and _is_noticed(facts, kept.decodes):
+            if kept.decodes >= worth.NOTICED and _is_noticed(facts, kept.decodes):
                 found.append((kept, name, block, reader))
     worst = max(found, key=lambda each: each[0].decodes, default=None)
     if worst is None:
@@ -302,7 +300,7 @@ def _reading(subject: Subject, block: Block, affected: Sequence[Reader]) -> Iter
     if holding(held, facts.chunks.nbytes).is_moderate:
         yield _cache_for(subject, held, affected)
     # If chunkwise's own cache loses the same chunks, it is no remedy.
-    if decodes_by_size(stored, block, readers.reader(CHUNKWISE)) < FEWEST_DECODES:
+    if decodes_by_size(stored, block, readers.reader(CHUNKWISE)) < worth.NOTICED:
         yield from natively(subject.file, subject.path, facts.filters)
     if (facts.logical_nbytes or 0) <= READ_ONCE_NBYTES:
         yield ReadOnce(subject.file, subject.path)
@@ -337,7 +335,7 @@ def _other_chunks(subject: Subject, block: Block, affected: Sequence[Reader]) ->
     before, after = (
         decodes_by_size(each, block, largest) for each in (stored, replace(stored, chunks=offered))
     )
-    return () if after * FEWEST_DECODES > before else other_chunks(subject, offered)
+    return () if after * worth.NOTICED > before else other_chunks(subject, offered)
 
 
 # --- words -----------------------------------------------------------------------------
