@@ -33,6 +33,12 @@ def entry_nbytes(rank: int) -> int:
     return 24 + 8 * rank
 
 
+class TooShort(str):
+    """Why a raw file is missing that is there: it ends too early, and HDF5 gives zeros."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """Where the data of a virtual or external dataset lies."""

@@ -35,8 +35,13 @@ class Layout:
     filters: str
 
     def __str__(self) -> str:
-        chunks = "contiguous" if self.chunks is None else f"chunks {format_shape(self.chunks)}"
-        return f"{chunks}, {'no filter' if self.filters == 'none' else self.filters}"
+        filters = "no filter" if self.filters == "none" else self.filters
+        return f"{self.chunks_in_words}, {filters}"
+
+    @property
+    def chunks_in_words(self) -> str:
+        """The chunk shape in a sentence."""
+        return "contiguous" if self.chunks is None else f"chunks {format_shape(self.chunks)}"
 
     @property
     def chunk_word(self) -> str:

@@ -55,3 +55,9 @@ class Fix:
     def repacks(self) -> bool:
         """Whether it is a command of ``chunkwise repack``."""
         return self.layout is not None
+
+
+class OfCopy(Fix):
+    """Lines that read what the command before them wrote, and not the file itself."""
+
+    __slots__ = ()

@@ -16,7 +16,7 @@ from typing import Final
 from chunkwise.model.readers import DEFAULT_W0
 from chunkwise.names import printable, python_text, shell_word
 from chunkwise.remedy.commands import commands
-from chunkwise.remedy.fix import Fix
+from chunkwise.remedy.fix import Fix, OfCopy
 from chunkwise.remedy.quoting import absolute, beside, c_text, python_path, shell_file
 from chunkwise.remedy.records import (
     BringFilter,
@@ -108,7 +108,7 @@ def _(remedy: OpenNatively) -> Iterator[Fix]:
 def _(remedy: ReadPaged) -> Iterator[Fix]:
     if remedy.file.isprintable():
         copy = beside(remedy.file, "repacked")
-        yield Fix("h5py", f"h5py.File({copy!r}, page_buf_size={remedy.buffer_nbytes})")
+        yield OfCopy("h5py", f"h5py.File({copy!r}, page_buf_size={remedy.buffer_nbytes})")
 
 
 @lines.register

@@ -33,7 +33,7 @@ from chunkwise.repacking.rules import ChunkWish, FilterWish, Named, Rule, Rules,
 from chunkwise.words import counted
 
 _OF_SOURCES: Final = "its sources have such chunks"
-_AND_FILTERS: Final = " and filters"
+_AND_FILTERS: Final = f"{_OF_SOURCES} and filters"
 Wish = TypeVar("Wish")
 
 
@@ -102,7 +102,8 @@ def _with_filters(
     if pipeline.filters and chunk is None:
         chunk = _auto(source, access)
     filtered = filter_rule.wish != "stored" and pipeline == source.pipeline
-    why = wanted.why if pipeline == stored else wanted.why.removesuffix(_AND_FILTERS)
+    others = wanted.why == _AND_FILTERS and pipeline != stored
+    why = _OF_SOURCES if others else wanted.why
     wanted = replace(wanted, chunk=chunk, pipeline=pipeline, filtered=filtered, why=why)
     return _ruled(wanted, source, filter_rule)
 
@@ -131,7 +132,7 @@ def _of_sources(source: Source) -> Wanted | None:
     pipeline = carried(found[1], math.prod(chunk))
     if isinstance(pipeline, str):
         return Wanted(chunk, Pipeline(), True, why=_OF_SOURCES)
-    return Wanted(chunk, pipeline, True, why=_OF_SOURCES + _AND_FILTERS)
+    return Wanted(chunk, pipeline, True, why=_AND_FILTERS)
 
 
 def _applying(rules: Sequence[Rule[Wish]], source: Source, min_nbytes: int) -> Rule[Wish] | None:

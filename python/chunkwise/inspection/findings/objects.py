@@ -9,7 +9,7 @@ from typing import Final
 import h5py
 
 from chunkwise.files.causes import cause_of
-from chunkwise.inspection.facts import ObjectFacts, Source
+from chunkwise.inspection.facts import ObjectFacts, Source, TooShort
 from chunkwise.inspection.finding import Unspelled
 from chunkwise.inspection.findings.subject import ObjectCheck
 from chunkwise.inspection.sources import NOT_LOOKED_FOR, places, verdict_of_source
@@ -37,17 +37,19 @@ def sources_missing(_: str, facts: ObjectFacts) -> Iterator[Unspelled]:
         f"{len(missing):,} of its {len(looked_for):,} {noun} cannot be used; the first is "
         f"{_named(first)}: {printable(first.missing or '')}. "
     )
+    silent = True
     if virtual:
         summary += f"HDF5 gives the fill value ({printable(dataset.fill_value)}) in place of them"
-    elif all((source.missing or "").startswith("too short") for source in missing):
+    elif all(isinstance(source.missing, TooShort) for source in missing):
         summary += "HDF5 gives zeros for what is not there"
     else:
+        silent = False
         summary += "Reading the data fails"
     yield Unspelled(
         code="sources-missing",
         severity="error",
         path=facts.path,
-        summary=summary + (", and says nothing." if "gives" in summary else "."),
+        summary=summary + (", and says nothing." if silent else "."),
         evidence={
             "missing": len(missing),
             "looked_for": len(looked_for),
