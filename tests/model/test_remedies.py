@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import h5py
 import netCDF4
@@ -19,7 +19,8 @@ import chunkwise
 from chunkwise.files.objects import decode_name
 from chunkwise.grammar import Pipeline
 from chunkwise.remedy.fix import Fix, Tool
-from chunkwise.remedy.records import Copy, Present, in_chunks
+from chunkwise.remedy.records import Copy, Present, Remedy, in_chunks
+from chunkwise.remedy.spelling import lines
 from tests.support.remedied import (
     among,
     larger_cache,
@@ -562,3 +563,8 @@ def test_chunkwise_is_offered_only_for_filters_of_its_own() -> None:
 def test_nccopy_takes_no_chunk_longer_than_the_dimension() -> None:
     assert "nccopy" in tools(rechunk("a.nc", "time", (1,), "none", shape=(1,)))
     assert "nccopy" not in tools(rechunk("a.nc", "time", (1024,), "none", shape=(1,)))
+
+
+def test_each_remedy_has_its_lines() -> None:
+    for record in get_args(Remedy):
+        assert lines.dispatch(record) is not lines.dispatch(object), record

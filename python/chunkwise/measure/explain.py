@@ -13,10 +13,10 @@ from dataclasses import replace
 
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.measure.cause import Cause
-from chunkwise.measure.restoring import pipelines
+from chunkwise.measure.restoring import copied, pipelines
 from chunkwise.measure.results import Advice, Cell, Results
 from chunkwise.measure.target import Target
-from chunkwise.measure.variants import stored, suitable_chunks
+from chunkwise.measure.variants import Variant, stored, suitable_chunks
 from chunkwise.measure.verified import total, verified
 from chunkwise.model import worth
 from chunkwise.model.chunk_cache import FEWEST_SLOTS
@@ -25,16 +25,8 @@ from chunkwise.model.geometry import Walk, line_axis, plane
 from chunkwise.model.held import Cache, holding
 from chunkwise.model.readers import CHUNKWISE, DEFAULT_W0, Reader, reader
 from chunkwise.patterns import Access, defaults
-from chunkwise.remedy.commands import commands, copy_name
-from chunkwise.remedy.records import (
-    Copy,
-    OpenNatively,
-    Present,
-    ReadOnce,
-    Remedy,
-    SetCache,
-    in_chunks,
-)
+from chunkwise.remedy.commands import copy_name
+from chunkwise.remedy.records import Copy, OpenNatively, ReadOnce, Remedy, SetCache
 from chunkwise.remedy.spelling import in_c, in_short
 from chunkwise.trials.environment import available_memory_nbytes
 from chunkwise.trials.formats import is_netcdf3
@@ -292,7 +284,7 @@ def _beside(cause: Cause, results: Results, worst: Cell) -> Cause:
 def _measured(results: Results, worst: Cell) -> str | None:
     """Say how much faster chunkwise reads a pattern; None if it is not much."""
     gain, cell = _fastest(results, worst)
-    if gain < worth.NOTICED or cell is None:
+    if cell is None or gain < worth.NOTICED:
         return None
     said = f"all reads of '{worst.access.name}' {format_ratio(gain)} as fast"
     first, first_here = (c.spread(lambda m: m.first_s) for c in (worst, cell))
@@ -307,7 +299,7 @@ def _gain_at(results: Results, base: Cell) -> float:
 
 
 def _fastest(results: Results, base: Cell) -> tuple[float, Cell | None]:
-    """Return the cell of chunkwise that is the most faster than one cell, and how much."""
+    """Return how much faster than one cell the fastest of chunkwise's is, and that one."""
     gains = [(gain, cell) for cell in results.cells if (gain := _gain(cell, [base])) is not None]
     return max(gains, key=lambda found: found[0], default=(0.0, None))
 
@@ -474,22 +466,18 @@ def _repack(target: Target, chunks: tuple[int, ...], worst: Cell) -> tuple[Remed
     as far as a reader should be told to give so much.
     Nothing if no command can be trusted with every dataset of the file.
     """
-    now = Present(target.filters)
-    for found in in_chunks(target.file, target.dataset, chunks, now):
-        copy = replace(found, pipelines=frozenset(pipelines(target)))
-        if any(commands(copy)):
-            break
-    else:
+    copies = copied(target, Variant(chunks, target.filters))
+    if not copies:
         return ()
     stored = Stored(target.shape, chunks, target.itemsize)
     across = plane(target.shape, line_axis(target.shape, worst.access.block))
     each = (walk_cost(stored, block).decoded_nbytes for block in (worst.access.block, across))
     needed = max((nbytes for nbytes in each if nbytes <= worth.LARGEST_CACHE_NBYTES), default=0)
     if needed <= target.cache_nbytes:
-        return (copy,)
+        return copies
     cache = holding(-(-needed // stored.chunk_nbytes), stored.chunk_nbytes)
-    opened = SetCache(copy_name(copy), target.dataset, cache.nbytes, cache.nslots)
-    return copy, opened
+    copy = copy_name(copies[0])
+    return *copies, SetCache(copy, target.dataset, cache.nbytes, cache.nslots)
 
 
 def _stored(target: Target) -> str:

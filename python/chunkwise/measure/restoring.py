@@ -18,6 +18,7 @@ from chunkwise.files.opening import find_dataset, open_h5
 from chunkwise.grammar import Pipeline
 from chunkwise.measure.target import Target
 from chunkwise.measure.variants import Variant, create
+from chunkwise.remedy.commands import commands as by_commands
 from chunkwise.remedy.fix import Fix
 from chunkwise.remedy.records import CONTIGUOUS, Anew, Copy, Present, in_chunks, under_filters
 from chunkwise.remedy.spelling import spelled
@@ -40,6 +41,11 @@ def restored(target: Target, variant: Variant) -> tuple[Copy, ...]:
         # Chunks are stated also if they stay: nccopy chooses others for small variables.
         found = under_filters(target.file, target.dataset, variant.filters, now, variant.chunks)
     return tuple(replace(one, pipelines=frozenset(pipelines(target))) for one in found)
+
+
+def copied(target: Target, variant: Variant) -> tuple[Copy, ...]:
+    """Give the copies of `restored` for which there is a command that loses nothing."""
+    return tuple(one for one in restored(target, variant) if any(by_commands(one)))
 
 
 def commands(target: Target, variant: Variant) -> tuple[Fix, ...]:

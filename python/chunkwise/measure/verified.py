@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from chunkwise.measure.cause import Cause
-from chunkwise.measure.restoring import restored
+from chunkwise.measure.restoring import copied
 from chunkwise.measure.results import Cell, Results
 from chunkwise.measure.variants import Variant
 from chunkwise.model import worth
-from chunkwise.remedy.commands import commands
 from chunkwise.trials.readers import WITH_LIBRARY_CACHE
 from chunkwise.words import format_ratio
 
@@ -41,7 +40,7 @@ def verified(cause: Cause, results: Results, main: Variant) -> Cause:
     target, variant = results.file, best.variant
     gained = f"all reads of '{worst.access.name}' {format_ratio(total(worst) / total(best))}"
     effect = f"measured: {gained} as fast, stored as {variant}"
-    copies = tuple(one for one in restored(target, variant) if any(commands(one)))
+    copies = copied(target, variant)
     if not copies:
         return replace(cause, effect=f"{cause.effect}; {effect}" if cause.effect else effect)
     return replace(cause, remedies=copies, effect=effect)

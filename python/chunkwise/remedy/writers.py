@@ -11,6 +11,7 @@ import math
 import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from chunkwise.grammar import Filter, Pipeline, format_size
@@ -56,7 +57,7 @@ class _Written:
     chunks: Chunks | None
     now: Present
 
-    @property
+    @cached_property
     def step(self) -> _Step | None:
         """What a writer needs that writes step by step; None if it needs nothing."""
         shape, itemsize = self.now.shape, self.now.itemsize
