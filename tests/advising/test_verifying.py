@@ -127,9 +127,12 @@ def problem(*texts: str) -> Problem:
 
 
 def conclusion(
-    now: tuple[float, float, float], then: tuple[float, float, float], **wanted: str
+    now: tuple[float, float, float],
+    then: tuple[float, float, float],
+    repeats: tuple[tuple[float, ...], tuple[float, ...]] = ((), ()),
+    **wanted: str,
 ) -> Advice:
-    """Conclude from the seconds of two layouts: median, lowest and highest."""
+    """Conclude from the seconds of two layouts: median, lowest and highest, perhaps all."""
     mix = asked("map=1x40x60")
     asked_for = wishes.read(wanted.get("objective", "balanced"), (), wanted.get("max_size"), None)
     of = replace(problem("map=1x40x60"), objective=asked_for.objective)
@@ -143,9 +146,18 @@ def conclusion(
         PRESENT: {"map": Timing(*now, repeats=3)},
         OTHER: {"map": Timing(*then, repeats=3)},
     }
+    samples = {PRESENT: {"map": repeats[0]}, OTHER: {"map": repeats[1]}}
     found = Found((of.outcome(OTHER), of.outcome(PRESENT)), (), 2)
     case = concluding.Case(
-        target, mix, True, asked_for, of, Samples(CODECS), found, Proof(part, timings), 1.0
+        target,
+        mix,
+        True,
+        asked_for,
+        of,
+        Samples(CODECS),
+        found,
+        Proof(part, timings, samples),
+        1.0,
     )
     return concluding.conclude(case)
 
@@ -173,6 +185,16 @@ def test_what_is_not_clearly_faster_is_left(then: tuple[float, float, float]) ->
     assert advice.best == PRESENT
     assert not advice.fixes
     assert advice.reason.startswith("Leave it")
+
+
+def test_the_judge_of_bench_decides_what_is_faster() -> None:
+    """One disturbed repeat hides nothing, and one lucky repeat proves nothing."""
+    now = (1.0, 1.02, 0.99, 1.01, 0.98)
+    disturbed = conclusion((1.0, 0.98, 1.02), (0.5, 0.49, 1.2), (now, (0.5, 0.51, 0.49, 0.5, 1.2)))
+    assert disturbed.best == OTHER
+    scattered = (0.85, 0.6, 1.4, 0.8, 1.1)
+    left = conclusion((1.0, 0.98, 1.02), (0.85, 0.6, 1.4), (now, scattered))
+    assert left.leave
 
 
 def test_one_lucky_run_is_no_proof() -> None:
