@@ -223,7 +223,7 @@ def makers() -> Iterator[str]:
     for path in sorted(package.rglob("*.py")):
         for statement in ast.parse(path.read_text()).body:
             calls = (node for node in ast.walk(statement) if isinstance(node, ast.Call))
-            if any(getattr(call.func, "id", "") == "Fix" for call in calls):
+            if any(getattr(call.func, "id", "") in ("Fix", "OfCopy") for call in calls):
                 name = getattr(statement, "name", "")
                 if name == "_" and isinstance(statement, ast.FunctionDef):
                     remedy = statement.args.args[0].annotation

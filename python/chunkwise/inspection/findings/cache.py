@@ -9,7 +9,7 @@ from typing import Final
 import h5py
 
 from chunkwise.grammar import format_shape, format_size
-from chunkwise.inspection.facts import DatasetFacts, Survival
+from chunkwise.inspection.facts import ChunkFacts, DatasetFacts, Survival
 from chunkwise.inspection.finding import SEVERITIES, Severity, Unspelled
 from chunkwise.inspection.findings.chunks import offered_chunks, other_chunks
 from chunkwise.inspection.findings.severity import by_cost
@@ -42,33 +42,30 @@ READ_ONCE_NBYTES: Final = 1 << 30
 
 def chunk_exceeds_cache(subject: Subject) -> Iterator[Unspelled]:
     """Find filtered chunks that a reader's cache can never hold."""
-    facts = subject.facts
-    if facts.filters == "none" or not _has_chunks(facts):
+    facts, chunks = subject.facts, _chunks(subject)
+    if facts.filters == "none" or chunks is None:
         return
-    assert facts.chunks is not None
-    small = [each for each in subject.readers if facts.chunks.nbytes > each.cache_nbytes]
-    if not small:
+    small = [each for each in subject.readers if chunks.nbytes > each.cache_nbytes]
+    block = _in_a_loop(subject)
+    if not small or block is None:
         return
-    block, speed = _in_a_loop(subject), decoding_speed(facts)
-    if block is None:
-        return
-    lost = survival(facts, Pattern("", block), small[0], speed)
+    lost = survival(facts, Pattern("", block), small[0], decoding_speed(facts))
     if lost.decodes < worth.NOTICED or not _is_noticed(facts, lost.decodes):
         return
     limit = min(each.cache_nbytes for each in small)
-    smaller = shrunk(facts.chunks.shape, facts.itemsize, limit)
+    smaller = shrunk(chunks.shape, facts.itemsize, limit)
     yield Unspelled(
         code="chunk-exceeds-cache",
         severity=_severity(facts, lost.decodes, rare=False),
         path=subject.path,
         summary=(
-            f"A chunk ({format_shape(facts.chunks.shape)}, {format_size(facts.chunks.nbytes)}) "
+            f"A chunk ({format_shape(chunks.shape)}, {format_size(chunks.nbytes)}) "
             f"does not fit the default chunk cache of {_named(small)}: reading "
             f"{_in_words(facts, block)} decodes each chunk {_times(lost.decodes)}"
-            f"{_seconds(facts, lost)}.{_here(subject, facts.chunks.nbytes)}"
+            f"{_seconds(facts, lost)}.{_here(subject, chunks.nbytes)}"
         ),
         evidence={
-            "chunk_nbytes": facts.chunks.nbytes,
+            "chunk_nbytes": chunks.nbytes,
             "cache_nbytes": limit,
             **_evidence(facts, block, lost),
         },
@@ -83,21 +80,17 @@ def chunk_exceeds_cache(subject: Subject) -> Iterator[Unspelled]:
 
 def reads_exceed_cache(subject: Subject) -> Iterator[Unspelled]:
     """Find walks that read too many other chunks between two reads of a chunk."""
-    facts = subject.facts
-    if not _has_chunks(facts):
+    facts, chunks = subject.facts, _chunks(subject)
+    smallest = min((each.cache_nbytes for each in subject.readers), default=0)
+    if chunks is None or chunks.grid * chunks.nbytes <= smallest:
         return
-    assert facts.chunks is not None
-    assert facts.shape is not None
     stored = stored_as(facts)
-    everything = facts.chunks.grid * facts.chunks.nbytes
-    if everything <= min((each.cache_nbytes for each in subject.readers), default=0):
-        return
     found: list[tuple[Severity, float, str, Block, list[Reader]]] = []
     for name, block in _walks(subject):
         affected = [
             (decodes, reader)
             for reader in subject.readers
-            if reader.cache_nbytes >= facts.chunks.nbytes
+            if reader.cache_nbytes >= chunks.nbytes
             and (decodes := decodes_by_size(stored, block, reader)) >= worth.NOTICED
         ]
         if affected:
@@ -120,14 +113,14 @@ def reads_exceed_cache(subject: Subject) -> Iterator[Unspelled]:
         path=subject.path,
         summary=(
             f"Reading {_in_words(facts, block)}, one after the other, comes back to each chunk "
-            f"after {needed:,} of them ({format_size(needed * facts.chunks.nbytes)}), more than "
+            f"after {needed:,} of them ({format_size(needed * chunks.nbytes)}), more than "
             f"the default chunk cache of {_named(affected_readers)} holds: it {verb} each chunk "
             f"{_times(lost.decodes)}{_seconds(facts, lost)}."
         ),
         evidence={
             "pattern": name,
             "chunks_to_cache": needed,
-            "chunks_to_cache_nbytes": needed * facts.chunks.nbytes,
+            "chunks_to_cache_nbytes": needed * chunks.nbytes,
             "cache_nbytes": max(each.cache_nbytes for each in affected_readers),
             **_evidence(facts, block, lost),
         },
@@ -143,19 +136,18 @@ def reads_exceed_cache(subject: Subject) -> Iterator[Unspelled]:
 
 def slot_collision(subject: Subject) -> Iterator[Unspelled]:
     """Find reads whose chunks fit a cache, but not its hash table."""
-    facts = subject.facts
-    if not _has_chunks(facts):
+    facts, chunks = subject.facts, _chunks(subject)
+    if chunks is None:
         return
-    assert facts.chunks is not None
     stored = stored_as(facts)
     found: list[tuple[Survival, str, Block, Reader]] = []
     for reader in subject.readers:
         if not _may_collide(facts, reader):
             continue
         for name, block in _walks(subject):
-            chunks = stored.walk(block).chunks_per_operation
+            touched = stored.walk(block).chunks_per_operation
             # Chunks that do not fit by their bytes are lost with any number of slots.
-            if chunks * facts.chunks.nbytes > reader.cache_nbytes:
+            if touched * chunks.nbytes > reader.cache_nbytes:
                 continue
             kept = survival(facts, Pattern(name, block), reader, decoding_speed(facts))
             if kept.decodes >= worth.NOTICED and _is_noticed(facts, kept.decodes):
@@ -164,14 +156,14 @@ def slot_collision(subject: Subject) -> Iterator[Unspelled]:
     if worst is None:
         return
     kept, name, block, reader = worst
-    chunks = stored.walk(block).chunks_per_operation
+    touched = stored.walk(block).chunks_per_operation
     verb = "fetched" if facts.filters == "none" else "decoded"
     yield Unspelled(
         code="slot-collision",
         severity=_severity(facts, kept.decodes, rare=False),
         path=subject.path,
         summary=(
-            f"The {chunks:,} chunks of one read of {format_shape(block)} ({name}) fit the chunk "
+            f"The {touched:,} chunks of one read of {format_shape(block)} ({name}) fit the chunk "
             f"cache of {reader.title} by their bytes, but {kept.collisions:,} of them have "
             f"to share its {counted(reader.nslots or 0, 'slot')} and drop each other: read after "
             "read, each "
@@ -181,13 +173,13 @@ def slot_collision(subject: Subject) -> Iterator[Unspelled]:
             "reader": reader.name,
             "nslots": reader.nslots or 0,
             "pattern": name,
-            "chunks": chunks,
+            "chunks": touched,
             "collisions": kept.collisions,
             **_evidence(facts, block, kept),
         },
         source=f"{COMPRESSED}, 'Chunk Caching in HDF5'; H5Pset_cache",
         remedies=(
-            _cache_for(subject, chunks, [reader]),
+            _cache_for(subject, touched, [reader]),
             *_other_chunks(subject, block, [reader]),
         ),
         waste_nbytes=_waste(facts, kept.decodes),
@@ -204,8 +196,10 @@ CHECKS: Final[tuple[DatasetCheck, ...]] = (
 # --- what is looked at -----------------------------------------------------------------
 
 
-def _has_chunks(facts: DatasetFacts) -> bool:
-    return facts.chunks is not None and facts.chunks.allocated > 0 and not facts.variable_length
+def _chunks(subject: Subject) -> ChunkFacts | None:
+    """Return the facts about the chunks, if there is data in any."""
+    chunks = subject.facts.chunks
+    return chunks if chunks and chunks.allocated and not subject.facts.variable_length else None
 
 
 def _walks(subject: Subject) -> Iterator[tuple[str, Block]]:
