@@ -15,8 +15,8 @@ from chunkwise.model.chunk_cache import hash_slots
 from chunkwise.model.chunk_shape import default_chunk
 from chunkwise.model.geometry import line_axis
 from chunkwise.model.readers import CHUNKWISE, reader
-from chunkwise.model.remedies import can_repack
 from chunkwise.patterns import Access
+from chunkwise.remedy.tools import can_repack
 from chunkwise.trials.trial import Measurement
 
 CUBE = Target(

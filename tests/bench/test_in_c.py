@@ -11,7 +11,8 @@ import pytest
 
 from chunkwise.measure import Target
 from chunkwise.measure.target import look
-from chunkwise.model import in_c
+from chunkwise.remedy.records import ReadOnce, SetCache
+from chunkwise.remedy.spelling import in_c
 from tests.bench.test_explain import ALL, CUBE, LINE, WHOLE, advise, cell
 from tests.support.processes import ran
 from tests.support.tools import require_tool
@@ -65,14 +66,14 @@ def run(lines: str, folder: Path, then: str = "") -> list[int]:
 @pytest.mark.parametrize("name", ODD_NAMES)
 def test_all_is_read_once(folder: Path, name: str) -> None:
     path = make(folder / f"{name.replace('/', '-')}.h5", name)
-    *_, found = run(in_c.read_once(path.name, name), folder, SUM)
+    *_, found = run(in_c(ReadOnce(path.name, name)) or "", folder, SUM)
     assert found == VALUES.sum()
 
 
 @pytest.mark.parametrize("name", ODD_NAMES)
 def test_the_cache_is_in_force(folder: Path, name: str) -> None:
     path = make(folder / f"{name.replace('/', '-')}.h5", name)
-    assert run(in_c.with_cache(path.name, name, 3 << 20, 1009), folder) == [1009, 3 << 20]
+    assert run(in_c(SetCache(path.name, name, 3 << 20, 1009)) or "", folder) == [1009, 3 << 20]
 
 
 def of_file(like: Target, folder: Path) -> Target:

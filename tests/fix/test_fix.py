@@ -36,7 +36,7 @@ from chunkwise.fixing.records import Fixed, Found, Gain, Metadata
 from chunkwise.fixing.render import lines
 from chunkwise.inspection import inspect
 from chunkwise.model.chunk_shape import default_chunk
-from chunkwise.model.layout import Layout
+from chunkwise.model.layout import FileLayout, Layout
 from chunkwise.newfile.claim import Claim
 from chunkwise.newfile.publish import noting_it_stays
 from chunkwise.repacking import run as repacking
@@ -509,7 +509,7 @@ def test_each_key_of_each_record_is_documented(record: Any) -> None:
     if record is Gain:
         keys |= {"promised_times", "times", "lowest_times", "highest_times"}
     if record is Fixed:
-        keys |= {"format", "version"}
+        keys = (keys - {"layout"}) | {"format", "version", "options"}
     assert set(re.findall(r"^\| `(\w+)` \|", section[1], re.M)) == keys
     assert records.FORMAT in page
 
@@ -518,8 +518,9 @@ def test_it_is_printed_on_80_columns(tmp_path: Path) -> None:
     of_many_kinds(tmp_path / "a.h5")
     plan = chunkwise.fix(tmp_path / "a.h5", dry_run=True)
     long = Found("data-elsewhere", "note", "/a long path " * 9, "")
+    paged = FileLayout(page_nbytes=4 << 20)
     shown = [*lines(Fixed("a.h5", "b.h5", "planned", changes=plan.changes, gains=plan.gains,
-                          why=("cloud-unready",), options="--paged 4194304", left=(long,),
+                          why=("cloud-unready",), layout=paged, left=(long,),
                           target_nbytes=7, expected_s=2.0))]  # fmt: skip
     assert max(map(len, shown)) <= 80
     text = " ".join(" ".join(shown).split())

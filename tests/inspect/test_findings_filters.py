@@ -20,7 +20,7 @@ import pytest
 import chunkwise
 from chunkwise.inspection.collect import dataset_facts
 from chunkwise.inspection.facts import DatasetFacts, Encoding
-from chunkwise.inspection.finding import Finding
+from chunkwise.inspection.finding import Unspelled
 from chunkwise.inspection.findings.filters import (
     CHECKS,
     filter_unavailable,
@@ -83,10 +83,10 @@ def codes(subject: Subject) -> list[str]:
     return [found.code for check in CHECKS for found in check(subject)]
 
 
-def repaired(tmp_path: Path, found: Finding) -> Subject:
+def repaired(tmp_path: Path, found: Unspelled) -> Subject:
     """Run the finding's line of h5repack and look at what comes out."""
     require_tool("h5repack")
-    (line,) = [fix.text for fix in found.fixes if fix.tool == "h5repack"]
+    (line,) = [fix.text for fix in found.spelled().fixes if fix.tool == "h5repack"]
     subprocess.run(shlex.split(line), cwd=tmp_path, check=True)
     return subject_of(tmp_path / shlex.split(line)[-1])
 
@@ -292,7 +292,7 @@ def test_where_shuffle_belongs(tmp_path: Path, filters: str, after: str | None) 
     found = list(shuffle_missing(subject))
     assert bool(found) is (after is not None)
     if after is not None:
-        assert any("shuffle" in fix.text.lower() for fix in found[0].fixes)
+        assert any("shuffle" in fix.text.lower() for fix in found[0].spelled().fixes)
 
 
 # --- uncompressed ----------------------------------------------------------------------
@@ -466,7 +466,7 @@ def test_chunks_without_their_filters(tmp_path: Path) -> None:
     (found,) = filters_left_out(subject_of(path, sample=False))
     assert found.severity == "note"
     assert found.evidence == {"filters": "lzf+fletcher32", "chunks": 6, "chunks_masked": 3}
-    (fix,) = found.fixes
+    (fix,) = found.spelled().fixes
     assert fix.text == f"chunkwise repack --filter /x:lzf+fletcher32 {path} some_repacked.h5"
     paste(fix.text, tmp_path)
     copy = tmp_path / "some_repacked.h5"

@@ -15,8 +15,8 @@ from chunkwise.inspection import facts as records
 from chunkwise.inspection import inspect
 from chunkwise.inspection.finding import Finding
 from chunkwise.inspection.records import json_lines, plain
-from chunkwise.model.fix import Fix
 from chunkwise.model.layout import DatasetLayout, FileLayout
+from chunkwise.remedy.fix import Fix
 from tests.support.inspect_fakes import DATASET, SAMPLE, VIRTUAL, dataset, file_facts, finding
 from tests.support.inspect_files import make_file
 

@@ -16,7 +16,7 @@ from chunkwise.inspection.facts import ObjectFacts
 from chunkwise.inspection.folder import FileSummary, refusal
 from chunkwise.inspection.render import print_folder
 from chunkwise.inspection.render.words import ratio_words, wrapped
-from chunkwise.model.fix import Fix
+from chunkwise.remedy.fix import Fix
 from tests.support.golden import assert_golden
 from tests.support.inspect_fakes import (
     DATASET,

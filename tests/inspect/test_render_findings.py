@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chunkwise.inspection.render import lint_line
-from chunkwise.model.fix import Fix
+from chunkwise.remedy.fix import Fix
 from tests.support.inspect_fakes import DATASET, dataset, file_facts, finding, one, shown
 
 

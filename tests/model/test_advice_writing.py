@@ -14,8 +14,8 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise.model.fix import Tool
-from chunkwise.model.remedies import rechunk
+from chunkwise.remedy.fix import Tool
+from tests.support.remedied import rechunk
 from tests.support.tools import require_tool
 
 SHAPE, CHUNKS = (60, 120, 150), (20, 40, 50)

@@ -25,9 +25,9 @@ from chunkwise.inspection import Finding, inspect
 from chunkwise.inspection.facts import FileFacts
 from chunkwise.inspection.finding import CODES, SEVERITIES
 from chunkwise.inspection.patterns import survival
-from chunkwise.model.fix import Fix
 from chunkwise.model.readers import this_process
 from chunkwise.model.traffic import Pattern
+from chunkwise.remedy.fix import Fix
 from tests.inspect.test_findings_file import make_days, make_lost
 from tests.inspect.test_findings_filters import NOISE, RNG, WALK
 from tests.inspect.test_findings_placement import write_chunks
@@ -167,78 +167,68 @@ def test_every_finding_has_its_case() -> None:
 # Which test runs what each function prints that makes a fix.
 HERE = "model/test_every_fix.py::test_fixes"
 RUN_BY = {
-    "model/remedies.py:larger_cache": (
+    "remedy/commands.py:commands": (
         HERE,
-        "model/test_remedies.py::test_the_lines_for_c_compile",
-    ),
-    "model/remedies.py:rechunk": (HERE,),
-    "model/remedies.py:refilter": (HERE,),
-    "model/remedies.py:read_once": (HERE,),
-    "model/remedies.py:read_natively": (HERE,),
-    "model/remedies.py:repack": (HERE,),
-    "model/remedies.py:follow_writer": (HERE,),
-    "model/remedies.py:save_unclosed": (HERE, "files/test_unclosed.py"),
-    "model/remedies.py:_command": (HERE,),
-    "model/remedies.py:by_chunkwise": (HERE,),
-    "model/encoding.py:xarray_encoding": (
-        "advising/test_advise.py::test_each_line_of_python_gives_the_layout",
-    ),
-    "model/combined.py:commands": (
         "model/test_combined.py::test_one_command_mends_all_findings",
+        "bench/test_layouts.py::test_each_line_gives_its_layout_as_pasted",
+    ),
+    "remedy/commands.py:_by": (
+        HERE,
         "model/test_combined.py::test_what_other_tools_make_of_it",
     ),
-    "model/remedies.py:_writer": (
+    "remedy/writers.py:writers": (
         HERE,
         "model/test_advice_writing.py::test_each_chunk_is_encoded_once",
         "model/test_remedies.py::test_the_lines_for_c_compile",
     ),
-    "measure/restoring.py:_contiguous": (
-        "bench/test_layouts.py::test_each_line_gives_its_layout_as_pasted",
+    "remedy/writers.py:by_xarray": (
+        "advising/test_advise.py::test_each_line_of_python_gives_the_layout",
     ),
-    "model/remedies.py:verify": (
-        "verify/test_salvage.py::test_the_line_for_a_damaged_file_works_as_pasted",
+    "remedy/spelling.py:SetCache": (
+        HERE,
+        "model/test_remedies.py::test_the_lines_for_c_compile",
     ),
-    "inspection/findings/objects.py:_beside": (
-        "verify/test_salvage.py::test_the_line_for_a_missing_file_names_where_it_belongs",
-    ),
-    "model/remedies.py:salvage": (
-        "verify/test_salvage.py::test_the_line_for_a_damaged_file_works_as_pasted",
-    ),
-    "inspection/doctor.py:": ("inspect/test_doctor.py",),
-    "inspection/doctor.py:_explain": ("inspect/test_doctor.py",),
-    "inspection/doctor.py:_explain_builtin": ("inspect/test_doctor.py",),
-    "inspection/doctor.py:_netcdf_fixes": ("inspect/test_doctor.py",),
-    "inspection/findings/file.py:_in_blocks": (
+    "remedy/spelling.py:ReadOnce": (HERE,),
+    "remedy/spelling.py:OpenNatively": (HERE,),
+    "remedy/spelling.py:ReadPaged": ("inspect/test_findings_file.py::test_cloud_unready",),
+    "remedy/spelling.py:GatherMetadata": (
         "inspect/test_findings_file.py::test_a_writer_brings_metadata_together",
     ),
-    "inspection/findings/file.py:_in_pages": (
-        "inspect/test_findings_file.py::test_cloud_unready",
+    "remedy/spelling.py:FollowWriter": (HERE,),
+    "remedy/spelling.py:ClearMark": (HERE, "files/test_unclosed.py"),
+    "remedy/spelling.py:Examine": (
+        "verify/test_salvage.py::test_the_line_for_a_damaged_file_works_as_pasted",
     ),
-    "inspection/findings/objects.py:dangling_link": (
+    "remedy/spelling.py:Inspect": (
+        "inspect/test_findings_objects.py::test_where_the_data_of_a_virtual_dataset_lies",
+    ),
+    "remedy/spelling.py:RemoveLink": (
         HERE,
         "inspect/test_findings_objects.py::test_the_line_that_removes_a_link_of_any_name",
     ),
-    "inspection/findings/objects.py:_inspect_sources": (
-        "inspect/test_findings_objects.py::test_where_the_data_of_a_virtual_dataset_lies",
+    "remedy/spelling.py:PutBeside": (
+        "verify/test_salvage.py::test_the_line_for_a_missing_file_names_where_it_belongs",
     ),
-    "inspection/findings/objects.py:_where_to_look": (
+    "remedy/spelling.py:LookFor": (
         "inspect/test_findings_objects.py::test_raw_file_that_is_missing",
-    ),
-    "inspection/findings/objects.py:_search": (
         "inspect/test_findings_objects.py::test_the_line_that_finds_a_source",
     ),
+    "remedy/spelling.py:BringFilter": ("inspect/test_doctor.py",),
 }
 
 
 def makers() -> Iterator[str]:
-    """Name the functions of the package that make a fix."""
+    """Name the functions of the package that make a fix, or the remedy that they say."""
     package = ROOT / "python" / "chunkwise"
     for path in sorted(package.rglob("*.py")):
-        module = ast.parse(path.read_text())
-        for statement in module.body:
+        for statement in ast.parse(path.read_text()).body:
             calls = (node for node in ast.walk(statement) if isinstance(node, ast.Call))
-            if any(getattr(call.func, "id", "") in ("Fix", "_command") for call in calls):
-                yield f"{path.relative_to(package)}:{getattr(statement, 'name', '')}"
+            if any(getattr(call.func, "id", "") in ("Fix", "OfCopy") for call in calls):
+                name = getattr(statement, "name", "")
+                if name == "_" and isinstance(statement, ast.FunctionDef):
+                    remedy = statement.args.args[0].annotation
+                    name = remedy.id if isinstance(remedy, ast.Name) else ""
+                yield f"{path.relative_to(package)}:{name}"
 
 
 @pytest.mark.slow

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import h5py
 import netCDF4
@@ -15,9 +17,12 @@ from hypothesis import strategies as st
 import chunkwise
 from chunkwise.files.objects import decode_name
 from chunkwise.grammar import Pipeline
-from chunkwise.model.fix import Fix, Tool, joined
-from chunkwise.model.remedies import (
-    keeps_all_data,
+from chunkwise.remedy.fix import Fix, Tool
+from chunkwise.remedy.records import Copy, Present, Remedy, in_chunks
+from chunkwise.remedy.spelling import lines
+from tests.support.processes import ran
+from tests.support.remedied import (
+    among,
     larger_cache,
     read_natively,
     read_once,
@@ -25,7 +30,6 @@ from chunkwise.model.remedies import (
     refilter,
     repack,
 )
-from tests.support.processes import ran
 from tests.support.tools import paste as run
 from tests.support.tools import require_tool
 
@@ -201,7 +205,7 @@ def test_refilter_by_chunkwise(tmp_path: Path, filters: str) -> None:
 def test_refilter_of_contiguous_data_by_chunkwise(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["t"] = DATA
-    fixes = refilter("a.h5", "t", "deflate:1", chunks=(10, 20), chunked=False)
+    fixes = refilter("a.h5", "t", "deflate:1", chunks=(10, 20))
     (command,) = [fix.text for fix in fixes if fix.repacks]
     assert stored(paste(command, tmp_path), "t") == ((10, 20), "deflate:1")
 
@@ -209,11 +213,13 @@ def test_refilter_of_contiguous_data_by_chunkwise(tmp_path: Path) -> None:
 @pytest.mark.parametrize("tool", ["chunkwise", "h5repack", "nccopy"])
 def test_one_command_for_all_that_share_a_finding(tmp_path: Path, tool: Tool) -> None:
     make_netcdf(tmp_path / "a.nc", "v", "w", "other")
-    fixes = [
-        next(fix for fix in rechunk("a.nc", name, chunks, "shuffle+deflate:2") if fix.tool == tool)
+    datasets = [
+        one
         for name, chunks in (("v", (10, 20)), ("w", (20, 10)))
+        for copy in in_chunks("a.nc", name, chunks, Present("shuffle+deflate:2"))
+        for one in copy.datasets
     ]
-    made = paste(joined(fixes).text, tmp_path)
+    made = paste(text(among([Copy("a.nc", tuple(datasets))], ()), tool), tmp_path)
     for name, chunks in (("v", (10, 20)), ("w", (20, 10)), ("other", (40, 60))):
         assert stored(made, name) == (chunks, "shuffle+deflate:2")
 
@@ -366,8 +372,7 @@ def test_refilter_by_h5repack(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("filters", ["none", "deflate:1", "fletcher32", "shuffle+szip:nn:8"])
 def test_refilter_replaces_what_was_there(tmp_path: Path, filters: str) -> None:
     make(tmp_path / "a.h5", "t", "shuffle+deflate:9")
-    pipeline = Pipeline.parse(filters)
-    command = text(refilter("a.h5", "t", pipeline, stored="shuffle+deflate:9"), "h5repack")
+    command = text(refilter("a.h5", "t", filters, stored="shuffle+deflate:9"), "h5repack")
     assert stored(paste(command, tmp_path), "t") == ((40, 60), filters)
 
 
@@ -409,7 +414,7 @@ def test_commands_that_change_filters(
 
 
 def test_a_writer_keeps_the_chunks_if_they_are_known(tmp_path: Path) -> None:
-    lines = text(refilter("a.h5", "t", "shuffle+deflate:1", chunks=(20, 30)), "h5py")
+    lines = text(refilter("a.h5", "t", "shuffle+deflate:1", present=(20, 30)), "h5py")
     with h5py.File(tmp_path / "a.h5", "w") as file:
         execute(lines, file=file, data=DATA)
     assert stored(tmp_path / "a.h5", "t") == ((20, 30), "shuffle+deflate:1")
@@ -440,19 +445,19 @@ def test_what_h5repack_does_to_a_dataset_whose_filter_it_lacks(tmp_path: Path) -
     with h5py.File(path, "a") as file:
         file.create_dataset("other", (40, 60), "i4", dcpl=dcpl).id.write_direct_chunk((0, 0), b"x")
     filters = ["deflate:1", "filter-32123"]
-    changed = [*rechunk("a.h5", "t", (10, 20), "deflate:1"), *refilter("a.h5", "t", "none")]
-    for fix in changed:
-        if fix.tool == "h5repack":
-            assert not keeps_all_data(fix, filters)
-            assert keeps_all_data(fix, filters[:1])
-            made = paste(fix.text, tmp_path)
-            with h5py.File(made) as copy:
-                assert list(copy) == ["t"]
-            made.unlink()
-        else:
-            assert keeps_all_data(fix, filters)
+    offers: tuple[Callable[..., tuple[Fix, ...]], ...] = (
+        partial(rechunk, "a.h5", "t", (10, 20), "deflate:1"),
+        partial(refilter, "a.h5", "t", "none"),
+    )
+    for offered in offers:
+        safe = offered(others=filters)
+        (left_out,) = [fix for fix in offered(others=filters[:1]) if fix not in safe]
+        assert left_out.tool == "h5repack"
+        made = paste(left_out.text, tmp_path)
+        with h5py.File(made) as copy:
+            assert list(copy) == ["t"]
+        made.unlink()
     for fix in repack("a.h5"):
-        assert keeps_all_data(fix, filters)
         made = paste(fix.text, tmp_path)
         with h5py.File(made) as copy:
             assert copy["other"].id.read_direct_chunk((0, 0)) == (0, b"x")
@@ -460,9 +465,9 @@ def test_what_h5repack_does_to_a_dataset_whose_filter_it_lacks(tmp_path: Path) -
 
 
 def test_nccopy_writes_nothing_where_it_lacks_a_filter() -> None:
-    fix = next(f for f in rechunk("a.nc", "t", (1,), "none") if f.tool == "nccopy")
-    assert keeps_all_data(fix, ["none", "shuffle+deflate:1"])
-    assert not keeps_all_data(fix, ["none", "bitshuffle:lz4"])
+    for other, offered in (("shuffle+deflate:1", True), ("bitshuffle:lz4", False)):
+        fixes = rechunk("a.nc", "t", (1,), "none", others=("none", other))
+        assert ("nccopy" in tools(fixes)) == offered
 
 
 # --- any name --------------------------------------------------------------------------
@@ -518,7 +523,7 @@ def test_the_lines_for_c_compile(tmp_path: Path, name: str) -> None:
     # A writer has these already.
     have = "hid_t file = 0, type = 0, space = 0;\n"
     bodies += [have + text(rechunk("a.h5", name, (10, 20), p), "C") for p in PIPELINES]
-    bodies += [have + text(refilter("a.h5", name, p, chunks=(10, 20)), "C") for p in PIPELINES]
+    bodies += [have + text(refilter("a.h5", name, p, present=(10, 20)), "C") for p in PIPELINES]
     functions = (f"void f{i}(void) {{\n{body}\n}}\n" for i, body in enumerate(bodies))
     source = tmp_path / "fixes.c"
     source.write_text(HEADER + "".join(functions))
@@ -556,3 +561,8 @@ def test_chunkwise_is_offered_only_for_filters_of_its_own() -> None:
 def test_nccopy_takes_no_chunk_longer_than_the_dimension() -> None:
     assert "nccopy" in tools(rechunk("a.nc", "time", (1,), "none", shape=(1,)))
     assert "nccopy" not in tools(rechunk("a.nc", "time", (1024,), "none", shape=(1,)))
+
+
+def test_each_remedy_has_its_lines() -> None:
+    for record in get_args(Remedy):
+        assert lines.dispatch(record) is not lines.dispatch(object), record

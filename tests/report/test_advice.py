@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from chunkwise.advice.answer import Advice, FrontPoint, PatternAdvice
 from chunkwise.advice.verifying import Timing
 from chunkwise.errors import UsageError
-from chunkwise.model.fix import Fix
 from chunkwise.model.layout import Layout
+from chunkwise.remedy.fix import Fix
 from chunkwise_lab.commands.report import command
 from chunkwise_lab.report.build import report
 from chunkwise_lab.report.markdown import markdown

@@ -23,7 +23,7 @@ from chunkwise.inspection.facts import (
 )
 from chunkwise.inspection.finding import Finding
 from chunkwise.inspection.render import print_file, print_one_dataset
-from chunkwise.model.fix import Fix
+from chunkwise.remedy.fix import Fix
 
 CHUNKS = ChunkFacts(
     shape=(1, 100, 200),

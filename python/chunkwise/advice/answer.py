@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from chunkwise.advice.verifying import Timing
-from chunkwise.model.fix import Fix
 from chunkwise.model.layout import Layout
+from chunkwise.remedy.fix import Fix
 
 JSON_VERSION: Final = 1
 

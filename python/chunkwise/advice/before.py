@@ -27,10 +27,10 @@ from chunkwise.measure.described import DATASET, check_like, described, smooth, 
 from chunkwise.measure.schedule import Step
 from chunkwise.measure.variants import scratch_folder
 from chunkwise.model.chunk_shape import default_chunk, shrunk
-from chunkwise.model.encoding import xarray_encoding
-from chunkwise.model.remedies import refilter
 from chunkwise.model.search import Problem, by_rule, search, worth_a_look
 from chunkwise.model.seconds import Codec
+from chunkwise.remedy.records import Present, under_filters
+from chunkwise.remedy.writers import by_xarray, writers
 from chunkwise.words import joined
 
 # This much data is generated if the user has shown none.
@@ -108,9 +108,8 @@ def advise_new(
     source_words = "what --like shows" if like is not None else (
         "made-up smooth data: give --like FILE for an answer about yours"
     )  # fmt: skip
-    lines = refilter("new.nc", dataset, best.layout.filters, chunks=chunks, chunked=False,
-                     shape=extents, itemsize=itemsize)  # fmt: skip
-    lines += xarray_encoding("new.nc", dataset, chunks, best.layout.filters)
+    nothing = Present(shape=extents, itemsize=itemsize)
+    (copy,) = under_filters("new.nc", dataset, best.layout.filters, nothing, chunks)
     return Advice(
         file="",
         dataset=dataset,
@@ -138,7 +137,7 @@ def advise_new(
         verified=False,
         reason=f"For {asked_for.title} and {told}, {best.layout} suits best. There is no file "
         f"yet: this is the model's word, not proved, from {source_words}.",
-        fixes=tuple(replace(fix, rechunks=True) for fix in lines if fix.writing),
+        fixes=(*writers(copy), *by_xarray(copy)),
         looked_at=found.looked_at,
         elapsed_s=time.monotonic() - begun,
     )  # fmt: skip

@@ -8,42 +8,36 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
 
 from chunkwise.advice import patterns, sampling, wishes
 from chunkwise.advice.answer import Advice, CacheAdvice, FrontPoint, PatternAdvice
-from chunkwise.advice.verifying import Proof, Timing, weighed
+from chunkwise.advice.verifying import Proof, Timing, sums, weighed
 from chunkwise.grammar import Pipeline, format_shape, format_size
 from chunkwise.grammar.parameters import carried
 from chunkwise.measure.target import Target
+from chunkwise.measure.verdict import verdict
+from chunkwise.model import worth
 from chunkwise.model.cost import Stored
-from chunkwise.model.encoding import xarray_encoding
-from chunkwise.model.fix import Fix
 from chunkwise.model.held import caches, free_slots
 from chunkwise.model.layout import Layout
 from chunkwise.model.readability import Needs, losses, sentences
-from chunkwise.model.readers import CHUNKWISE, LIBHDF5_1
-from chunkwise.model.remedies import (
-    DEFAULT_W0,
-    keeps_all_data,
-    larger_cache,
-    read_natively,
-    rechunk,
-    refilter,
-)
+from chunkwise.model.readers import CHUNKWISE, DEFAULT_W0, LIBHDF5_1
 from chunkwise.model.search import Found, Outcome, Problem, by_rule, front, worth_a_look
 from chunkwise.model.traffic import traffic
 from chunkwise.names import printable
+from chunkwise.remedy.fix import Fix
+from chunkwise.remedy.records import (
+    Copy,
+    Present,
+    Remedy,
+    SetCache,
+    in_chunks,
+    natively,
+    under_filters,
+)
+from chunkwise.remedy.spelling import spelled
+from chunkwise.remedy.writers import by_xarray
 from chunkwise.words import counted, format_ratio, joined
-
-# A smaller gain is not worth a copy of the file.
-WORTH_IT: Final = 1.1
-# Of sizes, which are known better.
-_SMALLER: Final = 1.05
-# A cache that gains less is not worth a line.
-_CACHE_WORTH_IT: Final = 1.3
-# If an older library takes longer by this factor, say so.
-_MUCH_SLOWER: Final = 2.0
 
 
 @dataclass(frozen=True)
@@ -157,25 +151,34 @@ def _within_noise(case: Case, best: Layout) -> bool:
     gains = [b / max(1e-12, a) for b, a in zip(before, after, strict=True)]
     read, write, size = gains
     wanted = {
-        "read": read >= WORTH_IT,
-        "write": write >= WORTH_IT,
-        "size": size >= _SMALLER,
-        "balanced": read >= WORTH_IT
-        or (size >= _SMALLER and read >= 1 / WORTH_IT)
-        or (write >= WORTH_IT and read >= 1),
+        "read": read >= worth.STATED,
+        "write": write >= worth.STATED,
+        "size": size >= worth.SMALLER,
+        "balanced": read >= worth.STATED
+        or (size >= worth.SMALLER and read >= 1 / worth.STATED)
+        or (write >= worth.STATED and read >= 1),
     }[case.wishes.objective]
     if not wanted:
         return True
     if case.problem.score(after) >= case.problem.score(before):
         return True
     if case.is_proved and case.proof is not None and case.wishes.objective in ("read", "balanced"):
-        if size >= _SMALLER and read >= 1 / WORTH_IT:
+        if size >= worth.SMALLER and read >= 1 / worth.STATED:
             return False
-        lowest_before = weighed(case.proof.timings[case.present], case.asked, writes=False)[1]
-        highest_after = weighed(case.proof.timings[best], case.asked, writes=False)[2]
         writes_alone = all(one.pattern.writes for one in case.asked)
-        return not writes_alone and lowest_before <= highest_after
+        return not writes_alone and not _is_faster(case, case.proof, best)
     return False
+
+
+def _is_faster(case: Case, proof: Proof, best: Layout) -> bool:
+    """Whether the best layout was measured to be faster, by the judge of all measurements."""
+    before, after = (sums(proof, one, case.asked) for one in (case.present, best))
+    word = verdict(before, after, worth.STATED).word if before and after else "cannot tell"
+    if word != "cannot tell":
+        return word == "faster"
+    # It cannot: then each repeat with the one has to be faster than any with the other.
+    lowest = weighed(proof.timings[case.present], case.asked, writes=False)[1]
+    return lowest > weighed(proof.timings[best], case.asked, writes=False)[2]
 
 
 def _pattern(case: Case, one: patterns.Asked, best: Layout) -> PatternAdvice:
@@ -236,20 +239,16 @@ def fixes(target: Target, best: Layout) -> tuple[Fix, ...]:
     if target.unclosed:
         # No command but the one that saves it takes a file that was not closed.
         return ()
-    found: tuple[Fix, ...]
+    now = Present(target.filters, target.chunks, target.shape, target.itemsize)
     own = Pipeline.parse(target.filters)
+    copies: tuple[Copy, ...]
     if best.filters == target.filters and carried(own) == own:
-        found = rechunk(
-            target.file, target.dataset, best.chunks, best.filters,
-            shape=target.shape, itemsize=target.itemsize,
-        )  # fmt: skip
+        copies = in_chunks(target.file, target.dataset, best.chunks, now)
     else:
-        found = refilter(
-            target.file, target.dataset, best.filters, stored=target.filters, chunks=best.chunks,
-            chunked=best.chunks == target.chunks, shape=target.shape, itemsize=target.itemsize,
-        )  # fmt: skip
-    found += xarray_encoding(target.file, target.dataset, best.chunks, best.filters)
-    return tuple(one for one in found if keeps_all_data(one, target.file_filters))
+        chunks = None if best.chunks == target.chunks else best.chunks
+        copies = under_filters(target.file, target.dataset, best.filters, now, chunks)
+    copies = tuple(replace(one, pipelines=frozenset(target.file_filters)) for one in copies)
+    return (*spelled(copies), *(fix for one in copies for fix in by_xarray(one)))
 
 
 def _cache(case: Case) -> CacheAdvice | None:
@@ -278,7 +277,7 @@ def _cache(case: Case) -> CacheAdvice | None:
         if after_s <= 1.05 * after:
             after, nbytes, nslots = after_s, size, number
             break
-    if before < _CACHE_WORTH_IT * after or not nbytes:
+    if before < worth.PROGRAM * after or not nbytes:
         return CacheAdvice(_no_cache(case, stored))
     return CacheAdvice(
         f"A chunk cache of {format_size(nbytes)} holds the chunks that these reads come back to: "
@@ -305,20 +304,19 @@ def _no_cache(case: Case, stored: Stored) -> str:
         )
     return (
         "No chunk cache helps: what these reads need again does not fit one of "
-        f"{format_size(512 << 20)}, or they do not come back to it."
+        f"{format_size(worth.LARGEST_CACHE_NBYTES)}, or they do not come back to it."
     )
 
 
 def _open_fixes(case: Case, cache: CacheAdvice | None) -> tuple[Fix, ...]:
     target = case.target
-    found: tuple[Fix, ...] = ()
+    found: list[Remedy] = []
     if cache is not None and cache.nbytes is not None and cache.nslots is not None:
-        found = larger_cache(
-            target.file, target.dataset, cache.nbytes, cache.nslots, filters=target.filters
-        )
+        larger = cache.nbytes, cache.nslots
+        found.append(SetCache(target.file, target.dataset, *larger, filters=target.filters))
     if case.wishes.reader_name != CHUNKWISE:
-        found += read_natively(target.file, target.dataset, target.filters)
-    return found
+        found += natively(target.file, target.dataset, target.filters)
+    return spelled(found)
 
 
 # --- words -----------------------------------------------------------------------------------
@@ -415,7 +413,7 @@ def _with_smaller_cache(case: Case, best: Layout) -> str | None:
         return None
     older = replace(problem, reader=LIBHDF5_1, known={}, timed={})
     here, there = (one.outcome(best).read_s for one in (problem, older))
-    if not here or there < _MUCH_SLOWER * here:
+    if not here or there < worth.NOTICED * here:
         return None
     return (
         f"This layout counts on a chunk cache of {format_size(problem.reader.cache_nbytes)}: with "
@@ -437,7 +435,7 @@ def _beside_the_rule(case: Case, best: Layout) -> str | None:
             return None
         other = min(measured, key=lambda one: problem.score(case.figures(one)))
         times = case.figures(other)[0] / max(1e-12, case.figures(best)[0])
-        if times < WORTH_IT:
+        if times < worth.STATED:
             return None
         return (
             f"As measured, this reads {format_ratio(times)} as fast as {said} by the model: "
@@ -447,7 +445,7 @@ def _beside_the_rule(case: Case, best: Layout) -> str | None:
     if first is None or best.chunks != usual or first.layout.chunks in (usual, None):
         return None
     times = case.outcome(best).read_s / max(1e-12, first.read_s)
-    if times < _MUCH_SLOWER:
+    if times < worth.NOTICED:
         return None
     return (
         f"By this machine's figures, {first.layout} would read {format_ratio(times)} as fast as "
@@ -489,7 +487,7 @@ def _notes(case: Case, best: Layout) -> list[str]:
         gain = sum(theirs[n].median for n in case.proof.ours if n in theirs) / max(
             1e-12, sum(t.median for t in ours)
         )
-        if gain >= _CACHE_WORTH_IT:
+        if gain >= worth.PROGRAM:
             notes.append(
                 "Without any change to the file, chunkwise.open reads these patterns "
                 f"{format_ratio(gain)} as fast (measured)."

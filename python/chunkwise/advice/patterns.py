@@ -6,7 +6,7 @@ append``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from chunkwise import patterns
@@ -19,7 +19,7 @@ from chunkwise.model.traffic import Pattern
 from chunkwise.names import printable
 from chunkwise.patterns import Access, as_pattern
 
-__all__ = ["Asked", "as_pattern", "read", "usual", "usual_chunks"]
+__all__ = ["Asked", "as_pattern", "read", "usual_chunks"]
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,11 @@ def read(
     around: patterns.Around | None = None,
 ) -> tuple[Asked, ...]:
     """Read the patterns of a dataset; without any, the canonical ones."""
-    if not texts:
-        texts = usual(shape, itemsize)
-    found = [_asked(text, shape, itemsize, where, around) for text in texts]
+    found = (
+        [_asked(text, shape, itemsize, where, around) for text in texts]
+        if texts
+        else list(_usual(shape, itemsize))
+    )
     names = [one.pattern.name for one in found]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -52,17 +54,16 @@ def read(
     return tuple(found)
 
 
-def usual(shape: tuple[int, ...], itemsize: int) -> list[str]:
-    """Write the patterns that are meant if none is stated, those that `inspect` judges by.
+def _usual(shape: tuple[int, ...], itemsize: int) -> Iterator[Asked]:
+    """Give the patterns that are meant if none is stated, those that `inspect` judges by.
 
     See `chunkwise.model.chunk_shape.usual`.
     """
-    texts = []
     for one in meant_where_none_is_stated(shape, itemsize):
-        word = format_shape(one.block)
-        spec = word if one.operations is None else f"random:{one.operations}:{word}"
-        texts.append(f"{one.name}={spec}")
-    return texts
+        word, drawn = format_shape(one.block), one.operations is not None
+        text = f"random:{one.operations}:{word}" if drawn else word
+        access = Access(one.name, one.block, seed=0 if drawn else None, limit=one.operations)
+        yield Asked(f"{one.name}={text}", access, as_pattern(access, shape))
 
 
 def _asked(

@@ -25,6 +25,7 @@ from chunkwise.inspection.folder import find_files
 from chunkwise.measure.schedule import Step
 from chunkwise.measure.target import Target, look
 from chunkwise.measure.variants import scratch_folder
+from chunkwise.model import worth
 from chunkwise.model.layout import Layout
 from chunkwise.model.search import Problem, by_rule, search
 from chunkwise.model.seconds import Codec, Machine
@@ -37,9 +38,6 @@ LEAST_NBYTES: Final = 1 << 20
 MOST_KINDS: Final = 20
 # How often a year all patterns are run, where nobody said so.
 READS_A_YEAR: Final = 100.0
-# A smaller gain of time and space is not worth a copy.
-_WORTH_S: Final = 1.1
-_WORTH_NBYTES: Final = 1.05
 _SAMPLE_S: Final = 0.5
 
 
@@ -65,8 +63,8 @@ class Kind:
     @property
     def is_worth_it(self) -> bool:
         """Whether it gains enough to be touched."""
-        faster = self.present_s > _WORTH_S * self.best_s
-        smaller = self.present_nbytes > _WORTH_NBYTES * self.best_nbytes
+        faster = self.present_s > worth.STATED * self.best_s
+        smaller = self.present_nbytes > worth.SMALLER * self.best_nbytes
         return self.present != self.best and (faster or smaller)
 
     @property

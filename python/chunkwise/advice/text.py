@@ -16,8 +16,8 @@ from chunkwise.advice.verifying import Timing
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.measure.plot import bar
 from chunkwise.measure.printing import plain_table, say
-from chunkwise.model.fix import Fix
 from chunkwise.names import printable
+from chunkwise.remedy.fix import Fix
 from chunkwise.words import counted, format_seconds, format_speed
 
 _BAR: Final = 18

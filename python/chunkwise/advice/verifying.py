@@ -24,7 +24,7 @@ from h5py import h5d, h5p, h5s, h5t
 from chunkwise.advice.patterns import Asked
 from chunkwise.files.opening import find_dataset
 from chunkwise.files.unclosed import open_readable
-from chunkwise.grammar import format_shape, format_size
+from chunkwise.grammar import format_size
 from chunkwise.measure.results import Cell, Results
 from chunkwise.measure.run import run
 from chunkwise.measure.schedule import Step
@@ -36,6 +36,7 @@ from chunkwise.model.cost import Shape, Stored
 from chunkwise.model.layout import Layout
 from chunkwise.model.readers import CHUNKWISE, Reader
 from chunkwise.model.search import Problem
+from chunkwise.patterns import Access
 
 # Bytes of a part for each second of the budget.
 _NBYTES_PER_S: Final = 512 << 10
@@ -93,6 +94,8 @@ class Proof:
     part: Part  # Of which data
     # For each layout and pattern name; of layouts that failed, nothing.
     timings: dict[Layout, dict[str, Timing]] = field(default_factory=dict)
+    # The same repeat by repeat, for the judge.
+    samples: dict[Layout, dict[str, tuple[float, ...]]] = field(default_factory=dict)
     # What chunkwise takes for each pattern of the present layout.
     ours: dict[str, Timing] = field(default_factory=dict)
     failed: dict[Layout, str] = field(default_factory=dict)  # Why layouts could not be measured
@@ -200,6 +203,7 @@ def measure(
             if ours and layout == stored and problem.reader_name != CHUNKWISE:
                 trials.append(_trial(part, layout, one, problem, CHUNKWISE))
                 cells.append((layout, one, True))
+    accesses = {one.access.name: access_on(part, one) for one in asked}
 
     def heard(step: Step) -> None:
         # A budget that bench warns of is no budget that the user has set.
@@ -209,7 +213,7 @@ def measure(
     results = run(
         part.file,
         part.dataset,
-        Space({}, "list", tuple(trials)),
+        Space({}, "list", tuple(trials), accesses),
         repeat=repeat,
         seconds=seconds,
         progress=heard,
@@ -219,7 +223,8 @@ def measure(
     )
     for layout, one, is_ours in cells:
         cell = _cell(results, part, layout, one, CHUNKWISE if is_ours else problem.reader_name)
-        timing = None if cell is None else _timing(cell, part, layout, one, problem)
+        samples = () if cell is None else _samples(cell, part, layout, one, problem)
+        timing = None if cell is None else _timing(cell, part, samples)
         if timing is None:
             if cell is not None and cell.problem is not None:
                 proof.failed[layout] = str(cell.problem.error)
@@ -227,6 +232,7 @@ def measure(
             proof.ours[one.pattern.name] = timing
         else:
             proof.timings.setdefault(layout, {})[one.pattern.name] = timing
+            proof.samples.setdefault(layout, {})[one.pattern.name] = samples
     # A layout without a pattern's figures has no answer.
     for layout in list(proof.timings):
         if len(proof.timings[layout]) < len(asked):
@@ -249,41 +255,34 @@ def _trial(
     here = on_part(part, layout)
     point = {
         "operation": "write" if one.pattern.writes else "read",
-        "access": access_on(part, one),
+        "access": one.access.name,
         "reader": reader,
         "chunk": here.chunk_word,
         "filter": here.filters if here.chunks is not None else "none",
     }
     if reader != CHUNKWISE and here.chunks is not None:
-        point |= _cache(part, layout, here, one, problem)
+        cache = _cache(part, layout, here, one, problem)
+        point["cache"] = str(cache.cache_nbytes)
+        if cache.nslots is not None:
+            point["nslots"] = str(cache.nslots)
     return point
 
 
-def access_on(part: Part, one: Asked) -> str:
-    """Write a pattern for a part of the dataset: its blocks cut to it, as many as before."""
-    if part.whole:
-        return one.text
+def access_on(part: Part, one: Asked) -> Access:
+    """Return a pattern for a part of the dataset: its blocks cut to it, as many as before."""
     meant = one.access
+    if part.whole:
+        return meant
     block = tuple(min(b, n) for b, n in zip(meant.block, part.shape, strict=True))
-    name = meant.name.replace("=", "-")
     if meant.slabs is not None or meant.cells is not None:
         # Boxes of the same shape, anywhere.
         number = min(one.pattern.operations or 1, 1000)
-        return f"{name}=random:{number}:{format_shape(block)}"
-    order = ""
-    if meant.order is not None:
-        order = "@" + ",".join(map(str, meant.order))
-    if meant.limit is not None:
-        return f"{name}=random:{meant.limit}:{format_shape(block)}"
-    if meant.seed is not None:
-        order = f"@random:{meant.seed}"
-    return f"{name}={format_shape(block)}{order}"
+        return Access(meant.name, block, seed=0, limit=number)
+    return replace(meant, block=block)
 
 
-def _cache(
-    part: Part, layout: Layout, here: Layout, one: Asked, problem: Problem
-) -> dict[str, str]:
-    """Give libhdf5 the stated reader's cache, smaller for a smaller part.
+def _cache(part: Part, layout: Layout, here: Layout, one: Asked, problem: Problem) -> Reader:
+    """Return the stated reader, with a smaller cache for a smaller part.
 
     Between two visits of a chunk a walk over a part touches fewer chunks than one over all: the
     cache is made smaller by as much.
@@ -305,39 +304,34 @@ def _cache(
         if all_of_it.chunk_nbytes <= reader.cache_nbytes:
             nbytes = max(nbytes, of_part.chunk_nbytes)
         slots = hash_slots(max(1, nbytes // of_part.chunk_nbytes))
-        return {"cache": str(nbytes), "nslots": str(slots)}
-    point = {"cache": str(nbytes)}
-    if reader.nslots is not None:
-        point["nslots"] = str(reader.nslots)
-    return point
+        return replace(reader, cache_nbytes=nbytes, nslots=slots)
+    return reader
 
 
 def _cell(results: Results, part: Part, layout: Layout, one: Asked, reader: str) -> Cell | None:
     here = on_part(part, layout)
     variant = Variant(here.chunks, here.filters if here.chunks is not None else "none")
     operation = "write" if one.pattern.writes else "read"
-    name = one.access.name
+    wanted = (variant, reader, operation, access_on(part, one))
     for cell in results.cells:
-        same = (cell.variant, cell.reader, cell.operation) == (variant, reader, operation)
-        if same and cell.access.name in (name, name.replace("=", "-")):
+        if (cell.variant, cell.reader, cell.operation, cell.access) == wanted:
             return cell
     return None
 
 
-def _timing(cell: Cell, part: Part, layout: Layout, one: Asked, problem: Problem) -> Timing | None:
-    found = cell.spread(lambda m: m.total_s)
-    if found is None:
+def _samples(
+    cell: Cell, part: Part, layout: Layout, one: Asked, problem: Problem
+) -> tuple[float, ...]:
+    """Return the seconds of each repeat, for the pattern on the whole dataset."""
+    scale = 1.0 if part.whole else _scale(part, layout, one, problem)
+    return tuple(m.total_s * scale for m in cell.succeeded if m.total_s is not None)
+
+
+def _timing(cell: Cell, part: Part, samples: Sequence[float]) -> Timing | None:
+    if not samples:
         return None
-    scale = 1.0
-    if not part.whole:
-        scale = _scale(part, layout, one, problem)
-    return Timing(
-        found.median * scale,
-        found.lowest * scale,
-        found.highest * scale,
-        len(cell.succeeded),
-        cell.extrapolated or not part.whole,
-    )
+    estimated = cell.extrapolated or not part.whole
+    return Timing(middle(samples), min(samples), max(samples), len(cell.succeeded), estimated)
 
 
 def _scale(part: Part, layout: Layout, one: Asked, problem: Problem) -> float:
@@ -353,7 +347,7 @@ def _scale(part: Part, layout: Layout, one: Asked, problem: Problem) -> float:
     here = on_part(part, layout)
     reader = problem.reader
     if here.chunks is not None and problem.reader_name != CHUNKWISE:
-        reader = _smaller(reader, _cache(part, layout, here, one, problem))
+        reader = _cache(part, layout, here, one, problem)
     small = replace(
         problem,
         shape=part.shape,
@@ -365,15 +359,6 @@ def _scale(part: Part, layout: Layout, one: Asked, problem: Problem) -> float:
         storage=None,
     )
     return problem.pattern_s(layout, pattern) / max(1e-12, small.pattern_s(here, cut_pattern))
-
-
-def _smaller(reader: Reader, cache: Mapping[str, str]) -> Reader:
-    nslots = cache.get("nslots")
-    return replace(
-        reader,
-        cache_nbytes=int(cache["cache"]),
-        nslots=reader.nslots if nslots is None else int(nslots),
-    )
 
 
 def middle(values: Sequence[float]) -> float:
@@ -395,3 +380,15 @@ def weighed(
         sum(w * t.lowest for w, t in chosen),
         sum(w * t.highest for w, t in chosen),
     )
+
+
+def sums(proof: Proof, layout: Layout, asked: Sequence[Asked]) -> list[float]:
+    """Add up the patterns that read, repeat by repeat, each as often as its weight says."""
+    known = proof.samples.get(layout, {})
+    chosen = [
+        (one.pattern.weight, known.get(one.pattern.name, ()))
+        for one in asked
+        if not one.pattern.writes
+    ]
+    repeats = min((len(samples) for _, samples in chosen), default=0)
+    return [sum(weight * samples[i] for weight, samples in chosen) for i in range(repeats)]

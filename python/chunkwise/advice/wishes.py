@@ -127,7 +127,7 @@ def pipelines(wishes: Wishes, present: Layout | None, itemsize: int) -> list[str
         wanted += _PLUGINS
     if itemsize == 1:
         # There is nothing to shuffle.
-        wanted = [text.removeprefix("shuffle+") for text in wanted]
+        wanted = [_without_shuffle(text) for text in wanted]
     checked = present is not None and "fletcher32" in _names(present.filters)
     for text in wanted:
         # A checksum that somebody asked for stays.
@@ -170,6 +170,11 @@ def _is_read_by(filters: str, name: str | None) -> bool:
         return True
     who = program(name)
     return all(who.reads_filter(one) == "yes" for one in _names(filters))
+
+
+def _without_shuffle(filters: str) -> str:
+    kept = (one for one in Pipeline.parse(filters).filters if one.name != "shuffle")
+    return str(Pipeline(tuple(kept)))
 
 
 def _with_checksum(filters: str) -> str:

@@ -391,6 +391,7 @@ def joined(first: Proof, last: Proof) -> Proof:
     return Proof(
         last.part,
         {**first.timings, **last.timings},
+        {**first.samples, **last.samples},
         {**first.ours, **last.ours},
         {**first.failed, **last.failed},
     )

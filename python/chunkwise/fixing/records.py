@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 from chunkwise.fixing.choose import Change
 from chunkwise.inspection.records import plain
 from chunkwise.measure.results import Spread
+from chunkwise.model.layout import FileLayout
 from chunkwise.repacking.records import Summary
 
 FORMAT = "chunkwise-fix"
@@ -121,8 +122,8 @@ class Fixed:
         The new layout of each dataset.
     why
         Findings about the file as a whole that were fixed.
-    options
-        The same as options of ``chunkwise repack``; None if nothing changes.
+    layout
+        How the new file is to be stored; None if nothing changes.
     left
         Findings in the result; for a plan, findings that it will not fix.
     gains
@@ -149,7 +150,7 @@ class Fixed:
     findings: tuple[Found, ...] = ()
     changes: tuple[Change, ...] = ()
     why: tuple[str, ...] = ()
-    options: str | None = None
+    layout: FileLayout | None = None
     left: tuple[Found, ...] = ()
     gains: tuple[Gain, ...] = ()
     in_turns: bool = True
@@ -162,9 +163,16 @@ class Fixed:
     reader: str = "h5py"
     elapsed_s: float = 0.0
 
+    @property
+    def options(self) -> str | None:
+        """The changes as options of ``chunkwise repack``; None if nothing changes."""
+        return None if self.layout is None else self.layout.options()
+
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""
         record = plain(self)
+        del record["layout"]
+        record["options"] = self.options
         record["gains"] = [gain.as_dict() for gain in self.gains]
         record["repacked"] = None if self.repacked is None else self.repacked.as_dict()
         return {"format": FORMAT, "version": VERSION, **record}

@@ -11,6 +11,7 @@ from chunkwise.fixing.promise import WITHIN
 from chunkwise.fixing.records import Fixed, Found, Gain
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.measure.results import Spread
+from chunkwise.model.layout import AS_IT_IS, FileLayout
 from chunkwise.names import printable
 from chunkwise.repacking.folder import FileResult
 from chunkwise.repacking.render import file_line as repacked_line
@@ -76,21 +77,17 @@ def _changes(fixed: Fixed) -> Iterator[str]:
         yield f"and {len(fixed.changes) - _SHOWN:,} more datasets (--json lists all)"
     if fixed.why:
         yield from _wrapped(f"the file as a whole  ({', '.join(fixed.why)})")
-        words = [word for word in (fixed.options or "").split("--") if word]
-        kept = [w for w in words if w.startswith(("paged", "metadata-block", "merge"))]
-        yield f"    {_of_file(kept)}"
+        yield f"    {_of_file(fixed.layout or AS_IT_IS)}"
 
 
-def _of_file(options: Sequence[str]) -> str:
+def _of_file(layout: FileLayout) -> str:
     said = []
-    for option in options:
-        name, _, value = option.strip().partition(" ")
-        if name == "paged":
-            said.append(f"paged file space, pages of {format_size(int(value))}")
-        elif name == "metadata-block":
-            said.append(f"metadata in blocks of {format_size(int(value))}")
-        else:
-            said.append("virtual and external data become the file's own")
+    if layout.merge:
+        said.append("virtual and external data become the file's own")
+    if layout.page_nbytes is not None:
+        said.append(f"paged file space, pages of {format_size(layout.page_nbytes)}")
+    if layout.metadata_block_nbytes is not None:
+        said.append(f"metadata in blocks of {format_size(layout.metadata_block_nbytes)}")
     return "; ".join(said) or "copied, without the space that nothing uses, chunks in order"
 
 

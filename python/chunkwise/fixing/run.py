@@ -21,11 +21,12 @@ from chunkwise.inspection import inspect
 from chunkwise.inspection.facts import FileFacts
 from chunkwise.inspection.finding import Finding
 from chunkwise.model.layout import FileLayout, Layout, as_pattern
-from chunkwise.model.remedies import salvage
 from chunkwise.names import printable
 from chunkwise.newfile.publish import noting_it_stays
 from chunkwise.newfile.target import ConvertedPlace, Identity, Place
 from chunkwise.newfile.target import choose as where
+from chunkwise.remedy.records import Examine
+from chunkwise.remedy.spelling import in_short
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.progress import Watch
 from chunkwise.repacking.records import Summary
@@ -185,7 +186,7 @@ def _require_whole(facts: FileFacts) -> None:
             where = f"{printable(facts.path)}: {printable(finding.path or '/')}"
             raise kinds[finding.verdict](
                 f"{where}: {finding.verdict}: {finding.summary} What is readable is saved by: "
-                f"{salvage(facts.path).text}"
+                f"{in_short(Examine(facts.path, salvage=True))}"
             )
 
 
@@ -237,7 +238,7 @@ def _begun(facts: FileFacts, choice: Choice) -> Fixed:
         findings=_found(facts.findings),
         changes=choice.changes,
         why=choice.why,
-        options=None if choice.layout is None else choice.layout.options(),
+        layout=choice.layout,
         source_nbytes=facts.nbytes,
         metadata_before=_metadata(facts),
     )

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from chunkwise.inspection.facts import DatasetFacts, FileFacts, ObjectFacts
     from chunkwise.inspection.finding import Finding
     from chunkwise.inspection.inspection import inspect
-    from chunkwise.model.fix import Fix
+    from chunkwise.remedy.fix import Fix
 
 __all__ = [
     "DatasetFacts",
@@ -29,7 +29,7 @@ __getattr__, __dir__ = attach(
         "DatasetFacts": "chunkwise.inspection.facts",
         "FileFacts": "chunkwise.inspection.facts",
         "Finding": "chunkwise.inspection.finding",
-        "Fix": "chunkwise.model.fix",
+        "Fix": "chunkwise.remedy.fix",
         "ObjectFacts": "chunkwise.inspection.facts",
         "dataset_facts": "chunkwise.inspection.collect",
         "inspect": "chunkwise.inspection.inspection",

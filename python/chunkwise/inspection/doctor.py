@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from h5py import h5pl
@@ -23,7 +23,7 @@ from chunkwise.files.filters import (
     rare,
 )
 from chunkwise.files.objects import HDF5_ERRORS, printable
-from chunkwise.model.fix import Fix
+from chunkwise.remedy.records import BringFilter
 from chunkwise.words import counted
 
 # Plugins that netCDF-C builds and installs where their libraries are found.
@@ -61,8 +61,7 @@ class Diagnosis:
     # installed), ``without it``, ``not imported``, ``imported``.
     hdf5plugin: Hdf5plugin
     reason: str  # Why it is lacking, as a part of a sentence
-    # Lines to paste, the likeliest first; empty if nobody is known to bring it.
-    fixes: tuple[Fix, ...]
+    remedies: tuple[BringFilter, ...]  # The likeliest first; empty if nobody is known to bring it
 
     @property
     def title(self) -> str:
@@ -90,7 +89,7 @@ def diagnose(filter_id: int) -> Diagnosis:
     """Find out why a filter is lacking and what brings it."""
     package = find_hdf5plugin(filter_id)
     loading = plugins_load()
-    reason, fixes = _explain(filter_id, package, loading)
+    reason, remedies = _explain(filter_id, package, loading)
     return Diagnosis(
         filter_id=filter_id,
         name=REGISTERED.get(filter_id),
@@ -98,7 +97,7 @@ def diagnose(filter_id: int) -> Diagnosis:
         loading=loading,
         hdf5plugin=package,
         reason=reason,
-        fixes=fixes,
+        remedies=remedies,
     )
 
 
@@ -125,68 +124,52 @@ def _folder(path: bytes) -> PluginFolder:
     return PluginFolder(shown, True, len(names), tuple(names[:_FILES_SHOWN]))
 
 
-def _explain(filter_id: int, package: Hdf5plugin, loading: bool) -> tuple[str, tuple[Fix, ...]]:
+def _explain(
+    filter_id: int, package: Hdf5plugin, loading: bool
+) -> tuple[str, tuple[BringFilter, ...]]:
     """Give the reason why a filter is lacking, and what helps."""
     if filter_id in RESERVED:
         return _explain_builtin(filter_id)
-    netcdf = _netcdf_fixes(filter_id)
+    by_netcdf = filter_id in _IN_NETCDF_C and shutil.which("nc-config") is not None
+    netcdf = (BringFilter("netcdf"),) if by_netcdf else ()
     if not loading:
         # hdf5plugin registers its filters itself, and is not held up by that.
-        fixes = (_IMPORT,) if package == "not imported" else ()
+        imported = (BringFilter("import"),) if package == "not imported" else ()
         return (
             "HDF5_PLUGIN_PRELOAD=:: in the environment forbids plugins",
-            (Fix("shell", "unset HDF5_PLUGIN_PRELOAD"), *fixes),
+            (BringFilter("allow"), *imported),
         )
     if package == "not imported":
         return (
             "hdf5plugin, which brings it, is installed and not imported",
-            (_IMPORT, _TOOLS, *netcdf),
+            (BringFilter("import"), BringFilter("tools"), *netcdf),
         )
     if package == "imported":
         return (
             "hdf5plugin is imported and its plugin does not load in this libhdf5",
-            (_INSTALL_AGAIN, *netcdf),
+            (BringFilter("again"), *netcdf),
         )
     if filter_id in IN_HDF5PLUGIN:
         old = "the hdf5plugin installed here is too old to bring it"
         reason = (
             old if package == "without it" else "hdf5plugin, which brings it, is not installed"
         )
-        return reason, (_INSTALL, _IMPORT, _TOOLS, *netcdf)
+        found = (BringFilter("install"), BringFilter("import"), BringFilter("tools"))
+        return reason, (*found, *netcdf)
     if filter_id in PACKAGES:
         other = PACKAGES[filter_id]
-        install = Fix("shell", f"pip install {other.name}")
-        by_import = Fix("h5py", f"import {other.module}  # before the data is read")
-        return f"the package {other.name} brings it", (install, by_import)
+        install = BringFilter("install", other.name, other.module)
+        return f"the package {other.name} brings it", (install, replace(install, how="import"))
     return rare(filter_id), ()
 
 
-def _explain_builtin(filter_id: int) -> tuple[str, tuple[Fix, ...]]:
+def _explain_builtin(filter_id: int) -> tuple[str, tuple[BringFilter, ...]]:
     needs = _BUILD_NEEDS.get(filter_id)
     if needs:
         return (
             f"this libhdf5 was built without {needs}",
-            (Fix("shell", "pip install --force-reinstall --only-binary h5py h5py"),),
+            (BringFilter("rebuild"),),
         )
     if filter_id in REGISTERED:
         return "this libhdf5 was built without it", ()
     return "its number is reserved for libhdf5 itself: a newer one is needed", ()
-
-
-_INSTALL: Final = Fix(
-    "shell",
-    "pip install --upgrade hdf5plugin  # or: conda install -c conda-forge hdf5plugin",
-)
-_IMPORT: Final = Fix("h5py", "import hdf5plugin  # before the data is read")
-_TOOLS: Final = Fix(
-    "shell",
-    "# for h5dump, h5repack and other programs started from the same shell:\n"
-    "export HDF5_PLUGIN_PATH=\"$(python -c 'import hdf5plugin; print(hdf5plugin.PLUGIN_PATH)')\"",
-)
-_INSTALL_AGAIN: Final = Fix("shell", "pip install --upgrade --force-reinstall hdf5plugin")
-
-
-def _netcdf_fixes(filter_id: int) -> tuple[Fix, ...]:
-    if filter_id not in _IN_NETCDF_C or shutil.which("nc-config") is None:
-        return ()
-    return (Fix("shell", 'export HDF5_PLUGIN_PATH="$(nc-config --plugindir)"'),)

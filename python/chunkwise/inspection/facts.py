@@ -15,9 +15,10 @@ from chunkwise.files.objects import Kind
 from chunkwise.inspection.datatypes import ByteOrder
 from chunkwise.inspection.finding import Finding
 from chunkwise.inspection.records import plain
-from chunkwise.model.combined import Stored, commands
-from chunkwise.model.fix import Fix
 from chunkwise.model.layout import FileLayout, metadata_block, together
+from chunkwise.remedy.commands import commands
+from chunkwise.remedy.fix import Fix
+from chunkwise.remedy.records import Anew, Copy, Present
 from chunkwise.verdicts import Verdict, worst_verdict
 
 Layout = Literal["chunked", "contiguous", "compact", "virtual", "external"]
@@ -30,6 +31,12 @@ def entry_nbytes(rank: int) -> int:
     stored size and filter mask, an offset for each dimension and one more, an address.
     """
     return 24 + 8 * rank
+
+
+class TooShort(str):
+    """Why a raw file is missing that is there: it ends too early, and HDF5 gives zeros."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,12 +370,24 @@ class FileFacts:
         layout = self.layout
         if layout is None:
             return ()
-        stored = {
-            one.path: Stored(one.dataset.filters, one.dataset.shape)
+        now = {
+            one.path: Present(one.dataset.filters, shape=one.dataset.shape)
             for one in self.objects
             if one.dataset is not None
         }
-        return commands(self.path, layout, stored, closed=not self.file_format.flags)
+        copy = Copy(
+            self.path,
+            tuple(
+                Anew(one.path, one.chunk, one.filters, now[one.path]) for one in layout.datasets
+            ),
+            layout.page_nbytes,
+            layout.metadata_block_nbytes,
+            layout.merge,
+            frozenset(one.filters for one in now.values() if layout.datasets),
+            exact=True,
+            by_us=bool(self.file_format.flags),
+        )
+        return tuple(commands(copy))
 
     def as_dict(self) -> dict[str, Any]:
         """Give the facts as the dictionary that ``--json`` prints (docs/inspect.md)."""

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final, Literal
+from dataclasses import dataclass, fields
+from typing import Final, Literal, TypeVar
 
 from chunkwise.errors import UsageError
-from chunkwise.model.fix import Fix
 from chunkwise.model.layout import FileLayout
 from chunkwise.names import printable
+from chunkwise.remedy.fix import Fix
+from chunkwise.remedy.records import Chunks, Remedy
+from chunkwise.remedy.spelling import spelled
 from chunkwise.verdicts import Verdict
 from chunkwise.words import offered
 
 Severity = Literal["note", "warning", "error"]
+_Finding = TypeVar("_Finding", bound="Finding")
 # From the least to the worst.
 SEVERITIES: Final[tuple[Severity, ...]] = ("note", "warning", "error")
 # In a word; docs/findings.md explains each.
@@ -91,9 +94,23 @@ class Finding:
         return next((fix.layout for fix in self.fixes if fix.layout is not None), None)
 
 
-def grouped(findings: Iterable[Finding]) -> dict[tuple[Severity, str], list[Finding]]:
+@dataclass(frozen=True, slots=True)
+class Unspelled(Finding):
+    """A finding whose remedies are still data: findings are compared and joined as these."""
+
+    remedies: tuple[Remedy, ...] = ()
+    # The reads that it is about, by their block; None if it is about others.
+    block: Chunks | None = None
+
+    def spelled(self) -> Finding:
+        """Return the finding with its lines, the likeliest first."""
+        values = {one.name: getattr(self, one.name) for one in fields(Finding)}
+        return Finding(**values | {"fixes": spelled(self.remedies)})
+
+
+def grouped(findings: Iterable[_Finding]) -> dict[tuple[Severity, str], list[_Finding]]:
     """Put findings of one severity and code together, in the order in which they come."""
-    groups: dict[tuple[Severity, str], list[Finding]] = {}
+    groups: dict[tuple[Severity, str], list[_Finding]] = {}
     for finding in findings:
         groups.setdefault((finding.severity, finding.code), []).append(finding)
     return groups

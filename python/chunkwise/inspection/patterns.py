@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
 from chunkwise.inspection.facts import DatasetFacts, PatternFacts, Survival
 from chunkwise.model.cost import Stored, decodes_in_no_order, walk_cost
@@ -16,6 +17,9 @@ from chunkwise.model.readers import Reader
 from chunkwise.model.traffic import Pattern
 
 Block = tuple[int, ...]
+# What the canonical patterns are called, before the number of their dimension.
+ALONG: Final = "line along"
+ACROSS: Final = "plane across"
 
 
 def pattern_facts(
@@ -96,9 +100,9 @@ def _candidates(shape: Block, facts: DatasetFacts) -> Iterator[tuple[str, Block]
     axes = [d for d, extent in enumerate(shape) if extent > 1]
     if len(axes) > 1:
         for axis in axes:
-            yield f"line along {axis}", line(shape, axis)
+            yield f"{ALONG} {axis}", line(shape, axis)
         for axis in axes:
-            yield f"plane across {axis}", plane(shape, axis)
+            yield f"{ACROSS} {axis}", plane(shape, axis)
     else:
         yield "piece", row(facts)
     if facts.chunks:

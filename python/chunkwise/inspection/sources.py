@@ -20,7 +20,7 @@ from h5py import h5d, h5f, h5i, h5o, h5p
 from chunkwise.files.leading import Bounds
 from chunkwise.files.leading import places as places
 from chunkwise.files.objects import HDF5_ERRORS, decode_name, encode_name, hdf5_reason
-from chunkwise.inspection.facts import Source
+from chunkwise.inspection.facts import Source, TooShort
 from chunkwise.verdicts import Verdict
 from chunkwise.words import counted
 
@@ -50,7 +50,8 @@ def verdict_of_source(source: Source) -> Verdict:
     if source.missing is None:
         return Verdict.SOUND
     virtual = source.dataset is not None
-    return Verdict.LOOSE if virtual or source.missing.startswith("too short") else Verdict.UNJUDGED
+    gives_values = virtual or isinstance(source.missing, TooShort)
+    return Verdict.LOOSE if gives_values else Verdict.UNJUDGED
 
 
 # --- virtual ---------------------------------------------------------------------------
@@ -181,7 +182,9 @@ def _missing_bytes(path: Path, end: int) -> str | None:
         return "no such file"
     except (OSError, ValueError) as error:
         return f"cannot be read: {getattr(error, 'strerror', None) or error}"
-    return f"too short: {nbytes:,} of {counted(end, 'byte')}" if nbytes < end else None
+    if nbytes >= end:
+        return None
+    return TooShort(f"too short: {nbytes:,} of {counted(end, 'byte')}")
 
 
 # --- both ------------------------------------------------------------------------------

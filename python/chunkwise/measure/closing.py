@@ -9,6 +9,7 @@ from chunkwise.measure.effects import Change, best, how, single_changes, worst
 from chunkwise.measure.labels import change_label, full_label
 from chunkwise.measure.results import Cell, Results
 from chunkwise.measure.verdict import FEWEST, verdict
+from chunkwise.model import worth
 from chunkwise.trials.trial import Operation
 from chunkwise.words import format_ratio, format_seconds, joined
 
@@ -18,8 +19,6 @@ _VERBS: Final[dict[Operation, str]] = {
     "append": "appended",
     "update": "updated",
 }
-# Less than this is not worth a word.
-WORTH_IT = 1.2
 
 
 def closing(results: Results) -> list[str]:
@@ -79,15 +78,15 @@ def _time(cell: Cell) -> str:
 
 def _is_real(start: Cell, change: Change) -> bool:
     """Whether a change gains more than the spread of the repeats explains."""
-    if change.speed < WORTH_IT:
+    if change.speed < worth.MEASURED:
         return False
     before, after = (
         [m.total_s for m in cell.succeeded if m.total_s] for cell in (start, change.cell)
     )
-    return verdict(before, after, WORTH_IT).word == "faster"
+    return verdict(before, after, worth.MEASURED).word == "faster"
 
 
 def _is_too_rare(start: Cell, change: Change) -> bool:
     """Whether a change seems to gain something, and was not measured often enough to tell."""
     repeats = min(len(start.succeeded), len(change.cell.succeeded))
-    return change.speed >= WORTH_IT and repeats < FEWEST
+    return change.speed >= worth.MEASURED and repeats < FEWEST

@@ -12,35 +12,27 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from chunkwise.grammar import format_shape, format_size
-from chunkwise.measure.cache_lines import (
-    cache_in_c,
-    cache_line,
-    netcdf_with,
-    open_with,
-    whole_mib,
-)
-from chunkwise.measure.restoring import pipelines
+from chunkwise.measure.cause import Cause
+from chunkwise.measure.restoring import copied, pipelines
 from chunkwise.measure.results import Advice, Cell, Results
 from chunkwise.measure.target import Target
-from chunkwise.measure.variants import stored, suitable_chunks
+from chunkwise.measure.variants import Variant, stored, suitable_chunks
 from chunkwise.measure.verified import total, verified
-from chunkwise.model import in_c
+from chunkwise.model import worth
 from chunkwise.model.chunk_cache import FEWEST_SLOTS
 from chunkwise.model.cost import Stored, decodes_in_no_order, walk_cost
 from chunkwise.model.geometry import Walk, line_axis, plane
-from chunkwise.model.readers import CHUNKWISE, Reader, reader
-from chunkwise.model.remedies import DEFAULT_W0, copy_name, keeps_all_data, rechunk
-from chunkwise.names import python_text
+from chunkwise.model.held import Cache, holding
+from chunkwise.model.readers import CHUNKWISE, DEFAULT_W0, Reader, reader
 from chunkwise.patterns import Access, defaults
+from chunkwise.remedy.commands import copy_name
+from chunkwise.remedy.records import Copy, OpenNatively, ReadOnce, Remedy, SetCache
+from chunkwise.remedy.spelling import in_c, in_short
 from chunkwise.trials.environment import available_memory_nbytes
 from chunkwise.trials.formats import is_netcdf3
 from chunkwise.trials.readers import COMPILED, WITH_LIBRARY_CACHE
 from chunkwise.words import LAYOUTS, counted, format_ratio, format_seconds
 
-# A pattern is slow if the same data takes this many times as long as in the best one.
-SLOW = 2.0
-# Less than this between two programs is not worth a change.
-WORTH_IT = 1.2
 # A read that needs so many chunks, and decodes so many times what it asks for, is
 # not helped by a cache: already the first one is slow.
 MANY_CHUNKS = 8
@@ -49,10 +41,6 @@ MUCH_DECODED = 16
 CALL_S = 2e-4
 # Call overhead that sums up to less is not worth a word.
 NOTICED_S = 1.0
-# A cache beyond this is not what a reader should be told to give one dataset.
-LARGEST_CACHE_NBYTES = 512 << 20
-# A remedy measured to gain this much comes before one that was only computed.
-MUCH_FASTER = 5.0
 
 
 def explain(results: Results) -> Advice | None:
@@ -80,15 +68,28 @@ def explain(results: Results) -> Advice | None:
     target = replace(
         alike.target, chunks=main.chunks and cells[0].trial.chunks, filters=main.filters
     )
-    advice = _explain(replace(alike, cells=cells, target=target))
-    if advice is not None and results.file.unclosed:
+    cause = _explain(replace(alike, cells=cells, target=target))
+    if cause is None:
+        return None
+    if results.file.unclosed:
         # No command but the one that saves it takes a file that was not closed.
-        return replace(advice, fix=None, effect=None, in_c=None)
-    if advice is not None and results.file.made:
+        cause = replace(cause, remedies=(), effect=None)
+    elif results.file.made:
         # There is no file to copy: how one is written well, the layouts' lines say.
-        copies = (advice.fix or "").startswith(("chunkwise repack", "h5repack", "nccopy"))
-        return replace(advice, fix=None, in_c=None) if copies else advice
-    return None if advice is None else verified(advice, alike, main)
+        if any(isinstance(one, Copy) for one in cause.remedies):
+            cause = replace(cause, remedies=())
+    else:
+        cause = verified(cause, alike, main)
+    return _advice(cause)
+
+
+def _advice(cause: Cause) -> Advice:
+    """Say what helps in the words of the advice."""
+    remedies = cause.remedies
+    lines = [text for text in map(in_short, remedies) if text is not None]
+    # The lines that follow a command are for its output alone.
+    of_c = in_c(remedies[0]) if len(remedies) == 1 else None
+    return Advice(cause.why, "\n".join(lines) or None, cause.effect, of_c)
 
 
 def _setting(cell: Cell) -> tuple[str, ...]:
@@ -97,7 +98,7 @@ def _setting(cell: Cell) -> tuple[str, ...]:
     return tuple(text for name, text in cell.point.items() if name not in about)
 
 
-def _explain(results: Results) -> Advice | None:
+def _explain(results: Results) -> Cause | None:
     cells = [c for c in results.cells if c.reader in WITH_LIBRARY_CACHE and c.total_s]
     if not cells:
         return _unfinished(results)
@@ -105,8 +106,11 @@ def _explain(results: Results) -> Advice | None:
     alike = [c for c in cells if _reader(c) == _reader(worst)]
     best = min(alike, key=total)
     # If all patterns decode chunks again and again, the best one is no measure.
-    alone = _decodes(results.target, best) >= SLOW and _decodes(results.target, worst) >= SLOW
-    if alone or total(worst) >= SLOW * total(best):
+    alone = (
+        _decodes(results.target, best) >= worth.NOTICED
+        and _decodes(results.target, worst) >= worth.NOTICED
+    )
+    if alone or total(worst) >= worth.NOTICED * total(best):
         reason = _slow_pattern(results, worst, best, alike)
         if reason is not None:
             return reason
@@ -122,7 +126,7 @@ def _reader(cell: Cell) -> tuple[str, int | None, int | None, float | None]:
     return cell.reader, trial.cache_nbytes, trial.cache_nslots, trial.cache_w0
 
 
-def _unfinished(results: Results) -> Advice | None:
+def _unfinished(results: Results) -> Cause | None:
     """Explain a run in which not one read through libhdf5 came back in time."""
     target = results.target
     for cell in results.cells:
@@ -184,10 +188,10 @@ def _decodes_with(target: Target, cell: Cell, cache: Reader) -> float:
 
 def _slow_pattern(
     results: Results, worst: Cell, best: Cell, alike: Sequence[Cell]
-) -> Advice | None:
+) -> Cause | None:
     """Explain a pattern that takes much longer than the best of those measured alike."""
     target = results.target
-    if _decodes(target, worst) >= SLOW:
+    if _decodes(target, worst) >= worth.NOTICED:
         return _decoded_again(results, worst)
     each = worst.spread(lambda m: m.mean_s)
     call = worst.spread(lambda m: m.median_s)
@@ -196,13 +200,13 @@ def _slow_pattern(
         largest = max(alike, key=lambda cell: math.prod(cell.access.block))
         return _calls(results, worst, largest, call.median)
     if target.chunks is None or _piecemeal(target, worst):
-        advice = _scattered(results, worst, best)
+        cause = _scattered(results, worst, best)
         offer = _instead if target.chunks is None else _beside
-        return offer(advice, results, worst)
+        return offer(cause, results, worst)
     return None
 
 
-def _decoded_again(results: Results, worst: Cell) -> Advice:
+def _decoded_again(results: Results, worst: Cell) -> Cause:
     """Explain a walk that decodes each chunk again and again."""
     target, walk = results.target, _walk(results.target, worst)
     decodes = _decodes(target, worst)
@@ -236,7 +240,7 @@ def _keeps(target: Target, cell: Cell) -> bool:
     """
     if target.chunks is None:
         return True
-    return _decodes_with(target, cell, reader(CHUNKWISE)) < SLOW
+    return _decodes_with(target, cell, reader(CHUNKWISE)) < worth.NOTICED
 
 
 def _chunks_to_hold(target: Target, walk: Walk, decodes: float) -> int | None:
@@ -247,43 +251,41 @@ def _chunks_to_hold(target: Target, walk: Walk, decodes: float) -> int | None:
     affordable = [
         held
         for held in {*walk.footprints(), walk.chunks_to_cache()}
-        if held * target.chunk_nbytes <= LARGEST_CACHE_NBYTES
-        and decodes >= SLOW * walk.decodes_per_chunk(held)
+        if holding(held, target.chunk_nbytes).is_moderate
+        and decodes >= worth.NOTICED * walk.decodes_per_chunk(held)
     ]
     return min(affordable, key=lambda held: (walk.decodes_per_chunk(held), held), default=None)
 
 
-def _instead(advice: Advice, results: Results, worst: Cell) -> Advice:
+def _instead(cause: Cause, results: Results, worst: Cell) -> Cause:
     """Offer chunkwise in the place of a copy of the file, if it was measured to gain much."""
     said = _measured(results, worst)
     if said is None:
-        untried = advice.fix is None and advice.effect and not _gain_at(results, worst)
+        untried = not cause.remedies and cause.effect and not _gain_at(results, worst)
         if untried and _keeps(results.target, worst):
-            effect = f"{advice.effect}; chunkwise was not measured here"
-            return replace(advice, fix=_open(results.target), effect=effect, in_c=None)
-        return advice
-    much = _gain_at(results, worst) >= MUCH_FASTER or advice.fix is None
+            effect = f"{cause.effect}; chunkwise was not measured here"
+            return replace(cause, remedies=_open(results.target), effect=effect)
+        return cause
+    much = _gain_at(results, worst) >= worth.MUCH or not cause.remedies
     if much and _keeps(results.target, worst):
-        opened = _open(results.target)
-        return replace(advice, fix=opened, effect=f"measured: {said}", in_c=None)
-    return _beside(advice, results, worst)
+        return replace(cause, remedies=_open(results.target), effect=f"measured: {said}")
+    return _beside(cause, results, worst)
 
 
-def _beside(advice: Advice, results: Results, worst: Cell) -> Advice:
+def _beside(cause: Cause, results: Results, worst: Cell) -> Cause:
     """Add to a remedy what chunkwise was measured to gain without it."""
     said = _measured(results, worst)
     if said is None:
-        return advice
+        return cause
     said = f"by chunkwise.open, measured: {said}"
-    return replace(advice, effect=f"{advice.effect}; {said}" if advice.effect else said)
+    return replace(cause, effect=f"{cause.effect}; {said}" if cause.effect else said)
 
 
 def _measured(results: Results, worst: Cell) -> str | None:
     """Say how much faster chunkwise reads a pattern; None if it is not much."""
-    gain = _gain_at(results, worst)
-    if gain < SLOW:
+    gain, cell = _fastest(results, worst)
+    if cell is None or gain < worth.NOTICED:
         return None
-    cell = next(c for c in results.cells if _gain(c, [worst]) == gain)
     said = f"all reads of '{worst.access.name}' {format_ratio(gain)} as fast"
     first, first_here = (c.spread(lambda m: m.first_s) for c in (worst, cell))
     if first and first_here and first_here.median:
@@ -293,11 +295,29 @@ def _measured(results: Results, worst: Cell) -> str | None:
 
 def _gain_at(results: Results, base: Cell) -> float:
     """Return how much faster chunkwise is than one cell; 0 if that was not measured."""
-    return max((_gain(c, [base]) or 0.0 for c in results.cells), default=0.0)
+    return _fastest(results, base)[0]
 
 
-def _open(target: Target) -> str:
-    return f"chunkwise.open({python_text(target.file)})[{python_text(target.dataset)}]"
+def _fastest(results: Results, base: Cell) -> tuple[float, Cell | None]:
+    """Return how much faster than one cell the fastest of chunkwise's is, and that one."""
+    gains = [(gain, cell) for cell in results.cells if (gain := _gain(cell, [base])) is not None]
+    return max(gains, key=lambda found: found[0], default=(0.0, None))
+
+
+def _open(target: Target) -> tuple[OpenNatively]:
+    return (OpenNatively(target.file, target.dataset),)
+
+
+def _cache_for(target: Target, cache: Cache, reader: str, *, own_slots: bool = False) -> SetCache:
+    """Give the dataset a cache, in the language of a reader."""
+    return SetCache(
+        target.file,
+        target.dataset,
+        cache.nbytes,
+        cache.nslots,
+        own_slots=own_slots,
+        program="netCDF4" if reader == "netcdf4" else "h5py",
+    )
 
 
 def _cured(results: Results, worst: Cell) -> Cell | None:
@@ -307,7 +327,7 @@ def _cured(results: Results, worst: Cell) -> Cell | None:
         for cell in results.cells
         if (cell.reader, cell.access) == (worst.reader, worst.access)
         and cell.total_s
-        and total(worst) >= MUCH_FASTER * cell.total_s
+        and total(worst) >= worth.MUCH * cell.total_s
     ]
     return min(cells, key=_cache_nbytes, default=None)
 
@@ -318,22 +338,19 @@ def _cache_nbytes(cell: Cell) -> int:
     return 0 if cache.nslots == 0 else cache.cache_nbytes
 
 
-def _with_measured_cache(why: str, target: Target, worst: Cell, cured: Cell) -> Advice:
+def _with_measured_cache(why: str, target: Target, worst: Cell, cured: Cell) -> Cause:
     """Advise the cache that was measured to help."""
     nbytes = _cache_nbytes(cured)
     nslots = cured.succeeded[0].actual_cache_nslots or FEWEST_SLOTS
-    if worst.reader == "netcdf4":
-        fix = netcdf_with(target, nbytes, nslots)
-    else:
-        fix = open_with(target.file, nbytes)
+    remedy = _cache_for(target, Cache(nbytes, nslots), worst.reader, own_slots=True)
     effect = (
         f"measured with a chunk cache of {_named_cache(target, cured)}: all reads of "
         f"'{worst.access.name}' {format_ratio(total(worst) / total(cured))} as fast"
     )
-    return Advice(why, fix, effect, in_c.with_cache(target.file, target.dataset, nbytes, nslots))
+    return Cause(why, (remedy,), effect)
 
 
-def _other_cache(target: Target, worst: Cell, cured: Cell) -> Advice:
+def _other_cache(target: Target, worst: Cell, cured: Cell) -> Cause:
     """Another cache was measured to help, though shapes alone do not tell why."""
     why = (
         f"The chunk cache decides: '{worst.access.name}' takes "
@@ -343,9 +360,7 @@ def _other_cache(target: Target, worst: Cell, cured: Cell) -> Advice:
     return _with_measured_cache(why, target, worst, cured)
 
 
-def _cache(
-    results: Results, worst: Cell, walk: Walk, decodes: float, needed: int | None
-) -> Advice:
+def _cache(results: Results, worst: Cell, walk: Walk, decodes: float, needed: int | None) -> Cause:
     """A cache that holds what the walk comes back to spares it the decodes."""
     target = results.target
     chunk = format_size(target.chunk_nbytes)
@@ -369,16 +384,15 @@ def _cache(
     assert needed is not None
     after = walk.decodes_per_chunk(needed)
     left = "once" if after < 1.05 else f"{format_ratio(after)}"
-    return Advice(
+    return Cause(
         why,
-        cache_line(target, needed, worst.reader),
+        (_cache_for(target, holding(needed, target.chunk_nbytes), worst.reader),),
         f"{format_ratio(decodes / after)} fewer decodes: each chunk {left} instead of {times} "
         "(computed, not measured)",
-        cache_in_c(target, needed),
     )
 
 
-def _in_no_order(results: Results, worst: Cell, walk: Walk, decodes: float) -> Advice:
+def _in_no_order(results: Results, worst: Cell, walk: Walk, decodes: float) -> Cause:
     """Reads that touch chunks in random order need all of them cached, or smaller chunks."""
     target = results.target
     chunks, verb = walk.chunk_count, "fetch" if target.filters == "none" else "decode"
@@ -391,11 +405,11 @@ def _in_no_order(results: Results, worst: Cell, walk: Walk, decodes: float) -> A
         f"({format_size(target.chunk_nbytes)} each): they {verb} about {decodes * touched:,.0f} "
         f"chunks, each about {decodes:,.0f} times."
     )
-    if chunks * target.chunk_nbytes <= LARGEST_CACHE_NBYTES:
+    needed = holding(chunks, target.chunk_nbytes)
+    if needed.is_moderate:
         effect = "each chunk once (computed, not measured)"
-        line = cache_line(target, chunks, worst.reader)
-        return Advice(why, line, effect, cache_in_c(target, chunks))
-    return Advice(why, effect="smaller chunks, or reads sorted by place, would need fewer")
+        return Cause(why, (_cache_for(target, needed, worst.reader),), effect)
+    return Cause(why, effect="smaller chunks, or reads sorted by place, would need fewer")
 
 
 def _named_cache(target: Target, cell: Cell) -> str:
@@ -403,7 +417,7 @@ def _named_cache(target: Target, cell: Cell) -> str:
     return format_size(_cache_nbytes(cell)) + default
 
 
-def _layout(results: Results, worst: Cell) -> Advice:
+def _layout(results: Results, worst: Cell) -> Cause:
     """Only other chunks make a single read cheap."""
     target, block = results.target, worst.access.block
     stored = _stored_as(target)
@@ -415,9 +429,9 @@ def _layout(results: Results, worst: Cell) -> Advice:
         "it asks for."
     )
     chunks = suitable_chunks(results.target, _stated(results))
-    command = _repack(target, chunks, worst)
-    if command is None:
-        return Advice(
+    remedies = _repack(target, chunks, worst)
+    if not remedies:
+        return Cause(
             why,
             effect="no copy is offered: its filters cannot be written here "
             f"({', '.join(pipelines(target))})",
@@ -425,12 +439,12 @@ def _layout(results: Results, worst: Cell) -> Advice:
     then = replace(stored, chunks=chunks)
     after = walk_cost(then, block)
     if after.decoded_nbytes >= before.decoded_nbytes:
-        return Advice(why)
+        return Cause(why)
     across = plane(target.shape, line_axis(target.shape, block))
     plane_before, plane_after = walk_cost(stored, across), walk_cost(then, across)
-    return Advice(
+    return Cause(
         why,
-        command,
+        remedies,
         f"such a read then needs {format_size(after.decoded_nbytes)} instead of "
         f"{format_size(before.decoded_nbytes)}, and one of {format_shape(across)} "
         f"{format_size(plane_after.decoded_nbytes)} instead of "
@@ -445,31 +459,25 @@ def _stated(results: Results) -> list[Access]:
     return [] if usual.issuperset(one.block for one in accesses) else accesses
 
 
-def _repack(target: Target, chunks: tuple[int, ...], worst: Cell) -> str | None:
-    """Return the command, and the line that its output needs if no default cache would do.
+def _repack(target: Target, chunks: tuple[int, ...], worst: Cell) -> tuple[Remedy, ...]:
+    """Copy the file, and open the copy with a cache if no default one would do.
 
     Needed is a cache for the chunks of one read, of the slow pattern and of a plane across it,
     as far as a reader should be told to give so much.
-    None if no command can be trusted with every dataset of the file.
+    Nothing if no command can be trusted with every dataset of the file.
     """
-    fixes = rechunk(target.file, target.dataset, chunks, target.filters)
-    commands = [
-        fix.text
-        for fix in fixes
-        if (fix.tool in ("nccopy", "h5repack") or fix.repacks)
-        and keeps_all_data(fix, pipelines(target))
-    ]
-    if not commands:
-        return None
+    copies = copied(target, Variant(chunks, target.filters))
+    if not copies:
+        return ()
     stored = Stored(target.shape, chunks, target.itemsize)
     across = plane(target.shape, line_axis(target.shape, worst.access.block))
     each = (walk_cost(stored, block).decoded_nbytes for block in (worst.access.block, across))
-    needed = max((nbytes for nbytes in each if nbytes <= LARGEST_CACHE_NBYTES), default=0)
+    needed = max((nbytes for nbytes in each if nbytes <= worth.LARGEST_CACHE_NBYTES), default=0)
     if needed <= target.cache_nbytes:
-        return commands[0]
-    nbytes = whole_mib(needed)
-    held = -(-nbytes // stored.chunk_nbytes)
-    return f"{commands[0]}\n{open_with(copy_name(target.file), nbytes, held)}"
+        return copies
+    cache = holding(-(-needed // stored.chunk_nbytes), stored.chunk_nbytes)
+    copy = copy_name(copies[0])
+    return *copies, SetCache(copy, target.dataset, cache.nbytes, cache.nslots)
 
 
 def _stored(target: Target) -> str:
@@ -480,7 +488,7 @@ def _stored(target: Target) -> str:
     return f"{said}, and libhdf5 reads it, through chunkwise as well"
 
 
-def _scattered(results: Results, worst: Cell, best: Cell) -> Advice:
+def _scattered(results: Results, worst: Cell, best: Cell) -> Cause:
     """Without filters or a cache, what is not adjacent is fetched piece by piece."""
     target = results.target
     stored = "not compressed, its chunks not cached"
@@ -496,22 +504,21 @@ def _scattered(results: Results, worst: Cell, best: Cell) -> Advice:
         return _with_measured_cache(why, target, worst, cured)
     if target.chunks is not None:
         walk = _walk(target, worst)
-        held = walk.chunks_to_cache()
-        if held * target.chunk_nbytes <= LARGEST_CACHE_NBYTES:
+        cache = holding(walk.chunks_to_cache(), target.chunk_nbytes)
+        if cache.is_moderate:
             effect = "each chunk is then fetched once, as a whole (computed, not measured)"
-            line = cache_line(target, held, worst.reader)
-            return Advice(why, line, effect, cache_in_c(target, held))
+            return Cause(why, (_cache_for(target, cache, worst.reader),), effect)
     elif target.layout != "contiguous":
-        return Advice(why)
+        return Cause(why)
     chunks = suitable_chunks(results.target, _stated(results))
-    return Advice(
+    return Cause(
         why,
         _repack(target, chunks, worst),
         f"each read then fetches whole chunks of {format_shape(chunks)} (computed, not measured)",
     )
 
 
-def _calls(results: Results, worst: Cell, largest: Cell, each_s: float) -> Advice:
+def _calls(results: Results, worst: Cell, largest: Cell, each_s: float) -> Cause:
     """Small reads are made of calls."""
     target = results.target
     asked = worst.access.elements * target.itemsize
@@ -522,24 +529,23 @@ def _calls(results: Results, worst: Cell, largest: Cell, each_s: float) -> Advic
         f"costs {format_seconds(each_s)} by itself."
     )
     if total(worst) < NOTICED_S:
-        return _with_gain(Advice(why), results, worst)
+        return _with_gain(Cause(why), results, worst)
     effect = (
         f"measured: all of the data in {format_seconds(total(largest))} by "
         f"'{largest.access.name}', instead of {format_seconds(total(worst))}"
     )
     if target.nbytes > available_memory_nbytes() // 4:
-        return Advice(why, effect=f"read larger blocks; {effect}")
-    once = in_c.read_once(target.file, target.dataset)
-    return Advice(why, "array = dataset[...]  # once; then index the array", effect, once)
+        return Cause(why, effect=f"read larger blocks; {effect}")
+    return Cause(why, (ReadOnce(target.file, target.dataset),), effect)
 
 
-def _no_slow_pattern(results: Results, worst: Cell) -> Advice:
+def _no_slow_pattern(results: Results, worst: Cell) -> Cause:
     """No pattern stands out: what is left is decoding, or copying."""
     target = results.target
     walk = None if target.chunks is None else _walk(target, worst)
     amplification = _amplification(target, worst)
-    if walk is not None and target.stored_nbytes and (amplification or 0) >= SLOW:
-        if _decodes(target, worst) >= SLOW:
+    if walk is not None and target.stored_nbytes and (amplification or 0) >= worth.NOTICED:
+        if _decodes(target, worst) >= worth.NOTICED:
             return _decoded_again(results, worst)
         return _instead(_layout(results, worst), results, worst)
     if target.layout == "contiguous":
@@ -564,24 +570,24 @@ def _no_slow_pattern(results: Results, worst: Cell) -> Advice:
             f"The chunks suit these patterns; what is left is decoding {target.filters}, "
             "which libhdf5 does in one thread, one chunk after the other."
         )
-    return _with_gain(Advice(why), results, worst)
+    return _with_gain(Cause(why), results, worst)
 
 
-def _with_gain(advice: Advice, results: Results, worst: Cell) -> Advice:
+def _with_gain(cause: Cause, results: Results, worst: Cell) -> Cause:
     """Say chunkwise's gain at the slowest pattern, or that there is none."""
     gain = _gain_at(results, worst)
     if not gain:
-        return advice
+        return cause
     measured = f"measured: all reads of '{worst.access.name}' {format_ratio(gain)} as fast"
-    if gain < 1 / WORTH_IT:
+    if gain < 1 / worth.MEASURED:
         effect = f"nothing needs a change; chunkwise is slower here ({measured})"
-    elif gain < WORTH_IT:
+    elif gain < worth.MEASURED:
         effect = f"nothing needs a change; chunkwise makes little difference ({measured})"
     elif _keeps(results.target, worst):
-        return replace(advice, fix=_open(results.target), effect=measured)
+        return replace(cause, remedies=_open(results.target), effect=measured)
     else:
         effect = f"by chunkwise.open, {measured}"
-    return replace(advice, effect=effect)
+    return replace(cause, effect=effect)
 
 
 def _gain(cell: Cell, cells: Sequence[Cell]) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chunkwise.measure.axes import AXES
 from chunkwise.measure.results import Cell, Results, standard_of
-from chunkwise.measure.variants import Variant
+from chunkwise.model.layout import Layout
 from chunkwise.names import printable
 from chunkwise.trials.readers import WITH_LIBRARY_CACHE
 
@@ -33,7 +33,7 @@ def cell_label(results: Results, cell: Cell) -> str:
         text = setting(results, cell, name)
         if text:
             # The table's head says of what.
-            parts.append(text.removeprefix("HDF5 "))
+            parts.append(_version_label(results, cell) if name == "libhdf5" else text)
     return ", ".join(parts)
 
 
@@ -55,12 +55,16 @@ def setting(results: Results, cell: Cell, axis: str) -> str:
 
 def library_label(results: Results, cell: Cell) -> str:
     """Name a libhdf5 by its version, and also by its path if the version is not unique."""
+    return f"HDF5 {_version_label(results, cell)}"
+
+
+def _version_label(results: Results, cell: Cell) -> str:
     text = cell.point["libhdf5"]
     found = version(cell)
     if found is None:
-        return f"HDF5 {text}"
+        return text
     same = {c.point["libhdf5"] for c in results.cells if version(c) == found}
-    return f"HDF5 {found}" if len(same) == 1 else f"HDF5 {found} ({text})"
+    return found if len(same) == 1 else f"{found} ({text})"
 
 
 def zlib_label(cell: Cell) -> str:
@@ -96,7 +100,7 @@ def change_label(results: Results, cell: Cell, axis: str) -> str:
     if axis == "reader":
         return reader_label(results, cell.reader)
     if axis == "chunk":
-        return str(Variant(cell.trial.chunks, "")).rpartition(",")[0]
+        return Layout(cell.trial.chunks, "none").chunks_in_words
     if axis == "filter":
         return "no filter" if cell.trial.filters == "none" else cell.trial.filters
     text = setting(results, cell, axis)

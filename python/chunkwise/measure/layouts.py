@@ -15,16 +15,15 @@ from rich.text import Text
 from chunkwise import _native
 from chunkwise.grammar import format_size
 from chunkwise.measure.printing import plain_table, say
-from chunkwise.measure.restoring import commands, fixes
+from chunkwise.measure.restoring import commands, restored
 from chunkwise.measure.results import Cell, Results
 from chunkwise.measure.variants import Variant, stored
-from chunkwise.model.fix import Fix
+from chunkwise.model import worth
 from chunkwise.names import printable_lines
+from chunkwise.remedy.fix import Fix
+from chunkwise.remedy.spelling import spelled
 from chunkwise.trials.formats import is_netcdf3
 from chunkwise.words import counted, format_seconds, format_speed
-
-# Less than this is no reason for another file.
-_WORTH_IT = 1.2
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ def best(results: Results) -> Variant | None:
         and (found := speeds(results, variant))
     }
     fastest = max(means, key=lambda variant: means[variant], default=None)
-    return fastest if fastest is not None and means[fastest] >= _WORTH_IT else None
+    return fastest if fastest is not None and means[fastest] >= worth.MEASURED else None
 
 
 def _late(results: Results) -> set[Variant]:
@@ -83,7 +82,7 @@ def remedies(results: Results, variant: Variant) -> tuple[Fix, ...]:
     """Give the lines that store the data so; of data without a file, those of its writer."""
     target = results.file
     if target.made:
-        return tuple(fix for fix in fixes(target, variant) if fix.writing)
+        return tuple(fix for fix in spelled(restored(target, variant)) if fix.writing)
     return () if target.unclosed or variant == stored(target) else commands(target, variant)
 
 

@@ -140,14 +140,13 @@ def spell_out(target: Target, space: Space) -> Plan:
     """Read the values of a space for a dataset."""
     defaults = {a.name: a for a in _defaults(target)}
     points = space.points(tuple(defaults))
-    accesses = {}
+    known = {**({} if "access" in space.axes else defaults), **space.accesses}
     around = Surroundings(target.file, target.dataset)
-    for text in dict.fromkeys(point["access"] for point in points):
-        accesses[text] = (
-            defaults[text]
-            if text in defaults and "access" not in space.axes
-            else patterns.parse(text, target.shape, target.itemsize, target.where, around)
-        )
+    accesses = {
+        text: known.get(text)
+        or patterns.parse(text, target.shape, target.itemsize, target.where, around)
+        for text in dict.fromkeys(point["access"] for point in points)
+    }
     stated = tuple(accesses.values()) if "access" in space.axes else ()
     planned: dict[Any, Planned] = {}
     for point in points:

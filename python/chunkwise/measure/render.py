@@ -20,8 +20,9 @@ from chunkwise.measure.printing import say
 from chunkwise.measure.results import Advice, Cell, Results
 from chunkwise.measure.tables import tables_of
 from chunkwise.measure.variants import Variant, stored
-from chunkwise.model.remedies import save_unclosed
 from chunkwise.names import printable_lines
+from chunkwise.remedy.records import saved_unclosed
+from chunkwise.remedy.spelling import in_short
 from chunkwise.trials import breakdown, write_breakdown
 from chunkwise.trials.readers import COMPILED
 from chunkwise.trials.trial import Operation
@@ -85,7 +86,7 @@ def show(results: Results, console: Console) -> None:
             "If its writer was killed, what it had flushed is saved by:", highlight=False
         )
         # Never wrapped: it is there to be copied.
-        command = save_unclosed(results.file.file)[0].text
+        command = in_short(saved_unclosed(results.file.file)[0]) or ""
         console.print(Text(textwrap.indent(printable(command), "  ")), soft_wrap=True)
 
 

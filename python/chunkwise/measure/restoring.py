@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -17,17 +18,10 @@ from chunkwise.files.opening import find_dataset, open_h5
 from chunkwise.grammar import Pipeline
 from chunkwise.measure.target import Target
 from chunkwise.measure.variants import Variant, create
-from chunkwise.model.fix import Fix
-from chunkwise.model.layout import Layout
-from chunkwise.model.remedies import (
-    can_repack,
-    copy_name,
-    keeps_all_data,
-    rechunk,
-    refilter,
-    shell_file,
-)
-from chunkwise.names import shell_word
+from chunkwise.remedy.commands import commands as by_commands
+from chunkwise.remedy.fix import Fix
+from chunkwise.remedy.records import CONTIGUOUS, Anew, Copy, Present, in_chunks, under_filters
+from chunkwise.remedy.spelling import spelled
 from chunkwise.trials.environment import available_memory_nbytes
 
 # The default of `chunkwise repack`.
@@ -35,55 +29,33 @@ _SHARE: Final = 4
 _LEAST_NBYTES: Final = 64 << 20
 
 
-def fixes(target: Target, variant: Variant) -> tuple[Fix, ...]:
-    """Give the lines that store a dataset as a variant."""
+def restored(target: Target, variant: Variant) -> tuple[Copy, ...]:
+    """Store a dataset as a variant, in a copy that loses nothing else of the file."""
+    now = Present(target.filters, shape=target.shape)
+    found: tuple[Copy, ...]
     if variant.chunks is None:
-        found = _contiguous(target)
+        found = (Copy(target.file, (Anew(target.dataset, CONTIGUOUS, None, now),)),)
     elif variant.filters == target.filters:
-        found = rechunk(
-            target.file, target.dataset, variant.chunks, variant.filters, shape=target.shape
-        )
+        found = in_chunks(target.file, target.dataset, variant.chunks, now)
     else:
         # Chunks are stated also if they stay: nccopy chooses others for small variables.
-        found = refilter(
-            target.file,
-            target.dataset,
-            variant.filters,
-            stored=target.filters,
-            chunks=variant.chunks,
-            chunked=False,
-        )
-    longer = any(c > n for c, n in zip(variant.chunks or (), target.shape, strict=False))
-    return tuple(
-        fix
-        for fix in found
-        if fix.writing
-        # nccopy refuses chunks that are longer than the data.
-        or (keeps_all_data(fix, pipelines(target)) and not (longer and fix.tool == "nccopy"))
-    )
+        found = under_filters(target.file, target.dataset, variant.filters, now, variant.chunks)
+    return tuple(replace(one, pipelines=frozenset(pipelines(target))) for one in found)
+
+
+def copied(target: Target, variant: Variant) -> tuple[Copy, ...]:
+    """Give the copies of `restored` for which there is a command that loses nothing."""
+    return tuple(one for one in restored(target, variant) if any(by_commands(one)))
 
 
 def commands(target: Target, variant: Variant) -> tuple[Fix, ...]:
-    """Give those of `fixes` that copy the file."""
-    return tuple(fix for fix in fixes(target, variant) if not fix.writing)
+    """Give the commands that copy the file so."""
+    return tuple(fix for fix in spelled(restored(target, variant)) if not fix.writing)
 
 
 def pipelines(target: Target) -> list[str]:
     """Name the pipelines that a copy of the file has to deal with."""
     return sorted({target.filters, *target.file_filters} - {"none"})
-
-
-def _contiguous(target: Target) -> tuple[Fix, ...]:
-    path = "/" + target.dataset.strip("/")
-    files = f"{shell_file(target.file)} {shell_file(copy_name(target.file))}"
-    words = " ".join(Layout(None, "none").rules(path))
-    found = [Fix("chunkwise", f"chunkwise repack {words} {files}", rechunks=True)]
-    if can_repack(target.filters) and not set(path) & set(":,"):
-        options = f"-l {shell_word(f'{path}:CONTI')}"
-        if target.filters != "none":
-            options += f" -f {shell_word(f'{path}:NONE')}"
-        found.append(Fix("h5repack", f"h5repack {options} {files}", rechunks=True))
-    return tuple(found)
 
 
 def repack_s(source: Target, variant: Variant, folder: str) -> float | None:

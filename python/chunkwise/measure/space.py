@@ -14,6 +14,7 @@ from typing import Final
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline
 from chunkwise.measure.axes import AXES, check_axis
+from chunkwise.patterns.pattern import Access
 from chunkwise.trials.formats import is_netcdf3
 from chunkwise.trials.readers import NATIVE, READERS, check_reader
 from chunkwise.words import joined
@@ -38,6 +39,9 @@ class Space:
         ``list``: the combinations in `trials`.
     trials : tuple of mapping
         For ``list``: one value for some axes; the others have the first of `axes`.
+    accesses : mapping of str to Access
+        Access patterns that a program has made, by what stands for them on the axis ``access``:
+        these words are not read.
 
     Raises
     ------
@@ -48,6 +52,7 @@ class Space:
     axes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     design: str = "product"
     trials: tuple[Mapping[str, str], ...] = ()
+    accesses: Mapping[str, Access] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.design not in DESIGNS:

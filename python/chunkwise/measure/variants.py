@@ -30,6 +30,7 @@ from chunkwise.measure import netcdf3
 from chunkwise.measure.rows import read_rows
 from chunkwise.measure.target import Target, look
 from chunkwise.model.chunk_shape import PAGE_NBYTES, default_chunk
+from chunkwise.model.layout import Layout
 from chunkwise.patterns import Access, as_pattern
 from chunkwise.patterns.around import chunk_by_names
 from chunkwise.trials.formats import FORMATS, NETCDF4, is_netcdf3
@@ -54,8 +55,7 @@ class Variant:
     def __str__(self) -> str:
         if is_netcdf3(self.format):
             return FORMATS[self.format]
-        chunks = "contiguous" if self.chunks is None else f"chunks {format_shape(self.chunks)}"
-        return f"{chunks}, {'no filter' if self.filters == 'none' else self.filters}"
+        return str(Layout(self.chunks, self.filters))
 
 
 @dataclass(frozen=True)

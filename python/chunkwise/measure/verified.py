@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chunkwise.measure.restoring import commands
-from chunkwise.measure.results import Advice, Cell, Results
+from chunkwise.measure.cause import Cause
+from chunkwise.measure.restoring import copied
+from chunkwise.measure.results import Cell, Results
 from chunkwise.measure.variants import Variant
+from chunkwise.model import worth
 from chunkwise.trials.readers import WITH_LIBRARY_CACHE
 from chunkwise.words import format_ratio
 
-# Less than this is not worth another file.
-MUCH = 2.0
 
-
-def verified(advice: Advice, results: Results, main: Variant) -> Advice:
+def verified(cause: Cause, results: Results, main: Variant) -> Cause:
     """Offer measured chunks or filters in place of computed ones, if there are any.
 
-    The advice is about the data stored as `main`.
+    The cause is about the data stored as `main`.
     """
     others = [variant for variant in results.variants if variant != main]
     worst = max(
@@ -26,7 +25,7 @@ def verified(advice: Advice, results: Results, main: Variant) -> Advice:
         default=None,
     )
     if worst is None or not others:
-        return advice
+        return cause
     rivals = [
         cell
         for cell in results.cells
@@ -36,15 +35,15 @@ def verified(advice: Advice, results: Results, main: Variant) -> Advice:
         and cell.total_s
     ]
     best = min(rivals, key=total, default=None)
-    if best is None or best.variant is None or total(worst) < MUCH * total(best):
-        return advice
+    if best is None or best.variant is None or total(worst) < worth.NOTICED * total(best):
+        return cause
     target, variant = results.file, best.variant
     gained = f"all reads of '{worst.access.name}' {format_ratio(total(worst) / total(best))}"
     effect = f"measured: {gained} as fast, stored as {variant}"
-    texts = [fix.text for fix in commands(target, variant)]
-    if not texts:
-        return replace(advice, effect=f"{advice.effect}; {effect}" if advice.effect else effect)
-    return replace(advice, fix=texts[0], effect=effect, in_c=None)
+    copies = copied(target, variant)
+    if not copies:
+        return replace(cause, effect=f"{cause.effect}; {effect}" if cause.effect else effect)
+    return replace(cause, remedies=copies, effect=effect)
 
 
 def total(cell: Cell) -> float:

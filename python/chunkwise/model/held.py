@@ -4,22 +4,50 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
+from chunkwise.model import worth
 from chunkwise.model.chunk_cache import FEWEST_SLOTS, hash_slots, slots
 from chunkwise.model.cost import Stored
 from chunkwise.model.traffic import Pattern
 
-# A cache beyond this is not what a reader should be told to give one dataset.
-MOST_NBYTES: Final = 512 << 20
+# A cache is given in whole MiB, as people write it.
+MIB: Final = 1 << 20
 _PLACES: Final = 3
 _TRIED: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """A chunk cache to open a dataset with."""
+
+    nbytes: int
+    nslots: int
+
+    @property
+    def is_moderate(self) -> bool:
+        """Whether it is no larger than what one dataset should be given."""
+        return self.nbytes <= worth.LARGEST_CACHE_NBYTES
+
+
+def holding(
+    chunks: int,
+    chunk_nbytes: int,
+    *,
+    least_nbytes: int = 0,  # What the library gives by itself, which no line may take away
+    least_nslots: int = 0,
+    unit: int = MIB,  # What its bytes are a multiple of
+) -> Cache:
+    """Choose the chunk cache that holds so many chunks: for every reader and writer."""
+    nbytes = -(-chunks * chunk_nbytes // unit) * unit
+    return Cache(max(nbytes, least_nbytes), max(hash_slots(chunks), least_nslots))
 
 
 def caches(stored: Stored, patterns: Sequence[Pattern]) -> list[int]:
     """List sizes of a chunk cache, in bytes, with which some pattern finds its chunks again.
 
-    Ascending, each at most `MOST_NBYTES`.
+    Ascending, each at most `worth.LARGEST_CACHE_NBYTES`.
     """
     found = set()
     for pattern in patterns:
@@ -29,8 +57,8 @@ def caches(stored: Stored, patterns: Sequence[Pattern]) -> list[int]:
         held = {*walk.footprints(), walk.chunks_to_cache(), walk.chunks_per_operation}
         if pattern.scattered or pattern.selections is not None:
             held.add(math.prod(stored.grid))
-        found |= {_rounded(number * stored.chunk_nbytes) for number in held}
-    return sorted(nbytes for nbytes in found if nbytes <= MOST_NBYTES)
+        found |= {holding(number, stored.chunk_nbytes).nbytes for number in held}
+    return sorted(nbytes for nbytes in found if nbytes <= worth.LARGEST_CACHE_NBYTES)
 
 
 def free_slots(stored: Stored, patterns: Sequence[Pattern], nbytes: int) -> int:
@@ -75,8 +103,3 @@ def _reads(stored: Stored, pattern: Pattern) -> list[tuple[list[int], list[int]]
 def _collisions(stored: Stored, first: list[int], extent: list[int], nslots: int) -> int:
     taken = slots(stored.grid, first, extent, nslots)
     return len(taken) - len(set(taken.tolist()))
-
-
-def _rounded(nbytes: int) -> int:
-    unit = 1 << 20
-    return -(-nbytes // unit) * unit

@@ -6,7 +6,7 @@ layout, and one command makes the layout, for each tool that can make all of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -35,24 +35,27 @@ class Layout:
     filters: str
 
     def __str__(self) -> str:
-        chunks = "contiguous" if self.chunks is None else f"chunks {format_shape(self.chunks)}"
-        return f"{chunks}, {'no filter' if self.filters == 'none' else self.filters}"
+        filters = "no filter" if self.filters == "none" else self.filters
+        return f"{self.chunks_in_words}, {filters}"
+
+    @property
+    def chunks_in_words(self) -> str:
+        """The chunk shape in a sentence."""
+        return "contiguous" if self.chunks is None else f"chunks {format_shape(self.chunks)}"
 
     @property
     def chunk_word(self) -> str:
         """The chunk shape as `bench` and `repack` take it."""
-        return "contiguous" if self.chunks is None else format_shape(self.chunks)
+        return _chunk_word(self.chunks)
 
     def rules(self, dataset: str) -> tuple[str, ...]:
         """Return the words that ask ``chunkwise repack`` for it, for one dataset.
 
         Quoted for a shell: ``--chunk /t:30x20x30 --filter /t:shuffle+deflate:4``.
         """
-        pattern = as_pattern("/" + dataset.strip("/"))
-        words = ("--chunk", shell_word(f"{pattern}:{self.chunk_word}"))
-        if self.chunks is None:
-            return words
-        return (*words, "--filter", shell_word(f"{pattern}:{self.filters}"))
+        filters = None if self.chunks is None else self.filters
+        one = DatasetLayout("/" + dataset.strip("/"), self.chunks or (), filters)
+        return tuple(word for rule in one.rules() for word in rule)
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
@@ -67,9 +70,18 @@ class DatasetLayout:
     """How one dataset should be stored."""
 
     path: str  # The dataset's path in the file
-    chunk: tuple[int, ...] | None = None  # Its chunk shape; None keeps what it has
+    # Its chunk shape; None keeps what it has, and an empty one is for contiguous data.
+    chunk: tuple[int, ...] | None = None
     # Its pipeline, such as ``shuffle+deflate:4``; None keeps what it has.
     filters: str | None = None
+
+    def rules(self) -> Iterator[tuple[str, str]]:
+        """Write it as options of ``chunkwise repack`` and their values, quoted for a shell."""
+        pattern = as_pattern(self.path)
+        if self.chunk is not None:
+            yield "--chunk", shell_word(f"{pattern}:{_chunk_word(self.chunk)}")
+        if self.filters is not None:
+            yield "--filter", shell_word(f"{pattern}:{self.filters}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +97,7 @@ class FileLayout:
 
     def options(self) -> str:
         """Write it as the options of ``chunkwise repack``, quoted for a shell."""
-        words = [f"{option} {shell_word(rule)}" for option, rule in self._rules()]
+        words = [" ".join(rule) for one in self.datasets for rule in one.rules()]
         if self.merge:
             words.append("--merge")
         if self.page_nbytes is not None:
@@ -94,17 +106,13 @@ class FileLayout:
             words.append(f"--metadata-block {self.metadata_block_nbytes}")
         return " ".join(words)
 
-    def _rules(self) -> Iterable[tuple[str, str]]:
-        for one in self.datasets:
-            pattern = as_pattern(one.path)
-            if one.chunk is not None:
-                yield "--chunk", f"{pattern}:{'x'.join(map(str, one.chunk))}"
-            if one.filters is not None:
-                yield "--filter", f"{pattern}:{one.filters}"
-
 
 # A plain copy.
 AS_IT_IS: Final = FileLayout()
+
+
+def _chunk_word(chunks: tuple[int, ...] | None) -> str:
+    return format_shape(chunks) if chunks else "contiguous"
 
 
 def as_pattern(path: str) -> str:

@@ -24,9 +24,11 @@ class Reader:
     w0: float | None
 
 
-LIBHDF5_1: Final = Reader("libhdf5-1.10", "libhdf5 before 2.0", 1 << 20, 521, 0.75)
-LIBHDF5_2: Final = Reader("libhdf5-2", "libhdf5 from 2.0", 8 << 20, 8191, 0.75)
-NETCDF_C: Final = Reader("netcdf-c", "netCDF-C", 64 << 20, 1000, 0.75)
+# libhdf5's default preemption policy (H5Pset_cache), in every version.
+DEFAULT_W0: Final = 0.75
+LIBHDF5_1: Final = Reader("libhdf5-1.10", "libhdf5 before 2.0", 1 << 20, 521, DEFAULT_W0)
+LIBHDF5_2: Final = Reader("libhdf5-2", "libhdf5 from 2.0", 8 << 20, 8191, DEFAULT_W0)
+NETCDF_C: Final = Reader("netcdf-c", "netCDF-C", 64 << 20, 1000, DEFAULT_W0)
 # Who keeps no chunk.
 UNCACHED: Final = Reader("uncached", "a reader without a chunk cache", 0, 0, None)
 # The readers that a file must serve well if nobody knows its readers.

@@ -33,7 +33,7 @@ from chunkwise.repacking.rules import ChunkSetting, FilterSetting, Named, Rule, 
 from chunkwise.words import counted
 
 _OF_SOURCES: Final = "its sources have such chunks"
-_AND_FILTERS: Final = " and filters"
+_AND_FILTERS: Final = f"{_OF_SOURCES} and filters"
 Setting = TypeVar("Setting")
 
 
@@ -106,7 +106,8 @@ def _with_filters(
     if pipeline.filters and chunk is None:
         chunk = _auto(source, access)
     filtered = filter_rule.setting != "stored" and pipeline == source.pipeline
-    why = wanted.why if pipeline == stored else wanted.why.removesuffix(_AND_FILTERS)
+    others = wanted.why == _AND_FILTERS and pipeline != stored
+    why = _OF_SOURCES if others else wanted.why
     wanted = replace(wanted, chunk=chunk, pipeline=pipeline, filtered=filtered, why=why)
     return _ruled(wanted, source, filter_rule)
 
@@ -137,7 +138,7 @@ def _of_sources(source: SourceDataset) -> NewLayout | None:
     pipeline = carried(found[1], math.prod(chunk))
     if isinstance(pipeline, str):
         return NewLayout(chunk, Pipeline(), True, why=_OF_SOURCES)
-    return NewLayout(chunk, pipeline, True, why=_OF_SOURCES + _AND_FILTERS)
+    return NewLayout(chunk, pipeline, True, why=_AND_FILTERS)
 
 
 def _applying(

@@ -19,8 +19,8 @@ from chunkwise.files.filters import missing_filter
 from chunkwise.grammar import format_size
 from chunkwise.grammar.parameters import carried, rounds
 from chunkwise.model.readability import Needs, losses, require, sentences
-from chunkwise.model.remedies import ENCODED_FILTERS
 from chunkwise.names import printable
+from chunkwise.remedy.tools import ENCODED_FILTERS
 from chunkwise.repacking import estimate
 from chunkwise.repacking.behind import missing_behind
 from chunkwise.repacking.bounds import EXACT, Bound, bound_of

@@ -10,9 +10,11 @@ from chunkwise.files.contained import contained
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspection import inspect
 from chunkwise.inspection.facts import FileFacts
-from chunkwise.model.chunk_cache import hash_slots
 from chunkwise.model.cost import Stored
+from chunkwise.model.held import holding
 from chunkwise.names import printable
+from chunkwise.remedy.records import SetCache
+from chunkwise.remedy.spelling import in_short
 from chunkwise.running.trace import Trace, TracedDataset, patterns, totals
 from chunkwise.words import counted
 
@@ -76,17 +78,17 @@ def _of_writes(one: TracedDataset) -> Found | None:
     block = max(blocks, key=blocks.count)
     stored = Stored(one.shape, one.chunk, one.item_nbytes, True)
     needed = stored.walk(block).chunks_to_cache()
-    nbytes, nslots = needed * stored.chunk_nbytes, hash_slots(needed)
+    cache = holding(needed, stored.chunk_nbytes, unit=1)
+    larger = SetCache(one.file, one.dataset, cache.nbytes, cache.nslots, program="C", writing=True)
+    size = format_size(cache.nbytes)
     return Found(
         *_names(one),
         "writes-exceed-cache",
         f"A write of {format_shape(block)} fills a part of {counted(needed, 'chunk')} "
-        f"({format_size(nbytes)}), which HDF5's chunk cache did not keep until the next one: it "
+        f"({size}), which HDF5's chunk cache did not keep until the next one: it "
         f"decoded {one.loaded:,} chunks again, of a dataset that has {one.chunks:,}. A cache of "
-        f"{format_size(nbytes)} keeps them.",
-        f"/* for H5Dcreate2 or H5Dopen2 of {printable(one.dataset)}: */\n"
-        "hid_t dapl = H5Pcreate(H5P_DATASET_ACCESS);\n"
-        f"H5Pset_chunk_cache(dapl, {nslots}, {nbytes}, H5D_CHUNK_CACHE_W0_DEFAULT);",
+        f"{size} keeps them.",
+        in_short(larger) or "",
     )
 
 

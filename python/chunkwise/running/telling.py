@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
 import textwrap
@@ -10,7 +11,7 @@ from typing import Final
 
 from chunkwise.grammar.sizes import format_size
 from chunkwise.names import printable
-from chunkwise.running.finding import Found
+from chunkwise.running.finding import MOST_PATTERNS, Found
 from chunkwise.running.trace import Trace, TracedDataset, in_words, patterns, totals, under_run
 from chunkwise.words import counted, format_seconds, joined
 
@@ -46,9 +47,7 @@ def lines(trace: Trace, found: Found | None = None) -> Iterator[str]:
         if found is not None and found.is_of(one):
             yield from _filled(f"Found: {found.summary}")
             yield from (f"  {line}" for line in found.line.splitlines())
-        command = advice(one)
-        if command:
-            yield from (f"  {line}" for line in _folded(command))
+        yield from (f"  {line}" for line in _folded(_advice(one)))
     left = trace.datasets[_MOST_TOLD:]
     if left:
         _, more, took = totals(left)
@@ -71,13 +70,17 @@ def calls(datasets: Sequence[TracedDataset]) -> str:
 
 def advice(one: TracedDataset) -> str | None:
     """Give the command that says how the dataset should be stored for these calls."""
-    found = list(patterns(one))
+    return shlex.join(itertools.chain(*_advice(one))) or None
+
+
+def _advice(one: TracedDataset) -> list[list[str]]:
+    """Give the words of that command, and then those of each option; nothing if there is none."""
+    found = list(patterns(one))[:MOST_PATTERNS]
     if not found or not one.shape:
-        return None
-    words = ["chunkwise", "advise", one.file, one.dataset]
-    for pattern in found[:4]:
-        words += ["--access", pattern if one.operation == "read" else f"{pattern} write"]
-    return shlex.join(words)
+        return []
+    written = "" if one.operation == "read" else " write"
+    options = [["--access", f"{pattern}{written}"] for pattern in found]
+    return [["chunkwise", "advise", one.file, one.dataset], *options]
 
 
 def amount(one: TracedDataset, seconds: float) -> str:
@@ -111,12 +114,13 @@ def decoding(one: TracedDataset) -> Iterator[str]:
         )
 
 
-def _folded(command: str) -> list[str]:
+def _folded(words: Sequence[Sequence[str]]) -> list[str]:
     """Break a long command before its options, as a shell takes it."""
-    if len(command) <= _WIDTH - 2:
-        return [command]
-    first, *options = command.split(" --access ")
-    lines = [first, *(f"    --access {option}" for option in options)]
+    parts = [shlex.join(part) for part in words]
+    if len(" ".join(parts)) <= _WIDTH - 2:
+        return [" ".join(parts)] if parts else []
+    first, *options = parts
+    lines = [first, *(f"    {option}" for option in options)]
     return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
 
 

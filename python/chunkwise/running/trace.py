@@ -10,9 +10,11 @@ import itertools
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
+
+from chunkwise.grammar import format_shape
 
 FORMAT: Final = "chunkwise-trace"
 # Any two boxes of one shape make a run; so do two of random ones, now and then, in order.
@@ -192,38 +194,46 @@ def under_run(one: TracedDataset, threads: int) -> float | None:
     return max(one.seconds - decoding, 0.0) + once / max(threads, 1)
 
 
+@dataclass(frozen=True)
+class _Walk:
+    """A walk over all of a dataset."""
+
+    block: tuple[int, ...]
+    in_order: bool
+
+    def spelled(self, shape: tuple[int, ...]) -> str:
+        if self.block == shape:
+            return "all"
+        return format_shape(self.block) + ("" if self.in_order else "@random")
+
+
 def patterns(one: TracedDataset) -> Iterator[str]:
-    """Give its calls as access patterns: walks by their block, nothing for other selections.
+    """Write its calls as access patterns: walks by their block, nothing for other selections.
 
     Boxes of one shape in no order are ``BLOCK@random``.  A pattern is a walk over the whole
     dataset, and weighs as much as was done of that walk.
     """
-    counts: dict[str, float] = {}
+    counts: dict[_Walk, float] = {}
     for run in one.runs:
         block = run.block
         if block is None or not block:
             continue
-        size = "x".join(map(str, block))
-        starts = [start for start, *_ in run.first]
-        if block == one.shape:
-            spec = "all"
-        elif (run.in_order and not any(starts)) or run.times > _BY_CHANCE:
-            spec = size
-        else:
-            spec = f"{size}@random"
+        from_the_start = run.in_order and not any(start for start, *_ in run.first)
+        walk = _Walk(block, block == one.shape or from_the_start or run.times > _BY_CHANCE)
         whole = math.prod(-(-n // b) for n, b in zip(one.shape, block, strict=True))
-        counts[spec] = counts.get(spec, 0) + run.times / max(whole, 1)
+        counts[walk] = counts.get(walk, 0) + run.times / max(whole, 1)
     # A box that was read alone now and then belongs to the walk of the same shape; and where most
     # are in no order, so are those that by chance follow each other.
-    for spec in [spec for spec in counts if spec.endswith("@random")]:
-        walk = spec.removesuffix("@random")
+    for scattered in [walk for walk in counts if not walk.in_order]:
+        walk = replace(scattered, in_order=True)
         if walk in counts:
-            both = counts.pop(spec), counts.pop(walk)
-            counts[spec if both[0] > both[1] else walk] = sum(both)
+            both = counts.pop(scattered), counts.pop(walk)
+            counts[scattered if both[0] > both[1] else walk] = sum(both)
     least = min(counts.values(), default=1)
-    for spec, share in sorted(counts.items(), key=lambda item: -item[1]):
+    for walk, share in sorted(counts.items(), key=lambda item: -item[1]):
         weight = f"{share / least:.3g}" if share / least < 1000 else f"{share / least:.0f}"
-        yield spec if weight == "1" else f"{spec} weight {weight}"
+        text = walk.spelled(one.shape)
+        yield text if weight == "1" else f"{text} weight {weight}"
 
 
 def in_words(one: TracedDataset) -> str:
@@ -249,7 +259,7 @@ def _together_in_words(one: TracedDataset) -> Iterator[tuple[str, int]]:
         times = sum(run.times for run in runs)
         block = runs[0].block
         if len(runs) > _BY_CHANCE and block is not None:
-            yield f"{times:,} of {'x'.join(map(str, block))} in no order", times
+            yield f"{times:,} of {format_shape(block)} in no order", times
         else:
             yield from ((of_run(run, one.shape), run.times) for run in runs)
 
@@ -257,7 +267,7 @@ def _together_in_words(one: TracedDataset) -> Iterator[tuple[str, int]]:
 def of_run(run: Run, shape: tuple[int, ...]) -> str:
     """Say one walk over a dataset of this shape: ``400 of 1x300 in order``."""
     block = run.block
-    size = "with gaps" if block is None else "of " + "x".join(map(str, block))
+    size = "with gaps" if block is None else f"of {format_shape(block)}"
     if block == shape and block:
         return "all" if run.times == 1 else f"all, {run.times:,} times"
     if run.times == 1:

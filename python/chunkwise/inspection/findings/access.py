@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from chunkwise.grammar import format_shape
-from chunkwise.inspection.finding import Finding
+from chunkwise.inspection.finding import Unspelled
 from chunkwise.inspection.findings.chunks import (
     SMALL_DATASET_NBYTES,
     offered_chunks,
@@ -14,6 +14,7 @@ from chunkwise.inspection.findings.chunks import (
 )
 from chunkwise.inspection.findings.severity import by_cost
 from chunkwise.inspection.findings.subject import DatasetCheck, Subject
+from chunkwise.model import worth
 from chunkwise.model.chunk_shape import reason, smallest
 from chunkwise.model.cost import Stored
 from chunkwise.model.nominal import LOAD_S, MEMORY_LOAD_S, nominal_s
@@ -21,11 +22,8 @@ from chunkwise.model.readers import LIBRARIES, Reader
 from chunkwise.model.traffic import traffic
 from chunkwise.words import format_ratio
 
-# Less is not worth a copy of the file; wherever it is read from.
-WORTH_IT: Final = 1.25
 
-
-def access_mismatch(subject: Subject) -> Iterator[Finding]:
+def access_mismatch(subject: Subject) -> Iterator[Unspelled]:
     """Find datasets that other chunks would serve much better."""
     facts = subject.facts
     if not subject.stated or not facts.shape or not facts.stored_nbytes:
@@ -42,7 +40,7 @@ def access_mismatch(subject: Subject) -> Iterator[Finding]:
         (_gain(subject, before, offered, reader, load_s) for load_s in (MEMORY_LOAD_S, LOAD_S)),
         key=lambda gain: gain[1],
     )
-    if times < WORTH_IT:
+    if times < worth.MODELLED:
         return
     now, then = (0 if one is None else _loaded_nbytes(subject, one) for one in (before, offered))
     names = " and ".join(f"'{one.name}'" for one in subject.stated)
@@ -52,7 +50,7 @@ def access_mismatch(subject: Subject) -> Iterator[Finding]:
         told = f"In chunks of {format_shape(before)}, " + reason(
             facts.shape, facts.itemsize, before, subject.stated
         )
-    yield Finding(
+    yield Unspelled(
         code="access-mismatch",
         severity=by_cost(
             nbytes=max(0, now - then),
@@ -74,7 +72,7 @@ def access_mismatch(subject: Subject) -> Iterator[Finding]:
             "times": times,
         },
         source="the patterns of --access, and the model of docs/advise.md",
-        fixes=other_chunks(subject, offered),
+        remedies=other_chunks(subject, offered),
         waste_nbytes=max(0, now - then),
     )
 

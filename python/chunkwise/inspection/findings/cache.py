@@ -9,8 +9,8 @@ from typing import Final
 import h5py
 
 from chunkwise.grammar import format_shape, format_size
-from chunkwise.inspection.facts import DatasetFacts, Survival
-from chunkwise.inspection.finding import SEVERITIES, Finding, Severity
+from chunkwise.inspection.facts import ChunkFacts, DatasetFacts, Survival
+from chunkwise.inspection.finding import SEVERITIES, Severity, Unspelled
 from chunkwise.inspection.findings.chunks import offered_chunks, other_chunks
 from chunkwise.inspection.findings.severity import by_cost
 from chunkwise.inspection.findings.subject import COMPRESSED, DatasetCheck, Subject
@@ -22,65 +22,55 @@ from chunkwise.inspection.patterns import (
     survival,
     walked,
 )
-from chunkwise.model import readers
-from chunkwise.model.chunk_cache import hash_slots
+from chunkwise.model import readers, worth
 from chunkwise.model.chunk_shape import shrunk
 from chunkwise.model.cost import decodes_by_size
-from chunkwise.model.fix import Fix
 from chunkwise.model.geometry import plane
+from chunkwise.model.held import holding
 from chunkwise.model.readers import CHUNKWISE, NETCDF_C, Reader, this_process
-from chunkwise.model.remedies import larger_cache, read_natively, read_once
 from chunkwise.model.traffic import Pattern
+from chunkwise.remedy.records import Copy, ReadOnce, Remedy, SetCache, natively
 from chunkwise.words import counted, format_seconds, joined
 
-# Decoding each chunk twice is what a reader notices; less is not worth a change.
-FEWEST_DECODES: Final = 2.0
 # About a second of inflating: what is decoded in vain must take so long to be noticed.
 NOTICED_NBYTES: Final = 256 << 20
 # Without filters chunks are only fetched, about this many times as fast.
 FETCHING_SPEED: Final = 8
-# A cache is given in whole MiB, as people write it.
-UNIT_NBYTES: Final = 1 << 20
-# A cache beyond this is not what one dataset should be given.
-LARGEST_CACHE_NBYTES: Final = 512 << 20
 # The most that may be kept in memory as a whole without asking.
 READ_ONCE_NBYTES: Final = 1 << 30
 
 
-def chunk_exceeds_cache(subject: Subject) -> Iterator[Finding]:
+def chunk_exceeds_cache(subject: Subject) -> Iterator[Unspelled]:
     """Find filtered chunks that a reader's cache can never hold."""
-    facts = subject.facts
-    if facts.filters == "none" or not _has_chunks(facts):
+    facts, chunks = subject.facts, _chunks(subject)
+    if facts.filters == "none" or chunks is None:
         return
-    assert facts.chunks is not None
-    small = [each for each in subject.readers if facts.chunks.nbytes > each.cache_nbytes]
-    if not small:
+    small = [each for each in subject.readers if chunks.nbytes > each.cache_nbytes]
+    block = _in_a_loop(subject)
+    if not small or block is None:
         return
-    block, speed = _in_a_loop(subject), decoding_speed(facts)
-    if block is None:
-        return
-    lost = survival(facts, Pattern("", block), small[0], speed)
-    if lost.decodes < FEWEST_DECODES or not _is_noticed(facts, lost.decodes):
+    lost = survival(facts, Pattern("", block), small[0], decoding_speed(facts))
+    if lost.decodes < worth.NOTICED or not _is_noticed(facts, lost.decodes):
         return
     limit = min(each.cache_nbytes for each in small)
-    smaller = shrunk(facts.chunks.shape, facts.itemsize, limit)
-    yield Finding(
+    smaller = shrunk(chunks.shape, facts.itemsize, limit)
+    yield Unspelled(
         code="chunk-exceeds-cache",
         severity=_severity(facts, lost.decodes, rare=False),
         path=subject.path,
         summary=(
-            f"A chunk ({format_shape(facts.chunks.shape)}, {format_size(facts.chunks.nbytes)}) "
+            f"A chunk ({format_shape(chunks.shape)}, {format_size(chunks.nbytes)}) "
             f"does not fit the default chunk cache of {_named(small)}: reading "
             f"{_in_words(facts, block)} decodes each chunk {_times(lost.decodes)}"
-            f"{_seconds(facts, lost)}.{_here(subject, facts.chunks.nbytes)}"
+            f"{_seconds(facts, lost)}.{_here(subject, chunks.nbytes)}"
         ),
         evidence={
-            "chunk_nbytes": facts.chunks.nbytes,
+            "chunk_nbytes": chunks.nbytes,
             "cache_nbytes": limit,
             **_evidence(facts, block, lost),
         },
         source=f"{COMPRESSED}, 'Adjust Chunk Cache Size' (Table 5) and 'Change the Chunk Size'",
-        fixes=(
+        remedies=(
             *_reading(subject, block, small),
             *other_chunks(subject, smaller),
         ),
@@ -88,24 +78,20 @@ def chunk_exceeds_cache(subject: Subject) -> Iterator[Finding]:
     )
 
 
-def reads_exceed_cache(subject: Subject) -> Iterator[Finding]:
+def reads_exceed_cache(subject: Subject) -> Iterator[Unspelled]:
     """Find walks that read too many other chunks between two reads of a chunk."""
-    facts = subject.facts
-    if not _has_chunks(facts):
+    facts, chunks = subject.facts, _chunks(subject)
+    smallest = min((each.cache_nbytes for each in subject.readers), default=0)
+    if chunks is None or chunks.grid * chunks.nbytes <= smallest:
         return
-    assert facts.chunks is not None
-    assert facts.shape is not None
     stored = stored_as(facts)
-    everything = facts.chunks.grid * facts.chunks.nbytes
-    if everything <= min((each.cache_nbytes for each in subject.readers), default=0):
-        return
     found: list[tuple[Severity, float, str, Block, list[Reader]]] = []
     for name, block in _walks(subject):
         affected = [
             (decodes, reader)
             for reader in subject.readers
-            if reader.cache_nbytes >= facts.chunks.nbytes
-            and (decodes := decodes_by_size(stored, block, reader)) >= FEWEST_DECODES
+            if reader.cache_nbytes >= chunks.nbytes
+            and (decodes := decodes_by_size(stored, block, reader)) >= worth.NOTICED
         ]
         if affected:
             decodes = max(decodes for decodes, _ in affected)
@@ -121,63 +107,63 @@ def reads_exceed_cache(subject: Subject) -> Iterator[Finding]:
     lost = survival(facts, Pattern(name, block), reader, decoding_speed(facts))
     needed = stored.walk(block).chunks_to_cache()
     verb = "fetches" if facts.filters == "none" else "decodes"
-    yield Finding(
+    yield Unspelled(
         code="reads-exceed-cache",
         severity=severity,
         path=subject.path,
         summary=(
             f"Reading {_in_words(facts, block)}, one after the other, comes back to each chunk "
-            f"after {needed:,} of them ({format_size(needed * facts.chunks.nbytes)}), more than "
+            f"after {needed:,} of them ({format_size(needed * chunks.nbytes)}), more than "
             f"the default chunk cache of {_named(affected_readers)} holds: it {verb} each chunk "
             f"{_times(lost.decodes)}{_seconds(facts, lost)}."
         ),
         evidence={
             "pattern": name,
             "chunks_to_cache": needed,
-            "chunks_to_cache_nbytes": needed * facts.chunks.nbytes,
+            "chunks_to_cache_nbytes": needed * chunks.nbytes,
             "cache_nbytes": max(each.cache_nbytes for each in affected_readers),
             **_evidence(facts, block, lost),
         },
         source=f"{COMPRESSED}, 'Adjust Chunk Cache Size'; H5Pset_chunk_cache",
-        fixes=(
+        remedies=(
             *_reading(subject, block, affected_readers),
             *_other_chunks(subject, block, affected_readers),
         ),
         waste_nbytes=_waste(facts, lost.decodes),
+        block=block,
     )
 
 
-def slot_collision(subject: Subject) -> Iterator[Finding]:
+def slot_collision(subject: Subject) -> Iterator[Unspelled]:
     """Find reads whose chunks fit a cache, but not its hash table."""
-    facts = subject.facts
-    if not _has_chunks(facts):
+    facts, chunks = subject.facts, _chunks(subject)
+    if chunks is None:
         return
-    assert facts.chunks is not None
     stored = stored_as(facts)
     found: list[tuple[Survival, str, Block, Reader]] = []
     for reader in subject.readers:
         if not _may_collide(facts, reader):
             continue
         for name, block in _walks(subject):
-            chunks = stored.walk(block).chunks_per_operation
+            touched = stored.walk(block).chunks_per_operation
             # Chunks that do not fit by their bytes are lost with any number of slots.
-            if chunks * facts.chunks.nbytes > reader.cache_nbytes:
+            if touched * chunks.nbytes > reader.cache_nbytes:
                 continue
             kept = survival(facts, Pattern(name, block), reader, decoding_speed(facts))
-            if kept.decodes >= FEWEST_DECODES and _is_noticed(facts, kept.decodes):
+            if kept.decodes >= worth.NOTICED and _is_noticed(facts, kept.decodes):
                 found.append((kept, name, block, reader))
     worst = max(found, key=lambda each: each[0].decodes, default=None)
     if worst is None:
         return
     kept, name, block, reader = worst
-    chunks = stored.walk(block).chunks_per_operation
+    touched = stored.walk(block).chunks_per_operation
     verb = "fetched" if facts.filters == "none" else "decoded"
-    yield Finding(
+    yield Unspelled(
         code="slot-collision",
         severity=_severity(facts, kept.decodes, rare=False),
         path=subject.path,
         summary=(
-            f"The {chunks:,} chunks of one read of {format_shape(block)} ({name}) fit the chunk "
+            f"The {touched:,} chunks of one read of {format_shape(block)} ({name}) fit the chunk "
             f"cache of {reader.title} by their bytes, but {kept.collisions:,} of them have "
             f"to share its {counted(reader.nslots or 0, 'slot')} and drop each other: read after "
             "read, each "
@@ -187,13 +173,13 @@ def slot_collision(subject: Subject) -> Iterator[Finding]:
             "reader": reader.name,
             "nslots": reader.nslots or 0,
             "pattern": name,
-            "chunks": chunks,
+            "chunks": touched,
             "collisions": kept.collisions,
             **_evidence(facts, block, kept),
         },
         source=f"{COMPRESSED}, 'Chunk Caching in HDF5'; H5Pset_cache",
-        fixes=(
-            *_cache_for(subject, chunks, [reader]),
+        remedies=(
+            _cache_for(subject, touched, [reader]),
             *_other_chunks(subject, block, [reader]),
         ),
         waste_nbytes=_waste(facts, kept.decodes),
@@ -210,8 +196,10 @@ CHECKS: Final[tuple[DatasetCheck, ...]] = (
 # --- what is looked at -----------------------------------------------------------------
 
 
-def _has_chunks(facts: DatasetFacts) -> bool:
-    return facts.chunks is not None and facts.chunks.allocated > 0 and not facts.variable_length
+def _chunks(subject: Subject) -> ChunkFacts | None:
+    """Return the facts about the chunks, if there is data in any."""
+    chunks = subject.facts.chunks
+    return chunks if chunks and chunks.allocated and not subject.facts.variable_length else None
 
 
 def _walks(subject: Subject) -> Iterator[tuple[str, Block]]:
@@ -297,47 +285,51 @@ def _once_s(facts: DatasetFacts) -> float | None:
 # --- remedies --------------------------------------------------------------------------
 
 
-def _reading(subject: Subject, block: Block, affected: Sequence[Reader]) -> tuple[Fix, ...]:
-    """Give the lines that read the file as it is: a larger cache, chunkwise, or all at once."""
+def _reading(subject: Subject, block: Block, affected: Sequence[Reader]) -> Iterator[Remedy]:
+    """Read the file as it is: with a larger cache, by chunkwise, or all at once."""
     facts = subject.facts
     assert facts.chunks is not None
     stored = stored_as(facts)
     held = stored.walk(block).chunks_to_cache()
-    fixes: tuple[Fix, ...] = ()
-    if held * facts.chunks.nbytes <= LARGEST_CACHE_NBYTES:
-        fixes = _cache_for(subject, held, affected)
+    if holding(held, facts.chunks.nbytes).is_moderate:
+        yield _cache_for(subject, held, affected)
     # If chunkwise's own cache loses the same chunks, it is no remedy.
-    if decodes_by_size(stored, block, readers.reader(CHUNKWISE)) < FEWEST_DECODES:
-        fixes += read_natively(subject.file, subject.path, facts.filters)
+    if decodes_by_size(stored, block, readers.reader(CHUNKWISE)) < worth.NOTICED:
+        yield from natively(subject.file, subject.path, facts.filters)
     if (facts.logical_nbytes or 0) <= READ_ONCE_NBYTES:
-        fixes += read_once(subject.file, subject.path)
-    return fixes
+        yield ReadOnce(subject.file, subject.path)
 
 
-def _cache_for(subject: Subject, held: int, affected: Sequence[Reader]) -> tuple[Fix, ...]:
-    """Give the lines for a cache of so many chunks, those for the reader concerned first."""
+def _cache_for(subject: Subject, held: int, affected: Sequence[Reader]) -> SetCache:
+    """Give a dataset a cache of so many chunks, by the lines for the reader concerned first."""
     assert subject.facts.chunks is not None
     here = this_process()
-    nbytes = -(-held * subject.facts.chunks.nbytes // UNIT_NBYTES) * UNIT_NBYTES
-    # No line may take away what the library gives by itself.
-    nbytes, nslots = max(nbytes, here.cache_nbytes), max(hash_slots(held), here.nslots or 0)
-    filters = subject.facts.filters
-    fixes = larger_cache(subject.file, subject.path, nbytes, nslots, filters=filters)
+    cache = holding(
+        held,
+        subject.facts.chunks.nbytes,
+        least_nbytes=here.cache_nbytes,
+        least_nslots=here.nslots or 0,
+    )
     netcdf_alone = all(each.name == NETCDF_C.name for each in affected)
-    return tuple(sorted(fixes, key=lambda fix: fix.tool != "netCDF4")) if netcdf_alone else fixes
+    return SetCache(
+        subject.file,
+        subject.path,
+        cache.nbytes,
+        cache.nslots,
+        filters=subject.facts.filters,
+        program="netCDF4" if netcdf_alone else "h5py",
+    )
 
 
-def _other_chunks(subject: Subject, block: Block, affected: Sequence[Reader]) -> tuple[Fix, ...]:
-    """Give the lines for other chunks, if one of the readers decodes those much less often."""
+def _other_chunks(subject: Subject, block: Block, affected: Sequence[Reader]) -> tuple[Copy, ...]:
+    """Offer other chunks, if one of the readers decodes those much less often."""
     offered = offered_chunks(subject)
     stored = stored_as(subject.facts)
     largest = max(affected, key=lambda each: each.cache_nbytes)
     before, after = (
         decodes_by_size(each, block, largest) for each in (stored, replace(stored, chunks=offered))
     )
-    if after * FEWEST_DECODES > before:
-        return ()
-    return other_chunks(subject, offered)
+    return () if after * worth.NOTICED > before else other_chunks(subject, offered)
 
 
 # --- words -----------------------------------------------------------------------------

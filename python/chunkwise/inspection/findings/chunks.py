@@ -16,7 +16,7 @@ from typing import Final
 from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspection.facts import ChunkFacts, entry_nbytes
-from chunkwise.inspection.finding import SEVERITIES, Finding, Severity
+from chunkwise.inspection.finding import SEVERITIES, Severity, Unspelled
 from chunkwise.inspection.findings.severity import DECODED_NBYTES_PER_S, PIECE_S, by_cost
 from chunkwise.inspection.findings.subject import NETCDF4, DatasetCheck, Subject
 from chunkwise.inspection.patterns import stored_as
@@ -27,10 +27,9 @@ from chunkwise.model.chunk_shape import (
     default_chunk,
 )
 from chunkwise.model.cost import Stored, decodes_by_size, walk_cost
-from chunkwise.model.fix import Fix
 from chunkwise.model.geometry import line, plane
 from chunkwise.model.readers import LIBRARIES
-from chunkwise.model.remedies import rechunk
+from chunkwise.remedy.records import Copy, in_chunks
 from chunkwise.words import counted
 
 # Below this nothing about a dataset takes a noticeable time, except by the counts below.
@@ -67,20 +66,12 @@ def offered_chunks(subject: Subject) -> tuple[int, ...]:
     )
 
 
-def other_chunks(subject: Subject, chunks: tuple[int, ...]) -> tuple[Fix, ...]:
-    """Give the lines that store a dataset in other chunks."""
-    facts = subject.facts
-    return rechunk(
-        subject.file,
-        subject.path,
-        chunks,
-        facts.filters,
-        shape=facts.shape,
-        itemsize=facts.itemsize,
-    )
+def other_chunks(subject: Subject, chunks: tuple[int, ...]) -> tuple[Copy, ...]:
+    """Store a dataset in other chunks."""
+    return in_chunks(subject.file, subject.path, chunks, subject.present)
 
 
-def in_chunks(subject: Subject, shape: tuple[int, ...]) -> Subject:
+def if_chunked(subject: Subject, shape: tuple[int, ...]) -> Subject:
     """Return a dataset as it would be in other chunks, all of them stored, in order."""
     facts = subject.facts
     if facts.chunks is None:
@@ -102,7 +93,7 @@ def index_nbytes(chunks: ChunkFacts) -> int:
     return chunks.allocated * entry_nbytes(len(chunks.shape))
 
 
-def check_count(subject: Subject) -> Iterator[Finding]:
+def check_count(subject: Subject) -> Iterator[Unspelled]:
     """Report too many chunks: ``unlimited-chunk-1``, or else ``small-chunks``."""
     chunks = _stored_chunks(subject)
     if chunks is not None:
@@ -113,7 +104,7 @@ def check_count(subject: Subject) -> Iterator[Finding]:
             yield found
 
 
-def check_reach(subject: Subject, agreed: tuple[int, ...] | None = None) -> Iterator[Finding]:
+def check_reach(subject: Subject, agreed: tuple[int, ...] | None = None) -> Iterator[Unspelled]:
     """Report chunks that reach too far: ``floor-chunk``, ``edge-waste``, ``single-chunk``."""
     chunks = _stored_chunks(subject)
     if chunks is not None:
@@ -132,7 +123,7 @@ CHECKS: Final[tuple[DatasetCheck, ...]] = (check_count, check_reach)
 # --- too many --------------------------------------------------------------------------
 
 
-def _unlimited_chunk_1(subject: Subject, chunks: ChunkFacts) -> Finding | None:
+def _unlimited_chunk_1(subject: Subject, chunks: ChunkFacts) -> Unspelled | None:
     shape, maxshape = _shape(subject), subject.facts.maxshape
     assert maxshape is not None
     steps = [
@@ -166,7 +157,7 @@ def _unlimited_chunk_1(subject: Subject, chunks: ChunkFacts) -> Finding | None:
     )
     if small:
         severity = max(severity, _smallness(chunks), key=SEVERITIES.index)
-    return Finding(
+    return Unspelled(
         code="unlimited-chunk-1",
         severity=severity,
         path=subject.path,
@@ -190,12 +181,13 @@ def _unlimited_chunk_1(subject: Subject, chunks: ChunkFacts) -> Finding | None:
             "offered_step_chunks": then,
         },
         source=f"{NETCDF4}, section 4.1.2; netCDF-C's default (nc_def_var_chunking)",
-        fixes=other_chunks(subject, offered),
+        remedies=other_chunks(subject, offered),
         waste_nbytes=waste,
+        block=along,
     )
 
 
-def _small_chunks(subject: Subject, chunks: ChunkFacts) -> Finding | None:
+def _small_chunks(subject: Subject, chunks: ChunkFacts) -> Unspelled | None:
     if not _are_small(chunks):
         return None
     shape = _shape(subject)
@@ -207,7 +199,7 @@ def _small_chunks(subject: Subject, chunks: ChunkFacts) -> Finding | None:
     cost = "each is found, fetched and started on its own"
     if chunks.nbytes < TINY_CHUNK_NBYTES:
         cost = "to find and start each takes longer than to read it"
-    return Finding(
+    return Unspelled(
         code="small-chunks",
         severity=_smallness(chunks),
         path=subject.path,
@@ -226,7 +218,7 @@ def _small_chunks(subject: Subject, chunks: ChunkFacts) -> Finding | None:
             "offered_count": fewer,
         },
         source=f"{NETCDF4}, section 5.1.2, guideline 1; Figures 10 and 11, region A",
-        fixes=other_chunks(subject, offered),
+        remedies=other_chunks(subject, offered),
         waste_nbytes=listed,
     )
 
@@ -250,7 +242,7 @@ def _smallness(chunks: ChunkFacts) -> Severity:
 
 def _floor_chunk(
     subject: Subject, chunks: ChunkFacts, agreed: tuple[int, ...] | None
-) -> Finding | None:
+) -> Unspelled | None:
     shape = _shape(subject)
     short = [
         i
@@ -269,7 +261,7 @@ def _floor_chunk(
     if not short or saved < max(EDGE_NBYTES, FLOOR_SHARE * array):
         return None
     along = " and ".join(str(i) for i in short)
-    return Finding(
+    return Unspelled(
         code="floor-chunk",
         severity=by_cost(
             nbytes=saved, times=1 + saved / array, filtered=subject.facts.filters != "none"
@@ -291,21 +283,21 @@ def _floor_chunk(
             "offered_edge_nbytes": left,
         },
         source=f"{NETCDF4}, section 5.1.2, guidelines 3 and 4; Table 6",
-        fixes=other_chunks(subject, offered),
+        remedies=other_chunks(subject, offered),
         waste_nbytes=chunks.edge_nbytes,
     )
 
 
 def _edge_waste(
     subject: Subject, chunks: ChunkFacts, agreed: tuple[int, ...] | None
-) -> Finding | None:
+) -> Unspelled | None:
     array = _array_nbytes(subject)
     offered = agreed or _snug(subject, chunks)
     left = _edge_nbytes(subject, offered)
     if chunks.edge_nbytes - left < max(EDGE_NBYTES, EDGE_SHARE * array):
         return None
     shape = _shape(subject)
-    return Finding(
+    return Unspelled(
         code="edge-waste",
         severity=by_cost(
             nbytes=chunks.edge_nbytes,
@@ -328,7 +320,7 @@ def _edge_waste(
             "offered_edge_nbytes": left,
         },
         source=f"{NETCDF4}, section 5.1.1, Figure 12",
-        fixes=other_chunks(subject, offered),
+        remedies=other_chunks(subject, offered),
         waste_nbytes=chunks.edge_nbytes,
     )
 
@@ -348,7 +340,7 @@ def _snug(subject: Subject, chunks: ChunkFacts) -> tuple[int, ...]:
     return tuple(snug)
 
 
-def _single_chunk(subject: Subject, chunks: ChunkFacts) -> Finding | None:
+def _single_chunk(subject: Subject, chunks: ChunkFacts) -> Unspelled | None:
     # Without filters, libhdf5 reads only the part of a large chunk that is asked for.
     whole = chunks.grid == 1 and subject.facts.filters != "none"
     if not whole or _array_nbytes(subject) < SINGLE_CHUNK_NBYTES:
@@ -361,7 +353,7 @@ def _single_chunk(subject: Subject, chunks: ChunkFacts) -> Finding | None:
         return None
     offered_nbytes = math.prod(offered) * subject.facts.itemsize
     again = _decoded_again(subject, chunks, across)
-    return Finding(
+    return Unspelled(
         code="single-chunk",
         severity=max(
             by_cost(nbytes=again, times=1 + again / chunks.nbytes, rare=True),
@@ -381,7 +373,7 @@ def _single_chunk(subject: Subject, chunks: ChunkFacts) -> Finding | None:
             "offered_chunk_nbytes": offered_nbytes,
         },
         source=f"{NETCDF4}, section 5.1.2, guidelines 2 and 3",
-        fixes=other_chunks(subject, offered),
+        remedies=other_chunks(subject, offered),
         waste_nbytes=max(again, chunks.nbytes - subject.facts.itemsize),
     )
 

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from chunkwise.grammar import format_size
 from chunkwise.inspection.facts import DatasetFacts, FileFacts, MetadataFacts
-from chunkwise.inspection.finding import Finding
+from chunkwise.inspection.finding import Unspelled
 from chunkwise.inspection.findings.severity import by_cost
 from chunkwise.inspection.findings.subject import OCCAM, FileCheck
-from chunkwise.model.fix import Fix
-from chunkwise.model.layout import AS_IT_IS, FileLayout, metadata_block
-from chunkwise.model.remedies import (
-    can_repack,
-    follow_writer,
-    repack,
-    repacked_name,
-    save_unclosed,
+from chunkwise.model.layout import metadata_block
+from chunkwise.remedy.records import (
+    Copy,
+    FollowWriter,
+    GatherMetadata,
+    ReadPaged,
+    Remedy,
+    saved_unclosed,
 )
 from chunkwise.verdicts import Verdict
 from chunkwise.words import counted, format_seconds
@@ -55,7 +56,7 @@ _BEFORE_PAGES: Final = 3
 _MOST_PAGES: Final = 64
 
 
-def not_closed(facts: FileFacts) -> Iterator[Finding]:
+def not_closed(facts: FileFacts) -> Iterator[Unspelled]:
     """Find a file that its writer has not closed."""
     flags = facts.file_format.flags
     if not flags:
@@ -63,10 +64,10 @@ def not_closed(facts: FileFacts) -> Iterator[Finding]:
     unreadable = sum(entry.kind == "unreadable" for entry in facts.objects)
     lost = f"; objects in it that cannot be read: {unreadable:,}" if unreadable else ""
     swmr = "swmr" in flags
-    saved = save_unclosed(facts.path)
+    saved = saved_unclosed(facts.path)
     # What cannot be read cannot be repacked.
     copies = saved[1:] if unreadable else saved
-    yield Finding(
+    yield Unspelled(
         code="not-closed",
         severity="warning" if swmr else "error",
         path=None,
@@ -81,19 +82,19 @@ def not_closed(facts: FileFacts) -> Iterator[Finding]:
         ),
         evidence={"flags": "+".join(flags), "unreadable_objects": unreadable},
         source="H5Fopen, H5Fstart_swmr_write; HDF5 file format specification, superblock 3",
-        fixes=(follow_writer(facts.path), *copies) if swmr else copies,
+        remedies=(FollowWriter(facts.path), *copies) if swmr else copies,
         verdict=Verdict.BUSY if facts.file_format.being_written else Verdict.LOOSE,
     )
 
 
-def scattered_metadata(facts: FileFacts) -> Iterator[Finding]:
+def scattered_metadata(facts: FileFacts) -> Iterator[Unspelled]:
     """Find metadata that lies in many small pieces among the data."""
     found = facts.metadata
     if found is None or found.extents < _MANY_EXTENTS:
         return
     if found.span_nbytes < _SPREAD * found.nbytes:
         return
-    yield Finding(
+    yield Unspelled(
         code="scattered-metadata",
         severity=by_cost(seconds=_SEEK_S * found.extents),
         path=None,
@@ -114,11 +115,11 @@ def scattered_metadata(facts: FileFacts) -> Iterator[Finding]:
             f"H5Pset_meta_block_size, H5Pset_file_space_strategy; {OCCAM}, section 5.8.2 and "
             "Figure 21, found no effect of the block size on writing: it is reading that gains"
         ),
-        fixes=_in_blocks(facts, found),
+        remedies=_in_blocks(facts, found),
     )
 
 
-def cloud_unready(facts: FileFacts) -> Iterator[Finding]:
+def cloud_unready(facts: FileFacts) -> Iterator[Unspelled]:
     """Find a file that takes long to open and list from object storage."""
     found = facts.metadata
     if found is None or found.blocks <= _FEW_BLOCKS:
@@ -131,7 +132,7 @@ def cloud_unready(facts: FileFacts) -> Iterator[Finding]:
     severity = by_cost(seconds=_NEAR_REQUEST_S * found.blocks)
     page_nbytes = _page_nbytes(facts, found)
     paged = _paged_requests(found, page_nbytes)
-    yield Finding(
+    yield Unspelled(
         code="cloud-unready",
         severity=severity,
         path=None,
@@ -152,11 +153,11 @@ def cloud_unready(facts: FileFacts) -> Iterator[Finding]:
             "paged_requests": paged,
         },
         source="H5Pset_file_space_strategy (H5F_FSPACE_STRATEGY_PAGE), H5Pset_page_buffer_size",
-        fixes=_in_pages(facts, found, page_nbytes),
+        remedies=_in_pages(facts, found, page_nbytes),
     )
 
 
-def lost_space(facts: FileFacts) -> Iterator[Finding]:
+def lost_space(facts: FileFacts) -> Iterator[Unspelled]:
     """Find a file with much unused space."""
     found = facts.metadata
     if found is None or found.unaccounted_nbytes is None or _has_unknown_space(facts):
@@ -168,7 +169,7 @@ def lost_space(facts: FileFacts) -> Iterator[Finding]:
     if lost < max(_LOST_NBYTES, _LOST_SHARE * facts.nbytes):
         return
     must = max(1, facts.nbytes - lost)
-    yield Finding(
+    yield Unspelled(
         code="lost-space",
         severity=by_cost(nbytes=lost, times=facts.nbytes / must, filtered=False),
         path=None,
@@ -183,7 +184,7 @@ def lost_space(facts: FileFacts) -> Iterator[Finding]:
             "share": round(lost / facts.nbytes, 4),
         },
         source="H5Ldelete, H5Pset_file_space_strategy; `h5stat -S` calls it unaccounted space",
-        fixes=_repack(facts),
+        remedies=(_copy(facts),),
         waste_nbytes=lost,
     )
 
@@ -191,42 +192,30 @@ def lost_space(facts: FileFacts) -> Iterator[Finding]:
 # --- remedies --------------------------------------------------------------------------
 
 
-def _in_blocks(facts: FileFacts, found: MetadataFacts) -> tuple[Fix, ...]:
-    """Give the lines that bring the metadata together."""
+def _in_blocks(facts: FileFacts, found: MetadataFacts) -> tuple[Remedy, ...]:
+    """Bring the metadata together."""
     if facts.file_format.space_strategy == "page":
         # A copy keeps the strategy, under which blocks have no effect.
         return _in_pages(facts, found, _page_nbytes(facts, found))
     nbytes = metadata_block(found.nbytes)
-    writer = f"# in the program that writes it:\nh5py.File(name, 'w', meta_block_size={nbytes})"
-    fixes = _repack(facts, FileLayout(metadata_block_nbytes=nbytes), f"-M {nbytes}")
-    return (*fixes, Fix("h5py", writer, writing=True))
+    return replace(_copy(facts), metadata_block_nbytes=nbytes), GatherMetadata(nbytes)
 
 
-def _in_pages(facts: FileFacts, found: MetadataFacts, page_nbytes: int) -> tuple[Fix, ...]:
-    """Give the command that pages a file, and the line that then reads it by pages."""
-    fixes = _repack(facts, FileLayout(page_nbytes=page_nbytes), f"-S PAGE -G {page_nbytes}")
-    if not facts.path.isprintable():
-        return fixes
+def _in_pages(facts: FileFacts, found: MetadataFacts, page_nbytes: int) -> tuple[Remedy, ...]:
+    """Page a file, and then read it by pages."""
     # Room for all pages of metadata and some of data; libhdf5 wants a power of two.
     pages = min(_MOST_PAGES, 1 << math.ceil(found.nbytes / page_nbytes).bit_length() + 2)
-    reader = f"h5py.File({repacked_name(facts.path)!r}, page_buf_size={pages * page_nbytes})"
-    return (*fixes, Fix("h5py", reader))
+    paged = replace(_copy(facts), page_nbytes=page_nbytes)
+    return paged, ReadPaged(facts.path, pages * page_nbytes)
 
 
-def _repack(
-    facts: FileFacts, layout: FileLayout = AS_IT_IS, by_h5repack: str | None = None
-) -> tuple[Fix, ...]:
-    fixes = repack(facts.path, layout, by_h5repack=by_h5repack)
-    return fixes if _may_repack(facts) else tuple(fix for fix in fixes if fix.repacks)
+def _copy(facts: FileFacts) -> Copy:
+    return Copy(facts.path, pipelines=frozenset(one.filters for one in _datasets(facts)))
 
 
 def _paged_requests(found: MetadataFacts, page_nbytes: int) -> int:
     # Pages of metadata hold nothing else; a page buffer fetches each of them once.
     return _BEFORE_PAGES + math.ceil(found.nbytes / page_nbytes)
-
-
-def _may_repack(facts: FileFacts) -> bool:
-    return all(can_repack(dataset.filters) for dataset in _datasets(facts))
 
 
 def _wait(requests: int) -> str:

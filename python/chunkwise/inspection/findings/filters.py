@@ -11,14 +11,14 @@ from chunkwise.files.filters import Hdf5plugin
 from chunkwise.grammar import Filter, Pipeline, format_size
 from chunkwise.inspection.doctor import diagnose
 from chunkwise.inspection.facts import DatasetFacts, Encoding
-from chunkwise.inspection.finding import Finding, Severity
+from chunkwise.inspection.finding import Severity, Unspelled
 from chunkwise.inspection.findings.chunks import offered_chunks
 from chunkwise.inspection.findings.severity import by_cost
 from chunkwise.inspection.findings.subject import COMPRESSED, NETCDF4, OCCAM, DatasetCheck, Subject
-from chunkwise.model.fix import Fix
 from chunkwise.model.readability import program
 from chunkwise.model.readers import CHUNKWISE
-from chunkwise.model.remedies import encode_anew, read_natively, refilter
+from chunkwise.remedy.records import Chunks, Copy, encoded_anew, natively, under_filters
+from chunkwise.remedy.tools import names
 from chunkwise.verdicts import Verdict
 from chunkwise.words import counted, format_seconds
 
@@ -41,7 +41,7 @@ _DEFLATE_LIKE: Final = frozenset({"deflate", "lzf", "lz4", "zstd"})
 _REARRANGING: Final = frozenset({"shuffle", "bitshuffle", "nbit", "scaleoffset", "szip", "blosc"})
 
 
-def weak_compression(subject: Subject) -> Iterator[Finding]:
+def weak_compression(subject: Subject) -> Iterator[Unspelled]:
     """Compression that saves less than 10% of the chunks stored."""
     facts = subject.facts
     pipeline = subject.pipeline
@@ -75,19 +75,19 @@ def weak_compression(subject: Subject) -> Iterator[Finding]:
         word = "without" if "shuffle" in _names(pipeline) else "with"
         summary += f" {word.capitalize()} shuffle before it, a sample shrinks by {1 - share:.0%}."
         evidence[f"sample_saving_{word}_shuffle"] = 1 - share
-    yield Finding(
+    yield Unspelled(
         code="weak-compression",
         severity=by_cost(nbytes=raw_nbytes, seconds=decode_s, times=2.0),
         path=subject.path,
         summary=summary,
         evidence=evidence,
         source=f"{COMPRESSED}, section 'Compression in HDF5' (ratio 1.076)",
-        fixes=other_filters(subject, better),
+        remedies=other_filters(subject, better),
         waste_nbytes=raw_nbytes,
     )
 
 
-def shuffle_missing(subject: Subject) -> Iterator[Finding]:
+def shuffle_missing(subject: Subject) -> Iterator[Unspelled]:
     """Compression without shuffle, if a sample is at least 10% smaller with it."""
     facts = subject.facts
     better = _with_shuffle(subject.pipeline)
@@ -99,7 +99,7 @@ def shuffle_missing(subject: Subject) -> Iterator[Finding]:
         return
     saving = 1 - shuffled.nbytes / plain.nbytes
     saved_nbytes = int(saving * (facts.stored_nbytes or 0))
-    yield Finding(
+    yield Unspelled(
         code="shuffle-missing",
         severity=by_cost(nbytes=saved_nbytes, times=1 / (1 - saving)),
         path=subject.path,
@@ -111,12 +111,12 @@ def shuffle_missing(subject: Subject) -> Iterator[Finding]:
         ),
         evidence=_sample_evidence(facts, plain, shuffled) | {"saved_nbytes": saved_nbytes},
         source=f"{OCCAM}, section 5.8.3, and a sample of the data",
-        fixes=other_filters(subject, better),
+        remedies=other_filters(subject, better),
         waste_nbytes=saved_nbytes,
     )
 
 
-def shuffle_useless(subject: Subject) -> Iterator[Finding]:
+def shuffle_useless(subject: Subject) -> Iterator[Unspelled]:
     """Shuffle before compression, if a sample is as small without it."""
     facts = subject.facts
     pipeline = subject.pipeline
@@ -130,7 +130,7 @@ def shuffle_useless(subject: Subject) -> Iterator[Finding]:
         return
     lost_nbytes = int(max(0.0, 1 - plain.nbytes / shuffled.nbytes) * (facts.stored_nbytes or 0))
     loss = f"; the whole dataset loses about {format_size(lost_nbytes)}" if lost_nbytes else ""
-    yield Finding(
+    yield Unspelled(
         code="shuffle-useless",
         severity="note",
         path=subject.path,
@@ -141,12 +141,12 @@ def shuffle_useless(subject: Subject) -> Iterator[Finding]:
         ),
         evidence=_sample_evidence(facts, plain, shuffled) | {"saved_nbytes": lost_nbytes},
         source=f"{OCCAM}, section 5.8.3 (14 s slower, no smaller), and a sample of the data",
-        fixes=other_filters(subject, _without_shuffle(pipeline)),
+        remedies=other_filters(subject, _without_shuffle(pipeline)),
         waste_nbytes=lost_nbytes,
     )
 
 
-def uncompressed(subject: Subject) -> Iterator[Finding]:
+def uncompressed(subject: Subject) -> Iterator[Unspelled]:
     """Much data without compression, of which a sample shrinks to under half."""
     facts = subject.facts
     pipeline = subject.pipeline
@@ -164,7 +164,7 @@ def uncompressed(subject: Subject) -> Iterator[Finding]:
     better = Pipeline(Pipeline.parse(best.filters).filters + checksum)
     chunks = None if facts.chunks else offered_chunks(subject)
     need = " in chunks" if chunks else ""
-    yield Finding(
+    yield Unspelled(
         code="uncompressed",
         severity="note",
         path=subject.path,
@@ -181,12 +181,12 @@ def uncompressed(subject: Subject) -> Iterator[Finding]:
             "saved_nbytes": saved_nbytes,
         },
         source=f"{NETCDF4}, section 4.2 (Table 5, Figure 9), and a sample of the data",
-        fixes=other_filters(subject, better, chunks),
+        remedies=other_filters(subject, better, chunks),
         waste_nbytes=saved_nbytes,
     )
 
 
-def filters_left_out(subject: Subject) -> Iterator[Finding]:
+def filters_left_out(subject: Subject) -> Iterator[Unspelled]:
     """Chunks stored without a filter, which libhdf5 may spoil when it stores them again.
 
     It keeps the old filter mask of a chunk that is stored again at the same length.
@@ -203,7 +203,7 @@ def filters_left_out(subject: Subject) -> Iterator[Finding]:
         for one in pipeline.filters
     )
     when = "These filters never change it" if keeps_length else "That is rare with these filters"
-    yield Finding(
+    yield Unspelled(
         code="filters-left-out",
         severity="warning" if keeps_length else "note",
         path=subject.path,
@@ -216,11 +216,11 @@ def filters_left_out(subject: Subject) -> Iterator[Finding]:
         ),
         evidence={"filters": facts.filters, "chunks": allocated, "chunks_masked": masked},
         source="H5D__chunk_flush_entry in libhdf5's H5Dchunk.c; H5Dget_chunk_info",
-        fixes=encode_anew(subject.file, subject.path, facts.filters),
+        remedies=encoded_anew(subject.file, subject.path, facts.filters),
     )
 
 
-def filter_unavailable(subject: Subject) -> Iterator[Finding]:
+def filter_unavailable(subject: Subject) -> Iterator[Unspelled]:
     """A filter of stored chunks that a reader does not have.
 
     Judged for the readers that are asked about.  Where nobody is named, what some installed
@@ -230,14 +230,12 @@ def filter_unavailable(subject: Subject) -> Iterator[Finding]:
     # If nothing is stored, there is nothing to decode, and reads give fill values.
     if not facts.stored_nbytes:
         return
-    natively = (
-        () if facts.variable_length else read_natively(subject.file, subject.path, facts.filters)
-    )
-    if natively and {reader.name for reader in subject.readers} == {CHUNKWISE}:
+    ours = () if facts.variable_length else natively(subject.file, subject.path, facts.filters)
+    if ours and {reader.name for reader in subject.readers} == {CHUNKWISE}:
         return
     for filter_id in dict.fromkeys(facts.unavailable_filters):
         found = diagnose(filter_id)
-        means = _means(found.hdf5plugin, bool(natively))
+        means = _means(found.hdf5plugin, bool(ours))
         by_libhdf5 = subject.names_readers and any(
             program(reader.name).reads_filter(found.name or "") != "yes"
             for reader in subject.readers
@@ -257,7 +255,7 @@ def filter_unavailable(subject: Subject) -> Iterator[Finding]:
                 f"It cannot be read {where}: {library} lacks the filter {found.title} that it was "
                 f"written with; {found.reason}. {found.searched}"
             ).rstrip()
-        yield Finding(
+        yield Unspelled(
             code="filter-unavailable",
             severity=severity,
             path=subject.path,
@@ -266,12 +264,12 @@ def filter_unavailable(subject: Subject) -> Iterator[Finding]:
                 "filter_id": filter_id,
                 "filter_name": found.name or "unknown",
                 "hdf5plugin": found.hdf5plugin,
-                "chunkwise": "reads it" if natively else "lacks it",
+                "chunkwise": "reads it" if ours else "lacks it",
                 "plugin_folders": "; ".join(map(str, found.folders)) or "none",
                 "plugins_allowed": str(found.loading).lower(),
             },
             source="H5Zfilter_avail, H5PLget",
-            fixes=(*found.fixes, *natively),
+            remedies=(*found.remedies, *ours),
             waste_nbytes=facts.stored_nbytes if severity == "error" else 0,
             verdict=Verdict.SOUND if means else Verdict.UNJUDGED,
         )
@@ -343,8 +341,8 @@ def _without_compression(pipeline: Pipeline) -> Pipeline:
 def _encodings(facts: DatasetFacts) -> tuple[Encoding, Encoding] | None:
     """Return the sample's sizes without and with shuffle; None if not both were tried."""
     tried = facts.sample.encodings if facts.sample else ()
-    plain = [one for one in tried if not one.filters.startswith("shuffle+")]
-    shuffled = [one for one in tried if one.filters.startswith("shuffle+")]
+    shuffled = [one for one in tried if "shuffle" in names(one.filters)]
+    plain = [one for one in tried if one not in shuffled]
     return (plain[0], shuffled[0]) if plain and shuffled else None
 
 
@@ -382,17 +380,7 @@ def _decode_s(facts: DatasetFacts, raw_nbytes: int) -> float | None:
 
 
 def other_filters(
-    subject: Subject, filters: Pipeline | str, new_chunks: tuple[int, ...] | None = None
-) -> tuple[Fix, ...]:
-    """Give the lines that store a dataset under other filters; `new_chunks` if it has none yet."""
-    facts = subject.facts
-    return refilter(
-        subject.file,
-        subject.path,
-        filters,
-        stored=facts.filters,
-        chunks=facts.chunks.shape if facts.chunks else new_chunks,
-        chunked=new_chunks is None,
-        shape=facts.shape,
-        itemsize=facts.itemsize,
-    )
+    subject: Subject, filters: Pipeline, new_chunks: Chunks | None = None
+) -> tuple[Copy, ...]:
+    """Store a dataset under other filters; `new_chunks` if it has none yet."""
+    return under_filters(subject.file, subject.path, str(filters), subject.present, new_chunks)

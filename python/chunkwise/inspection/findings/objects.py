@@ -9,20 +9,19 @@ from typing import Final
 import h5py
 
 from chunkwise.files.causes import cause_of
-from chunkwise.inspection.facts import ObjectFacts, Source
-from chunkwise.inspection.finding import Finding
+from chunkwise.inspection.facts import ObjectFacts, Source, TooShort
+from chunkwise.inspection.finding import Unspelled
 from chunkwise.inspection.findings.subject import ObjectCheck
 from chunkwise.inspection.sources import NOT_LOOKED_FOR, places, verdict_of_source
-from chunkwise.model.fix import Fix
-from chunkwise.model.remedies import merge, python_path, shell_file
-from chunkwise.names import printable, shell_word
+from chunkwise.names import printable
+from chunkwise.remedy.records import Copy, Inspect, LookFor, PutBeside, Remedy, RemoveLink
 from chunkwise.verdicts import Verdict, worst_verdict
 
 # Beyond, their folders are shorter to name.
 _FEW_SOURCES: Final = 4
 
 
-def sources_missing(_: str, facts: ObjectFacts) -> Iterator[Finding]:
+def sources_missing(_: str, facts: ObjectFacts) -> Iterator[Unspelled]:
     """Virtual sources or raw files that are not there: their data is replaced or lost."""
     dataset = facts.dataset
     if dataset is None or dataset.sources is None:
@@ -38,17 +37,19 @@ def sources_missing(_: str, facts: ObjectFacts) -> Iterator[Finding]:
         f"{len(missing):,} of its {len(looked_for):,} {noun} cannot be used; the first is "
         f"{_named(first)}: {printable(first.missing or '')}. "
     )
+    silent = True
     if virtual:
         summary += f"HDF5 gives the fill value ({printable(dataset.fill_value)}) in place of them"
-    elif all((source.missing or "").startswith("too short") for source in missing):
+    elif all(isinstance(source.missing, TooShort) for source in missing):
         summary += "HDF5 gives zeros for what is not there"
     else:
+        silent = False
         summary += "Reading the data fails"
-    yield Finding(
+    yield Unspelled(
         code="sources-missing",
         severity="error",
         path=facts.path,
-        summary=summary + (", and says nothing." if "gives" in summary else "."),
+        summary=summary + (", and says nothing." if silent else "."),
         evidence={
             "missing": len(missing),
             "looked_for": len(looked_for),
@@ -58,12 +59,12 @@ def sources_missing(_: str, facts: ObjectFacts) -> Iterator[Finding]:
             "first_reason": first.missing or "",
         },
         source="H5Pset_virtual, H5Pset_virtual_prefix" if virtual else "H5Pset_external",
-        fixes=_where_to_look(first, virtual),
+        remedies=_where_to_look(first, virtual),
         verdict=worst_verdict(map(verdict_of_source, missing)),
     )
 
 
-def data_elsewhere(file: str, facts: ObjectFacts) -> Iterator[Finding]:
+def data_elsewhere(file: str, facts: ObjectFacts) -> Iterator[Unspelled]:
     """A virtual dataset whose sources are there: chunks and filters are theirs."""
     dataset = facts.dataset
     if dataset is None or dataset.layout != "virtual" or not dataset.sources:
@@ -73,7 +74,7 @@ def data_elsewhere(file: str, facts: ObjectFacts) -> Iterator[Finding]:
     if not elsewhere or any(source.missing is not None for source in dataset.sources):
         return
     count = "another file" if len(elsewhere) == 1 else f"{len(elsewhere):,} other files"
-    yield Finding(
+    yield Unspelled(
         code="data-elsewhere",
         severity="note",
         path=facts.path,
@@ -89,25 +90,24 @@ def data_elsewhere(file: str, facts: ObjectFacts) -> Iterator[Finding]:
             "first_file": elsewhere[0],
         },
         source="H5Pset_virtual",
-        fixes=(_inspect_sources(file, elsewhere), *merge(file)),
+        remedies=(_inspect_sources(file, elsewhere), Copy(file, merge=True)),
     )
 
 
-def _inspect_sources(file: str, names: list[str]) -> Fix:
-    """Give the command that inspects the files where the data lies, or their folder."""
+def _inspect_sources(file: str, names: list[str]) -> Inspect:
+    """Inspect the files where the data lies, or their folder."""
     folder = PurePath(file).parent
     places = list(dict.fromkeys(str(folder / name) for name in names))
     if len(places) > _FEW_SOURCES:
         places = list(dict.fromkeys(str(PurePath(place).parent) for place in places))
-    words = " ".join(map(shell_file, places))
-    return Fix("chunkwise", f"chunkwise inspect {words}")
+    return Inspect(tuple(places))
 
 
-def unreadable_object(_: str, facts: ObjectFacts) -> Iterator[Finding]:
+def unreadable_object(_: str, facts: ObjectFacts) -> Iterator[Unspelled]:
     """A link to something that HDF5 cannot open."""
     if facts.kind != "unreadable":
         return
-    yield Finding(
+    yield Unspelled(
         code="unreadable-object",
         severity="error",
         path=facts.path,
@@ -125,12 +125,12 @@ def unreadable_object(_: str, facts: ObjectFacts) -> Iterator[Finding]:
     )
 
 
-def unreadable_chunks(_: str, facts: ObjectFacts) -> Iterator[Finding]:
+def unreadable_chunks(_: str, facts: ObjectFacts) -> Iterator[Unspelled]:
     """A dataset that opens, and whose chunks cannot be found."""
     reason = facts.dataset and facts.dataset.unlisted
     if not reason:
         return
-    yield Finding(
+    yield Unspelled(
         code="unreadable-chunks",
         severity="error",
         path=facts.path,
@@ -144,14 +144,14 @@ def unreadable_chunks(_: str, facts: ObjectFacts) -> Iterator[Finding]:
     )
 
 
-def unreadable_attribute(_: str, facts: ObjectFacts) -> Iterator[Finding]:
+def unreadable_attribute(_: str, facts: ObjectFacts) -> Iterator[Unspelled]:
     """Attributes that HDF5 cannot list."""
     if not facts.unreadable_attributes:
         return
     reasons = ", ".join(map(printable, facts.unreadable_attributes)).removeprefix("* ")
     count = facts.attributes or 0
     its = "its only attribute" if count == 1 else f"its {count:,} attributes"
-    yield Finding(
+    yield Unspelled(
         code="unreadable-attribute",
         severity="warning",
         path=facts.path,
@@ -165,7 +165,7 @@ def unreadable_attribute(_: str, facts: ObjectFacts) -> Iterator[Finding]:
     )
 
 
-def dangling_link(file: str, facts: ObjectFacts) -> Iterator[Finding]:
+def dangling_link(file: str, facts: ObjectFacts) -> Iterator[Unspelled]:
     """Soft and external links that lead nowhere."""
     if not facts.dangling:
         return
@@ -175,16 +175,14 @@ def dangling_link(file: str, facts: ObjectFacts) -> Iterator[Finding]:
     name = (facts.target or "").partition(":")[0]
     lacking = external and not _is_there(file, name)
     looked = ""
+    remedies: tuple[Remedy, ...]
     if lacking:
         # What is only not here must not be given up: the link leads to it once it is.
-        fixes = (_beside(file, name), *_search("HDF5_EXT_PREFIX", name))
+        remedies = (_beside(file, name), LookFor("HDF5_EXT_PREFIX", name))
         looked = f" The file was looked for as {_looked_for(file, name, 'HDF5_EXT_PREFIX')}."
     else:
-        remove = (
-            f"with h5py.File({file!r}, 'r+') as file:\n    del file[{python_path(facts.path)}]"
-        )
-        fixes = (Fix("h5py", remove),)
-    yield Finding(
+        remedies = (RemoveLink(file, facts.path),)
+    yield Unspelled(
         code="dangling-link",
         severity="warning" if external else "note",
         path=facts.path,
@@ -195,7 +193,7 @@ def dangling_link(file: str, facts: ObjectFacts) -> Iterator[Finding]:
         ),
         evidence={"target": facts.target or ""},
         source="H5Oexists_by_name",
-        fixes=fixes,
+        remedies=remedies,
         verdict=Verdict.LOOSE,
     )
 
@@ -215,16 +213,13 @@ def _named(source: Source) -> str:
     return file if source.dataset is None else f"{printable(source.dataset)} in {file}"
 
 
-def _where_to_look(source: Source, virtual: bool) -> tuple[Fix, ...]:
+def _where_to_look(source: Source, virtual: bool) -> tuple[Remedy, ...]:
     if source.missing != "no such file":
         return ()
     if virtual:
-        return _search("HDF5_VDS_PREFIX", source.file)
-    return (
-        # Raw files are looked for where the program runs; mostly they lie beside the file.
-        Fix("shell", "export HDF5_EXTFILE_PREFIX='${ORIGIN}'"),
-        *_search("HDF5_EXTFILE_PREFIX", source.file),
-    )
+        return (LookFor("HDF5_VDS_PREFIX", source.file),)
+    # Raw files are looked for where the program runs; mostly they lie beside the file.
+    return (LookFor("HDF5_EXTFILE_PREFIX", None), LookFor("HDF5_EXTFILE_PREFIX", source.file))
 
 
 def _is_there(file: str, name: str) -> bool:
@@ -245,22 +240,7 @@ def _looked_for(file: str, name: str, variable: str) -> str:
     return ", ".join(found)
 
 
-def _beside(file: str, name: str) -> Fix:
+def _beside(file: str, name: str) -> PutBeside:
     """Say where a missing file belongs, beside the file that leads to it."""
     place = name if PurePath(name).is_absolute() else str(PurePath(file).parent / name)
-    return Fix("shell", f"# copy it, under this name, to:\nls {shell_file(place)}")
-
-
-def _search(variable: str, file: str) -> tuple[Fix, ...]:
-    """Give the line that finds a file by its name and tells HDF5 where it lies."""
-    name = PurePath(file)
-    # HDF5 looks for the name's own folders below the given one.
-    inner = () if name.is_absolute() else name.parts[:-1]
-    if ".." in inner:
-        return ()
-    wanted = name.name if name.is_absolute() else str(name)
-    found = f"find ~ -path {shell_word('*/' + wanted)} -print -quit"
-    folder = f'"$(dirname "$({found})")"'
-    for _ in inner:
-        folder = f'"$(dirname {folder})"'
-    return (Fix("shell", f"export {variable}={folder}"),)
+    return PutBeside(place)

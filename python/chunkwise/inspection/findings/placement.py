@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from chunkwise.grammar import format_shape, format_size
-from chunkwise.inspection.finding import Finding
+from chunkwise.inspection.finding import Unspelled
 from chunkwise.inspection.findings.chunks import index_nbytes, offered_chunks, other_chunks
 from chunkwise.inspection.findings.severity import PIECE_S, by_cost
 from chunkwise.inspection.findings.subject import NETCDF4, DatasetCheck, Subject
 from chunkwise.model.chunk_shape import PAGE_NBYTES
-from chunkwise.model.remedies import repack
+from chunkwise.remedy.records import Copy
 from chunkwise.words import counted
 
 # A line in fewer pieces than this is quick even if each is a seek (10 ms).
@@ -34,7 +34,7 @@ BACKWARD_SHARE: Final = 0.25
 READ_AHEAD_NBYTES: Final = 1 << 17
 
 
-def check_strided(subject: Subject) -> Iterator[Finding]:
+def check_strided(subject: Subject) -> Iterator[Unspelled]:
     """Report ``strided-contiguous``: lines that are gathered element by element."""
     facts = subject.facts
     if facts.layout != "contiguous" or not facts.shape or not facts.stored_nbytes:
@@ -56,7 +56,7 @@ def check_strided(subject: Subject) -> Iterator[Finding]:
         return
     lines = array // asked
     offered = offered_chunks(subject)
-    yield Finding(
+    yield Unspelled(
         code="strided-contiguous",
         severity=by_cost(
             nbytes=lines * (line_fetched - asked),
@@ -80,12 +80,12 @@ def check_strided(subject: Subject) -> Iterator[Finding]:
             "offered_chunks": format_shape(offered),
         },
         source=f"{NETCDF4}, section 4.1.2, Figure 7",
-        fixes=other_chunks(subject, offered),
+        remedies=other_chunks(subject, offered),
         waste_nbytes=lines * (line_fetched - asked),
     )
 
 
-def check_scattered(subject: Subject) -> Iterator[Finding]:
+def check_scattered(subject: Subject) -> Iterator[Unspelled]:
     """Report ``scattered-chunks``: neighbours in the array that are none in the file."""
     chunks, stored = subject.facts.chunks, subject.facts.stored_nbytes
     if chunks is None or not stored or not chunks.order_known:
@@ -108,7 +108,7 @@ def check_scattered(subject: Subject) -> Iterator[Finding]:
         how = (
             f"in another order: {counted(chunks.backward, 'time')} the next one lies further back"
         )
-    yield Finding(
+    yield Unspelled(
         code="scattered-chunks",
         severity=by_cost(seconds=PIECE_S * pieces),
         path=subject.path,
@@ -125,7 +125,7 @@ def check_scattered(subject: Subject) -> Iterator[Finding]:
             "span_nbytes": chunks.span_nbytes,
         },
         source="H5Dchunk_iter: address and stored size of each chunk",
-        fixes=repack(subject.file),
+        remedies=(Copy(subject.file),),
         waste_nbytes=max(0, min(chunks.span_nbytes - stored, pieces * READ_AHEAD_NBYTES)),
     )
 

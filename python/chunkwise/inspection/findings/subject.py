@@ -9,9 +9,10 @@ from typing import Final
 
 from chunkwise.grammar import Pipeline
 from chunkwise.inspection.facts import DatasetFacts, FileFacts, ObjectFacts
-from chunkwise.inspection.finding import Finding
+from chunkwise.inspection.finding import Unspelled
 from chunkwise.model.readers import LIBRARIES, Reader
 from chunkwise.model.traffic import Pattern
+from chunkwise.remedy.records import Present
 
 # How findings name the papers that they rest on.
 OCCAM: Final = "'Profiling Write Performance of HDF5' (HPCx TR0601)"
@@ -36,6 +37,13 @@ class Subject:
         return not set(LIBRARIES) <= set(self.readers)
 
     @property
+    def present(self) -> Present:
+        """How it is stored, as remedies take it."""
+        facts = self.facts
+        chunks = None if facts.chunks is None else facts.chunks.shape
+        return Present(facts.filters, chunks, facts.shape, facts.itemsize)
+
+    @property
     def pipeline(self) -> Pipeline:
         """Its filters."""
         return _parsed(self.facts.filters)
@@ -44,6 +52,6 @@ class Subject:
 # The thousand datasets of a file share a few pipelines.
 _parsed = lru_cache(maxsize=256)(Pipeline.parse)
 
-DatasetCheck = Callable[[Subject], Iterator[Finding]]
-ObjectCheck = Callable[[str, ObjectFacts], Iterator[Finding]]
-FileCheck = Callable[[FileFacts], Iterator[Finding]]
+DatasetCheck = Callable[[Subject], Iterator[Unspelled]]
+ObjectCheck = Callable[[str, ObjectFacts], Iterator[Unspelled]]
+FileCheck = Callable[[FileFacts], Iterator[Unspelled]]

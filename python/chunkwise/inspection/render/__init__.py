@@ -19,8 +19,8 @@ from chunkwise.inspection.render.listing import Order, print_listing
 from chunkwise.inspection.render.patterns import print_patterns
 from chunkwise.inspection.render.tree import print_tree
 from chunkwise.inspection.render.words import enumerated, print_wrapped
-from chunkwise.model.remedies import shell_file
 from chunkwise.names import shell_word
+from chunkwise.remedy.quoting import shell_file
 from chunkwise.words import counted
 
 __all__ = ["Order", "count_words", "lint_line", "print_file", "print_folder", "print_one_dataset"]

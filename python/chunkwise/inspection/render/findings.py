@@ -15,7 +15,7 @@ from rich.text import Text
 from chunkwise.files.objects import printable
 from chunkwise.inspection.finding import SEVERITIES, Finding, grouped
 from chunkwise.inspection.render.words import STYLES, enumerated, print_wrapped, wrapped
-from chunkwise.model.fix import Fix
+from chunkwise.remedy.fix import Fix, OfCopy
 from chunkwise.words import counted
 
 # Besides the worst, which is shown in full.
@@ -104,7 +104,7 @@ def _print_group(
 
 def _reads(fix: Fix) -> bool:
     """Whether it reads the file as it is."""
-    return not fix.writing and fix.tool in ("h5py", "netCDF4") and "page_buf_size" not in fix.text
+    return not (fix.writing or isinstance(fix, OfCopy)) and fix.tool in ("h5py", "netCDF4")
 
 
 def _print_fix(fix: Fix, console: Console, note: str) -> None:

@@ -7,7 +7,6 @@ decodes each chunk once.  Readers with equal results share a row.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
@@ -17,6 +16,7 @@ from rich.text import Text
 from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspection.facts import DatasetFacts, PatternFacts, Survival
+from chunkwise.inspection.patterns import ACROSS, ALONG
 from chunkwise.inspection.render.words import (
     dimension,
     enumerated,
@@ -30,7 +30,6 @@ from chunkwise.words import format_seconds
 # The first two columns of a table are names, which may be broken into such pieces.
 _NAMES = 2
 _NAME_WIDTH = 6
-_ALONG = re.compile(r"(?P<words>line along|plane across) (?P<axis>\d+)")
 
 
 def print_patterns(dataset: DatasetFacts, console: Console) -> None:
@@ -66,13 +65,11 @@ def _legend(patterns: Sequence[PatternFacts]) -> Iterator[str]:
 
 def pattern_words(dataset: DatasetFacts, name: str) -> str:
     """Name a pattern by the name of its dimension, if it has one."""
-    found = _ALONG.fullmatch(name)
-    if found is None or not dataset.dimensions:
-        return printable(name)
-    axis = int(found["axis"])
-    if axis >= len(dataset.dimensions) or dataset.dimensions[axis] is None:
-        return printable(name)
-    return f"{found['words']} {dimension(dataset, axis)}"
+    for axis, named in enumerate(dataset.dimensions or ()):
+        for words in (ALONG, ACROSS):
+            if named is not None and name == f"{words} {axis}":
+                return f"{words} {dimension(dataset, axis)}"
+    return printable(name)
 
 
 def _one_read(dataset: DatasetFacts, patterns: Sequence[PatternFacts]) -> Table:

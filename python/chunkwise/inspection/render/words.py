@@ -18,7 +18,7 @@ from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspection.doctor import diagnose
 from chunkwise.inspection.facts import ChunkFacts, DatasetFacts, Source
 from chunkwise.inspection.finding import Severity
-from chunkwise.model.remedies import read_natively
+from chunkwise.remedy.tools import decodes_natively
 from chunkwise.words import LAYOUTS, counted, three_digits
 
 # However narrow the console, some words must fit on a line.
@@ -195,7 +195,7 @@ def missing_filter_words(dataset: DatasetFacts) -> str:
         return ""
     lacking = "filter " if len(dataset.unavailable_filters) == 1 else "filters "
     lacking += ", ".join(map(filter_title, dataset.unavailable_filters))
-    natively = not dataset.variable_length and read_natively("", "/", dataset.filters)
+    natively = not dataset.variable_length and decodes_natively(dataset.filters)
     packages = {diagnose(number).hdf5plugin for number in dataset.unavailable_filters}
     means = ["chunkwise.open"] if natively else []
     means += ["h5py after 'import hdf5plugin'"] if packages == {"not imported"} else []

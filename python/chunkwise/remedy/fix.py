@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
-from chunkwise.model.layout import FileLayout, together
+from chunkwise.model.layout import FileLayout
 
 Tool = Literal[
     "h5py",
@@ -39,8 +38,8 @@ class Fix:
     rechunks
         Whether they give a dataset other chunks: of several such, only one can be followed.
     options
-        Of a command that copies a file, the words in `text` that say what one dataset is to
-        have; those for other datasets can stand beside them (`joined`).
+        Of a command that copies a file, the words in `text` that say what its datasets are to
+        have.
     layout
         Of a command of ``chunkwise repack``, what the copy has in place of what the file has.
     """
@@ -55,13 +54,10 @@ class Fix:
     @property
     def repacks(self) -> bool:
         """Whether it is a command of ``chunkwise repack``."""
-        return self.text.startswith("chunkwise repack ")
+        return self.layout is not None
 
 
-def joined(fixes: Iterable[Fix]) -> Fix:
-    """Make one command of commands of one tool that copy the same file to the same name."""
-    first, *others = fixes
-    options = list(dict.fromkeys([first.options, *(fix.options for fix in others)]))
-    text = first.text.replace(first.options, " ".join(options), 1)
-    layout = together(fix.layout for fix in (first, *others) if fix.layout is not None)
-    return replace(first, text=text, options=" ".join(options), layout=layout)
+class OfCopy(Fix):
+    """Lines that read what the command before them wrote, and not the file itself."""
+
+    __slots__ = ()

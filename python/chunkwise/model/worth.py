@@ -1,0 +1,28 @@
+"""From which gain on is a change worth it?  Each threshold stands here once, with its reason.
+
+They are ratios, of seconds where nothing else is said.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Measured by bench: less than this between two programs, settings or layouts is no reason for a
+# change, and not worth a word.
+MEASURED: Final = 1.2
+# Measured by advise, for patterns that somebody stated: who asks wants to know of less too.
+STATED: Final = 1.1
+# The same for bytes in the file, which are better known than seconds.
+SMALLER: Final = 1.05
+# By the model alone, which errs: less is not worth a copy of the file.
+MODELLED: Final = 1.25
+# By the model, for a program that has to be changed to set a cache, or to call chunkwise.
+PROGRAM: Final = 1.3
+# What a reader notices without a clock: chunks that are decoded twice, reads that take twice as
+# long.  Less is no fault of a file.
+NOTICED: Final = 2.0
+# A remedy that was measured to gain this much comes before one that was only computed.
+MUCH: Final = 5.0
+# The largest chunk cache to advise for one dataset: more memory than that is a program's own
+# decision.
+LARGEST_CACHE_NBYTES: Final = 512 << 20

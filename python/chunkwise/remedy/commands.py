@@ -1,0 +1,133 @@
+"""Which command makes a copy of a file as wished: by chunkwise, and by other tools if they can?
+
+nccopy and h5repack are left out where they would lose something.  With ``-l`` or ``-f``, h5repack
+leaves out every dataset whose filters it lacks, says so in a warning, and ends with exit code 0
+(seen with 1.10.8).  A copy without options takes stored chunks as they are.  nccopy writes nothing
+at all and says so.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from chunkwise.grammar import Pipeline
+from chunkwise.names import shell_word
+from chunkwise.remedy.fix import Fix, Tool
+from chunkwise.remedy.quoting import absolute, beside, shell_file
+from chunkwise.remedy.records import CONTIGUOUS, Anew, Chunks, Copy
+from chunkwise.remedy.tools import NCCOPY_FILTERS, can_repack, is_in_netcdf_root, names
+
+# nccopy reads -F differently for other names unless they are escaped.
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
+# Without it nccopy ignores chunks of less than 8 KiB.
+_ANY_CHUNK: Final = "-M 0"
+
+
+def commands(copy: Copy) -> Iterator[Fix]:
+    """Give the commands that make a copy, that of chunkwise first."""
+    ours = tuple(one for one in copy.datasets if one.is_ours)
+    if ours[:1] == copy.datasets[:1]:
+        layout = replace(copy, datasets=ours).layout
+        options = layout.options()
+        text = _line("chunkwise", f"repack {options}".rstrip(), copy)
+        joined = options if ours and not copy.exact else ""
+        yield Fix("chunkwise", text, rechunks=copy.rechunks, options=joined, layout=layout)
+    if copy.by_us or copy.merge or not all(map(can_repack, copy.pipelines)):
+        return
+    whole = copy.page_nbytes is not None or copy.metadata_block_nbytes is not None
+    if copy.datasets and not whole:
+        found = [_nccopy(copy, one) for one in copy.datasets]
+        common = "" if found[0] is None else found[0][0]
+        yield from _by("nccopy", copy, common, [own and own[1] for own in found])
+    yield from _by("h5repack", copy, _of_file(copy), list(map(_h5repack, copy.datasets)))
+
+
+def copy_name(copy: Copy) -> str:
+    """Return the name of the copy: it says whether there are but other chunks."""
+    first = copy.datasets[0] if copy.datasets else None
+    rechunked = first is not None and first.filters is None and not copy.exact
+    return beside(copy.file, "rechunked" if rechunked else "repacked")
+
+
+def _by(tool: Tool, copy: Copy, common: str, options: Sequence[str | None]) -> Iterator[Fix]:
+    """Give the command of a tool for all datasets for which it has words.
+
+    None if it has none for the first, or if it has to do all and cannot.
+    """
+    if (options and options[0] is None) or (copy.exact and None in options):
+        return
+    # Options without a dataset are for all of them.
+    own = " ".join(dict.fromkeys(filter(None, options))) if options and options[0] else ""
+    words = " ".join(filter(None, (common, own)))
+    kept = "" if copy.exact else own
+    yield Fix(tool, _line(tool, words, copy), rechunks=copy.rechunks, options=kept)
+
+
+def _line(tool: Tool, options: str, copy: Copy) -> str:
+    words = (tool, options, shell_file(copy.file), shell_file(copy_name(copy)))
+    return " ".join(filter(None, words))
+
+
+def _nccopy(copy: Copy, one: Anew) -> tuple[str, str] | None:
+    """Give nccopy's options for all variables and for one; None if it cannot make that."""
+    path, chunks = absolute(one.path), one.chunks
+    if not is_in_netcdf_root(copy.file, path) or not names(one.now.filters) <= NCCOPY_FILTERS:
+        return None
+    # nccopy refuses chunks that are longer than the data.
+    if chunks == CONTIGUOUS or _is_longer(chunks, one.now.shape):
+        return None
+    common: str | None = ""
+    if one.filters is not None:
+        pipeline = Pipeline.parse(one.filters)
+        common = pipeline.nccopy() if pipeline.filters else _no_filter(path)
+    if common is None or (copy.exact and one.filters is not None):
+        return None
+    if chunks is None:
+        return (common, "") if common else None
+    # Without lengths nccopy would choose chunks itself, which may outgrow a cache.
+    lengths = f"{path[1:]}:{','.join(map(str, chunks))}"
+    return f"{_ANY_CHUNK} {common}".rstrip(), f"-c {shell_word(lengths)}"
+
+
+def _no_filter(path: str) -> str | None:
+    return f"-F {path[1:]},none" if _PLAIN_NAME.fullmatch(path[1:]) else None
+
+
+def _is_longer(chunks: Chunks | None, shape: Chunks | None) -> bool:
+    return chunks is not None and shape is not None and any(map(operator.gt, chunks, shape))
+
+
+def _of_file(copy: Copy) -> str:
+    """Write what concerns the file as a whole as options of h5repack."""
+    words = []
+    if copy.metadata_block_nbytes is not None:
+        words.append(f"-M {copy.metadata_block_nbytes}")
+    if copy.page_nbytes is not None:
+        words.append(f"-S PAGE -G {copy.page_nbytes}")
+    return " ".join(words)
+
+
+def _h5repack(one: Anew) -> str | None:
+    """Give h5repack's options for one dataset; None if it has no words for it."""
+    path, filters = absolute(one.path), one.filters
+    if set(path) & set(":,") or not can_repack(one.now.filters):
+        return None
+    words = []
+    if one.chunks == CONTIGUOUS:
+        words.append(f"-l {shell_word(f'{path}:CONTI')}")
+        filters = None if one.now.filters == "none" else "none"
+    elif one.chunks is not None:
+        spelled = "x".join(map(str, one.chunks))
+        words.append(f"-l {shell_word(f'{path}:CHUNK={spelled}')}")
+    if filters is not None:
+        said = Pipeline.parse(filters).h5repack(path)
+        if said is None or not can_repack(filters):
+            return None
+        # Quoted by the grammar, but not for names that a terminal would not show.
+        words += map(shell_word, shlex.split(said))
+    return " ".join(words)

@@ -1,0 +1,255 @@
+"""Which remedies are there, what does each need, and for whom is it?
+
+They are data: checks make them, and what compares, joins or leaves out remedies looks at these
+records.  `spelling` has the lines.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from chunkwise.grammar import Pipeline
+from chunkwise.grammar.parameters import carried
+from chunkwise.model.layout import DatasetLayout, FileLayout
+from chunkwise.remedy.fix import Tool
+from chunkwise.remedy.quoting import absolute
+from chunkwise.remedy.tools import ENCODED_FILTERS, can_encode, decodes_natively, names
+
+Chunks: TypeAlias = tuple[int, ...]
+# As chunks that a copy has: none.
+CONTIGUOUS: Final[Chunks] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SetCache:
+    """Open a dataset with another chunk cache."""
+
+    file: str
+    path: str
+    nbytes: int
+    nslots: int
+    own_slots: bool = False  # Whether the library gives so many slots by itself
+    filters: str = "none"  # Those of the dataset
+    program: Tool = "h5py"  # Whose lines come first
+    writing: bool = False  # Whether a program needs it that writes, in C
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOnce:
+    """Read a dataset as a whole, which decodes each chunk once, and index the array."""
+
+    file: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenNatively:
+    """Read through chunkwise, which has a cache of its own and decodes on all processors."""
+
+    file: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """How a dataset is stored, as far as that is known and a remedy needs it."""
+
+    filters: str = "none"
+    chunks: Chunks | None = None  # None if it has none, or nobody knows
+    shape: Chunks | None = None
+    itemsize: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Anew:
+    """What one dataset has in a copy of its file."""
+
+    path: str
+    chunks: Chunks | None  # None keeps what it has
+    filters: str | None  # None keeps what it has
+    now: Present
+
+    @property
+    def layout(self) -> DatasetLayout:
+        """The same, without what is known of the present."""
+        return DatasetLayout(absolute(self.path), self.chunks, self.filters)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether chunkwise repack can decode and encode it here."""
+        needed = names(self.now.filters) | names(self.filters or "none")
+        return self.chunks == CONTIGUOUS or all(map(can_encode, needed))
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Copy a file, and store in the copy what is named here as it says."""
+
+    file: str
+    datasets: tuple[Anew, ...] = ()
+    page_nbytes: int | None = None  # As `FileLayout` has them
+    metadata_block_nbytes: int | None = None
+    merge: bool = False
+    # Pipelines in the file that a tool has to copy too.  Tools that change a dataset may lose
+    # those whose filters they lack.
+    pipelines: frozenset[str] = frozenset()
+    # Whether all of it has to be done, and nothing else: nccopy gives filters to all variables.
+    exact: bool = False
+    # Whether only chunkwise repack does it: libhdf5 may leave filters out again.
+    by_us: bool = False
+
+    @property
+    def layout(self) -> FileLayout:
+        """What the copy has in place of what the file has."""
+        return FileLayout(
+            tuple(one.layout for one in self.datasets),
+            self.page_nbytes,
+            self.metadata_block_nbytes,
+            self.merge,
+        )
+
+    @property
+    def rechunks(self) -> bool:
+        """Whether it gives a dataset other chunks: of several such, only one can be followed."""
+        return not self.exact and any(one.chunks is not None for one in self.datasets)
+
+    @property
+    def offered(self) -> Chunks | None:
+        """The chunks that chunkwise repack would give to its dataset; None if it gives none."""
+        return self.datasets[0].chunks if self.datasets and self.datasets[0].is_ours else None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPaged:
+    """Read the copy of a file by pages."""
+
+    file: str
+    buffer_nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class GatherMetadata:
+    """Write the file's metadata in blocks of this size."""
+
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FollowWriter:
+    """Read a file along with its writer (SWMR)."""
+
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClearMark:
+    """Take the mark of a killed writer away, in a copy."""
+
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class Examine:
+    """Say what of a file is damaged, element by element, and perhaps save what is left."""
+
+    file: str
+    salvage: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Inspect:
+    """Inspect other files."""
+
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveLink:
+    """Remove a link that leads nowhere."""
+
+    file: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class PutBeside:
+    """Copy a missing file to this place."""
+
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class LookFor:
+    """Look for a file by its name, and say to HDF5 where it lies."""
+
+    variable: str  # HDF5's, with the folder where names begin
+    file: str | None  # None: beside the file that leads to it
+
+
+@dataclass(frozen=True, slots=True)
+class BringFilter:
+    """Get a filter that libhdf5 lacks."""
+
+    # ``allow``: plugins are forbidden; ``install``, ``import``: a package has it; ``again``: the
+    # installed package is broken; ``tools``: programs of the same shell; ``netcdf``: netCDF-C has
+    # it; ``rebuild``: h5py's wheel has it.
+    how: Literal["allow", "install", "import", "again", "tools", "netcdf", "rebuild"]
+    package: str = "hdf5plugin"
+    module: str = "hdf5plugin"
+
+
+Remedy: TypeAlias = (
+    SetCache
+    | ReadOnce
+    | OpenNatively
+    | Copy
+    | ReadPaged
+    | GatherMetadata
+    | FollowWriter
+    | ClearMark
+    | Examine
+    | Inspect
+    | RemoveLink
+    | PutBeside
+    | LookFor
+    | BringFilter
+)
+
+
+def in_chunks(file: str, path: str, chunks: Chunks, now: Present) -> tuple[Copy, ...]:
+    """Store a dataset in other chunks, under its filters; nothing if they forbid it."""
+    own = Pipeline.parse(now.filters)
+    pipeline = carried(own, math.prod(chunks))
+    if isinstance(pipeline, str):
+        return ()
+    filters = None if pipeline == own else str(pipeline)
+    return (Copy(file, (Anew(path, chunks, filters, now),)),)
+
+
+def under_filters(
+    file: str, path: str, filters: str, now: Present, chunks: Chunks | None = None
+) -> tuple[Copy, ...]:
+    """Store a dataset under other filters, and perhaps in other chunks."""
+    return (Copy(file, (Anew(path, chunks, filters, now),)),)
+
+
+def encoded_anew(file: str, path: str, filters: str) -> tuple[Copy, ...]:
+    """Apply the filters of a dataset to the chunks that lack them.
+
+    Nothing if chunkwise repack would leave it to libhdf5, which may leave filters out again.
+    """
+    if not names(filters) <= ENCODED_FILTERS or not all(map(can_encode, names(filters))):
+        return ()
+    return (Copy(file, (Anew(path, None, filters, Present()),), by_us=True),)
+
+
+def natively(file: str, path: str, filters: str) -> tuple[OpenNatively, ...]:
+    """Read through chunkwise, if it decodes the filters itself."""
+    return (OpenNatively(file, path),) if decodes_natively(filters) else ()
+
+
+def saved_unclosed(file: str) -> tuple[Copy | ClearMark, ...]:
+    """Copy a file whose writer was killed, so that the copy opens; the file itself stays."""
+    return (Copy(file, by_us=True), ClearMark(file))
