@@ -31,9 +31,9 @@ from rich.table import Table
 from chunkwise.errors import ChunkwiseError
 from chunkwise.grammar import format_shape
 from chunkwise.measure.planning import trial_of
-from chunkwise.measure.results import Spread, spread
 from chunkwise.measure.schedule import measure_in_worker
 from chunkwise.measure.target import look
+from chunkwise.measure.verdict import Spread, spread
 from chunkwise.patterns.pattern import Access
 from chunkwise.trials import environment
 from chunkwise.trials.pagecache import warm

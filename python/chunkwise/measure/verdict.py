@@ -45,6 +45,24 @@ _Z: Final = statistics.NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
 
 @dataclass(frozen=True)
+class Spread:
+    """The middle and the ends of the repeats of one figure."""
+
+    median: float  # Of all repeats
+    lowest: float
+    highest: float
+    # The mean without the best and the worst, as in paper 001 (section 2.2, of ten runs); of fewer
+    # than three repeats, of all.
+    trimmed_mean: float
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Sum up the repeats of one figure; there must be one at least."""
+    kept = sorted(values)[1:-1] or values
+    return Spread(statistics.median(values), min(values), max(values), statistics.fmean(kept))
+
+
+@dataclass(frozen=True)
 class Verdict:
     """What two samples of times say about each other."""
 
