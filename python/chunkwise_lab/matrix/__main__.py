@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from chunkwise.measure.verdict import spread
 from chunkwise.words import counted
 from chunkwise_lab.checkout import FOLDER
 from chunkwise_lab.matrix.cases import Case, cases
@@ -69,7 +70,7 @@ def table(wanted: list[Case], kept: dict[str, Any]) -> str:
     slower = sorted((found.ratio, case) for case, found in judged.items() if found.is_slower)
     groups: dict[str | None, list[str]] = {None: []}
     for ratio, case in slower:
-        times = {reader: _median(samples) for reader, samples in kept[case.name].items()}
+        times = {reader: spread(samples).median for reader, samples in kept[case.name].items()}
         why = reason(case, times["chunkwise"] - times["h5py"])
         found = judged[case]
         line = f"{ratio:5.2f} ({found.low:.2f} to {found.high:.2f})  {1e3 * times['h5py']:9.3f} ms"
@@ -78,16 +79,12 @@ def table(wanted: list[Case], kept: dict[str, Any]) -> str:
     lines += groups.pop(None)
     for why, explained in groups.items():
         lines += [f"explained: {why}", *explained]
-    ratios = sorted(found.ratio for found in judged.values())
-    middle = f"; in the middle {ratios[len(ratios) // 2]:.2f}" if ratios else ""
+    ratios = [found.ratio for found in judged.values()]
+    middle = f"; in the middle {spread(ratios).median:.2f}" if ratios else ""
     count = sum(map(len, groups.values()))
     said = f"{counted(len(slower), 'case')} of {len(judged)} slower than h5py, {count} explained"
     missing = len(wanted) - len(judged)
     return "\n".join([*lines, said + middle, *([f"{missing} not measured"] if missing else [])])
-
-
-def _median(samples: list[float]) -> float:
-    return sorted(samples)[len(samples) // 2]
 
 
 if __name__ == "__main__":

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from chunkwise.measure.process import in_turns
 from chunkwise.measure.verdict import verdict
 
 # What differs by less is not slower.
@@ -36,14 +37,12 @@ def compare(
     """Take samples in turns, each beginning every other time, until time or doubt is used up."""
     # The first time files are read from storage, and libraries load what they need.
     spent = first() + second()
-    samples: tuple[list[float], list[float]] = ([], [])
-    while len(samples[0]) < most:
-        turn = len(samples[0]) % 2
-        for which in (turn, 1 - turn):
-            samples[which].append((first, second)[which]())
-        spent += samples[0][-1] + samples[1][-1]
-        count = len(samples[0])
-        enough = count >= 10 and count % 5 == 0 and not judge(*samples).is_open
-        if count >= 5 and (enough or spent > seconds):
-            break
-    return samples
+
+    def enough(taken: Mapping[str, list[float]]) -> bool:
+        one, other = taken.values()
+        count = len(one)
+        settled = count >= 10 and count % 5 == 0 and not judge(one, other).is_open
+        return count >= 5 and (settled or spent + sum(one) + sum(other) > seconds)
+
+    one, other = in_turns({"first": first, "second": second}, most, enough).values()
+    return one, other

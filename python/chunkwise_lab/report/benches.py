@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final
@@ -10,6 +9,7 @@ from typing import Any, Final
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.measure.axes import AXES
 from chunkwise.measure.saved import AS_STORED, Sample, Saved
+from chunkwise.measure.verdict import spread
 from chunkwise.names import printable
 from chunkwise.words import counted, format_seconds, format_speed
 from chunkwise_lab.report.charts import draw
@@ -106,7 +106,7 @@ def _fastest(access: str, rows: Sequence[Row]) -> str:
 
 
 def _median(row: Row) -> float:
-    return statistics.median(row.values("total_s"))
+    return spread(row.values("total_s")).median
 
 
 def _row(sample: Sample) -> Row:
