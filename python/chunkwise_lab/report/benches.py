@@ -55,9 +55,10 @@ def section(saved: Saved, document: Mapping[str, Any], id_: str) -> Section:
         printable(saved.path),
         _about(document, patterns),
         (*_data(data, document), *machine({k: [v] for k, v in saved.environment.items()})),
-        tuple(shortened(f"Wrong: {text}" for text in document.get("mismatches", ()))),
+        (),
         tuple(blocks),
         str((document.get("advice") or {}).get("fix") or ""),
+        wrong=tuple(shortened(document.get("mismatches", ()))),
     )
 
 
@@ -146,7 +147,7 @@ def _block(operation: str, access: str, rows: Sequence[Row], id_: str) -> Block:
         title += f", {_DONE[operation]}"
     left = " ".join(fallbacks(rows, {}))
     texts = ((FALLBACK, left),) if left else ()
-    return Block(id_, title, texts=texts, alerts=tuple(problems(rows, {})), pictures=pictures)
+    return Block(id_, title, texts=texts, missing=tuple(problems(rows, {})), pictures=pictures)
 
 
 def _plot(operation: str, access: str, rows: Sequence[Row]) -> Plot:

@@ -101,18 +101,17 @@ def _started(
                 "or HDF5 hangs here"
             ) from None
         if ended.returncode:
-            raise LibraryError(f"{counted(ranks, 'rank')}: {_reason(ended)}")
+            noted = Path(f"{out}.error")
+            why = noted.read_text("utf-8") if noted.exists() else _last_words(ended)
+            raise LibraryError(f"{counted(ranks, 'rank')}: {why}")
         for line in out.read_text("utf-8").splitlines():
             point, record = json.loads(line)
             yield point, record
 
 
-def _reason(ended: Ended) -> str:
-    """Return a rank's message, before its launcher's message about it."""
+def _last_words(ended: Ended) -> str:
+    """Return what was printed last, but for the lines that a launcher draws."""
     lines = [line for line in ended.err.decode("utf-8", "replace").splitlines() if line.strip()]
-    ours = [line for line in lines if line.startswith("chunkwise: ")]
-    if ours:
-        return ours[0].removeprefix("chunkwise: ")
     said = [line for line in lines if not line.startswith("--")]
     return " / ".join(said[-_SAID:]) or ended.how
 
