@@ -111,9 +111,10 @@ def run(case: Case, repeat: int) -> Iterator[str]:
         else:
             yield f"  found {found['code']}: {found['line']}"
         better: Data | None = None
-        if found and found["line"].startswith("chunkwise repack "):
-            words = shlex.split(found["line"])[1:]
-            _finished([*CHUNKWISE, *words], folder)
+        # As a user pastes it; lines of a program are not for a shell.
+        words = _words(found["line"]) if found else []
+        if words[:2] == ["chunkwise", "repack"]:
+            _finished([*CHUNKWISE, *words[1:]], folder)
             better = replace(data, path=folder / words[-1])
 
         def timed(data: Data, *words: str) -> Callable[[], float]:
@@ -153,6 +154,13 @@ def _traced(case: Case, data: Data, folder: Path, *words: str) -> Traced:
     _finished([*CHUNKWISE, "trace", "-o", str(record), *words, "--", *program], folder)
     values = json.loads(record.read_text())
     return Traced(values, Trace.of(values))
+
+
+def _words(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError:
+        return []
 
 
 def _finished(command: Sequence[str], folder: Path) -> None:
