@@ -67,13 +67,16 @@ def measured(case: Case, folder: Path, seconds: float, most: int) -> dict[str, l
 def table(wanted: list[Case], kept: dict[str, Any]) -> str:
     """List the cases that are slower, worst first, with those that are explained at the end."""
     judged = {case: judge(*kept[case.name].values()) for case in wanted if case.name in kept}
-    slower = sorted((found.ratio, case) for case, found in judged.items() if found.is_slower)
+    slower = sorted(
+        (found.ratio, case) for case, found in judged.items() if found.word == "faster"
+    )
     groups: dict[str | None, list[str]] = {None: []}
     for ratio, case in slower:
         times = {reader: spread(samples).median for reader, samples in kept[case.name].items()}
         why = reason(case, times["chunkwise"] - times["h5py"])
         found = judged[case]
-        line = f"{ratio:5.2f} ({found.low:.2f} to {found.high:.2f})  {1e3 * times['h5py']:9.3f} ms"
+        low, high = found.low or ratio, found.high or ratio
+        line = f"{ratio:5.2f} ({low:.2f} to {high:.2f})  {1e3 * times['h5py']:9.3f} ms"
         groups.setdefault(why, []).append(f"{line}  {case.name}")
     lines = ["h5py's time divided by chunkwise's, h5py's time, and the case:"] if slower else []
     lines += groups.pop(None)
