@@ -108,12 +108,15 @@ def finished(
 
 
 def _end(process: subprocess.Popen[bytes], patience_s: float) -> None:
-    if patience_s:
-        process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(patience_s)
-    process.kill()
-    process.communicate()
+    # Its pipes are closed, and it is waited for, however often Ctrl-C comes.
+    with contextlib.suppress(BrokenPipeError), process:
+        try:
+            if patience_s:
+                process.terminate()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(patience_s)
+        finally:
+            process.kill()
 
 
 def _memory_nbytes(pid: int) -> int:
@@ -158,8 +161,8 @@ class Waiting:
 
     def end(self) -> None:
         """End the process, whatever it does."""
-        self._process.kill()
-        self._process.communicate()
+        with contextlib.suppress(BrokenPipeError), self._process:
+            self._process.kill()
 
 
 @dataclass
