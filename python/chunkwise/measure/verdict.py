@@ -128,6 +128,12 @@ def verdict(
     return Verdict(word, ratio, low, high, repeats, math.exp(best))
 
 
+def widened(comparisons: int) -> float:
+    """Say how many times as wide an interval is that holds for several at once (Bonferroni)."""
+    side = (1 - CONFIDENCE) / 2 / comparisons
+    return statistics.NormalDist().inv_cdf(1 - side) / _Z
+
+
 def worked(total_s: float, cpu_s: float | None) -> float:
     """Return a repeat's seconds without those in which the process had no processor.
 
