@@ -18,10 +18,10 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +31,10 @@ from rich.table import Table
 from chunkwise.errors import ChunkwiseError
 from chunkwise.grammar import format_shape
 from chunkwise.measure.planning import trial_of
-from chunkwise.measure.results import Spread, spread
+from chunkwise.measure.process import finished, in_turns, python
 from chunkwise.measure.schedule import measure_in_worker
 from chunkwise.measure.target import look
+from chunkwise.measure.verdict import Spread, spread
 from chunkwise.patterns.pattern import Access
 from chunkwise.trials import environment
 from chunkwise.trials.pagecache import warm
@@ -133,9 +134,9 @@ def build(folder: Path = FOLDER) -> Path:
         raise CannotRunError("no headers of HDF5: install libhdf5-dev (Debian) or hdf5-devel")
     folder.mkdir(parents=True, exist_ok=True)
     command = [*compiler, *FLAGS, f"-I{include}", str(SOURCE), "-o", str(program), "-ldl", "-lm"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = finished(command)
     if done.returncode != 0:
-        raise CannotRunError(f"{shlex.join(command)} failed:\n{done.stderr.strip()}")
+        raise CannotRunError(f"{shlex.join(command)} failed:\n{done.err.decode().strip()}")
     return program
 
 
@@ -147,7 +148,7 @@ def _header_folders() -> Iterator[Path]:
     if shutil.which("pkg-config") is not None:
         for package in ("hdf5", "hdf5-serial"):
             asked = ["pkg-config", "--cflags-only-I", package]
-            answer = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
+            answer = finished(asked).out.decode()
             yield from (Path(flag.removeprefix("-I")) for flag in shlex.split(answer))
     wrapper = shutil.which("h5cc")
     if wrapper is not None:
@@ -168,17 +169,10 @@ def run_c(
     if cache_nbytes is not None:
         command += ["--cache-nbytes", str(cache_nbytes)]
     command += [os.fspath(file), dataset, format_shape(tuple(block))]
-    done = subprocess.run(
-        command,
-        env=beside(library),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-    )
+    done = finished(command, environment=beside(library), timeout_s=PATIENCE_S)
     if done.returncode != 0:
-        raise CannotRunError(done.stderr.strip() or f"the C program ended with {done.returncode}")
-    told = json.loads(done.stdout)
+        raise CannotRunError(done.last_words or f"the C program {done.how}")
+    told = json.loads(done.out)
     return Run(
         elapsed_s=told["elapsed_s"],
         first_s=told["first_s"],
@@ -237,10 +231,7 @@ def h5py_library() -> str:
     """Return the path of the libhdf5 that h5py loads."""
     # In another process: netCDF4, if it is loaded in this one, brings a libhdf5 of its own.
     code = "import h5py; from chunkwise import _native as n; print(n.Library.from_process().path)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True
-    )
-    return os.path.realpath(done.stdout.strip())
+    return os.path.realpath(finished(python(code)).out.decode().strip())
 
 
 def say(line: str) -> None:
@@ -267,16 +258,11 @@ def measure(
     dataset = sample.find(pattern.sample).datasets[0]
     block = (min(pattern.block[0] or length, length), *pattern.block[1:])
     warm(str(file))
-    by_c, by_bench = [], []
-    for number in range(1, repeat + 1):
-        say(f"{pattern.name}: {number} of {repeat}")
-        # Each is the first of its pair as often as the second.
-        for who in ("c", "bench") if number % 2 else ("bench", "c"):
-            if who == "c":
-                by_c.append(run_c(program, library, file, dataset, block, pattern.cache_nbytes))
-            else:
-                by_bench.append(run_bench(file, dataset, block, pattern.cache_nbytes))
-    return Row(pattern, block, tuple(by_c), tuple(by_bench))
+    say(f"{pattern.name}: {repeat} times")
+    by_c = partial(run_c, program, library, file, dataset, block, pattern.cache_nbytes)
+    by_bench = partial(run_bench, file, dataset, block, pattern.cache_nbytes)
+    taken = in_turns({"c": by_c, "bench": by_bench}, repeat)
+    return Row(pattern, block, tuple(taken["c"]), tuple(taken["bench"]))
 
 
 def heading(rows: Sequence[Row], library: str) -> list[str]:

@@ -19,17 +19,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
-import statistics
-import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
+
+from chunkwise.measure.process import finished, in_turns
+from chunkwise.measure.verdict import spread
 
 SOURCE = '''
 import json, os, resource, sys, time
@@ -102,23 +103,21 @@ if rank == 0:
 
 def write(asked: dict[str, Any], python: str, ranks: int) -> tuple[float, float]:
     """Write a file, and give the rates in MB/s: by the clock, and by time of all processors."""
-    done = subprocess.run(
+    done = finished(
+        # Bound to processors, as Open MPI does it by itself.
         ["mpirun", "-n", str(ranks), python, "-c", SOURCE, json.dumps(asked)],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        env={
-            **os.environ,
+        environment={
             "OMPI_ALLOW_RUN_AS_ROOT": "1",
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
             "OMPI_MCA_rmaps_base_oversubscribe": "1",
             "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
         },
-        check=False,
+        timeout_s=600.0,
+        patience_s=10.0,
     )
     if done.returncode:
-        raise SystemExit(f"{asked['by']} failed:\n{done.stderr}")
-    told = json.loads(done.stdout)
+        raise SystemExit(f"{asked['by']} failed:\n{done.err.decode('utf-8', 'replace')}")
+    told = json.loads(done.out)
     rates = [told["nbytes"] / told[key] / 1e6 for key in ("s", "cpu_s")]
     return rates[0], rates[1]
 
@@ -127,7 +126,9 @@ def require_equal(one: Path, other: Path) -> None:
     """Compare two files by h5diff, where it is, and by NumPy."""
     tool = shutil.which("h5diff")
     if tool is not None:
-        subprocess.run([tool, one, other], check=True, timeout=600)
+        done = finished([tool, one, other], timeout_s=600.0)
+        if done.returncode:
+            raise SystemExit(f"{one} and {other} differ:\n{done.out.decode()}")
     with h5py.File(one) as first, h5py.File(other) as second:
         for step in range(first["d"].shape[0]):
             if not np.array_equal(first["d"][step], second["d"][step]):
@@ -157,14 +158,13 @@ def main() -> None:
         for ranks in options.ranks:
             for data in options.data:
                 for each in options.writes:
-                    rates: dict[str, list[tuple[float, float]]] = {by: [] for by in pythons}
                     paths = {by: Path(folder, f"{by.split()[0]}.h5") for by in pythons}
-                    for repeat in range(options.repeats):
-                        order = list(pythons)[:: 1 if repeat % 2 == 0 else -1]
-                        for by in order:
-                            asked = {"by": by, "shape": shape, "data": data, "write": each}
-                            asked["path"] = str(paths[by])
-                            rates[by].append(write(asked, pythons[by], ranks))
+                    works = {}
+                    for by, python in pythons.items():
+                        asked = {"by": by, "shape": shape, "data": data, "write": each}
+                        asked["path"] = str(paths[by])
+                        works[by] = partial(write, asked, python, ranks)
+                    rates = in_turns(works, options.repeats)
                     require_equal(*paths.values())
                     print(_row(ranks, data, each, rates), flush=True)
 
@@ -172,12 +172,12 @@ def main() -> None:
 def _row(ranks: int, data: str, each: str, rates: dict[str, list[tuple[float, float]]]) -> str:
     shown = []
     for both in rates.values():
-        clock = [one for one, _ in both]
-        shown.append(f"{statistics.median(clock):.0f} ({min(clock):.0f}-{max(clock):.0f})")
+        clock = spread([one for one, _ in both])
+        shown.append(f"{clock.median:.0f} ({clock.lowest:.0f}-{clock.highest:.0f})")
     ours, theirs = rates.values()
     for kind in (0, 1):
-        pairs = [a[kind] / b[kind] for a, b in zip(ours, theirs, strict=True)]
-        shown.append(f"{statistics.median(pairs):.1f} ({min(pairs):.1f}-{max(pairs):.1f})")
+        pairs = spread([a[kind] / b[kind] for a, b in zip(ours, theirs, strict=True)])
+        shown.append(f"{pairs.median:.1f} ({pairs.lowest:.1f}-{pairs.highest:.1f})")
     return f"| {ranks} | {data} | {each} | {' | '.join(shown)} |"
 
 

@@ -14,15 +14,15 @@ import argparse
 import json
 import shlex
 import shutil
-import statistics
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from chunkwise.measure.process import finished, in_turns
+from chunkwise.measure.verdict import spread
 from chunkwise.running.trace import Trace, under_run
 from chunkwise.words import format_seconds, format_speed
 from chunkwise_lab.checkout import FOLDER
@@ -111,26 +111,26 @@ def run(case: Case, repeat: int) -> Iterator[str]:
         else:
             yield f"  found {found['code']}: {found['line']}"
         better: Data | None = None
-        if found and found["line"].startswith("chunkwise repack "):
-            words = shlex.split(found["line"])[1:]
-            subprocess.run([*CHUNKWISE, *words], cwd=folder, check=True, capture_output=True)
+        # As a user pastes it; lines of a program are not for a shell.
+        words = _words(found["line"]) if found else []
+        if words[:2] == ["chunkwise", "repack"]:
+            _finished([*CHUNKWISE, *words[1:]], folder)
             better = replace(data, path=folder / words[-1])
-        times: dict[str, list[float]] = {"alone": [], "run": [], "repacked": []}
-        for _ in range(repeat):
-            times["alone"].append(_traced(case, data, folder, "--observe-only").seconds)
-            times["run"].append(_traced(case, data, folder).seconds)
-            if better is not None:
-                times["repacked"].append(_traced(case, better, folder, "--observe-only").seconds)
-        alone = statistics.median(times["alone"])
-        for way, seconds in times.items():
-            if seconds:
-                middle = statistics.median(seconds)
-                spread = f"{format_seconds(min(seconds))} to {format_seconds(max(seconds))}"
-                said = f"  {way:10}{format_seconds(middle):>10}  ({spread})"
-                said += f"  {format_speed(alone / middle):>8}"
-                if way == "run" and promised is not None:
-                    said += f"  promised: {format_seconds(promised)}"
-                yield said
+
+        def timed(data: Data, *words: str) -> Callable[[], float]:
+            return lambda: _traced(case, data, folder, *words).seconds
+
+        ways = {"alone": timed(data, "--observe-only"), "run": timed(data)}
+        if better is not None:
+            ways["repacked"] = timed(better, "--observe-only")
+        times = {way: spread(taken) for way, taken in in_turns(ways, repeat).items()}
+        for way, found in times.items():
+            ends = f"{format_seconds(found.lowest)} to {format_seconds(found.highest)}"
+            said = f"  {way:10}{format_seconds(found.median):>10}  ({ends})"
+            said += f"  {format_speed(times['alone'].median / found.median):>8}"
+            if way == "run" and promised is not None:
+                said += f"  promised: {format_seconds(promised)}"
+            yield said
 
 
 @dataclass(frozen=True)
@@ -151,14 +151,22 @@ def _traced(case: Case, data: Data, folder: Path, *words: str) -> Traced:
     out = folder / "out.nc"
     out.unlink(missing_ok=True)
     program = [word.format(file=data.path, dataset=data.name, out=out) for word in case.words]
-    done = subprocess.run(
-        [*CHUNKWISE, "trace", "-o", str(record), *words, "--", *program],
-        cwd=folder, capture_output=True, text=True,
-    )  # fmt: skip
-    if done.returncode:
-        raise SystemExit(f"{case.words[0]} failed:\n{done.stderr}")
+    _finished([*CHUNKWISE, "trace", "-o", str(record), *words, "--", *program], folder)
     values = json.loads(record.read_text())
     return Traced(values, Trace.of(values))
+
+
+def _words(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError:
+        return []
+
+
+def _finished(command: Sequence[str], folder: Path) -> None:
+    done = finished(command, folder=folder)
+    if done.returncode:
+        raise SystemExit(f"{command[0]} failed:\n{done.err.decode('utf-8', 'replace')}")
 
 
 if __name__ == "__main__":

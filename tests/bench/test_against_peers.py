@@ -18,9 +18,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from chunkwise.measure import process
 from chunkwise_lab import checkout
 from chunkwise_lab.peers import __main__ as program
-from chunkwise_lab.peers import busy, repacks, results, schedule, table
+from chunkwise_lab.peers import repacks, results, schedule, table
 from chunkwise_lab.peers.boxes import random_boxes, runs
 from chunkwise_lab.peers.comparisons import GROUPS
 from chunkwise_lab.peers.files import Data, Store
@@ -177,10 +178,10 @@ def test_others_at_work_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     # Busy seconds of the machine, and of the reader.
     looks = iter([(100.0, 5.0), (103.0, 6.0), None, (0.0, 0.0)])
     clock = iter([0.0, 2.0, 2.0, 3.0])
-    monkeypatch.setattr(busy, "_look", lambda _: next(looks))
-    monkeypatch.setattr(busy, "usable_cpus", lambda: 2)
-    monkeypatch.setattr("chunkwise_lab.peers.busy.time.perf_counter", lambda: next(clock))
-    share = busy.Share()
+    monkeypatch.setattr(process, "_look", lambda _: next(looks))
+    monkeypatch.setattr(process, "usable_cpus", lambda: 2)
+    monkeypatch.setattr("chunkwise.measure.process.time.perf_counter", lambda: next(clock))
+    share = process.Share()
     assert share.of_others is None
     for _ in range(2):
         with share.watched(1):
@@ -237,7 +238,7 @@ def test_what_takes_minutes_is_run_less_often(store: Store) -> None:
 def test_a_program_that_fails_is_told(tmp_path: Path) -> None:
     argv = ["sh", "-c", "echo broken >&2; exit 3", "{in}", "{out}"]
     measure = next(repacks.run(argv, "in", str(tmp_path / "out"), "x"))
-    with pytest.raises(RuntimeError, match="ended with 3: broken"):
+    with pytest.raises(RuntimeError, match="ended with code 3: broken"):
         measure()
     with pytest.raises(CannotReadError, match="not installed"):
         next(repacks.run(["no-such-program"], "in", "out", "x"))

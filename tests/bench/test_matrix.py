@@ -21,15 +21,15 @@ def noisy(seconds: float, seed: int) -> list[float]:
 
 
 def test_what_is_slower_by_more_than_noise() -> None:
-    assert judge.judge(noisy(1.0, 1), noisy(1.3, 2)).is_slower
-    assert not judge.judge(noisy(1.0, 1), noisy(1.0, 2)).is_slower
-    assert not judge.judge(noisy(1.3, 1), noisy(1.0, 2)).is_slower
+    assert judge.judge(noisy(1.0, 1), noisy(1.3, 2)).word == "faster"
+    assert judge.judge(noisy(1.0, 1), noisy(1.0, 2)).word != "faster"
+    assert judge.judge(noisy(1.3, 1), noisy(1.0, 2)).word == "slower"
     # A machine that slows down more than what is to be found leaves it open.
     drift = np.linspace(1, 10, 40)
-    assert judge.judge(list(drift), list(drift * 1.1)).is_open
-    assert not judge.judge(list(drift), list(drift)).is_slower
+    assert judge.judge(list(drift), list(drift * 1.1)).word == "cannot tell"
+    assert judge.judge(list(drift), list(drift)).word == "same"
     # So little does not count.
-    assert not judge.judge([1.0] * 40, [1.02] * 40).is_slower
+    assert judge.judge([1.0] * 40, [1.02] * 40).word != "faster"
 
 
 def test_both_begin_every_other_time_until_there_is_no_doubt() -> None:

@@ -20,10 +20,10 @@ import pytest
 from chunkwise import measure
 from chunkwise.errors import CannotJudgeError, SelectionError, UsageError
 from chunkwise.measure.planning import trial_of
-from chunkwise.measure.results import spread
 from chunkwise.measure.schedule import Step, measure_in_worker
 from chunkwise.measure.space import Space
 from chunkwise.measure.target import look
+from chunkwise.measure.verdict import spread
 from chunkwise.patterns.pattern import Access
 from chunkwise.trials.pagecache import drop, storage_nbytes, verdict, warm
 from chunkwise.trials.trial import Measurement, Trial, from_worker

@@ -24,12 +24,14 @@ import numpy as np
 
 from chunkwise import _native
 from chunkwise._lib import library
+from chunkwise.errors import LibraryError
 from chunkwise.files.durable import write_whole
+from chunkwise.measure.process import finished, python
 from chunkwise.model.cost import Shape, Stored
 from chunkwise.model.fitting import fitted
 from chunkwise.model.readers import CHUNKWISE, UNCACHED, Reader, reader, this_process
 from chunkwise.model.seconds import Machine, Rates, Storage, terms
-from chunkwise.model.traffic import Hyperslab, Pattern, Traffic, contiguous_traffic, traffic
+from chunkwise.model.traffic import Hyperslab, Pattern, contiguous_traffic, traffic
 from chunkwise.trials import pagecache
 from chunkwise.trials.environment import available_memory_nbytes
 
@@ -60,6 +62,11 @@ _COLD_REQUESTS: Final = 24
 _COLD_PIECE: Final = 16 << 10
 # The filter of the calibrated chunks does nothing to one byte.
 _FILTERED: Final = {"shuffle": True}
+_WORK: Final = """
+import sys
+from chunkwise.advice.calibration import main
+main(sys.argv[1], int(sys.argv[2]))
+"""
 
 
 @dataclass(frozen=True)
@@ -138,19 +145,29 @@ def _kept(path: Path) -> Machine | None:
 
 
 def measured() -> Machine:
-    """Measure this machine; takes a few seconds."""
+    """Measure this machine, in a process of its own; takes a few seconds."""
+    threads = str(_native.thread_count())
     with tempfile.TemporaryDirectory(prefix="chunkwise-") as folder:
-        path = Path(folder) / "calibration.h5"
-        _write(path)
-        threads = _native.thread_count()
-        readers = {LIBHDF5: this_process(), CHUNKWISE: reader(CHUNKWISE)}
-        reads: dict[str, Rates] = {}
-        writes: dict[str, Rates] = {}
-        with one_thread():
-            for name, who in readers.items():
-                reads[name] = _fit(_reading(path, name, who), name)
-                writes[name] = _fit(_writing(path, folder, name, who), name, writing=True)
-        return Machine(reads, writes, threads, _scaling(path, threads), _cold(folder))
+        ended = finished([*python(_WORK), folder, threads])
+    if ended.returncode:
+        raise LibraryError(f"this machine cannot be measured: the process {ended.how}")
+    return Machine.from_dict(json.loads(ended.out))
+
+
+def main(folder: str, threads: int) -> None:
+    """Measure in this process, and print what was found as JSON."""
+    _native.set_threads(threads)
+    path = Path(folder) / "calibration.h5"
+    _write(path)
+    readers = {LIBHDF5: this_process(), CHUNKWISE: reader(CHUNKWISE)}
+    reads: dict[str, Rates] = {}
+    writes: dict[str, Rates] = {}
+    with one_thread():
+        for name, who in readers.items():
+            reads[name] = _fit(_reading(path, name, who), name)
+            writes[name] = _fit(_writing(path, folder, name, who), name, writing=True)
+    found = Machine(reads, writes, threads, _scaling(path, threads), _cold(folder))
+    print(json.dumps(found.as_dict()))
 
 
 @contextlib.contextmanager
@@ -172,10 +189,11 @@ def _fit(rows: Sequence[_Row], name: str, *, writing: bool = False) -> Rates:
 # --- the scratch file --------------------------------------------------------------------
 
 
-def _name(chunks: Shape | None, filtered: bool) -> str:
+def _name(chunks: Shape | None, filtered: bool = False, large: bool = False) -> str:
+    before = "large-" if large else ""
     if chunks is None:
-        return "contiguous"
-    return f"{'x'.join(map(str, chunks))}-{'f' if filtered else 'p'}"
+        return f"{before}contiguous"
+    return f"{before}{'x'.join(map(str, chunks))}-{'f' if filtered else 'p'}"
 
 
 def _write(path: Path) -> None:
@@ -186,12 +204,12 @@ def _write(path: Path) -> None:
             for filtered in (False, True):
                 options: dict[str, Any] = _FILTERED if filtered else {}
                 file.create_dataset(_name(chunks, filtered), data=data, chunks=chunks, **options)
-        file.create_dataset(_name(None, False), data=data)
+        file.create_dataset(_name(None), data=data)
         # More than once the same: what the bytes are does not matter.
         many = np.tile(data, (_LARGE_SHAPE[0] // _SHAPE[0], _LARGE_SHAPE[1] // _SHAPE[1]))
         for chunks in _LARGE_CHUNKS:
-            file.create_dataset(f"large-{_name(chunks, False)}", data=many, chunks=chunks)
-        file.create_dataset(f"large-{_name(None, False)}", data=many)
+            file.create_dataset(_name(chunks, large=True), data=many, chunks=chunks)
+        file.create_dataset(_name(None, large=True), data=many)
         # For threads to decode: chunks that take a millisecond each.
         smooth = np.cumsum(np.random.default_rng(1).integers(-3, 4, (24, 1 << 18)), axis=1)
         file.create_dataset(
@@ -210,52 +228,54 @@ def _patterns() -> Iterator[tuple[Pattern, _native.Walk]]:
 def _reading(path: Path, name: str, who: Reader) -> list[_Row]:
     rows = []
 
-    def add(dataset: str, found: Traffic, nbytes: int, walk: _native.Walk, **cache: int) -> None:
+    def add(
+        pattern: Pattern,
+        walk: _native.Walk,
+        chunks: Shape | None,
+        *,
+        filtered: bool = False,
+        large: bool = False,
+        by: Reader = who,
+        **cache: int,
+    ) -> None:
+        shape = _LARGE_SHAPE if large else _SHAPE
+        if chunks is None:
+            # Piece by piece: what has no chunks, or chunks that no cache holds.
+            counts = terms(contiguous_traffic(shape, 1, pattern, by), 0)
+        else:
+            stored = Stored(shape, chunks, 1, filtered)
+            counts = terms(traffic(stored, pattern, by), stored.chunk_nbytes)
+        dataset = _name(chunks, filtered, large)
         times: list[float] = []
         while len(times) < _REPEATS and sum(times) < _LONG_S:
             times.append(_read_s(path, dataset, name, walk, **cache))
-        rows.append(_Row(terms(found, nbytes), min(times)))
+        rows.append(_Row(counts, min(times)))
 
     for pattern, walk in _patterns():
         for chunks in _CHUNKS:
             # What a filter costs libhdf5, samples of the data tell.  chunkwise keeps no chunk that
             # has none.
             for filtered in (False, True) if name == CHUNKWISE else (False,):
-                stored = Stored(_SHAPE, chunks, 1, filtered)
-                found = traffic(stored, pattern, who)
-                add(_name(chunks, filtered), found, stored.chunk_nbytes, walk)
-        # Piece by piece: what has no chunks, or chunks that no cache holds.
-        found = contiguous_traffic(_SHAPE, 1, pattern, who)
-        add(_name(None, False), found, 0, walk)
+                add(pattern, walk, chunks, filtered=filtered)
+        add(pattern, walk, None)
         if name == LIBHDF5:
             for chunks in _CHUNKS[:2]:
-                stored = Stored(_SHAPE, chunks, 1, filtered=False)
-                found = traffic(stored, pattern, UNCACHED)
-                add(_name(chunks, False), found, stored.chunk_nbytes, walk, cache_nbytes=0)
+                add(pattern, walk, chunks, by=UNCACHED, cache_nbytes=0)
     walk = _native.Walk.cells(_SHAPE, 6, 20, 0)
     parts = tuple(tuple(_frozen(one)) for one in (walk[i] for i in range(20)))
     union = Pattern("", _SHAPE, operations=20, selections=parts, flat=True)
     for chunks in _CHUNKS[:3]:
-        stored = Stored(_SHAPE, chunks, 1, filtered=name == CHUNKWISE)
-        found = traffic(stored, union, who)
-        add(_name(chunks, name == CHUNKWISE), found, stored.chunk_nbytes, walk)
+        add(union, walk, chunks, filtered=name == CHUNKWISE)
     for chunks in _LARGE_CHUNKS:
         for block in _LARGE_BLOCKS:
-            pattern, walk = Pattern("", block), _native.Walk(_LARGE_SHAPE, block)
-            stored = Stored(_LARGE_SHAPE, chunks, 1, filtered=False)
-            found = traffic(stored, pattern, who)
-            add(f"large-{_name(chunks, False)}", found, stored.chunk_nbytes, walk)
+            add(Pattern("", block), _native.Walk(_LARGE_SHAPE, block), chunks, large=True)
             rows += rows[-1:] * (_LARGE_WEIGHT - 1)
     for block, few in _LARGE_RANDOM:
         number = few * _MORE if name == CHUNKWISE else few
         pattern = Pattern("", block, scattered=True, operations=number)
         walk = _native.Walk(_LARGE_SHAPE, block, None, 0, number)
-        for chunks in _LARGE_CHUNKS:
-            stored = Stored(_LARGE_SHAPE, chunks, 1, filtered=False)
-            found = traffic(stored, pattern, who)
-            add(f"large-{_name(chunks, False)}", found, stored.chunk_nbytes, walk)
-        found = contiguous_traffic(_LARGE_SHAPE, 1, pattern, who)
-        add(f"large-{_name(None, False)}", found, 0, walk)
+        for place in (*_LARGE_CHUNKS, None):
+            add(pattern, walk, place, large=True)
     return rows
 
 
@@ -273,34 +293,30 @@ def _read_s(path: Path, dataset: str, name: str, walk: _native.Walk, **cache: in
 
 
 def _writing(path: Path, folder: str, name: str, who: Reader) -> list[_Row]:
+    target = str(Path(folder) / "written.h5")
+
+    def row(dataset: str, stored: Stored, block: Shape, data: Any) -> _Row:
+        like = _native.OpenDataset(library(), str(path), dataset, {})
+        write = like.engine_write_walk if name == CHUNKWISE else like.write_walk
+        found = traffic(stored, Pattern("", block, writes=True), who)
+        walk = _native.Walk(stored.shape, block)
+        done = write(target, "x", data, walk, walk.operations, 10.0)
+        Path(target).unlink(missing_ok=True)
+        spent = sum(done[part] for part in ("create_s", "flush_s", "close_s", "elapsed_s"))
+        return _Row(terms(found, stored.chunk_nbytes), max(1e-7, spent))
+
     rows = []
     data = np.zeros(_SHAPE, np.uint8).reshape(-1)
-    target = str(Path(folder) / "written.h5")
     for chunks in _CHUNKS:
         for filtered in (False, True) if name == CHUNKWISE else (False,):
             stored = Stored(_SHAPE, chunks, 1, filtered)
-            like = _native.OpenDataset(library(), str(path), _name(chunks, filtered), {})
-            write = like.engine_write_walk if name == CHUNKWISE else like.write_walk
             for block in (_SHAPE, (1, _SHAPE[1]), (16, 64)):
-                pattern = Pattern("", block, writes=True)
-                counts = terms(traffic(stored, pattern, who), stored.chunk_nbytes)
-                walk = _native.Walk(_SHAPE, block)
-                done = write(target, "x", data, walk, walk.operations, 10.0)
-                Path(target).unlink(missing_ok=True)
-                spent = sum(done[part] for part in ("create_s", "flush_s", "close_s"))
-                rows.append(_Row(counts, max(1e-7, spent + done["elapsed_s"])))
+                rows.append(row(_name(chunks, filtered), stored, block, data))
     for chunks in _LARGE_CHUNKS:
-        like = _native.OpenDataset(library(), str(path), f"large-{_name(chunks, False)}", {})
-        write = like.engine_write_walk if name == CHUNKWISE else like.write_walk
         stored = Stored(_LARGE_SHAPE, chunks, 1, filtered=False)
-        pattern = Pattern("", (64, 16384), writes=True)
-        counts = terms(traffic(stored, pattern, who), stored.chunk_nbytes)
-        walk = _native.Walk(_LARGE_SHAPE, pattern.block)
         many = np.zeros(_LARGE_SHAPE, np.uint8).reshape(-1)
-        done = write(target, "x", many, walk, walk.operations, 10.0)
-        Path(target).unlink(missing_ok=True)
-        spent = sum(done[part] for part in ("create_s", "flush_s", "close_s"))
-        rows += [_Row(counts, spent + done["elapsed_s"])] * _LARGE_WEIGHT
+        large = row(_name(chunks, large=True), stored, (64, 16384), many)
+        rows += [large] * _LARGE_WEIGHT
     return rows
 
 

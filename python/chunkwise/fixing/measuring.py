@@ -18,9 +18,9 @@ from chunkwise.fixing.promise import promised_s
 from chunkwise.fixing.records import Gain
 from chunkwise.inspection.facts import FileFacts
 from chunkwise.measure.planning import trial_of
-from chunkwise.measure.results import spread
 from chunkwise.measure.schedule import measure_in_worker
 from chunkwise.measure.target import look
+from chunkwise.measure.verdict import spread
 from chunkwise.model.readers import Reader, this_process
 from chunkwise.names import printable
 from chunkwise.patterns import Access, defaults, done, parse

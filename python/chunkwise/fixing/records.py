@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from chunkwise.fixing.choose import Change
 from chunkwise.inspection.records import plain
-from chunkwise.measure.results import Spread
+from chunkwise.measure.verdict import Spread
 from chunkwise.model.layout import FileLayout
 from chunkwise.repacking.records import Summary
 

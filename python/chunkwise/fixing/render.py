@@ -10,7 +10,7 @@ from chunkwise.fixing.choose import ASKED_FOR, Change
 from chunkwise.fixing.promise import WITHIN
 from chunkwise.fixing.records import Fixed, Found, Gain
 from chunkwise.grammar import format_shape, format_size
-from chunkwise.measure.results import Spread
+from chunkwise.measure.verdict import Spread
 from chunkwise.model.layout import AS_IT_IS, FileLayout
 from chunkwise.names import printable
 from chunkwise.repacking.folder import FileResult

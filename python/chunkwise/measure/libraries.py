@@ -10,44 +10,40 @@ import importlib.util
 import json
 import os
 import platform
-import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import chunkwise
 from chunkwise.errors import UsageError
+from chunkwise.measure.process import Ended, finished, python
 from chunkwise.names import printable
 from chunkwise.trials.readers import is_shared_library
 from chunkwise.trials.trial import Trial
 from chunkwise.trials.zlibs import preloading
 
-# Without the folder that `-c` and `-m` put first on the path: a `statistics.py` beside the
-# user's data is not the one that is meant.
-_WITHOUT_FOLDER: Final = "import sys; sys.path[:] = filter(None, sys.path)\n"
-_WORK: Final = _WITHOUT_FOLDER + "from chunkwise.trials.worker import main; main()"
-_ASK: Final = (
-    _WITHOUT_FOLDER + "import json\n"
-    "from chunkwise import _native\n"
-    "given = sys.argv[1] if len(sys.argv) > 1 else None\n"
-    "if given is None:\n"
-    "    from chunkwise import _lib\n"
-    "library = _native.Library.from_path(given) if given else _lib.library()\n"
-    "from chunkwise.trials.environment import zlib_version\n"
-    "version = '.'.join(map(str, library.version))\n"
-    "print(json.dumps({'hdf5': version, 'zlib': zlib_version()}))\n"
-)
-_ASK_ZLIB: Final = (
-    _WITHOUT_FOLDER + "import json\n"
-    "from chunkwise.trials.readers import below\n"
-    "from chunkwise.trials.trial import Trial\n"
-    "from chunkwise.trials.zlibs import check_in_force\n"
-    "trial = Trial.from_json(json.loads(sys.argv[1]))\n"
-    "print(check_in_force(trial.zlib_path, below(trial).path))\n"
-)
-WORKER: Final = (sys.executable, "-c", _WORK)
+_ASK: Final = """
+import json, sys
+from chunkwise import _native
+given = sys.argv[1] if len(sys.argv) > 1 else None
+if given is None:
+    from chunkwise import _lib
+library = _native.Library.from_path(given) if given else _lib.library()
+from chunkwise.trials.environment import zlib_version
+version = ".".join(map(str, library.version))
+print(json.dumps({"hdf5": version, "zlib": zlib_version()}))
+"""
+_ASK_ZLIB: Final = """
+import json, sys
+from chunkwise.trials.readers import below
+from chunkwise.trials.trial import Trial
+from chunkwise.trials.zlibs import check_in_force
+trial = Trial.from_json(json.loads(sys.argv[1]))
+print(check_in_force(trial.zlib_path, below(trial).path))
+"""
+WORKER: Final = python("from chunkwise.trials.worker import main; main()")
 # The first import of h5py from a cold disk takes a while.
 _PATIENCE_S: Final = 60.0
 
@@ -77,7 +73,7 @@ def find(asked: str | None, folder: str) -> LibHDF5:
         _check_architecture(asked)
         command = WORKER
     else:
-        command = (asked, "-c", _WORK)
+        command = (asked, *WORKER[1:])
         environment = {**environment, "PYTHONPATH": _package_alone(folder)}
     version, zlib = _versions(asked, command[0], environment)
     return LibHDF5(asked, version, command, environment, zlib)
@@ -96,10 +92,10 @@ def check_zlib(zlib: str, reader: str, library: LibHDF5) -> str:
             "to it from another folder"
         )
     trial = Trial("", "", "", (), reader, libhdf5=library.asked, zlib_path=zlib)
-    command = [library.command[0], "-c", _ASK_ZLIB, json.dumps(trial.to_json())]
-    answer = _run(command, {**library.environment, **preloading(zlib)})
+    variables = {**library.environment, **preloading(zlib)}
+    answer = _asked(library.command[0], _ASK_ZLIB, variables, json.dumps(trial.to_json()))
     if answer.returncode == 0:
-        return answer.stdout.strip()
+        return answer.out.decode().strip()
     raise UsageError(_reason(answer) or f"zlib {printable(zlib)}: cannot be used")
 
 
@@ -145,13 +141,11 @@ def _package_alone(folder: str) -> str:
     return str(alone)
 
 
-def _versions(asked: str | None, python: str, environment: Mapping[str, str]) -> tuple[str, str]:
-    command = [python, "-c", _ASK]
-    if is_shared_library(asked):
-        command.append(str(Path(str(asked)).resolve()))
-    answer = _run(command, environment)
+def _versions(asked: str | None, program: str, environment: Mapping[str, str]) -> tuple[str, str]:
+    given = [str(Path(str(asked)).resolve())] if is_shared_library(asked) else []
+    answer = _asked(program, _ASK, environment, *given)
     try:
-        values: dict[str, Any] = json.loads(answer.stdout)
+        values: dict[str, Any] = json.loads(answer.out)
         return str(values["hdf5"]), str(values["zlib"])
     except (ValueError, KeyError, TypeError):
         reason = _reason(answer) or "it says nothing"
@@ -159,27 +153,17 @@ def _versions(asked: str | None, python: str, environment: Mapping[str, str]) ->
         raise UsageError(f"--libhdf5 {name}: cannot be used: {printable(reason)}") from None
 
 
-def _reason(answer: subprocess.CompletedProcess[str]) -> str:
+def _reason(answer: Ended) -> str:
     """Return the last words of a Python that failed, without the exception's name."""
-    said = [line for line in answer.stderr.splitlines() if line.strip()]
-    return said[-1].partition(": ")[2] or said[-1] if said else ""
+    return answer.last_words.partition(": ")[2] or answer.last_words
 
 
-def _run(
-    command: Sequence[str], environment: Mapping[str, str]
-) -> subprocess.CompletedProcess[str]:
+def _asked(program: str, code: str, environment: Mapping[str, str], *words: str) -> Ended:
     try:
-        return subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=_PATIENCE_S,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            env={**os.environ, **environment},
-        )
-    except subprocess.TimeoutExpired:
+        command = [program, *python(code)[1:], *words]
+        return finished(command, environment=environment, timeout_s=_PATIENCE_S)
+    except TimeoutError:
         said = f"error: it gave no answer within {_PATIENCE_S:g} s"
     except OSError as error:
         said = f"error: {error.strerror}"
-    return subprocess.CompletedProcess(command, 1, "", said)
+    return Ended(1, b"", said.encode(), 0.0)

@@ -51,12 +51,17 @@ _FILTERS: Final = "shuffle+deflate:1"
 
 
 def run_new(
-    shape: str | Sequence[int],
-    dtype: str,
+    shape: str | Sequence[int],  # In elements: ``"8760x721x1440"``, or a sequence
+    dtype: str,  # As NumPy writes it: ``"f4"``, ``">i2"``
     space: Space | None = None,
     *,
+    # A file whose largest chunked dataset, or ``FILE:DATASET`` whose dataset, holds data like it.
     like: str | os.PathLike[str] | None = None,
+    # Instead: how many times smaller filters make it, as ``"3x"``.  With neither, something smooth
+    # is made up.
     compress: str | float | None = None,
+    # Of larger data a sample of at most so many bytes is made; None for 128 MiB, or for one slab
+    # of chunks if that is more.
     sample_nbytes: int | None = None,
     scratch: str | None = None,
     **options: Any,
@@ -64,37 +69,8 @@ def run_new(
     """Time access patterns on data that has no file yet, only a description.
 
     It is stored as a new dataset would be, in the chunks of ``auto``, under the first filters
-    that `space` names; so that is what ``stored`` means in `space`.
-
-    Parameters
-    ----------
-    shape
-        In elements: ``"8760x721x1440"``, or a sequence.
-    dtype
-        As NumPy writes it: ``"f4"``, ``">i2"``.
-    space
-        As for `chunkwise.measure.run`.
-    like
-        A file whose largest chunked dataset, or ``FILE:DATASET`` whose dataset, holds data like
-        it.
-    compress
-        Instead: how many times smaller filters make it, as ``"3x"``.  With neither, something
-        smooth is made up.
-    sample_nbytes
-        Of larger data a sample of at most so many bytes is made; None for 128 MiB, or for one
-        slab of chunks if that is more.
-    scratch, options
-        As for `chunkwise.measure.run`.
-
-    Returns
-    -------
-    Results
-        As of a file; its `Target.made` says what was made up.
-
-    Raises
-    ------
-    UsageError
-        The description makes no sense, or no such data can be made.
+    that `space` names; so that is what ``stored`` means in `space`.  `options` are those of
+    `chunkwise.measure.run`; the results' `Target.made` says what was made up.
     """
     extents, kind = described(shape, dtype)
     if like is not None and compress is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
@@ -14,6 +13,7 @@ from chunkwise.measure.axes import AXES
 from chunkwise.measure.space import Point
 from chunkwise.measure.target import Target
 from chunkwise.measure.variants import Variant
+from chunkwise.measure.verdict import Spread, spread
 from chunkwise.names import printable
 from chunkwise.patterns.pattern import Access
 from chunkwise.trials.pagecache import PageCache
@@ -21,24 +21,6 @@ from chunkwise.trials.trial import Measurement, Operation, Trial
 from chunkwise.words import counted
 
 JSON_VERSION: Final = 2
-
-
-@dataclass(frozen=True)
-class Spread:
-    """The middle and the ends of the repeats of one figure."""
-
-    median: float  # Of all repeats
-    lowest: float
-    highest: float
-    # The mean without the best and the worst, as in paper 001 (section 2.2, of ten runs); of fewer
-    # than three repeats, of all.
-    trimmed_mean: float
-
-
-def spread(values: Sequence[float]) -> Spread:
-    """Sum up the repeats of one figure; there must be one at least."""
-    kept = sorted(values)[1:-1] or values
-    return Spread(statistics.median(values), min(values), max(values), statistics.fmean(kept))
 
 
 @dataclass(frozen=True)

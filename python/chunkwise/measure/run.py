@@ -52,48 +52,36 @@ DEFAULT_READERS = ("h5py", "chunkwise-py")
 
 
 def run(
-    file: str | os.PathLike[str] | Target,
+    file: str | os.PathLike[str] | Target,  # Also a dataset that was looked at already
     dataset: str | None = None,
+    # Without patterns: one step, one line, and everything; without readers: h5py and chunkwise.
+    # The first trial of a pattern is the one that the others are compared with.
     space: Space | None = None,
     *,
     repeat: int = DEFAULT_REPEAT,
     seconds: float = DEFAULT_SECONDS,
     progress: Callable[[Step], None] | None = None,
+    # The command that measures one trial, whatever the library; None for the usual.
     worker: Sequence[str] | None = None,
     save: str | os.PathLike[str] | None = None,
     sample_nbytes: int = SAMPLE_NBYTES,
     scratch: str | None = None,
+    # Whether each element that is read is compared, outside the timed region, with what a plain
+    # read of everything through libhdf5 gives; or a file that holds all elements in C order, as
+    # they are stored.  A trial that reads another value has failed (`Results.wrong`).
     check: bool | str | os.PathLike[str] = False,
+    # What the reads or writes of each trial may take, about; what would take longer is estimated.
+    # None for its share of `seconds`.
     trial_seconds: float | None = None,
+    # Whether repacking the data into each variant is timed as well (`Results.repack_s`).
     repacking: bool = False,
+    # Whether a short trial that is not kept goes before the first, so that none is slower for
+    # being first.
     touch: bool = False,
 ) -> Results:
     """Time access patterns on a dataset, each trial in a process of its own.
 
-    Parameters
-    ----------
-    file, dataset, repeat, seconds, progress, save, sample_nbytes, scratch
-        As for `chunkwise.bench`, which also says what comes of it, and what is raised.  A file
-        may be a dataset that was looked at already.
-    space : Space, optional
-        What is varied, and how it is combined.  Without patterns: one step, one line, and
-        everything; without readers: h5py and chunkwise.  The first trial of a pattern is
-        the one that the others are compared with.
-    worker : sequence of str, optional
-        The command that measures one trial, whatever the library; None for the usual.
-    check : bool or str or path
-        Whether each element that is read is compared, outside the timed region, with what a
-        plain read of everything through libhdf5 gives; or a file that holds all elements in
-        C order, as they are stored.  A trial that reads another value has failed
-        (`Results.wrong`).
-    trial_seconds : float, optional
-        What the reads or writes of each trial may take, about; what would take longer is
-        estimated.  None for its share of `seconds`.
-    repacking : bool
-        Whether repacking the data into each variant is timed as well (`Results.repack_s`).
-    touch : bool
-        Whether a short trial that is not kept goes before the first, so that the first is not the
-        slower for being first.
+    What is not described here is as in `chunkwise.bench`.
     """
     begun = time.monotonic()
     if repeat < 1:

@@ -10,9 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import signal
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +17,7 @@ from pathlib import Path
 
 from chunkwise.measure.libraries import WORKER, LibHDF5, plugins
 from chunkwise.measure.planning import OVERHEAD_S, Planned, patterns_of, share_s
+from chunkwise.measure.process import finished
 from chunkwise.measure.results import Cell
 from chunkwise.measure.store import Store
 from chunkwise.trials.trial import Measurement, Trial, from_worker
@@ -167,32 +165,26 @@ def measure_in_worker(
 
     The process is ended when this function is left, also by Ctrl-C.
     """
-    process = subprocess.Popen(
-        worker,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={
-            **os.environ,
-            **(plugins() if environment is None else environment),
-            **preloading(trial.zlib_path),
-        },
-    )
     try:
-        out, err = process.communicate(json.dumps(trial.to_json()).encode(), trial.timeout_s)
-    except subprocess.TimeoutExpired:
+        ended = finished(
+            worker,
+            given=json.dumps(trial.to_json()).encode(),
+            environment={
+                **(plugins() if environment is None else environment),
+                **preloading(trial.zlib_path),
+            },
+            timeout_s=trial.timeout_s,
+        )
+    except TimeoutError:
         return Measurement(
             trial, "timeout", f"no figures within {trial.timeout_s:g} s; stopped there"
         )
     finally:
-        if process.poll() is None:
-            process.kill()
-            process.communicate()
         _clear(trial)
-    if process.returncode != 0:
-        return Measurement(trial, "failed", _last_words(process.returncode, err))
+    if ended.returncode != 0:
+        return Measurement(trial, "failed", f"the worker {ended.how}")
     try:
-        return from_worker(trial, json.loads(out))
+        return from_worker(trial, json.loads(ended.out))
     except (ValueError, TypeError, AttributeError) as wrong:
         return Measurement(trial, "failed", f"the worker's answer makes no sense: {wrong}")
 
@@ -203,16 +195,3 @@ def _clear(trial: Trial) -> None:
         for left in Path(trial.scratch).glob("written-*"):
             with contextlib.suppress(OSError):
                 left.unlink()
-
-
-def _last_words(returncode: int, stderr: bytes) -> str:
-    """Say in one line how a worker ended."""
-    if returncode < 0:
-        try:
-            name = signal.Signals(-returncode).name
-        except ValueError:
-            name = f"signal {-returncode}"
-        hint = " (out of memory?)" if name == "SIGKILL" else ""
-        return f"the worker was ended by {name}{hint}"
-    lines = stderr.decode("utf-8", "replace").strip().splitlines()
-    return f"the worker ended with code {returncode}: {lines[-1] if lines else 'no message'}"

@@ -26,32 +26,17 @@ Point = dict[str, str]
 
 @dataclass(frozen=True)
 class Space:
-    """Values for axes, and how they are combined.
+    """Values for axes, and how they are combined; what makes no sense raises UsageError."""
 
-    Attributes
-    ----------
-    axes : mapping of str to tuple of str
-        Axis names (`chunkwise.measure.axes.AXES`) and their values as text.  An axis that is
-        left out has its default.
-    design : str
-        ``product``: every value with every other.  ``each``: the first value of every axis
-        is the standard trial; from there one axis at a time is varied (paper 000).
-        ``list``: the combinations in `trials`.
-    trials : tuple of mapping
-        For ``list``: one value for some axes; the others have the first of `axes`.
-    accesses : mapping of str to Access
-        Access patterns that a program has made, by what stands for them on the axis ``access``:
-        these words are not read.
-
-    Raises
-    ------
-    UsageError
-        An unknown axis, reader or design, or one without values.
-    """
-
+    # Names (`chunkwise.measure.axes.AXES`) and values as text; what is left out has its default.
     axes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # ``product``: every value with every other.  ``each``: the first value of every axis is the
+    # standard trial; from there one axis at a time is varied (paper 000).  ``list``: `trials`.
     design: str = "product"
+    # One value for some axes; the others have the first of `axes`.
     trials: tuple[Mapping[str, str], ...] = ()
+    # Access patterns that a program has made, by what stands for them on the axis ``access``:
+    # these words are not read.
     accesses: Mapping[str, Access] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -83,16 +68,7 @@ class Space:
         """Spell out the combinations, in the order of `AXES`, each once.
 
         Where an axis makes no difference to a reader or an operation it has its default.
-
-        Parameters
-        ----------
-        accesses : sequence of str
-            The patterns where the space names none.
-
-        Raises
-        ------
-        UsageError
-            Values that concern none of the readers and operations asked for.
+        `accesses` are the patterns where the space names none.
         """
         values = {
             name: tuple(dict.fromkeys(self.axes.get(name, (axis.default,))))

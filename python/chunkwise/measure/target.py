@@ -37,73 +37,37 @@ _MOST_OBJECTS = 20_000
 
 @dataclass(frozen=True)
 class Target:
-    """Facts about the dataset under test.
+    """Facts about the dataset under test."""
 
-    Attributes
-    ----------
-    file : str
-        The file as the user named it.
-    storage : str
-        The file that holds the dataset (an external link leads to another).
-    dataset : str
-        The dataset's path.
-    shape : tuple of int
-        In elements.
-    dtype : str
-        NumPy's name of the type that h5py gives.
-    itemsize : int
-        Bytes per element in memory.
-    comparable : bool
-        False where elements hold padding, whose bytes mean nothing and differ, and where a
-        writer may change them.
-    chunks : tuple of int or None
-        Chunk shape in elements; None if the dataset is not chunked.
-    filters : str
-        The pipeline in chunkwise's grammar, such as ``shuffle+deflate:4``.
-    stored_nbytes : int
-        Bytes allocated in the file.
-    cache_nslots, cache_nbytes, cache_w0 : int, int, float
-        The chunk cache that the installed h5py gives this dataset by default.
-    layout : str
-        ``chunked``, ``contiguous``, ``compact``, ``virtual``, or ``external``:
-        contiguous in files outside of this one.
-    file_filters : tuple of str
-        The pipelines of all datasets of the file, each once: what copies it needs them.
-    native_order : bool
-        Whether elements are stored in this machine's byte order.
-    is_number : bool
-        Whether they are integers or floats of up to 64 bits, as netCDF-C knows them.
-    paged : bool
-        Whether the file has paged file space, as a page buffer needs.
-    maxshape : tuple of int or None, or None
-        How far each dimension may grow, None without end; None if none may.
-    unclosed : str
-        The mark of a writer that has not closed the file: ``swmr``, ``write``, or nothing.
-    made : str
-        Of data that has no file yet, what stands in for it; nothing for a file's.
-    """
-
-    file: str
-    storage: str
+    file: str  # As the user named it
+    storage: str  # The file that holds the dataset (an external link leads to another)
     dataset: str
-    shape: tuple[int, ...]
-    dtype: str
-    itemsize: int
+    shape: tuple[int, ...]  # In elements
+    dtype: str  # NumPy's name of the type that h5py gives
+    itemsize: int  # Bytes per element in memory
+    # False where elements hold padding, whose bytes mean nothing and differ, and where a writer
+    # may change them.
     comparable: bool
-    chunks: tuple[int, ...] | None
-    filters: str
-    stored_nbytes: int
+    chunks: tuple[int, ...] | None  # In elements; None if the dataset is not chunked
+    filters: str  # The pipeline in chunkwise's grammar, such as ``shuffle+deflate:4``
+    stored_nbytes: int  # Bytes allocated in the file
+    # The chunk cache that the installed h5py gives this dataset by default.
     cache_nslots: int
     cache_nbytes: int
     cache_w0: float
+    # Or ``contiguous``, ``compact``, ``virtual``, ``external``: contiguous in other files.
     layout: str = "chunked"
+    # The pipelines of all datasets of the file, each once: what copies it needs them.
     file_filters: tuple[str, ...] = ()
-    native_order: bool = True
+    native_order: bool = True  # Whether elements are stored in this machine's byte order
+    # Whether they are integers or floats of up to 64 bits, as netCDF-C knows them.
     is_number: bool = True
-    paged: bool = False
+    paged: bool = False  # Whether the file has paged file space, as a page buffer needs
+    # How far each dimension may grow, None without end; None if none may.
     maxshape: tuple[int | None, ...] | None = None
+    # The mark of a writer that has not closed the file: ``swmr``, ``write``, or nothing.
     unclosed: str = ""
-    made: str = ""
+    made: str = ""  # Of data that has no file yet, what stands in for it
 
     @property
     def nbytes(self) -> int:

@@ -102,29 +102,15 @@ class Together:
 
 def run_together(
     file: str | os.PathLike[str],
-    datasets: Sequence[str],
+    datasets: Sequence[str],  # Paths of at least two; patterns have to fit each of them
     space: Space | None = None,
     *,
-    seconds: float = DEFAULT_SECONDS,
+    seconds: float = DEFAULT_SECONDS,  # The budget for all of them
     **options: Any,
 ) -> Together:
     """Time access patterns on several datasets of a file, each with the same settings.
 
-    Parameters
-    ----------
-    file
-        An HDF5 or netCDF-4 file.
-    datasets
-        Paths of at least two.
-    space, options
-        As for `chunkwise.measure.run`.  Patterns have to fit each of the datasets.
-    seconds
-        The budget for all of them.
-
-    Raises
-    ------
-    UsageError
-        A dataset is named twice, or the request makes no sense for one of them.
+    `options` are those of `chunkwise.measure.run`.
     """
     names = [name.strip("/") for name in datasets]
     twice = next((name for name in names if names.count(name) > 1), None)

@@ -45,6 +45,24 @@ _Z: Final = statistics.NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
 
 @dataclass(frozen=True)
+class Spread:
+    """The middle and the ends of the repeats of one figure."""
+
+    median: float  # Of all repeats
+    lowest: float
+    highest: float
+    # The mean without the best and the worst, as in paper 001 (section 2.2, of ten runs); of fewer
+    # than three repeats, of all.
+    trimmed_mean: float
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Sum up the repeats of one figure; there must be one at least."""
+    kept = sorted(values)[1:-1] or values
+    return Spread(statistics.median(values), min(values), max(values), statistics.fmean(kept))
+
+
+@dataclass(frozen=True)
 class Verdict:
     """What two samples of times say about each other."""
 
@@ -108,6 +126,12 @@ def verdict(
         repeats = _deciding(abs(abs(middle) - limit), spread, fewest)
     low, high = math.exp(middle - half), math.exp(middle + half)
     return Verdict(word, ratio, low, high, repeats, math.exp(best))
+
+
+def widened(comparisons: int) -> float:
+    """Say how many times as wide an interval is that holds for several at once (Bonferroni)."""
+    side = (1 - CONFIDENCE) / 2 / comparisons
+    return statistics.NormalDist().inv_cdf(1 - side) / _Z
 
 
 def worked(total_s: float, cpu_s: float | None) -> float:

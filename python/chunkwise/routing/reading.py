@@ -15,6 +15,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import h5py
@@ -204,6 +205,12 @@ def _left(dataset: h5py.Dataset, binding: Binding, error: Exception) -> Left | N
 def _warn(error: Exception) -> None:
     # At the line of the program that reads.
     frame, level = sys._getframe(), 1
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("chunkwise."):
+    while (
+        frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] == "chunkwise"
+    ):
         frame, level = frame.f_back, level + 1
     warnings.warn(f"{error}: reading through libhdf5", RuntimeWarning, stacklevel=level)
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals["__name__"]).partition(".")[0]

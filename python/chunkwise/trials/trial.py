@@ -53,150 +53,67 @@ FACTS: Final = (
 
 @dataclass(frozen=True)
 class Trial:
-    """One combination of parameters, to be measured once.
+    """One combination of parameters, to be measured once; what is None stays as it is."""
 
-    What is None, or not said, stays as the library has it.
-
-    Attributes
-    ----------
-    file, dataset : str
-        What to read; for writes, a dataset without data that is like the one to write; for
-        updates, the one of which a copy is written to.
-    access : str
-        The access pattern's name.
-    block : tuple of int
-        Its block shape in elements.
-    reader : str
-        A name of `chunkwise.trials.readers.READERS`.
-    cache_nbytes : int or None
-        libhdf5's chunk cache for this dataset in bytes (H5Pset_chunk_cache).
-    cache_nslots : int or None
-        Slots of the cache's hash table.
-    cache_w0 : float or None
-        The cache's preemption policy, 0 to 1.
-    comparable : bool
-        Whether equal values mean equal bytes, so that checksums can be compared.
-    max_seconds : float
-        Stop after the operation that brings the timed reads to this.
-    timeout_s : float
-        Wall-clock seconds after which the worker is ended.
-    order, seed, limit, slabs, cells
-        As in `chunkwise.patterns.pattern.Access`.
-    page_cache : str
-        ``warm``, or ``cold``: the worker drops the file from memory first.
-    warm_first : bool
-        Whether the worker reads the file into memory first, as another trial may have
-        dropped it.
-    chunks : tuple of int or None
-        How the data is chunked; None for data that is not.
-    filters : str
-        Its pipeline.
-    format : str
-        The file format: a name of `chunkwise.trials.formats.FORMATS`.
-    operation : str
-        ``read``; ``write``: to a new file; ``append``: the same, to a dataset that grows along
-        its slowest dimension; ``update``: to a copy that holds other elements already.
-    threads : int or None
-        Threads that chunkwise may use.
-    libhdf5 : str or None
-        The library to measure: the path of a libhdf5, or of the Python whose h5py brings
-        one; None is the one of the h5py installed here.
-    sieve_nbytes : int or None
-        The sieve buffer for contiguous data (H5Pset_sieve_buf_size).
-    conversion_nbytes : int or None
-        The buffer for converting elements (H5Pset_buffer).
-    metadata_block_nbytes, small_data_block_nbytes : int or None
-        What metadata, and small pieces of data, are allocated in (H5Pset_meta_block_size,
-        H5Pset_small_data_block_size).
-    alignment : tuple of int or None
-        Objects of at least so many bytes begin at multiples of the second
-        (H5Pset_alignment).
-    bounds : tuple of str or None
-        The oldest and the newest file format (H5Pset_libver_bounds): ``earliest``,
-        ``v108``, ``v110``, ``v112``, ``v114``, ``v200``, ``latest``.
-    alloc_time, fill_time : str or None
-        When space is allocated (``early``, ``late``, ``incremental``) and filled
-        (``alloc``, ``never``, ``ifset``).
-    page_buffer_nbytes : int or None
-        The page buffer, for files with paged file space (H5Pset_page_buffer_size).
-    reopen : bool
-        Whether each operation opens the file again, as a part of it.
-    check : bool
-        Whether each element that is read is compared with `data`.
-    native_type : bool
-        Elements in memory in this machine's type, rather than as they are stored.
-    swmr : bool
-        Whether the file is read along with a writer that has not closed it
-        (H5F_ACC_SWMR_READ).
-    zlib_path : str or None
-        The zlib that libhdf5 is to call; None is its own.
-    shape : tuple of int
-        Of the dataset, in elements.
-    itemsize : int
-        Bytes of an element.
-    storage : str
-        The file that holds the elements: an external link leads to another.
-    stored_nbytes : int
-        Bytes that they take there.
-    dtype : str
-        NumPy's name of their type.
-    native_order : bool
-        Whether they are stored in this machine's byte order.
-    filter_ids : tuple of int
-        HDF5's numbers of the filters.
-    data : str or None
-        A file with all elements, in C order: for writes, and for reads that are checked.
-    scratch : str or None
-        For writes: the folder to write to.
-    """
-
+    # What to read; for writes, a dataset without data that is like the one to write; for updates,
+    # the one of which a copy is written to.
     file: str
     dataset: str
-    access: str
-    block: tuple[int, ...]
-    reader: str
+    access: str  # The access pattern's name
+    block: tuple[int, ...]  # Its block shape in elements
+    reader: str  # A name of `chunkwise.trials.readers.READERS`
+    # libhdf5's chunk cache for this dataset (H5Pset_chunk_cache).
     cache_nbytes: int | None = None
     cache_nslots: int | None = None
     cache_w0: float | None = None
-    comparable: bool = True
-    max_seconds: float = 1.0
-    timeout_s: float = 10.0
+    comparable: bool = True  # Whether equal values mean equal bytes, so that checksums compare
+    max_seconds: float = 1.0  # Stop after the operation that brings the timed ones to this
+    timeout_s: float = 10.0  # Wall-clock seconds after which the worker is ended
+    # As in `chunkwise.patterns.pattern.Access`.
     order: tuple[int, ...] | None = None
     seed: int | None = None
     limit: int | None = None
     slabs: tuple[Hyperslab | Union, ...] | None = None
-    page_cache: PageCache = "warm"
+    page_cache: PageCache = "warm"  # ``cold``: the worker drops the file from memory first
+    # Whether the worker reads the file into memory first: another trial may have dropped it.
     warm_first: bool = False
-    chunks: tuple[int, ...] | None = None
+    chunks: tuple[int, ...] | None = None  # How the data is chunked; None for data that is not
     filters: str = "none"
-    format: str = NETCDF4
+    format: str = NETCDF4  # A name of `chunkwise.trials.formats.FORMATS`
+    # ``write``: to a new file; ``append``: the same, to a dataset that grows along its slowest
+    # dimension; ``update``: to a copy that holds other elements already.
     operation: Operation = "read"
-    threads: int | None = None
+    threads: int | None = None  # That chunkwise may use
+    # The path of a libhdf5, or of the Python whose h5py brings one; None for h5py's here.
     libhdf5: str | None = None
-    sieve_nbytes: int | None = None
-    conversion_nbytes: int | None = None
-    metadata_block_nbytes: int | None = None
-    small_data_block_nbytes: int | None = None
+    sieve_nbytes: int | None = None  # For contiguous data (H5Pset_sieve_buf_size)
+    conversion_nbytes: int | None = None  # For converting elements (H5Pset_buffer)
+    metadata_block_nbytes: int | None = None  # H5Pset_meta_block_size
+    small_data_block_nbytes: int | None = None  # H5Pset_small_data_block_size
+    # Objects of at least so many bytes begin at multiples of the second (H5Pset_alignment).
     alignment: tuple[int, int] | None = None
+    # The oldest and the newest file format (H5Pset_libver_bounds): ``earliest``, ``v108`` ...
     bounds: tuple[str, str] | None = None
-    alloc_time: str | None = None
-    fill_time: str | None = None
-    page_buffer_nbytes: int | None = None
-    native_type: bool = False
-    swmr: bool = False
-    zlib_path: str | None = None
-    cells: int | None = None
-    reopen: bool = False
-    check: bool = False
+    alloc_time: str | None = None  # ``early``, ``late``, ``incremental``
+    fill_time: str | None = None  # ``alloc``, ``never``, ``ifset``
+    page_buffer_nbytes: int | None = None  # For paged file space (H5Pset_page_buffer_size)
+    native_type: bool = False  # Elements in memory in this machine's type
+    swmr: bool = False  # Whether a writer has not closed the file (H5F_ACC_SWMR_READ)
+    zlib_path: str | None = None  # The zlib that libhdf5 is to call; None is its own
+    cells: int | None = None  # As in `chunkwise.patterns.pattern.Access`
+    reopen: bool = False  # Whether each operation opens the file again, as a part of it
+    check: bool = False  # Whether each element that is read is compared with `data`
+    # Facts about the dataset.
     shape: tuple[int, ...] = ()
     itemsize: int = 0
-    storage: str = ""
-    stored_nbytes: int = 0
-    dtype: str = ""
-    native_order: bool = True
-    filter_ids: tuple[int, ...] = ()
+    storage: str = ""  # The file that holds the elements: an external link leads to another
+    stored_nbytes: int = 0  # Bytes that they take there
+    dtype: str = ""  # NumPy's name of their type
+    native_order: bool = True  # Whether they are stored in this machine's byte order
+    filter_ids: tuple[int, ...] = ()  # HDF5's numbers of the filters
+    # A file with all elements, in C order: for writes, and for reads that are checked.
     data: str | None = None
-    scratch: str | None = None
+    scratch: str | None = None  # For writes: the folder to write to
 
     @property
     def pattern(self) -> Access:

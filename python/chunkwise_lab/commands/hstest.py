@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import click
@@ -24,38 +25,32 @@ Examples:
 """
 
 
+option = partial(click.option, show_default=True)
+
+
 @click.command(epilog=EXAMPLES)
 @click.argument("file", type=click.Path())
 @click.argument("dataset", required=False)
-@click.option(
+@option(
     "-k",
     "--planes",
     type=click.IntRange(min=2),
     default=20,
-    show_default=True,
     help="Random planes that cut each dimension: 2 make boxes, 20 complex shapes.",
 )
-@click.option(
+@option(
     "--count",
     type=Count(),
     default=hstest.COUNT,
-    show_default=True,
     help="Selections, each a union of cells between the planes.",
 )
-@click.option(
+@option(
     "--seed",
     type=click.IntRange(min=0),
     default=0,
-    show_default=True,
     help="Seed of the random selections; the same on every machine.",
 )
-@click.option(
-    "--reader",
-    metavar="NAME,...",
-    default=",".join(hstest.READERS),
-    show_default=True,
-    help="Who reads.",
-)
+@option("--reader", metavar="NAME,...", default=",".join(hstest.READERS), help="Who reads.")
 @click.option(
     "--libhdf5",
     metavar="PATH|PYTHON,...",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 import click
@@ -21,47 +22,29 @@ Examples:
   chunkwise mpi-model runs-1.json runs-2.json runs-4.json --storage 20GB
   chunkwise mpi-model runs.json --plot model.png --json > model.json
 """
-# The least, and then whole powers of 4, to 10,000.
-RANKS = (1, 4, 16, 64, 256, 1024, 4096, 10_000)
+# Whole powers of 4, to 10,000.
+RANKS = "1,4,16,64,256,1024,4096,10000"
+POSITIVE = click.IntRange(min=1)
+option = partial(click.option, show_default=True)
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("runs", nargs=-1, metavar="[RUNS.json...]")
-@click.option(
-    "--nbytes", metavar="SIZE", default="300GB", show_default=True, help="Size of all data."
-)
-@click.option(
-    "--chunk", metavar="SIZE", default="1MiB", show_default=True, help="Size of a chunk."
-)
-@click.option(
+@option("--nbytes", metavar="SIZE", default="300GB", help="Size of all data.")
+@option("--chunk", metavar="SIZE", default="1MiB", help="Size of a chunk.")
+@option(
     "--ratio",
     type=click.FloatRange(min=0, min_open=True),
     default=0.5,
-    show_default=True,
     help="Stored bytes divided by decoded ones.",
 )
-@click.option(
-    "--n-ranks",
-    type=click.IntRange(min=1),
-    default=64,
-    show_default=True,
-    help="Number of MPI ranks.",
-)
-@click.option(
-    "--cores", type=click.IntRange(min=1), help="Cores for all ranks.  [default: one each]"
-)
-@click.option(
-    "--per-node",
-    type=click.IntRange(min=1),
-    default=64,
-    show_default=True,
-    help="Ranks on each node.",
-)
-@click.option(
+@option("--n-ranks", type=POSITIVE, default=64, help="Number of MPI ranks.")
+@click.option("--cores", type=POSITIVE, help="Cores for all ranks.  [default: one each]")
+@option("--per-node", type=POSITIVE, default=64, help="Ranks on each node.")
+@option(
     "--batch",
-    type=click.IntRange(min=1),
+    type=POSITIVE,
     default=64,
-    show_default=True,
     help="Chunks in one request of a rank to the index writer.",
 )
 @click.option(
@@ -88,13 +71,7 @@ RANKS = (1, 4, 16, 64, 256, 1024, 4096, 10_000)
 @click.option(
     "--filesystem", metavar="NAME", help="Use RUNS on this `storage`.  [default: the first]"
 )
-@click.option(
-    "--ranks",
-    metavar="N,...",
-    default=",".join(map(str, RANKS)),
-    show_default=True,
-    help="Numbers of ranks in the tables.",
-)
+@option("--ranks", metavar="N,...", default=RANKS, help="Numbers of ranks in the tables.")
 @click.option("--plot", metavar="FILE", help="Also draw a plot: png, svg or pdf.")
 @click.option("--json", "as_object", is_flag=True, help="Print the whole answer as JSON.")
 def command(runs: tuple[str, ...], **words: Any) -> None:

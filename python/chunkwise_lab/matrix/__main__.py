@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from chunkwise.measure.verdict import spread
 from chunkwise.words import counted
 from chunkwise_lab.checkout import FOLDER
 from chunkwise_lab.matrix.cases import Case, cases
@@ -66,28 +67,27 @@ def measured(case: Case, folder: Path, seconds: float, most: int) -> dict[str, l
 def table(wanted: list[Case], kept: dict[str, Any]) -> str:
     """List the cases that are slower, worst first, with those that are explained at the end."""
     judged = {case: judge(*kept[case.name].values()) for case in wanted if case.name in kept}
-    slower = sorted((found.ratio, case) for case, found in judged.items() if found.is_slower)
+    slower = sorted(
+        (found.ratio, case) for case, found in judged.items() if found.word == "faster"
+    )
     groups: dict[str | None, list[str]] = {None: []}
     for ratio, case in slower:
-        times = {reader: _median(samples) for reader, samples in kept[case.name].items()}
+        times = {reader: spread(samples).median for reader, samples in kept[case.name].items()}
         why = reason(case, times["chunkwise"] - times["h5py"])
         found = judged[case]
-        line = f"{ratio:5.2f} ({found.low:.2f} to {found.high:.2f})  {1e3 * times['h5py']:9.3f} ms"
+        low, high = found.low or ratio, found.high or ratio
+        line = f"{ratio:5.2f} ({low:.2f} to {high:.2f})  {1e3 * times['h5py']:9.3f} ms"
         groups.setdefault(why, []).append(f"{line}  {case.name}")
     lines = ["h5py's time divided by chunkwise's, h5py's time, and the case:"] if slower else []
     lines += groups.pop(None)
     for why, explained in groups.items():
         lines += [f"explained: {why}", *explained]
-    ratios = sorted(found.ratio for found in judged.values())
-    middle = f"; in the middle {ratios[len(ratios) // 2]:.2f}" if ratios else ""
+    ratios = [found.ratio for found in judged.values()]
+    middle = f"; in the middle {spread(ratios).median:.2f}" if ratios else ""
     count = sum(map(len, groups.values()))
     said = f"{counted(len(slower), 'case')} of {len(judged)} slower than h5py, {count} explained"
     missing = len(wanted) - len(judged)
     return "\n".join([*lines, said + middle, *([f"{missing} not measured"] if missing else [])])
-
-
-def _median(samples: list[float]) -> float:
-    return sorted(samples)[len(samples) // 2]
 
 
 if __name__ == "__main__":

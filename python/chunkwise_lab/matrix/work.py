@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -16,6 +14,7 @@ import h5py
 import numpy as np
 
 import chunkwise
+from chunkwise.measure.process import finished, python
 from chunkwise_lab.matrix.cases import LAYOUTS, Case
 
 READERS = ("h5py", "chunkwise")
@@ -138,10 +137,10 @@ class Work:
             f"begun = time.perf_counter()\nwith {face}({str(self.path)!r}, 'r') as file:\n"
             f"    file['d'][{self._index(0)!r}]\n    print(time.perf_counter() - begun)"
         )
-        done = subprocess.run(
-            [sys.executable, "-c", code], check=True, capture_output=True, text=True
-        )
-        return float(done.stdout)
+        done = finished(python(code))
+        if done.returncode:
+            raise RuntimeError(f"{self.case.name}: a program {done.how}")
+        return float(done.out)
 
     # Writing ------------------------------------------------------------------------
 

@@ -6,14 +6,12 @@ the clock stops when storage has the new one.
 
 from __future__ import annotations
 
-import os
-import time
 from pathlib import Path
 from typing import Any, Final
 
 import h5py
 
-from chunkwise_lab.peers.task import CannotReadError, Sample, Task
+from chunkwise_lab.peers.task import CannotReadError, Task, made_anew
 
 WORKERS: Final = 2
 NAME: Final = "t"
@@ -38,7 +36,6 @@ def to_netcdf(
     except ImportError as wrong:
         raise CannotReadError(f"not installed: {wrong.name}") from None
     chunk = tuple(chunk)
-    path = Path(target)
     with (
         LocalCluster(
             processes=True, n_workers=WORKERS, threads_per_worker=1, dashboard_address=None
@@ -59,10 +56,7 @@ def to_netcdf(
         stored = {"zlib": True, "complevel": 4, "shuffle": True, "chunksizes": chunk}
         encoding = {NAME: stored}
 
-        def measure() -> Sample:
-            path.unlink(missing_ok=True)
-            os.sync()  # What others left to be written is not this one's work.
-            begun = time.perf_counter()
+        def write() -> None:
             if writer == "xarray":
                 data.to_netcdf(target, engine="netcdf4", encoding=encoding)
             else:
@@ -70,14 +64,5 @@ def to_netcdf(
                 chunkwise.xarray.to_netcdf(
                     data, target, engine="netcdf4", encoding=encoding, effort=how, client=client
                 )
-            descriptor = os.open(path, os.O_RDONLY)
-            os.fsync(descriptor)
-            os.close(descriptor)
-            elapsed = time.perf_counter() - begun
-            with h5py.File(path) as written:
-                found = written[NAME][()]
-            told = {"file_nbytes": path.stat().st_size}
-            path.unlink()
-            return Sample(elapsed, found, told)
 
-        yield measure
+        yield lambda: made_anew(Path(target), NAME, write)

@@ -66,24 +66,37 @@ class Store:
         shape = self.shape(shape)
         stored = "contiguous" if chunk is None else format_shape(chunk)
         spelled = filters.replace(":", "-").replace("+", "-")
-        path = self.folder / f"{name}-{format_shape(shape)}-{stored}-{spelled}.h5"
-        if not path.exists():
-            self._progress(f"writing {path.name}")
-            wanted: Any = "contiguous" if chunk is None else chunk
-            sample.write(name, path, shape=shape, chunk=wanted, filters=filters)
-        warm(str(path))
+        wanted: Any = "contiguous" if chunk is None else chunk
+        path = self.once(
+            f"{name}-{format_shape(shape)}-{stored}-{spelled}.h5",
+            lambda partial: sample.write(
+                name, partial, shape=shape, chunk=wanted, filters=filters
+            ),
+        )
         return Data(path, sample.find(name).datasets[0], shape)
+
+    def once(self, name: str, write: Callable[[Path], Any]) -> Path:
+        """Give a file or a folder in memory, which an earlier run made, or `write` makes."""
+        path = self.folder / name
+        if not path.exists():
+            self._progress(f"writing {name}")
+            partial = path.with_name(f".{name}.partial")
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.unlink(missing_ok=True)
+            write(partial)
+            partial.rename(path)
+        for one in path.iterdir() if path.is_dir() else [path]:
+            warm(str(one))
+        return path
 
     def frames(self, shape: tuple[int, ...], filters: str) -> Data:
         """Give counts as a detector has them, 16 bits each, a frame a chunk, in memory."""
         shape = self.shape(shape)
         spelled = filters.replace(":", "-")
-        path = self.folder / f"frames-{format_shape(shape)}-{spelled}.h5"
-        if not path.exists():
-            self._progress(f"writing {path.name}")
-            partial, rng = path.with_suffix(".partial"), np.random.default_rng(1)
+
+        def write(partial: Path) -> None:
+            rng, chunks = np.random.default_rng(1), (1, *shape[1:])
             with chunkwise.open(partial, "w") as file:
-                chunks = (1, *shape[1:])
                 frames = file.create_dataset(
                     "frames", shape, "<u2", chunks=chunks, filters=filters
                 )
@@ -91,36 +104,30 @@ class Store:
                     frame = rng.poisson(12, shape[1:]).astype("<u2")
                     frame[::97, ::89] += 1000
                     frames[number] = frame
-            partial.rename(path)
-        warm(str(path))
+
+        path = self.once(f"frames-{format_shape(shape)}-{spelled}.h5", write)
         return Data(path, "/frames", shape)
 
     def many_chunks(self, count: int) -> Data:
         """Give a dataset of so many chunks of 64 bytes, without filters, in memory."""
-        path = self.folder / f"chunks-{count}.h5"
-        if not path.exists():
-            self._progress(f"writing {path.name}")
-            partial = path.with_suffix(".partial")
+
+        def write(partial: Path) -> None:
             with h5py.File(partial, "w") as file:
                 made = file.create_dataset("chunks", (count, 16), "<i4", chunks=(1, 16))
                 for row in range(count):
                     made.id.write_direct_chunk((row, 0), row.to_bytes(4, "little") * 16)
-            partial.rename(path)
-        warm(str(path))
-        return Data(path, "/chunks", (count, 16))
+
+        return Data(self.once(f"chunks-{count}.h5", write), "/chunks", (count, 16))
 
     def copies(self, data: Data, count: int) -> Path:
         """Give a folder with so many copies of a file, each a file of its own."""
-        folder = self.folder / f"{data.path.stem}-{count}-times"
-        if not folder.exists():
-            self._progress(f"copying {data.path.name} {count:,} times")
-            partial = folder.with_name(f".{folder.name}.partial")
-            shutil.rmtree(partial, ignore_errors=True)
+
+        def write(partial: Path) -> None:
             partial.mkdir()
             for number in range(count):
                 shutil.copyfile(data.path, partial / f"{number}.h5")
-            partial.rename(folder)
-        return folder
+
+        return self.once(f"{data.path.stem}-{count}-times", write)
 
     def mapped(
         self, shape: tuple[int, ...], chunk: tuple[int, ...], filters: str, count: int
@@ -130,11 +137,8 @@ class Store:
         data = self.sampled("cube", (count * length, *across), chunk, filters)
         # Of a tiny stand-in there are fewer.
         count = min(count, data.shape[0] // length)
-        folder = self.folder / f"{data.path.stem}-in-{count}"
-        if not folder.exists():
-            self._progress(f"dividing {data.path.name} into {count} files")
-            partial = folder.with_name(f".{folder.name}.partial")
-            shutil.rmtree(partial, ignore_errors=True)
+
+        def write(partial: Path) -> None:
             partial.mkdir()
             layout = h5py.VirtualLayout((count * length, *across), "f4")
             with chunkwise.open(data.path) as whole:
@@ -149,59 +153,28 @@ class Store:
                     layout[at] = h5py.VirtualSource(f"{number}.h5", "x", (length, *across))
             with h5py.File(partial / "virtual.h5", "w") as file:
                 file.create_virtual_dataset("x", layout)
-            partial.rename(folder)
-        for path in folder.iterdir():
-            warm(str(path))
+
+        folder = self.once(f"{data.path.stem}-in-{count}", write)
         return Data(folder / "virtual.h5", "x", (count * length, *across))
 
     def netcdf(self, data: Data) -> Data:
         """Give the same dataset with dimensions by name, as netCDF-4 has it, in memory."""
-        path = data.path.with_suffix(".nc")
-        if not path.exists():
-            self._progress(f"writing {path.name}")
-            partial = path.with_name(f".{path.name}.partial")
+
+        def write(partial: Path) -> None:
             shutil.copyfile(data.path, partial)
             with h5py.File(partial, "r+") as file:
                 for axis, (name, size) in enumerate(zip("tyx", data.shape, strict=True)):
                     scale = file.create_dataset(f"{data.name}_{name}", data=np.arange(size))
                     scale.make_scale(scale.name)
                     file[data.name].dims[axis].attach_scale(scale)
-            partial.rename(path)
-        warm(str(path))
+
+        path = self.once(f"{data.path.stem}.nc", write)
         return Data(path, data.name.strip("/"), data.shape)
 
     def series(self, count: int) -> Path:
         """Give a folder with so many netCDF-4 files, of ten days each, that make one series."""
-        folder = self.folder / f"series-{count}"
-        if folder.exists():
-            return folder
-        import h5netcdf  # Here, as other groups do without.
-
-        self._progress(f"writing {count} files of a series")
-        partial = folder.with_name(f".{folder.name}.partial")
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir()
-        days, shape = 10, self.shape((10, 90, 180))
-        values = np.random.default_rng(0).normal(size=shape).astype("f4")
-        axes = {"time": shape[0], "lat": shape[1], "lon": shape[2]}
-        for number in range(count):
-            with h5netcdf.File(partial / f"{number:04}.nc", "w") as file:
-                file.attrs["Conventions"] = "CF-1.8"
-                for name, size in axes.items():
-                    file.dimensions[name] = None if name == "time" else size
-                file.resize_dimension("time", axes["time"])
-                for name, size in axes.items():
-                    where = np.arange(size, dtype="f8") + (days * number if name == "time" else 0)
-                    axis = file.create_variable(name, (name,), "f8", data=where)
-                    axis.attrs["units"] = "days since 2000-01-01" if name == "time" else "degrees"
-                for name in ("t2m", "u10", "v10", "msl"):
-                    made = file.create_variable(
-                        name, tuple(axes), "f4", chunks=(1, *shape[1:]), compression="gzip"
-                    )
-                    made[...] = values
-                    made.attrs.update(long_name=name, units="1", standard_name=name)
-        partial.rename(folder)
-        return folder
+        shape = self.shape((10, 90, 180))
+        return self.once(f"series-{count}", lambda partial: _series(partial, count, shape))
 
     def chunks(
         self, data: Data, wanted: Callable[[tuple[int, ...]], bool] = lambda _: True
@@ -230,3 +203,27 @@ class Store:
         path = self.folder / f"{name}.u64"
         path.write_bytes(np.asarray(rows, _NUMBER).tobytes())
         return str(path)
+
+
+def _series(folder: Path, count: int, shape: tuple[int, ...]) -> None:
+    import h5netcdf  # Here, as other groups do without.
+
+    folder.mkdir()
+    values = np.random.default_rng(0).normal(size=shape).astype("f4")
+    axes = {"time": shape[0], "lat": shape[1], "lon": shape[2]}
+    for number in range(count):
+        with h5netcdf.File(folder / f"{number:04}.nc", "w") as file:
+            file.attrs["Conventions"] = "CF-1.8"
+            for name, size in axes.items():
+                file.dimensions[name] = None if name == "time" else size
+            file.resize_dimension("time", axes["time"])
+            for name, size in axes.items():
+                where = np.arange(size, dtype="f8") + (10 * number if name == "time" else 0)
+                axis = file.create_variable(name, (name,), "f8", data=where)
+                axis.attrs["units"] = "days since 2000-01-01" if name == "time" else "degrees"
+            for name in ("t2m", "u10", "v10", "msl"):
+                made = file.create_variable(
+                    name, tuple(axes), "f4", chunks=(1, *shape[1:]), compression="gzip"
+                )
+                made[...] = values
+                made.attrs.update(long_name=name, units="1", standard_name=name)

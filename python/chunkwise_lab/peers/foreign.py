@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
 import zlib
 from pathlib import Path
 from typing import Final
 
+from chunkwise.measure.process import finished
 from chunkwise.running import environment
 from chunkwise_lab.peers.task import CannotReadError, Sample, Task
 
@@ -49,7 +48,7 @@ print(time.perf_counter() - begun, 0)
 
 def ran(program: str, under: bool, file: str, dataset: str, target: str) -> Task:
     """Run a program."""
-    variables = dict(os.environ, **environment.variables()) if under else dict(os.environ)
+    variables = environment.variables() if under else {}
     path = Path(target)
     with tempfile.TemporaryDirectory() as folder:
         words = _words(program, file, dataset, target, Path(folder))
@@ -58,13 +57,12 @@ def ran(program: str, under: bool, file: str, dataset: str, target: str) -> Task
         def measure() -> Sample:
             path.unlink(missing_ok=True)
             os.sync()  # What others left to be written is not this one's work.
-            begun = time.perf_counter()
-            done = subprocess.run(words, env=variables, capture_output=True, text=True)
-            elapsed = time.perf_counter() - begun
+            done = finished(words, environment=variables)
+            elapsed = done.elapsed_s
             if done.returncode:
-                raise CannotReadError(f"{words[0]}: {done.stderr.strip()[-200:]}")
+                raise CannotReadError(f"{words[0]} {done.how}")
             if tells:
-                seconds, told = done.stdout.split()
+                seconds, told = done.out.split()
                 elapsed, found = float(seconds), int(told)
             if program == "timmean":
                 found = zlib.crc32(path.read_bytes())
@@ -90,12 +88,9 @@ def _words(program: str, file: str, dataset: str, target: str, folder: Path) -> 
     if program in ("c", "c_as_doubles"):
         made = folder / "whole"
         compiler = _tool("h5cc")
-        done = subprocess.run(
-            [compiler, "-shlib", "-O2", "-o", made, SOURCE],
-            cwd=folder, capture_output=True, text=True,
-        )  # fmt: skip
+        done = finished([compiler, "-shlib", "-O2", "-o", made, SOURCE], folder=folder)
         if done.returncode:
-            raise CannotReadError(f"{compiler}: {done.stderr.strip()[-200:]}")
+            raise CannotReadError(f"{compiler} {done.how}")
         return [str(made), file, dataset, "f" if program == "c" else "d"]
     if program == "timmean":
         return [_tool("cdo"), "-s", "--no_history", "timmean", file, target]

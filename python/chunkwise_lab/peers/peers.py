@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import metadata
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ import numpy as np
 
 import chunkwise
 from chunkwise_lab.peers.picks import Pick, by_slices, pick
-from chunkwise_lab.peers.task import CannotReadError, Sample, Task
+from chunkwise_lab.peers.task import CannotReadError, Sample, Task, timed
 
 # What is compared with, by the name of its package.
 PEERS: Final = (
@@ -54,10 +54,8 @@ def picked(reader: str, file: str, dataset: str, kind: str, plugins: bool = Fals
     def measure() -> Sample:
         nonlocal selection
         with opened(file, dataset) as (shape, read):
-            selection = selection or pick(kind, shape)
-            begun = time.perf_counter()
-            data = read(selection)
-            return Sample(time.perf_counter() - begun, data)
+            selection = chosen = selection or pick(kind, shape)
+            return timed(lambda: read(chosen))
 
     yield measure
 
@@ -177,10 +175,8 @@ def single_points(
             if again and reader == "chunkwise":
                 for place in places:
                     read(place)
-            begun = time.perf_counter()
-            values = [read(place) for place in places]
-            elapsed = time.perf_counter() - begun
-            return Sample(elapsed / count, np.array(values))
+            sample = timed(lambda: [read(place) for place in places])
+            return Sample(sample.value / count, np.array(sample.data))
 
     yield measure
 
@@ -199,8 +195,7 @@ def regions(reader: str, file: str, dataset: str, size: int = 50, seed: int = 0)
                 Pick((frame, slice(y, y + size), slice(x, x + size)))
                 for frame, (y, x) in enumerate(places.tolist())
             ]
-            begun = time.perf_counter()
-            squares = [read(one) for one in picks]
-            return Sample(time.perf_counter() - begun, np.array(squares))
+            sample = timed(lambda: [read(one) for one in picks])
+            return replace(sample, data=np.array(sample.data))
 
     yield measure

@@ -6,8 +6,6 @@ It is measured as it is, and with h5py patched; the clock stops when storage has
 from __future__ import annotations
 
 import contextlib
-import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +14,7 @@ import h5py
 import numpy as np
 
 import chunkwise
-from chunkwise_lab.peers.task import CannotReadError, Sample, Task
+from chunkwise_lab.peers.task import CannotReadError, Sample, Task, made_anew
 
 NAME: Final = "t"
 FILTERS: Final[dict[str, Any]] = {"compression": "gzip", "compression_opts": 4, "shuffle": True}
@@ -29,24 +27,10 @@ def written(
     with h5py.File(file) as opened:
         data: Any = opened[dataset][()]
     write = {"xarray": _xarray, "frames": _frames}[program](data, tuple(chunk))
-    path = Path(target)
 
     def measure() -> Sample:
-        path.unlink(missing_ok=True)
-        os.sync()  # What others left to be written is not this one's work.
-        patch = chunkwise.patch_h5py() if patched else contextlib.nullcontext()
-        with patch:
-            begun = time.perf_counter()
-            write(target)
-            descriptor = os.open(path, os.O_RDONLY)
-            os.fsync(descriptor)
-            os.close(descriptor)
-            elapsed = time.perf_counter() - begun
-        with h5py.File(path) as made:
-            found = made[NAME][()]
-        told = {"file_nbytes": path.stat().st_size}
-        path.unlink()
-        return Sample(elapsed, found, told)
+        with chunkwise.patch_h5py() if patched else contextlib.nullcontext():
+            return made_anew(Path(target), NAME, lambda: write(target))
 
     yield measure
 

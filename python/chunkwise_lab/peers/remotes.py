@@ -19,7 +19,7 @@ import numpy as np
 
 import chunkwise
 import chunkwise.file
-from chunkwise_lab.peers.task import CannotReadError, Sample, Task
+from chunkwise_lab.peers.task import CannotReadError, Sample, Task, timed
 
 # Reads a part of a dataset behind a URL.
 Reading = Callable[[str, str], Any]
@@ -63,13 +63,7 @@ def opened_and_read(
     points, ranges = _wanted(file, dataset)
     read = _READERS[reader](kind, points, ranges)
     with served(file, latency_s, rate) as url:
-
-        def measure() -> Sample:
-            begun = time.perf_counter()
-            data = read(url, dataset)
-            return Sample(time.perf_counter() - begun, data)
-
-        yield measure
+        yield lambda: timed(lambda: read(url, dataset))
 
 
 def three_rounds(

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from chunkwise._native import thread_count
-from chunkwise.measure.results import Spread, spread
-from chunkwise.measure.verdict import verdict
+from chunkwise.measure.verdict import Spread, spread, verdict
 from chunkwise.trials import environment
 from chunkwise_lab.peers import peers
 from chunkwise_lab.peers.schedule import Samples

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import json
-import selectors
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import IO, Any
 
+from chunkwise.measure.process import Share, Waiting, in_turns
 from chunkwise_lab.checkout import ROOT
-from chunkwise_lab.peers.busy import Share
 from chunkwise_lab.peers.spec import SUBJECT, Comparison, Reader
 
 LIMITS = ROOT / "target/release/examples/limits"
@@ -57,8 +56,8 @@ class Worker:
 
     def __init__(self, samples: Samples, log: IO[str], patience_s: float) -> None:
         self.samples = samples
-        self.patience_s = patience_s
-        self.process: subprocess.Popen[str] | None = None
+        self.process: Waiting | None = None
+        self._turns, self._spent_s = 0, 0.0
         reader = samples.reader
         if reader.task == "limits":
             if not LIMITS.exists():
@@ -68,53 +67,37 @@ class Worker:
         else:
             arguments = json.dumps(reader.arguments)
             command = [sys.executable, "-m", "chunkwise_lab.peers.worker", reader.task, arguments]
-        self.process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-        )
+        self.process = Waiting(command, log, patience_s)
+        samples.busy = self.process.busy
 
     def prepare(self) -> None:
         """Wait until it can be asked."""
         if self.process is not None:
-            self.samples.take(self._answer())
+            self.samples.take(self.process.answer())
 
     @property
     def wants_more(self) -> bool:
         """Whether it can be asked for another sample."""
         return self.samples.skipped is None and self.samples.failed is None
 
-    def measure(self) -> None:
-        """Ask for one sample, and wait for it."""
-        assert self.process is not None
-        assert self.process.stdin is not None
-        with self.samples.busy.watched(self.process.pid):
-            with contextlib.suppress(BrokenPipeError):
-                self.process.stdin.write("\n")
-                self.process.stdin.flush()
-            answer = self._answer()
-        self.samples.take(answer)
-
-    def end(self) -> None:
-        """End the process, whatever it does."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.communicate()
-
-    def _answer(self) -> dict[str, Any]:
-        assert self.process is not None
-        assert self.process.stdout is not None
-        with selectors.DefaultSelector() as selector:
-            selector.register(self.process.stdout, selectors.EVENT_READ)
-            if not selector.select(self.patience_s):
-                return {"failed": f"no answer for {self.patience_s:.0f} s"}
-        line = self.process.stdout.readline()
-        if not line:
-            return {"failed": f"ended with code {self.process.wait()}"}
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+    def turn(self, rounds: int, budget_s: float, progress: Callable[[str], None]) -> None:
+        """Ask for one sample, unless there are enough."""
+        number, most = self._turns, self.samples.reader.most
+        self._turns += 1
+        enough = self._spent_s > budget_s and number >= FEWEST
+        enough = enough or (most is not None and number >= most)
+        if self.process is None or not self.wants_more or enough:
+            return
+        progress(f"{number + 1} of {rounds}: {self.samples.reader.name}")
+        begun = time.perf_counter()
+        self.samples.take(self.process.ask())
+        took = time.perf_counter() - begun
+        if number == 0 and rounds > 1 and took < WARM_UP_S and self.wants_more:
+            # The first of all loads and starts what later ones find: not counted.
+            self.samples.values.clear()
+            self.samples.told.clear()
+            self.samples.take(self.process.ask())
+        self._spent_s += took
 
 
 def measure(
@@ -126,26 +109,11 @@ def measure(
     """Let all readers of a comparison read in turns."""
     rounds = repeat or comparison.repeat
     with _workers(comparison, progress) as workers:
-        spent = [0.0] * len(workers)
-        for number in range(rounds):
-            order = range(len(workers))
-            for at in (*order[number % len(workers) :], *order[: number % len(workers)]):
-                worker = workers[at]
-                most = worker.samples.reader.most
-                enough = spent[at] > budget_s and number >= FEWEST
-                enough = enough or (most is not None and number >= most)
-                if not worker.wants_more or enough:
-                    continue
-                progress(f"{number + 1} of {rounds}: {worker.samples.reader.name}")
-                begun = time.perf_counter()
-                worker.measure()
-                took = time.perf_counter() - begun
-                if number == 0 and rounds > 1 and took < WARM_UP_S and worker.wants_more:
-                    # The first of all loads and starts what later ones find: not counted.
-                    worker.samples.values.clear()
-                    worker.samples.told.clear()
-                    worker.measure()
-                spent[at] += took
+        works = {
+            worker.samples.reader.name: partial(worker.turn, rounds, budget_s, progress)
+            for worker in workers
+        }
+        in_turns(works, rounds)
         return [worker.samples for worker in workers]
 
 
@@ -161,7 +129,8 @@ def _workers(comparison: Comparison, progress: Callable[[str], None]) -> Iterato
             yield started
         finally:
             for worker in started:
-                worker.end()
+                if worker.process is not None:
+                    worker.process.end()
             if any(w.samples.failed and w.samples.reader.name == SUBJECT for w in started):
                 log.seek(0)
                 sys.stderr.write(log.read())

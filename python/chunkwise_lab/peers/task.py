@@ -6,8 +6,11 @@ a clock of its own around the reading alone.
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
@@ -29,6 +32,45 @@ class Sample:
 
 # What the checksum of a sample's data is of; compiled loops tell those of their beginnings, too.
 EVERYTHING = "everything"
+
+
+def timed(call: Callable[[], Any]) -> Sample:
+    """Time one call, which gives what was read."""
+    begun = time.perf_counter()
+    data = call()
+    return Sample(time.perf_counter() - begun, data)
+
+
+def sync(path: Path) -> None:
+    """Wait until storage has a file."""
+    descriptor = os.open(path, os.O_RDONLY)
+    os.fsync(descriptor)
+    os.close(descriptor)
+
+
+def made_anew(
+    path: Path, name: str, write: Callable[[], dict[str, Any] | None], keep: bool = False
+) -> Sample:
+    """Time how long it takes to write a file until storage has it, and read a dataset of it.
+
+    What `write` returns is kept with the sample.
+    """
+    import h5py  # Here, as readers bring an HDF5 of their own.
+
+    path.unlink(missing_ok=True)
+    os.sync()  # What others left to be written is not this one's work.
+    begun = time.perf_counter()
+    told = write()
+    sync(path)
+    elapsed = time.perf_counter() - begun
+    # Whoever wrote it, libhdf5 reads it.
+    with h5py.File(path) as made:
+        values = made[name][()]
+    told = {"file_nbytes": path.stat().st_size, **(told or {})}
+    if not keep:
+        path.unlink()
+    return Sample(elapsed, values, told)
+
 
 Measure = Callable[[], Sample]
 Task = Iterator[Measure]

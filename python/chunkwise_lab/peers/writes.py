@@ -6,8 +6,6 @@ of some chunks.
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +16,7 @@ import numpy.typing as npt
 
 import chunkwise
 from chunkwise.grammar import Pipeline
-from chunkwise_lab.peers.task import Sample, Task
+from chunkwise_lab.peers.task import Task, made_anew
 
 NAME: Final = "x"
 Values = npt.NDArray[Any]
@@ -40,23 +38,11 @@ def lines(
         found: Any = opened[dataset]
         data = found.read()
     write: Callable[..., str | None] = {"libhdf5": _libhdf5, "chunkwise": _chunkwise}[writer]
-    path = Path(target)
 
-    def measure() -> Sample:
-        path.unlink(missing_ok=True)
-        os.sync()  # What others left to be written is not this one's work.
-        begun = time.perf_counter()
-        encoder = write(target, data, tuple(chunk), filters, count, cache_nbytes)
-        elapsed = time.perf_counter() - begun
-        # Whoever wrote it, libhdf5 reads it.
-        with h5py.File(target) as written:
-            values = written[NAME][()]
-        told = {"file_nbytes": path.stat().st_size, "encoder": encoder}
-        if not keep:
-            path.unlink()
-        return Sample(elapsed, values, told)
+    def made() -> dict[str, str | None]:
+        return {"encoder": write(target, data, tuple(chunk), filters, count, cache_nbytes)}
 
-    yield measure
+    yield lambda: made_anew(Path(target), NAME, made, keep)
 
 
 def _libhdf5(
@@ -69,15 +55,11 @@ def _libhdf5(
     with h5py.File(target, "w", rdcc_nbytes=nbytes, rdcc_nslots=521, rdcc_w0=1.0) as file:
         made = file.create_dataset(NAME, data.shape, data.dtype, dcpl=dcpl)
         _slabs(made, data, count)
-    descriptor = os.open(target, os.O_RDONLY)
-    os.fsync(descriptor)
-    os.close(descriptor)
 
 
 def _chunkwise(
     target: str, data: Values, chunk: tuple[int, ...], filters: str, count: int, _nbytes: int
 ) -> str | None:
-    # Closing waits for storage.
     with chunkwise.open(target, "w") as file:
         made = file.create_dataset(NAME, data.shape, data.dtype, chunks=chunk, filters=filters)
         _slabs(made, data, count)

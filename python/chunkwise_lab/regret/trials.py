@@ -10,13 +10,13 @@ from __future__ import annotations
 import gzip
 import json
 import math
-import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from chunkwise.advice.patterns import as_pattern
+from chunkwise.measure.verdict import spread
 from chunkwise.model.cost import Stored
 from chunkwise.model.readers import CHUNKWISE, Reader
 from chunkwise.model.seconds import terms
@@ -100,8 +100,8 @@ def trials(paths: Iterable[Path]) -> list[Trial]:
 
 def _joined(several: list[Trial]) -> Trial:
     first = several[0]
-    median = statistics.median(one.measured_s for one in several)
-    spread = statistics.median(abs(one.measured_s / median - 1) for one in several)
+    median = spread([one.measured_s for one in several]).median
+    deviation = spread([abs(one.measured_s / median - 1) for one in several]).median
     filtered = first.filtered
     known = [
         (one.filtered.measured_s, one.filtered.measured_chunks)
@@ -112,7 +112,7 @@ def _joined(several: list[Trial]) -> Trial:
         middle = sorted(known)[len(known) // 2]
         filtered = replace(filtered, measured_s=middle[0], measured_chunks=middle[1])
     return replace(
-        first, measured_s=median, spread=spread, repeats=len(several), filtered=filtered
+        first, measured_s=median, spread=deviation, repeats=len(several), filtered=filtered
     )
 
 

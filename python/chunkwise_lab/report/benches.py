@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final
@@ -10,6 +9,7 @@ from typing import Any, Final
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.measure.axes import AXES
 from chunkwise.measure.saved import AS_STORED, Sample, Saved
+from chunkwise.measure.verdict import spread
 from chunkwise.names import printable
 from chunkwise.words import counted, format_seconds, format_speed
 from chunkwise_lab.report.charts import draw
@@ -55,9 +55,10 @@ def section(saved: Saved, document: Mapping[str, Any], id_: str) -> Section:
         printable(saved.path),
         _about(document, patterns),
         (*_data(data, document), *machine({k: [v] for k, v in saved.environment.items()})),
-        tuple(shortened(f"Wrong: {text}" for text in document.get("mismatches", ()))),
+        (),
         tuple(blocks),
         str((document.get("advice") or {}).get("fix") or ""),
+        wrong=tuple(shortened(document.get("mismatches", ()))),
     )
 
 
@@ -106,7 +107,7 @@ def _fastest(access: str, rows: Sequence[Row]) -> str:
 
 
 def _median(row: Row) -> float:
-    return statistics.median(row.values("total_s"))
+    return spread(row.values("total_s")).median
 
 
 def _row(sample: Sample) -> Row:
@@ -146,7 +147,7 @@ def _block(operation: str, access: str, rows: Sequence[Row], id_: str) -> Block:
         title += f", {_DONE[operation]}"
     left = " ".join(fallbacks(rows, {}))
     texts = ((FALLBACK, left),) if left else ()
-    return Block(id_, title, texts=texts, alerts=tuple(problems(rows, {})), pictures=pictures)
+    return Block(id_, title, texts=texts, missing=tuple(problems(rows, {})), pictures=pictures)
 
 
 def _plot(operation: str, access: str, rows: Sequence[Row]) -> Plot:

@@ -125,6 +125,10 @@ class Finding:
         return f"The paper: {self.published}"
 
 
+def _alerts(wrong: tuple[str, ...], missing: tuple[str, ...]) -> tuple[str, ...]:
+    return (*(f"Wrong: {text}" for text in wrong), *missing)
+
+
 @dataclass(frozen=True)
 class Block:
     """One experiment, or one pattern of a benchmark."""
@@ -135,9 +139,15 @@ class Block:
     # Heading and text: the question, what was found, what is only drawn.
     texts: tuple[tuple[str, str], ...] = ()
     findings: tuple[Finding, ...] = ()
-    alerts: tuple[str, ...] = ()  # What is wrong or missing
+    wrong: tuple[str, ...] = ()  # Values that differ
+    missing: tuple[str, ...] = ()  # What failed, or was not measured
     # Each chart with its table; a table may stand alone.
     pictures: tuple[tuple[Chart | None, Table], ...] = ()
+
+    @property
+    def alerts(self) -> tuple[str, ...]:
+        """What is wrong or missing, as sentences."""
+        return _alerts(self.wrong, self.missing)
 
 
 @dataclass(frozen=True)
@@ -150,10 +160,16 @@ class Section:
     source: str  # The paper, or the file
     about: str  # For a reader who knows nothing of it
     facts: tuple[tuple[str, str], ...]  # Machine, versions, date, scale, repeats
-    alerts: tuple[str, ...]  # What is wrong or missing as a whole
+    missing: tuple[str, ...]  # What was not measured
     blocks: tuple[Block, ...]
     remedy: str = ""  # Lines of code or of a shell that follow from it; may be empty
     scale: str = ""  # Of a study; else empty
+    wrong: tuple[str, ...] = ()  # Values that differ
+
+    @property
+    def alerts(self) -> tuple[str, ...]:
+        """What is wrong or missing as a whole, as sentences."""
+        return _alerts(self.wrong, self.missing)
 
     @property
     def of_study(self) -> bool:

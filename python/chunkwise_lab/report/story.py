@@ -61,19 +61,15 @@ def troubles(report: Report) -> list[str]:
     """Say what is wrong or missing: everything wrong, and where to read the rest."""
     found = []
     for section in report.sections:
-        inner = [(block, text) for block in section.blocks for text in block.alerts]
-        wrong = [text for text in section.alerts if text.startswith("Wrong: ")]
-        found += [f"{section.title}: {text}" for text in wrong]
-        found += [
-            f"{section.title}, {block.title}: {text}"
-            for block, text in inner
-            if text.startswith("Wrong: ")
-        ]
-        found += [f"{section.title}: {text}" for text in section.alerts if text not in wrong]
-        others = [block.title for block, text in inner if not text.startswith("Wrong: ")]
+        title = section.title
+        found += [f"{title}: Wrong: {text}" for text in section.wrong]
+        for block in section.blocks:
+            found += [f"{title}, {block.title}: Wrong: {text}" for text in block.wrong]
+        found += [f"{title}: {text}" for text in section.missing]
+        others = [block.title for block in section.blocks if block.missing]
         if others:
             titles = "; ".join(dict.fromkeys(others))
-            found.append(f"{section.title}: something failed or was not measured in: {titles}.")
+            found.append(f"{title}: something failed or was not measured in: {titles}.")
     return found
 
 

@@ -48,7 +48,7 @@ def section(results: StudyResults, study: Study, id_: str) -> Section:
         study.paper,
         " ".join(study.about.split()),
         _facts(results, study),
-        tuple(_alerts(results, study)),
+        tuple(_gaps(results, study)),
         tuple(blocks),
         scale=results.scale,
     )
@@ -98,7 +98,7 @@ def _environment(results: StudyResults, records: Sequence[dict[str, Any]]) -> di
     return of_run | {name: texts for name, texts in environment(records).items() if texts}
 
 
-def _alerts(results: StudyResults, study: Study) -> list[str]:
+def _gaps(results: StudyResults, study: Study) -> list[str]:
     found = []
     if not results.complete:
         found.append("This run was stopped before its end: what it had measured is shown.")
@@ -169,19 +169,19 @@ def _block(
         (FALLBACK, " ".join(fallbacks(rows, results.libraries))),
     )
     stopped = () if outcome.complete else ("This experiment was stopped before its end.",)
-    alerts = [
+    missing = (
         *stopped,
-        *(f"Wrong: {text}" for text in shortened(outcome.mismatches)),
         *problems(rows, results.libraries),
         *(f"Not measured: {text}" for text in shortened(outcome.skipped)),
-    ]
+    )
     return Block(
         id_,
         experiment.title,
         experiment.source,
         tuple((title, " ".join(text.split())) for title, text in texts if text.strip()),
         tuple(_findings(experiment, outcome, study, id_, results.libraries)),
-        tuple(alerts),
+        tuple(shortened(outcome.mismatches)),
+        missing,
         tuple(pictures),
     )
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Final
 
 from chunkwise.errors import UsageError
+from chunkwise.words import offered
 from chunkwise_lab.sample.counting import COUNTING
 from chunkwise_lab.sample.counts import COUNTS
 from chunkwise_lab.sample.cris import CRIS
@@ -21,15 +21,7 @@ SAMPLES: Final[dict[str, Sample]] = {
 
 
 def find(name: str) -> Sample:
-    """Return the sample of that name.
-
-    Raises
-    ------
-    UsageError
-        If there is none; the message offers a near one.
-    """
-    if name in SAMPLES:
-        return SAMPLES[name]
-    near = difflib.get_close_matches(name, SAMPLES, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(SAMPLES)}"
-    raise UsageError(f"no sample is called {name!r}: {hint}")
+    """Return the sample of that name."""
+    if name not in SAMPLES:
+        raise UsageError(f"no sample is called {name!r}{offered(name, SAMPLES)}")
+    return SAMPLES[name]

@@ -36,19 +36,11 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True)
 class Written:
-    """What a call of `write` made.
-
-    Attributes
-    ----------
-    sample, layout
-        What was written, and how.
-    nbytes, stored_nbytes
-        All datasets' bytes as arrays, and as stored.
-    """
+    """What a call of `write` made."""
 
     sample: Sample
     layout: Layout
-    nbytes: int
+    nbytes: int  # Of all datasets as arrays, and as stored
     stored_nbytes: int
 
     @property
@@ -58,55 +50,21 @@ class Written:
 
 
 def write(
-    name: str,
-    path: str | os.PathLike[str],
+    name: str,  # One of `SAMPLES`
+    path: str | os.PathLike[str],  # The file; it appears when it is complete, or not at all
     *,
-    shape: Shape | None = None,
+    shape: Shape | None = None,  # Of each dataset, of the sample's rank; None for its own
+    # None or ``"stored"`` for the sample's own (clipped to `shape`), ``"auto"`` for about 1 MiB,
+    # ``"contiguous"`` for no chunks, and so no filters and no unlimited dimensions.
     chunk: Shape | ShapeWord | None = None,
-    filters: Pipeline | str | None = None,
-    seed: int = 0,
-    resolution: str | None = None,
-    force: bool = False,
+    filters: Pipeline | str | None = None,  # None for the sample's own
+    seed: int = 0,  # Chooses another dataset of the same kind, from 0 to 2**64 - 1
+    resolution: str | None = None,  # Of `occam`, instead of `shape`: "1", "1/4" or "1/12"
+    force: bool = False,  # Whether a file that exists is replaced
+    # Called with the bytes done and all bytes, after each slab.
     progress: Progress | None = None,
 ) -> Written:
-    """Write a sample to a new HDF5 file.
-
-    Parameters
-    ----------
-    name
-        One of `SAMPLES`.
-    path
-        The file; it appears when it is complete, or not at all.
-    shape
-        Shape of each dataset in elements, of the sample's rank; None for the
-        sample's own.
-    chunk
-        Shape of a chunk; None or ``"stored"`` for the sample's own (clipped to
-        `shape`), ``"auto"`` for about 1 MiB, ``"contiguous"`` for no chunks,
-        and so no filters and no unlimited dimensions.
-    filters
-        The pipeline, or its text; None for the sample's own.
-    seed
-        Chooses another dataset of the same kind, from 0 to 2**64 - 1.
-    resolution
-        Of `occam`: ``"1"``, ``"1/4"`` or ``"1/12"``, instead of `shape`.
-    force
-        Whether a file that exists is replaced.
-    progress
-        Called with the bytes done and all bytes, after each slab.
-
-    Returns
-    -------
-    Written
-        What was made, with its size.
-
-    Raises
-    ------
-    UsageError
-        If an argument makes no sense, the file exists, or HDF5 refuses.
-    CannotWriteError
-        If the folder is read-only or the disk full; nothing is left behind.
-    """
+    """Write a sample to a new HDF5 file."""
     sample = find(name)
     pipeline = Pipeline.parse(filters) if isinstance(filters, str) else filters
     layout = make_layout(sample, shape, chunk, pipeline, resolution)
@@ -132,29 +90,14 @@ def write_elements(
     name: str,
     path: str | os.PathLike[str],
     *,
-    dataset: str | None = None,
+    dataset: str | None = None,  # One of the sample's; None for the first
     shape: Shape | None = None,
     seed: int = 0,
     resolution: str | None = None,
 ) -> None:
     """Write all elements of one dataset of a sample to a plain file, in C order.
 
-    They follow from each element's place alone: what a dataset of the sample holds can be
-    known without reading one.
-
-    Parameters
-    ----------
-    name, shape, seed, resolution
-        As for `write`.
-    path
-        The file; replaced if it is there.
-    dataset
-        One of the sample's; None for the first.
-
-    Raises
-    ------
-    UsageError
-        An argument makes no sense.
+    They follow from each element's place alone: what a dataset holds is known without reading it.
     """
     sample = find(name)
     layout = make_layout(sample, shape, "contiguous", None, resolution)

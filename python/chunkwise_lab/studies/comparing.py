@@ -15,12 +15,12 @@ from itertools import product
 from typing import Any, Final, Literal
 
 from chunkwise.measure.verdict import (
-    CONFIDENCE,
     FACTOR_OF_FEW,
     FEWEST,
     MOST_REPEATS,
     THRESHOLD,
     verdict,
+    widened,
 )
 from chunkwise_lab.studies.figures import FIGURES, Figure
 from chunkwise_lab.studies.results import Row, middle, standard_error
@@ -29,9 +29,6 @@ from chunkwise_lab.studies.study import LIBRARIES, Statistic, Where, matches
 # With too few repeats to show their spread, 3 times counts as slower.
 _HALF_OF_FEW: Final = math.log(FACTOR_OF_FEW / THRESHOLD)
 _TIMED: Final = ("s", "MB/s")
-# How often each side of an interval is wrong.
-_SIDE: Final = (1 - CONFIDENCE) / 2
-_NORMAL: Final = statistics.NormalDist()
 
 
 @dataclass(frozen=True)
@@ -160,12 +157,11 @@ class Ratio:
         return abs(math.log(self.value)) if 0 < self.value < math.inf else math.inf
 
     def widened(self, comparisons: int) -> Ratio:
-        """Return it with the interval that holds for so many ratios at once (Bonferroni)."""
+        """Return it with the interval that holds for so many ratios at once."""
         if comparisons < 2 or self.repeats < FEWEST or not 0 < self.low < self.high < math.inf:
             return self
-        one, all_of_them = (_NORMAL.inv_cdf(1 - _SIDE / n) for n in (1, comparisons))
         centre = math.log(self.low * self.high) / 2
-        half = math.log(self.high / self.low) / 2 * all_of_them / one
+        half = math.log(self.high / self.low) / 2 * widened(comparisons)
         return replace(self, low=math.exp(centre - half), high=math.exp(centre + half))
 
     @property

@@ -8,8 +8,6 @@ process, h5py and Python included.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +16,7 @@ import h5py
 import numpy as np
 
 from chunkwise.grammar import parse_size
+from chunkwise.measure.process import finished, python
 from chunkwise.measure.schedule import Step
 from chunkwise.words import counted
 
@@ -79,10 +78,7 @@ def _generate(path: Path, datasets: int, nbytes: int) -> None:
 
 def _one(path: Path, names: list[str], cache: int, keep: bool) -> dict[str, Any]:
     told = json.dumps([str(path), names, cache, keep])
-    done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, told], capture_output=True, text=True, check=False
-    )
+    done = finished([*python(_PROGRAM), told])
     if done.returncode:
-        words = done.stderr.strip().splitlines()
-        return {"status": "failed", "error": words[-1] if words else f"code {done.returncode}"}
-    return {"status": "ok", "peak_rss_nbytes": int(done.stdout) * 1024}
+        return {"status": "failed", "error": f"the program {done.how}"}
+    return {"status": "ok", "peak_rss_nbytes": int(done.out) * 1024}

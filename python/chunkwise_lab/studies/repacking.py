@@ -8,17 +8,16 @@ data and report success.
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from chunkwise.errors import ChunkwiseError
 from chunkwise.grammar import format_size, parse_shape
 from chunkwise.measure.axes import AXES
+from chunkwise.measure.process import finished, in_turns, python
 from chunkwise.measure.schedule import Step
 from chunkwise.measure.target import Target, look
 from chunkwise.measure.variants import SAMPLE_NBYTES
@@ -48,7 +47,6 @@ def measure(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, A
         for reader in _TOOLS
         if not context.readers or reader in context.readers
     ]
-    found: list[list[dict[str, Any]]] = [[] for _ in points]
     nbytes = Path(file).stat().st_size
     if nbytes > SAMPLE_NBYTES:
         text = f"the file has {format_size(nbytes)}: only up to {format_size(SAMPLE_NBYTES)}"
@@ -57,12 +55,15 @@ def measure(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, A
     with tempfile.TemporaryDirectory(prefix="repack-", dir=context.folder) as name:
         sources = {"stored": Path(file), "none": Path(name) / "plain.h5"}
         repack(file, sources["none"], filters={dataset: "none"})
-        for _ in range(context.repeat):
-            for point, records in zip(points, found, strict=True):
-                tool, source = _TOOLS[point["reader"]], sources[point["filter"]]
-                context.say(Step(f"repacking by {tool}"))
-                records.append(_timed(tool, source, dataset, chunk, Path(name)))
-    yield from zip(points, found, strict=True)
+
+        def repacked(point: dict[str, str]) -> dict[str, Any]:
+            tool, source = _TOOLS[point["reader"]], sources[point["filter"]]
+            context.say(Step(f"repacking by {tool}"))
+            return _timed(tool, source, dataset, chunk, Path(name))
+
+        works = {str(place): partial(repacked, point) for place, point in enumerate(points)}
+        found = in_turns(works, context.repeat)
+    yield from zip(points, found.values(), strict=True)
 
 
 def _timed(tool: str, source: Path, dataset: str, chunk: str, folder: Path) -> dict[str, Any]:
@@ -70,31 +71,27 @@ def _timed(tool: str, source: Path, dataset: str, chunk: str, folder: Path) -> d
     made = folder / "made.h5"
     made.unlink(missing_ok=True)
     program = shutil.which("h5repack")
-    if tool == "h5repack" and program is None:
-        return _failed("h5repack is not installed (Debian: hdf5-tools)")
-    if tool == "h5repack":
-        start, version = [str(program)], ("--version",)
-        command = (*start, "-l", f"{dataset}:CHUNK={chunk}", str(source), str(made))
+    if tool == "chunkwise":
+        start = [*python("from chunkwise.cli import main; main()")]
+        command = [*start, "repack", str(source), str(made), "--chunk", f"{dataset}:{chunk}"]
+    elif program is not None:
+        start = [program]
+        command = [*start, "-l", f"{dataset}:CHUNK={chunk}", str(source), str(made)]
     else:
-        start = [sys.executable, "-c", "from chunkwise.cli import main; main()"]
-        version = ("--version",)
-        command = (*start, "repack", str(source), str(made), "--chunk", f"{dataset}:{chunk}")
+        return _failed("h5repack is not installed (Debian: hdf5-tools)")
     try:
-        begun = time.perf_counter()
-        _run(*command)
-        took = time.perf_counter() - begun
+        done = finished(command)
+        if done.returncode:
+            return _failed(f"{tool} {done.how}")
         target = look(made, dataset)
-        said = _run(*start, *version)
+        said = finished([*start, "--version"]).out.decode()
     except (ChunkwiseError, OSError) as wrong:
         return _failed(f"{tool}: {wrong}")
-    except subprocess.CalledProcessError as failed:
-        words = failed.stderr.strip().splitlines()
-        return _failed(f"{tool}: {words[-1] if words else f'ended with code {failed.returncode}'}")
     if not _is_as_asked(target, look(source, dataset), chunk):
         return _failed(f"{tool} reported success, and left something out")
     return {
         "status": "ok",
-        "total_s": took,
+        "total_s": done.elapsed_s,
         "shape": target.shape,
         "itemsize": target.itemsize,
         "stored_nbytes": target.stored_nbytes,
@@ -110,7 +107,3 @@ def _is_as_asked(made: Target, source: Target, chunk: str) -> bool:
 
 def _failed(why: str) -> dict[str, Any]:
     return {"status": "failed", "error": why}
-
-
-def _run(*command: str) -> str:
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from chunkwise.errors import UsageError
 from chunkwise.files.durable import write_whole
+from chunkwise.measure.verdict import spread
 from chunkwise.names import printable
 from chunkwise_lab.studies.figures import FIGURES
 from chunkwise_lab.studies.study import Scale, Statistic, Where, matches
@@ -84,10 +85,10 @@ class Row:
 
 def middle(values: Sequence[float], statistic: Statistic) -> float:
     """Sum up repeats; a trimmed mean of fewer than three is their mean."""
-    if statistic == "median":
-        return statistics.median(values)
-    kept = sorted(values)[1:-1] if statistic == "trimmed-mean" and len(values) > 2 else values
-    return statistics.fmean(kept)
+    if statistic == "mean":
+        return statistics.fmean(values)
+    found = spread(values)
+    return found.median if statistic == "median" else found.trimmed_mean
 
 
 def standard_error(values: Sequence[float]) -> float:

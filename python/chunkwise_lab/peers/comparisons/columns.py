@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chunkwise_lab.peers.files import Store
-from chunkwise_lab.peers.spec import Comparison, Reader, Target
+from chunkwise_lab.peers.spec import Comparison, Reader, Target, alike
 
 COLUMNS = 64
 
@@ -24,10 +24,7 @@ def columns(store: Store) -> Iterator[Comparison]:
                 f"column-{stored.replace(' ', '-')}-{'one' if many == 1 else 'each'}",
                 "columns",
                 f"{what} {data.shape[0]}x1, {stored}, compiled loops",
-                tuple(
-                    Reader(name, "loops:columns", {"reader": name, **asked})
-                    for name in ("libhdf5", "chunkwise")
-                ),
+                alike("loops:columns", ("libhdf5", "chunkwise"), asked),
                 (Target(factor, "libhdf5"),),
                 repeat=11 if many == 1 else 7,
             )

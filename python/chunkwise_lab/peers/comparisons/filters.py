@@ -7,7 +7,7 @@ from typing import Final
 
 from chunkwise_lab.peers.comparisons.whole import bare
 from chunkwise_lab.peers.files import Data, Store
-from chunkwise_lab.peers.spec import Comparison, Reader, Target
+from chunkwise_lab.peers.spec import Comparison, Reader, Target, alike
 
 NATIVE: Final = {
     "lz4": "LZ4",
@@ -45,4 +45,4 @@ def filters(store: Store) -> Iterator[Comparison]:
 
 def _readers(data: Data, kind: str, names: tuple[str, ...]) -> tuple[Reader, ...]:
     asked = {**data.arguments, "kind": kind, "plugins": True}
-    return tuple(Reader(name, "peers:picked", {"reader": name, **asked}) for name in names)
+    return alike("peers:picked", names, asked)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from chunkwise_lab.peers.files import Store
-from chunkwise_lab.peers.spec import Comparison, Reader, Target
+from chunkwise_lab.peers.spec import Comparison, Target, alike
 
 CHUNKS: Final = 1_000_000
 WRITERS: Final = ("kerchunk", "virtualizarr", "chunkwise")
@@ -20,12 +20,7 @@ def indexes(store: Store) -> Iterator[Comparison]:
             f"index-{form}",
             "index",
             f"references to {data.shape[0]:,} chunks, as {form}",
-            tuple(
-                Reader(
-                    name, "indexes:references", {"writer": name, "form": form, **data.arguments}
-                )
-                for name in WRITERS
-            ),
+            alike("indexes:references", WRITERS, {"form": form, **data.arguments}, "writer"),
             # Seconds, whoever else there is.
             (Target(5),) if form == "json" else (),
             repeat=3,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chunkwise_lab.peers.files import Store
-from chunkwise_lab.peers.spec import Comparison, Reader, Target
+from chunkwise_lab.peers.spec import Comparison, Reader, Target, alike
 
 CHUNKS, FILES = 10_000_000, 4_400
 
@@ -30,10 +30,7 @@ def memory(store: Store) -> Iterator[Comparison]:
         "memory-files",
         "memory",
         f"{files:,} files open at once, a part of each read (peak resident bytes)",
-        tuple(
-            Reader(name, "many_files:held_open", {"reader": name, **asked})
-            for name in ("h5py", "chunkwise")
-        ),
+        alike("many_files:held_open", ("h5py", "chunkwise"), asked),
         (Target(float(1 << 30)),),
         unit="bytes",
         repeat=1,

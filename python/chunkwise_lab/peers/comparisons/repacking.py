@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 import h5py
@@ -170,10 +171,9 @@ def _memory(store: Store) -> Iterator[Comparison]:
 def _with_a_small_one(store: Store) -> Data:
     """Give a file of 1 GB, in 64 datasets, and one small dataset."""
     nbytes = 64_000 if store.small else ONE_GB
-    path = store.folder / f"one-of-many-{nbytes}.h5"
     shape = (nbytes // 64 // 4,)
-    if not path.exists():
-        partial = path.with_suffix(".partial")
+
+    def write(partial: Path) -> None:
         random = np.random.default_rng(0)
         with h5py.File(partial, "w") as file:
             for number in range(64):
@@ -181,16 +181,15 @@ def _with_a_small_one(store: Store) -> Data:
                 chunk = (min(shape[0], 1 << 18),)
                 file.create_dataset(f"large/{number}", data=values, chunks=chunk, shuffle=True)
             file["small"] = np.arange(1000.0)
-        partial.rename(path)
-    return Data(path, "large/63", shape)
+
+    return Data(store.once(f"one-of-many-{nbytes}.h5", write), "large/63", shape)
 
 
 def _with_many_small_ones(store: Store) -> Data:
     """Give a file of 100 datasets of 0.5 MiB in 10 groups, and one of 46 MiB."""
     shape, large = store.shape((8, 128, 128)), store.shape((184, 256, 256))
-    path = store.folder / f"many-small-{format_shape(large)}.h5"
-    if not path.exists():
-        partial = path.with_suffix(".partial")
+
+    def write(partial: Path) -> None:
         random = np.random.default_rng(0)
         with h5py.File(partial, "w") as file:
             for number in range(101):
@@ -199,8 +198,8 @@ def _with_many_small_ones(store: Store) -> Data:
                 values = random.normal(size=lengths).cumsum(axis=0).round(2).astype("f4")
                 chunk = (min(lengths[0], 4), *lengths[1:]) if number == 100 else (1, *lengths[1:])
                 file.create_dataset(f"{number % 10}/{number}", data=values, chunks=chunk)
-        partial.rename(path)
-    return Data(path, "9/99", shape)
+
+    return Data(store.once(f"many-small-{format_shape(large)}.h5", write), "9/99", shape)
 
 
 def _chunk(data: Data, chunk: tuple[int, ...]) -> tuple[int, ...]:

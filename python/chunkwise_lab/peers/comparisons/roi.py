@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from chunkwise_lab.peers.files import Store
-from chunkwise_lab.peers.spec import Comparison, Reader, Target
+from chunkwise_lab.peers.spec import Comparison, Target, alike
 
 # Frames as detectors write them: 8 MiB each, a chunk each.
 FRAMES: Final = (8, 2048, 2048)
@@ -30,9 +30,7 @@ def roi(store: Store) -> Iterator[Comparison]:
             f"roi-{spelled.split(':')[0]}",
             "roi",
             f"{words}, 50x50 of each of 8 frames",
-            tuple(
-                Reader(name, "peers:regions", {"reader": name, **data.arguments}) for name in names
-            ),
+            alike("peers:regions", names, data.arguments),
             (Target(15, "h5py"),) if spelled in TARGETED else (),
             repeat=15,
         )
@@ -43,9 +41,6 @@ def roi(store: Store) -> Iterator[Comparison]:
             f"one-chunk-{spelled.split(':')[0]}",
             "roi",
             f"{NATIVE[spelled]}, one chunk of 256 MiB, whole",
-            tuple(
-                Reader(name, "peers:picked", {"reader": name, **asked})
-                for name in ("h5py", "chunkwise", ONE)
-            ),
+            alike("peers:picked", ("h5py", "chunkwise", ONE), asked),
             (Target(1.7, ONE),),
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from chunkwise_lab.peers.comparisons.whole import bare
 from chunkwise_lab.peers.files import Data, Store
 from chunkwise_lab.peers.picks import KINDS
-from chunkwise_lab.peers.spec import Comparison, Reader, Target
+from chunkwise_lab.peers.spec import Comparison, Reader, Target, alike
 
 MAP = (1, 600, 600)
 SHAPE = (365, 600, 600)
@@ -48,10 +48,8 @@ def selections(store: Store) -> Iterator[Comparison]:
 
 
 def _readers(data: Data, kind: str, others: tuple[str, ...] = ()) -> tuple[Reader, ...]:
-    return tuple(
-        Reader(name, "peers:picked", {"reader": name, **data.arguments, "kind": kind})
-        for name in ("h5py", "chunkwise", *others)
-    )
+    names = ("h5py", "chunkwise", *others)
+    return alike("peers:picked", names, {**data.arguments, "kind": kind})
 
 
 def single_points(store: Store) -> Iterator[Comparison]:
@@ -65,13 +63,10 @@ def single_points(store: Store) -> Iterator[Comparison]:
             f"points-{'again' if again else 'first'}",
             "points",
             f"cube: 200 single points, one call each, {title} (a call)",
-            tuple(
-                Reader(
-                    name,
-                    "peers:single_points",
-                    {"reader": name, **data.arguments, "again": again},
-                )
-                for name in ("h5py", "chunkwise")
+            alike(
+                "peers:single_points",
+                ("h5py", "chunkwise"),
+                {**data.arguments, "again": again},
             ),
             (Target(factor, "h5py"),),
             repeat=3,

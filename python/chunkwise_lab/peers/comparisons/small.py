@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chunkwise_lab.peers.files import Store
-from chunkwise_lab.peers.spec import Comparison, Reader, Target
+from chunkwise_lab.peers.spec import Comparison, Reader, Target, alike, limit
 
 SHAPE = (3162, 3162)
 
@@ -24,10 +24,7 @@ def small(store: Store) -> Iterator[Comparison]:
             "small",
             f"a row of 12 KB, {stored}, through Python (a call)",
             (
-                *(
-                    Reader(name, "rows:by_index", {"reader": name, **asked})
-                    for name in ("h5py", "chunkwise")
-                ),
+                *alike("rows:by_index", ("h5py", "chunkwise"), asked),
                 Reader(
                     "np.empty and os.preadv",
                     "rows:by_preadv",
@@ -38,29 +35,18 @@ def small(store: Store) -> Iterator[Comparison]:
             (Target(3.5e-6),),
             repeat=9,
         )
+        source = "memory" if chunk else "pread"
         walked = {**asked, "shape": data.shape}
         yield Comparison(
             f"small-{stored}-compiled",
             "small",
             f"a row of 12 KB, {stored}, in a compiled loop (a call)",
             (
-                *(
-                    Reader(name, "loops:small", {"reader": name, **walked})
-                    for name in ("libhdf5", "chunkwise")
-                ),
-                Reader(
+                *alike("loops:small", ("libhdf5", "chunkwise"), walked),
+                limit(
                     "copy from memory" if chunk else "pread",
-                    "limits",
-                    {
-                        "argv": [
-                            "rows",
-                            "memory" if chunk else "pread",
-                            # Bytes as many as the matrix has, not compressed.
-                            str(contiguous.path),
-                            data.shape[1] * 4,
-                        ]
-                    },
-                    limit=True,
+                    # Bytes as many as the matrix has, not compressed.
+                    ["rows", source, str(contiguous.path), data.shape[1] * 4],
                 ),
             ),
             (Target(1e-6),),

@@ -11,7 +11,7 @@ from chunkwise._native import thread_count
 from chunkwise_lab.peers.boxes import random_boxes, runs
 from chunkwise_lab.peers.comparisons.whole import bare
 from chunkwise_lab.peers.files import Data, Store
-from chunkwise_lab.peers.spec import Comparison, Reader, Target
+from chunkwise_lab.peers.spec import Comparison, Reader, Target, alike, limit
 
 CUTS, SEED = 20, 3
 COPY: Final = "plain copy"
@@ -30,19 +30,18 @@ def unions(store: Store) -> Iterator[Comparison]:
         yield _comparison(f"{side}x{side}", plain, copied, wanted)
     for side in (50, 500):
         deflated = store.sampled("counting", shape, (side, side), "deflate:5")
-        limit = bare(store.chunks(deflated, _touched(deflated, side)))
+        decoded = bare(store.chunks(deflated, _touched(deflated, side)))
         wanted = (Target(5, "libhdf5"),)
-        yield _comparison(f"{side}x{side}-deflate", deflated, limit, wanted)
+        yield _comparison(f"{side}x{side}-deflate", deflated, decoded, wanted)
 
 
-def _comparison(name: str, data: Data, limit: Reader, targets: tuple[Target, ...]) -> Comparison:
+def _comparison(name: str, data: Data, best: Reader, targets: tuple[Target, ...]) -> Comparison:
     cuts = min(CUTS, data.shape[0] // 4)
     asked = {**data.arguments, "shape": data.shape, "cuts": cuts, "seed": SEED}
     readers = (
-        Reader("libhdf5", "loops:union", {"reader": "libhdf5", **asked}),
-        Reader("chunkwise", "loops:union", {"reader": "chunkwise", **asked}),
+        *alike("loops:union", ("libhdf5", "chunkwise"), asked),
         Reader("chunkwise, Python", "loops:union_in_python", asked),
-        limit,
+        best,
     )
     title = f"union of random boxes (k = {cuts}), {name.replace('-', ', ')}"
     note = "the plain copy is that of the same boxes from contiguous data"
@@ -52,7 +51,7 @@ def _comparison(name: str, data: Data, limit: Reader, targets: tuple[Target, ...
         title,
         readers,
         targets,
-        note=note if limit.name == COPY and "x" in name else "",
+        note=note if best.name == COPY and "x" in name else "",
     )
 
 
@@ -63,9 +62,7 @@ def _copy(store: Store, data: Data) -> Reader:
     boxes = random_boxes(data.shape, min(CUTS, rows // 4), SEED)
     found = runs((rows, columns), 4, boxes, offset)
     path = store.numbers(f"{data.path.stem}-runs", found)
-    return Reader(
-        COPY, "limits", {"argv": ["copy", str(data.path), path, thread_count()]}, limit=True
-    )
+    return limit(COPY, ["copy", str(data.path), path, thread_count()])
 
 
 def _touched(data: Data, side: int) -> Callable[[tuple[int, ...]], bool]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from chunkwise_lab.peers.files import Store
-from chunkwise_lab.peers.spec import Comparison, Reader, Target
+from chunkwise_lab.peers.spec import Comparison, Target, alike
 
 FILES: Final = 50
 MAP: Final = (1, 600, 600)
@@ -29,10 +29,7 @@ def virtual(store: Store) -> Iterator[Comparison]:
                 f"virtual-{length}-{kind}",
                 "virtual",
                 f"{FILES} files of {chunks} each, {title}",
-                tuple(
-                    Reader(name, "peers:picked", {"reader": name, **asked})
-                    for name in ("h5py", "chunkwise", "patched")
-                ),
+                alike("peers:picked", ("h5py", "chunkwise", "patched"), asked),
                 (Target(factor, "h5py"),),
                 repeat=5,
             )
@@ -40,10 +37,7 @@ def virtual(store: Store) -> Iterator[Comparison]:
             f"virtual-{length}-boxes",
             "virtual",
             f"{FILES} files of {chunks} each, 10x10 at random of each map, one call each",
-            tuple(
-                Reader(name, "peers:regions", {"reader": name, **data.arguments, "size": 10})
-                for name in ("h5py", "chunkwise")
-            ),
+            alike("peers:regions", ("h5py", "chunkwise"), {**data.arguments, "size": 10}),
             (Target(1, "h5py"),),
             repeat=5,
         )

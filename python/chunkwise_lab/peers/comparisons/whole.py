@@ -8,7 +8,7 @@ from typing import Final
 
 from chunkwise._native import thread_count
 from chunkwise_lab.peers.files import Data, Store
-from chunkwise_lab.peers.spec import Comparison, Reader, Target
+from chunkwise_lab.peers.spec import Comparison, Reader, Target, alike, limit
 
 # Within 15 percent of.
 NEARLY: Final = 1 / 1.15
@@ -18,17 +18,13 @@ BARE: Final = "bare decoding"
 
 def whole_readers(data: Data, others: tuple[str, ...] = OTHERS) -> tuple[Reader, ...]:
     """Return those that read everything, one after the other."""
-    return tuple(
-        Reader(name, "peers:whole", {"reader": name, **data.arguments})
-        for name in ("h5py", "chunkwise", *others)
-    )
+    return alike("peers:whole", ("h5py", "chunkwise", *others), data.arguments)
 
 
 def bare(chunks: list[str]) -> Reader:
     """Return the limit: decoding of the same chunks, on as many threads, and nothing else."""
-    argv = [*chunks, str(thread_count())]
     # In the order of the file, and of all chunks: other bytes than a reader's.
-    return Reader(BARE, "limits", {"argv": argv}, limit=True, compared=False)
+    return limit(BARE, [*chunks, str(thread_count())], compared=False)
 
 
 def cube(store: Store) -> Iterator[Comparison]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from chunkwise_lab.peers.files import Store
-from chunkwise_lab.peers.spec import Comparison, Reader, Target
+from chunkwise_lab.peers.spec import Comparison, Reader, Target, alike
 
 ENGINES: Final = ("netcdf4", "h5netcdf", "chunkwise")
 SHAPE, CHUNK = (365, 600, 600), (1, 600, 600)
@@ -54,6 +54,4 @@ def xarray(store: Store) -> Iterator[Comparison]:
 
 
 def _readers(task: str, arguments: dict[str, Any]) -> tuple[Reader, ...]:
-    return tuple(
-        Reader(name, f"xarrays:{task}", {"engine": name, **arguments}) for name in ENGINES
-    )
+    return alike(f"xarrays:{task}", ENGINES, arguments, "engine")

@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from chunkwise.errors import LibraryError, UsageError
+from chunkwise.measure.process import Ended, finished
 from chunkwise.measure.schedule import Step
+from chunkwise.measure.verdict import spread
 from chunkwise.names import printable
 from chunkwise.words import counted
 from chunkwise_lab.studies.iotest.world import REMEDY, require_mpi
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 # A worker that takes longer hangs.
 _LONGEST_S: Final = 4 * 3600.0
+_PATIENCE_S: Final = 10.0
 _ROOT: Final = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 _SAID: Final = 3
 
@@ -71,7 +72,7 @@ def _compare(found: Sequence[tuple[Mapping[str, str], dict[str, Any]]]) -> None:
             group = groups.setdefault(tuple(rest.items()), {})
             group.setdefault(int(point["ranks"]), []).append(record)
     for group in groups.values():
-        fewest = statistics.median(one["total_s"] for one in group[min(group)])
+        fewest = spread([one["total_s"] for one in group[min(group)]]).median
         for record in (one for records in group.values() for one in records):
             record["efficiency"] = 100 * fewest / record["total_s"]
 
@@ -86,46 +87,33 @@ def _started(
         said: dict[str, Any] = {"settings": settings, "repeat": repeat, "folder": str(place)}
         plan.write_text(json.dumps(said), "utf-8")
         worker = [sys.executable, "-m", "chunkwise_lab.studies.iotest.worker", str(plan), str(out)]
-        process = subprocess.Popen(
-            [*launcher(ranks), *worker],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            env={**os.environ, **(_ROOT if os.getuid() == 0 else {})},
-        )
         try:
-            _, words = process.communicate(timeout=_LONGEST_S)
-        except subprocess.TimeoutExpired:
+            # mpiexec ends its ranks, which remove their files.
+            ended = finished(
+                [*launcher(ranks), *worker],
+                environment=_ROOT if os.getuid() == 0 else {},
+                timeout_s=_LONGEST_S,
+                patience_s=_PATIENCE_S,
+            )
+        except TimeoutError:
             raise LibraryError(
                 f"{counted(ranks, 'rank')} did not end within {_LONGEST_S / 3600:.0f} hours: MPI "
                 "or HDF5 hangs here"
             ) from None
-        finally:
-            # mpiexec ends its ranks, which remove their files.
-            if process.poll() is None:
-                process.terminate()
-                try:
-                    process.wait(10)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
-        if process.returncode:
-            raise LibraryError(f"{counted(ranks, 'rank')}: {_reason(words, process.returncode)}")
+        if ended.returncode:
+            noted = Path(f"{out}.error")
+            why = noted.read_text("utf-8") if noted.exists() else _last_words(ended)
+            raise LibraryError(f"{counted(ranks, 'rank')}: {why}")
         for line in out.read_text("utf-8").splitlines():
             point, record = json.loads(line)
             yield point, record
 
 
-def _reason(words: str, code: int) -> str:
-    """Return a rank's message, before its launcher's message about it."""
-    lines = [line for line in words.splitlines() if line.strip()]
-    ours = [line for line in lines if line.startswith("chunkwise: ")]
-    if ours:
-        return ours[0].removeprefix("chunkwise: ")
+def _last_words(ended: Ended) -> str:
+    """Return what was printed last, but for the lines that a launcher draws."""
+    lines = [line for line in ended.err.decode("utf-8", "replace").splitlines() if line.strip()]
     said = [line for line in lines if not line.startswith("--")]
-    return " / ".join(said[-_SAID:]) or f"ended with code {code}"
+    return " / ".join(said[-_SAID:]) or ended.how
 
 
 def launcher(ranks: int) -> list[str]:
@@ -144,8 +132,8 @@ def _mpiexec() -> str:
 
 @cache
 def _is_open_mpi(program: str) -> bool:
-    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-    return any(name in done.stdout for name in ("Open MPI", "OpenRTE", "PRRTE"))
+    version = finished([program, "--version"]).out.decode("utf-8", "replace")
+    return any(name in version for name in ("Open MPI", "OpenRTE", "PRRTE"))
 
 
 def starts_ranks(study: Study) -> bool:

@@ -6,11 +6,11 @@ counts as encoding, because storage and filters are measured together; the rest 
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from chunkwise.measure.verdict import spread
 from chunkwise_lab.mpi_model.calibrate import OTHER, Run, calibrate
 from chunkwise_lab.mpi_model.model import Job, Machine, predict
 from chunkwise_lab.studies.results import Row
@@ -68,7 +68,7 @@ def _told(row: Row) -> list[dict[str, Any]]:
 
 
 def _middle(row: Row, name: str) -> float:
-    return statistics.median(float(one[name]) for one in _told(row))
+    return spread([float(one[name]) for one in _told(row)]).median
 
 
 def _job(row: Row) -> Job:

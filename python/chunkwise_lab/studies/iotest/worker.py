@@ -6,6 +6,7 @@ all measure, and rank 0 writes a point and its record as a line of JSON, as soon
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from chunkwise.errors import ChunkwiseError
+from chunkwise.mpi.failing import OtherRankFailedError
 from chunkwise.mpi.program import as_one_program
 from chunkwise.mpi.waiting import abandoned
 from chunkwise_lab.studies.iotest import creation, pitfalls, walking
@@ -48,7 +50,16 @@ def work(plan: str, out: str) -> None:
 
 
 def _told(error: BaseException) -> tuple[str, int] | None:
-    return (f"chunkwise: {error}\n", 2) if isinstance(error, ChunkwiseError) else None
+    """Note the first error where the study looks: the launcher prints words of its own."""
+    if not isinstance(error, ChunkwiseError):
+        return None
+    if not isinstance(error, OtherRankFailedError):
+        with (
+            contextlib.suppress(OSError),
+            Path(f"{sys.argv[2]}.error").open("x", encoding="utf-8") as file,
+        ):
+            file.write(str(error))
+    return f"chunkwise: {error}\n", 2
 
 
 if __name__ == "__main__":

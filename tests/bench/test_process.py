@@ -1,0 +1,122 @@
+"""Is every program ended with the call that started it, and is all that it said known?"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from chunkwise.measure.process import Waiting, finished, in_turns, python
+
+
+def test_what_a_program_says_is_kept(tmp_path: Path) -> None:
+    code = "import os, sys; print(sys.stdin.read(), os.getcwd(), os.environ['OF_OURS'])"
+    done = finished(python(code), given=b"in", environment={"OF_OURS": "x"}, folder=tmp_path)
+    assert done.out.decode().split() == ["in", str(tmp_path), "x"]
+    assert (done.returncode, done.err) == (0, b"")
+    assert done.elapsed_s > 0
+
+
+def test_modules_beside_the_data_are_not_taken(tmp_path: Path) -> None:
+    (tmp_path / "statistics.py").write_text("raise SystemExit('the wrong one')")
+    assert finished(python("import statistics"), folder=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "how"),
+    [
+        ("import sys; sys.exit('no luck')", "ended with code 1: no luck"),
+        ("raise SystemExit(3)", "ended with code 3: no message"),
+        ("import os; os.kill(os.getpid(), 9)", "was ended by SIGKILL (out of memory?)"),
+        ("import os; os.abort()", "was ended by SIGABRT"),
+    ],
+)
+def test_how_a_program_ended_is_said(code: str, how: str) -> None:
+    assert finished(python(code)).how == how
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("watches_memory", [False, True])
+def test_a_program_that_does_not_end_is_ended(tmp_path: Path, watches_memory: bool) -> None:
+    mark = tmp_path / "pid"
+    code = f"import os, time; open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+    with pytest.raises(TimeoutError, match="no end within 2 s"):
+        finished(python(code), timeout_s=2.0, watches_memory=watches_memory)
+    assert is_gone(int(mark.read_text()))
+
+
+def test_a_program_that_ends_when_it_is_told_to_may_do_so(tmp_path: Path) -> None:
+    file = tmp_path / "removed"
+    code = (
+        "import os, signal, sys, time\n"
+        f"file = {str(file)!r}\nopen(file, 'w').close()\n"
+        "signal.signal(signal.SIGTERM, lambda *_: (os.unlink(file), sys.exit(1)))\n"
+        "time.sleep(600)"
+    )
+    with pytest.raises(TimeoutError):
+        finished(python(code), timeout_s=2.0, patience_s=20.0)
+    assert not file.exists()
+
+
+def test_memory_is_watched_while_much_is_said() -> None:
+    code = (
+        "import time; held = bytearray(b'1' * (64 << 20)); print('x' * 500_000); time.sleep(0.3)"
+    )
+    done = finished(python(code), watches_memory=True)
+    assert len(done.out) == 500_001
+    assert done.memory_nbytes > 64 << 20
+
+
+def test_one_that_waits_answers_once_for_each_question() -> None:
+    code = (
+        "import json, sys\nprint('{\"ready\": true}', flush=True)\n"
+        "for number, _ in zip(range(2), sys.stdin):\n"
+        "    print(json.dumps({'value': number}), flush=True)\n"
+        "sys.exit(3)"
+    )
+    with tempfile.TemporaryFile("w+") as log:
+        waiting = Waiting([sys.executable, "-c", code], log, 60.0)
+        try:
+            assert waiting.answer() == {"ready": True}
+            assert [waiting.ask(), waiting.ask()] == [{"value": 0}, {"value": 1}]
+            assert waiting.ask() == {"failed": "ended with code 3"}
+        finally:
+            waiting.end()
+
+
+def test_one_that_says_nothing_has_failed() -> None:
+    with tempfile.TemporaryFile("w+") as log:
+        waiting = Waiting([sys.executable, "-c", "import time; time.sleep(600)"], log, 0.2)
+        begun = time.monotonic()
+        assert waiting.answer() == {"failed": "no answer for 0 s"}
+        assert time.monotonic() - begun < 60
+        waiting.end()
+
+
+def test_turns_begin_with_another_each_time() -> None:
+    calls: list[str] = []
+
+    def work(name: str) -> Callable[[], int | None]:
+        def take() -> int | None:
+            calls.append(name)
+            return None if name == "c" else len(calls)
+
+        return take
+
+    taken = in_turns({name: work(name) for name in "abc"}, 9, lambda taken: len(taken["a"]) == 4)
+    assert "".join(calls) == "abc" + "bca" + "cab" + "abc"
+    assert [len(values) for values in taken.values()] == [4, 4, 0]
+    assert json.dumps(taken) == '{"a": [1, 6, 8, 10], "b": [2, 4, 9, 11], "c": []}'
