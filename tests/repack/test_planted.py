@@ -299,3 +299,18 @@ def test_the_command_says_what_to_do(source: Path, victim: Path, shared: Path) -
     (shared / ".out.h5.repack").rename(shared / "away")
     assert command(source, shared / "out.h5").returncode == 0
     require_equal(source, shared / "out.h5")
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_name_that_is_not_given_is_noticed(
+    source: Path, shared: Path, in_place: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a file system says that it has linked or renamed, and has not."""
+    kept = source.read_bytes()
+    monkeypatch.setattr(os, "link", lambda *_, **__: None)
+    monkeypatch.setattr(os, "replace", lambda *_, **__: None)
+    target = None if in_place else shared / "out.h5"
+    with pytest.raises(CannotWriteError, match="did not give the new file this name"):
+        chunkwise.repack(source, target, in_place=in_place, chunk="x:100")
+    assert source.read_bytes() == kept
+    assert not list(shared.iterdir())

@@ -11,7 +11,7 @@ import os
 import stat
 from collections.abc import Iterator
 
-from chunkwise.errors import note
+from chunkwise.errors import CannotWriteError, note
 from chunkwise.names import printable
 from chunkwise.newfile.claim import Claim, claimed
 from chunkwise.newfile.target import NewFile, writing_to
@@ -69,6 +69,7 @@ def noting_it_stays(said: str) -> Iterator[None]:
 def bring(claim: Claim) -> None:
     """Give the partial file the target's name; only what may be replaced is."""
     old, new, folder = claim.partial_name, claim.place.target.name, claim.parent
+    made = os.stat(old, dir_fd=folder, follow_symlinks=False)
     if _there(claim) is None:
         try:
             # Unlike a rename, this replaces nothing that somebody makes at the same time.
@@ -79,11 +80,28 @@ def bring(claim: Claim) -> None:
             if wrong.errno not in _UNLINKED:
                 raise
         else:
+            _require_there(claim, made)
             # What has two names is in place; the work folder's end, or the next run, removes one.
             with contextlib.suppress(OSError):
                 os.unlink(old, dir_fd=folder)
             return
     os.replace(old, new, src_dir_fd=folder, dst_dir_fd=folder)
+    _require_there(claim, made)
+
+
+def _require_there(claim: Claim, made: os.stat_result) -> None:
+    """Raise CannotWriteError if the target's name does not lead to the new file."""
+    target = claim.place.target.name
+    with contextlib.suppress(FileNotFoundError):
+        found = os.stat(target, dir_fd=claim.parent, follow_symlinks=False)
+        # Some network file systems number files by their names.
+        alike = (found.st_size, found.st_mtime_ns) == (made.st_size, made.st_mtime_ns)
+        if os.path.samestat(found, made) or alike:
+            return
+    raise CannotWriteError(
+        f"{claim.place.said}: the file system did not give the new file this name, and reported "
+        "no error; the source is as it was: write to another folder"
+    )
 
 
 def _there(claim: Claim) -> os.stat_result | None:
