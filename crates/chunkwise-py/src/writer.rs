@@ -46,10 +46,9 @@ impl PyWriter {
         let elsewhere: Option<Box<dyn ChunkStore>> = match elsewhere {
             None => None,
             Some(Elsewhere::Kept(chunks)) => Some(Box::new(chunks.kept.clone())),
-            Some(Elsewhere::Placed(places, file)) => Some(Box::new(PlacedChunks::new(
-                PyPlaces(Arc::new(places)),
-                Arc::new(held(file)?.into()),
-            ))),
+            Some(Elsewhere::Placed(places, file)) => {
+                Some(Box::new(PlacedChunks::new(PyPlaces(Arc::new(places)), Arc::new(held(file)?))))
+            }
         };
         let effort = effort_of(py, effort)?;
         let made = if dtype.has_object() {

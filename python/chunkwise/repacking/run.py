@@ -261,7 +261,7 @@ def _journal(claim: Claim, identity: bytes, opened: ExitStack) -> tuple[_native.
         made = held(claim.make(JOURNAL))
     except OSError as wrong:
         raise cannot_write(claim.place.said, wrong) from wrong
-    journal = _native.Journal(made, identity, (before[0], before[1:]) if before else None)
+    journal = _native.Journal(made, identity, (before[0], before[1]) if before else None)
     return journal, made
 
 

@@ -21,10 +21,11 @@ use chunkwise_select::ChunkTask;
 use crate::cache_entry::{ChunkKey, KeptBlock};
 use crate::crew::share_beside;
 use crate::dataset::Layout;
-use crate::decode::{Buffers, Mapped, StoredBytes, StoredChunk, with_buffers};
 use crate::process::ProcessState;
 use crate::profile::{Laps, Phase};
-use crate::reading::{Reading, SHARED_NBYTES};
+use crate::read::decode::{Buffers, Mapped, StoredBytes, StoredChunk, with_buffers};
+use crate::read::reading::{Reading, SHARED_NBYTES};
+use crate::read::view::TaskView;
 use crate::storage::Map;
 use crate::{ChunkRecord, Dataset};
 
@@ -48,28 +49,24 @@ const PAGE_NBYTES: usize = 4096;
 impl Reading<'_> {
     /// Copy what is wanted of a chunk, where it is stored in blocks and that is of use; whether
     /// it was done.  Otherwise, also where something is wrong, it is to be read and decoded whole.
-    ///
-    /// # Safety
-    /// As [`alone`](Reading::alone).
-    pub(crate) unsafe fn by_blocks(
+    pub(crate) fn by_blocks(
         &self,
-        task: &ChunkTask<'_>,
+        view: &mut TaskView<'_>,
         chunk: &StoredChunk,
         buffers: &mut Buffers,
         helpers: usize,
     ) -> bool {
-        // SAFETY: the caller's contract.
-        unsafe { self.try_by_blocks(task, chunk, buffers, helpers) }.is_some()
+        self.try_by_blocks(view, chunk, buffers, helpers).is_some()
     }
 
-    unsafe fn try_by_blocks(
+    fn try_by_blocks(
         &self,
-        task: &ChunkTask<'_>,
+        view: &mut TaskView<'_>,
         chunk: &StoredChunk,
         buffers: &mut Buffers,
         helpers: usize,
     ) -> Option<()> {
-        let dataset = self.dataset;
+        let (dataset, task) = (self.dataset, view.task());
         let state = ProcessState::of_this_process();
         let key: ChunkKey = (dataset.number, task.linear_index());
         let (shared, all) =
@@ -92,8 +89,7 @@ impl Reading<'_> {
                 if !dataset.is_sound(chunk, &map) {
                     return None;
                 }
-                // SAFETY: the caller's contract.
-                unsafe { self.copy(task, &buffers.part[..dataset.chunk_nbytes as usize]) };
+                self.copy(view, &buffers.part[..dataset.chunk_nbytes as usize]);
                 return Some(());
             }
         }
@@ -101,8 +97,7 @@ impl Reading<'_> {
             return None;
         }
         let Buffers { raw, scratch, .. } = buffers;
-        // SAFETY: the caller's contract.
-        unsafe { self.finish(task, chunk, StoredBytes::Mapped(mapped), (raw, scratch)) }.ok()
+        self.finish(view, chunk, StoredBytes::Mapped(mapped), (raw, scratch)).ok()
     }
 
     /// The part of a chunk that a task wants; None where the chunk is better decoded whole.
