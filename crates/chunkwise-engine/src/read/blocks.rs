@@ -12,14 +12,13 @@
 //! Where anything is wrong, the chunk is left to those who read and decode it whole, and tell.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use chunkwise_codec::{Blocks, Scratch, resize};
 use chunkwise_select::ChunkTask;
 
 use crate::cache_entry::{ChunkKey, KeptBlock};
-use crate::crew::share_beside;
+use crate::crew::{Pieces, share_beside};
 use crate::dataset::Layout;
 use crate::process::ProcessState;
 use crate::profile::{Laps, Phase};
@@ -422,24 +421,17 @@ impl BlockWork<'_, '_> {
         let (pieces, nbytes) = self.pieces(out);
         let helpers = if (nbytes as u64) < SHARED_NBYTES { 0 } else { self.helpers };
         let helpers = helpers.min(pieces.len().saturating_sub(1));
-        let (pieces, failed) = (Mutex::new(pieces.into_iter()), AtomicBool::new(false));
-        let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let pieces = Pieces::new(pieces.into_iter());
         let work = |stored: &mut Vec<u8>, scratch: &mut Scratch| {
             let mut laps = Laps::begin();
-            while !failed.load(Relaxed)
-                && let Some(piece) = next()
-            {
-                if self.decode_piece(piece, stored, scratch).is_none() {
-                    failed.store(true, Relaxed);
-                }
-            }
+            pieces.each(|piece| self.decode_piece(piece, stored, scratch).ok_or(()));
             if let Some(phase) = phase {
                 laps.end(phase);
             }
         };
         let theirs = || with_buffers(|buffers| work(&mut buffers.stored, &mut buffers.scratch));
         share_beside(helpers, &theirs, || work(stored, scratch));
-        (!failed.into_inner()).then_some(())
+        pieces.outcome().ok()
     }
 
     /// Decode some bytes of them to their places in the chunk; None where something is wrong.

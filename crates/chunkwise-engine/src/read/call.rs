@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use chunkwise_select::{Plan, Selected};
 
+use crate::crew::PARALLEL_NBYTES;
 use crate::dataset::Layout;
 use crate::process::ProcessState;
 use crate::profile::{Phase, timed};
@@ -18,8 +19,6 @@ use crate::read::scatter::fill_run;
 use crate::read::tasks::Tasks;
 use crate::{Dataset, OnePass, ReadError};
 
-/// Fewer bytes than this are not worth waking other threads for.
-const PARALLEL_NBYTES: u64 = 128 << 10;
 /// Copying fewer bytes than this, out of at most so many chunks, takes less time than
 /// waking other threads.
 const SMALL_NBYTES: u64 = 1 << 20;

@@ -92,7 +92,7 @@ impl Fields {
     /// Copy the fields of one strip of elements, which have `size` bytes in the chunk; as
     /// [`StripView::copy`].
     pub(crate) fn copy(&self, chunk: &[u8], view: &mut StripView<'_>, size: usize) -> Option<()> {
-        let (strip, result) = view.place();
+        let (strip, result) = view.place(self.size)?;
         let (from, to) = (size as u64, self.size as u64);
         // Runs of one element each are one run, of elements that lie apart.
         let (runs, len) = match strip {

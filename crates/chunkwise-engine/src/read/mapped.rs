@@ -6,13 +6,13 @@
 //! read in place, any other one into a buffer.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use chunkwise_codec::resize;
 use chunkwise_select::{Dims, Mapping, Part, Selection, Wanted};
 
-use crate::crew::share;
+use crate::crew::{PARALLEL_NBYTES, Pieces, share};
 use crate::dataset::Layout;
 use crate::process::thread_count;
 use crate::read::call::Call;
@@ -23,8 +23,6 @@ use crate::{Dataset, Explanation, ReadError};
 
 /// A piece has about so many bytes, in the result.
 const PIECE_NBYTES: u64 = 4 << 20;
-/// Reads of fewer bytes than this are not worth another thread.
-const PARALLEL_NBYTES: u64 = 128 << 10;
 /// Elements of a union that are looked up at a time.
 const MOST_POINTS: u64 = 1 << 20;
 /// Of unions of more elements, no element is looked at by itself to explain them.
@@ -488,19 +486,10 @@ fn read_pieces(
     result: &SharedResult<'_>,
     call: Call<'_>,
 ) -> Result<(), ReadError> {
-    let (next, failure) = (AtomicUsize::new(0), Mutex::new(None));
-    let work = || {
-        while let Some(piece) = pieces.get(next.fetch_add(1, Relaxed)) {
-            // SAFETY: each piece is taken once, and no two have the same element.
-            let view = unsafe { PartView::new(&piece.part, *result, size) };
-            if let Err(error) = read_piece(piece.source, view, fields, call) {
-                // Nobody takes another.
-                next.store(pieces.len(), Relaxed);
-                failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                return;
-            }
-        }
-    };
+    let work = Pieces::new(pieces.iter().map(|piece| {
+        // SAFETY: each piece is given once, and no two have the same element.
+        (piece.source, unsafe { PartView::new(&piece.part, *result, size) })
+    }));
     let helpers = match pieces.len() {
         0 | 1 => 0,
         // A small read of large chunks is worth helpers, too.
@@ -509,8 +498,8 @@ fn read_pieces(
         }
         _ => 0,
     };
-    share(helpers, &work);
-    failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    share(helpers, &|| work.each(|(source, view)| read_piece(source, view, fields, call)));
+    work.outcome()
 }
 
 /// Whether there is enough to decode for several threads.

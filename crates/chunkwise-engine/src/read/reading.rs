@@ -1,7 +1,7 @@
 //! How are a plan's tasks carried out, by one thread or by several?
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Scope;
 
 use chunkwise_codec::Scratch;
@@ -9,7 +9,7 @@ use chunkwise_select::ChunkTask;
 use smallvec::SmallVec;
 
 use crate::cache_entry::ChunkKey;
-use crate::crew::share;
+use crate::crew::{Pieces, share};
 use crate::dataset::Placement;
 use crate::memory::{most_threads, work_nbytes};
 use crate::process::{ProcessState, thread_count};
@@ -113,37 +113,29 @@ impl Reading<'_> {
         let most = self.most_threads();
         let threads = most_threads(dataset.chunk_nbytes, most, work_nbytes());
         let tasks = tasks.for_threads(threads);
-        let segments = tasks.segments().count();
+        let count = tasks.segments().count();
         // Those that have no chunk of their own to decode help with the others'.
-        let helpers = most - threads.min(usize::try_from(segments).unwrap_or(most));
+        let helpers = most - threads.min(usize::try_from(count).unwrap_or(most));
         let to_fetch = |segment: u64| self.to_fetch(tasks.look_at(segment));
         let nbytes = tasks.segments().most().saturating_mul(dataset.chunk_nbytes);
-        let ahead = FetchAhead::new(&*dataset.storage, (segments, nbytes), most_ahead, &to_fetch);
-        let failure = Mutex::new(None);
+        let ahead = FetchAhead::new(&*dataset.storage, (count, nbytes), most_ahead, &to_fetch);
+        let segments = Pieces::new(std::iter::from_fn(|| tasks.take()));
         std::thread::scope(|scope| {
             // However this ends: the scope waits for those who fetch.
             let _end = ahead.ends();
             ahead.begin_where_slow(scope);
             share(threads - 1, &|| {
                 with_buffers(|buffers| {
-                    while let Some(taken) = tasks.take() {
+                    segments.each(|taken| {
                         let segment = taken.segment();
                         let fetched = ahead.take(segment);
                         let source = Source::Ahead { ahead: &ahead, scope, segment, fetched };
-                        if let Err(error) = self.segment(taken, &source, buffers, helpers) {
-                            tasks.stop();
-                            failure
-                                .lock()
-                                .unwrap_or_else(PoisonError::into_inner)
-                                .get_or_insert(error);
-                            return;
-                        }
-                    }
+                        self.segment(taken, &source, buffers, helpers)
+                    });
                 });
             });
         });
-        let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
-        failure.map_or(Ok(()), Err)
+        segments.outcome()
     }
 
     /// Whether a single task can be worth more than one thread: a long run, or a chunk in blocks.

@@ -6,13 +6,11 @@
 //! Many short ones are copied out of a memory map where there is one ([`ReadMap`]); otherwise those
 //! that lie near each other are read in one call, gaps included, and copied out.
 
-use std::sync::{Mutex, PoisonError};
-
 use chunkwise_codec::resize;
 use chunkwise_select::{ChunkTask, Strip};
 use smallvec::SmallVec;
 
-use crate::crew::{share, share_beside};
+use crate::crew::{Pieces, share, share_beside};
 use crate::profile::{Phase, timed};
 use crate::read::decode::with_buffers;
 use crate::read::fields::Fields;
@@ -151,19 +149,14 @@ impl RawRead<'_> {
         if self.helpers == 0 || out.len() < 2 * PIECE_NBYTES || storage.cost().is_remote() {
             return timed(Phase::Storage, || storage.read_at(address, out));
         }
-        let pieces = Mutex::new(out.chunks_mut(PIECE_NBYTES).enumerate());
-        let failure = Mutex::new(None);
+        let pieces = Pieces::new(out.chunks_mut(PIECE_NBYTES).enumerate());
         share(self.helpers, &|| {
-            while let Some((number, piece)) = next(&pieces) {
+            pieces.each(|(number, piece)| {
                 let address = address.saturating_add((number * PIECE_NBYTES) as u64);
-                if let Err(error) = timed(Phase::Storage, || storage.read_at(address, piece)) {
-                    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                    return;
-                }
-            }
+                timed(Phase::Storage, || storage.read_at(address, piece))
+            });
         });
-        let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
-        failure.map_or(Ok(()), Err)
+        pieces.outcome()
     }
 
     /// Read pieces on several threads.
@@ -173,27 +166,18 @@ impl RawRead<'_> {
         buffer: &mut Vec<u8>,
     ) -> Result<(), ReadError> {
         let helpers = self.helpers.min(pieces.len() - 1);
-        let (pieces, failure) = (Mutex::new(pieces.into_iter()), Mutex::new(None));
+        let pieces = Pieces::new(pieces.into_iter());
         let work = |buffer: &mut Vec<u8>| {
-            while let Some(piece) = next(&pieces) {
+            pieces.each(|piece| {
                 let mut group = Group::new(self, buffer);
-                if let Err(error) = group.add(piece).and_then(|()| group.flush()) {
-                    // Nobody takes another.
-                    while next(&pieces).is_some() {}
-                    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                }
-            }
+                group.add(piece)?;
+                group.flush()
+            });
         };
         let theirs = || with_buffers(|buffers| work(&mut buffers.stored));
         share_beside(helpers, &theirs, || work(buffer));
-        let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
-        failure.map_or(Ok(()), Err)
+        pieces.outcome()
     }
-}
-
-/// The next of what threads take one after the other.
-fn next<T>(pieces: &Mutex<impl Iterator<Item = T>>) -> Option<T> {
-    pieces.lock().unwrap_or_else(PoisonError::into_inner).next()
 }
 
 /// Strips that one call will read.

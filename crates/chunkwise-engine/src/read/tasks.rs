@@ -126,11 +126,6 @@ impl<'a> SharedTasks<'a> {
         let left = self.segments.tasks(segment);
         (segment < self.segments.count()).then_some(TakenTasks { of: self, segment, left })
     }
-
-    /// Nobody takes another.
-    pub fn stop(&self) {
-        self.next.fetch_max(self.segments.count(), Relaxed);
-    }
 }
 
 /// A segment that one thread has taken: its tasks, to be carried out.

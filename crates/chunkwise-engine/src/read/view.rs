@@ -117,9 +117,9 @@ impl<'a> StripView<'a> {
         unsafe { self.result.part(self.strip.dst * self.size, self.strip.len * self.size) }
     }
 
-    /// Where the elements are.
-    pub(super) fn place(&mut self) -> (&Strip, &SharedResult<'a>) {
-        (&self.strip, &self.result)
+    /// Where the elements are, if they have `size` bytes in the result.
+    pub fn place(&mut self, size: usize) -> Option<(&Strip, &SharedResult<'a>)> {
+        (size as u64 == self.size).then_some((&self.strip, &self.result))
     }
 
     /// Copy the elements from `chunk`; None, with nothing or part of them copied, when the strip
@@ -131,8 +131,9 @@ impl<'a> StripView<'a> {
 
     /// Set the elements to `fill`, one element's bytes.
     pub fn fill(&mut self, fill: &[u8]) -> Option<()> {
+        let (strip, result) = self.place(fill.len())?;
         // SAFETY: the elements are this view's own.
-        unsafe { fill_strip(&self.result, &self.strip, fill) }
+        unsafe { fill_strip(result, strip, fill) }
     }
 }
 
