@@ -207,7 +207,7 @@ impl Reading<'_> {
         helpers: usize,
     ) -> Result<(), ReadError> {
         let mut waiting: SmallVec<[(TaskView<'_>, StoredChunk); 1]> = SmallVec::new();
-        for (mut view, placed) in tasks {
+        tasks.each(|mut view, placed| {
             self.check_cancelled()?;
             let begun = self.begin(&mut view, placed, source.fetched(), buffers, helpers);
             let sound = begun.and_then(|chunk| {
@@ -219,7 +219,8 @@ impl Reading<'_> {
                 Ok(None) => {}
                 Err(error) => self.lose(&mut view, error)?,
             }
-        }
+            Ok(())
+        })?;
         let records: SmallVec<[ChunkRecord; 4]> =
             waiting.iter().map(|(_, chunk)| chunk.record).collect();
         let Buffers { stored, raw, scratch, .. } = buffers;

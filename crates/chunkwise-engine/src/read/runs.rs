@@ -211,6 +211,9 @@ impl<'a, 'v> Group<'a, 'v> {
         } else {
             (GROUP_NBYTES / step.max(1)).max(1)
         };
+        if together >= strip.count && (strip.count > 1 || self.of.fields.is_none()) {
+            return self.add_piece(strip);
+        }
         while let Some(mut piece) = strip.take_runs(together) {
             // Of what passes a buffer, no more than that holds.
             let whole = piece.count > 1 || self.of.fields.is_none();

@@ -63,31 +63,34 @@ impl<'a> Tasks<'a> {
         }
     }
 
-    fn look_at(&self, at: u64) -> (ChunkTask<'a>, Placed) {
-        let (number, known) = self.number(at);
-        let task = self.plan.task(number);
+    /// Where the chunk of one of them lies.
+    #[inline]
+    fn placed(&self, at: u64, task: &ChunkTask<'_>) -> Placed {
         let (position, chunk_index) = (task.linear_index(), task.chunk_index());
-        let look_up = || self.dataset.placement(position, &chunk_index);
-        let placement = known.map_or_else(look_up, Ok);
-        (task, Placed { position, chunk_index, placement })
+        let placement = match self.number(at).1 {
+            Some(known) => Ok(known),
+            None => self.dataset.placement(position, &chunk_index),
+        };
+        Placed { position, chunk_index, placement }
     }
 
     /// One of them, to be carried out.
     ///
     /// # Safety
     /// Only once for each of them, or when an earlier view of it is gone.
-    unsafe fn take(&self, at: u64) -> (TaskView<'a>, Placed) {
-        let (task, placed) = self.look_at(at);
+    #[inline]
+    unsafe fn view(&self, at: u64) -> TaskView<'a> {
         // SAFETY: all views of the result come from here, for tasks of one plan, of which no
         // number is there twice; for each, the caller's contract.
-        (unsafe { TaskView::new(task, self.result, self.size) }, placed)
+        unsafe { TaskView::new(self.plan.task(self.number(at).0), self.result, self.size) }
     }
 
     /// Those that `done` does not carry out.
     pub fn without(mut self, done: impl Fn(&mut TaskView<'_>, &Placed) -> bool) -> Self {
         let left = (0..self.len()).filter_map(|at| {
             // SAFETY: each once, and no view outlives its turn.
-            let (mut view, placed) = unsafe { self.take(at) };
+            let mut view = unsafe { self.view(at) };
+            let placed = self.placed(at, view.task());
             (!done(&mut view, &placed)).then(|| (self.number(at).0, placed.placement.ok()))
         });
         self.numbers = Numbers::These(left.collect());
@@ -117,7 +120,11 @@ impl<'a> SharedTasks<'a> {
 
     /// The tasks of a segment, whoever carries them out.
     pub fn look_at(&self, segment: u64) -> impl Iterator<Item = (ChunkTask<'a>, Placed)> {
-        self.segments.tasks(segment).map(|at| self.tasks.look_at(at))
+        self.segments.tasks(segment).map(|at| {
+            let task = self.tasks.plan.task(self.tasks.number(at).0);
+            let placed = self.tasks.placed(at, &task);
+            (task, placed)
+        })
     }
 
     /// The next segment; None when all are taken.
@@ -135,19 +142,25 @@ pub(crate) struct TakenTasks<'s, 'a> {
     left: Range<u64>,
 }
 
-impl TakenTasks<'_, '_> {
+impl<'a> TakenTasks<'_, 'a> {
     /// Its number.
     pub fn segment(&self) -> u64 {
         self.segment
     }
-}
 
-impl<'a> Iterator for TakenTasks<'_, 'a> {
-    type Item = (TaskView<'a>, Placed);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let at = self.left.next()?;
-        // SAFETY: each segment is taken once, and so is each of its tasks.
-        Some(unsafe { self.of.tasks.take(at) })
+    /// Call `carry_out` with each task.  They are large, and so are not moved.
+    #[inline]
+    pub fn each(
+        self,
+        mut carry_out: impl FnMut(TaskView<'a>, Placed) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
+        let tasks = &self.of.tasks;
+        for at in self.left {
+            // SAFETY: each segment is taken once, and so is each of its tasks.
+            let view = unsafe { tasks.view(at) };
+            let placed = tasks.placed(at, view.task());
+            carry_out(view, placed)?;
+        }
+        Ok(())
     }
 }

@@ -26,6 +26,7 @@ impl<'a> TaskView<'a> {
     /// While the view is there, nobody else may touch these elements: the task is one of a plan,
     /// all views of the result are of other tasks of the same plan, and its bytes are not used
     /// in any other way.
+    #[inline(always)]
     pub unsafe fn new(task: ChunkTask<'a>, result: SharedResult<'a>, size: usize) -> Self {
         Self { task, result, size: size as u64 }
     }
