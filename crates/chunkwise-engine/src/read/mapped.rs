@@ -532,7 +532,7 @@ fn read_piece(
     if view.part().lands_whole_at().is_some() {
         return read(view.whole().ok_or_else(beyond)?);
     }
-    let nbytes = view.nbytes().and_then(|nbytes| usize::try_from(nbytes).ok());
+    let nbytes = selection.len()?.checked_mul(view.size()).and_then(|n| usize::try_from(n).ok());
     let mut elements = Vec::new();
     resize(&mut elements, nbytes.ok_or_else(beyond)?)?;
     if fields.is_some() || source.source.leaves_missing_untouched() {

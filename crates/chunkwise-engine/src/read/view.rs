@@ -99,7 +99,7 @@ impl<'a> StripView<'a> {
         let len = len.min(strip.len);
         self.strip =
             Strip { src: strip.src + len, dst: strip.dst + len, len: strip.len - len, ..strip };
-        (len > 0).then(|| Self { strip: Strip { len, ..strip }, result, size })
+        (len > 0).then_some(Self { strip: Strip { len, ..strip }, result, size })
     }
 
     /// The same, of a chunk of which the first `elements` are left out.
@@ -160,16 +160,16 @@ impl<'a> PartView<'a> {
         self.part
     }
 
-    /// Bytes of all its elements.
-    pub fn nbytes(&self) -> Option<u64> {
-        self.part.len().checked_mul(self.size)
+    /// Bytes of an element of the result.
+    pub fn size(&self) -> u64 {
+        self.size
     }
 
     /// When the whole part lands in the result as one run: the bytes of that.
     pub fn whole(&mut self) -> Option<&mut [u8]> {
         let begin = self.part.lands_whole_at()?.checked_mul(self.size)?;
         // SAFETY: the elements are the part's own, and borrowed with it.
-        unsafe { self.result.part(begin, self.nbytes()?) }
+        unsafe { self.result.part(begin, self.part.len().checked_mul(self.size)?) }
     }
 
     /// Call `visit` with each run of the part's elements, as `elements` and the result have it;
