@@ -988,8 +988,8 @@ class Journal:
     identity : bytes
         Says of which source, and of what is made of it; a journal of another identity is not
         used.
-    resume_from : (int, list of int) or None
-        Descriptors of the journal and of the half-written files of a run that was killed.  They
+    resume_from : (int, int) or None
+        Descriptors of the journal and of the half-written file of a run that was killed.  They
         are only read, and may be closed afterwards.  What is not there any more, or not what the
         journal says, is made again; so is everything of a dataset whose chunks lie elsewhere in
         the source now.
@@ -1001,7 +1001,7 @@ class Journal:
     """
 
     def __new__(
-        cls, file: int, identity: bytes, resume_from: tuple[int, list[int]] | None = None
+        cls, file: int, identity: bytes, resume_from: tuple[int, int] | None = None
     ) -> Journal: ...
     @property
     def noted_chunks(self) -> int:
@@ -1030,8 +1030,6 @@ class CopyResult:
     @property
     def chunks_replayed(self) -> int:
         """Those of them that a run before had encoded."""
-    @property
-    def stored_nbytes_read(self) -> int: ...
     @property
     def stored_nbytes_written(self) -> int: ...
     @property
@@ -1066,7 +1064,7 @@ def copy_data(
     journal: Journal | None = None,
     encoders: Encoders | None = None,
     likeness: bytes = ...,
-    part: tuple[int, WorkShare, ChunkPlaces, list[int]] | None = None,
+    part: tuple[int, WorkShare, ChunkPlaces, int] | None = None,
     progress: Callable[[int, int, int], None] | None = None,
 ) -> CopyResult:
     """Copy the data of one dataset into another of the same shape and type.
@@ -1102,8 +1100,7 @@ def copy_data(
     part : tuple or None
         For one of several processes that copy the dataset: how many there are; what divides the
         work; what keeps the target's index; the target's descriptor.  The target's handle is
-        then of a dataset that is only like it.  There may be several descriptors: addresses
-        have a file's number, from 0 on, in their upper 16 bits.
+        then of a dataset that is only like it.
     progress : callable or None
         Called about ten times a second on this thread with the raw bytes done, the stored bytes
         read and those written.  What it raises, as what a signal handler raises, ends the work

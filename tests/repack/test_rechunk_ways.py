@@ -261,7 +261,7 @@ def journal_of(
         if resume is not None:
             paths = (folder / resume, folder / "half.h5")
             files = [opened.enter_context(path.open("rb")) for path in paths]
-            before = (files[0].fileno(), [files[1].fileno()])
+            before = (files[0].fileno(), files[1].fileno())
         return _native.Journal(made.fileno(), identity, before)
 
 

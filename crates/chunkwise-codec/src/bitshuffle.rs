@@ -14,6 +14,7 @@ pub(crate) mod encode;
 use crate::bytes::Reader;
 use crate::cut::Cut;
 use crate::lanes::{LANES, interleave, load_rows, transpose_bits};
+use crate::partial::PartialDecoder;
 use crate::state::State;
 use crate::{DecodeError, Output, lz4, resize, shuffle, zstd};
 
@@ -48,6 +49,31 @@ const LEN_LEN: usize = 4;
 
 const DAMAGED: DecodeError = DecodeError::Damaged { filter: "bitshuffle" };
 
+/// A chunk and the options that it was made with.
+#[derive(Debug)]
+pub(crate) struct BitshuffleBlocks {
+    options: Bitshuffle,
+    cut: Cut,
+}
+
+impl<'a> PartialDecoder<'a> for BitshuffleBlocks {
+    fn cut(&self) -> Cut {
+        self.cut
+    }
+
+    fn begins_at(&self) -> Option<usize> {
+        Some(self.options.header_len())
+    }
+
+    fn next_block(&self, len: usize, stored: &mut Reader<'a>) -> Option<&'a [u8]> {
+        self.options.next_block(len, stored)
+    }
+
+    fn decode(&self, stored: &[u8], state: &mut State, out: &mut [u8]) -> Result<(), DecodeError> {
+        self.options.decode_block(stored, state, out)
+    }
+}
+
 impl Bitshuffle {
     /// From `cd_values`: two of version, the element's size, the block, the compressor.
     pub(crate) fn from_cd_values(cd_values: &[u32]) -> Option<Self> {
@@ -75,7 +101,7 @@ impl Bitshuffle {
     }
 
     /// How the stored bytes are divided.
-    pub(crate) fn cut(&self, stored: &[u8]) -> Result<Cut, DecodeError> {
+    fn cut(&self, stored: &[u8]) -> Result<Cut, DecodeError> {
         // No filter has written that, and the one that libhdf5 would call divides by it.
         if self.element_size == 0 {
             return Err(DAMAGED);
@@ -96,6 +122,11 @@ impl Bitshuffle {
         Ok(Cut { len, block_len: block.saturating_mul(self.element_size) })
     }
 
+    /// Its chunk, of which each block can be decoded by itself.
+    pub(crate) fn blocks(self, stored: &[u8]) -> Result<BitshuffleBlocks, DecodeError> {
+        Ok(BitshuffleBlocks { options: self, cut: self.cut(stored)? })
+    }
+
     pub(crate) fn decode(
         &self,
         stored: &[u8],
@@ -114,13 +145,13 @@ impl Bitshuffle {
     }
 
     /// Bytes before the first block.
-    pub(crate) fn header_len(&self) -> usize {
+    fn header_len(&self) -> usize {
         if self.inner == Inner::None { 0 } else { HEADER_LEN }
     }
 
     /// The bytes of the next block, of `len` when decoded, with its length and what is left over
     /// of it.
-    pub(crate) fn next_block<'a>(&self, len: usize, stored: &mut Reader<'a>) -> Option<&'a [u8]> {
+    fn next_block<'a>(&self, len: usize, stored: &mut Reader<'a>) -> Option<&'a [u8]> {
         let left_over = len / self.element_size % GROUP * self.element_size;
         if self.inner == Inner::None {
             return stored.take(len);
@@ -133,7 +164,7 @@ impl Bitshuffle {
     }
 
     /// Decode a block of which these are the bytes, as [`next_block`](Self::next_block) gives them.
-    pub(crate) fn decode_block(
+    fn decode_block(
         &self,
         stored: &[u8],
         state: &mut State,

@@ -8,18 +8,18 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::blosc2::Blosc2Blocks;
+use crate::blosc2::grid::Grid;
 use crate::bytes::Reader;
-use crate::cut::{Cut, places};
+use crate::cut::Cut;
+use crate::memory::copy;
+use crate::partial::PartialDecoder;
 use crate::state::State;
-use crate::{Bitshuffle, DecodeError, Filter, Scratch, blosc, lz4};
+use crate::{DecodeError, Filter, Scratch, resize};
 
 /// Smaller blocks are not worth their places in a table, and are nobody's.
 const LEAST_NBYTES: usize = 512;
 /// Of larger blocks, a few bytes cost much less than all.
 const LARGE_NBYTES: usize = 32 << 10;
-/// Bytes that are stored as they are are taken so many at a time.
-const AS_IT_IS_NBYTES: usize = 64 << 10;
 
 /// Where the first blocks of a chunk are in its stored bytes.  To find a block means to look at all
 /// before it, or at a table of all; so whoever comes back to a chunk keeps this.
@@ -30,7 +30,7 @@ pub type Places = Arc<[Range<u32>]>;
 pub struct Blocks<'a> {
     stored: &'a [u8],
     cut: Cut,
-    coding: Coding<'a>,
+    decoder: Box<dyn PartialDecoder<'a> + 'a>,
     /// Where the first blocks are, as somebody has found before.
     known: Places,
     /// The stored bytes of those after them, as far as they were looked for.
@@ -39,59 +39,21 @@ pub struct Blocks<'a> {
     rest: Reader<'a>,
 }
 
-#[derive(Debug)]
-enum Coding<'a> {
-    Bitshuffle(Bitshuffle),
-    Lz4,
-    Blosc(blosc::Streams),
-    Blosc2(Blosc2Blocks<'a>),
-    /// Not coded at all, from here on.
-    AsItIs(usize),
-}
-
 impl<'a> Blocks<'a> {
     /// Those of a chunk of `raw_len` bytes, which `filter` alone has encoded; None where it has
     /// none, or is damaged.
     pub(crate) fn new(
         filter: &Filter,
-        mut stored: &'a [u8],
+        stored: &'a [u8],
         raw_len: usize,
         state: &mut State,
     ) -> Option<Self> {
-        let (cut, coding) = match filter {
-            Filter::Bitshuffle(options) => {
-                (options.cut(stored).ok()?, Coding::Bitshuffle(*options))
-            }
-            Filter::Lz4 => (lz4::cut(stored).ok()?, Coding::Lz4),
-            Filter::Blosc => {
-                let head = blosc::Head::parse(stored).ok()?;
-                stored = &stored[..head.stored_len];
-                match head.streams {
-                    Some(streams) => (head.cut, Coding::Blosc(streams)),
-                    None => {
-                        let cut = Cut { block_len: AS_IT_IS_NBYTES, ..head.cut };
-                        (cut, Coding::AsItIs(blosc::HEADER_LEN))
-                    }
-                }
-            }
-            Filter::Blosc2(stated) => {
-                let blocks = Blosc2Blocks::parse(stated, stored, state).ok()?;
-                (
-                    Cut { len: blocks.nbytes(), block_len: blocks.block_len() },
-                    Coding::Blosc2(blocks),
-                )
-            }
-            _ => return None,
-        };
-        let header_len = match &coding {
-            Coding::Bitshuffle(options) => options.header_len(),
-            Coding::Lz4 => lz4::HEADER_LEN,
-            _ => 0,
-        };
-        let rest = Reader::new(stored.get(header_len..)?);
+        let decoder = filter.partial(stored, state)?;
+        let cut = decoder.cut();
+        let rest = Reader::new(stored.get(decoder.begins_at().unwrap_or(0)..)?);
         let sound = cut.len == raw_len && cut.block_len >= LEAST_NBYTES;
         let (known, places) = (Places::default(), Vec::new());
-        sound.then_some(Self { stored, cut, coding, known, places, rest })
+        sound.then_some(Self { stored, cut, decoder, known, places, rest })
     }
 
     /// Take over what [`found`](Self::found) gave for the same stored bytes before.
@@ -122,10 +84,7 @@ impl<'a> Blocks<'a> {
 
     /// How many there are.
     pub fn count(&self) -> usize {
-        match self.boxes() {
-            Some(boxes) => boxes.count(),
-            None => self.cut.len.div_ceil(self.cut.block_len),
-        }
+        self.boxes().map_or_else(|| self.cut.count(), Grid::blocks)
     }
 
     /// Bytes of block `number`, decoded.
@@ -136,7 +95,7 @@ impl<'a> Blocks<'a> {
     /// Blocks in a row share a range of the chunk's bytes with nobody else: how many such
     /// ranges there are.
     pub fn ranges(&self) -> usize {
-        self.boxes().map_or_else(|| self.count(), Blosc2Blocks::slabs)
+        self.boxes().map_or_else(|| self.count(), Grid::slabs)
     }
 
     /// One of these ranges, and the blocks that make it up.
@@ -150,7 +109,7 @@ impl<'a> Blocks<'a> {
     /// Blocks hold at least so many bytes in a row: others that are less far apart may well be in
     /// the same block.
     pub fn least_run(&self) -> usize {
-        self.boxes().map_or(self.cut.block_len, Blosc2Blocks::row_len)
+        self.boxes().map_or(self.cut.block_len, Grid::row_len)
     }
 
     /// Mark the blocks in which these bytes of the chunk are.
@@ -197,31 +156,26 @@ impl<'a> Blocks<'a> {
         begin: usize,
         out: &mut [u8],
     ) -> Result<(), DecodeError> {
-        let state = &mut scratch.state;
-        if let Coding::Blosc2(blocks) = &self.coding {
-            return blocks.decode(number, stored, state, begin, out);
+        let (state, boxes) = (&mut scratch.state, self.boxes());
+        let run = boxes.map_or_else(|| Some(self.run(number)), |boxes| boxes.run_of(number));
+        if let Some(run) = run {
+            let out = &mut out[run.start - begin..run.end - begin];
+            return self.decoder.decode(stored, state, out);
         }
-        let run = self.run(number);
-        let out = &mut out[run.start - begin..run.end - begin];
-        match &self.coding {
-            Coding::Bitshuffle(options) => options.decode_block(stored, state, out),
-            Coding::Lz4 => lz4::decode_block(stored, out),
-            Coding::Blosc(streams) => streams.decode(stored, &mut stored.len(), state, out),
-            Coding::AsItIs(_) | Coding::Blosc2(_) => {
-                out.copy_from_slice(stored);
-                Ok(())
-            }
+        let nbytes = self.cut.block_len;
+        let mut block = std::mem::take(&mut state.block);
+        let sized = resize(&mut block, nbytes).map_err(|_| DecodeError::Memory { nbytes });
+        let decoded = sized.and_then(|()| self.decoder.decode(stored, state, &mut block));
+        if let (Ok(()), Some(boxes)) = (&decoded, boxes) {
+            boxes.put(number, &block, begin, out);
         }
+        state.block = block;
+        decoded
     }
 
     /// Whether some bytes of a block cost much less than all of them.
     pub fn gives_some(&self) -> bool {
-        let gives = match &self.coding {
-            Coding::Blosc(streams) => streams.gives_some(),
-            Coding::AsItIs(_) => true,
-            Coding::Bitshuffle(_) | Coding::Lz4 | Coding::Blosc2(_) => false,
-        };
-        gives && self.cut.block_len >= LARGE_NBYTES
+        self.decoder.gives_some() && self.cut.block_len >= LARGE_NBYTES
     }
 
     /// Decode what there is of `runs` in block `number` to its place in `chunk`, or the whole block
@@ -242,36 +196,23 @@ impl<'a> Blocks<'a> {
         (copied, scratch): (&mut Vec<u8>, &mut Scratch),
         chunk: &mut [u8],
     ) -> Result<(), DecodeError> {
-        let block = self.run(number);
-        let runs = self.within(number, runs);
-        match &self.coding {
-            Coding::Blosc(streams) if streams.gives_some() => {
-                let (runs, out) = (runs.collect::<Vec<_>>(), &mut chunk[block.clone()]);
-                streams.decode_some(stored, &runs, copied, &mut scratch.state, out)
-            }
-            Coding::AsItIs(_) => {
-                let out = &mut chunk[block.clone()];
-                for run in runs {
-                    let bytes = stored.get(run.clone());
-                    out[run]
-                        .copy_from_slice(bytes.ok_or(DecodeError::Damaged { filter: "blosc" })?);
-                }
-                Ok(())
-            }
-            _ => {
-                let nbytes = stored.len();
-                copied.clear();
-                copied.try_reserve(nbytes).map_err(|_| DecodeError::Memory { nbytes })?;
-                copied.extend_from_slice(stored);
-                self.decode(number, copied, scratch, 0, chunk)
-            }
+        if !self.decoder.gives_some() {
+            copy(stored, copied)?;
+            return self.decode(number, copied, scratch, 0, chunk);
         }
+        let runs: Vec<_> = self.within(number, runs).collect();
+        let out = &mut chunk[self.run(number)];
+        self.decoder.decode_some(stored, &runs, copied, &mut scratch.state, out)
     }
 
     /// Append the bytes of a decoded block to `block`, out of the chunk.
     pub fn take(&self, number: usize, chunk: &[u8], block: &mut Vec<u8>) {
         match self.boxes() {
-            Some(boxes) => boxes.take(number, chunk, block),
+            Some(boxes) => {
+                let begin = block.len();
+                block.resize(begin + self.cut.block_len, 0);
+                boxes.take(number, chunk, &mut block[begin..]);
+            }
             None => block.extend_from_slice(&chunk[self.run(number)]),
         }
     }
@@ -282,7 +223,7 @@ impl<'a> Blocks<'a> {
     /// When they are not as many as [`take`](Self::take) gave.
     pub fn put(&self, number: usize, block: &[u8], chunk: &mut [u8]) {
         match self.boxes() {
-            Some(boxes) => boxes.put(number, block, chunk),
+            Some(boxes) => boxes.put(number, block, 0, chunk),
             None => chunk[self.run(number)].copy_from_slice(block),
         }
     }
@@ -314,45 +255,24 @@ impl<'a> Blocks<'a> {
         runs.map(move |run| inside(run.start)..inside(run.end))
     }
 
-    fn boxes(&self) -> Option<&Blosc2Blocks<'a>> {
-        match &self.coding {
-            Coding::Blosc2(blocks) if blocks.are_boxes() => Some(blocks),
-            _ => None,
-        }
+    fn boxes(&self) -> Option<&Grid> {
+        self.decoder.boxes()
     }
 
     fn run(&self, number: usize) -> Range<usize> {
-        let begin = (number * self.cut.block_len).min(self.cut.len);
-        begin..(begin.saturating_add(self.cut.block_len)).min(self.cut.len)
+        self.cut.run(number)
     }
 
     fn look_for(&mut self, count: usize) -> Option<()> {
-        self.places = match &self.coding {
-            Coding::Bitshuffle(_) | Coding::Lz4 => return self.follow(count),
-            Coding::AsItIs(begin) => {
-                let bytes = self.stored.get(*begin..)?;
-                (0..self.count())
-                    .map(|number| bytes.get(self.run(number)))
-                    .collect::<Option<_>>()?
-            }
-            Coding::Blosc2(blocks) => blocks.places()?,
-            Coding::Blosc(_) => places(self.stored, blosc::HEADER_LEN, self.count())?,
-        };
-        // These are of all blocks.
-        self.known = Places::default();
-        Some(())
-    }
-
-    /// Each block has its length before it, and the next one after it.
-    fn follow(&mut self, count: usize) -> Option<()> {
+        if self.decoder.begins_at().is_none() {
+            self.places = self.decoder.listed()?;
+            // These are of all blocks.
+            self.known = Places::default();
+            return Some(());
+        }
         for number in self.known.len() + self.places.len()..count {
-            let bytes = match &self.coding {
-                Coding::Bitshuffle(options) => {
-                    options.next_block(self.run(number).len(), &mut self.rest)?
-                }
-                _ => lz4::next_block(&mut self.rest)?,
-            };
-            self.places.push(bytes);
+            let len = self.run(number).len();
+            self.places.push(self.decoder.next_block(len, &mut self.rest)?);
         }
         Some(())
     }

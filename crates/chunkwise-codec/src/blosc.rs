@@ -5,6 +5,7 @@
 //! each byte of an element, behind its stored length.  A stream that did not shrink is
 //! stored as it is, and so is a chunk.
 
+mod blocks;
 pub(crate) mod encode;
 mod some;
 
@@ -13,12 +14,14 @@ use crate::cut::Cut;
 use crate::state::State;
 use crate::{DecodeError, Output, bitshuffle, blosclz, lz4, resize, shuffle};
 
+pub(crate) use blocks::BloscBlocks;
+
 /// No compressor inside gives more.
 pub(crate) use crate::zstd::MOST_EXPANSION;
 
 /// The filter's numbers of the compressors whose decoders are here: not 3, snappy.
 const KNOWN: [u32; 5] = [0, 1, 2, 4, 5];
-pub(crate) const HEADER_LEN: usize = 16;
+const HEADER_LEN: usize = 16;
 /// Of the chunk, and of what any compressor makes.
 const FORMAT: u8 = 2;
 const CODEC_FORMAT: u8 = 1;
@@ -79,17 +82,17 @@ impl Codec {
 
 /// What the header says.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Head {
-    pub(crate) cut: Cut,
+struct Head {
+    cut: Cut,
     /// Bytes stored, the header included; no more than there are.
-    pub(crate) stored_len: usize,
+    stored_len: usize,
     /// None where the bytes are stored as they are.
-    pub(crate) streams: Option<Streams>,
+    streams: Option<Streams>,
 }
 
 /// What the header says of each block.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Streams {
+struct Streams {
     codec: Codec,
     element_size: usize,
     shuffled: bool,
@@ -103,7 +106,7 @@ pub(crate) struct Streams {
 const DAMAGED: DecodeError = DecodeError::Damaged { filter: "blosc" };
 
 impl Head {
-    pub(crate) fn parse(stored: &[u8]) -> Result<Self, DecodeError> {
+    fn parse(stored: &[u8]) -> Result<Self, DecodeError> {
         const SHUFFLED: u8 = 1;
         const STORED: u8 = 2;
         const BITS_SHUFFLED: u8 = 4;
@@ -184,7 +187,7 @@ pub(crate) fn decode(
 
 impl Streams {
     /// Decode the block at the beginning of `stored`, of `left` bytes at most.
-    pub(crate) fn decode(
+    fn decode(
         &self,
         stored: &[u8],
         left: &mut usize,

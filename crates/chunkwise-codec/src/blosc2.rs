@@ -9,7 +9,7 @@ mod chunk;
 mod damage;
 pub(crate) mod encode;
 mod frame;
-mod grid;
+pub(crate) mod grid;
 mod layout;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,7 @@
 //! Where in what is stored of a chunk are its blocks?
 
+use std::ops::Range;
+
 use crate::bytes::Reader;
 
 /// A chunk's bytes in blocks of equal length, of which the last may be shorter.
@@ -7,6 +9,19 @@ use crate::bytes::Reader;
 pub(crate) struct Cut {
     pub(crate) len: usize,
     pub(crate) block_len: usize,
+}
+
+impl Cut {
+    /// How many blocks there are.
+    pub(crate) fn count(self) -> usize {
+        self.len.div_ceil(self.block_len)
+    }
+
+    /// The bytes of block `number`.
+    pub(crate) fn run(self, number: usize) -> Range<usize> {
+        let begin = number.saturating_mul(self.block_len).min(self.len);
+        begin..begin.saturating_add(self.block_len).min(self.len)
+    }
 }
 
 /// The bytes of `count` blocks that begin where a table of numbers at byte `table` says, and end

@@ -1,6 +1,7 @@
 //! Which filters are decoded here, and what do their options mean?
 
-use crate::blosc2::Blosc2;
+use crate::blosc2::{Blosc2, Blosc2Blocks};
+use crate::partial::PartialDecoder;
 use crate::state::State;
 use crate::{
     Bitshuffle, DecodeError, Nbit, Output, ScaleOffset, Szip, blosc, blosc2, bzip2, deflate, lz4,
@@ -252,6 +253,22 @@ impl Filter {
             Self::Zstd => state.zstd.decompress(source, output),
             Self::Blosc2(stated) => blosc2::decode(stated, source, state, output),
         }
+    }
+
+    /// What decodes single blocks of a chunk; None where the filter stores none
+    /// ([`FilterKind::is_in_blocks`]), or the chunk is damaged.
+    pub(crate) fn partial<'a>(
+        &self,
+        stored: &'a [u8],
+        state: &mut State,
+    ) -> Option<Box<dyn PartialDecoder<'a> + 'a>> {
+        Some(match self {
+            Self::Lz4 => Box::new(lz4::Lz4Blocks::parse(stored).ok()?),
+            Self::Bitshuffle(options) => Box::new(options.blocks(stored).ok()?),
+            Self::Blosc => Box::new(blosc::BloscBlocks::parse(stored).ok()?),
+            Self::Blosc2(stated) => Box::new(Blosc2Blocks::parse(stated, stored, state).ok()?),
+            _ => return None,
+        })
     }
 }
 

@@ -33,6 +33,7 @@ mod lzf;
 mod memory;
 mod nbit;
 mod output;
+mod partial;
 mod parts;
 mod pipeline;
 mod repeats;

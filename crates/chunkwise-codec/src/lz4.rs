@@ -9,6 +9,8 @@ use std::ffi::{c_char, c_int};
 
 use crate::bytes::Reader;
 use crate::cut::Cut;
+use crate::partial::PartialDecoder;
+use crate::state::State;
 use crate::{DecodeError, EncodeError, Output};
 
 /// A byte of LZ4 gives at most this many.
@@ -88,20 +90,20 @@ pub(crate) fn decode(stored: &[u8], output: &mut Output<'_>) -> Result<(), Decod
 }
 
 /// How the stored bytes are divided.
-pub(crate) fn cut(stored: &[u8]) -> Result<Cut, DecodeError> {
+fn cut(stored: &[u8]) -> Result<Cut, DecodeError> {
     let mut stored = Reader::new(stored);
     let (len, block_len) = stored.u64_be().zip(stored.u32_be()).ok_or(DAMAGED)?;
     Ok(Cut { len: usize::try_from(len).unwrap_or(usize::MAX), block_len: block_len as usize })
 }
 
 /// The bytes of the next block, with its length.
-pub(crate) fn next_block<'a>(stored: &mut Reader<'a>) -> Option<&'a [u8]> {
+fn next_block<'a>(stored: &mut Reader<'a>) -> Option<&'a [u8]> {
     let stored_len = stored.clone().u32_be()? as usize;
     stored.take(LEN_LEN.checked_add(stored_len)?)
 }
 
 /// Decode a block of which these are the bytes, as [`next_block`] gives them.
-pub(crate) fn decode_block(stored: &[u8], out: &mut [u8]) -> Result<(), DecodeError> {
+fn decode_block(stored: &[u8], out: &mut [u8]) -> Result<(), DecodeError> {
     let bytes = stored.get(LEN_LEN..).ok_or(DAMAGED)?;
     if bytes.len() == out.len() {
         out.copy_from_slice(bytes);
@@ -109,6 +111,34 @@ pub(crate) fn decode_block(stored: &[u8], out: &mut [u8]) -> Result<(), DecodeEr
         return Err(DAMAGED);
     }
     Ok(())
+}
+
+/// A chunk, of which each block can be decoded by itself.
+#[derive(Debug)]
+pub(crate) struct Lz4Blocks(Cut);
+
+impl Lz4Blocks {
+    pub(crate) fn parse(stored: &[u8]) -> Result<Self, DecodeError> {
+        cut(stored).map(Self)
+    }
+}
+
+impl<'a> PartialDecoder<'a> for Lz4Blocks {
+    fn cut(&self) -> Cut {
+        self.0
+    }
+
+    fn begins_at(&self) -> Option<usize> {
+        Some(HEADER_LEN)
+    }
+
+    fn next_block(&self, _len: usize, stored: &mut Reader<'a>) -> Option<&'a [u8]> {
+        next_block(stored)
+    }
+
+    fn decode(&self, stored: &[u8], _state: &mut State, out: &mut [u8]) -> Result<(), DecodeError> {
+        decode_block(stored, out)
+    }
 }
 
 /// The length of a block that a dataset states; none, or 0, is the filter's own, 1 GiB.

@@ -3,7 +3,7 @@
 use std::alloc::{Layout, alloc_zeroed};
 use std::collections::TryReserveError;
 
-use crate::EncodeError;
+use crate::{DecodeError, EncodeError};
 
 /// Make `buffer` `nbytes` long, new bytes zero; or say that there is no memory for it,
 /// where `Vec::resize` would end the process.
@@ -36,6 +36,15 @@ fn zeroed(nbytes: usize) -> Option<Vec<u8>> {
 /// As [`resize`], for what is encoded.
 pub(crate) fn grown(buffer: &mut Vec<u8>, nbytes: usize) -> Result<(), EncodeError> {
     resize(buffer, nbytes).map_err(|_| EncodeError::Memory { nbytes })
+}
+
+/// Make `buffer` a copy of bytes that may change meanwhile.
+pub(crate) fn copy(bytes: &[u8], buffer: &mut Vec<u8>) -> Result<(), DecodeError> {
+    let nbytes = bytes.len();
+    buffer.clear();
+    buffer.try_reserve(nbytes).map_err(|_| DecodeError::Memory { nbytes })?;
+    buffer.extend_from_slice(bytes);
+    Ok(())
 }
 
 #[cfg(test)]

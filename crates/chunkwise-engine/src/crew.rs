@@ -11,6 +11,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use crate::process::ProcessState;
 use crate::profile::{Phase, timed};
 
+/// Reading fewer bytes than this is not worth waking other threads for.
+pub const PARALLEL_NBYTES: u64 = 128 << 10;
+
 /// Work that is shared, and who is at it.
 struct Gate {
     /// Lives at least until the gate is closed and everybody has left.
@@ -104,6 +107,41 @@ pub fn share_beside(helpers: usize, work: &(dyn Fn() + Sync), own: impl FnOnce()
     }
 }
 
+/// Pieces of work that threads take one after the other, until none is left or one has failed.
+pub struct Pieces<I, E>(Mutex<Left<I, E>>);
+
+struct Left<I, E> {
+    /// None where nobody is to take another.
+    pieces: Option<I>,
+    failure: Option<E>,
+}
+
+impl<I: Iterator, E> Pieces<I, E> {
+    /// Those that `pieces` gives.
+    pub fn new(pieces: I) -> Self {
+        Self(Mutex::new(Left { pieces: Some(pieces), failure: None }))
+    }
+
+    /// Do `work` with each piece that this thread comes to take.
+    pub fn each(&self, mut work: impl FnMut(I::Item) -> Result<(), E>) {
+        let left = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = || left().pieces.as_mut().and_then(Iterator::next);
+        while let Some(piece) = next() {
+            if let Err(error) = work(piece) {
+                let mut left = left();
+                left.pieces = None;
+                left.failure.get_or_insert(error);
+            }
+        }
+    }
+
+    /// The first error, once no thread is at work.
+    pub fn outcome(self) -> Result<(), E> {
+        let left = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        left.failure.map_or(Ok(()), Err)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,6 +157,24 @@ mod tests {
                 }
             });
             assert_eq!(sum.into_inner(), 99 * 100 / 2);
+        }
+    }
+
+    #[test]
+    fn after_an_error_no_piece_is_taken() {
+        for last in [0, 60, 200] {
+            let pieces = Pieces::new(0..100);
+            let sum = AtomicU64::new(0);
+            share(3, &|| {
+                pieces.each(|piece| {
+                    sum.fetch_add(piece, Relaxed);
+                    if piece < last { Ok(()) } else { Err(piece) }
+                });
+            });
+            let outcome = pieces.outcome();
+            assert_eq!(outcome.is_err(), last < 100);
+            // Others may have been at a piece or two.
+            assert!(outcome.is_err_and(|piece| piece < last + 4) || sum.into_inner() == 4950);
         }
     }
 

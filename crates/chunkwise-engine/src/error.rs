@@ -1,7 +1,7 @@
 //! What can go wrong while reading, and where?
 
 use chunkwise_codec::DecodeError;
-use chunkwise_select::{Dims, SelectError};
+use chunkwise_select::{ChunkGrid, Dims, SelectError};
 use thiserror::Error;
 
 /// Which chunk an error is about.
@@ -36,6 +36,20 @@ pub struct Lacking {
     pub first: Dims,
     /// How many are missing, in row-major order of the chunk.
     pub elements: u64,
+}
+
+impl Lacking {
+    /// What a chunk that decodes to so many bytes lacks of the dataset's elements.
+    pub fn of(
+        grid: &ChunkGrid,
+        chunk_index: &[u64],
+        nbytes: u64,
+        element_size: usize,
+    ) -> Option<Self> {
+        let held = nbytes / (element_size as u64).max(1);
+        let (first, elements) = grid.lacking(chunk_index, held)?;
+        Some(Self { nbytes, first, elements })
+    }
 }
 
 impl std::fmt::Display for Lacking {

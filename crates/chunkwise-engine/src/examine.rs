@@ -13,7 +13,7 @@ use chunkwise_select::Dims;
 
 use crate::crew::share;
 use crate::dataset::Layout;
-use crate::decode::{Buffers, with_buffers};
+use crate::read::decode::{Buffers, with_buffers};
 use crate::{ChunkIndex, ChunkPlace, ChunkRecord, Dataset, Lacking, ReadError};
 
 /// Bytes without filters are read in pieces of so many.

@@ -3,7 +3,8 @@
 use chunkwise_select::{ChunkGrid, Plan, SelectError, Selected};
 
 use crate::ReadError;
-use crate::scatter::{SharedResult, copy_strip};
+use crate::read::scatter::SharedResult;
+use crate::read::view::TaskView;
 
 /// Copy the elements of `selection`, in C order, out of an array of `shape`.
 ///
@@ -28,9 +29,10 @@ pub fn gather<'a>(
     let result = SharedResult::new(out);
     let mut copied = Some(());
     for task in plan.tasks() {
-        task.for_each_strip(|strip| {
-            // SAFETY: this thread alone has the result.
-            let one = unsafe { copy_strip(data, &result, &strip, element_size) };
+        // SAFETY: each task of one plan has one view; nobody else has the result.
+        let mut view = unsafe { TaskView::new(task, result, element_size) };
+        view.for_each_strip(|mut strip| {
+            let one = strip.copy(data);
             copied = copied.and(one);
         });
     }

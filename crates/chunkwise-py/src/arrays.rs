@@ -35,6 +35,20 @@ pub fn new_array<'py>(
     }
 }
 
+/// Refuse an array that is to be written to a dataset of another dtype.
+pub fn check_dtype(
+    array: &Bound<'_, PyUntypedArray>,
+    dtype: &Bound<'_, PyArrayDescr>,
+    label: &str,
+) -> PyResult<()> {
+    let given = array.dtype();
+    if given.is_equiv_to(dtype) && !given.has_object() {
+        return Ok(());
+    }
+    let message = format!("{label}: the array's dtype is {given}, the dataset's {dtype}");
+    Err(PyValueError::new_err(message))
+}
+
 /// The array's bytes, for writing.
 ///
 /// # Safety

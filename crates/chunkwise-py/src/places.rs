@@ -4,7 +4,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 
-use chunkwise_engine::{ChunkPlaces, ChunkRecord, CommitError, EncodedChunk, Files, KeptChunks};
+use chunkwise_engine::{ChunkPlaces, ChunkRecord, CommitError, EncodedChunk, KeptChunks};
 use chunkwise_repack::Share;
 use chunkwise_select::Dims;
 use numpy::{PyArray2, PyReadonlyArray1, PyReadonlyArray2};
@@ -15,15 +15,16 @@ use pyo3::types::PyBytes;
 #[derive(Clone)]
 pub struct PyPlaces(pub Arc<Py<PyAny>>);
 
-impl PyPlaces {
-    fn asked<T>(&self, work: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> Result<T, String> {
-        Python::attach(|py| work(self.0.bind(py)).map_err(|error| said(py, &error)))
-    }
-}
-
-/// What an exception says, without its class.
-fn said(py: Python<'_>, error: &PyErr) -> String {
-    error.value(py).str().map_or_else(|_| error.to_string(), |text| text.to_string())
+/// What an object of Python answers; of an exception what it says, without its class.
+fn asked<T>(
+    object: &Py<PyAny>,
+    work: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>,
+) -> Result<T, String> {
+    Python::attach(|py| {
+        work(object.bind(py)).map_err(|error| {
+            error.value(py).str().map_or_else(|_| error.to_string(), |text| text.to_string())
+        })
+    })
 }
 
 /// Rows of numbers as an array.
@@ -46,7 +47,7 @@ impl ChunkPlaces for PyPlaces {
             return Ok(Vec::new());
         }
         let rows = rows_of(chunks);
-        let addresses = self.asked(|places| {
+        let addresses = asked(&self.0, |places| {
             let given = places.call_method1("allocate", (table(places.py(), &rows)?,))?;
             let given: PyReadonlyArray1<'_, u64> = given.extract()?;
             Ok(given.as_array().to_vec())
@@ -63,7 +64,7 @@ impl ChunkPlaces for PyPlaces {
             return Ok(Vec::new());
         }
         let rows: Vec<Vec<u64>> = chunk_origins.iter().map(|origin| origin.to_vec()).collect();
-        self.asked(|places| {
+        asked(&self.0, |places| {
             let found = places.call_method1("find", (table(places.py(), &rows)?,))?;
             let found: PyReadonlyArray2<'_, u64> = found.extract()?;
             let record = |row: numpy::ndarray::ArrayView1<'_, u64>| {
@@ -80,15 +81,9 @@ impl ChunkPlaces for PyPlaces {
 /// Divides the work on a dataset (see `_native.pyi`).
 pub struct PyShare(pub Py<PyAny>);
 
-impl PyShare {
-    fn asked<T>(&self, work: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> Result<T, String> {
-        Python::attach(|py| work(self.0.bind(py)).map_err(|error| said(py, &error)))
-    }
-}
-
 impl Share for PyShare {
     fn next(&self, round: u64, all: u64, least: u64) -> Result<Range<u64>, String> {
-        self.asked(|share| {
+        asked(&self.0, |share| {
             let (begin, end) =
                 share.call_method1("next", (round, all, least))?.extract::<(u64, u64)>()?;
             Ok(begin..end)
@@ -96,11 +91,11 @@ impl Share for PyShare {
     }
 
     fn meet(&self) -> Result<(), String> {
-        self.asked(|share| share.call_method0("meet").map(drop))
+        asked(&self.0, |share| share.call_method0("meet").map(drop))
     }
 
     fn memory(&self, nbytes: u64) -> Result<Option<File>, String> {
-        self.asked(|share| {
+        asked(&self.0, |share| {
             let file: Option<i32> = share.call_method1("memory", (nbytes,))?.extract()?;
             file.map(held).transpose()
         })
@@ -140,12 +135,6 @@ pub enum Elsewhere<'py> {
     Kept(PyRef<'py, PyKeptChunks>),
     /// To the places that an object gives, in a file by its descriptor.
     Placed(Py<PyAny>, i32),
-}
-
-/// Descriptors of our own of open files.
-pub fn all_held(descriptors: Vec<std::os::fd::RawFd>) -> PyResult<Files> {
-    let files = descriptors.into_iter().map(held).collect::<PyResult<Vec<File>>>()?;
-    Ok(files.into())
 }
 
 /// A descriptor of our own of an open file.

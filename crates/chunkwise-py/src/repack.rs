@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 
 use crate::errors::{raise, read_error, unreadable};
 use crate::library::PyLibrary;
-use crate::places::{PyPlaces, PyShare, all_held, held};
+use crate::places::{PyPlaces, PyShare, held};
 use crate::writer::effort_of;
 
 /// In which blocks a dataset is rechunked (see `_native.pyi`).
@@ -91,12 +91,12 @@ impl PyJournal {
         py: Python<'_>,
         file: RawFd,
         identity: &[u8],
-        resume_from: Option<(RawFd, Vec<RawFd>)>,
+        resume_from: Option<(RawFd, RawFd)>,
     ) -> PyResult<Self> {
         let file = held(file)?;
         let resume_from = match resume_from {
             None => None,
-            Some((journal, halves)) => Some((held(journal)?, all_held(halves)?)),
+            Some((journal, half)) => Some((held(journal)?, held(half)?)),
         };
         let journal = py.detach(|| Journal::begin(file, identity, resume_from));
         let journal = journal
@@ -117,7 +117,6 @@ pub struct PyCopyResult {
     decodes: u64,
     chunks_written: u64,
     chunks_replayed: u64,
-    stored_nbytes_read: u64,
     stored_nbytes_written: u64,
     tuning: Option<String>,
     lost_chunks: Vec<(Vec<u64>, String)>,
@@ -134,7 +133,6 @@ impl PyCopyResult {
             decodes: found.decodes,
             chunks_written: found.chunks_written,
             chunks_replayed: found.chunks_replayed,
-            stored_nbytes_read: found.stored_nbytes_read,
             stored_nbytes_written: found.stored_nbytes_written,
             tuning: found.tuning,
             lost_chunks: found.lost_chunks.into_iter().map(lost).collect(),
@@ -162,8 +160,8 @@ impl PyEncoders {
 }
 
 /// A process's part: how many there are; what divides the work; what keeps the index; the target's
-/// files.
-type PyPart = (u64, Py<PyAny>, Py<PyAny>, Vec<RawFd>);
+/// file.
+type PyPart = (u64, Py<PyAny>, Py<PyAny>, RawFd);
 
 /// Copy the data of one dataset into another (see `_native.pyi`).  The handles must be of that
 /// library.
@@ -191,9 +189,9 @@ pub fn copy_data(
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<PyCopyResult> {
     let part = part
-        .map(|(processes, share, places, files)| {
+        .map(|(processes, share, places, file)| {
             let places = PyPlaces(Arc::new(places));
-            PyResult::Ok((processes, PyShare(share), places, Arc::new(all_held(files)?)))
+            PyResult::Ok((processes, PyShare(share), places, Arc::new(held(file)?)))
         })
         .transpose()?;
     let effort = effort_of(py, effort)?;
@@ -207,11 +205,11 @@ pub fn copy_data(
             .as_ref()
             .map(|(_, _, places, _)| move || -> Box<dyn ChunkPlaces> { Box::new(places.clone()) });
         let part = part.as_ref().zip(places.as_ref());
-        let part = part.map(|((processes, share, _, files), places)| Part {
+        let part = part.map(|((processes, share, _, file), places)| Part {
             processes: *processes,
             share,
             places,
-            files,
+            file,
         });
         let request = Request {
             label,

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use chunkwise_engine::{WholeChunks, WriteError};
 use chunkwise_libhdf5::{ChunkCommitter, Library, Unsuited, describe_for_writing, look_again};
 use chunkwise_select::{Hyperslab, Selection};
-use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::arrays::bytes;
+use crate::arrays::{bytes, check_dtype};
 use crate::errors::{raise, write_error};
 use crate::library::PyLibrary;
 use crate::selection::PySelection;
@@ -133,14 +133,7 @@ impl PyWholeChunks {
         growing: bool,
         array: &Bound<'_, PyUntypedArray>,
     ) -> PyResult<()> {
-        if !array.dtype().is_equiv_to(self.dtype.bind(py)) || array.dtype().has_object() {
-            return Err(PyValueError::new_err(format!(
-                "{}: the array's dtype is {}, the dataset's {}",
-                self.label,
-                array.dtype(),
-                self.dtype.bind(py)
-            )));
-        }
+        check_dtype(array, self.dtype.bind(py), &self.label)?;
         let mutex = self.native()?;
         let slab = self.slab(selection)?;
         // SAFETY: the caller keeps the array, and must not change it while it is written.

@@ -10,7 +10,7 @@ use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMet
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::arrays::bytes;
+use crate::arrays::{bytes, check_dtype};
 use crate::errors::{raise, write_error};
 use crate::interrupts;
 use crate::library::PyLibrary;
@@ -46,10 +46,9 @@ impl PyWriter {
         let elsewhere: Option<Box<dyn ChunkStore>> = match elsewhere {
             None => None,
             Some(Elsewhere::Kept(chunks)) => Some(Box::new(chunks.kept.clone())),
-            Some(Elsewhere::Placed(places, file)) => Some(Box::new(PlacedChunks::new(
-                PyPlaces(Arc::new(places)),
-                Arc::new(held(file)?.into()),
-            ))),
+            Some(Elsewhere::Placed(places, file)) => {
+                Some(Box::new(PlacedChunks::new(PyPlaces(Arc::new(places)), Arc::new(held(file)?))))
+            }
         };
         let effort = effort_of(py, effort)?;
         let made = if dtype.has_object() {
@@ -122,14 +121,7 @@ impl PyWriter {
         array: &Bound<'_, PyUntypedArray>,
         members: Option<Vec<(usize, usize)>>,
     ) -> PyResult<()> {
-        if !array.dtype().is_equiv_to(self.dtype.bind(py)) || array.dtype().has_object() {
-            return Err(PyValueError::new_err(format!(
-                "{}: the array's dtype is {}, the dataset's {}",
-                self.label,
-                array.dtype(),
-                self.dtype.bind(py)
-            )));
-        }
+        check_dtype(array, self.dtype.bind(py), &self.label)?;
         let mutex = self.native()?;
         // SAFETY: the caller keeps the array, and must not change it while it is written.
         let data = unsafe { bytes(array)? };

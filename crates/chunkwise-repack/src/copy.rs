@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use chunkwise_codec::{Choices, Effort};
-use chunkwise_engine::{ChunkPlaces, Committer, Files, LostChunk, PlacedChunks};
+use chunkwise_engine::{ChunkPlaces, Committer, LostChunk, PlacedChunks};
 use chunkwise_libhdf5::{
     BoxCommitter, ChunkCommitter, DatasetFacts, Library, StoredBoxes, Unsuited, describe_as_stored,
     encoding_of, facts_of, file_stamp, hid_t, same_stored_type, storage_of, written_chunks,
@@ -56,8 +56,8 @@ pub struct Part<'a> {
     pub share: &'a dyn Share,
     /// What keeps the target's index, of which this process has only the form...
     pub places: &'a dyn Fn() -> Box<dyn ChunkPlaces>,
-    /// ... and the files to which its chunks' bytes are written.
-    pub files: &'a Arc<Files>,
+    /// ... and the file to which its chunks' bytes are written.
+    pub file: &'a Arc<File>,
 }
 
 /// What copying a dataset has come to.
@@ -69,8 +69,6 @@ pub struct CopyResult {
     pub chunks_written: u64,
     /// Chunks of which an earlier run's bytes were used.
     pub chunks_replayed: u64,
-    /// Stored bytes of the source that were read.
-    pub stored_nbytes_read: u64,
     /// Bytes that were written.
     pub stored_nbytes_written: u64,
     /// The encoder chosen, in words.
@@ -292,7 +290,7 @@ impl Pair<'_> {
     /// Live handles.
     unsafe fn committer(&self, request: &Request<'_>) -> Box<dyn Committer> {
         match &request.part {
-            Some(part) => Box::new(PlacedChunks::new((part.places)(), Arc::clone(part.files))),
+            Some(part) => Box::new(PlacedChunks::new((part.places)(), Arc::clone(part.file))),
             // SAFETY: the caller's contract.
             None => unsafe { Box::new(ChunkCommitter::new(Arc::clone(self.library), self.target)) },
         }
@@ -374,9 +372,8 @@ impl Pair<'_> {
 fn result_of(done: Done, request: &Request<'_>) -> CopyResult {
     let (_, _, stored_nbytes_written) = request.progress.figures();
     CopyResult {
-        decodes: done.cost.decodes,
+        decodes: done.decodes,
         chunks_written: done.chunks_written,
-        stored_nbytes_read: done.cost.stored_nbytes,
         stored_nbytes_written,
         tuning: done.tuning.map(|tuning| tuning.to_string()),
         read_s: done.read_s,

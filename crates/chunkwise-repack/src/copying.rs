@@ -7,7 +7,7 @@
 
 use std::fs::File;
 use std::ops::Range;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use chunkwise_codec::{Choices, Effort, Tuning};
@@ -20,7 +20,7 @@ use crate::journal::Records;
 use crate::maker::{Form, Maker};
 use crate::share::{Pieces, Share, enough_for};
 use crate::slab::Slab;
-use crate::source::{Cost, Source};
+use crate::source::Source;
 use crate::turns::{Kept, Turn};
 use crate::{CopyError, Progress, RechunkPlan};
 
@@ -49,18 +49,12 @@ pub struct Copying<'a> {
 /// What it took.
 #[derive(Debug, Clone, Default)]
 pub struct Done {
-    pub cost: Cost,
+    /// Chunks of the source that went through filters, each time they did.
+    pub decodes: u64,
     pub chunks_written: u64,
     pub tuning: Option<Tuning>,
     pub read_s: f64,
     pub encode_s: f64,
-}
-
-impl Done {
-    fn add(&mut self, cost: Cost) {
-        self.cost.decodes += cost.decodes;
-        self.cost.stored_nbytes += cost.stored_nbytes;
-    }
 }
 
 impl Copying<'_> {
@@ -137,17 +131,14 @@ impl Copying<'_> {
             let position = position(spread(number, few, tasks));
             let extent = Extent::of_chunk(&self.cells.grid, position);
             let mut elements = zeroed(nbytes_of(&extent, self.cells.size)?)?;
-            let cost =
-                self.source.read(&extent, &mut elements, self.plan.threads, self.progress)?;
-            self.count(cost);
-            done.add(cost);
+            done.decodes += self.read(&extent, &mut elements, self.plan.threads)?;
             samples.push((position, elements));
         }
         let raw: Vec<&[u8]> = samples.iter().map(|(_, elements)| &elements[..]).collect();
         let (form, tuning) = self.tuned(form, &raw);
         done.tuning = tuning;
         let maker = self.maker(form, tasks);
-        let spent = std::sync::Mutex::new(Cost::default());
+        let decodes = AtomicU64::new(0);
         let encode = |task: u64, chunk: &mut chunkwise_engine::EncodedChunk| {
             let position = position(task);
             let elements = |extent: &Extent, out: &mut [u8]| {
@@ -155,11 +146,7 @@ impl Copying<'_> {
                     out.copy_from_slice(sample);
                     return Ok(());
                 }
-                let cost = self.source.read(extent, out, threads, self.progress)?;
-                self.count(cost);
-                let mut spent = spent.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                spent.decodes += cost.decodes;
-                spent.stored_nbytes += cost.stored_nbytes;
+                decodes.fetch_add(self.read(extent, out, threads)?, Relaxed);
                 Ok(())
             };
             maker.make(position, elements, chunk).map(|()| true)
@@ -168,7 +155,7 @@ impl Copying<'_> {
         while let Some(tasks) = pieces.next()? {
             self.in_order(tasks, &encode, handing)?;
         }
-        done.add(spent.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner));
+        done.decodes += decodes.into_inner();
         done.encode_s = begun.elapsed().as_secs_f64();
         Ok(done)
     }
@@ -183,8 +170,11 @@ impl Copying<'_> {
         (Form::Chunk { encoding, unfiltered_partial_chunks, padding }, tuning)
     }
 
-    fn count(&self, cost: Cost) {
+    /// Read a part of the source, and count what was read; how many of its chunks were decoded.
+    fn read(&self, extent: &Extent, out: &mut [u8], threads: usize) -> Result<u64, CopyError> {
+        let cost = self.source.read(extent, out, threads, self.progress)?;
         self.progress.read_nbytes.fetch_add(cost.stored_nbytes, Relaxed);
+        Ok(cost.decodes)
     }
 
     /// Super-block by super-block.
@@ -224,11 +214,8 @@ impl Copying<'_> {
                 let begun = Instant::now();
                 let nbytes = nbytes_of(&block, self.cells.size)?;
                 slab.hold(nbytes)?;
-                done.add(self.read(
-                    &block,
-                    &mut slab,
-                    Pieces::new(together, 2 * number + 1, 1, 1),
-                )?);
+                let pieces = Pieces::new(together, 2 * number + 1, 1, 1);
+                done.decodes += self.read_block(&block, &mut slab, pieces)?;
                 slab.meet()?;
                 done.read_s += begun.elapsed().as_secs_f64();
             }
@@ -291,25 +278,22 @@ impl Copying<'_> {
     }
 
     /// Read a block, in steps of whole source chunks; those that `pieces` gives.
-    fn read(
+    fn read_block(
         &self,
         block: &Extent,
         slab: &mut Slab<'_>,
         mut pieces: Pieces<'_>,
-    ) -> Result<Cost, CopyError> {
-        let mut all = Cost::default();
+    ) -> Result<u64, CopyError> {
+        let mut decodes = 0;
         let steps = self.steps(block)?;
         pieces.of(steps.len() as u64);
         while let Some(range) = pieces.next()? {
             for (step, place) in &steps[range.start as usize..range.end as usize] {
                 let out = slab.part(place.clone());
-                let cost = self.source.read(step, out, self.plan.threads, self.progress)?;
-                self.count(cost);
-                all.decodes += cost.decodes;
-                all.stored_nbytes += cost.stored_nbytes;
+                decodes += self.read(step, out, self.plan.threads)?;
             }
         }
-        Ok(all)
+        Ok(decodes)
     }
 
     /// The steps in which a block is read, and where each lies in it.

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use chunkwise_codec::{DecodeError, Filter, Pipeline, Scratch, resize};
 use chunkwise_engine::{
     ChunkIndex, ChunkPlace, ChunkRecord, Committer, EncodedChunk, InOrder, Lacking, LostChunk,
-    ReadError, Storage, fill_run, lacking,
+    ReadError, Storage, fill_run,
 };
 use chunkwise_libhdf5::DatasetFacts;
 use chunkwise_select::ChunkGrid;
@@ -158,9 +158,7 @@ impl RawCopying<'_> {
                 return Err(CopyError::Cancelled);
             }
         }
-        let mut done = Done { chunks_written: handing.chunks, ..Done::default() };
-        done.cost.stored_nbytes = progress.figures().1;
-        Ok(done)
+        Ok(Done { chunks_written: handing.chunks, ..Done::default() })
     }
 
     fn fetch(&self, position: u64, chunk: &mut EncodedChunk) -> Result<bool, CopyError> {
@@ -228,7 +226,7 @@ impl RawCopying<'_> {
         let needed = self.grid.needed_len(&chunk_index);
         let needed = needed.saturating_mul(self.element_size as u64);
         let found = probe.check(chunk, (self.chunk_nbytes(), needed), |nbytes| {
-            lacking(self.grid, &chunk_index, nbytes, self.element_size)
+            Lacking::of(self.grid, &chunk_index, nbytes, self.element_size)
         });
         if chunk.filter_mask == u32::MAX {
             // It is as it was.

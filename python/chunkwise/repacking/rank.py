@@ -127,8 +127,8 @@ class Rank:
             before = None
             if work.before:
                 flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
-                journal, *halves = (self._held(os.open(name, flags)) for name in work.before)
-                before = (journal, halves)
+                journal, half = (self._held(os.open(name, flags)) for name in work.before)
+                before = (journal, half)
             self._journal = _native.Journal(self._noted, work.identity, before)
             # What rank 0 has written to the journal itself.
             self._sent_nbytes = os.fstat(self._noted).st_size
@@ -171,7 +171,7 @@ class Rank:
                     like.id.id,
                     journal=self._journal,
                     encoders=self._encoders,
-                    part=(self.comm.size, first, first, [self._target]),
+                    part=(self.comm.size, first, first, self._target),
                     progress=tell,
                     **what.how,
                 )

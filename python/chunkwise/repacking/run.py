@@ -227,7 +227,7 @@ def _journal(claim: Claim, identity: bytes, opened: ExitStack) -> tuple[_native.
     with writing_to(claim.place.said):
         before = [held(claim.open(name)) for name in (BEFORE if claim.resumed else ())]
         made = held(claim.make(JOURNAL))
-    journal = _native.Journal(made, identity, (before[0], before[1:]) if before else None)
+    journal = _native.Journal(made, identity, (before[0], before[1]) if before else None)
     return journal, made
 
 

@@ -8,12 +8,13 @@ use std::ops::Range;
 
 use super::{DAMAGED, Streams};
 use crate::bytes::Reader;
+use crate::memory::copy;
 use crate::state::State;
 use crate::{DecodeError, resize, shuffle};
 
 impl Streams {
     /// Whether some bytes of a block cost less than all of them.
-    pub(crate) fn gives_some(&self) -> bool {
+    pub(super) fn gives_some(&self) -> bool {
         // Bits are put together in rows of eight elements.
         !self.bits_shuffled
     }
@@ -24,7 +25,7 @@ impl Streams {
     ///
     /// # Panics
     /// When a run reaches beyond the block.
-    pub(crate) fn decode_some(
+    pub(super) fn decode_some(
         &self,
         stored: &[u8],
         runs: &[Range<usize>],
@@ -101,10 +102,7 @@ impl Streams {
                 out[wanted.clone()].copy_from_slice(&bytes[wanted]);
                 continue;
             }
-            copied.clear();
-            let nbytes = bytes.len();
-            copied.try_reserve(nbytes).map_err(|_| DecodeError::Memory { nbytes })?;
-            copied.extend_from_slice(bytes);
+            copy(bytes, copied)?;
             if !self.codec.decompress_first(copied, state, wanted.end, out)? {
                 return Err(DAMAGED);
             }

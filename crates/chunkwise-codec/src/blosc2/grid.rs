@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// An array in one chunk, cut into blocks.
 #[derive(Debug)]
-pub(super) struct Grid {
+pub(crate) struct Grid {
     shape: Vec<usize>,
     block: Vec<usize>,
     /// Blocks along each dimension.
@@ -59,12 +59,12 @@ impl Grid {
         product(&self.shape, self.element_size)
     }
 
-    pub(super) fn blocks(&self) -> usize {
+    pub(crate) fn blocks(&self) -> usize {
         self.counts.iter().product()
     }
 
     /// The bytes of the array that a block is, if they are one run.
-    pub(super) fn run_of(&self, number: usize) -> Option<Range<usize>> {
+    pub(crate) fn run_of(&self, number: usize) -> Option<Range<usize>> {
         let (&[shape], &[block]) = (&self.shape[..], &self.block[..]) else { return None };
         let begin = number * block;
         (begin + block <= shape)
@@ -72,7 +72,7 @@ impl Grid {
     }
 
     /// Copy what lies in the array of a decoded block; `out` is the array from byte `from` on.
-    pub(super) fn put(&self, number: usize, block: &[u8], from: usize, out: &mut [u8]) {
+    pub(crate) fn put(&self, number: usize, block: &[u8], from: usize, out: &mut [u8]) {
         self.visit(0, number, 0, 0, &mut |within, at, nbytes| {
             let at = at - from;
             out[at..at + nbytes].copy_from_slice(&block[within..within + nbytes]);
@@ -80,7 +80,7 @@ impl Grid {
     }
 
     /// The same of those bytes alone that are in `runs`: bytes of the array, in order and apart.
-    pub(super) fn put_some(
+    pub(crate) fn put_some(
         &self,
         number: usize,
         block: &[u8],
@@ -93,12 +93,12 @@ impl Grid {
     }
 
     /// How many ranges of the array are each made up by blocks in a row.
-    pub(super) fn slabs(&self) -> usize {
+    pub(crate) fn slabs(&self) -> usize {
         self.counts[..=self.cut_dimension()].iter().product()
     }
 
     /// Such a range, in bytes, and the numbers of its blocks.
-    pub(super) fn slab(&self, number: usize) -> (Range<usize>, Range<usize>) {
+    pub(crate) fn slab(&self, number: usize) -> (Range<usize>, Range<usize>) {
         let dim = self.cut_dimension();
         let blocks: usize = self.counts[dim + 1..].iter().product();
         let row: usize = self.shape[dim + 1..].iter().product::<usize>() * self.element_size;
@@ -116,12 +116,12 @@ impl Grid {
     }
 
     /// Bytes of a block that lie in a row.
-    pub(super) fn row_len(&self) -> usize {
+    pub(crate) fn row_len(&self) -> usize {
         self.block.last().map_or(0, |len| len * self.element_size)
     }
 
     /// Mark the blocks in which these bytes of the array are, at least one.
-    pub(super) fn mark(&self, bytes: Range<usize>, marks: &mut [bool]) {
+    pub(crate) fn mark(&self, bytes: Range<usize>, marks: &mut [bool]) {
         let end = bytes.end.div_ceil(self.element_size);
         self.mark_elements(0, 0, bytes.start / self.element_size..end, marks);
     }
@@ -155,7 +155,7 @@ impl Grid {
     }
 
     /// Copy a block out of the array; what is beyond the array stays as it is.
-    pub(super) fn take(&self, number: usize, array: &[u8], block: &mut [u8]) {
+    pub(crate) fn take(&self, number: usize, array: &[u8], block: &mut [u8]) {
         self.visit(0, number, 0, 0, &mut |within, at, nbytes| {
             block[within..within + nbytes].copy_from_slice(&array[at..at + nbytes]);
         });

@@ -4,9 +4,9 @@
 use chunkwise_codec::{Encoding, Scratch, resize};
 use chunkwise_select::{ChunkGrid, Dims, Plan};
 
-use crate::decode::lacking;
+use crate::Lacking;
 use crate::profile::{Laps, Phase};
-use crate::scatter::fill_run;
+use crate::read::fill_run;
 use crate::write::buffers::Buffers;
 use crate::write::by_blocks::encode_by_blocks;
 use crate::write::dirty::DirtyChunks;
@@ -128,7 +128,7 @@ impl ChunkMaker<'_> {
             resize(old, self.chunk_nbytes).map_err(no_memory)?;
             old.truncate(self.chunk_nbytes);
             let nbytes = self.decode(job, bytes, *mask, decoding, old)? as u64;
-            let lacking = lacking(self.grid, &job.chunk_index, nbytes, size);
+            let lacking = Lacking::of(self.grid, &job.chunk_index, nbytes, size);
             if let Some(lacking) = lacking {
                 // Of what is written now, nothing need be there.
                 let mut is_needed = false;

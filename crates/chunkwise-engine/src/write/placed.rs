@@ -3,12 +3,14 @@
 //! In two steps: whoever has the file open in libhdf5 gives each chunk its place, and the bytes
 //! are written there by whoever encoded them, in another process too.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chunkwise_select::Dims;
 
 use crate::index::ChunkRecord;
-use crate::write::{ChunkStore, CommitError, Committer, EncodedChunk, Files};
+use crate::write::{ChunkStore, CommitError, Committer, EncodedChunk};
 
 /// Keeps the index of a dataset: where its chunks lie, and not what they hold.
 pub trait ChunkPlaces: Send {
@@ -39,13 +41,13 @@ impl ChunkPlaces for Box<dyn ChunkPlaces> {
 /// Writes chunks to the places that it is given.
 pub struct PlacedChunks<P> {
     places: P,
-    files: Arc<Files>,
+    file: Arc<File>,
 }
 
 impl<P: ChunkPlaces> PlacedChunks<P> {
-    /// To `files`, open for reading and writing, at the addresses that `places` gives.
-    pub fn new(places: P, files: Arc<Files>) -> Self {
-        Self { places, files }
+    /// To `file`, open for reading and writing, at the addresses that `places` gives.
+    pub fn new(places: P, file: Arc<File>) -> Self {
+        Self { places, file }
     }
 }
 
@@ -63,7 +65,7 @@ impl<P: ChunkPlaces> Committer for PlacedChunks<P> {
             return Err(failed(first, message));
         }
         for (chunk, address) in chunks.iter().zip(addresses) {
-            let written = self.files.write_all_at(&chunk.bytes, address);
+            let written = self.file.write_all_at(&chunk.bytes, address);
             written.map_err(|error| failed(chunk, error.to_string()))?;
         }
         Ok(())
@@ -84,7 +86,7 @@ impl<P: ChunkPlaces> ChunkStore for PlacedChunks<P> {
         let Some(Some(record)) = found.first() else { return Ok(None) };
         let nbytes = usize::try_from(record.stored_nbytes).map_err(|error| error.to_string())?;
         chunkwise_codec::resize(bytes, nbytes).map_err(|error| error.to_string())?;
-        let read = self.files.read_exact_at(bytes, record.address);
+        let read = self.file.read_exact_at(bytes, record.address);
         read.map_err(|error| error.to_string())?;
         Ok(Some(record.filter_mask))
     }
@@ -122,7 +124,6 @@ impl ChunkStore for KeptChunks {
 mod tests {
     use super::*;
     use std::collections::HashMap;
-    use std::fs::File;
 
     /// Gives places one after another.
     #[derive(Default)]
@@ -151,9 +152,9 @@ mod tests {
     }
 
     /// A file without a name.
-    fn file(which: &str) -> File {
+    fn file() -> File {
         let name =
-            format!("chunkwise-{which}-{}-{:?}", std::process::id(), std::thread::current().id());
+            format!("chunkwise-placed-{}-{:?}", std::process::id(), std::thread::current().id());
         let path = std::env::temp_dir().join(name);
         let mut options = File::options();
         let file = options.read(true).write(true).create_new(true).open(&path).unwrap();
@@ -171,7 +172,7 @@ mod tests {
 
     #[test]
     fn bytes_are_where_their_place_is() {
-        let mut placed = PlacedChunks::new(InMemory::default(), Arc::new(file("placed").into()));
+        let mut placed = PlacedChunks::new(InMemory::default(), Arc::new(file()));
         placed.commit(&[chunk(0, b"one"), chunk(9, b"and another")]).unwrap();
         placed.commit(&[chunk(3, b"")]).unwrap();
         let mut bytes = vec![7; 40];
@@ -183,22 +184,9 @@ mod tests {
     }
 
     #[test]
-    fn an_address_names_its_file() {
-        let files = Files::from(vec![file("0"), file("1")]);
-        files.write_all_at(b"zero", 3).unwrap();
-        files.write_all_at(b"one", 5 | 1 << 48).unwrap();
-        let mut bytes = [0; 3];
-        files.read_exact_at(&mut bytes, 5 | 1 << 48).unwrap();
-        assert_eq!(&bytes, b"one");
-        assert!(files.holds(5 | 1 << 48, 3) && !files.holds(5 | 1 << 48, 4));
-        assert!(files.holds(3, 4) && !files.holds(5, 3) && !files.holds(2 << 48, 0));
-        assert!(files.write_all_at(b"two", 2 << 48).is_err());
-    }
-
-    #[test]
     fn a_place_too_few_is_an_error() {
         let places = InMemory { short: true, ..InMemory::default() };
-        let mut placed = PlacedChunks::new(places, Arc::new(file("placed").into()));
+        let mut placed = PlacedChunks::new(places, Arc::new(file()));
         let error = placed.commit(&[chunk(0, b"one"), chunk(9, b"two")]).unwrap_err();
         assert!(error.message.contains("1 places"), "{error}");
     }

@@ -12,12 +12,13 @@ mod format;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use chunkwise_codec::resize;
-use chunkwise_engine::{ChunkRecord, CommitError, EncodedChunk, Files};
+use chunkwise_engine::{ChunkRecord, CommitError, EncodedChunk};
 use chunkwise_select::{ChunkGrid, Dims};
 
 use crate::CopyError;
@@ -36,14 +37,14 @@ type Entries = HashMap<Dims, Entry>;
 #[derive(Debug)]
 pub struct Journal {
     file: Mutex<File>,
-    old: Option<(Files, HashMap<String, Entries>)>,
+    old: Option<(File, HashMap<String, Entries>)>,
 }
 
 impl Journal {
     /// Begin a journal in an empty file.  `identity` says of which work: the source and what is
     /// made of it.
     ///
-    /// `resume_from` are the journal and the half-written files of a run before, which are read
+    /// `resume_from` are the journal and the half-written file of a run before, which are read
     /// and left as they are; where they are of other work, nothing is resumed.
     ///
     /// # Errors
@@ -51,12 +52,12 @@ impl Journal {
     pub fn begin(
         mut file: File,
         identity: &[u8],
-        resume_from: Option<(File, Files)>,
+        resume_from: Option<(File, File)>,
     ) -> Result<Self, CopyError> {
-        let old = resume_from.and_then(|(mut journal, files)| {
+        let old = resume_from.and_then(|(mut journal, half)| {
             let mut bytes = Vec::new();
             journal.read_to_end(&mut bytes).ok()?;
-            Some((files, entries_of(&bytes, identity)?))
+            Some((half, entries_of(&bytes, identity)?))
         });
         let mut head = MAGIC.to_vec();
         put_frame(&mut head, identity);
@@ -130,11 +131,11 @@ impl<'a> Records<'a> {
     ) -> Self {
         let mut buffer = Vec::new();
         let mut replayable = Entries::new();
-        let old = journal.old.as_ref().and_then(|(files, old)| Some((files, old.get(label)?)));
-        if let Some((files, entries)) = old {
+        let old = journal.old.as_ref().and_then(|(half, old)| Some((half, old.get(label)?)));
+        if let Some((half, entries)) = old {
             let fits = |entry: &&Entry| grid.linear_index_of_origin(&entry.chunk_origin).is_some();
             let sound =
-                entries.values().filter(fits).filter(|entry| read(files, entry, &mut buffer));
+                entries.values().filter(fits).filter(|entry| read(half, entry, &mut buffer));
             replayable = sound.map(|entry| (entry.chunk_origin.clone(), entry.clone())).collect();
         }
         let state = State { pending: Vec::new(), listed: Instant::now(), interval: INTERVAL };
@@ -157,9 +158,9 @@ impl<'a> Records<'a> {
     /// Fill in the chunk as the run before has made it, and say whether that was possible.
     pub fn replay(&self, origin: &Dims, chunk: &mut EncodedChunk) -> bool {
         let Some(entry) = self.replayable.get(origin) else { return false };
-        let Some((files, _)) = self.journal.old.as_ref() else { return false };
+        let Some((half, _)) = self.journal.old.as_ref() else { return false };
         chunk.filter_mask = entry.filter_mask;
-        read(files, entry, &mut chunk.bytes)
+        read(half, entry, &mut chunk.bytes)
     }
 
     /// How many chunks need not be made.
@@ -236,10 +237,13 @@ impl<'a> Records<'a> {
 }
 
 /// Read an entry's bytes; whether they are what it says.
-fn read(files: &Files, entry: &Entry, out: &mut Vec<u8>) -> bool {
+fn read(half: &File, entry: &Entry, out: &mut Vec<u8>) -> bool {
     let Ok(nbytes) = usize::try_from(entry.stored_nbytes) else { return false };
-    files.holds(entry.address, entry.stored_nbytes)
+    let last = entry.address.checked_add(entry.stored_nbytes);
+    // Before there is room for what a damaged journal may claim.
+    let end = half.metadata().map_or(0, |metadata| metadata.len());
+    last.is_some_and(|last| last <= end)
         && resize(out, nbytes).is_ok()
-        && files.read_exact_at(out, entry.address).is_ok()
+        && half.read_exact_at(out, entry.address).is_ok()
         && checksum(out) == entry.stored
 }

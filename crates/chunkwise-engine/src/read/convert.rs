@@ -4,7 +4,7 @@
 //! where they are in foreign order, converted, swapped again, and put into the result.  What lies
 //! together in native order is taken from, and put to, its place at once.
 
-use crate::numbers::{Becomes, Half, Number, each, swap};
+use crate::read::numbers::{Becomes, Half, Number, each, swap};
 
 /// The numbers that are converted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,8 +6,7 @@ use chunkwise_select::Strip;
 
 /// A result that several threads fill at the same time, each its own elements.
 ///
-/// The tasks of a plan cover disjoint elements of the result (tested as a property in
-/// `chunkwise-select`); that is what makes sharing it sound.
+/// What makes that sound is the contract of [`part`](Self::part).
 #[derive(Clone, Copy)]
 pub struct SharedResult<'a> {
     start: *mut u8,
@@ -25,11 +24,6 @@ impl<'a> SharedResult<'a> {
     /// Borrow `out` for as long as threads write to it.
     pub fn new(out: &'a mut [u8]) -> Self {
         Self { start: out.as_mut_ptr(), len: out.len(), lifetime: PhantomData }
-    }
-
-    /// How many bytes it has.
-    pub fn nbytes(&self) -> usize {
-        self.len
     }
 
     /// The bytes `begin..begin + len`, or None when they reach beyond the result.

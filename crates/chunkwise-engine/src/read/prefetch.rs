@@ -12,8 +12,8 @@ use chunkwise_select::Plan;
 use crate::Dataset;
 use crate::cache_entry::ENTRY_NBYTES;
 use crate::dataset::Placement;
-use crate::decode::{StoredBytes, StoredChunk, with_buffers};
 use crate::process::ProcessState;
+use crate::read::decode::{StoredBytes, StoredChunk, with_buffers};
 use crate::settings::Setting;
 
 impl Dataset {

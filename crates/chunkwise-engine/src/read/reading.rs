@@ -1,59 +1,34 @@
 //! How are a plan's tasks carried out, by one thread or by several?
 
-use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::Scope;
 
 use chunkwise_codec::Scratch;
-use chunkwise_select::{ChunkTask, Plan};
+use chunkwise_select::ChunkTask;
 use smallvec::SmallVec;
 
 use crate::cache_entry::ChunkKey;
-use crate::crew::share;
+use crate::crew::{Pieces, share};
 use crate::dataset::Placement;
-use crate::decode::{Buffers, StoredBytes, StoredChunk, with_buffers};
-use crate::fetch::{FetchAhead, Fetched, FetchedFirst};
-use crate::fields::Fields;
 use crate::memory::{most_threads, work_nbytes};
 use crate::process::{ProcessState, thread_count};
 use crate::profile::{Phase, timed};
-use crate::read_map::ReadMap;
-use crate::repeated::{is_small, leaves_room, was_wanted_whole};
-use crate::runs::{RawRead, raw_batches};
-use crate::scatter::SharedResult;
-use crate::schedule::{Batch, Batches, Segments, batches};
+use crate::read::decode::{Buffers, StoredBytes, StoredChunk, with_buffers};
+use crate::read::fetch::{FetchAhead, Fetched, FetchedFirst};
+use crate::read::fields::Fields;
+use crate::read::read_map::ReadMap;
+use crate::read::repeated::{is_small, leaves_room, was_wanted_whole};
+use crate::read::runs::{RawRead, raw_batches};
+use crate::read::schedule::{Batch, Batches, batches};
+use crate::read::tasks::{Placed, TakenTasks, Tasks};
+use crate::read::view::TaskView;
 use crate::settings::Setting;
 use crate::{ChunkRecord, Dataset, OnePass, ReadError, Storage};
 
 /// From so many bytes on, several threads work on a chunk, or a part of it: less takes as long as
 /// they take to come.
 pub(crate) const SHARED_NBYTES: u64 = 1 << 20;
-
-/// Tasks of a plan, by number.
-pub(crate) enum Numbers<'a> {
-    /// So many, from the first on.
-    All(u64),
-    /// These, in ascending order.
-    These(&'a [u64]),
-}
-
-impl Numbers<'_> {
-    fn len(&self) -> u64 {
-        match self {
-            Self::All(len) => *len,
-            Self::These(numbers) => numbers.len() as u64,
-        }
-    }
-
-    /// Those of a segment.
-    fn segment(&self, segment: Range<u64>) -> impl Iterator<Item = u64> {
-        segment.map(|i| match self {
-            Self::All(_) => i,
-            Self::These(numbers) => numbers[i as usize],
-        })
-    }
-}
 
 /// Where the stored bytes of a segment come from.
 enum Source<'s, 'scope> {
@@ -101,10 +76,10 @@ impl Source<'_, '_> {
 /// One read.
 pub(crate) struct Reading<'a> {
     pub dataset: &'a Dataset,
-    pub plan: &'a Plan<'a>,
     /// Its number.
     pub read: u64,
-    pub result: SharedResult<'a>,
+    /// Bytes of its result.
+    pub nbytes: usize,
     pub cancelled: &'a AtomicBool,
     /// Where it is a part of one pass over the dataset.
     pub once: Option<OnePass<'a>>,
@@ -114,81 +89,58 @@ pub(crate) struct Reading<'a> {
     pub map: &'a ReadMap,
 }
 
-impl<'a> Reading<'a> {
-    /// Carry these tasks out on the calling thread.
-    ///
-    /// # Safety
-    /// Nobody else may carry them out, or touch their elements of the result, meanwhile.
-    pub unsafe fn alone(&self, numbers: &Numbers<'_>) -> Result<(), ReadError> {
+impl Reading<'_> {
+    /// Carry tasks out on the calling thread.
+    pub fn alone(&self, tasks: Tasks<'_>) -> Result<(), ReadError> {
         let source = Source::Storage(&*self.dataset.storage);
         // A short read has nothing to share, and begins no threads.
-        let helped = numbers.len() == 1 && self.has_much_to_share();
+        let helped = tasks.len() == 1 && self.has_much_to_share();
         let helpers = if helped { self.most_threads() - 1 } else { 0 };
+        // In segments, as what waits to be fetched takes memory.
+        let tasks = tasks.for_threads(1);
         with_buffers(|buffers| {
-            // In segments, as what waits to be fetched takes memory.
-            let segments = Segments::new(numbers.len(), self.dataset.chunk_nbytes, 1);
-            for segment in 0..segments.count() {
-                let numbers = numbers.segment(segments.tasks(segment));
-                // SAFETY: the caller's contract.
-                unsafe { self.segment(numbers, &source, buffers, helpers)? };
+            while let Some(segment) = tasks.take() {
+                self.segment(segment, &source, buffers, helpers)?;
             }
             Ok(())
         })
     }
 
-    /// Carry these tasks out on as many threads as are free.
-    ///
-    /// # Safety
-    /// As [`alone`](Self::alone).
-    pub unsafe fn shared(&self, numbers: &Numbers<'_>) -> Result<(), ReadError> {
+    /// Carry tasks out on as many threads as are free.
+    pub fn shared(&self, tasks: Tasks<'_>) -> Result<(), ReadError> {
         let dataset = self.dataset;
         let most_ahead = self.once.map_or(u64::MAX, |once| once.ahead_nbytes);
         let most = self.most_threads();
         let threads = most_threads(dataset.chunk_nbytes, most, work_nbytes());
-        let parts = Segments::new(numbers.len(), dataset.chunk_nbytes, threads);
-        let segments = parts.count();
+        let tasks = tasks.for_threads(threads);
+        let count = tasks.segments().count();
         // Those that have no chunk of their own to decode help with the others'.
-        let helpers = most - threads.min(usize::try_from(segments).unwrap_or(most));
-        let to_fetch = |segment: u64| self.to_fetch(numbers.segment(parts.tasks(segment)));
-        let nbytes = parts.most().saturating_mul(dataset.chunk_nbytes);
-        let ahead = FetchAhead::new(&*dataset.storage, (segments, nbytes), most_ahead, &to_fetch);
-        let (next, failure) = (AtomicU64::new(0), Mutex::new(None));
+        let helpers = most - threads.min(usize::try_from(count).unwrap_or(most));
+        let to_fetch = |segment: u64| self.to_fetch(tasks.look_at(segment));
+        let nbytes = tasks.segments().most().saturating_mul(dataset.chunk_nbytes);
+        let ahead = FetchAhead::new(&*dataset.storage, (count, nbytes), most_ahead, &to_fetch);
+        let segments = Pieces::new(std::iter::from_fn(|| tasks.take()));
         std::thread::scope(|scope| {
             // However this ends: the scope waits for those who fetch.
             let _end = ahead.ends();
             ahead.begin_where_slow(scope);
             share(threads - 1, &|| {
                 with_buffers(|buffers| {
-                    loop {
-                        let segment = next.fetch_add(1, Relaxed);
-                        if segment >= segments {
-                            return;
-                        }
+                    segments.each(|taken| {
+                        let segment = taken.segment();
                         let fetched = ahead.take(segment);
                         let source = Source::Ahead { ahead: &ahead, scope, segment, fetched };
-                        let numbers = numbers.segment(parts.tasks(segment));
-                        // SAFETY: the caller's contract; each segment is taken once.
-                        let done = unsafe { self.segment(numbers, &source, buffers, helpers) };
-                        if let Err(error) = done {
-                            // Nobody takes another.
-                            next.store(segments, Relaxed);
-                            failure
-                                .lock()
-                                .unwrap_or_else(PoisonError::into_inner)
-                                .get_or_insert(error);
-                            return;
-                        }
-                    }
+                        self.segment(taken, &source, buffers, helpers)
+                    });
                 });
             });
         });
-        let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
-        failure.map_or(Ok(()), Err)
+        segments.outcome()
     }
 
     /// Whether a single task can be worth more than one thread: a long run, or a chunk in blocks.
     fn has_much_to_share(&self) -> bool {
-        let (run_nbytes, chunk_nbytes) = (self.result.nbytes() as u64, self.dataset.chunk_nbytes);
+        let (run_nbytes, chunk_nbytes) = (self.nbytes as u64, self.dataset.chunk_nbytes);
         run_nbytes >= SHARED_NBYTES
             || (chunk_nbytes >= SHARED_NBYTES && self.dataset.is_in_blocks())
     }
@@ -199,42 +151,33 @@ impl<'a> Reading<'a> {
     }
 
     /// Copy whatever needs neither storage nor decoding; gives the tasks that are left.
-    ///
-    /// # Safety
-    /// As [`alone`](Self::alone).
-    pub unsafe fn cached(&self) -> Vec<u64> {
-        let left = |number: &u64| {
-            let task = self.plan.task(*number);
-            match self.dataset.placement(task.linear_index(), &task.chunk_index()) {
-                // SAFETY: the caller's contract.
-                Ok(Placement::Missing) => unsafe { self.fill(&task) },
+    pub fn without_cached<'t>(&self, tasks: Tasks<'t>) -> Tasks<'t> {
+        tasks.without(|view, placed| {
+            match placed.placement {
+                Ok(Placement::Missing) => self.fill(view),
                 // Who carries it out meets the error.
-                Ok(Placement::Raw { .. }) | Err(_) => return true,
+                Ok(Placement::Raw { .. }) | Err(_) => return false,
                 Ok(Placement::Filtered(_)) => {
-                    let key = (self.dataset.number, task.linear_index());
+                    let key = (self.dataset.number, placed.position);
                     let mut cache = ProcessState::of_this_process().cache();
                     // Those that are not there are looked for again, and count as missed then.
                     let found = if cache.holds(key) { cache.get(key, self.read) } else { None };
                     drop(cache);
-                    let Some(chunk) = found else { return true };
-                    // SAFETY: the caller's contract.
-                    unsafe { self.copy(&task, &chunk) };
+                    let Some(chunk) = found else { return false };
+                    self.copy(view, &chunk);
                 }
             }
-            false
-        };
-        (0..self.plan.len()).filter(left).collect()
+            true
+        })
     }
 
-    /// What a segment has to read from storage.
-    fn to_fetch(&self, numbers: impl Iterator<Item = u64>) -> Batches {
+    /// What these tasks have to read from storage.
+    fn to_fetch<'t>(&self, tasks: impl Iterator<Item = (ChunkTask<'t>, Placed)>) -> Batches {
         let dataset = self.dataset;
         let cost = dataset.storage.cost();
         let mut raw = Batches::new();
-        let records = numbers.filter_map(|number| {
-            let task = self.plan.task(number);
-            let (position, chunk_index) = (task.linear_index(), task.chunk_index());
-            let record = match dataset.placement(position, &chunk_index) {
+        let records = tasks.filter_map(|(task, placed)| {
+            let record = match placed.placement {
                 Ok(Placement::Filtered(record)) => record,
                 Ok(Placement::Raw { address }) if cost.is_remote() => {
                     let size = dataset.info.element_size as u64;
@@ -243,8 +186,9 @@ impl<'a> Reading<'a> {
                 }
                 _ => return None,
             };
-            let cached = ProcessState::of_this_process().cache().holds((dataset.number, position));
-            let chunk = StoredChunk { chunk_index, record };
+            let key = (dataset.number, placed.position);
+            let cached = ProcessState::of_this_process().cache().holds(key);
+            let chunk = StoredChunk { chunk_index: placed.chunk_index, record };
             // Of blocks, those that are wanted are not known before.
             let in_part = || !cost.is_remote() && !task.takes_all() && dataset.has_blocks(&chunk);
             (!cached && !in_part() && dataset.stored_len(&chunk).is_ok()).then_some(record)
@@ -255,65 +199,54 @@ impl<'a> Reading<'a> {
     }
 
     /// Carry neighbouring tasks out, reading what lies together at once.
-    ///
-    /// # Safety
-    /// As [`alone`](Self::alone).
-    unsafe fn segment(
+    fn segment(
         &self,
-        numbers: impl Iterator<Item = u64>,
+        tasks: TakenTasks<'_, '_>,
         source: &Source<'_, '_>,
         buffers: &mut Buffers,
         helpers: usize,
     ) -> Result<(), ReadError> {
-        let mut waiting: SmallVec<[(ChunkTask<'_>, StoredChunk); 1]> = SmallVec::new();
-        for number in numbers {
+        let mut waiting: SmallVec<[(TaskView<'_>, StoredChunk); 1]> = SmallVec::new();
+        tasks.each(|mut view, placed| {
             self.check_cancelled()?;
-            let task = self.plan.task(number);
-            // SAFETY: the caller's contract.
-            let begun = unsafe { self.begin(&task, source.fetched(), buffers, helpers) };
+            let begun = self.begin(&mut view, placed, source.fetched(), buffers, helpers);
             let sound = begun.and_then(|chunk| {
                 chunk.as_ref().map_or(Ok(0), |chunk| self.dataset.stored_len(chunk))?;
                 Ok(chunk)
             });
             match sound {
-                Ok(Some(chunk)) => waiting.push((task, chunk)),
+                Ok(Some(chunk)) => waiting.push((view, chunk)),
                 Ok(None) => {}
-                // SAFETY: the caller's contract.
-                Err(error) => unsafe { self.lose(&task, error)? },
+                Err(error) => self.lose(&mut view, error)?,
             }
-        }
+            Ok(())
+        })?;
         let records: SmallVec<[ChunkRecord; 4]> =
             waiting.iter().map(|(_, chunk)| chunk.record).collect();
         let Buffers { stored, raw, scratch, .. } = buffers;
         for batch in batches(&records, self.dataset.storage.cost()) {
-            let members = &waiting[batch.first..][..batch.count];
+            let members = &mut waiting[batch.first..][..batch.count];
             match timed(Phase::Storage, || source.read(&batch, stored)) {
                 Ok(bytes) => {
-                    for (task, chunk) in members {
+                    for (view, chunk) in members {
                         self.check_cancelled()?;
                         let begin = (chunk.record.address - batch.address) as usize;
                         let bytes = &bytes[begin..][..chunk.record.stored_nbytes as usize];
                         let bytes = StoredBytes::Read(bytes);
-                        // SAFETY: the caller's contract.
-                        unsafe {
-                            self.finish(task, chunk, bytes, (&mut *raw, &mut *scratch))
-                                .or_else(|error| self.lose(task, error))?;
-                        }
+                        self.finish(view, chunk, bytes, (&mut *raw, &mut *scratch))
+                            .or_else(|error| self.lose(view, error))?;
                     }
                 }
                 // One by one, to find out which of them it is.
                 Err(_) => {
-                    for (task, chunk) in members {
-                        let fetched = self.dataset.fetch(chunk, stored);
-                        // SAFETY: the caller's contract.
-                        unsafe {
-                            fetched
-                                .and_then(|()| {
-                                    let stored = StoredBytes::Read(stored);
-                                    self.finish(task, chunk, stored, (&mut *raw, &mut *scratch))
-                                })
-                                .or_else(|error| self.lose(task, error))?;
-                        }
+                    for (view, chunk) in members {
+                        self.dataset
+                            .fetch(chunk, stored)
+                            .and_then(|()| {
+                                let stored = StoredBytes::Read(stored);
+                                self.finish(view, chunk, stored, (&mut *raw, &mut *scratch))
+                            })
+                            .or_else(|error| self.lose(view, error))?;
                     }
                 }
             }
@@ -326,35 +259,29 @@ impl<'a> Reading<'a> {
     }
 
     /// Carry a task out, unless its chunk has to be decoded: gives that chunk.
-    ///
-    /// # Safety
-    /// As [`alone`](Self::alone).
-    unsafe fn begin(
+    fn begin(
         &self,
-        task: &ChunkTask<'_>,
+        view: &mut TaskView<'_>,
+        placed: Placed,
         fetched: &[Fetched],
         buffers: &mut Buffers,
         helpers: usize,
     ) -> Result<Option<StoredChunk>, ReadError> {
         let dataset = self.dataset;
-        let buffer = &mut buffers.stored;
-        let (position, chunk_index) = (task.linear_index(), task.chunk_index());
-        match dataset.placement(position, &chunk_index)? {
+        let Placed { position, chunk_index, placement } = placed;
+        match placement? {
             Placement::Missing => {
-                // SAFETY: the caller's contract.
-                unsafe { self.fill(task) };
+                self.fill(view);
                 Ok(None)
             }
             Placement::Raw { address } => {
                 let size = dataset.info.element_size as u64;
-                let (result, fields) = (&self.result, self.fields);
+                let (fields, map) = (self.fields, self.map);
                 let fetched_first = FetchedFirst { fetched, storage: &*dataset.storage };
                 let storage: &dyn Storage =
                     if fetched.is_empty() { &*dataset.storage } else { &fetched_first };
-                let map = self.map;
-                let raw = RawRead { storage, address, size, result, fields, map, helpers };
-                // SAFETY: the caller's contract.
-                let read = unsafe { raw.read(task, buffer) };
+                let raw = RawRead { storage, address, size, fields, map, helpers };
+                let read = raw.read(view, &mut buffers.stored);
                 read.map(|()| None).map_err(|error| {
                     let stored_nbytes = dataset.chunk_nbytes;
                     let record = ChunkRecord { address, stored_nbytes, filter_mask: 0 };
@@ -366,12 +293,10 @@ impl<'a> Reading<'a> {
                 let found = ProcessState::of_this_process().cache().get(key, self.read);
                 let Some(chunk) = found else {
                     let chunk = StoredChunk { chunk_index, record };
-                    // SAFETY: the caller's contract.
-                    let done = unsafe { self.by_blocks(task, &chunk, buffers, helpers) };
+                    let done = self.by_blocks(view, &chunk, buffers, helpers);
                     return Ok((!done).then_some(chunk));
                 };
-                // SAFETY: the caller's contract.
-                unsafe { self.copy(task, &chunk) };
+                self.copy(view, &chunk);
                 Ok(None)
             }
         }
@@ -379,49 +304,39 @@ impl<'a> Reading<'a> {
 
     /// Whether a chunk that is wanted whole may be wanted again, and there is room for it.
     fn may_return(&self, key: ChunkKey) -> bool {
-        let nbytes = self.result.nbytes();
-        leaves_room(nbytes, Setting::CacheNbytes.value())
-            && (is_small(nbytes) || was_wanted_whole(key))
+        leaves_room(self.nbytes, Setting::CacheNbytes.value())
+            && (is_small(self.nbytes) || was_wanted_whole(key))
     }
 
     /// Decode a chunk, unless another thread is at it, and copy what is wanted.
-    ///
-    /// # Safety
-    /// As [`alone`](Self::alone).
-    pub(crate) unsafe fn finish(
+    pub(crate) fn finish(
         &self,
-        task: &ChunkTask<'_>,
+        view: &mut TaskView<'_>,
         chunk: &StoredChunk,
         stored: StoredBytes<'_>,
         (raw, scratch): (&mut Vec<u8>, &mut Scratch),
     ) -> Result<(), ReadError> {
         let dataset = self.dataset;
         let state = ProcessState::of_this_process();
-        let key: ChunkKey = (dataset.number, task.linear_index());
+        let key: ChunkKey = (dataset.number, view.task().linear_index());
         // A chunk that a large read wants whole is not wanted again by the same walk: it is
         // decoded in place, or through a buffer that is reused, and not kept.
         let kept = || {
             self.once.is_none()
-                && (!task.takes_all() || self.may_return(key))
+                && (!view.task().takes_all() || self.may_return(key))
                 && state.cache().would_keep(dataset.chunk_nbytes, self.read)
         };
         if !state.in_flight.has(key) && !kept() {
-            let whole = task.lands_whole_at().filter(|_| self.fields.is_none());
-            let whole = whole.and_then(|begin| {
-                let begin = begin * dataset.info.element_size as u64;
-                // SAFETY: the caller's contract; the task is this one run.
-                unsafe { self.result.part(begin, dataset.chunk_nbytes) }
-            });
             let some = |error: ReadError, decoded: &mut [u8]| {
-                if self.lose_some(task, &error, decoded) { Ok(()) } else { Err(error) }
+                if self.lose_some(chunk, &error, decoded) { Ok(()) } else { Err(error) }
             };
+            let whole = if self.fields.is_none() { view.whole() } else { None };
             if let Some(out) = whole {
                 let decoded = dataset.decode_into(chunk, stored, scratch, out);
                 return decoded.or_else(|error| some(error, out));
             }
             dataset.decode_to(chunk, stored, (raw, scratch)).or_else(|error| some(error, raw))?;
-            // SAFETY: the caller's contract.
-            unsafe { self.copy(task, raw) };
+            self.copy(view, raw);
             return Ok(());
         }
         let decoded = state.in_flight.decoded(key, || {
@@ -437,8 +352,7 @@ impl<'a> Reading<'a> {
             state.cache().put(key, Arc::clone(&decoded), self.read);
             Ok::<_, ReadError>(decoded)
         })?;
-        // SAFETY: the caller's contract.
-        unsafe { self.copy(task, &decoded) };
+        self.copy(view, &decoded);
         Ok(())
     }
 }

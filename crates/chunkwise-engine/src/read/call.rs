@@ -8,17 +8,17 @@ use std::sync::atomic::AtomicBool;
 
 use chunkwise_select::{Plan, Selected};
 
+use crate::crew::PARALLEL_NBYTES;
 use crate::dataset::Layout;
-use crate::fields::Fields;
 use crate::process::ProcessState;
 use crate::profile::{Phase, timed};
-use crate::read_map::ReadMap;
-use crate::reading::{Numbers, Reading};
-use crate::scatter::{SharedResult, fill_run};
+use crate::read::fields::Fields;
+use crate::read::read_map::ReadMap;
+use crate::read::reading::Reading;
+use crate::read::scatter::fill_run;
+use crate::read::tasks::Tasks;
 use crate::{Dataset, OnePass, ReadError};
 
-/// Fewer bytes than this are not worth waking other threads for.
-const PARALLEL_NBYTES: u64 = 128 << 10;
 /// Copying fewer bytes than this, out of at most so many chunks, takes less time than
 /// waking other threads.
 const SMALL_NBYTES: u64 = 1 << 20;
@@ -111,7 +111,7 @@ impl Dataset {
     ) -> Result<(), ReadError> {
         let Call { cancelled, read } = call;
         let size = fields.map_or(self.info.element_size, |fields| fields.size);
-        let selected = check_destination(plan, size, out)?;
+        check_destination(plan, size, out)?;
         self.prepare(plan)?;
         if fields.is_none() && self.is_filled(plan, out) {
             return Ok(());
@@ -122,12 +122,9 @@ impl Dataset {
         }
         let map = ReadMap::of(self, plan);
         self.again_without_map(map, |map| {
-            let (result, once) = (SharedResult::new(out), None);
-            let reading =
-                Reading { dataset: self, plan, read, result, cancelled, once, fields, map };
-            // SAFETY: the tasks of a plan cover disjoint elements of the result, and here each is
-            // carried out once, or anew after all were.
-            unsafe { reading.carry_out(selected) }
+            let (nbytes, once) = (out.len(), None);
+            let reading = Reading { dataset: self, read, nbytes, cancelled, once, fields, map };
+            reading.carry_out(plan, Tasks::new(self, plan, out, size))
         })
     }
 
@@ -143,7 +140,8 @@ impl Dataset {
         cancelled: &AtomicBool,
         pass: OnePass<'_>,
     ) -> Result<(), ReadError> {
-        check_destination(plan, self.info.element_size, out)?;
+        let size = self.info.element_size;
+        check_destination(plan, size, out)?;
         self.prepare(plan)?;
         if self.is_filled(plan, out) {
             return Ok(());
@@ -155,12 +153,10 @@ impl Dataset {
         // What is lost is listed once.
         let map = if pass.lost.is_some() { ReadMap::none() } else { ReadMap::new() };
         self.again_without_map(map, |map| {
-            let result = SharedResult::new(out);
-            let reading =
-                Reading { dataset: self, plan, read, result, cancelled, once, fields, map };
-            let all = Numbers::All(plan.len());
-            // SAFETY: as above.
-            unsafe { if alone && !far { reading.alone(&all) } else { reading.shared(&all) } }
+            let nbytes = out.len();
+            let reading = Reading { dataset: self, read, nbytes, cancelled, once, fields, map };
+            let tasks = Tasks::new(self, plan, out, size);
+            if alone && !far { reading.alone(tasks) } else { reading.shared(tasks) }
         })
     }
 
@@ -190,29 +186,23 @@ impl Dataset {
 }
 
 impl Reading<'_> {
-    /// Carry all tasks out, for a result of so many bytes.
-    ///
-    /// # Safety
-    /// As [`alone`](Self::alone).
-    unsafe fn carry_out(&self, selected: u64) -> Result<(), ReadError> {
-        let (dataset, plan) = (self.dataset, self.plan);
+    /// Carry all tasks of a plan out.
+    fn carry_out(&self, plan: &Plan<'_>, tasks: Tasks<'_>) -> Result<(), ReadError> {
+        let dataset = self.dataset;
         let far = dataset.storage.cost().is_remote();
-        // SAFETY: the caller's contract.
-        unsafe {
-            if !far && (plan.len() < 2 || dataset.work_nbytes(plan) < PARALLEL_NBYTES) {
-                return self.alone(&Numbers::All(plan.len()));
-            }
-            if selected >= SMALL_NBYTES || plan.len() > SMALL_CHUNKS {
-                return self.shared(&Numbers::All(plan.len()));
-            }
-            // A small read of chunks that are mostly cached is over before another thread
-            // wakes: only what has to be decoded is worth sharing.
-            let left = self.cached();
-            match left.as_slice() {
-                [] => Ok(()),
-                [_] if !far => self.alone(&Numbers::These(&left)),
-                _ => self.shared(&Numbers::These(&left)),
-            }
+        if !far && (plan.len() < 2 || dataset.work_nbytes(plan) < PARALLEL_NBYTES) {
+            return self.alone(tasks);
+        }
+        if self.nbytes as u64 >= SMALL_NBYTES || plan.len() > SMALL_CHUNKS {
+            return self.shared(tasks);
+        }
+        // A small read of chunks that are mostly cached is over before another thread
+        // wakes: only what has to be decoded is worth sharing.
+        let left = self.without_cached(tasks);
+        match left.len() {
+            0 => Ok(()),
+            1 if !far => self.alone(left),
+            _ => self.shared(left),
         }
     }
 }
@@ -231,12 +221,12 @@ impl<'a> Call<'a> {
     }
 }
 
-/// The bytes selected, of elements of `size` bytes in the result, which `out` must hold.
-fn check_destination(plan: &Plan<'_>, size: usize, out: &[u8]) -> Result<u64, ReadError> {
+/// Refuse a destination that does not hold the elements selected, of `size` bytes each.
+fn check_destination(plan: &Plan<'_>, size: usize, out: &[u8]) -> Result<(), ReadError> {
     let selected = plan.summary().selected_elements.checked_mul(size as u64);
     let selected = selected.ok_or(ReadError::Memory(None))?;
     if selected == out.len() as u64 {
-        return Ok(selected);
+        return Ok(());
     }
     Err(ReadError::Destination { selected, destination: out.len() as u64 })
 }

@@ -6,24 +6,23 @@
 //! read in place, any other one into a buffer.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use chunkwise_codec::resize;
 use chunkwise_select::{Dims, Mapping, Part, Selection, Wanted};
 
-use crate::crew::share;
+use crate::crew::{PARALLEL_NBYTES, Pieces, share};
 use crate::dataset::Layout;
-use crate::fields::Fields;
 use crate::process::thread_count;
-use crate::read::Call;
-use crate::scatter::{SharedResult, fill_run};
+use crate::read::call::Call;
+use crate::read::fields::Fields;
+use crate::read::scatter::{SharedResult, fill_run};
+use crate::read::view::PartView;
 use crate::{Dataset, Explanation, ReadError};
 
 /// A piece has about so many bytes, in the result.
 const PIECE_NBYTES: u64 = 4 << 20;
-/// Reads of fewer bytes than this are not worth another thread.
-const PARALLEL_NBYTES: u64 = 128 << 10;
 /// Elements of a union that are looked up at a time.
 const MOST_POINTS: u64 = 1 << 20;
 /// Of unions of more elements, no element is looked at by itself to explain them.
@@ -314,17 +313,12 @@ impl VirtualDataset {
         let result = SharedResult::new(out);
         loop {
             check_unchanged(&parts)?;
-            match parts.as_slice() {
+            let pieces = match parts.as_slice() {
                 // The source's own read knows best.
-                [one] if one.part.lands_whole_at().is_some() => {
-                    read_piece(one, fields, size, &result, call)?;
-                }
-                _ => {
-                    let pieces = parts.into_iter().flat_map(|one| pieces_of(one, size));
-                    let pieces: Vec<_> = pieces.collect();
-                    read_pieces(&pieces, fields, size, selected, &result, call)?;
-                }
-            }
+                [one] if one.part.lands_whole_at().is_some() => parts,
+                _ => parts.into_iter().flat_map(|one| pieces_of(one, size)).collect(),
+            };
+            read_pieces(&pieces, fields, size, selected, &result, call)?;
             if rest.is_empty() {
                 return Ok(());
             }
@@ -492,17 +486,10 @@ fn read_pieces(
     result: &SharedResult<'_>,
     call: Call<'_>,
 ) -> Result<(), ReadError> {
-    let (next, failure) = (AtomicUsize::new(0), Mutex::new(None));
-    let work = || {
-        while let Some(piece) = pieces.get(next.fetch_add(1, Relaxed)) {
-            if let Err(error) = read_piece(piece, fields, size, result, call) {
-                // Nobody takes another.
-                next.store(pieces.len(), Relaxed);
-                failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                return;
-            }
-        }
-    };
+    let work = Pieces::new(pieces.iter().map(|piece| {
+        // SAFETY: each piece is given once, and no two have the same element.
+        (piece.source, unsafe { PartView::new(&piece.part, *result, size) })
+    }));
     let helpers = match pieces.len() {
         0 | 1 => 0,
         // A small read of large chunks is worth helpers, too.
@@ -511,8 +498,8 @@ fn read_pieces(
         }
         _ => 0,
     };
-    share(helpers, &work);
-    failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    share(helpers, &|| work.each(|(source, view)| read_piece(source, view, fields, call)));
+    work.outcome()
 }
 
 /// Whether there is enough to decode for several threads.
@@ -527,71 +514,32 @@ fn decodes_much(pieces: &[Piece<'_>]) -> bool {
 }
 
 fn read_piece(
-    piece: &Piece<'_>,
+    source: &MappedSource,
+    mut view: PartView<'_>,
     fields: Option<&Fields>,
-    size: u64,
-    result: &SharedResult<'_>,
     call: Call<'_>,
 ) -> Result<(), ReadError> {
-    let MappedSource { source, fields: own, .. } = piece.source;
     if call.cancelled.load(Relaxed) {
         return Err(ReadError::Cancelled);
     }
-    let (fields, part) = (fields.or(own.as_ref()), &piece.part);
-    let selection = part.selection()?;
+    let fields = fields.or(source.fields.as_ref());
+    let selection = view.part().selection()?;
     let read = |out: &mut [u8]| {
-        source
-            .read_within(&selection, fields, out, call)
-            .map_err(|error| named(piece.source, error))
+        let read = source.source.read_within(&selection, fields, out, call);
+        read.map_err(|error| named(source, error))
     };
     let beyond = || ReadError::Memory(None);
-    if let Some(begin) = part.lands_whole_at() {
-        let begin = begin.checked_mul(size).ok_or_else(beyond)?;
-        let nbytes = part.len().checked_mul(size).ok_or_else(beyond)?;
-        // SAFETY: pieces that are read at the same time have different elements.
-        return read(unsafe { result.part(begin, nbytes) }.ok_or_else(beyond)?);
+    if view.part().lands_whole_at().is_some() {
+        return read(view.whole().ok_or_else(beyond)?);
     }
-    let nbytes = selection.len()?.checked_mul(size).and_then(|n| usize::try_from(n).ok());
+    let nbytes = selection.len()?.checked_mul(view.size()).and_then(|n| usize::try_from(n).ok());
     let mut elements = Vec::new();
     resize(&mut elements, nbytes.ok_or_else(beyond)?)?;
-    if fields.is_some() || source.leaves_missing_untouched() {
+    if fields.is_some() || source.source.leaves_missing_untouched() {
         // Bytes that nobody sets stay as they are.
-        // SAFETY: as above.
-        unsafe {
-            exchange(part, size, result, &mut elements, |ours, out| ours.copy_from_slice(out))
-        }
-        .ok_or_else(beyond)?;
+        let kept = view.exchange(&mut elements, |ours, out| ours.copy_from_slice(out));
+        kept.ok_or_else(beyond)?;
     }
     read(&mut elements)?;
-    // SAFETY: as above.
-    unsafe { exchange(part, size, result, &mut elements, |ours, out| out.copy_from_slice(ours)) }
-        .ok_or_else(beyond)
-}
-
-/// Call `visit` with each run of a part's elements, as the source has it and in the result; None where
-/// one reaches beyond either.
-///
-/// # Safety
-/// Nobody else may touch the part's elements of the result meanwhile.
-unsafe fn exchange(
-    part: &Part,
-    size: u64,
-    result: &SharedResult<'_>,
-    elements: &mut [u8],
-    visit: impl Fn(&mut [u8], &mut [u8]),
-) -> Option<()> {
-    let mut done = Some(());
-    part.for_each_run(|from, to, len| {
-        let mut one = || {
-            let begin = usize::try_from(from.checked_mul(size)?).ok()?;
-            let nbytes = len.checked_mul(size)?;
-            let end = begin.checked_add(usize::try_from(nbytes).ok()?)?;
-            let run = elements.get_mut(begin..end)?;
-            // SAFETY: the caller's contract; the runs of a part do not overlap.
-            visit(run, unsafe { result.part(to.checked_mul(size)?, nbytes)? });
-            Some(())
-        };
-        done = done.and_then(|()| one());
-    });
-    done
+    view.exchange(&mut elements, |ours, out| out.copy_from_slice(ours)).ok_or_else(beyond)
 }

@@ -15,7 +15,7 @@ use std::thread::{Builder, Scope};
 
 use chunkwise_codec::resize;
 
-use crate::schedule::{Batch, Batches};
+use crate::read::schedule::{Batch, Batches};
 use crate::settings::Setting;
 use crate::threads::take_no_signals;
 use crate::{ReadError, Storage, StorageCost};

@@ -7,8 +7,9 @@
 use chunkwise_select::Strip;
 
 use crate::ReadError;
-use crate::convert::Conversion;
-use crate::scatter::{SharedResult, copy_strip};
+use crate::read::convert::Conversion;
+use crate::read::scatter::{SharedResult, copy_strip};
+use crate::read::view::StripView;
 
 /// A run of bytes of each element.
 #[derive(Debug, Clone, Copy)]
@@ -88,17 +89,10 @@ impl Fields {
         out
     }
 
-    /// Copy the fields of one strip of elements of `size` bytes; as [`copy_strip`].
-    ///
-    /// # Safety
-    /// As [`copy_strip`].
-    pub(crate) unsafe fn copy(
-        &self,
-        chunk: &[u8],
-        result: &SharedResult<'_>,
-        strip: &Strip,
-        size: usize,
-    ) -> Option<()> {
+    /// Copy the fields of one strip of elements, which have `size` bytes in the chunk; as
+    /// [`StripView::copy`].
+    pub(crate) fn copy(&self, chunk: &[u8], view: &mut StripView<'_>, size: usize) -> Option<()> {
+        let (strip, result) = view.place(self.size)?;
         let (from, to) = (size as u64, self.size as u64);
         // Runs of one element each are one run, of elements that lie apart.
         let (runs, len) = match strip {
@@ -115,7 +109,7 @@ impl Fields {
             for part in &self.parts {
                 let (src, dst) = (src + part.src as u64, dst + part.dst as u64);
                 let elements = Elements { src, dst, count: len, src_step, dst_step };
-                // SAFETY: the caller's contract: the bytes are those of the strip's elements.
+                // SAFETY: the bytes are those of the strip's elements, which are the view's own.
                 unsafe {
                     match &part.made {
                         // In bytes: each element of the run has a run of its own.
@@ -231,7 +225,7 @@ fn bytes_of(chunk: &[u8], begin: u64, len: u64) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::convert::{NumberKind, NumberType};
+    use crate::read::convert::{NumberKind, NumberType};
 
     fn strips() -> Vec<Strip> {
         let one =
@@ -262,11 +256,9 @@ mod tests {
             let fields = Fields::new(2, 12, vec![FieldBytes { src: 0, dst: 4, made }]).unwrap();
             for strip in strips() {
                 let (mut copied, mut converted) = (vec![0u8; 2 * 2000], vec![7u8; 12 * 2000]);
-                // SAFETY: each result is this thread's own.
-                unsafe {
-                    copy_strip(&chunk, &SharedResult::new(&mut copied), &strip, 2).unwrap();
-                    fields.copy(&chunk, &SharedResult::new(&mut converted), &strip, 2).unwrap();
-                }
+                StripView::alone(strip, &mut copied, 2).copy(&chunk).unwrap();
+                let mut view = StripView::alone(strip, &mut converted, 12);
+                fields.copy(&chunk, &mut view, 2).unwrap();
                 let touched = |place: usize| {
                     let run = (place as u64).checked_sub(strip.dst)?;
                     let (of, at) =

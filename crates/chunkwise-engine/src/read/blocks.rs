@@ -12,19 +12,19 @@
 //! Where anything is wrong, the chunk is left to those who read and decode it whole, and tell.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use chunkwise_codec::{Blocks, Scratch, resize};
 use chunkwise_select::ChunkTask;
 
 use crate::cache_entry::{ChunkKey, KeptBlock};
-use crate::crew::share_beside;
+use crate::crew::{Pieces, share_beside};
 use crate::dataset::Layout;
-use crate::decode::{Buffers, Mapped, StoredBytes, StoredChunk, with_buffers};
 use crate::process::ProcessState;
 use crate::profile::{Laps, Phase};
-use crate::reading::{Reading, SHARED_NBYTES};
+use crate::read::decode::{Buffers, Mapped, StoredBytes, StoredChunk, with_buffers};
+use crate::read::reading::{Reading, SHARED_NBYTES};
+use crate::read::view::TaskView;
 use crate::storage::Map;
 use crate::{ChunkRecord, Dataset};
 
@@ -48,28 +48,24 @@ const PAGE_NBYTES: usize = 4096;
 impl Reading<'_> {
     /// Copy what is wanted of a chunk, where it is stored in blocks and that is of use; whether
     /// it was done.  Otherwise, also where something is wrong, it is to be read and decoded whole.
-    ///
-    /// # Safety
-    /// As [`alone`](Reading::alone).
-    pub(crate) unsafe fn by_blocks(
+    pub(crate) fn by_blocks(
         &self,
-        task: &ChunkTask<'_>,
+        view: &mut TaskView<'_>,
         chunk: &StoredChunk,
         buffers: &mut Buffers,
         helpers: usize,
     ) -> bool {
-        // SAFETY: the caller's contract.
-        unsafe { self.try_by_blocks(task, chunk, buffers, helpers) }.is_some()
+        self.try_by_blocks(view, chunk, buffers, helpers).is_some()
     }
 
-    unsafe fn try_by_blocks(
+    fn try_by_blocks(
         &self,
-        task: &ChunkTask<'_>,
+        view: &mut TaskView<'_>,
         chunk: &StoredChunk,
         buffers: &mut Buffers,
         helpers: usize,
     ) -> Option<()> {
-        let dataset = self.dataset;
+        let (dataset, task) = (self.dataset, view.task());
         let state = ProcessState::of_this_process();
         let key: ChunkKey = (dataset.number, task.linear_index());
         let (shared, all) =
@@ -92,8 +88,7 @@ impl Reading<'_> {
                 if !dataset.is_sound(chunk, &map) {
                     return None;
                 }
-                // SAFETY: the caller's contract.
-                unsafe { self.copy(task, &buffers.part[..dataset.chunk_nbytes as usize]) };
+                self.copy(view, &buffers.part[..dataset.chunk_nbytes as usize]);
                 return Some(());
             }
         }
@@ -101,8 +96,7 @@ impl Reading<'_> {
             return None;
         }
         let Buffers { raw, scratch, .. } = buffers;
-        // SAFETY: the caller's contract.
-        unsafe { self.finish(task, chunk, StoredBytes::Mapped(mapped), (raw, scratch)) }.ok()
+        self.finish(view, chunk, StoredBytes::Mapped(mapped), (raw, scratch)).ok()
     }
 
     /// The part of a chunk that a task wants; None where the chunk is better decoded whole.
@@ -427,24 +421,17 @@ impl BlockWork<'_, '_> {
         let (pieces, nbytes) = self.pieces(out);
         let helpers = if (nbytes as u64) < SHARED_NBYTES { 0 } else { self.helpers };
         let helpers = helpers.min(pieces.len().saturating_sub(1));
-        let (pieces, failed) = (Mutex::new(pieces.into_iter()), AtomicBool::new(false));
-        let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let pieces = Pieces::new(pieces.into_iter());
         let work = |stored: &mut Vec<u8>, scratch: &mut Scratch| {
             let mut laps = Laps::begin();
-            while !failed.load(Relaxed)
-                && let Some(piece) = next()
-            {
-                if self.decode_piece(piece, stored, scratch).is_none() {
-                    failed.store(true, Relaxed);
-                }
-            }
+            pieces.each(|piece| self.decode_piece(piece, stored, scratch).ok_or(()));
             if let Some(phase) = phase {
                 laps.end(phase);
             }
         };
         let theirs = || with_buffers(|buffers| work(&mut buffers.stored, &mut buffers.scratch));
         share_beside(helpers, &theirs, || work(stored, scratch));
-        (!failed.into_inner()).then_some(())
+        pieces.outcome().ok()
     }
 
     /// Decode some bytes of them to their places in the chunk; None where something is wrong.

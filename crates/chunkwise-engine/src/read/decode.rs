@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use chunkwise_codec::{DecodeError, FilterKind, Scratch, resize};
-use chunkwise_select::{ChunkGrid, Dims};
+use chunkwise_select::Dims;
 
 use crate::cache_entry::{ChunkKey, Decoded};
 use crate::dataset::Layout;
@@ -90,18 +90,6 @@ pub(crate) enum StoredBytes<'a> {
     Mapped(Mapped<'a>),
 }
 
-/// What a chunk that decodes to so many bytes lacks of the dataset's elements.
-pub fn lacking(
-    grid: &ChunkGrid,
-    chunk_index: &[u64],
-    nbytes: u64,
-    element_size: usize,
-) -> Option<Lacking> {
-    let held = nbytes / (element_size as u64).max(1);
-    let (first, elements) = grid.lacking(chunk_index, held)?;
-    Some(Lacking { nbytes, first, elements })
-}
-
 impl Dataset {
     /// Decode a chunk into a buffer that the thread reuses.
     pub(crate) fn decode_to(
@@ -142,7 +130,7 @@ impl Dataset {
 
     /// What a chunk of which so many bytes were decoded lacks of the dataset's elements.
     pub(crate) fn lacking(&self, chunk_index: &[u64], nbytes: usize) -> Option<Lacking> {
-        lacking(&self.grid, chunk_index, nbytes as u64, self.info.element_size)
+        Lacking::of(&self.grid, chunk_index, nbytes as u64, self.info.element_size)
     }
 
     /// How many bytes the chunk takes in the file, unless they could not hold a chunk at all.

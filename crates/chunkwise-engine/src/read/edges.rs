@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::convert::{NumberKind, NumberType};
+use crate::read::convert::{NumberKind, NumberType};
 
 /// Exponents of 2 at the ends of ranges: of floats, of integers, and of what floats count exactly.
 const LIMITS: [i64; 19] =
@@ -81,7 +81,7 @@ fn floats(digits: i64, bias: i64, bits: u32) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::edge_numbers;
-    use crate::convert::{NumberKind, NumberType};
+    use crate::read::convert::{NumberKind, NumberType};
 
     #[test]
     fn they_hold_the_ends_of_ranges_and_nans() {

@@ -5,24 +5,18 @@ use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
 use chunkwise_codec::DecodeError;
-use chunkwise_select::ChunkTask;
 
 use crate::profile::{Phase, TIMED_NBYTES, timed};
-use crate::reading::Reading;
-use crate::scatter::{copy_strip, fill_run, fill_strip};
+use crate::read::decode::StoredChunk;
+use crate::read::reading::Reading;
+use crate::read::scatter::fill_run;
+use crate::read::view::TaskView;
 use crate::{LostChunk, ReadError};
 
 impl Reading<'_> {
     /// Go on without a chunk that gave this error, where that is wanted: its elements are
     /// filled, and it is listed.
-    ///
-    /// # Safety
-    /// As [`alone`](Reading::alone).
-    pub(crate) unsafe fn lose(
-        &self,
-        task: &ChunkTask<'_>,
-        error: ReadError,
-    ) -> Result<(), ReadError> {
+    pub(crate) fn lose(&self, view: &mut TaskView<'_>, error: ReadError) -> Result<(), ReadError> {
         // What only libhdf5 makes sense of is not lost.
         let for_libhdf5 =
             matches!(error, ReadError::Decode { source: DecodeError::Unsupported { .. }, .. });
@@ -41,11 +35,8 @@ impl Reading<'_> {
         };
         let zeros = vec![0; self.dataset.info.element_size];
         let fill = self.fill_value().unwrap_or_else(|| self.of_result(&zeros));
-        // SAFETY: the caller's contract.
-        task.for_each_strip(|strip| unsafe {
-            fill_strip(&self.result, &strip, &fill);
-        });
-        self.list_lost(task, lost, error);
+        fill_all(view, &fill);
+        self.list_lost(&view.task().chunk_index(), lost, error);
         Ok(())
     }
 
@@ -53,7 +44,7 @@ impl Reading<'_> {
     /// filled in `decoded`, and it is listed; whether it was done.
     pub(crate) fn lose_some(
         &self,
-        task: &ChunkTask<'_>,
+        chunk: &StoredChunk,
         error: &ReadError,
         decoded: &mut [u8],
     ) -> bool {
@@ -69,29 +60,21 @@ impl Reading<'_> {
             Some(fill) => fill_run(missing, fill),
             None => missing.fill(0),
         }
-        self.list_lost(task, lost, error.clone());
+        self.list_lost(&chunk.chunk_index, lost, error.clone());
         true
     }
 
-    fn list_lost(&self, task: &ChunkTask<'_>, lost: &Mutex<Vec<LostChunk>>, error: ReadError) {
-        let origin = task.chunk_index().into_iter().zip(self.dataset.grid.chunk());
+    fn list_lost(&self, chunk_index: &[u64], lost: &Mutex<Vec<LostChunk>>, error: ReadError) {
+        let origin = chunk_index.iter().zip(self.dataset.grid.chunk());
         let chunk_origin = origin.map(|(index, len)| index * len).collect();
         lost.lock().unwrap_or_else(PoisonError::into_inner).push(LostChunk { chunk_origin, error });
     }
 
     /// Set the task's elements to the fill value, if there is one.
-    ///
-    /// # Safety
-    /// As [`alone`](Reading::alone).
-    pub(crate) unsafe fn fill(&self, task: &ChunkTask<'_>) {
-        let Some(fill) = self.fill_value() else { return };
-        timed(Phase::Scatter, || {
-            task.for_each_strip(|strip| {
-                // SAFETY: the caller's contract.
-                let filled = unsafe { fill_strip(&self.result, &strip, &fill) };
-                debug_assert!(filled.is_some(), "a plan's strips lie within the result");
-            });
-        });
+    pub(crate) fn fill(&self, view: &mut TaskView<'_>) {
+        if let Some(fill) = self.fill_value() {
+            timed(Phase::Scatter, || fill_all(view, &fill));
+        }
     }
 
     /// The fill value of an element of the result, if there is one.
@@ -108,27 +91,30 @@ impl Reading<'_> {
     }
 
     /// Copy the task's elements out of its decoded chunk.
-    ///
-    /// # Safety
-    /// As [`alone`](Reading::alone).
-    pub(crate) unsafe fn copy(&self, task: &ChunkTask<'_>, chunk: &[u8]) {
+    pub(crate) fn copy(&self, view: &mut TaskView<'_>, chunk: &[u8]) {
         let size = self.dataset.info.element_size;
-        let copy_strips = || {
-            task.for_each_strip(|strip| {
-                // SAFETY: the caller's contract.
-                let copied = unsafe {
-                    match self.fields {
-                        None => copy_strip(chunk, &self.result, &strip, size),
-                        Some(fields) => fields.copy(chunk, &self.result, &strip, size),
-                    }
+        let nbytes = view.task().selected_elements() * (size as u64);
+        let mut copy_strips = || {
+            view.for_each_strip(|mut strip| {
+                let copied = match self.fields {
+                    None => strip.copy(chunk),
+                    Some(fields) => fields.copy(chunk, &mut strip, size),
                 };
                 debug_assert!(copied.is_some(), "a plan's strips lie within chunk and result");
             });
         };
-        if task.selected_elements() * (size as u64) < TIMED_NBYTES {
+        if nbytes < TIMED_NBYTES {
             copy_strips();
         } else {
             timed(Phase::Scatter, copy_strips);
         }
     }
+}
+
+/// Set a task's elements to `fill`, one element's bytes.
+fn fill_all(view: &mut TaskView<'_>, fill: &[u8]) {
+    view.for_each_strip(|mut strip| {
+        let filled = strip.fill(fill);
+        debug_assert!(filled.is_some(), "a plan's strips lie within the result");
+    });
 }

@@ -6,20 +6,17 @@
 //! Many short ones are copied out of a memory map where there is one ([`ReadMap`]); otherwise those
 //! that lie near each other are read in one call, gaps included, and copied out.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
-
 use chunkwise_codec::resize;
 use chunkwise_select::{ChunkTask, Strip};
 use smallvec::SmallVec;
 
-use crate::crew::{share, share_beside};
-use crate::decode::with_buffers;
-use crate::fields::Fields;
+use crate::crew::{Pieces, share, share_beside};
 use crate::profile::{Phase, timed};
-use crate::read_map::ReadMap;
-use crate::scatter::{SharedResult, copy_strip};
-use crate::schedule::Batch;
+use crate::read::decode::with_buffers;
+use crate::read::fields::Fields;
+use crate::read::read_map::ReadMap;
+use crate::read::schedule::Batch;
+use crate::read::view::{StripView, TaskView};
 use crate::{ReadError, Storage, StorageCost};
 
 /// A run of at least this many bytes is read straight into the result.
@@ -49,7 +46,6 @@ pub struct RawRead<'a> {
     pub address: u64,
     /// Bytes of an element.
     pub size: u64,
-    pub result: &'a SharedResult<'a>,
     /// Where some fields of each element are wanted, or other types.
     pub fields: Option<&'a Fields>,
     /// Out of which short runs are copied.
@@ -60,17 +56,10 @@ pub struct RawRead<'a> {
 
 impl RawRead<'_> {
     /// Copy a strip out of bytes that were read.
-    ///
-    /// # Safety
-    /// As [`copy_strip`].
-    unsafe fn copy(&self, bytes: &[u8], strip: &Strip) -> Option<()> {
-        let size = self.size as usize;
-        // SAFETY: the caller's contract.
-        unsafe {
-            match self.fields {
-                None => copy_strip(bytes, self.result, strip, size),
-                Some(fields) => fields.copy(bytes, self.result, strip, size),
-            }
+    fn copy(&self, bytes: &[u8], strip: &mut StripView<'_>) -> Option<()> {
+        match self.fields {
+            None => strip.copy(bytes),
+            Some(fields) => fields.copy(bytes, strip, self.size as usize),
         }
     }
 
@@ -79,55 +68,44 @@ impl RawRead<'_> {
         nbytes >= DIRECT_NBYTES && self.fields.is_none()
     }
 
-    /// Read the elements of `task`.
-    ///
-    /// # Safety
-    /// No other thread may touch the task's elements of the result meanwhile.
-    pub unsafe fn read(&self, task: &ChunkTask<'_>, buffer: &mut Vec<u8>) -> Result<(), ReadError> {
+    /// Read the elements of a task.
+    pub fn read(&self, view: &mut TaskView<'_>, buffer: &mut Vec<u8>) -> Result<(), ReadError> {
         let in_bytes = |elements: u64| elements.saturating_mul(self.size);
         // Of a storage that is far away, what is wanted was fetched, and not the whole.
         let near = !self.storage.cost().is_remote();
-        let whole = task.scattered_over().map(in_bytes).filter(|&nbytes| {
-            let wanted = in_bytes(task.selected_elements());
+        let whole = view.task().scattered_over().map(in_bytes).filter(|&nbytes| {
+            let wanted = in_bytes(view.task().selected_elements());
             near && nbytes <= WHOLE_NBYTES && nbytes / WHOLE_SHARE <= wanted
         });
         if let Some(nbytes) = whole {
-            // SAFETY: the caller's contract.
-            return unsafe { self.read_whole(task, buffer, nbytes) };
+            return self.read_whole(view, buffer, nbytes);
         }
-        if let Some(pieces) = self.pieces(task) {
-            // SAFETY: the caller's contract; pieces of a task are disjoint.
-            return unsafe { self.read_pieces(&pieces, buffer) };
+        if let Some(pieces) = self.pieces(view) {
+            return self.read_pieces(pieces, buffer);
         }
         let mut group = Group::new(self, buffer);
         let mut outcome = Ok(());
-        task.for_each_strip_in_order(|strip| {
+        view.for_each_strip_in_order(|strip| {
             if outcome.is_ok() {
-                // SAFETY: the caller's contract; strips of one task are disjoint.
-                outcome = unsafe { group.add(strip) };
+                outcome = group.add(strip);
             }
         });
         outcome?;
-        // SAFETY: as above.
-        unsafe { group.flush() }
+        group.flush()
     }
 
-    /// Read the chunk's first `nbytes`, and copy the elements of `task` out of them.
-    ///
-    /// # Safety
-    /// As [`read`](Self::read).
-    unsafe fn read_whole(
+    /// Read the chunk's first `nbytes`, and copy the elements of a task out of them.
+    fn read_whole(
         &self,
-        task: &ChunkTask<'_>,
+        view: &mut TaskView<'_>,
         buffer: &mut Vec<u8>,
         nbytes: u64,
     ) -> Result<(), ReadError> {
         resize(buffer, nbytes as usize)?;
         timed(Phase::Storage, || self.storage.read_at(self.address, buffer))?;
         timed(Phase::Scatter, || {
-            task.for_each_strip(|strip| {
-                // SAFETY: the caller's contract.
-                let copied = unsafe { self.copy(buffer, &strip) };
+            view.for_each_strip(|mut strip| {
+                let copied = self.copy(buffer, &mut strip);
                 debug_assert!(copied.is_some(), "a plan's strips lie within chunk and result");
             });
         });
@@ -136,119 +114,93 @@ impl RawRead<'_> {
 
     /// What threads take at a time of elements that are converted; None where there are few of
     /// them, or they are scattered.
-    fn pieces(&self, task: &ChunkTask<'_>) -> Option<Vec<Strip>> {
-        let nbytes = task.selected_elements().saturating_mul(self.size);
+    fn pieces<'v>(&self, view: &'v mut TaskView<'_>) -> Option<Vec<StripView<'v>>> {
+        let nbytes = view.task().selected_elements().saturating_mul(self.size);
         if self.fields.is_none() || self.helpers == 0 || nbytes < 2 * PIECE_NBYTES as u64 {
             return None;
         }
         let most = (PIECE_NBYTES as u64 / self.size).max(1);
         let mut pieces = Vec::new();
-        let room = |pieces: &Vec<Strip>| pieces.len() <= MOST_PIECES;
-        task.for_each_strip_in_order(|strip| {
+        view.for_each_strip_in_order(|mut strip| {
             let runs = (most / strip.len.max(1)).max(1);
-            let mut done = 0;
-            while done < strip.count && room(&pieces) {
-                let part = strip.part(done, runs.min(strip.count - done));
-                done += part.count;
-                let mut begin = 0;
-                while begin < part.len && room(&pieces) {
-                    // Runs that are taken together are short enough as they are.
-                    let len = if part.count > 1 { part.len } else { most.min(part.len - begin) };
-                    let (src, dst) = (part.src + begin, part.dst + begin);
-                    pieces.push(Strip { src, dst, len, ..part });
-                    begin += len;
+            while pieces.len() <= MOST_PIECES
+                && let Some(mut part) = strip.take_runs(runs)
+            {
+                // Runs that are taken together are short enough as they are.
+                let len = if part.count > 1 { part.len } else { most };
+                while pieces.len() <= MOST_PIECES
+                    && let Some(piece) = part.take_elements(len)
+                {
+                    pieces.push(piece);
                 }
             }
         });
-        room(&pieces).then_some(pieces)
+        (pieces.len() <= MOST_PIECES).then_some(pieces)
     }
 
     /// Read one run straight into the result.  Copying a long one out of the page cache is worth
     /// sharing among threads, unless this is one of several that each read a run of their own.
-    ///
-    /// # Safety
-    /// As [`read`](Self::read), about the elements of the run.
-    unsafe fn read_run(&self, run: &Strip) -> Result<(), ReadError> {
+    fn read_run(&self, mut run: StripView<'_>) -> Result<(), ReadError> {
         let storage = self.storage;
         let address = self.address.saturating_add(run.src * self.size);
-        // SAFETY: the caller's contract.
-        let out = unsafe { self.result.part(run.dst * self.size, run.len * self.size) };
+        let out = run.run();
         debug_assert!(out.is_some(), "a plan's strips lie within the result");
         let out = out.unwrap_or_default();
         if self.helpers == 0 || out.len() < 2 * PIECE_NBYTES || storage.cost().is_remote() {
             return timed(Phase::Storage, || storage.read_at(address, out));
         }
-        let pieces = Mutex::new(out.chunks_mut(PIECE_NBYTES).enumerate());
-        let failure = Mutex::new(None);
-        let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let pieces = Pieces::new(out.chunks_mut(PIECE_NBYTES).enumerate());
         share(self.helpers, &|| {
-            while let Some((number, piece)) = next() {
+            pieces.each(|(number, piece)| {
                 let address = address.saturating_add((number * PIECE_NBYTES) as u64);
-                if let Err(error) = timed(Phase::Storage, || storage.read_at(address, piece)) {
-                    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                    return;
-                }
-            }
+                timed(Phase::Storage, || storage.read_at(address, piece))
+            });
         });
-        let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
-        failure.map_or(Ok(()), Err)
+        pieces.outcome()
     }
 
     /// Read pieces on several threads.
-    ///
-    /// # Safety
-    /// As [`read`](Self::read); the pieces are disjoint.
-    unsafe fn read_pieces(&self, pieces: &[Strip], buffer: &mut Vec<u8>) -> Result<(), ReadError> {
-        let (next, failure) = (AtomicUsize::new(0), Mutex::new(None));
+    fn read_pieces(
+        &self,
+        pieces: Vec<StripView<'_>>,
+        buffer: &mut Vec<u8>,
+    ) -> Result<(), ReadError> {
+        let helpers = self.helpers.min(pieces.len() - 1);
+        let pieces = Pieces::new(pieces.into_iter());
         let work = |buffer: &mut Vec<u8>| {
-            let one = |piece: Strip, buffer: &mut Vec<u8>| {
+            pieces.each(|piece| {
                 let mut group = Group::new(self, buffer);
-                // SAFETY: the caller's contract; each piece is taken once.
-                unsafe {
-                    group.add(piece)?;
-                    group.flush()
-                }
-            };
-            while let Some(&piece) = pieces.get(next.fetch_add(1, Relaxed)) {
-                if let Err(error) = one(piece, buffer) {
-                    // Nobody takes another.
-                    next.store(pieces.len(), Relaxed);
-                    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                }
-            }
+                group.add(piece)?;
+                group.flush()
+            });
         };
         let theirs = || with_buffers(|buffers| work(&mut buffers.stored));
-        share_beside(self.helpers.min(pieces.len() - 1), &theirs, || work(buffer));
-        let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
-        failure.map_or(Ok(()), Err)
+        share_beside(helpers, &theirs, || work(buffer));
+        pieces.outcome()
     }
 }
 
 /// Strips that one call will read.
-struct Group<'a> {
+struct Group<'a, 'v> {
     of: &'a RawRead<'a>,
     buffer: &'a mut Vec<u8>,
-    strips: SmallVec<[Strip; 4]>,
+    strips: SmallVec<[StripView<'v>; 4]>,
     /// Some were copied out of the map.
     mapped: bool,
     /// One past the last element of all the strips, in the chunk.
     end: u64,
 }
 
-impl<'a> Group<'a> {
+impl<'a, 'v> Group<'a, 'v> {
     fn new(of: &'a RawRead<'a>, buffer: &'a mut Vec<u8>) -> Self {
         Self { of, buffer, strips: SmallVec::new(), mapped: of.map.serves_single_runs(), end: 0 }
     }
 
     /// Read the strip now, or with those that follow.
-    ///
-    /// # Safety
-    /// No other thread may touch the strip's elements of the result meanwhile.
-    unsafe fn add(&mut self, strip: Strip) -> Result<(), ReadError> {
+    fn add(&mut self, mut strip: StripView<'v>) -> Result<(), ReadError> {
         let run = strip.len * self.of.size;
         let several = strip.count > 1 || !self.strips.is_empty() || self.mapped;
-        // SAFETY: the caller's contract.
-        if run < DIRECT_NBYTES && several && unsafe { self.copy_mapped(&strip) } {
+        if run < DIRECT_NBYTES && several && self.copy_mapped(&mut strip) {
             return Ok(());
         }
         let step = strip.src_step * self.of.size;
@@ -259,33 +211,25 @@ impl<'a> Group<'a> {
         } else {
             (GROUP_NBYTES / step.max(1)).max(1)
         };
-        let mut done = 0;
-        while done < strip.count {
-            let count = together.min(strip.count - done);
-            let piece = strip.part(done, count);
-            done += count;
+        if together >= strip.count && (strip.count > 1 || self.of.fields.is_none()) {
+            return self.add_piece(strip);
+        }
+        while let Some(mut piece) = strip.take_runs(together) {
             // Of what passes a buffer, no more than that holds.
             let whole = piece.count > 1 || self.of.fields.is_none();
             let most = if whole { piece.len } else { (GROUP_NBYTES / self.of.size).max(1) };
-            for begin in (0..piece.len).step_by(most as usize) {
-                let len = most.min(piece.len - begin);
-                let (src, dst) = (piece.src + begin, piece.dst + begin);
-                // SAFETY: the caller's contract; pieces of a strip are disjoint.
-                unsafe { self.add_piece(Strip { src, dst, len, ..piece })? };
+            while let Some(part) = piece.take_elements(most) {
+                self.add_piece(part)?;
             }
         }
         Ok(())
     }
 
     /// Copy a strip out of the map; false when there is none, or it does not reach so far.
-    ///
-    /// # Safety
-    /// As [`add`](Self::add).
-    unsafe fn copy_mapped(&mut self, strip: &Strip) -> bool {
+    fn copy_mapped(&mut self, strip: &mut StripView<'_>) -> bool {
         let RawRead { storage, address, size, map, .. } = *self.of;
         let Some(bytes) = map.bytes_from(storage, address) else { return false };
-        // SAFETY: the caller's contract.
-        let copied = unsafe { self.of.copy(bytes, strip) };
+        let copied = self.of.copy(bytes, strip);
         if copied.is_some() {
             map.took_until(address + end_of(strip) * size);
             self.mapped = true;
@@ -293,19 +237,17 @@ impl<'a> Group<'a> {
         copied.is_some()
     }
 
-    unsafe fn add_piece(&mut self, piece: Strip) -> Result<(), ReadError> {
+    fn add_piece(&mut self, piece: StripView<'v>) -> Result<(), ReadError> {
         let size = self.of.size;
         if piece.count == 1 && self.of.is_direct(piece.len * size) {
-            // SAFETY: the caller's contract.
-            return unsafe { self.of.read_run(&piece) };
+            return self.of.read_run(piece);
         }
         if let Some(first) = self.strips.first() {
             // Elements that are wanted several times lead back to where others began.
             let gap = piece.src.saturating_sub(self.end) * size;
             let span = end_of(&piece).saturating_sub(first.src) * size;
             if piece.src < first.src || gap > GAP_NBYTES || span > GROUP_NBYTES {
-                // SAFETY: the caller's contract.
-                unsafe { self.flush()? };
+                self.flush()?;
             }
         }
         self.end = self.end.max(end_of(&piece));
@@ -314,19 +256,17 @@ impl<'a> Group<'a> {
     }
 
     /// Read what is left.
-    ///
-    /// # Safety
-    /// As [`add`](Self::add), for all strips that were added.
-    unsafe fn flush(&mut self) -> Result<(), ReadError> {
+    fn flush(&mut self) -> Result<(), ReadError> {
         let Some(first) = self.strips.first() else { return Ok(()) };
         let size = self.of.size;
         let (begin, end) = (first.src, std::mem::take(&mut self.end));
-        if self.strips.len() == 1 && first.count == 1 && self.of.fields.is_none() {
+        if self.strips.len() == 1
+            && first.count == 1
+            && self.of.fields.is_none()
+            && let Some(alone) = self.strips.pop()
+        {
             // A run that is alone needs no buffer.
-            let alone = *first;
-            self.strips.clear();
-            // SAFETY: the caller's contract.
-            return unsafe { self.of.read_run(&alone) };
+            return self.of.read_run(alone);
         }
         let nbytes = (end - begin) * size;
         resize(self.buffer, nbytes as usize)?;
@@ -334,9 +274,7 @@ impl<'a> Group<'a> {
         timed(Phase::Storage, || self.of.storage.read_at(address, self.buffer))?;
         timed(Phase::Scatter, || {
             for strip in self.strips.drain(..) {
-                let moved = Strip { src: strip.src - begin, ..strip };
-                // SAFETY: the caller's contract.
-                let copied = unsafe { self.of.copy(self.buffer, &moved) };
+                let copied = self.of.copy(self.buffer, &mut strip.without_first(begin));
                 debug_assert!(copied.is_some(), "a plan's strips lie within chunk and result");
             }
         });
