@@ -223,6 +223,8 @@ def command(
             asked = batches.Many(arguments, files_from, folder, jobs or 1, task)
             return _many(asked, job, unchanged, force, dry_run, as_json, ends)
         batches.require_many(jobs, task)
+        if len(arguments) == 2 and in_place:
+            raise UsageError("--in-place takes no OUT: it replaces IN")
         if len(arguments) > 1:
             raise UsageError(
                 f"{counted(len(arguments), 'file')}: give IN and OUT, or -o FOLDER for many files"

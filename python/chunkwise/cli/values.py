@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from chunkwise.cli.echo import echo
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_count, parse_duration, parse_size
-from chunkwise.model.readability import PROGRAM_NAMES
+from chunkwise.model.readability import PROGRAM_NAMES, program
 
 Command: TypeAlias = Callable[..., Any]
 
@@ -84,11 +84,21 @@ def for_option(about: str, *, multiple: bool = True) -> Callable[[Command], Comm
     return click.option(
         "--for",
         "readers" if multiple else "reader",
-        type=click.Choice(PROGRAM_NAMES),
+        type=_Program(),
         metavar="PROGRAM",
         multiple=multiple,
         help=f"{about}{repeated}: {', '.join(PROGRAM_NAMES)}.",
     )
+
+
+class _Program(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """A program that reads HDF5, by its name in `readability.PROGRAMS`."""
+
+    name = "program"
+
+    def convert(self, value: Any, _: click.Parameter | None, __: click.Context | None) -> str:
+        """Check it."""
+        return program(str(value)).name
 
 
 class Size(click.ParamType):  # type: ignore[type-arg, unused-ignore]
