@@ -618,6 +618,7 @@ class DatasetRecord(TypedDict):
     saved: tuple[SavedChunks, int, bool, int] | None
     external: Sequence[tuple[str, int, int]]  # Path, offset and bytes of the files of its data
 
+@final
 class Dataset:
     """An open dataset: its facts for the engine, or the reason why libhdf5 reads it."""
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chunkwise
-from chunkwise.errors import CorruptDataError
+from chunkwise.errors import CorruptDataError, UsageError
 from tests.support.verifying import command
 
 hdf5plugin = pytest.importorskip("hdf5plugin")
@@ -194,6 +194,30 @@ def test_a_dataset_that_grows_while_it_is_open(tmp_path: Path) -> None:
         np.testing.assert_array_equal(dataset[()], [*values, 1, 2, 3])
     with h5py.File(path) as file:
         np.testing.assert_array_equal(file["d"][()], [*values, 1, 2, 3])
+
+
+@pytest.mark.parametrize("steps", [["put"], ["grow", "put"], ["list"], ["flush", "grow", "put"]])
+def test_libhdf5_writes_into_none(tmp_path: Path, steps: list[str]) -> None:
+    """It would write behind the buffer that it has made too small."""
+    path = tmp_path / "a.h5"
+    values = numbers((15,), "<i4")
+    write(path, values, (10,), "shuffle+deflate", maxshape=(None,))
+    with chunkwise.open(path, "r+") as file:
+        dataset = file["d"]
+        with pytest.raises(UsageError, match=r"cannot be made smaller.*chunkwise repack"):
+            dataset.resize((12,))
+        assert dataset.explain_write()["by_libhdf5"] is None
+        for step in steps:
+            if step == "grow":
+                dataset.resize((18,))
+            elif step == "flush":
+                dataset.flush()
+            else:
+                dataset[13:15] = [4, 5] if step == "list" else np.array([4, 5], "i4")
+    with h5py.File(path) as file:
+        stored = file["d"].id.read_direct_chunk((10,))[1]
+        assert len(zlib.decompress(stored)) == 40
+        np.testing.assert_array_equal(file["d"][:15], [*values[:13], 4, 5])
 
 
 def test_a_part_of_it_is_written(tmp_path: Path) -> None:

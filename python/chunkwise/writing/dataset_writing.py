@@ -183,6 +183,12 @@ class Writing:
             old = self._h5.shape
             new = _resized(old, size, axis)
             grows = new is not None and all(b >= a for a, b in zip(old, new, strict=True))
+            if not grows and direct.has_short_edge(self._h5):
+                raise UsageError(
+                    f"{self.label}: it cannot be made smaller: its last chunk is stored without "
+                    "what lies beyond the dataset, and libhdf5 would write beyond its buffer; "
+                    "make a copy with chunkwise repack, and change that"
+                )
             # libhdf5 must get what it would cut off or store in another way.
             if self._dirty and (not grows or self._has_unfiltered_edges()):
                 self.settle()

@@ -9,12 +9,13 @@ libhdf5 would read and write again and again if its cache does not hold them.
 from __future__ import annotations
 
 import math
+import zlib
 from dataclasses import dataclass
 from typing import Any, Final
 
 import h5py
 import numpy as np
-from h5py import h5d, h5s, h5t
+from h5py import h5d, h5p, h5s, h5t, h5z
 from h5py._objects import phil
 
 from chunkwise import _native
@@ -35,6 +36,8 @@ _TINY_CHUNK_NBYTES: Final = 16 << 10
 _MANY_NBYTES: Final = 4 << 20
 # What libhdf5 writes to a chunk that its cache does not hold goes to the file run by run.
 _RUN_NBYTES: Final = 4 << 10
+# What keeps the length of data, or adds to it behind what is deflated.
+_LENGTHS_KNOWN: Final = {h5z.FILTER_SHUFFLE, h5z.FILTER_DEFLATE, h5z.FILTER_FLETCHER32}
 # Under this name a dataset remembers what is known of it.
 _ATTRIBUTE: Final = "_chunkwise_stored"
 
@@ -55,6 +58,9 @@ class Stored:
     is_filtered: bool
     cache_nbytes: int  # Which libhdf5 has for its chunks
     has_unfiltered_edges: bool
+    # Whether its last chunk holds only the elements that exist.  libhdf5 makes its buffer as
+    # short, and writes beyond it (`tests/upstream/short_chunk.c`).
+    has_short_edge: bool = False
 
     def is_small(self, shape: Shape) -> bool:
         """Whether libhdf5 writes all of it."""
@@ -106,7 +112,9 @@ def put(dataset: h5py.Dataset, index: Any, value: Any, *, alone: bool = False) -
             if not alone and not pending.is_free(dataset):
                 return False
             stored = stored_of(dataset)
-            return stored is not None and _write(dataset, stored, index, value)
+            if stored is None or stored.has_short_edge:
+                return False
+            return _write(dataset, stored, index, value)
     except HDF5_ERRORS:
         # Errors of ours are among them; who writes it in another way says what is wrong.
         return False
@@ -123,6 +131,13 @@ def is_held(dataset: h5py.Dataset) -> bool:
         return stored is not None and _held(dataset, stored, dataset.shape)
 
 
+def has_short_edge(dataset: h5py.Dataset) -> bool:
+    """Whether libhdf5 would write beyond its buffer for the last chunk."""
+    with phil:
+        stored = stored_of(dataset)
+        return stored is not None and stored.has_short_edge
+
+
 def _held(dataset: h5py.Dataset, stored: Stored, shape: Shape) -> bool:
     return stored.holds(shape) and unwritten.replaces(dataset)
 
@@ -136,6 +151,8 @@ def resize(dataset: h5py.Dataset, size: Any, axis: int | None) -> bool:
             stored = stored_of(dataset)
             if stored is None or stored.chunk is None or stored.has_unfiltered_edges:
                 return False
+            if stored.has_short_edge:
+                return False
             unwritten.keep(dataset)
             h5py.Dataset.resize(dataset, size, axis)
             return True
@@ -146,7 +163,7 @@ def resize(dataset: h5py.Dataset, size: Any, axis: int | None) -> bool:
 def by_libhdf5(dataset: h5py.Dataset) -> str | None:
     """Say what of a dataset that is written in parallel libhdf5 writes; None for nothing."""
     stored = stored_of(dataset)
-    if stored is None:
+    if stored is None or stored.has_short_edge:
         return None
     if stored.is_small(dataset.shape):
         return SMALL
@@ -172,7 +189,34 @@ def _ask(dataset: h5py.Dataset) -> Stored | None:
         chunk, filters = plist.get_chunk(), plist.get_nfilters()
         _, cache_nbytes, _ = dataset.id.get_access_plist().get_chunk_cache()
         edges = filters > 0 and library().unfiltered_partial_chunks(dataset.id.id)
-    return Stored(dtype, kind, chunk, filters > 0, cache_nbytes, edges)
+    short = chunk is not None and filters > 0 and _has_short_edge(dataset, chunk, plist)
+    return Stored(dtype, kind, chunk, filters > 0, cache_nbytes, edges, short)
+
+
+def _has_short_edge(dataset: h5py.Dataset, chunk: Shape, plist: h5p.PropDCID) -> bool:
+    """Whether the chunk of the last element is stored without what lies beyond the dataset.
+
+    Known of deflated chunks, as programs other than libhdf5 write them.
+    """
+    shape = dataset.shape
+    if 0 in shape or not any(n % c for n, c in zip(shape, chunk, strict=True)):
+        return False
+    if not dataset.id.get_storage_size():
+        return False
+    codes = [plist.get_filter(number)[0] for number in range(plist.get_nfilters())]
+    if h5z.FILTER_DEFLATE not in codes or not set(codes) <= _LENGTHS_KNOWN:
+        return False
+    origin = tuple((n - 1) // c * c for n, c in zip(shape, chunk, strict=True))
+    if not dataset.id.get_chunk_info_by_coord(origin).size:
+        return False
+    mask, stored = dataset.id.read_direct_chunk(origin)
+    if mask:
+        return False
+    nbytes = math.prod(chunk) * dataset.dtype.itemsize
+    try:
+        return bool(len(zlib.decompressobj().decompress(stored, nbytes)) < nbytes)
+    except zlib.error:
+        return False
 
 
 def _write(dataset: h5py.Dataset, stored: Stored, index: Any, value: np.ndarray[Any, Any]) -> bool:
