@@ -1,0 +1,324 @@
+//! Which bytes does a fractal heap hold for an ID?
+//!
+//! Small objects are in the ID itself (tiny), those of medium size in blocks of the heap (managed),
+//! large ones anywhere in the file (huge).  Blocks are found by halving: a table of rows whose
+//! blocks double in size, in which blocks too large for data are tables again
+//! (format specification, III.G).
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use crate::btree2::BTree2;
+use crate::checksum::checksum;
+use crate::error::{FormatError, Problem, Structure};
+use crate::fields::{Fields, Place, bytes_for};
+use crate::source::{Part, Source};
+
+/// More tables within tables than any heap has: each halves the bits of an offset's rest.
+const MOST_LEVELS: usize = 64;
+/// Bits of an ID's first byte.
+const KIND: u8 = 0x30;
+const VERSION: u8 = 0xc0;
+
+/// A fractal heap.
+pub(crate) struct FractalHeap<'s, 'a> {
+    source: &'s Source<'a>,
+    place: Place,
+    id_len: u64,
+    /// Bytes of an offset within the heap, and of an object's length.
+    offset_len: u8,
+    len_len: u8,
+    filtered: bool,
+    sealed_blocks: bool,
+    huge_tree: Option<u64>,
+    table: Table,
+    root: Option<u64>,
+    /// Rows of the root's table; 0 where the root is a block of data.
+    root_rows: u32,
+    /// Blocks that were read, and found to be sound.
+    blocks: RefCell<HashMap<u64, Rc<Part<'a>>>>,
+}
+
+/// How large the blocks of each row are.
+#[derive(Debug, Clone, Copy)]
+struct Table {
+    width: u64,
+    start_bits: u32,
+    width_bits: u32,
+    /// Rows of blocks of data; behind them are tables.
+    direct_rows: u32,
+}
+
+impl Table {
+    /// Bytes of a block in a row.
+    fn block_len(self, row: u32) -> Option<u64> {
+        1u64.checked_shl(self.start_bits.checked_add(row.saturating_sub(1))?)
+    }
+
+    /// The row in which an offset lies, the column, and where that block begins.
+    fn locate(self, offset: u64) -> Option<(u32, u64, u64)> {
+        let first_row = self.width.checked_shl(self.start_bits)?;
+        let row = match offset.checked_div(first_row)? {
+            0 => 0,
+            rows => rows.ilog2().saturating_add(1),
+        };
+        let begin = match row {
+            0 => 0,
+            row => first_row.checked_shl(row.saturating_sub(1))?,
+        };
+        let block_len = self.block_len(row)?;
+        let column = offset.checked_sub(begin)?.checked_div(block_len)?;
+        Some((row, column, begin.checked_add(column.checked_mul(block_len)?)?))
+    }
+
+    /// Rows of the table that stands in a row.
+    fn rows_within(self, row: u32) -> Option<u32> {
+        let bits = self.start_bits.checked_add(row.saturating_sub(1))?;
+        bits.checked_sub(self.start_bits.checked_add(self.width_bits)?)?.checked_add(1)
+    }
+}
+
+impl<'s, 'a> FractalHeap<'s, 'a> {
+    pub(crate) fn open(source: &'s Source<'a>, address: u64) -> Result<Self, FormatError> {
+        let place = Place::new(Structure::FractalHeap, address);
+        let widths = source.widths();
+        let (offset, length) = (u64::from(widths.offset), u64::from(widths.length));
+        let plain_len = 26u64
+            .saturating_add(offset.saturating_mul(3))
+            .saturating_add(length.saturating_mul(12));
+        let head = source.read(place, plain_len)?;
+        let mut fields = head.fields();
+        fields.signature(b"FRHP")?;
+        fields.version(0)?;
+        let (id_len, filters_len) = (u64::from(fields.u16()?), u64::from(fields.u16()?));
+        let filtered = filters_len > 0;
+        let more = length.saturating_add(4).saturating_add(filters_len);
+        source
+            .read(place, plain_len.saturating_add(if filtered { more } else { 0 }))?
+            .unsealed()?;
+        let flags = fields.u8()?;
+        let most_managed = u64::from(fields.u32()?);
+        fields.length()?;
+        let huge_tree = fields.address()?;
+        fields.length()?;
+        fields.address()?;
+        fields.skip(length.saturating_mul(8))?;
+        let width = u64::from(fields.u16()?);
+        let (start, most_direct) = (fields.length()?, fields.length()?);
+        let offset_bits = fields.u16()?;
+        fields.skip(2)?;
+        let (root, root_rows) = (fields.address()?, u32::from(fields.u16()?));
+        let sound = width.is_power_of_two()
+            && start.is_power_of_two()
+            && most_direct.is_power_of_two()
+            && start <= most_direct
+            && (1..=64).contains(&offset_bits);
+        if !sound {
+            return Err(place.wrong("its options make no sense"));
+        }
+        let (start_bits, direct_bits) = (start.ilog2(), most_direct.ilog2());
+        let table = Table {
+            width,
+            start_bits,
+            width_bits: width.ilog2(),
+            direct_rows: direct_bits.saturating_sub(start_bits).saturating_add(2),
+        };
+        let direct_len = direct_bits.div_ceil(8) as u8;
+        Ok(Self {
+            source,
+            place,
+            id_len,
+            offset_len: offset_bits.div_ceil(8) as u8,
+            len_len: direct_len.min(bytes_for(most_managed)),
+            filtered,
+            sealed_blocks: flags & 2 != 0,
+            huge_tree,
+            table,
+            root,
+            root_rows,
+            blocks: RefCell::default(),
+        })
+    }
+
+    /// The object with this ID; the errors of what is made of it name `structure`.
+    pub(crate) fn object(&self, id: &[u8], structure: Structure) -> Result<Part<'a>, FormatError> {
+        let place = Place::new(Structure::FractalHeapObject, self.place.address);
+        let Some((&first, rest)) = id.split_first() else {
+            return Err(place.error(Problem::CutOff));
+        };
+        if first & VERSION != 0 {
+            return Err(place.error(Problem::Version(first >> 6)));
+        }
+        let mut fields = Fields::new(rest, place, self.source.widths());
+        match (first & KIND) >> 4 {
+            0 => self.managed(&mut fields, structure),
+            1 => self.huge(&mut fields, structure),
+            2 => self.tiny(first, &mut fields, structure),
+            kind => Err(fields.unknown("an ID of kind", kind)),
+        }
+    }
+
+    fn tiny(
+        &self,
+        first: u8,
+        fields: &mut Fields<'_>,
+        structure: Structure,
+    ) -> Result<Part<'a>, FormatError> {
+        let mut len = u64::from(first & 0xf);
+        // IDs that are long enough take twelve bits for the length.
+        if self.id_len > 18 {
+            len = len << 8 | u64::from(fields.u8()?);
+        }
+        let bytes = fields.take(len.saturating_add(1))?.to_vec();
+        let place = Place::new(structure, self.place.address);
+        Ok(Part::new(Cow::Owned(bytes), place, self.source.widths()))
+    }
+
+    fn huge(&self, fields: &mut Fields<'_>, structure: Structure) -> Result<Part<'a>, FormatError> {
+        if self.filtered {
+            return Err(fields.error(Problem::Unsupported("filters")));
+        }
+        let widths = self.source.widths();
+        let direct_len = u64::from(widths.offset) + u64::from(widths.length);
+        if direct_len <= self.id_len.saturating_sub(1) {
+            let (address, nbytes) = (fields.defined()?, fields.length()?);
+            return self.source.read(Place::new(structure, address), nbytes);
+        }
+        let wanted = fields.number(self.id_len.saturating_sub(1).min(8) as u8)?;
+        let Some(tree) = self.huge_tree else {
+            return Err(fields.wrong("its heap has no tree of huge objects"));
+        };
+        let tree = BTree2::open(self.source, tree)?;
+        tree.expect(1, direct_len.saturating_add(u64::from(widths.length)))?;
+        let record_of = |record: &[u8]| {
+            let mut record = Fields::new(record, self.place, widths);
+            Ok((record.address()?, record.length()?, record.length()?))
+        };
+        let mut found = None;
+        tree.some(&|record| record_of(record).map(|(.., id)| id.cmp(&wanted)), &mut |record| {
+            let (address, nbytes, _) = record_of(record)?;
+            found = address.map(|address| (address, nbytes));
+            Ok(())
+        })?;
+        match found {
+            Some((address, nbytes)) => self.source.read(Place::new(structure, address), nbytes),
+            None => Err(fields.wrong("it is not in the tree of huge objects")),
+        }
+    }
+
+    fn managed(
+        &self,
+        fields: &mut Fields<'_>,
+        structure: Structure,
+    ) -> Result<Part<'a>, FormatError> {
+        if self.filtered {
+            return Err(fields.error(Problem::Unsupported("filters")));
+        }
+        let (offset, len) = (fields.number(self.offset_len)?, fields.number(self.len_len)?);
+        let astray = || fields.wrong("it is not in a block of its heap");
+        let mut address = self.root.ok_or_else(astray)?;
+        let mut rows = self.root_rows;
+        // Where the block begins within the heap, and how many bytes it takes.
+        let mut begin = 0u64;
+        let mut block_len = self.table.block_len(0).ok_or_else(astray)?;
+        for _ in 0..MOST_LEVELS {
+            let within = offset.checked_sub(begin).ok_or_else(astray)?;
+            if rows == 0 {
+                let block = self.direct(address, begin, block_len)?;
+                let place = Place::new(structure, address.saturating_add(within));
+                self.source.charge(place, len)?;
+                return block.slice(within, len, place);
+            }
+            let (row, column, at) = self.table.locate(within).ok_or_else(astray)?;
+            if row >= rows {
+                return Err(astray());
+            }
+            address = self.child(address, begin, rows, (row, column))?.ok_or_else(astray)?;
+            begin = begin.checked_add(at).ok_or_else(astray)?;
+            block_len = self.table.block_len(row).ok_or_else(astray)?;
+            rows = match row < self.table.direct_rows {
+                true => 0,
+                false => self.table.rows_within(row).ok_or_else(astray)?,
+            };
+        }
+        Err(fields.error(Problem::TooDeep(MOST_LEVELS)))
+    }
+
+    /// What a table in the heap says of a child.
+    fn child(
+        &self,
+        address: u64,
+        begin: u64,
+        rows: u32,
+        (row, column): (u32, u64),
+    ) -> Result<Option<u64>, FormatError> {
+        let place = Place::new(Structure::FractalHeapBlock, address);
+        let widths = self.source.widths();
+        let entries = u64::from(rows).saturating_mul(self.table.width);
+        let entries_len = entries.saturating_mul(u64::from(widths.offset));
+        let head_len = 5u64 + u64::from(widths.offset) + u64::from(self.offset_len);
+        let nbytes = head_len.saturating_add(entries_len).saturating_add(4);
+        let block = self.block(address, || {
+            let block = self.source.sealed(place, nbytes, b"FHIB")?;
+            self.check_head(&mut block.fields(), begin)?;
+            Ok(block)
+        })?;
+        let number = u64::from(row).saturating_mul(self.table.width).saturating_add(column);
+        let mut fields = block.fields();
+        fields.skip(head_len.saturating_add(number.saturating_mul(u64::from(widths.offset))))?;
+        fields.address()
+    }
+
+    /// A block of data.
+    fn direct(&self, address: u64, begin: u64, len: u64) -> Result<Rc<Part<'a>>, FormatError> {
+        let place = Place::new(Structure::FractalHeapBlock, address);
+        self.block(address, || {
+            let block = self.source.read(place, len)?;
+            let mut fields = block.fields();
+            fields.signature(b"FHDB")?;
+            let mut fields = block.fields();
+            self.check_head(&mut fields, begin)?;
+            if self.sealed_blocks {
+                let head_len = block.bytes().len().saturating_sub(fields.rest().len());
+                let stored = fields.u32()?;
+                // Taken while its own place was zero.
+                let mut bytes = block.bytes().to_vec();
+                bytes.iter_mut().skip(head_len).take(4).for_each(|byte| *byte = 0);
+                let computed = checksum(&bytes);
+                if stored != computed {
+                    return Err(place.error(Problem::Checksum { stored, computed }));
+                }
+            }
+            Ok(block)
+        })
+    }
+
+    /// Check what every block begins with, behind its signature.
+    fn check_head(&self, fields: &mut Fields<'_>, begin: u64) -> Result<(), FormatError> {
+        fields.skip(4)?;
+        fields.version(0)?;
+        if fields.address()? != Some(self.place.address) {
+            return Err(fields.wrong("it is of another heap"));
+        }
+        if fields.number(self.offset_len)? != begin {
+            return Err(fields.wrong("it stands elsewhere in its heap"));
+        }
+        Ok(())
+    }
+
+    /// A block that was read before, or is read now.
+    fn block(
+        &self,
+        address: u64,
+        read: impl FnOnce() -> Result<Part<'a>, FormatError>,
+    ) -> Result<Rc<Part<'a>>, FormatError> {
+        if let Some(block) = self.blocks.borrow().get(&address) {
+            return Ok(Rc::clone(block));
+        }
+        let block = Rc::new(read()?);
+        self.blocks.borrow_mut().insert(address, Rc::clone(&block));
+        Ok(block)
+    }
+}

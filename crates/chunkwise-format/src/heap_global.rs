@@ -1,0 +1,84 @@
+//! Which bytes does a collection of the global heap hold, by number?
+//!
+//! Values of variable length, regions that references lead to, and the mappings of virtual datasets
+//! are kept there (format specification, III.E).
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::error::{FormatError, Structure};
+use crate::fields::Place;
+use crate::source::{Part, Source};
+
+/// A collection of the global heap.
+pub struct Collection<'a> {
+    part: Part<'a>,
+    objects: HashMap<u16, Range<u64>>,
+}
+
+impl<'a> Collection<'a> {
+    pub(crate) fn open(source: &Source<'a>, address: u64) -> Result<Self, FormatError> {
+        let place = Place::new(Structure::GlobalHeap, address);
+        let length = u64::from(source.widths().length);
+        let head_len = length.saturating_add(8);
+        let head = source.read(place, head_len)?;
+        let mut fields = head.fields();
+        fields.signature(b"GCOL")?;
+        fields.version(1)?;
+        fields.skip(3)?;
+        let nbytes = fields.length()?;
+        let part = source.read(place, nbytes.max(head_len))?;
+        let mut fields = part.fields();
+        fields.skip(head_len)?;
+        let mut objects = HashMap::new();
+        let mut at = head_len;
+        // What is left where no object fits is a gap.
+        while fields.rest().len() as u64 >= head_len {
+            let index = fields.u16()?;
+            fields.skip(6)?;
+            let len = fields.length()?;
+            // Number 0 is the free space, up to the end.
+            if index == 0 {
+                break;
+            }
+            let begin = at.saturating_add(head_len);
+            let end = begin.saturating_add(len);
+            let Some(padded) = len.checked_next_multiple_of(8) else {
+                return Err(place.wrong("an object is longer than the file can be"));
+            };
+            if len > fields.rest().len() as u64 {
+                return Err(place.wrong("an object is longer than the collection"));
+            }
+            fields.skip(padded.min(fields.rest().len() as u64))?;
+            objects.insert(index, begin..end);
+            at = begin.saturating_add(padded);
+        }
+        Ok(Self { part, objects })
+    }
+
+    /// The object with this number.
+    pub(crate) fn part(&self, index: u32, structure: Structure) -> Result<Part<'a>, FormatError> {
+        let range = u16::try_from(index).ok().and_then(|index| self.objects.get(&index));
+        let Some(range) = range else {
+            return Err(self.part.place().wrong("it has no object with a number that is used"));
+        };
+        let address = self.part.place().address.saturating_add(range.start);
+        let len = range.end.saturating_sub(range.start);
+        self.part.slice(range.start, len, Place::new(structure, address))
+    }
+
+    /// The bytes of the object with this number; None where there is none.
+    #[must_use]
+    pub fn get(&self, index: u32) -> Option<&[u8]> {
+        let range = self.objects.get(&u16::try_from(index).ok()?)?;
+        self.part.bytes().get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)
+    }
+
+    /// The numbers of its objects, ascending.
+    #[must_use]
+    pub fn numbers(&self) -> Vec<u16> {
+        let mut numbers: Vec<u16> = self.objects.keys().copied().collect();
+        numbers.sort_unstable();
+        numbers
+    }
+}
