@@ -31,9 +31,9 @@ pub struct Attribute {
 
 impl Attribute {
     /// The content of a message.
-    pub(crate) fn read(
-        context: Context<'_>,
-        source: &Source<'_>,
+    pub(crate) fn read<'f>(
+        context: Context<'f>,
+        source: &Source<'f>,
         fields: &mut Fields<'_>,
     ) -> Result<Self, FormatError> {
         let version = fields.u8()?;
@@ -70,9 +70,9 @@ impl Attribute {
 }
 
 /// A datatype, which may be that of a committed object.
-fn datatype(
-    context: Context<'_>,
-    source: &Source<'_>,
+fn datatype<'f>(
+    context: Context<'f>,
+    source: &Source<'f>,
     mut fields: Fields<'_>,
     is_shared: bool,
 ) -> Result<Datatype, FormatError> {

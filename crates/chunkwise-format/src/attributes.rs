@@ -116,9 +116,9 @@ fn record<'r>(
 }
 
 /// The attribute of a record.
-fn stored(
-    context: Context<'_>,
-    source: &Source<'_>,
+fn stored<'f>(
+    context: Context<'f>,
+    source: &Source<'f>,
     heap: &FractalHeap<'_, '_>,
     record: &Record<'_>,
 ) -> Result<Attribute, FormatError> {

@@ -55,7 +55,11 @@ impl FillValue {
 
     /// The message of HDF5 before 1.6.
     pub(crate) fn read_old(fields: &mut Fields<'_>) -> Result<Self, FormatError> {
-        Ok(Self { allocated: 0, written: 2, value: given(fields)? })
+        let value = match given(fields)? {
+            Value::Default => Value::Undefined,
+            value => value,
+        };
+        Ok(Self { allocated: 0, written: 2, value })
     }
 }
 

@@ -6,8 +6,6 @@
 //! (format specification, III.G).
 
 use std::borrow::Cow;
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::btree2::BTree2;
@@ -37,8 +35,6 @@ pub(crate) struct FractalHeap<'s, 'a> {
     root: Option<u64>,
     /// Rows of the root's table; 0 where the root is a block of data.
     root_rows: u32,
-    /// Blocks that were read, and found to be sound.
-    blocks: RefCell<HashMap<u64, Rc<Part<'a>>>>,
 }
 
 /// How large the blocks of each row are.
@@ -138,7 +134,6 @@ impl<'s, 'a> FractalHeap<'s, 'a> {
             table,
             root,
             root_rows,
-            blocks: RefCell::default(),
         })
     }
 
@@ -260,7 +255,7 @@ impl<'s, 'a> FractalHeap<'s, 'a> {
         let entries_len = entries.saturating_mul(u64::from(widths.offset));
         let head_len = 5u64 + u64::from(widths.offset) + u64::from(self.offset_len);
         let nbytes = head_len.saturating_add(entries_len).saturating_add(4);
-        let block = self.block(address, || {
+        let block = self.source.kept(self.place.address, address, || {
             let block = self.source.sealed(place, nbytes, b"FHIB")?;
             self.check_head(&mut block.fields(), begin)?;
             Ok(block)
@@ -274,7 +269,7 @@ impl<'s, 'a> FractalHeap<'s, 'a> {
     /// A block of data.
     fn direct(&self, address: u64, begin: u64, len: u64) -> Result<Rc<Part<'a>>, FormatError> {
         let place = Place::new(Structure::FractalHeapBlock, address);
-        self.block(address, || {
+        self.source.kept(self.place.address, address, || {
             let block = self.source.read(place, len)?;
             let mut fields = block.fields();
             fields.signature(b"FHDB")?;
@@ -306,19 +301,5 @@ impl<'s, 'a> FractalHeap<'s, 'a> {
             return Err(fields.wrong("it stands elsewhere in its heap"));
         }
         Ok(())
-    }
-
-    /// A block that was read before, or is read now.
-    fn block(
-        &self,
-        address: u64,
-        read: impl FnOnce() -> Result<Part<'a>, FormatError>,
-    ) -> Result<Rc<Part<'a>>, FormatError> {
-        if let Some(block) = self.blocks.borrow().get(&address) {
-            return Ok(Rc::clone(block));
-        }
-        let block = Rc::new(read()?);
-        self.blocks.borrow_mut().insert(address, Rc::clone(&block));
-        Ok(block)
     }
 }

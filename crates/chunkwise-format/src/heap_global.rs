@@ -19,8 +19,8 @@ pub struct Collection<'a> {
 impl<'a> Collection<'a> {
     pub(crate) fn open(source: &Source<'a>, address: u64) -> Result<Self, FormatError> {
         let place = Place::new(Structure::GlobalHeap, address);
-        let length = u64::from(source.widths().length);
-        let head_len = length.saturating_add(8);
+        // Before the first object, and before the bytes of each, is a multiple of eight bytes.
+        let head_len = u64::from(source.widths().length).next_multiple_of(8).saturating_add(8);
         let head = source.read(place, head_len)?;
         let mut fields = head.fields();
         fields.signature(b"GCOL")?;
@@ -37,6 +37,8 @@ impl<'a> Collection<'a> {
             let index = fields.u16()?;
             fields.skip(6)?;
             let len = fields.length()?;
+            fields
+                .skip(head_len.saturating_sub(8).saturating_sub(source.widths().length.into()))?;
             // Number 0 is the free space, up to the end.
             if index == 0 {
                 break;

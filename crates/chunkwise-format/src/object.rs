@@ -181,7 +181,8 @@ impl<'f> Object<'f> {
         Ok(found.map(|(dataspace, _)| dataspace))
     }
 
-    /// The fill value of a dataset.
+    /// The fill value of a dataset; None where the file says nothing: libhdf5 then takes it as
+    /// undefined.
     ///
     /// # Errors
     /// It is damaged.

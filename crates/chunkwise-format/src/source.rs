@@ -4,7 +4,9 @@
 //! Those that lead to the same place again and again are refused.
 
 use std::borrow::Cow;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
 
 use crate::bytes::Bytes;
 use crate::checksum::checksum;
@@ -12,7 +14,7 @@ use crate::error::{FormatError, Problem};
 use crate::fields::{Fields, Place, Widths};
 
 /// Files of any length may have so many bytes read.
-const LEAST_BUDGET: u64 = 8 << 20;
+const LEAST_BUDGET: u64 = 2 << 20;
 /// Times that a file's bytes may be read in one operation: some structures are read for each name.
 const MOST_TIMES: u64 = 8;
 /// What a read costs beside its bytes.
@@ -26,6 +28,8 @@ pub(crate) struct Source<'a> {
     base: u64,
     widths: Widths,
     left: Cell<u64>,
+    /// Parts that were read, and found to be sound: by whose they are, and their addresses.
+    kept: RefCell<HashMap<(u64, u64), Rc<Part<'a>>>>,
 }
 
 /// The bytes of one structure.
@@ -39,7 +43,7 @@ pub(crate) struct Part<'a> {
 impl<'a> Source<'a> {
     pub(crate) fn new(bytes: &'a dyn Bytes, base: u64, widths: Widths) -> Self {
         let budget = bytes.nbytes().saturating_mul(MOST_TIMES).max(LEAST_BUDGET);
-        Self { bytes, base, widths, left: Cell::new(budget) }
+        Self { bytes, base, widths, left: Cell::new(budget), kept: RefCell::default() }
     }
 
     pub(crate) fn widths(&self) -> Widths {
@@ -94,6 +98,21 @@ impl<'a> Source<'a> {
             return Err(place.error(Problem::Signature));
         }
         part.unsealed()
+    }
+
+    /// A part of a structure that was read before, or is read now.
+    pub(crate) fn kept(
+        &self,
+        of: u64,
+        address: u64,
+        read: impl FnOnce() -> Result<Part<'a>, FormatError>,
+    ) -> Result<Rc<Part<'a>>, FormatError> {
+        if let Some(part) = self.kept.borrow().get(&(of, address)) {
+            return Ok(Rc::clone(part));
+        }
+        let part = Rc::new(read()?);
+        self.kept.borrow_mut().insert((of, address), Rc::clone(&part));
+        Ok(part)
     }
 
     /// What was read counts, and what is made of it: fails where that is too much.

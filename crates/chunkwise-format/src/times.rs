@@ -8,8 +8,8 @@ use crate::header::{Header, kind};
 
 /// In seconds since 1970.
 pub(crate) fn modified(header: &Header<'_>) -> Result<Option<i64>, FormatError> {
-    if let Some([_, _, changed, _]) = header.times {
-        return Ok(Some(changed.into()));
+    if let Some([_, modified, _, _]) = header.times {
+        return Ok(Some(modified.into()));
     }
     if let Some(message) = header.first(kind::MODIFICATION_TIME) {
         let mut fields = message.part.fields();
