@@ -415,10 +415,10 @@ class Compared:
             # are within the present shape.
             shape = mine["dataspace"]["shape"]
             its = [one for one in its if all(a < n for a, n in zip(one[0], shape, strict=True))]
-            theirs = [
-                [list(info.chunk_offset), info.byte_offset, info.size, info.filter_mask]
-                for info in (dsid.get_chunk_info_by_coord(tuple(one[0])) for one in its)
-            ]
+            theirs = []
+            for place, *_ in its:
+                info = dsid.get_chunk_info_by_coord(tuple(place))
+                theirs.append([place, info.byte_offset, info.size, info.filter_mask])
         for a, b in zip(sorted(its), sorted(theirs), strict=False):
             if a != b:
                 self.differ("a chunk", a, b)

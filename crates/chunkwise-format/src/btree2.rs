@@ -185,3 +185,71 @@ fn levels(
     }
     Ok(levels)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::BTree2;
+    use crate::checksum::checksum;
+    use crate::error::FormatError;
+    use crate::fields::Widths;
+    use crate::source::Source;
+
+    fn sealed(mut bytes: Vec<u8>, len: usize) -> Vec<u8> {
+        let sum = checksum(&bytes);
+        bytes.extend(sum.to_le_bytes());
+        bytes.resize(len, 0);
+        bytes
+    }
+
+    /// A root with a record between two leaves; nodes of 64 bytes, records of one.
+    fn tree() -> Vec<u8> {
+        let mut head = b"BTHD\0\x05\x40\0\0\0\x01\0\x01\0\0\0".to_vec();
+        head.extend(64u32.to_le_bytes());
+        head.extend([1, 0]);
+        head.extend(5u32.to_le_bytes());
+        let mut root = b"BTIN\0\x05c".to_vec();
+        for (address, count) in [(128u32, 2), (192, 2)] {
+            root.extend(address.to_le_bytes());
+            root.push(count);
+        }
+        let mut bytes = sealed(head, 64);
+        bytes.extend(sealed(root, 64));
+        bytes.extend(sealed(b"BTLF\0\x05ab".to_vec(), 64));
+        bytes.extend(sealed(b"BTLF\0\x05de".to_vec(), 64));
+        bytes
+    }
+
+    fn records(bytes: &Vec<u8>, wanted: Option<u8>) -> Result<Vec<u8>, FormatError> {
+        let source = Source::new(bytes, 0, Widths { offset: 4, length: 4 });
+        let tree = BTree2::open(&source, 0)?;
+        let mut found = Vec::new();
+        let mut take = |record: &[u8]| {
+            found.extend(record);
+            Ok(())
+        };
+        match wanted {
+            Some(wanted) => tree.some(&|record| Ok(record.cmp(&[wanted])), &mut take)?,
+            None => tree.each(&mut take)?,
+        }
+        Ok(found)
+    }
+
+    #[test]
+    fn records_come_in_their_order() {
+        let bytes = tree();
+        assert_eq!(records(&bytes, None).unwrap(), b"abcde");
+        for wanted in *b"abcde" {
+            assert_eq!(records(&bytes, Some(wanted)).unwrap(), [wanted]);
+        }
+        assert_eq!(records(&bytes, Some(b'x')).unwrap(), b"");
+    }
+
+    #[test]
+    fn only_what_leads_to_a_record_is_read() {
+        let mut bytes = tree();
+        bytes[192] = 0;
+        assert_eq!(records(&bytes, Some(b'b')).unwrap(), b"b");
+        assert!(records(&bytes, Some(b'd')).is_err());
+        assert!(records(&bytes, None).is_err());
+    }
+}

@@ -92,3 +92,36 @@ impl Dataspace {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Dataspace;
+    use crate::error::{FormatError, Structure};
+    use crate::fields::{Fields, Place, Widths};
+
+    fn read(bytes: &[u8]) -> Result<Dataspace, FormatError> {
+        let widths = Widths { offset: 8, length: 2 };
+        let place = Place::new(Structure::Message(1), 0);
+        Dataspace::read(&mut Fields::new(bytes, place, widths))
+    }
+
+    #[test]
+    fn shapes_may_be_unlimited() {
+        let space = read(&[2, 2, 1, 1, 3, 0, 4, 0, 0xff, 0xff, 9, 0]).unwrap();
+        assert_eq!((space.shape(), space.max_shape()), (&[3, 4][..], &[None, Some(9)][..]));
+        assert_eq!(space.count(), Some(12));
+    }
+
+    #[test]
+    fn one_value_none_and_no_number() {
+        assert_eq!(read(&[1, 0, 0, 0, 0, 0, 0, 0]), Ok(Dataspace::Scalar));
+        assert_eq!(read(&[2, 0, 0, 2]), Ok(Dataspace::Null));
+        assert!(read(&[2, 1, 0, 2, 1, 0]).is_err());
+        assert!(read(&[2, 33, 0, 1]).is_err());
+        let vast = Dataspace::Simple {
+            shape: [u64::MAX, 2, 0].into_iter().collect(),
+            max_shape: [None; 3].into_iter().collect(),
+        };
+        assert_eq!(vast.count(), Some(0));
+    }
+}

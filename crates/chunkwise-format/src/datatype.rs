@@ -403,3 +403,58 @@ fn enumeration(
     }
     Ok(Class::Enumeration { base: Box::new(base), members })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{ByteOrder, Class, Datatype};
+    use crate::error::{Problem, Structure};
+    use crate::fields::{Fields, Place, Widths};
+
+    fn read(bytes: &[u8]) -> Result<Datatype, Problem> {
+        let place = Place::new(Structure::Message(3), 0);
+        let widths = Widths { offset: 8, length: 8 };
+        let mut fields = Fields::new(bytes, place, widths);
+        Datatype::read(&mut fields).map_err(|error| error.problem)
+    }
+
+    const BIG_INT16: [u8; 12] = [0x10, 9, 0, 0, 2, 0, 0, 0, 0, 0, 16, 0];
+
+    #[test]
+    fn integers_have_an_order_and_a_sign() {
+        let Class::Integer { bits, signed } = read(&BIG_INT16).unwrap().class else { panic!() };
+        assert_eq!((bits.order, bits.precision, signed), (ByteOrder::Big, 16, true));
+        for len in 0..BIG_INT16.len() {
+            assert_eq!(read(&BIG_INT16[..len]), Err(Problem::CutOff));
+        }
+    }
+
+    #[test]
+    fn members_of_the_first_version_may_be_arrays() {
+        let mut bytes = vec![0x16, 1, 0, 0, 12, 0, 0, 0];
+        bytes.extend(*b"ab\0\0\0\0\0\0");
+        bytes.extend([0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        bytes.extend([2, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        bytes.extend(BIG_INT16);
+        let Class::Compound(members) = read(&bytes).unwrap().class else { panic!() };
+        let Class::Array { shape, base } = &members[0].datatype.class else { panic!() };
+        assert_eq!((&*members[0].name, &**shape, base.nbytes), (&b"ab"[..], &[2, 3][..], 2));
+        assert_eq!(members[0].datatype.nbytes, 12);
+        // A record that is too short for it.
+        bytes[4] = 11;
+        assert_eq!(read(&bytes), Err(Problem::Wrong("a member is not within its record")));
+    }
+
+    #[test]
+    fn types_within_types_come_to_an_end() {
+        let sequence = [0x19, 0, 0, 0, 16, 0, 0, 0];
+        let deep: Vec<u8> = sequence.iter().copied().cycle().take(8 * 1000).collect();
+        assert_eq!(read(&deep), Err(Problem::TooDeep(64)));
+    }
+
+    #[test]
+    fn unknown_classes_and_versions_are_named() {
+        let unknown = Problem::Unknown { what: "a class of number", number: 12 };
+        assert_eq!(read(&[0x1c, 0, 0, 0, 1, 0, 0, 0]), Err(unknown));
+        assert_eq!(read(&[0x60, 0, 0, 0, 1, 0, 0, 0]), Err(Problem::Version(6)));
+    }
+}

@@ -195,3 +195,41 @@ fn all_bits(len: u8) -> u64 {
 pub(crate) fn bytes_for(most: u64) -> u8 {
     (most.checked_ilog2().unwrap_or(0) / 8) as u8 + 1
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Fields, Place, Widths, bytes_for};
+    use crate::error::{Problem, Structure};
+
+    const WIDTHS: Widths = Widths { offset: 4, length: 2 };
+
+    fn fields(bytes: &[u8]) -> Fields<'_> {
+        Fields::new(bytes, Place::new(Structure::Superblock, 7), WIDTHS)
+    }
+
+    #[test]
+    fn numbers_are_as_wide_as_the_superblock_says() {
+        let mut fields = fields(&[1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 2, 1, 9]);
+        assert_eq!(fields.address(), Ok(Some(1)));
+        assert_eq!(fields.address(), Ok(None));
+        assert_eq!(fields.length(), Ok(0x102));
+        let error = fields.u16().unwrap_err();
+        assert_eq!((error.address, &error.problem), (7, &Problem::CutOff));
+        assert_eq!(error.to_string(), "the superblock at address 7: it is cut off");
+    }
+
+    #[test]
+    fn text_ends_with_a_zero_and_may_be_padded() {
+        let mut padded = fields(b"12345678\0.......x");
+        assert_eq!(padded.padded_text().unwrap(), b"12345678");
+        assert_eq!(padded.rest(), b"x");
+        let mut plain = fields(b"ab\0c");
+        assert_eq!(plain.text().unwrap(), b"ab");
+        assert!(plain.text().is_err());
+    }
+
+    #[test]
+    fn numbers_take_as_many_bytes_as_the_greatest_needs() {
+        assert_eq!([0, 255, 256, u64::MAX].map(bytes_for), [1, 1, 2, 8]);
+    }
+}

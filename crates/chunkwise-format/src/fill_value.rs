@@ -72,3 +72,28 @@ fn given(fields: &mut Fields<'_>) -> Result<Value, FormatError> {
         nbytes => Ok(Value::Given(fields.take(nbytes.into())?.to_vec())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{FillValue, Value};
+    use crate::error::{FormatError, Structure};
+    use crate::fields::{Fields, Place, Widths};
+
+    fn read(bytes: &[u8]) -> Result<Value, FormatError> {
+        let place = Place::new(Structure::Message(5), 0);
+        let widths = Widths { offset: 8, length: 8 };
+        FillValue::read(&mut Fields::new(bytes, place, widths)).map(|fill| fill.value)
+    }
+
+    #[test]
+    fn values_are_given_zero_or_undefined() {
+        assert_eq!(read(&[2, 2, 2, 1, 2, 0, 0, 0, 7, 8]), Ok(Value::Given(vec![7, 8])));
+        assert_eq!(read(&[1, 2, 2, 1, 0, 0, 0, 0]), Ok(Value::Default));
+        assert_eq!(read(&[2, 2, 2, 0]), Ok(Value::Undefined));
+        assert_eq!(read(&[3, 0x20 | 9, 1, 0, 0, 0, 7]), Ok(Value::Given(vec![7])));
+        assert_eq!(read(&[3, 0x10]), Ok(Value::Undefined));
+        assert_eq!(read(&[3, 9]), Ok(Value::Default));
+        assert!(read(&[3, 0x30]).is_err());
+        assert!(read(&[3, 0x20, 9, 0, 0, 0, 7]).is_err());
+    }
+}

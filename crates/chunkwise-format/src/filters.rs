@@ -53,3 +53,31 @@ fn filter(fields: &mut Fields<'_>, version: u8) -> Result<Filter, FormatError> {
     let name = (!name.is_empty()).then(|| name.to_vec());
     Ok(Filter { number, name, optional: flags & 1 != 0, options })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::read;
+    use crate::error::Structure;
+    use crate::fields::{Fields, Place, Widths};
+
+    #[test]
+    fn both_versions_say_the_same() {
+        let mut old = vec![1, 2, 0, 0, 0, 0, 0, 0];
+        old.extend([1, 0, 8, 0, 1, 0, 1, 0]);
+        old.extend(*b"deflate\0\x06\0\0\0\0\0\0\0");
+        old.extend([3, 0, 0, 0, 0, 0, 0, 0]);
+        let mut new = vec![2, 2, 1, 0, 1, 0, 1, 0, 6, 0, 0, 0];
+        new.extend([3, 0, 0, 0, 0, 0]);
+        let widths = Widths { offset: 8, length: 8 };
+        let place = Place::new(Structure::Message(0xb), 0);
+        let of = |bytes: &[u8]| read(&mut Fields::new(bytes, place, widths));
+        let (old, new) = (of(&old).unwrap(), of(&new).unwrap());
+        assert_eq!(old[0].name.as_deref(), Some(&b"deflate"[..]));
+        let facts = |filters: &[super::Filter]| -> Vec<_> {
+            filters.iter().map(|f| (f.number, f.optional, f.options.clone())).collect()
+        };
+        assert_eq!(facts(&old), facts(&new));
+        assert_eq!(facts(&old), [(1, true, vec![6]), (3, false, vec![])]);
+        assert!(of(&[2, 33]).is_err());
+    }
+}

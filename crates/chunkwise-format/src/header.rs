@@ -220,3 +220,60 @@ impl<'a> Header<'a> {
 fn begin_of(block: &Block<'_>, fields: &Fields<'_>) -> u64 {
     block.part.bytes().len().saturating_sub(fields.rest().len()) as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Header, kind};
+    use crate::checksum::checksum;
+    use crate::error::{FormatError, Problem};
+    use crate::fields::Widths;
+    use crate::source::Source;
+
+    const WIDTHS: Widths = Widths { offset: 8, length: 8 };
+
+    fn kinds(bytes: &Vec<u8>) -> Result<Vec<u16>, FormatError> {
+        let header = Header::read(&Source::new(bytes, 0, WIDTHS), 0)?;
+        Ok(header.messages.iter().map(|message| message.kind).collect())
+    }
+
+    /// A header of version 1 whose second message leads to `next`.
+    fn old(next: u64) -> Vec<u8> {
+        let mut bytes = vec![1, 0, 3, 0, 1, 0, 0, 0, 40, 0, 0, 0, 0, 0, 0, 0];
+        bytes.extend([0x12, 0, 8, 0, 0, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0]);
+        bytes.extend([0x10, 0, 16, 0, 0, 0, 0, 0]);
+        bytes.extend(next.to_le_bytes());
+        bytes.extend(16u64.to_le_bytes());
+        bytes.extend([0x0d, 0, 8, 0, 0, 0, 0, 0, b'h', b'i', 0, 0, 0, 0, 0, 0]);
+        bytes
+    }
+
+    #[test]
+    fn messages_go_on_in_other_blocks() {
+        assert_eq!(kinds(&old(56)), Ok(vec![kind::MODIFICATION_TIME, kind::COMMENT]));
+    }
+
+    #[test]
+    fn blocks_that_lead_back_are_refused() {
+        let wrong = Problem::Wrong("a header leads to it twice");
+        assert_eq!(kinds(&old(0)).unwrap_err().problem, wrong);
+        let problem = kinds(&old(1 << 40)).unwrap_err().problem;
+        assert!(matches!(problem, Problem::Outside { nbytes: 16, .. }));
+    }
+
+    #[test]
+    fn new_headers_are_sealed() {
+        let mut bytes = b"OHDR\x02\x04\x0a".to_vec();
+        bytes.extend([0x0d, 3, 0, 0, 9, 0, b'h', b'i', 0, 0]);
+        let sum = checksum(&bytes);
+        bytes.extend(sum.to_le_bytes());
+        let header = Header::read(&Source::new(&bytes, 0, WIDTHS), 0).unwrap();
+        assert!(header.tracks_attributes);
+        assert_eq!(header.messages.len(), 1);
+        assert_eq!(header.messages[0].creation_order, Some(9));
+        for at in 6..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[at] ^= 0x20;
+            assert!(kinds(&changed).is_err(), "{at}");
+        }
+    }
+}

@@ -303,3 +303,61 @@ impl<'s, 'a> FractalHeap<'s, 'a> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{FractalHeap, Table};
+    use crate::checksum::checksum;
+    use crate::error::Structure;
+    use crate::fields::Widths;
+    use crate::source::Source;
+
+    #[test]
+    fn offsets_lead_to_rows_of_blocks_that_double() {
+        let table = Table { width: 4, start_bits: 9, width_bits: 2, direct_rows: 9 };
+        assert_eq!(table.locate(0), Some((0, 0, 0)));
+        assert_eq!(table.locate(2047), Some((0, 3, 1536)));
+        assert_eq!(table.locate(2048), Some((1, 0, 2048)));
+        assert_eq!(table.locate(4096), Some((2, 0, 4096)));
+        assert_eq!(table.locate(4096 + 1024), Some((2, 1, 5120)));
+        assert_eq!(table.block_len(2), Some(1024));
+        // A table as large as four rows of the smallest blocks.
+        assert_eq!(table.rows_within(9), Some(7));
+    }
+
+    /// A heap with one block of 64 bytes behind its header.
+    fn heap() -> Vec<u8> {
+        let mut bytes = b"FRHP\0\x07\0\0\0\0".to_vec();
+        bytes.extend(64u32.to_le_bytes());
+        bytes.extend([0; 8]);
+        bytes.extend([0xff; 8]);
+        bytes.extend([0; 8]);
+        bytes.extend([0xff; 8]);
+        bytes.extend([0; 64]);
+        bytes.extend([4, 0]);
+        bytes.extend(64u64.to_le_bytes());
+        bytes.extend(64u64.to_le_bytes());
+        bytes.extend([16, 0, 1, 0]);
+        bytes.extend(146u64.to_le_bytes());
+        bytes.extend([0, 0]);
+        let sum = checksum(&bytes);
+        bytes.extend(sum.to_le_bytes());
+        assert_eq!(bytes.len(), 146);
+        bytes.extend(*b"FHDB\0\0\0\0\0\0\0\0\0\0\0object");
+        bytes.resize(146 + 64, 0);
+        bytes
+    }
+
+    #[test]
+    fn objects_are_in_blocks_and_in_ids() {
+        let bytes = heap();
+        let source = Source::new(&bytes, 0, Widths { offset: 8, length: 8 });
+        let heap = FractalHeap::open(&source, 0).unwrap();
+        let get = |id: &[u8]| heap.object(id, Structure::Message(6));
+        assert_eq!(get(&[0, 15, 0, 6]).unwrap().bytes(), b"object");
+        assert_eq!(get(b"\x22abc...").unwrap().bytes(), b"abc");
+        for id in [&[0, 63, 0, 6][..], &[0, 200, 0, 1], &[0x10, 0, 0, 0, 0, 0, 0], &[0x40], &[]] {
+            assert!(get(id).is_err(), "{id:?}");
+        }
+    }
+}

@@ -84,3 +84,37 @@ impl<'a> Collection<'a> {
         numbers
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Collection;
+    use crate::fields::Widths;
+    use crate::source::Source;
+
+    #[test]
+    fn objects_have_numbers_and_are_padded() {
+        for length in [4u8, 8] {
+            let number = |n: u64| n.to_le_bytes();
+            let mut bytes = b"GCOL\x01\0\0\0".to_vec();
+            bytes.extend(number(96));
+            for (index, content) in [(2u8, &b"abc"[..]), (7, b"")] {
+                bytes.extend([index, 0, 1, 0, 0, 0, 0, 0]);
+                bytes.extend(number(content.len() as u64));
+                bytes.extend(content);
+                bytes.resize(bytes.len().next_multiple_of(8), 0);
+            }
+            bytes.resize(96, 0);
+            let source = Source::new(&bytes, 0, Widths { offset: 8, length });
+            let heap = Collection::open(&source, 0).unwrap();
+            assert_eq!(heap.numbers(), [2, 7]);
+            assert_eq!(heap.get(2), Some(&b"abc"[..]));
+            assert_eq!(
+                (heap.get(7), heap.get(3), heap.get(1 << 16 | 2)),
+                (Some(&[][..]), None, None)
+            );
+            bytes[24] = 100;
+            let source = Source::new(&bytes, 0, Widths { offset: 8, length });
+            assert!(Collection::open(&source, 0).is_err());
+        }
+    }
+}

@@ -39,3 +39,25 @@ impl<'a> LocalHeap<'a> {
             .ok_or_else(|| self.place.wrong("a text is not in it"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::LocalHeap;
+    use crate::fields::Widths;
+    use crate::source::Source;
+
+    #[test]
+    fn texts_end_with_a_zero_or_with_the_heap() {
+        let mut bytes = b"HEAP\0\0\0\0".to_vec();
+        for number in [6u32, 0xffff_ffff, 20] {
+            bytes.extend(number.to_le_bytes());
+        }
+        bytes.extend(*b"\0ab\0cd");
+        let source = Source::new(&bytes, 0, Widths { offset: 4, length: 4 });
+        let heap = LocalHeap::open(&source, 0).unwrap();
+        assert_eq!(heap.text(0).unwrap(), b"");
+        assert_eq!(heap.text(1).unwrap(), b"ab");
+        assert_eq!(heap.text(4).unwrap(), b"cd");
+        assert!(heap.text(6).is_err());
+    }
+}

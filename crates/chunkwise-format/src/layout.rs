@@ -179,3 +179,48 @@ fn chunked(
     }
     Ok(Layout::Chunked(Chunked { chunk: dims, element_nbytes, edges_unfiltered, version, index }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{ChunkIndex, Layout};
+    use crate::error::{FormatError, Structure};
+    use crate::fields::{Fields, Place, Widths};
+
+    fn read(bytes: &[u8]) -> Result<Layout, FormatError> {
+        let place = Place::new(Structure::Message(8), 0);
+        let widths = Widths { offset: 8, length: 8 };
+        Layout::read(&mut Fields::new(bytes, place, widths))
+    }
+
+    #[test]
+    fn old_layouts_have_the_bytes_of_an_element_as_a_dimension() {
+        let mut bytes = vec![3, 2, 3];
+        bytes.extend(800u64.to_le_bytes());
+        for number in [5u32, 7, 4] {
+            bytes.extend(number.to_le_bytes());
+        }
+        let Layout::Chunked(chunked) = read(&bytes).unwrap() else { panic!() };
+        assert_eq!((&chunked.chunk[..], chunked.element_nbytes), (&[5, 7][..], 4));
+        assert_eq!(chunked.index, ChunkIndex::BTree1(Some(800)));
+        bytes[11] = 0;
+        assert!(read(&bytes).is_err());
+    }
+
+    #[test]
+    fn a_single_chunk_may_have_filters() {
+        let mut bytes = vec![4, 2, 2, 2, 1, 9, 2, 1];
+        bytes.extend(77u64.to_le_bytes());
+        bytes.extend([1, 0, 0, 0]);
+        bytes.extend(800u64.to_le_bytes());
+        let Layout::Chunked(chunked) = read(&bytes).unwrap() else { panic!() };
+        let single = ChunkIndex::Single { address: Some(800), filtered: Some((77, 1)) };
+        assert_eq!((chunked.index, chunked.element_nbytes), (single, 2));
+    }
+
+    #[test]
+    fn compact_values_are_in_the_message() {
+        assert_eq!(read(&[3, 0, 2, 0, 7, 8]), Ok(Layout::Compact(vec![7, 8])));
+        assert!(read(&[3, 0, 3, 0, 7, 8]).is_err());
+        assert!(read(&[6, 0]).is_err());
+    }
+}

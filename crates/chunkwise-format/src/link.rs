@@ -80,3 +80,36 @@ fn external(fields: &mut Fields<'_>) -> Result<Target, FormatError> {
     value.skip(1)?;
     Ok(Target::External { file: value.text()?.to_vec(), path: value.text()?.to_vec() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Link, Target};
+    use crate::error::{FormatError, Structure};
+    use crate::fields::{Fields, Place, Widths};
+
+    fn read(bytes: &[u8]) -> Result<Link, FormatError> {
+        let place = Place::new(Structure::Message(6), 0);
+        let widths = Widths { offset: 4, length: 8 };
+        Link::read(&mut Fields::new(bytes, place, widths))
+    }
+
+    #[test]
+    fn links_lead_to_objects_paths_files_and_elsewhere() {
+        let hard = read(b"\x01\0\x02ab\x07\0\0\0").unwrap();
+        assert_eq!((&*hard.name, hard.target), (&b"ab"[..], Target::Hard(7)));
+        let soft = read(b"\x01\x0c\x01\x09\0\0\0\0\0\0\0\x01a\x02\0/x").unwrap();
+        assert_eq!((soft.creation_order, soft.target), (Some(9), Target::Soft(b"/x".to_vec())));
+        let external = read(b"\x01\x08\x40\x01a\x06\0\0f\0/x\0").unwrap();
+        let (file, path) = (b"f".to_vec(), b"/x".to_vec());
+        assert_eq!(external.target, Target::External { file, path });
+        let other = read(b"\x01\x08\x50\x01a\x01\0v").unwrap();
+        assert_eq!(other.target, Target::Other { kind: 80, value: b"v".to_vec() });
+    }
+
+    #[test]
+    fn links_without_a_name_or_an_address_are_refused() {
+        assert!(read(b"\x01\0\0\x07\0\0\0").is_err());
+        assert!(read(b"\x01\0\x01a\xff\xff\xff\xff").is_err());
+        assert!(read(b"\x01\x03\xff\xff\xff\xff\xff\xff\xff\xff").is_err());
+    }
+}

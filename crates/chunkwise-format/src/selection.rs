@@ -132,3 +132,34 @@ fn dims(fields: &mut Fields<'_>, rank: u32, width: u8) -> Result<Dims, FormatErr
     }
     (0..rank).map(|_| fields.number(width)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Selection, Slab};
+    use crate::error::{FormatError, Structure};
+    use crate::fields::{Fields, Place, Widths};
+
+    fn read(bytes: &[u8]) -> Result<Selection, FormatError> {
+        let place = Place::new(Structure::Selection, 0);
+        let widths = Widths { offset: 8, length: 8 };
+        Selection::read(&mut Fields::new(bytes, place, widths))
+    }
+
+    #[test]
+    fn slabs_may_be_unlimited() {
+        let mut bytes = vec![2, 0, 0, 0, 3, 0, 0, 0, 1, 2, 1, 0, 0, 0];
+        bytes.extend([1, 0, 5, 0, 0xff, 0xff, 2, 0]);
+        let slab = Slab { start: 1, stride: 5, count: None, block: Some(2) };
+        assert_eq!(read(&bytes), Ok(Selection::Regular(vec![slab])));
+    }
+
+    #[test]
+    fn counts_are_bounded_by_what_there_is() {
+        let mut points = vec![1, 0, 0, 0, 2, 0, 0, 0, 8, 1, 0, 0, 0];
+        points.extend([0xff; 16]);
+        assert!(read(&points).is_err());
+        // Points without dimensions take nothing.
+        points[9] = 0;
+        assert!(read(&points).is_err());
+    }
+}

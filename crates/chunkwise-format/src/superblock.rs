@@ -161,3 +161,57 @@ fn widths(fields: &mut Fields<'_>) -> Result<Widths, FormatError> {
     }
     Ok(widths)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Superblock;
+    use crate::checksum::checksum;
+    use crate::error::Problem;
+
+    fn new(base: u64) -> Vec<u8> {
+        let mut bytes = b"\x89HDF\r\n\x1a\n\x02\x08\x08\x01".to_vec();
+        for number in [base, u64::MAX, 1000, 48] {
+            bytes.extend(number.to_le_bytes());
+        }
+        let sum = checksum(&bytes);
+        bytes.extend(sum.to_le_bytes());
+        bytes
+    }
+
+    #[test]
+    fn it_is_found_behind_a_user_block_whatever_it_says_of_that() {
+        for before in [0, 512, 1024, 4096] {
+            let mut bytes = vec![7; before];
+            bytes.extend(new(512));
+            let found = Superblock::find(&bytes).unwrap();
+            assert_eq!((found.base, found.root, found.end), (before as u64, 48, 488));
+            assert!(found.open_for_writing && found.extension.is_none());
+        }
+        let mut bytes = vec![7; 100];
+        bytes.extend(new(0));
+        assert_eq!(Superblock::find(&bytes).unwrap_err().problem, Problem::Signature);
+    }
+
+    #[test]
+    fn a_changed_one_is_refused() {
+        let mut bytes = new(0);
+        bytes[20] ^= 1;
+        let problem = Superblock::find(&bytes).unwrap_err().problem;
+        assert!(matches!(problem, Problem::Checksum { .. }));
+        bytes[8] = 9;
+        assert_eq!(Superblock::find(&bytes).unwrap_err().problem, Problem::Version(9));
+        assert!(Superblock::find(&bytes[..9].to_vec()).is_err());
+    }
+
+    #[test]
+    fn the_old_one_has_the_root_groups_entry() {
+        let mut bytes = b"\x89HDF\r\n\x1a\n\x01\0\0\0\0\x04\x08\0".to_vec();
+        bytes.extend([4, 0, 16, 0, 0, 0, 0, 0, 32, 0, 0, 0]);
+        for number in [0, u32::MAX, 900, u32::MAX, 0, 96] {
+            bytes.extend(number.to_le_bytes());
+        }
+        let found = Superblock::find(&bytes).unwrap();
+        assert_eq!((found.root, found.end, found.offset_nbytes), (96, 900, 4));
+        assert_eq!((found.leaf_k, found.group_k, found.chunk_k), (4, 16, 32));
+    }
+}

@@ -74,3 +74,27 @@ impl Numbered {
         Some(place)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Numbered;
+    use crate::index::wanted::Wanted;
+
+    #[test]
+    fn the_unlimited_dimension_comes_first() {
+        let wanted = Wanted {
+            chunk: &[2, 3],
+            max_shape: &[Some(5), None],
+            shape: &[5, 30],
+            element_nbytes: 1,
+            filtered: false,
+            places: None,
+        };
+        let numbered = Numbered::new(&wanted);
+        for (number, place) in [(0, [0, 0]), (1, [1, 0]), (3, [0, 1]), (5, [2, 1])] {
+            assert_eq!(numbered.number(&place), Some(number));
+            assert_eq!(numbered.place(number).as_deref(), Some(&place[..]));
+        }
+        assert_eq!(numbered.number(&[3, 0]), None);
+    }
+}
