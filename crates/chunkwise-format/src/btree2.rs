@@ -49,7 +49,7 @@ impl<'s, 'a> BTree2<'s, 'a> {
     pub(crate) fn open(source: &'s Source<'a>, address: u64) -> Result<Self, FormatError> {
         let place = Place::new(Structure::BTree2, address);
         let widths = source.widths();
-        let nbytes = 22u64.saturating_add(u64::from(widths.offset) + u64::from(widths.length));
+        let nbytes = widths.nbytes(22, 1, 1);
         let part = source.sealed(place, nbytes, b"BTHD")?;
         let mut fields = part.fields();
         fields.skip(4)?;
@@ -118,7 +118,7 @@ impl<'s, 'a> BTree2<'s, 'a> {
         let below = level.checked_sub(1);
         let total_len =
             below.and_then(|below| self.levels.get(below)).map_or(0, |below| below.total_len);
-        let pointer_len = u64::from(offset_len) + u64::from(count_len) + u64::from(total_len);
+        let pointer_len = pointer_len(offset_len, count_len, total_len);
         let pointers_len =
             if below.is_some() { count.saturating_add(1).saturating_mul(pointer_len) } else { 0 };
         let records_len = count.saturating_mul(self.record_len);
@@ -158,6 +158,11 @@ impl<'s, 'a> BTree2<'s, 'a> {
     }
 }
 
+/// Bytes of a pointer to a node: its address, and how many records it has, and all below it.
+fn pointer_len(offset_len: u8, count_len: u8, total_len: u8) -> u64 {
+    [offset_len, count_len, total_len].iter().fold(0u64, |sum, &len| sum.saturating_add(len.into()))
+}
+
 fn levels(
     place: Place,
     node_len: u64,
@@ -173,7 +178,7 @@ fn levels(
     let mut levels = vec![Level { most: leaf, total_len: 0 }];
     let (mut total, mut total_len) = (leaf, 0);
     for _ in 0..depth {
-        let pointer_len = u64::from(offset_len) + u64::from(bytes_for(leaf)) + u64::from(total_len);
+        let pointer_len = pointer_len(offset_len, bytes_for(leaf), total_len);
         let entry_len = record_len.saturating_add(pointer_len);
         let most = room.saturating_sub(pointer_len).checked_div(entry_len).unwrap_or(0);
         if most == 0 {
@@ -219,8 +224,8 @@ mod tests {
         bytes
     }
 
-    fn records(bytes: &Vec<u8>, wanted: Option<u8>) -> Result<Vec<u8>, FormatError> {
-        let source = Source::new(bytes, 0, Widths { offset: 4, length: 4 });
+    fn records(bytes: &[u8], wanted: Option<u8>) -> Result<Vec<u8>, FormatError> {
+        let source = Source::new(&bytes, 0, Widths { offset: 4, length: 4 });
         let tree = BTree2::open(&source, 0)?;
         let mut found = Vec::new();
         let mut take = |record: &[u8]| {

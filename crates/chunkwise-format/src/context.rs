@@ -100,9 +100,8 @@ fn shared_table(
     count: u8,
 ) -> Result<Vec<SharedIndex>, FormatError> {
     let place = Place::new(Structure::SharedMessageTable, address);
-    let offset = u64::from(source.widths().offset);
-    let index_len = offset.saturating_mul(2).saturating_add(14);
-    let nbytes = index_len.saturating_mul(u64::from(count)).saturating_add(8);
+    let index_len = source.widths().nbytes(14, 2, 0);
+    let nbytes = index_len.saturating_mul(count.into()).saturating_add(8);
     let part = source.sealed(place, nbytes, b"SMTB")?;
     let mut fields = part.fields();
     fields.skip(4)?;

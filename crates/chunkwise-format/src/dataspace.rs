@@ -1,6 +1,8 @@
 //! Which shape do a dataset's or an attribute's values have?
 //!
-//! Format specification, IV.A.2.b.
+//! A largest extent with all bits set is unlimited, however many bytes lengths have in the file.
+//! HDF5 2.0 takes it as a number where they have fewer than eight, and then does not open datasets
+//! whose chunks are in an extensible array (format specification, IV.A.2.b).
 
 use smallvec::SmallVec;
 

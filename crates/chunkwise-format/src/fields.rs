@@ -34,6 +34,15 @@ pub(crate) struct Widths {
     pub(crate) length: u8,
 }
 
+impl Widths {
+    /// Bytes of a structure with so many addresses and lengths, and other bytes.
+    pub(crate) fn nbytes(self, others: u64, offsets: u64, lengths: u64) -> u64 {
+        let (offset, length) = (u64::from(self.offset), u64::from(self.length));
+        let offsets = offset.saturating_mul(offsets);
+        others.saturating_add(offsets).saturating_add(length.saturating_mul(lengths))
+    }
+}
+
 /// What is left of a structure; numbers are little-endian.
 #[derive(Debug, Clone)]
 pub(crate) struct Fields<'a> {
@@ -128,11 +137,6 @@ impl<'a> Fields<'a> {
         Ok((number != all_bits(self.widths.length)).then_some(number))
     }
 
-    /// A place in a local heap, which is as wide as an address.
-    pub(crate) fn heap_offset(&mut self) -> Result<u64, FormatError> {
-        self.number(self.widths.offset)
-    }
-
     /// An address; None where it is undefined.
     pub(crate) fn address(&mut self) -> Result<Option<u64>, FormatError> {
         let number = self.number(self.widths.offset)?;
@@ -186,14 +190,14 @@ pub(crate) fn until_zero(bytes: &[u8]) -> &[u8] {
 /// The greatest number of so many bytes.
 fn all_bits(len: u8) -> u64 {
     match u32::from(len).checked_mul(8) {
-        Some(bits @ ..64) => (1 << bits) - 1,
+        Some(bits @ ..64) => !(u64::MAX << bits),
         _ => u64::MAX,
     }
 }
 
 /// Bytes that a number up to `most` takes in arrays and heaps.
 pub(crate) fn bytes_for(most: u64) -> u8 {
-    (most.checked_ilog2().unwrap_or(0) / 8) as u8 + 1
+    (most.checked_ilog2().unwrap_or(0) / 8).saturating_add(1) as u8
 }
 
 #[cfg(test)]

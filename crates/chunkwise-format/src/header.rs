@@ -231,8 +231,8 @@ mod tests {
 
     const WIDTHS: Widths = Widths { offset: 8, length: 8 };
 
-    fn kinds(bytes: &Vec<u8>) -> Result<Vec<u16>, FormatError> {
-        let header = Header::read(&Source::new(bytes, 0, WIDTHS), 0)?;
+    fn kinds(bytes: &[u8]) -> Result<Vec<u16>, FormatError> {
+        let header = Header::read(&Source::new(&bytes, 0, WIDTHS), 0)?;
         Ok(header.messages.iter().map(|message| message.kind).collect())
     }
 

@@ -80,17 +80,14 @@ impl<'s, 'a> FractalHeap<'s, 'a> {
     pub(crate) fn open(source: &'s Source<'a>, address: u64) -> Result<Self, FormatError> {
         let place = Place::new(Structure::FractalHeap, address);
         let widths = source.widths();
-        let (offset, length) = (u64::from(widths.offset), u64::from(widths.length));
-        let plain_len = 26u64
-            .saturating_add(offset.saturating_mul(3))
-            .saturating_add(length.saturating_mul(12));
+        let plain_len = widths.nbytes(26, 3, 12);
         let head = source.read(place, plain_len)?;
         let mut fields = head.fields();
         fields.signature(b"FRHP")?;
         fields.version(0)?;
         let (id_len, filters_len) = (u64::from(fields.u16()?), u64::from(fields.u16()?));
         let filtered = filters_len > 0;
-        let more = length.saturating_add(4).saturating_add(filters_len);
+        let more = widths.nbytes(4, 0, 1).saturating_add(filters_len);
         source
             .read(place, plain_len.saturating_add(if filtered { more } else { 0 }))?
             .unsealed()?;
@@ -100,7 +97,7 @@ impl<'s, 'a> FractalHeap<'s, 'a> {
         let huge_tree = fields.address()?;
         fields.length()?;
         fields.address()?;
-        fields.skip(length.saturating_mul(8))?;
+        fields.skip(widths.nbytes(0, 0, 8))?;
         let width = u64::from(fields.u16()?);
         let (start, most_direct) = (fields.length()?, fields.length()?);
         let offset_bits = fields.u16()?;
@@ -176,7 +173,7 @@ impl<'s, 'a> FractalHeap<'s, 'a> {
             return Err(fields.error(Problem::Unsupported("filters")));
         }
         let widths = self.source.widths();
-        let direct_len = u64::from(widths.offset) + u64::from(widths.length);
+        let direct_len = widths.nbytes(0, 1, 1);
         if direct_len <= self.id_len.saturating_sub(1) {
             let (address, nbytes) = (fields.defined()?, fields.length()?);
             return self.source.read(Place::new(structure, address), nbytes);
@@ -253,7 +250,7 @@ impl<'s, 'a> FractalHeap<'s, 'a> {
         let widths = self.source.widths();
         let entries = u64::from(rows).saturating_mul(self.table.width);
         let entries_len = entries.saturating_mul(u64::from(widths.offset));
-        let head_len = 5u64 + u64::from(widths.offset) + u64::from(self.offset_len);
+        let head_len = widths.nbytes(5, 1, 0).saturating_add(self.offset_len.into());
         let nbytes = head_len.saturating_add(entries_len).saturating_add(4);
         let block = self.source.kept(self.place.address, address, || {
             let block = self.source.sealed(place, nbytes, b"FHIB")?;

@@ -17,7 +17,7 @@ impl<'a> LocalHeap<'a> {
     pub(crate) fn open(source: &Source<'a>, address: u64) -> Result<Self, FormatError> {
         let place = Place::new(Structure::LocalHeap, address);
         let widths = source.widths();
-        let nbytes = 8u64 + 2 * u64::from(widths.length) + u64::from(widths.offset);
+        let nbytes = widths.nbytes(8, 1, 2);
         let head = source.read(place, nbytes)?;
         let mut fields = head.fields();
         fields.signature(b"HEAP")?;

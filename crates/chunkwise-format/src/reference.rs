@@ -1,8 +1,8 @@
 //! What does a stored reference lead to?
 //!
 //! References to objects are addresses.  Those to regions are in the global heap: an object's
-//! address, and a selection.  The references of HDF5 1.12 have a head, and keep the rest in the
-//! global heap, unless it is short.
+//! address, and a selection.  The references of HDF5 1.12 have a head; behind it is an object's
+//! address, or where in the global heap the rest is.
 
 use crate::context::Context;
 use crate::error::{FormatError, Structure};
@@ -57,38 +57,53 @@ pub(crate) fn read(
             Ok(Some(Reference { region, ..Reference::to(object) }))
         }
         _ => {
-            let head = fields.take(2)?;
-            // Bytes of the rest, and where it is.
-            if fields.u32()? == 0 {
-                return Ok(None);
+            let head = [fields.u8()?, fields.u8()?];
+            match head {
+                [0, _] => Ok(None),
+                [OBJECT, flags] if flags & EXTERNAL == 0 => token(&mut fields).map(Some),
+                _ => {
+                    // Bytes of what is in the heap.
+                    fields.skip(4)?;
+                    let Some((collection, number)) = heap_id(&mut fields)? else {
+                        return Ok(None);
+                    };
+                    let collection = Collection::open(&source, collection)?;
+                    let part = collection.part(number, Structure::Reference)?;
+                    new(&mut part.fields(), head).map(Some)
+                }
             }
-            let Some((collection, number)) = heap_id(&mut fields)? else { return Ok(None) };
-            let collection = Collection::open(&source, collection)?;
-            let part = collection.part(number, Structure::Reference)?;
-            new(&mut part.fields(), head).map(Some)
         }
     }
 }
 
-/// What is in the heap of a reference of HDF5 1.12, whose head has a kind and flags.
-fn new(fields: &mut Fields<'_>, head: &[u8]) -> Result<Reference, FormatError> {
-    const EXTERNAL: u8 = 1;
-    let [kind, flags] = *head else { return Err(fields.wrong("it has no head")) };
-    let token_len = fields.u8()?;
-    let mut token = fields.part(token_len.into())?;
-    let mut found = Reference::to(token.defined()?);
+/// Kinds of references of HDF5 1.12, and a bit of their flags.
+const OBJECT: u8 = 2;
+const REGION: u8 = 3;
+const ATTRIBUTE: u8 = 4;
+const EXTERNAL: u8 = 1;
+
+/// An address behind its length.
+fn token(fields: &mut Fields<'_>) -> Result<Reference, FormatError> {
+    let len = fields.u8()?;
+    let mut token = fields.part(len.into())?;
+    token.defined().map(Reference::to)
+}
+
+/// What is in the heap of a reference of HDF5 1.12.
+fn new(fields: &mut Fields<'_>, [kind, flags]: [u8; 2]) -> Result<Reference, FormatError> {
+    let mut found = token(fields)?;
     if flags & EXTERNAL != 0 {
         let len = fields.u16()?;
         found.file = Some(fields.take(len.into())?.to_vec());
     }
     match kind {
-        2 => {}
-        3 => {
+        OBJECT => {}
+        REGION => {
             // Bytes of the selection, and the rank of its dataspace.
             fields.skip(8)?;
             found.region = Some(Selection::read(fields)?);
         }
-        4 => {
+        ATTRIBUTE => {
             let len = fields.u16()?;
             found.attribute = Some(fields.take(len.into())?.to_vec());
         }

@@ -72,9 +72,7 @@ impl Superblock {
             version @ (0 | 1) => Self::old(version, fields, base)?,
             version @ (2 | 3) => {
                 let found = Self::new(version, fields, base)?;
-                let widths = u64::from(found.offset_nbytes).saturating_mul(4);
-                let nbytes = widths.saturating_add(16);
-                source.read(place, nbytes)?.unsealed()?;
+                source.read(place, found.widths().nbytes(16, 4, 0))?.unsealed()?;
                 found
             }
             version => return Err(place.error(Problem::Version(version))),
@@ -100,7 +98,7 @@ impl Superblock {
         let end = behind(fields.address()?, said);
         let driver = fields.address()?;
         // The root group's entry: a name, and where its header is.
-        fields.heap_offset()?;
+        fields.length()?;
         let root = fields.defined()?;
         Ok(Self {
             version,
@@ -207,7 +205,8 @@ mod tests {
     fn the_old_one_has_the_root_groups_entry() {
         let mut bytes = b"\x89HDF\r\n\x1a\n\x01\0\0\0\0\x04\x08\0".to_vec();
         bytes.extend([4, 0, 16, 0, 0, 0, 0, 0, 32, 0, 0, 0]);
-        for number in [0, u32::MAX, 900, u32::MAX, 0, 96] {
+        // The name of the root group, as wide as a length, and its header.
+        for number in [0, u32::MAX, 900, u32::MAX, 0, 0, 96] {
             bytes.extend(number.to_le_bytes());
         }
         let found = Superblock::find(&bytes).unwrap();

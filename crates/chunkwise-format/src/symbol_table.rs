@@ -60,8 +60,7 @@ fn children(
     name: Option<&[u8]>,
 ) -> Result<(u8, Vec<u64>), FormatError> {
     let widths = source.widths();
-    let (offset, length) = (u64::from(widths.offset), u64::from(widths.length));
-    let head_len = offset.saturating_mul(2).saturating_add(8);
+    let head_len = widths.nbytes(8, 2, 0);
     let head = source.read(place, head_len)?;
     let mut fields = head.fields();
     fields.signature(b"TREE")?;
@@ -69,8 +68,9 @@ fn children(
         return Err(place.wrong("it is not the B-tree of a group"));
     }
     let (level, count) = (fields.u8()?, u64::from(fields.u16()?));
-    let entries_len = offset.saturating_add(length).saturating_mul(count);
-    let node = source.read(place, head_len.saturating_add(entries_len).saturating_add(length))?;
+    // A key is as wide as a length, and one stands behind the last child.
+    let node =
+        source.read(place, widths.nbytes(8, count.saturating_add(2), count.saturating_add(1)))?;
     let mut fields = node.fields();
     fields.skip(head_len)?;
     let mut children = Vec::new();
@@ -106,13 +106,15 @@ fn nodes(
     fields.version(1)?;
     fields.skip(1)?;
     let count = u64::from(fields.u16()?);
-    let entry_len = u64::from(source.widths().offset).saturating_mul(2).saturating_add(24);
+    // A name's place in the heap is as wide as a length.
+    let widths = source.widths();
+    let entry_len = widths.nbytes(24, 1, 1);
     let node = source.read(place, count.saturating_mul(entry_len).saturating_add(8))?;
     let mut fields = node.fields();
     fields.skip(8)?;
     for _ in 0..count {
         const SOFT: u32 = 2;
-        let its_name = heap.text(fields.heap_offset()?)?;
+        let its_name = heap.text(fields.length()?)?;
         let (header, cached) = (fields.address()?, fields.u32()?);
         fields.skip(4)?;
         let mut scratch = fields.part(16)?;

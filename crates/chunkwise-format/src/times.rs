@@ -38,26 +38,29 @@ fn old(fields: &mut Fields<'_>) -> Result<i64, FormatError> {
     };
     let (year, month, day) = (number(4)?, number(2)?, number(2)?);
     let (hour, minute, second) = (number(2)?, number(2)?, number(2)?);
-    Ok(((days(year, month, day) * 24 + hour) * 60 + minute) * 60 + second)
+    Ok(seconds([year, month, day, hour, minute, second]))
 }
 
-/// Days since 1970, for years of at most four digits.
-fn days(year: i64, month: i64, day: i64) -> i64 {
+/// Seconds since 1970, for numbers of at most four digits.
+#[allow(clippy::arithmetic_side_effects)]
+fn seconds([year, month, day, hour, minute, second]: [i64; 6]) -> i64 {
     // A year begins in March, so that the leap day is its last.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    year * 365 + leap_days + (month * 153 + 2) / 5 + day - 1 - 719_468
+    let days = year * 365 + leap_days + (month * 153 + 2) / 5 + day - 1 - 719_468;
+    ((days * 24 + hour) * 60 + minute) * 60 + second
 }
 
 #[cfg(test)]
 mod tests {
-    use super::days;
+    use super::seconds;
 
     #[test]
-    fn days_are_counted_from_1970_on() {
+    fn seconds_are_counted_from_1970_on() {
+        let days = |year, month, day| seconds([year, month, day, 0, 0, 7]) - 7;
         assert_eq!(days(1970, 1, 1), 0);
-        assert_eq!(days(1969, 12, 31), -1);
-        assert_eq!(days(2000, 3, 1), 11_017);
-        assert_eq!(days(2024, 2, 29), 19_782);
+        assert_eq!(days(1969, 12, 31), -86_400);
+        assert_eq!(days(2000, 3, 1), 11_017 * 86_400);
+        assert_eq!(days(2024, 2, 29), 19_782 * 86_400);
     }
 }

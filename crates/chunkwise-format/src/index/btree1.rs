@@ -37,7 +37,7 @@ pub(super) fn read(
     each: &mut Each<'_>,
 ) -> Result<(), FormatError> {
     let widths = source.widths();
-    let head_len = u64::from(widths.offset).saturating_mul(2).saturating_add(8);
+    let head_len = widths.nbytes(8, 2, 0);
     let key_len = (wanted.chunk.len() as u64).saturating_mul(8).saturating_add(16);
     let entry_len = key_len.saturating_add(widths.offset.into());
     let mut seen = HashSet::new();

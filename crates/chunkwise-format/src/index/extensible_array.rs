@@ -27,10 +27,8 @@ pub(super) fn read(
 ) -> Result<(), FormatError> {
     let header = Place::new(Structure::ExtensibleArray, address);
     let widths = source.widths();
-    let (offset, length) = (u64::from(widths.offset), u64::from(widths.length));
-    let nbytes = length.saturating_mul(6).saturating_add(offset);
-    let part =
-        source.sealed(header, nbytes.saturating_add(HEAD_LEN + 6 + CHECKSUM_LEN), b"EAHD")?;
+    let nbytes = widths.nbytes(HEAD_LEN + 6 + CHECKSUM_LEN, 1, 6);
+    let part = source.sealed(header, nbytes, b"EAHD")?;
     let mut fields = part.fields();
     fields.skip(4)?;
     check_kind(&mut fields, wanted)?;
@@ -38,7 +36,7 @@ pub(super) fn read(
     let (direct, least) = (u64::from(fields.u8()?), u64::from(fields.u8()?));
     let (least_pointers, page_bits) = (u64::from(fields.u8()?), fields.u8()?);
     // Four numbers that are of no use here, and the elements that were ever set.
-    fields.skip(length.saturating_mul(4))?;
+    fields.skip(widths.nbytes(0, 0, 4))?;
     let len = fields.length()?;
     fields.length()?;
     let block = fields.address()?;
@@ -60,7 +58,7 @@ pub(super) fn read(
     let all_pointers = pointers.saturating_add(supers.saturating_sub(without).into());
     let direct_len = direct.saturating_mul(entry_len);
     let head_len = array.part_head_len();
-    let nbytes = direct_len.saturating_add(all_pointers.saturating_mul(offset));
+    let nbytes = widths.nbytes(direct_len, all_pointers, 0);
     let part = array.part(block, head_len.saturating_add(nbytes), b"EAIB")?;
     let mut fields = part.fields();
     fields.skip(head_len)?;

@@ -17,9 +17,7 @@ pub(super) fn read(
     each: &mut Each<'_>,
 ) -> Result<(), FormatError> {
     let header = Place::new(Structure::FixedArray, address);
-    let widths = source.widths();
-    let numbers_len = u64::from(widths.offset).saturating_add(widths.length.into());
-    let nbytes = numbers_len.saturating_add(HEAD_LEN + 2 + CHECKSUM_LEN);
+    let nbytes = source.widths().nbytes(HEAD_LEN + 2 + CHECKSUM_LEN, 1, 1);
     let part = source.sealed(header, nbytes, b"FAHD")?;
     let mut fields = part.fields();
     fields.skip(4)?;

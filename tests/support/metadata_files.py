@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -159,13 +159,13 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def written(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Write all of them: names and files."""
-    for name, (write, low, properties) in KINDS.items():
-        path = folder / f"{name}.h5"
-        with created(path, low, properties and properties()) as f:
-            write(f)
-        yield name, path
+def write(folder: Path, name: str) -> Path:
+    """Write one of them."""
+    fill, low, properties = KINDS[name]
+    path = folder / f"{name}.h5"
+    with created(path, low, properties and properties()) as f:
+        fill(f)
+    return path
 
 
 def addresses(path: Path) -> list[int]:
