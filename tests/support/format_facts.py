@@ -95,8 +95,7 @@ class Compared:
             if mine is None or "error" in mine:
                 self.differences.append(f"{self.where}: is not found: {mine}")
                 continue
-            for error in mine["errors"]:
-                self.unread.append(f"{self.where}: {error}")
+            self.unread += [f"{self.where}: {what}" for what in mine["errors"]]
             self.object(fid, oid, info, mine)
             if isinstance(oid, h5g.GroupID):
                 for name, child in self.links(oid, mine):
@@ -230,14 +229,12 @@ class Compared:
             base = tid.get_super()
             size = tid.get_size()
             order = "big" if ">" in base.dtype.str else "little"
-            members = []
+            named: list[list[str]] = []
             for number in range(tid.get_nmembers()):
-                value = tid.get_member_value(number)
-                value = int(value) % (1 << 8 * size)
-                members.append(
-                    [text(tid.get_member_name(number)), value.to_bytes(size, order).hex()]
-                )
-            return {"class": "enum", "base": base, "members": members}
+                value = int(tid.get_member_value(number)) % (1 << 8 * size)
+                stored = value.to_bytes(size, order).hex()
+                named.append([text(tid.get_member_name(number)), stored])
+            return {"class": "enum", "base": base, "members": named}
         if kind == h5t.ARRAY:
             return {
                 "class": "array",
