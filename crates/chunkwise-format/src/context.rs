@@ -93,7 +93,7 @@ impl Extension {
     }
 }
 
-/// The table of shared messages (format specification, IV.A.2.p).
+/// The table of shared messages (format specification, III.I).
 fn shared_table(
     source: &Source<'_>,
     address: u64,

@@ -6,14 +6,27 @@ use thiserror::Error;
 
 /// A structure that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the {structure} at address {address}: {problem}")]
+#[error("{}the {structure} at address {address}: {problem}", of_object(*object))]
 pub struct FormatError {
+    /// Where the header is of the object that was being read, if it was one.
+    pub object: Option<u64>,
     /// What should be there.
     pub structure: Structure,
     /// Where it is, as HDF5 counts: from the superblock on.
     pub address: u64,
     /// What is wrong.
     pub problem: Problem,
+}
+
+impl FormatError {
+    /// The same, met while this object was read.
+    pub(crate) fn of(self, object: u64) -> Self {
+        Self { object: Some(object), ..self }
+    }
+}
+
+fn of_object(object: Option<u64>) -> String {
+    object.map_or_else(String::new, |address| format!("the object at address {address}: "))
 }
 
 /// What is wrong with a structure.

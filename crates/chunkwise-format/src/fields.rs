@@ -17,7 +17,7 @@ impl Place {
     }
 
     pub(crate) fn error(self, problem: Problem) -> FormatError {
-        FormatError { structure: self.structure, address: self.address, problem }
+        FormatError { object: None, structure: self.structure, address: self.address, problem }
     }
 
     pub(crate) fn wrong(self, what: &'static str) -> FormatError {

@@ -5,9 +5,9 @@ use crate::attributes;
 use crate::context::Context;
 use crate::dataspace::{Dataspace, Dims};
 use crate::datatype::Datatype;
-use crate::error::{FormatError, Problem};
+use crate::error::{FormatError, Structure};
 use crate::external::{self, ExternalFile};
-use crate::fields::until_zero;
+use crate::fields::{Place, until_zero};
 use crate::fill_value::FillValue;
 use crate::filters::{self, Filter};
 use crate::header::{Header, kind};
@@ -43,6 +43,11 @@ impl<'f> Object<'f> {
     pub(crate) fn read(context: Context<'f>, address: u64) -> Result<Self, FormatError> {
         let header = Header::read(&context.source(), address)?;
         Ok(Self { context, header })
+    }
+
+    /// What was found, or an error that names this object.
+    fn named<T>(&self, found: Result<T, FormatError>) -> Result<T, FormatError> {
+        found.map_err(|error| error.of(self.header.address))
     }
 
     /// Where its header is.
@@ -84,8 +89,7 @@ impl<'f> Object<'f> {
         }
         let Some(message) = self.header.first(kind::REFERENCE_COUNT) else { return Ok(1) };
         let mut fields = message.part.fields();
-        fields.version(0)?;
-        fields.u32()
+        self.named(fields.version(0).and_then(|()| fields.u32()))
     }
 
     /// When it was last changed, in seconds since 1970; None where the file does not say.
@@ -93,7 +97,7 @@ impl<'f> Object<'f> {
     /// # Errors
     /// The message that says so is damaged.
     pub fn modification_time(&self) -> Result<Option<i64>, FormatError> {
-        times::modified(&self.header)
+        self.named(times::modified(&self.header))
     }
 
     /// When it was last read, written, changed and made, in seconds since 1970.
@@ -111,7 +115,7 @@ impl<'f> Object<'f> {
     /// # Errors
     /// What holds them is damaged.
     pub fn links(&self) -> Result<Vec<Link>, FormatError> {
-        links::all(self.context, &self.header)
+        self.named(links::all(self.context, &self.header))
     }
 
     /// The link with a name.
@@ -119,7 +123,7 @@ impl<'f> Object<'f> {
     /// # Errors
     /// What leads to it is damaged.
     pub fn link(&self, name: &[u8]) -> Result<Option<Link>, FormatError> {
-        links::one(self.context, &self.header, name)
+        self.named(links::one(self.context, &self.header, name))
     }
 
     /// Whether the order is known in which links were made.
@@ -127,7 +131,7 @@ impl<'f> Object<'f> {
     /// # Errors
     /// The message that says so is damaged.
     pub fn tracks_links(&self) -> Result<bool, FormatError> {
-        links::tracked(&self.header)
+        self.named(links::tracked(&self.header))
     }
 
     /// All attributes, in the order of their names.
@@ -135,7 +139,7 @@ impl<'f> Object<'f> {
     /// # Errors
     /// One of them is damaged, or what holds them.
     pub fn attributes(&self) -> Result<Vec<Attribute>, FormatError> {
-        attributes::all(self.context, &self.header)
+        self.named(attributes::all(self.context, &self.header))
     }
 
     /// The attribute with a name.
@@ -143,7 +147,7 @@ impl<'f> Object<'f> {
     /// # Errors
     /// It is damaged, or what leads to it.
     pub fn attribute(&self, name: &[u8]) -> Result<Option<Attribute>, FormatError> {
-        attributes::one(self.context, &self.header, name)
+        self.named(attributes::one(self.context, &self.header, name))
     }
 
     /// Whether the order is known in which attributes were made.
@@ -159,8 +163,9 @@ impl<'f> Object<'f> {
     ) -> Result<Option<(T, Option<u64>)>, FormatError> {
         let Some(message) = self.header.first(kind) else { return Ok(None) };
         let source = self.context.source();
-        let found = shared::content(self.context, &source, message)?;
-        Ok(Some((read(&source, found.part)?, found.committed)))
+        let found = shared::content(self.context, &source, message);
+        let read = found.and_then(|found| Ok((read(&source, found.part)?, found.committed)));
+        self.named(read).map(Some)
     }
 
     /// The type of a dataset's elements, or a committed type.
@@ -232,7 +237,7 @@ impl<'f> Object<'f> {
     pub fn virtual_mappings(&self) -> Result<Vec<VirtualMapping>, FormatError> {
         match self.layout()? {
             Some(Layout::Virtual { collection: Some(collection), number }) => {
-                virtual_mapping::read(&self.context.source(), collection, number)
+                self.named(virtual_mapping::read(&self.context.source(), collection, number))
             }
             _ => Ok(Vec::new()),
         }
@@ -275,15 +280,13 @@ impl<'f> Object<'f> {
         let (shape, max_shape) = (dataspace.shape(), dataspace.max_shape());
         let Chunked { chunk, element_nbytes, .. } = &layout;
         if shape.len() != chunk.len() {
-            return Err(FormatError {
-                structure: crate::error::Structure::Message(kind::LAYOUT),
-                address: self.header.address,
-                problem: Problem::Wrong("its chunks have not as many dimensions as the dataset"),
-            });
+            let place = Place::new(Structure::Message(kind::LAYOUT), self.header.address);
+            let what = "its chunks have not as many dimensions as the dataset";
+            return self.named(Err(place.wrong(what)));
         }
         let filtered = self.header.first(kind::FILTERS).is_some() && !self.filters()?.is_empty();
         let (chunk, element_nbytes) = (chunk.as_slice(), *element_nbytes);
         let wanted = Wanted { chunk, max_shape, shape, element_nbytes, filtered, places };
-        index::each(&self.context.source(), &layout, &wanted, each)
+        self.named(index::each(&self.context.source(), &layout, &wanted, each))
     }
 }

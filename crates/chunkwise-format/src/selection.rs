@@ -1,7 +1,7 @@
 //! Which elements does a stored selection take?
 //!
 //! Mappings of virtual datasets and references to regions store selections of a dataspace
-//! (format specification, VII.A of version 3: 'dataspace selection').
+//! (format specification, VIII.A).
 
 use crate::dataspace::{Dims, MOST_RANK};
 use crate::error::{FormatError, Problem};

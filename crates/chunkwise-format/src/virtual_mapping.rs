@@ -1,6 +1,7 @@
 //! Which elements of which other datasets does a virtual dataset show?
 //!
-//! The list of mappings is an object of the global heap, sealed with a checksum.  In lists of
+//! The list of mappings is an object of the global heap, sealed with a checksum (format
+//! specification, III.F).  In lists of
 //! version 1, which HDF5 2.0 writes, a name that a mapping before had is that mapping's number.
 
 use crate::error::{FormatError, Problem, Structure};

@@ -2,7 +2,7 @@
 //!
 //! Fixed and extensible arrays have blocks of elements.  Long blocks are cut into pages, and a bit
 //! for each says whether it was ever written: those that were not are skipped, however many there
-//! are (format specification, VII.B and VII.C).
+//! are (format specification, VII.C and VII.D).
 
 use super::numbered::Numbered;
 use super::wanted::{ChunkRecord, Each, Wanted};

@@ -1,7 +1,7 @@
 //! Which chunks does an extensible array hold?
 //!
 //! Some elements are in its index block, which leads to blocks of growing size, directly or by way
-//! of super blocks (format specification, VII.C).
+//! of super blocks (format specification, VII.D).
 
 use super::array::{Array, CHECKSUM_LEN, HEAD_LEN, Written, check_kind, power, too_long};
 use super::numbered::Numbered;

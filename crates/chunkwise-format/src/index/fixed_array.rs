@@ -1,7 +1,7 @@
 //! Which chunks does a fixed array hold?
 //!
 //! It has one block of elements, one for each chunk of the largest extent
-//! (format specification, VII.B).
+//! (format specification, VII.C).
 
 use super::array::{Array, CHECKSUM_LEN, HEAD_LEN, Written, check_kind, power};
 use super::numbered::Numbered;
