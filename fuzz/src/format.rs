@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use chunkwise_format::{Bytes, Class, File, Object, Target, checksum};
+use chunkwise_format::{Bytes, Class, File, Filter, Object, Target, checksum};
 
 use crate::memory::within;
 
@@ -130,5 +130,10 @@ impl Bytes for Sealing<'_> {
 
     fn nbytes(&self) -> u64 {
         self.file.len() as u64
+    }
+
+    /// Any filter leaves the bytes as they are, or ends with a checksum.
+    fn unfilter(&self, _: &[Filter], _: u32, stored: &[u8], nbytes: usize) -> Option<Vec<u8>> {
+        stored.get(..nbytes).map(<[u8]>::to_vec)
     }
 }

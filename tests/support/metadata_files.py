@@ -107,6 +107,22 @@ def deep(f: h5py.File) -> None:
     f.create_dataset("d", (20, 10), "u1", chunks=(1, 1), maxshape=(None, None))[...] = 1
 
 
+def filtered(f: h5py.File) -> None:
+    """A group whose heaps go through a filter, and large links, which h5py cannot make."""
+    library = ctypes.CDLL(h5d.__file__)
+    gcpl = h5p.create(h5p.GROUP_CREATE)
+    gcpl.set_attr_phase_change(0, 0)
+    assert library.H5Pset_link_phase_change(ctypes.c_int64(gcpl.id), 0, 0) >= 0
+    assert library.H5Pset_fletcher32(ctypes.c_int64(gcpl.id)) >= 0
+    for count in (2, 20):
+        group = h5py.Group(h5py.h5g.create(f.id, f"of {count}".encode(), gcpl=gcpl))
+        for number in range(count):
+            group[f"link {number}"] = h5py.SoftLink("/a/long/path/to/fill/blocks" * 3)
+            group.attrs[f"attribute {number}"] = np.arange(number * 3)
+    group["large"] = h5py.SoftLink("x" * 5000)
+    group.attrs["huge"] = np.zeros(9000, "u1")
+
+
 def repeated(f: h5py.File) -> None:
     for number in range(5):
         d = f.create_dataset(f"d{number}", (4, 30), "<f8", chunks=(1, 5), compression=1)
@@ -144,6 +160,7 @@ KINDS: dict[str, Kind] = {
     "groups-narrow": (groups, OLD, narrow),
     "many-old": (many, OLD, None),
     "many-new": (many, NEW, None),
+    "filtered": (filtered, NEW, None),
     "huge": (huge, NEW, None),
     "values-old": (values, OLD, None),
     "values-new": (values, NEW, None),

@@ -6,14 +6,44 @@
 
 #![allow(clippy::print_stdout)]
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::io::Write as _;
 
 use chunkwise_format::{
-    Attribute, Bits, ByteOrder, ChunkIndex, Class, Dataspace, Datatype, File, FormatError, Kind,
-    Layout, Link, Object, Selection, Target, Text, Value,
+    Attribute, Bits, ByteOrder, Bytes, ChunkIndex, Class, Dataspace, Datatype, File, Filter,
+    FormatError, Kind, Layout, Link, Object, Selection, Target, Text, Value,
 };
+
+/// A file's bytes, whose metadata may have checksums of Fletcher's.
+struct Stored(Vec<u8>);
+
+impl Bytes for Stored {
+    fn read(&self, position: u64, nbytes: usize) -> Result<Cow<'_, [u8]>, String> {
+        self.0.read(position, nbytes)
+    }
+
+    fn nbytes(&self) -> u64 {
+        self.0.nbytes()
+    }
+
+    fn unfilter(
+        &self,
+        filters: &[Filter],
+        mask: u32,
+        stored: &[u8],
+        nbytes: usize,
+    ) -> Option<Vec<u8>> {
+        const FLETCHER32: u16 = 3;
+        match filters {
+            [filter] if filter.number == FLETCHER32 && mask == 0 => {
+                stored.get(..nbytes).map(<[u8]>::to_vec)
+            }
+            _ => None,
+        }
+    }
+}
 
 /// JSON, as text.
 struct Json(String);
@@ -175,7 +205,7 @@ fn dataspace(of: &Dataspace) -> [(&'static str, Json); 3] {
     ]
 }
 
-fn attribute(file: &File<Vec<u8>>, of: &Attribute) -> Json {
+fn attribute(file: &File<Stored>, of: &Attribute) -> Json {
     let mut items = Vec::from(dataspace(&of.dataspace));
     items.push(("name", Json::text(&of.name)));
     items.push(("order", Json::option(of.creation_order, Json::of)));
@@ -200,7 +230,7 @@ fn attribute(file: &File<Vec<u8>>, of: &Attribute) -> Json {
 }
 
 /// A value of variable length: how many elements, and bytes.
-fn variable(file: &File<Vec<u8>>, value: &[u8]) -> Json {
+fn variable(file: &File<Stored>, value: &[u8]) -> Json {
     let found = file.variable(value).and_then(|found| {
         let Some((count, collection, number)) = found else { return Ok(Json::null()) };
         let collection = file.collection(collection)?;
@@ -354,7 +384,7 @@ fn dataset(line: &mut Line, object: &Object<'_>) {
     line.add("found", again, Json::of);
 }
 
-fn describe(file: &File<Vec<u8>>, object: &Object<'_>, paths: &[Vec<u8>]) -> (Json, Vec<Link>) {
+fn describe(file: &File<Stored>, object: &Object<'_>, paths: &[Vec<u8>]) -> (Json, Vec<Link>) {
     let mut line = Line::default();
     let kind = match object.kind() {
         Kind::Group => "group",
@@ -406,7 +436,7 @@ fn describe(file: &File<Vec<u8>>, object: &Object<'_>, paths: &[Vec<u8>]) -> (Js
 /// All objects that hard links lead to, the nearest to the root first.
 fn dump(path: &str, out: &mut impl std::io::Write) -> std::io::Result<()> {
     let head = |said: (&'static str, Json)| Json::object([("file", word(path)), said]).0;
-    let file = match std::fs::read(path).map(File::open) {
+    let file = match std::fs::read(path).map(|bytes| File::open(Stored(bytes))) {
         Ok(Ok(file)) => file,
         Ok(Err(error)) => return writeln!(out, "{}", head(("error", word(&error.to_string())))),
         Err(error) => return writeln!(out, "{}", head(("error", word(&error.to_string())))),

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::filters::Filter;
+
 /// The bytes of a file, by position.
 ///
 /// Memory gives what it has; others may give copies.
@@ -14,6 +16,20 @@ pub trait Bytes: Sync {
 
     /// Bytes in the file.
     fn nbytes(&self) -> u64;
+
+    /// What went through filters before it was stored, `nbytes` bytes.  `mask` has a bit for each
+    /// filter that was left out.  None where that cannot be done: metadata has filters in groups
+    /// that were made so, which nearly nobody does.
+    fn unfilter(
+        &self,
+        filters: &[Filter],
+        mask: u32,
+        stored: &[u8],
+        nbytes: usize,
+    ) -> Option<Vec<u8>> {
+        let _ = (filters, mask, stored, nbytes);
+        None
+    }
 }
 
 impl Bytes for [u8] {
@@ -36,6 +52,16 @@ impl<B: Bytes + ?Sized> Bytes for &B {
 
     fn nbytes(&self) -> u64 {
         (**self).nbytes()
+    }
+
+    fn unfilter(
+        &self,
+        filters: &[Filter],
+        mask: u32,
+        stored: &[u8],
+        nbytes: usize,
+    ) -> Option<Vec<u8>> {
+        (**self).unfilter(filters, mask, stored, nbytes)
     }
 }
 

@@ -12,6 +12,7 @@ use crate::btree2::BTree2;
 use crate::checksum::checksum;
 use crate::error::{FormatError, Problem, Structure};
 use crate::fields::{Fields, Place, bytes_for};
+use crate::filters::{self, Filter};
 use crate::source::{Part, Source};
 
 /// More tables within tables than any heap has: each halves the bits of an offset's rest.
@@ -28,13 +29,23 @@ pub(crate) struct FractalHeap<'s, 'a> {
     /// Bytes of an offset within the heap, and of an object's length.
     offset_len: u8,
     len_len: u8,
-    filtered: bool,
+    /// What its blocks of data, and its huge objects, have gone through.
+    filters: Vec<Filter>,
+    /// How the root is stored, where it is a block of data.
+    root_stored: Option<Stored>,
     sealed_blocks: bool,
     huge_tree: Option<u64>,
     table: Table,
     root: Option<u64>,
     /// Rows of the root's table; 0 where the root is a block of data.
     root_rows: u32,
+}
+
+/// How something is stored that has gone through filters: its bytes, and the filters left out.
+#[derive(Debug, Clone, Copy)]
+struct Stored {
+    nbytes: u64,
+    mask: u32,
 }
 
 /// How large the blocks of each row are.
@@ -87,10 +98,10 @@ impl<'s, 'a> FractalHeap<'s, 'a> {
         fields.version(0)?;
         let (id_len, filters_len) = (u64::from(fields.u16()?), u64::from(fields.u16()?));
         let filtered = filters_len > 0;
-        let more = widths.nbytes(4, 0, 1).saturating_add(filters_len);
-        source
-            .read(place, plain_len.saturating_add(if filtered { more } else { 0 }))?
-            .unsealed()?;
+        let more = if filtered { widths.nbytes(4, 0, 1).saturating_add(filters_len) } else { 0 };
+        let all = source.read(place, plain_len.saturating_add(more))?.unsealed()?;
+        let mut fields = all.fields();
+        fields.skip(9)?;
         let flags = fields.u8()?;
         let most_managed = u64::from(fields.u32()?);
         fields.length()?;
@@ -103,6 +114,12 @@ impl<'s, 'a> FractalHeap<'s, 'a> {
         let offset_bits = fields.u16()?;
         fields.skip(2)?;
         let (root, root_rows) = (fields.address()?, u32::from(fields.u16()?));
+        let mut root_stored = None;
+        let mut filters = Vec::new();
+        if filtered {
+            root_stored = Some(Stored { nbytes: fields.length()?, mask: fields.u32()? });
+            filters = filters::read(&mut fields.part(filters_len)?)?;
+        }
         let sound = width.is_power_of_two()
             && start.is_power_of_two()
             && most_direct.is_power_of_two()
@@ -125,7 +142,8 @@ impl<'s, 'a> FractalHeap<'s, 'a> {
             id_len,
             offset_len: offset_bits.div_ceil(8) as u8,
             len_len: direct_len.min(bytes_for(most_managed)),
-            filtered,
+            filters,
+            root_stored,
             sealed_blocks: flags & 2 != 0,
             huge_tree,
             table,
@@ -169,34 +187,42 @@ impl<'s, 'a> FractalHeap<'s, 'a> {
     }
 
     fn huge(&self, fields: &mut Fields<'_>, structure: Structure) -> Result<Part<'a>, FormatError> {
-        if self.filtered {
-            return Err(fields.error(Problem::Unsupported("filters")));
-        }
         let widths = self.source.widths();
-        let direct_len = widths.nbytes(0, 1, 1);
-        if direct_len <= self.id_len.saturating_sub(1) {
+        // Where it is, and how it is stored; behind the filters left out, its own length.
+        let filtered = !self.filters.is_empty();
+        let place_len = widths.nbytes(0, 1, 1);
+        let record_len =
+            if filtered { place_len.saturating_add(widths.nbytes(4, 0, 1)) } else { place_len };
+        let found_in = |fields: &mut Fields<'_>| {
             let (address, nbytes) = (fields.defined()?, fields.length()?);
-            return self.source.read(Place::new(structure, address), nbytes);
-        }
-        let wanted = fields.number(self.id_len.saturating_sub(1).min(8) as u8)?;
-        let Some(tree) = self.huge_tree else {
-            return Err(fields.wrong("its heap has no tree of huge objects"));
+            let filtered = if filtered { Some((fields.u32()?, fields.length()?)) } else { None };
+            Ok((address, nbytes, filtered))
         };
-        let tree = BTree2::open(self.source, tree)?;
-        tree.expect(1, direct_len.saturating_add(u64::from(widths.length)))?;
-        let record_of = |record: &[u8]| {
-            let mut record = Fields::new(record, self.place, widths);
-            Ok((record.address()?, record.length()?, record.length()?))
+        let (address, nbytes, filtered) = if record_len <= self.id_len.saturating_sub(1) {
+            found_in(fields)?
+        } else {
+            let wanted = fields.number(self.id_len.saturating_sub(1).min(8) as u8)?;
+            let Some(tree) = self.huge_tree else {
+                return Err(fields.wrong("its heap has no tree of huge objects"));
+            };
+            let tree = BTree2::open(self.source, tree)?;
+            let kind = if filtered { 2 } else { 1 };
+            tree.expect(kind, record_len.saturating_add(widths.length.into()))?;
+            let record_of = |record: &[u8]| {
+                let mut record = Fields::new(record, self.place, widths);
+                Ok((found_in(&mut record)?, record.length()?))
+            };
+            let mut found = None;
+            tree.some(&|record| record_of(record).map(|(_, id)| id.cmp(&wanted)), &mut |record| {
+                found = Some(record_of(record)?.0);
+                Ok(())
+            })?;
+            found.ok_or_else(|| fields.wrong("it is not in the tree of huge objects"))?
         };
-        let mut found = None;
-        tree.some(&|record| record_of(record).map(|(.., id)| id.cmp(&wanted)), &mut |record| {
-            let (address, nbytes, _) = record_of(record)?;
-            found = address.map(|address| (address, nbytes));
-            Ok(())
-        })?;
-        match found {
-            Some((address, nbytes)) => self.source.read(Place::new(structure, address), nbytes),
-            None => Err(fields.wrong("it is not in the tree of huge objects")),
+        let part = self.source.read(Place::new(structure, address), nbytes)?;
+        match filtered {
+            Some((mask, nbytes)) => self.source.unfiltered(&part, &self.filters, mask, nbytes),
+            None => Ok(part),
         }
     }
 
@@ -205,20 +231,18 @@ impl<'s, 'a> FractalHeap<'s, 'a> {
         fields: &mut Fields<'_>,
         structure: Structure,
     ) -> Result<Part<'a>, FormatError> {
-        if self.filtered {
-            return Err(fields.error(Problem::Unsupported("filters")));
-        }
         let (offset, len) = (fields.number(self.offset_len)?, fields.number(self.len_len)?);
         let astray = || fields.wrong("it is not in a block of its heap");
         let mut address = self.root.ok_or_else(astray)?;
         let mut rows = self.root_rows;
+        let mut stored = self.root_stored;
         // Where the block begins within the heap, and how many bytes it takes.
         let mut begin = 0u64;
         let mut block_len = self.table.block_len(0).ok_or_else(astray)?;
         for _ in 0..MOST_LEVELS {
             let within = offset.checked_sub(begin).ok_or_else(astray)?;
             if rows == 0 {
-                let block = self.direct(address, begin, block_len)?;
+                let block = self.direct(address, begin, block_len, stored)?;
                 let place = Place::new(structure, address.saturating_add(within));
                 self.source.charge(place, len)?;
                 return block.slice(within, len, place);
@@ -227,7 +251,9 @@ impl<'s, 'a> FractalHeap<'s, 'a> {
             if row >= rows {
                 return Err(astray());
             }
-            address = self.child(address, begin, rows, (row, column))?.ok_or_else(astray)?;
+            let child = self.child(address, begin, rows, (row, column))?;
+            address = child.0.ok_or_else(astray)?;
+            stored = child.1;
             begin = begin.checked_add(at).ok_or_else(astray)?;
             block_len = self.table.block_len(row).ok_or_else(astray)?;
             rows = match row < self.table.direct_rows {
@@ -238,18 +264,26 @@ impl<'s, 'a> FractalHeap<'s, 'a> {
         Err(fields.error(Problem::TooDeep(MOST_LEVELS)))
     }
 
-    /// What a table in the heap says of a child.
+    /// What a table in the heap says of a child: where it is, and how it is stored.
     fn child(
         &self,
         address: u64,
         begin: u64,
         rows: u32,
         (row, column): (u32, u64),
-    ) -> Result<Option<u64>, FormatError> {
+    ) -> Result<(Option<u64>, Option<Stored>), FormatError> {
         let place = Place::new(Structure::FractalHeapBlock, address);
         let widths = self.source.widths();
-        let entries = u64::from(rows).saturating_mul(self.table.width);
-        let entries_len = entries.saturating_mul(u64::from(widths.offset));
+        let filtered = !self.filters.is_empty();
+        // Blocks of data come first, and have longer entries where there are filters.
+        let entry_len = if filtered { widths.nbytes(4, 1, 1) } else { widths.nbytes(0, 1, 0) };
+        let before = |entries: u64| {
+            let direct = u64::from(self.table.direct_rows).saturating_mul(self.table.width);
+            let direct = entries.min(direct);
+            let others = widths.nbytes(0, entries.saturating_sub(direct), 0);
+            direct.saturating_mul(entry_len).saturating_add(others)
+        };
+        let entries_len = before(u64::from(rows).saturating_mul(self.table.width));
         let head_len = widths.nbytes(5, 1, 0).saturating_add(self.offset_len.into());
         let nbytes = head_len.saturating_add(entries_len).saturating_add(4);
         let block = self.source.kept(self.place.address, address, || {
@@ -259,15 +293,32 @@ impl<'s, 'a> FractalHeap<'s, 'a> {
         })?;
         let number = u64::from(row).saturating_mul(self.table.width).saturating_add(column);
         let mut fields = block.fields();
-        fields.skip(head_len.saturating_add(number.saturating_mul(u64::from(widths.offset))))?;
-        fields.address()
+        fields.skip(head_len.saturating_add(before(number)))?;
+        let child = fields.address()?;
+        let stored = match filtered && row < self.table.direct_rows {
+            true => Some(Stored { nbytes: fields.length()?, mask: fields.u32()? }),
+            false => None,
+        };
+        Ok((child, stored))
     }
 
     /// A block of data.
-    fn direct(&self, address: u64, begin: u64, len: u64) -> Result<Rc<Part<'a>>, FormatError> {
+    fn direct(
+        &self,
+        address: u64,
+        begin: u64,
+        len: u64,
+        stored: Option<Stored>,
+    ) -> Result<Rc<Part<'a>>, FormatError> {
         let place = Place::new(Structure::FractalHeapBlock, address);
         self.source.kept(self.place.address, address, || {
-            let block = self.source.read(place, len)?;
+            let block = match stored {
+                Some(Stored { nbytes, mask }) => {
+                    let block = self.source.read(place, nbytes)?;
+                    self.source.unfiltered(&block, &self.filters, mask, len)?
+                }
+                None => self.source.read(place, len)?,
+            };
             let mut fields = block.fields();
             fields.signature(b"FHDB")?;
             let mut fields = block.fields();

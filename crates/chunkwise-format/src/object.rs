@@ -249,10 +249,7 @@ impl<'f> Object<'f> {
     /// The index is damaged.
     pub fn chunks(&self) -> Result<Vec<ChunkRecord>, FormatError> {
         let mut found = Vec::new();
-        self.each_chunk(None, &mut |chunk| {
-            found.push(chunk);
-            Ok(())
-        })?;
+        self.each_chunk(None, &mut |chunk| found.push(chunk))?;
         Ok(found)
     }
 
@@ -263,17 +260,18 @@ impl<'f> Object<'f> {
     /// What leads to them is damaged.
     pub fn chunks_at(&self, places: &[Dims]) -> Result<Vec<ChunkRecord>, FormatError> {
         let mut found = Vec::new();
-        self.each_chunk(Some(places), &mut |chunk| {
-            found.push(chunk);
-            Ok(())
-        })?;
+        self.each_chunk(Some(places), &mut |chunk| found.push(chunk))?;
         Ok(found)
     }
 
-    fn each_chunk(
+    /// Give each chunk that was written, or those of `places`, as the other functions return them.
+    ///
+    /// # Errors
+    /// The index is damaged.
+    pub fn each_chunk(
         &self,
         places: Option<&[Dims]>,
-        each: &mut index::Each<'_>,
+        each: &mut dyn FnMut(ChunkRecord),
     ) -> Result<(), FormatError> {
         let Some(Layout::Chunked(layout)) = self.layout()? else { return Ok(()) };
         let Some(dataspace) = self.dataspace()? else { return Ok(()) };
@@ -287,6 +285,9 @@ impl<'f> Object<'f> {
         let filtered = self.header.first(kind::FILTERS).is_some() && !self.filters()?.is_empty();
         let (chunk, element_nbytes) = (chunk.as_slice(), *element_nbytes);
         let wanted = Wanted { chunk, max_shape, shape, element_nbytes, filtered, places };
-        self.named(index::each(&self.context.source(), &layout, &wanted, each))
+        self.named(index::each(&self.context.source(), &layout, &wanted, &mut |chunk| {
+            each(chunk);
+            Ok(())
+        }))
     }
 }

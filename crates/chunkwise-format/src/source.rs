@@ -12,6 +12,7 @@ use crate::bytes::Bytes;
 use crate::checksum::checksum;
 use crate::error::{FormatError, Problem};
 use crate::fields::{Fields, Place, Widths};
+use crate::filters::Filter;
 
 /// Files of any length may have so many bytes read.
 const LEAST_BUDGET: u64 = 2 << 20;
@@ -98,6 +99,27 @@ impl<'a> Source<'a> {
             return Err(place.error(Problem::Signature));
         }
         part.unsealed()
+    }
+
+    /// A part that went through filters before it was stored; it has `nbytes` bytes.
+    pub(crate) fn unfiltered(
+        &self,
+        part: &Part<'a>,
+        filters: &[Filter],
+        mask: u32,
+        nbytes: u64,
+    ) -> Result<Part<'a>, FormatError> {
+        let place = part.place;
+        self.charge(place, nbytes)?;
+        let len = usize::try_from(nbytes).ok();
+        let bytes = len.and_then(|len| self.bytes.unfilter(filters, mask, &part.bytes, len));
+        match bytes {
+            Some(bytes) if Some(bytes.len()) == len => {
+                Ok(Part { bytes: Cow::Owned(bytes), ..*part })
+            }
+            Some(_) => Err(place.wrong("its filters give another length")),
+            None => Err(place.error(Problem::Unsupported("filters"))),
+        }
     }
 
     /// A part of a structure that was read before, or is read now.
