@@ -60,6 +60,7 @@ fn each(
     each: &mut dyn FnMut(Attribute),
 ) -> Result<(), FormatError> {
     let source = context.source();
+    let mut count = 0u64;
     let wanted = |attribute: &Attribute| name.is_none_or(|name| name == attribute.name);
     for message in header.all(kind::ATTRIBUTE) {
         let found = shared::content(context, &source, message)?;
@@ -76,7 +77,10 @@ fn each(
     let tree = BTree2::open(&source, tree)?;
     tree.expect(BY_NAME, RECORD_LEN)?;
     let mut take = |bytes: &[u8]| {
-        let record = record(&source, message.part.place(), bytes)?;
+        let place = message.part.place();
+        count = count.saturating_add(1);
+        source.count(place, count)?;
+        let record = record(&source, place, bytes)?;
         let mut attribute = stored(context, &source, &heap, &record)?;
         attribute.creation_order = tracked.then_some(record.creation_order);
         if wanted(&attribute) {

@@ -393,6 +393,9 @@ fn enumeration(
     levels: usize,
 ) -> Result<Class, FormatError> {
     let base = read(fields, levels)?;
+    if base.nbytes == 0 {
+        return Err(fields.wrong("its values have no bytes"));
+    }
     let mut names = Vec::new();
     for _ in 0..flags.count() {
         names.push(name(fields, version)?);

@@ -115,10 +115,12 @@ fn dense(
     let heap = FractalHeap::open(source, heap)?;
     let tree = BTree2::open(source, tree)?;
     tree.expect(BY_NAME, ID_LEN.saturating_add(4))?;
-    let mut done = false;
+    let (mut done, mut count) = (false, 0u64);
     let mut link = |record: &[u8]| {
         let id = record.get(4..).unwrap_or_default();
         let part = heap.object(id, Structure::Message(kind::LINK))?;
+        count = count.saturating_add(1);
+        source.count(part.place(), count)?;
         let link = Link::read(&mut part.fields())?;
         if !done && name.is_none_or(|name| name == link.name) {
             done = each(link).is_break();

@@ -285,7 +285,12 @@ impl<'f> Object<'f> {
         let filtered = self.header.first(kind::FILTERS).is_some() && !self.filters()?.is_empty();
         let (chunk, element_nbytes) = (chunk.as_slice(), *element_nbytes);
         let wanted = Wanted { chunk, max_shape, shape, element_nbytes, filtered, places };
-        self.named(index::each(&self.context.source(), &layout, &wanted, &mut |chunk| {
+        let source = self.context.source();
+        let place = Place::new(Structure::Message(kind::LAYOUT), self.header.address);
+        let mut count = 0u64;
+        self.named(index::each(&source, &layout, &wanted, &mut |chunk| {
+            count = count.saturating_add(1);
+            source.count(place, count)?;
             each(chunk);
             Ok(())
         }))

@@ -137,6 +137,11 @@ impl<'a> Source<'a> {
         Ok(part)
     }
 
+    /// Fails where there are more of something than the file has bytes: each takes its own.
+    pub(crate) fn count(&self, place: Place, count: u64) -> Result<(), FormatError> {
+        if count > self.end() { Err(place.error(Problem::Overlaps)) } else { Ok(()) }
+    }
+
     /// What was read counts, and what is made of it: fails where that is too much.
     pub(crate) fn charge(&self, place: Place, nbytes: u64) -> Result<(), FormatError> {
         match self.left.get().checked_sub(nbytes) {

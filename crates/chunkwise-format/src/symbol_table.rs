@@ -32,6 +32,10 @@ pub(crate) fn each(
     let mut pending = vec![(tree, None)];
     while let Some((address, level)) = pending.pop() {
         if level == Some(None) {
+            let place = Place::new(Structure::SymbolTableNode, address);
+            if !seen.insert(address) {
+                return Err(place.wrong("its tree leads to it twice"));
+            }
             if nodes(source, address, &heap, name, each)?.is_break() {
                 return Ok(());
             }
