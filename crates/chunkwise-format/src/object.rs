@@ -277,16 +277,15 @@ impl<'f> Object<'f> {
         let Some(dataspace) = self.dataspace()? else { return Ok(()) };
         let (shape, max_shape) = (dataspace.shape(), dataspace.max_shape());
         let Chunked { chunk, element_nbytes, .. } = &layout;
+        let place = Place::new(Structure::Message(kind::LAYOUT), self.header.address);
         if shape.len() != chunk.len() {
-            let place = Place::new(Structure::Message(kind::LAYOUT), self.header.address);
             let what = "its chunks have not as many dimensions as the dataset";
             return self.named(Err(place.wrong(what)));
         }
-        let filtered = self.header.first(kind::FILTERS).is_some() && !self.filters()?.is_empty();
+        let filtered = !self.filters()?.is_empty();
         let (chunk, element_nbytes) = (chunk.as_slice(), *element_nbytes);
         let wanted = Wanted { chunk, max_shape, shape, element_nbytes, filtered, places };
         let source = self.context.source();
-        let place = Place::new(Structure::Message(kind::LAYOUT), self.header.address);
         let mut count = 0u64;
         self.named(index::each(&source, &layout, &wanted, &mut |chunk| {
             count = count.saturating_add(1);
