@@ -1,4 +1,4 @@
-"""Write the decoders' corpus, chunks that libhdf5's filters have encoded, and that of `stored`.
+"""Write the decoders' corpus, chunks that libhdf5's filters have encoded; `stored`; `format`.
 
     python -m fuzz.make_corpus
 
@@ -20,6 +20,7 @@ from typing import Any
 import h5py
 import hdf5plugin
 import numpy as np
+from tests.support import metadata_files
 from tests.support.filtered import CASES, SZIPS, Case, create, of_plugin, values
 
 from chunkwise.grammar.codecs import CODECS_BY_ID
@@ -121,10 +122,16 @@ def main() -> None:
     for old in CORPUS.glob("*/*.crc-*"):
         old.unlink()
     (CORPUS / "stored").mkdir(parents=True, exist_ok=True)
+    (CORPUS / "format").mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         for name, sums in itertools.product(FILES, (False, True)):
             content = indexed(Path(folder) / "indexed.h5", name, sums=sums)
             (CORPUS / "stored" / f"{name}{'-sums' if sums else ''}").write_bytes(content)
+        for name in metadata_files.KINDS:
+            path = metadata_files.write(Path(folder), name)
+            # With checksums mended.
+            head = struct.pack("<8Q", 1, *metadata_files.addresses(path))
+            (CORPUS / "format" / name).write_bytes(head + path.read_bytes())
         for name, dtype, filters in pipelines():
             target = CODECS_BY_ID[filters[0].number].name if len(filters) == 1 else "pipeline"
             (CORPUS / target).mkdir(parents=True, exist_ok=True)

@@ -7,6 +7,7 @@
 
 mod chunks;
 mod decode;
+mod format;
 mod memory;
 mod numbers;
 mod plan;
@@ -28,6 +29,8 @@ pub enum Target {
     Chunks,
     /// A file whose chunk index is read.
     Stored,
+    /// A file whose metadata is read.
+    Format,
     /// Grids and selections of any numbers, and their plans.
     Plan,
 }
@@ -36,7 +39,8 @@ impl Target {
     /// All of them.
     pub fn all() -> impl Iterator<Item = Self> {
         let filters = FilterKind::ALL.into_iter().map(Self::Filter);
-        filters.chain([Self::Pipeline, Self::Chunks, Self::Stored, Self::Plan])
+        let others = [Self::Pipeline, Self::Chunks, Self::Stored, Self::Format, Self::Plan];
+        filters.chain(others)
     }
 
     /// Its name, which is also its folder's in the corpus.
@@ -46,6 +50,7 @@ impl Target {
             Self::Pipeline => "pipeline",
             Self::Chunks => "chunks",
             Self::Stored => "stored",
+            Self::Format => "format",
             Self::Plan => "plan",
         }
     }
@@ -60,6 +65,7 @@ impl Target {
             Self::Pipeline => decode::check(None, input),
             Self::Chunks => chunks::check(input),
             Self::Stored => stored::check(input),
+            Self::Format => format::check(input),
             Self::Plan => plan::check(input),
         }
     }

@@ -1,0 +1,85 @@
+//! What is an attribute called, and what is its value?
+//!
+//! The message has a name, a datatype, a dataspace and the values, one behind the other; the
+//! datatype and the dataspace may be elsewhere (format specification, IV.A.2.m).
+
+use crate::context::Context;
+use crate::dataspace::Dataspace;
+use crate::datatype::{Charset, Datatype};
+use crate::error::{FormatError, Problem};
+use crate::fields::{Fields, until_zero};
+use crate::header::kind;
+use crate::shared;
+use crate::source::Source;
+
+/// An attribute.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attribute {
+    /// Its name.
+    pub name: Vec<u8>,
+    /// The characters of the name.
+    pub charset: Charset,
+    /// When it was made, beside others of its object, where this is tracked.
+    pub creation_order: Option<u32>,
+    /// What its values are.
+    pub datatype: Datatype,
+    /// The shape of its values.
+    pub dataspace: Dataspace,
+    /// Its values, as stored.
+    pub value: Vec<u8>,
+}
+
+impl Attribute {
+    /// The content of a message.
+    pub(crate) fn read<'f>(
+        context: Context<'f>,
+        source: &Source<'f>,
+        fields: &mut Fields<'_>,
+    ) -> Result<Self, FormatError> {
+        let version = fields.u8()?;
+        if !(1..=3).contains(&version) {
+            return Err(fields.error(Problem::Version(version)));
+        }
+        // Reserved in the first version.
+        let flags = fields.u8()? & if version == 1 { 0 } else { 3 };
+        let lens = [fields.u16()?, fields.u16()?, fields.u16()?];
+        let charset = Charset::of(if version == 3 { fields.u8()? } else { 0 });
+        let padded = |len: u16| match version {
+            1 => u64::from(len).next_multiple_of(8),
+            _ => u64::from(len),
+        };
+        let [name_len, datatype_len, dataspace_len] = lens.map(padded);
+        let name = until_zero(fields.take(name_len)?).to_vec();
+        let datatype_fields = fields.part(datatype_len)?;
+        let datatype = datatype(context, source, datatype_fields, flags & 1 != 0)?;
+        let mut dataspace_fields = fields.part(dataspace_len)?;
+        let dataspace = match flags & 2 != 0 {
+            true => {
+                let found = shared::find(context, source, kind::DATASPACE, &mut dataspace_fields)?;
+                Dataspace::read(&mut found.part.fields())?
+            }
+            false => Dataspace::read(&mut dataspace_fields)?,
+        };
+        let nbytes = dataspace.count().and_then(|n| n.checked_mul(datatype.nbytes.into()));
+        let Some(nbytes) = nbytes else {
+            return Err(fields.wrong("it has more values than there are numbers"));
+        };
+        let value = fields.take(nbytes)?.to_vec();
+        Ok(Self { name, charset, creation_order: None, datatype, dataspace, value })
+    }
+}
+
+/// A datatype, which may be that of a committed object.
+fn datatype<'f>(
+    context: Context<'f>,
+    source: &Source<'f>,
+    mut fields: Fields<'_>,
+    is_shared: bool,
+) -> Result<Datatype, FormatError> {
+    if !is_shared {
+        return Datatype::read(&mut fields);
+    }
+    let found = shared::find(context, source, kind::DATATYPE, &mut fields)?;
+    let datatype = Datatype::read(&mut found.part.fields())?;
+    Ok(Datatype { committed: found.committed, ..datatype })
+}

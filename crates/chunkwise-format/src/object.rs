@@ -1,0 +1,297 @@
+//! What is an object, and what does its header say of it?
+
+use crate::attribute::Attribute;
+use crate::attributes;
+use crate::context::Context;
+use crate::dataspace::{Dataspace, Dims};
+use crate::datatype::Datatype;
+use crate::error::{FormatError, Structure};
+use crate::external::{self, ExternalFile};
+use crate::fields::{Place, until_zero};
+use crate::fill_value::FillValue;
+use crate::filters::{self, Filter};
+use crate::header::{Header, kind};
+use crate::index::{self, ChunkRecord, Wanted};
+use crate::layout::{Chunked, Layout};
+use crate::link::Link;
+use crate::links;
+use crate::shared;
+use crate::source::{Part, Source};
+use crate::times;
+use crate::virtual_mapping::{self, VirtualMapping};
+
+/// An object of a file.
+pub struct Object<'f> {
+    context: Context<'f>,
+    header: Header<'f>,
+}
+
+/// What an object is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// It holds links.
+    Group,
+    /// It holds values.
+    Dataset,
+    /// A committed datatype.
+    Datatype,
+    /// Nothing that is known.
+    Unknown,
+}
+
+impl<'f> Object<'f> {
+    pub(crate) fn read(context: Context<'f>, address: u64) -> Result<Self, FormatError> {
+        let header = Header::read(&context.source(), address)?;
+        Ok(Self { context, header })
+    }
+
+    /// What was found, or an error that names this object.
+    fn named<T>(&self, found: Result<T, FormatError>) -> Result<T, FormatError> {
+        found.map_err(|error| error.of(self.header.address))
+    }
+
+    /// Where its header is.
+    pub fn address(&self) -> u64 {
+        self.header.address
+    }
+
+    /// The version of its header: 1 or 2.
+    pub fn header_version(&self) -> u8 {
+        self.header.version
+    }
+
+    /// The kinds of its header's messages, in their order.
+    pub fn messages(&self) -> impl Iterator<Item = u16> {
+        self.header.messages.iter().map(|message| message.kind)
+    }
+
+    /// What it is.
+    pub fn kind(&self) -> Kind {
+        let has = |kind| self.header.first(kind).is_some();
+        if has(kind::SYMBOL_TABLE) || has(kind::LINK_INFO) {
+            Kind::Group
+        } else if has(kind::DATATYPE) && has(kind::DATASPACE) {
+            Kind::Dataset
+        } else if has(kind::DATATYPE) {
+            Kind::Datatype
+        } else {
+            Kind::Unknown
+        }
+    }
+
+    /// How many hard links lead to it.
+    ///
+    /// # Errors
+    /// The message that says so is damaged.
+    pub fn reference_count(&self) -> Result<u32, FormatError> {
+        if let Some(count) = self.header.reference_count {
+            return Ok(count);
+        }
+        let Some(message) = self.header.first(kind::REFERENCE_COUNT) else { return Ok(1) };
+        let mut fields = message.part.fields();
+        self.named(fields.version(0).and_then(|()| fields.u32()))
+    }
+
+    /// When it was last changed, in seconds since 1970; None where the file does not say.
+    ///
+    /// # Errors
+    /// The message that says so is damaged.
+    pub fn modification_time(&self) -> Result<Option<i64>, FormatError> {
+        self.named(times::modified(&self.header))
+    }
+
+    /// When it was last read, written, changed and made, in seconds since 1970.
+    pub fn times(&self) -> Option<[u32; 4]> {
+        self.header.times
+    }
+
+    /// Its comment.
+    pub fn comment(&self) -> Option<&[u8]> {
+        self.header.first(kind::COMMENT).map(|message| until_zero(message.part.bytes()))
+    }
+
+    /// All links of a group, in the order of their names; none of other objects.
+    ///
+    /// # Errors
+    /// What holds them is damaged.
+    pub fn links(&self) -> Result<Vec<Link>, FormatError> {
+        self.named(links::all(self.context, &self.header))
+    }
+
+    /// The link with a name.
+    ///
+    /// # Errors
+    /// What leads to it is damaged.
+    pub fn link(&self, name: &[u8]) -> Result<Option<Link>, FormatError> {
+        self.named(links::one(self.context, &self.header, name))
+    }
+
+    /// Whether the order is known in which links were made.
+    ///
+    /// # Errors
+    /// The message that says so is damaged.
+    pub fn tracks_links(&self) -> Result<bool, FormatError> {
+        self.named(links::tracked(&self.header))
+    }
+
+    /// All attributes, in the order of their names.
+    ///
+    /// # Errors
+    /// One of them is damaged, or what holds them.
+    pub fn attributes(&self) -> Result<Vec<Attribute>, FormatError> {
+        self.named(attributes::all(self.context, &self.header))
+    }
+
+    /// The attribute with a name.
+    ///
+    /// # Errors
+    /// It is damaged, or what leads to it.
+    pub fn attribute(&self, name: &[u8]) -> Result<Option<Attribute>, FormatError> {
+        self.named(attributes::one(self.context, &self.header, name))
+    }
+
+    /// Whether the order is known in which attributes were made.
+    pub fn tracks_attributes(&self) -> bool {
+        self.header.tracks_attributes
+    }
+
+    /// What a message of a kind is, wherever its content is.
+    fn message<T>(
+        &self,
+        kind: u16,
+        read: impl FnOnce(&Source<'f>, Part<'f>) -> Result<T, FormatError>,
+    ) -> Result<Option<(T, Option<u64>)>, FormatError> {
+        let Some(message) = self.header.first(kind) else { return Ok(None) };
+        let source = self.context.source();
+        let found = shared::content(self.context, &source, message);
+        let read = found.and_then(|found| Ok((read(&source, found.part)?, found.committed)));
+        self.named(read).map(Some)
+    }
+
+    /// The type of a dataset's elements, or a committed type.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub fn datatype(&self) -> Result<Option<Datatype>, FormatError> {
+        let found = self.message(kind::DATATYPE, |_, part| Datatype::read(&mut part.fields()))?;
+        Ok(found.map(|(datatype, committed)| Datatype { committed, ..datatype }))
+    }
+
+    /// The shape of a dataset.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub fn dataspace(&self) -> Result<Option<Dataspace>, FormatError> {
+        let found = self.message(kind::DATASPACE, |_, part| Dataspace::read(&mut part.fields()))?;
+        Ok(found.map(|(dataspace, _)| dataspace))
+    }
+
+    /// The fill value of a dataset; None where the file says nothing: libhdf5 then takes it as
+    /// undefined.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub fn fill_value(&self) -> Result<Option<FillValue>, FormatError> {
+        let new = self.message(kind::FILL_VALUE, |_, part| FillValue::read(&mut part.fields()))?;
+        if let Some((found, _)) = new {
+            return Ok(Some(found));
+        }
+        let old =
+            self.message(kind::OLD_FILL_VALUE, |_, part| FillValue::read_old(&mut part.fields()))?;
+        Ok(old.map(|(found, _)| found))
+    }
+
+    /// How a dataset is stored.
+    ///
+    /// # Errors
+    /// The message that says so is damaged.
+    pub fn layout(&self) -> Result<Option<Layout>, FormatError> {
+        let found = self.message(kind::LAYOUT, |_, part| Layout::read(&mut part.fields()))?;
+        Ok(found.map(|(layout, _)| layout))
+    }
+
+    /// The filters of a dataset's chunks, in the order in which they are encoded.
+    ///
+    /// # Errors
+    /// The message that lists them is damaged.
+    pub fn filters(&self) -> Result<Vec<Filter>, FormatError> {
+        let found = self.message(kind::FILTERS, |_, part| filters::read(&mut part.fields()))?;
+        Ok(found.map(|(filters, _)| filters).unwrap_or_default())
+    }
+
+    /// The other files that hold a dataset's data, in their order.
+    ///
+    /// # Errors
+    /// The list is damaged.
+    pub fn external_files(&self) -> Result<Vec<ExternalFile>, FormatError> {
+        let found = self.message(kind::EXTERNAL_FILES, |source, part| {
+            external::read(source, &mut part.fields())
+        })?;
+        Ok(found.map(|(files, _)| files).unwrap_or_default())
+    }
+
+    /// The mappings of a virtual dataset; none of others.
+    ///
+    /// # Errors
+    /// The list is damaged.
+    pub fn virtual_mappings(&self) -> Result<Vec<VirtualMapping>, FormatError> {
+        match self.layout()? {
+            Some(Layout::Virtual { collection: Some(collection), number }) => {
+                self.named(virtual_mapping::read(&self.context.source(), collection, number))
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// All chunks that were written, in the order of their index.
+    ///
+    /// # Errors
+    /// The index is damaged.
+    pub fn chunks(&self) -> Result<Vec<ChunkRecord>, FormatError> {
+        let mut found = Vec::new();
+        self.each_chunk(None, &mut |chunk| found.push(chunk))?;
+        Ok(found)
+    }
+
+    /// Those of the chunks at these places in the grid, in ascending order, that were written.  Of
+    /// the index, only what leads to them is read.
+    ///
+    /// # Errors
+    /// What leads to them is damaged.
+    pub fn chunks_at(&self, places: &[Dims]) -> Result<Vec<ChunkRecord>, FormatError> {
+        let mut found = Vec::new();
+        self.each_chunk(Some(places), &mut |chunk| found.push(chunk))?;
+        Ok(found)
+    }
+
+    /// Give each chunk that was written, or those of `places`, as the other functions return them.
+    ///
+    /// # Errors
+    /// The index is damaged.
+    pub fn each_chunk(
+        &self,
+        places: Option<&[Dims]>,
+        each: &mut dyn FnMut(ChunkRecord),
+    ) -> Result<(), FormatError> {
+        let Some(Layout::Chunked(layout)) = self.layout()? else { return Ok(()) };
+        let Some(dataspace) = self.dataspace()? else { return Ok(()) };
+        let (shape, max_shape) = (dataspace.shape(), dataspace.max_shape());
+        let Chunked { chunk, element_nbytes, .. } = &layout;
+        let place = Place::new(Structure::Message(kind::LAYOUT), self.header.address);
+        if shape.len() != chunk.len() {
+            let what = "its chunks have not as many dimensions as the dataset";
+            return self.named(Err(place.wrong(what)));
+        }
+        let filtered = !self.filters()?.is_empty();
+        let (chunk, element_nbytes) = (chunk.as_slice(), *element_nbytes);
+        let wanted = Wanted { chunk, max_shape, shape, element_nbytes, filtered, places };
+        let source = self.context.source();
+        let mut count = 0u64;
+        self.named(index::each(&source, &layout, &wanted, &mut |chunk| {
+            count = count.saturating_add(1);
+            source.count(place, count)?;
+            each(chunk);
+            Ok(())
+        }))
+    }
+}
