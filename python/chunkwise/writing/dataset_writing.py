@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
@@ -179,16 +180,12 @@ class Writing:
     def resize(self, size: Any, axis: int | None = None) -> None:
         """Change the shape as ``h5py.Dataset.resize`` does."""
         with self._turn():
-            self._writer()
+            native = self._writer()
+            if native.reason is None and direct.has_short_edge(self._h5):
+                self._complete_edges(native)
             old = self._h5.shape
             new = _resized(old, size, axis)
             grows = new is not None and all(b >= a for a, b in zip(old, new, strict=True))
-            if not grows and direct.has_short_edge(self._h5):
-                raise UsageError(
-                    f"{self.label}: it cannot be made smaller: its last chunk is stored without "
-                    "what lies beyond the dataset, and libhdf5 would write beyond its buffer; "
-                    "make a copy with chunkwise repack, and change that"
-                )
             # libhdf5 must get what it would cut off or store in another way.
             if self._dirty and (not grows or self._has_unfiltered_edges()):
                 self.settle()
@@ -382,6 +379,20 @@ class Writing:
         shape, former = self._h5.shape, native.shape
         native.set_shape(shape)
         return any(new < old for new, old in zip(shape, former, strict=True))
+
+    def _complete_edges(self, native: _native.Writer) -> None:
+        """Write chunks again that lack what lies beyond the dataset, before that changes."""
+        h5 = self._h5
+        for origin in library().written_origins(h5.id.id, sys.maxsize):
+            ends = [at + n for at, n in zip(origin, h5.chunks, strict=True)]
+            if all(end <= n for end, n in zip(ends, h5.shape, strict=True)):
+                continue
+            box = tuple(map(slice, origin, map(min, ends, h5.shape)))
+            understood = assignment(h5, box, h5[box], self.label)
+            assert understood is not None, "a box of a dataset's own values"
+            self._write(native, understood)
+        self.settle()
+        direct.forget(h5)
 
     def _set_extent(self, new: Shape | None, size: Any, axis: int | None) -> None:
         """Let libhdf5 resize it; with unfiltered chunks at the edge it needs help."""

@@ -138,6 +138,11 @@ def has_short_edge(dataset: h5py.Dataset) -> bool:
         return stored is not None and stored.has_short_edge
 
 
+def forget(dataset: h5py.Dataset) -> None:
+    """Look anew at how a dataset is stored when it is written next."""
+    dataset.__dict__.pop(_ATTRIBUTE, None)
+
+
 def _held(dataset: h5py.Dataset, stored: Stored, shape: Shape) -> bool:
     return stored.holds(shape) and unwritten.replaces(dataset)
 
