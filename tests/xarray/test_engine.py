@@ -434,6 +434,45 @@ def test_what_is_no_netcdf_is_named(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.parametrize("kind", ["object", "region"])
+def test_a_single_reference_is_left_out(tmp_path: Path, kind: str) -> None:
+    """As netCDF-C does it; h5netcdf refuses the file."""
+    path = tmp_path / "a.nc"
+    with h5py.File(path, "w") as file:
+        for name in ("x", "v"):
+            file[name] = np.arange(5.0)
+        file["x"].make_scale("x")
+        file["v"].dims[0].attach_scale(file["x"])
+        file["v"].attrs["units"] = "K"
+        for holder in (file["v"], file):
+            holder.attrs["r"] = file["x"].ref if kind == "object" else file["x"].regionref[1:3]
+    with opened(path, "chunkwise") as ours, opened(path, "netcdf4") as theirs:
+        assert dict(ours.v.attrs) == dict(theirs.v.attrs) == {"units": "K"}
+        xr.testing.assert_identical(ours, theirs)
+
+
+def test_a_file_of_many_variables_asks_for_each_name_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """libhdf5 searches the file for the name of what a reference leads to."""
+    path = tmp_path / "a.nc"
+    xr.Dataset({f"v{n}": (("y", "x"), np.zeros((2, 3))) for n in range(40)}).assign_coords(
+        x=[1, 2, 3], y=[4, 5]
+    ).to_netcdf(path, engine="netcdf4")
+    searched: list[Any] = []
+    name_of = h5py.HLObject.name.fget
+
+    def search(one: Any) -> Any:
+        if isinstance(one, handle.Kept) and one._path is None:
+            searched.append(one)
+        return name_of(one)
+
+    monkeypatch.setattr(h5py.HLObject, "name", property(search))
+    with opened(path, "chunkwise") as ours:
+        assert ours.v39.dims == ("y", "x")
+    assert 0 < len(searched) <= 2
+
+
 def test_damage_is_named(path: Path) -> None:
     with h5py.File(path) as f:
         found = f["t"].id.get_chunk_info(0)

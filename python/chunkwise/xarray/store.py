@@ -150,9 +150,18 @@ def _with_names(found: Any, dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _attributes(holder: Any, where: str) -> dict[str, Any]:
-    """Attributes, text decoded."""
+    """Attributes, text decoded, without those that hold a single reference.
+
+    As netCDF-C leaves them out; h5netcdf has no value for them.
+    """
     found = {}
-    for name, value in holder.attrs.items():
+    for name in holder.attrs:
+        try:
+            value = holder.attrs[name]
+        except TypeError:
+            if h5py.check_ref_dtype(holder.attrs._h5attrs.get_id(name).dtype) is None:
+                raise
+            continue
         if isinstance(value, bytes) and name not in ("_FillValue", "missing_value"):
             try:
                 value = value.decode("utf-8")
