@@ -1,4 +1,8 @@
-"""When is a written file on storage, and never half of it?"""
+"""When is a written file on storage, and never half of it?
+
+For small files that are written at once, such as an index; what takes long, and may be resumed,
+is published by `newfile/publish.py`.
+"""
 
 from __future__ import annotations
 

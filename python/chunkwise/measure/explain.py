@@ -17,7 +17,7 @@ from chunkwise.measure.restoring import copied, pipelines
 from chunkwise.measure.results import Advice, Cell, Results
 from chunkwise.measure.target import Target
 from chunkwise.measure.variants import Variant, stored, suitable_chunks
-from chunkwise.measure.verified import total, verified
+from chunkwise.measure.verified import faster, total, verified
 from chunkwise.model import worth
 from chunkwise.model.chunk_cache import FEWEST_SLOTS
 from chunkwise.model.cost import Stored, decodes_in_no_order, walk_cost
@@ -268,7 +268,7 @@ def _instead(cause: Cause, results: Results, worst: Cell) -> Cause:
         return cause
     much = _gain_at(results, worst) >= worth.MUCH or not cause.remedies
     if much and _keeps(results.target, worst):
-        return replace(cause, remedies=_open(results.target), effect=f"measured: {said}")
+        return replace(cause, remedies=_open(results.target), effect=said)
     return _beside(cause, results, worst)
 
 
@@ -277,7 +277,7 @@ def _beside(cause: Cause, results: Results, worst: Cell) -> Cause:
     said = _measured(results, worst)
     if said is None:
         return cause
-    said = f"by chunkwise.open, measured: {said}"
+    said = f"by chunkwise.open, {said}"
     return replace(cause, effect=f"{cause.effect}; {said}" if cause.effect else said)
 
 
@@ -286,10 +286,11 @@ def _measured(results: Results, worst: Cell) -> str | None:
     gain, cell = _fastest(results, worst)
     if cell is None or gain < worth.NOTICED:
         return None
-    said = f"all reads of '{worst.access.name}' {format_ratio(gain)} as fast"
+    said = faster(worst, cell)
     first, first_here = (c.spread(lambda m: m.first_s) for c in (worst, cell))
     if first and first_here and first_here.median:
         said += f", the first one {format_ratio(first.median / first_here.median)}"
+        said += " (measured)" * (worst.extrapolated or cell.extrapolated)
     return said
 
 
@@ -575,10 +576,10 @@ def _no_slow_pattern(results: Results, worst: Cell) -> Cause:
 
 def _with_gain(cause: Cause, results: Results, worst: Cell) -> Cause:
     """Say chunkwise's gain at the slowest pattern, or that there is none."""
-    gain = _gain_at(results, worst)
-    if not gain:
+    gain, cell = _fastest(results, worst)
+    if cell is None:
         return cause
-    measured = f"measured: all reads of '{worst.access.name}' {format_ratio(gain)} as fast"
+    measured = faster(worst, cell)
     if gain < 1 / worth.MEASURED:
         effect = f"nothing needs a change; chunkwise is slower here ({measured})"
     elif gain < worth.MEASURED:

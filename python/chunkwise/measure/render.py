@@ -146,8 +146,9 @@ def _footnotes(results: Results) -> list[str]:
         lines.append(
             f"~ estimated: not every {fewest.operation} was done ('{fewest.access.name}' by "
             f"{reader_label(results, fewest.reader)}: {fewest.operations:,} of "
-            f"{fewest.total_operations or 0:,}). Those that enter new chunks, come back to "
-            "some, or stay in theirs are averaged separately and extrapolated."
+            f"{fewest.total_operations or 0:,}). Reads of three kinds (first touch of a "
+            "chunk, return to an earlier one, same chunk as before) are averaged separately, "
+            "and the total is extrapolated from these averages."
         )
     for cell in results.cells:
         problem = cell.problem

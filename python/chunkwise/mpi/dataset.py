@@ -13,9 +13,9 @@ from chunkwise.errors import SelectionError, UsageError
 from chunkwise.grammar import Shape
 from chunkwise.grammar.boxes import Box
 from chunkwise.mpi.boxes import Chosen, chosen, overlapping
+from chunkwise.mpi.committing import Chunked, Contiguous, Made
 from chunkwise.mpi.home import Home, ParallelAttributes
 from chunkwise.mpi.session import described
-from chunkwise.mpi.stored import Chunked, Contiguous, Made
 from chunkwise.selection import Selection
 from chunkwise.writing.values import as_stored, converted
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from chunkwise._native import KeptChunks
 from chunkwise.errors import ChunkwiseError, NameTakenError, UsageError, like
+from chunkwise.mpi.committing import Chunked, Contiguous, Made
 from chunkwise.mpi.encoding import Likeness, image_of
 from chunkwise.mpi.session import Session, described
-from chunkwise.mpi.stored import Chunked, Contiguous, Made
 from chunkwise.mpi.target import PartialFile
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.newfile.index import Places

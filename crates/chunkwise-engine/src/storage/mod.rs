@@ -1,22 +1,22 @@
 //! Where do stored bytes come from?
 
-mod cost;
 mod descriptors;
 mod external;
 mod file;
 mod growing;
+mod joining;
 mod map;
 mod memory;
 mod throttled;
 
 use std::sync::Arc;
 
-pub use cost::StorageCost;
-pub(crate) use cost::joined;
 pub use descriptors::distrust_descriptors;
 pub use external::{ExternalRun, ExternalStorage};
 pub use file::FileStorage;
 pub use growing::GrowingStorage;
+pub use joining::StorageCost;
+pub(crate) use joining::joined;
 pub use map::Map;
 pub use memory::MemoryStorage;
 pub use throttled::ThrottledStorage;

@@ -1,4 +1,4 @@
-//! What does a request to a storage cost, and what follows from that?
+//! What does a request to a storage cost, and which are joined for that?
 
 /// The most bytes between two pieces that are read rather than skipped, whatever a request costs.
 const MOST_GAP_NBYTES: u64 = 1 << 20;

@@ -1,4 +1,4 @@
-"""How does a rank write its part of a dataset: as chunks that it encodes, or as runs of bytes?"""
+"""How does a rank commit its part of a dataset: as chunks that it encodes, or as runs of bytes?"""
 
 from __future__ import annotations
 
