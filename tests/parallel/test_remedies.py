@@ -56,7 +56,7 @@ def pasted(name: str) -> str:
 def test_every_remedy_with_a_command_or_a_line_of_code_is_run_here() -> None:
     """What is in the sources between backticks in a remedy has a case below."""
     text = "".join(
-        (PARALLEL / name).read_text("utf-8") for name in ("checks.py", "check.py", "faults.py")
+        (PARALLEL / name).read_text("utf-8") for name in ("checks.py", "check.py", "known.py")
     )
     text = re.sub(r'""".*?"""', "", text, flags=re.DOTALL)
     # Strings that go on in the next line are one.
