@@ -131,7 +131,7 @@ def test_the_rest_of_bad_input(
         (example, example): "is the source itself",
         (example, tmp_path / "no" / "out.h5"): "there is no folder",
         (example, "a", "b"): "-o FOLDER",
-        (example, "out.h5", "--in-place"): "give IN and OUT",
+        (example, "out.h5", "--in-place"): "--in-place takes no OUT",
         (example, "out.h5", "--low", "v110", "--high", "v108"): "newer",
         (example, "out.h5", "--paged", "100"): "512 bytes",
         (example, "out.h5", "--threads", "0"): "at least one",
