@@ -39,7 +39,7 @@ def refused(call: Callable[[Any], object], asked: Iterable[Any]) -> str:
             call(one)
         message = str(wrong.value)
         assert "\n" not in message
-        lines.append(f"{one!r:.80}: {type(wrong.value).__name__}: {message:.300}")
+        lines.append(f"{one!r:.80}: {type(wrong.value).__name__}: {message}")
     return "\n".join(lines)
 
 
