@@ -99,6 +99,8 @@ class Writing:
         self._unfiltered_edges: bool | None = None
         # Whether libhdf5 leaves filters out for some chunks, once it is known.
         self._leaves_out: bool | None = None
+        # Axes along whose edge no chunk is stored short any more.
+        self._whole_axes: set[int] = set()
         # How deflate's encoder is chosen, with the next writer.
         self.effort: Effort = "as-stated"
 
@@ -181,10 +183,10 @@ class Writing:
         """Change the shape as ``h5py.Dataset.resize`` does."""
         with self._turn():
             native = self._writer()
-            if native.reason is None and direct.has_short_edge(self._h5):
-                self._complete_edges(native)
             old = self._h5.shape
             new = _resized(old, size, axis)
+            if native.reason is None and new is not None and direct.has_short_edge(self._h5):
+                self._complete_edges(native, new)
             grows = new is not None and all(b >= a for a, b in zip(old, new, strict=True))
             # libhdf5 must get what it would cut off or store in another way.
             if self._dirty and (not grows or self._has_unfiltered_edges()):
@@ -380,19 +382,26 @@ class Writing:
         native.set_shape(shape)
         return any(new < old for new, old in zip(shape, former, strict=True))
 
-    def _complete_edges(self, native: _native.Writer) -> None:
-        """Write chunks again that lack what lies beyond the dataset, before that changes."""
+    def _complete_edges(self, native: _native.Writer, new: Shape) -> None:
+        """Write chunks again that may lack what lies beyond the dataset, where that changes.
+
+        Once for each axis: what is written afterwards is whole.
+        """
         h5 = self._h5
+        axes = {axis for axis, n in enumerate(h5.shape) if n != new[axis]} - self._whole_axes
+        if not axes:
+            return
+        # The values are read by libhdf5, which must have those that wait.
+        self.settle()
         for origin in library().written_origins(h5.id.id, sys.maxsize):
             ends = [at + n for at, n in zip(origin, h5.chunks, strict=True)]
-            if all(end <= n for end, n in zip(ends, h5.shape, strict=True)):
-                continue
-            box = tuple(map(slice, origin, map(min, ends, h5.shape)))
-            understood = assignment(h5, box, h5[box], self.label)
-            assert understood is not None, "a box of a dataset's own values"
-            self._write(native, understood)
+            if any(origin[axis] < min(h5.shape[axis], new[axis]) < ends[axis] for axis in axes):
+                box = tuple(map(slice, origin, map(min, ends, h5.shape)))
+                understood = assignment(h5, box, h5[box], self.label)
+                assert understood is not None, "a box of a dataset's own values"
+                self._write(native, understood)
         self.settle()
-        direct.forget(h5)
+        self._whole_axes |= axes
 
     def _set_extent(self, new: Shape | None, size: Any, axis: int | None) -> None:
         """Let libhdf5 resize it; with unfiltered chunks at the edge it needs help."""

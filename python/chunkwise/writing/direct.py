@@ -138,11 +138,6 @@ def has_short_edge(dataset: h5py.Dataset) -> bool:
         return stored is not None and stored.has_short_edge
 
 
-def forget(dataset: h5py.Dataset) -> None:
-    """Look anew at how a dataset is stored when it is written next."""
-    dataset.__dict__.pop(_ATTRIBUTE, None)
-
-
 def _held(dataset: h5py.Dataset, stored: Stored, shape: Shape) -> bool:
     return stored.holds(shape) and unwritten.replaces(dataset)
 
@@ -199,9 +194,10 @@ def _ask(dataset: h5py.Dataset) -> Stored | None:
 
 
 def _has_short_edge(dataset: h5py.Dataset, chunk: Shape, plist: h5p.PropDCID) -> bool:
-    """Whether the chunk of the last element is stored without what lies beyond the dataset.
+    """Whether the chunk of the last element may be stored without what lies beyond the dataset.
 
-    Known of deflated chunks, as programs other than libhdf5 write them.
+    Programs other than libhdf5 write such chunks.  Deflated ones are looked at; of other filters
+    it is supposed of each small dataset, which costs little.
     """
     shape = dataset.shape
     if 0 in shape or not any(n % c for n, c in zip(shape, chunk, strict=True)):
@@ -209,14 +205,15 @@ def _has_short_edge(dataset: h5py.Dataset, chunk: Shape, plist: h5p.PropDCID) ->
     if not dataset.id.get_storage_size():
         return False
     codes = [plist.get_filter(number)[0] for number in range(plist.get_nfilters())]
+    is_small = bool(math.prod(shape) * dataset.dtype.itemsize <= SMALL_NBYTES)
     if h5z.FILTER_DEFLATE not in codes or not set(codes) <= _LENGTHS_KNOWN:
-        return False
+        return is_small
     origin = tuple((n - 1) // c * c for n, c in zip(shape, chunk, strict=True))
     if not dataset.id.get_chunk_info_by_coord(origin).size:
-        return False
+        return is_small
     mask, stored = dataset.id.read_direct_chunk(origin)
     if mask:
-        return False
+        return is_small
     nbytes = math.prod(chunk) * dataset.dtype.itemsize
     try:
         return bool(len(zlib.decompressobj().decompress(stored, nbytes)) < nbytes)
