@@ -168,7 +168,7 @@ def test_what_was_measured_to_help_is_offered(tmp_path: Path) -> None:
     advice = explain(results)
     assert advice is not None
     assert advice.fix == f"chunkwise repack --chunk /x:1x200x200 {path} slow_rechunked.h5"
-    said = r"(measured|estimated from a part of them): all reads of '1x1x200' "
+    said = r"(measured|estimated from a part of the reads): all reads of '1x1x200' "
     assert re.match(said, advice.effect or "")
 
 

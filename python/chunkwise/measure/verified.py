@@ -49,7 +49,7 @@ def faster(slow: Cell, fast: Cell) -> str:
     """Say how much faster all reads are, and whether all of them were done."""
     ratio = format_ratio(total(slow) / total(fast))
     estimated = slow.extrapolated or fast.extrapolated
-    how = "estimated from a part of them" if estimated else "measured"
+    how = "estimated from a part of the reads" if estimated else "measured"
     return f"{how}: all reads of '{slow.access.name}' {'~' * estimated}{ratio} as fast"
 
 
