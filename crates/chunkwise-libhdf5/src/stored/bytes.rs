@@ -83,9 +83,9 @@ impl<'a> Source<'a> {
 
 /// Check the checksum at the end, and take it off.
 pub(super) fn unseal(bytes: &mut Vec<u8>, address: u64) -> Result<(), Damage> {
-    let sound = bytes
-        .split_last_chunk()
-        .is_some_and(|(content, sum)| checksum(content) == u32::from_le_bytes(*sum));
+    let sound = bytes.split_last_chunk().is_some_and(|(content, sum)| {
+        chunkwise_format::checksum(content) == u32::from_le_bytes(*sum)
+    });
     if !sound {
         return Err(Damage(format!("the checksum of what is at address {address} is wrong")));
     }
@@ -126,58 +126,6 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Bob Jenkins' `lookup3`, as HDF5 seals its metadata (`H5_checksum_lookup3`, from 0).
-pub fn checksum(bytes: &[u8]) -> u32 {
-    let start = 0xdead_beef_u32.wrapping_add(bytes.len() as u32);
-    let [mut a, mut b, mut c] = [start; 3];
-    // The last part, whole or not, is mixed in another way.
-    let mut rest = bytes;
-    while rest.len() > PART_LEN
-        && let Some((part, behind)) = rest.split_first_chunk()
-    {
-        [a, b, c] = added([a, b, c], part);
-        rest = behind;
-        a = a.wrapping_sub(c) ^ c.rotate_left(4);
-        c = c.wrapping_add(b);
-        b = b.wrapping_sub(a) ^ a.rotate_left(6);
-        a = a.wrapping_add(c);
-        c = c.wrapping_sub(b) ^ b.rotate_left(8);
-        b = b.wrapping_add(a);
-        a = a.wrapping_sub(c) ^ c.rotate_left(16);
-        c = c.wrapping_add(b);
-        b = b.wrapping_sub(a) ^ a.rotate_left(19);
-        a = a.wrapping_add(c);
-        c = c.wrapping_sub(b) ^ b.rotate_left(4);
-        b = b.wrapping_add(a);
-    }
-    if rest.is_empty() {
-        return c;
-    }
-    let mut part = [0; PART_LEN];
-    part[..rest.len()].copy_from_slice(rest);
-    [a, b, c] = added([a, b, c], &part);
-    c = (c ^ b).wrapping_sub(b.rotate_left(14));
-    a = (a ^ c).wrapping_sub(c.rotate_left(11));
-    b = (b ^ a).wrapping_sub(a.rotate_left(25));
-    c = (c ^ b).wrapping_sub(b.rotate_left(16));
-    a = (a ^ c).wrapping_sub(c.rotate_left(4));
-    b = (b ^ a).wrapping_sub(a.rotate_left(14));
-    (c ^ b).wrapping_sub(b.rotate_left(24))
-}
-
-/// Bytes that are mixed at once.
-const PART_LEN: usize = 12;
-
-/// Three numbers, with those of a part added.
-fn added([a, b, c]: [u32; 3], part: &[u8; PART_LEN]) -> [u32; 3] {
-    let [p, q, r, s, t, u, v, w, x, y, z, end] = *part;
-    [
-        a.wrapping_add(u32::from_le_bytes([p, q, r, s])),
-        b.wrapping_add(u32::from_le_bytes([t, u, v, w])),
-        c.wrapping_add(u32::from_le_bytes([x, y, z, end])),
-    ]
-}
-
 impl From<IndexError> for Damage {
     fn from(error: IndexError) -> Self {
         Self(error.to_string())
@@ -188,7 +136,7 @@ impl From<IndexError> for Damage {
 mod tests {
     use chunkwise_engine::MemoryStorage;
 
-    use super::{Damage, Source, checksum};
+    use super::{Damage, Source};
 
     #[test]
     fn a_file_is_not_read_again_and_again() {
@@ -198,11 +146,5 @@ mod tests {
             assert_eq!(source.read(0, 90), Ok(vec![7; 90]));
         }
         assert_eq!(source.read(0, 1), Err(Damage("its parts overlap".into())));
-    }
-
-    #[test]
-    fn sums_are_those_of_lookup3() {
-        assert_eq!(checksum(b""), 0xdead_beef);
-        assert_eq!(checksum(b"Four score and seven years ago"), 0x1777_0551);
     }
 }

@@ -21,8 +21,8 @@ use std::sync::Arc;
 
 use chunkwise_engine::{ChunkIndex, Storage};
 
-pub use bytes::checksum;
 use bytes::{Damage, Source};
+pub use chunkwise_format::checksum;
 use collected::Chunks;
 pub use collected::Wanted;
 use header::{Index, Layout};
