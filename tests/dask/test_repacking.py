@@ -105,3 +105,14 @@ def test_rules_are_those_of_repack(source: Path, tmp_path: Path) -> None:
         repack(source, tmp_path / "out.h5", chunk={"nothing": (1,)}, client="threads")
     with pytest.raises(UsageError, match="is the source itself"):
         repack(source, source, **RULES, client="threads")
+
+
+def test_sparse_arrays_whose_chunks_libhdf5_lists_wrongly(tmp_path: Path) -> None:
+    source, target = tmp_path / "in.h5", tmp_path / "out.h5"
+    with h5py.File(source, "w", libver="latest") as file:
+        grown = file.create_dataset("x", (9, 40), "i4", chunks=(3, 4), maxshape=(90, None))
+        grown[3:6, 8:21] = 5
+    repack(source, target, chunk=(2, 4), client="sync")
+    with h5py.File(source) as a, h5py.File(target) as b:
+        np.testing.assert_array_equal(a["x"][...], b["x"][...])
+        assert b["x"].id.get_num_chunks() == 2 * 4

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chunkwise
+from chunkwise._lib import library
 from chunkwise.errors import SelectionError, UsageError
 
 PIPELINES: list[dict[str, Any]] = [
@@ -273,6 +274,28 @@ def test_short_chunks_survive_what_libhdf5_rewrites(tmp_path: Path) -> None:
         d.resize((4, 1))
     with h5py.File(tmp_path / "x.h5") as file:
         np.testing.assert_array_equal(file["x"][...], data[:4, :1])
+
+
+@pytest.mark.parametrize("driver", [None, "core"])
+def test_edges_are_completed_where_libhdf5_lists_chunks_wrongly(
+    tmp_path: Path, driver: str | None
+) -> None:
+    """The second dimension is the unlimited one, which the numbers of chunks begin with."""
+    expected = np.zeros((9, 13), "i4")
+    expected[:5, :11] = 7
+    expected[5:, :11] = 0
+    with h5py.File(tmp_path / "x.h5", "w", libver="latest", driver=driver) as file:
+        options: dict[str, Any] = {"chunks": (4, 3), "compression": 1, "fletcher32": True}
+        d = chunkwise.wrap(file.create_dataset("x", (6, 14), "i4", maxshape=(24, None), **options))
+        d[:5, :11] = 7
+        d.resize(expected.shape)
+        assert d.writer_reason is None
+        np.testing.assert_array_equal(d[...], expected)
+        h5 = file["x"]
+        origins = library().written_origins(h5.id.id, 99) if driver is None else []
+        assert origins == [[y, x] for y in (0, 4) for x in (0, 3, 6, 9)][: len(origins)]
+    with h5py.File(tmp_path / "x.h5") as file:
+        np.testing.assert_array_equal(file["x"][...], expected)
 
 
 def test_the_encoder_follows_the_data(tmp_path: Path) -> None:

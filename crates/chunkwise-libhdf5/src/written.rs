@@ -10,7 +10,7 @@ use chunkwise_engine::{ChunkIndex, FileStorage, Storage};
 use chunkwise_select::ChunkGrid;
 
 use crate::api::{Api, hid_t};
-use crate::chunks::{check_array_len, list_chunks};
+use crate::chunks::list_chunks;
 use crate::error::because;
 use crate::facts::{chunk_options, holds_pointers, shape_of};
 use crate::file::{FileBytes, descriptor_of, file_of, open_storage};
@@ -152,11 +152,12 @@ unsafe fn written_as(
             // What libhdf5 has in memory is not in the file...
             Err(Unsuited::Reason(_)) => {
                 let user_block = user_block_of(api, dataset)?;
-                let too_long = check_array_len(api, dataset, grid.shape(), grid.chunk(), max_shape);
-                let Err(Unsuited::Reason(reason)) = too_long else {
-                    return list_chunks(api, conventions, dataset, grid, max_shape, user_block);
+                // It lists them itself, but not too long an array, or one whose coordinates it errs in ...
+                let listed = list_chunks(api, conventions, dataset, grid, max_shape, user_block);
+                let Err(Unsuited::Reason(reason)) = listed else {
+                    return listed;
                 };
-                // ... until it is told to write it.
+                // ... until it is told to write all.
                 match flushed(api, dataset) {
                     Ok(storage) => (storage, user_block),
                     Err(Unsuited::Reason(_)) => return Err(Unsuited::Reason(reason)),

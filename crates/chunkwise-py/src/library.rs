@@ -30,21 +30,25 @@ struct PhilLock {
 impl LibraryLock for PhilLock {
     fn with(&self, work: &mut dyn FnMut()) {
         Python::attach(|py| {
+            // Python lets go of objects while an exception is on its way, and they close what
+            // they have opened: no function may be called with it pending.
+            let pending = PyErr::take(py);
             // Acquiring is interrupted by nothing that h5py's lock reports.
             while let Err(error) = self.acquire.call0(py) {
                 error.write_unraisable(py, None);
             }
             // Released even when the work panics.
-            let held = Held { release: &self.release, py };
+            let held = Held { release: &self.release, pending, py };
             work();
             drop(held);
         });
     }
 }
 
-/// `phil`, held until dropped.
+/// `phil`, held until dropped; the exception that was on its way before is so again afterwards.
 struct Held<'a, 'py> {
     release: &'a Py<PyAny>,
+    pending: Option<PyErr>,
     py: Python<'py>,
 }
 
@@ -60,6 +64,9 @@ impl Drop for Held<'_, '_> {
         }
         if let Err(error) = self.release.call0(self.py) {
             error.write_unraisable(self.py, None);
+        }
+        if let Some(pending) = self.pending.take() {
+            pending.restore(self.py);
         }
     }
 }

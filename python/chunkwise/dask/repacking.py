@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ import numpy as np
 
 import chunkwise
 from chunkwise import _native
+from chunkwise._lib import library
 from chunkwise.dask.finding import require_dask, scheduler_of
 from chunkwise.dask.flat import Flat
 from chunkwise.dask.pieces import Piece, WrittenDataset
@@ -236,24 +238,22 @@ def _encode_box(
         values = np.asarray(dataset[box.slices])
         if chunk is None:
             return encode(values, form, box.start)
+        # By h5py `get_chunk_info_by_coord` goes through all chunks, and errs in some arrays.
+        written = set(map(tuple, library().written_origins(dataset.id.id, sys.maxsize)))
         parts = [
             encode(values[part.slices], form, part.moved(box.start).start)
             for part in boxes(box.shape, chunk, math.prod(chunk))
-            if _has_chunks(dataset, part.moved(box.start))
+            if not written.isdisjoint(_origins(part.moved(box.start), dataset.chunks))
         ]
     empty = np.empty((0, len(box.start) + 2), np.uint64)
     tables = [empty, *(part.table for part in parts)]
     return Encoded(np.concatenate(tables), tuple(one for part in parts for one in part.chunks))
 
 
-def _has_chunks(dataset: Any, box: Box) -> bool:
-    """Return whether any chunk was written where a box is."""
-    sides = zip(box.start, box.end, dataset.chunks, strict=True)
-    look = dataset.id.get_chunk_info_by_coord
-    return any(
-        look(at).byte_offset is not None
-        for at in product(*(range(a // side * side, b, side) for a, b, side in sides))
-    )
+def _origins(box: Box, chunk: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Give the origins of the chunks that a box touches."""
+    sides = zip(box.start, box.end, chunk, strict=True)
+    return product(*(range(a // side * side, b, side) for a, b, side in sides))
 
 
 def _is_sparse(source: Any) -> bool:

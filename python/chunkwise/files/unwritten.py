@@ -40,11 +40,12 @@ class _Keeper:
 
     def __init__(self, identifier: h5d.DatasetID) -> None:
         self.identifier = identifier
+        # Before anything that may fail: what is begun is ended, too.
+        self._process = os.getpid()
         # Whether a reader who opens the file now finds chunks of it.
         self.is_stored = identifier.get_storage_size() > 0
         # Whether libhdf5 has written since then, and may replace these chunks.
         self.replaces = False
-        self._process = os.getpid()
 
     # Bound here: when the interpreter ends, the module's names may be gone.
     def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:

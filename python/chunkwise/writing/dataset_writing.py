@@ -11,7 +11,8 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import product, repeat
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
 
 import h5py
@@ -19,7 +20,14 @@ import numpy as np
 
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.errors import CannotWriteError, ChunkwiseError, SelectionError, UsageError, like
+from chunkwise.errors import (
+    CannotWriteError,
+    ChunkwiseError,
+    CorruptDataError,
+    SelectionError,
+    UsageError,
+    like,
+)
 from chunkwise.files import unwritten
 from chunkwise.files.objects import address_of
 from chunkwise.files.opening_writable import is_read_only, read_only
@@ -393,7 +401,12 @@ class Writing:
             return
         # The values are read by libhdf5, which must have those that wait.
         self.settle()
-        for origin in library().written_origins(h5.id.id, sys.maxsize):
+        try:
+            origins: Iterable[Sequence[int]] = library().written_origins(h5.id.id, sys.maxsize)
+        except CorruptDataError:
+            # Of a file in memory libhdf5 may list chunks under wrong coordinates: take all.
+            origins = product(*map(range, repeat(0), h5.shape, h5.chunks))
+        for origin in origins:
             ends = [at + n for at, n in zip(origin, h5.chunks, strict=True)]
             if any(origin[axis] < min(h5.shape[axis], new[axis]) < ends[axis] for axis in axes):
                 box = tuple(map(slice, origin, map(min, ends, h5.shape)))
