@@ -21,7 +21,7 @@ import numpy as np
 
 import chunkwise
 from chunkwise.errors import ChunkwiseError
-from chunkwise.repacking.folder import UNCHANGED, check, survey
+from chunkwise.repacking.folder import UNCHANGED, check, survey, work_of
 from chunkwise.repacking.gathering import gather
 from chunkwise.repacking.progress import Moment
 from chunkwise.repacking.rules import Rules
@@ -104,9 +104,9 @@ def _run(
             return True
         batch = gather([str(source.parents[1])], shared)
         job = Job(Rules.of(f"x:{rules}", None), resume=resume)
-        check(batch, job.rules, force=force, resume=resume)
-        unchanged = pick.choice(UNCHANGED)
-        results = survey(batch, job, unchanged=unchanged, force=force, watch=lambda *_: watch)
+        work = work_of(job, pick.choice(UNCHANGED))
+        check(batch, work, force=force)
+        results = survey(batch, work, force=force, watch=lambda *_: watch)
         return all(result.outcome != "failed" for result in results)
     except ChunkwiseError:
         return False

@@ -356,7 +356,7 @@ def test_a_pattern_that_fits_no_dataset_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "--in-place to replace FILE, or --dry-run"),
+        ((), "name OUT for the result"),
         (("-o", "b.h5", "--in-place"), "--in-place takes no OUT"),
         (("--dry-run", "--no-measure", "--budget", "5s"), "give one of them"),
         (("--dry-run", "--access", "nonsense"), "no access pattern is called"),

@@ -12,7 +12,7 @@ import pytest
 
 from chunkwise.errors import FileFormatError, UsageError
 from chunkwise.repacking import folder, run
-from chunkwise.repacking.folder import FileResult, Unchanged, check, survey
+from chunkwise.repacking.folder import FileResult, Unchanged, check, survey, work_of
 from chunkwise.repacking.gathering import gather
 from chunkwise.repacking.render import batch_lines
 from chunkwise.repacking.rules import Rules
@@ -40,8 +40,9 @@ def results(
 ) -> list[FileResult]:
     batch = gather([str(archive)], archive.parent / "out")
     job = Job(Rules.of(f"x:{chunk}", None), resume=resume)
-    check(batch, job.rules, force=False, resume=resume)
-    every = survey(batch, job, unchanged=unchanged, force=False, watch=lambda *_: nobody)
+    work = work_of(job, unchanged)
+    check(batch, work, force=False)
+    every = survey(batch, work, force=False, watch=lambda *_: nobody)
     return list(every)
 
 
@@ -180,8 +181,7 @@ def test_a_rule_that_means_nothing_in_any_file(archive: Path) -> None:
 def test_many_files_say_which_readers_lose_access(archive: Path) -> None:
     batch = gather([str(archive)], archive.parent / "out")
     job = Job(Rules.of(None, "shuffle+zstd:1"))
-    check(batch, job.rules, force=False, resume=False)
-    every = list(survey(batch, job, unchanged="copy", force=False, watch=lambda *_: nobody))
+    every = list(survey(batch, work_of(job, "copy"), force=False, watch=lambda *_: nobody))
     said = " ".join(" ".join(batch_lines(every, 1.0)).split())
     assert said.count("readers of 3 files: ") == 3
     assert "readers of 3 files: it cannot be read any more by netCDF-Java" in said

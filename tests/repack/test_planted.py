@@ -18,7 +18,7 @@ from chunkwise.newfile.claim import claimed
 from chunkwise.newfile.publish import publish
 from chunkwise.newfile.target import Place, choose
 from chunkwise.repacking.finished import FINISHED
-from chunkwise.repacking.folder import FileResult, check, survey
+from chunkwise.repacking.folder import FileResult, check, survey, work_of
 from chunkwise.repacking.gathering import gather
 from chunkwise.repacking.progress import Moment
 from chunkwise.repacking.rules import Rules
@@ -216,10 +216,9 @@ def test_a_link_of_another_user_is_not_followed_where_others_may_write(
 
 def many(source: Path, out: Path, *, resume: bool) -> list[FileResult]:
     batch = gather([str(source.parent)], out)
-    job = Job(Rules.of("x:100", None), resume=resume)
-    check(batch, job.rules, force=not resume, resume=resume)
-    found = survey(batch, job, unchanged="copy", force=not resume, watch=lambda *_: nobody)
-    return list(found)
+    work = work_of(Job(Rules.of("x:100", None), resume=resume), "copy")
+    check(batch, work, force=not resume)
+    return list(survey(batch, work, force=not resume, watch=lambda *_: nobody))
 
 
 @pytest.mark.parametrize("resume", [False, True])
@@ -258,9 +257,9 @@ def test_what_gets_the_manifests_name_meanwhile_stays(source: Path, shared: Path
         (shared / FINISHED).write_bytes(b"precious")
 
     batch = gather([str(source.parent)], shared)
-    job = Job(Rules.of("x:100", None))
+    work = work_of(Job(Rules.of("x:100", None)), "copy")
     with pytest.raises(UsageError, match="not the list of results"):
-        list(survey(batch, job, unchanged="copy", force=False, watch=lambda *_: plant))
+        list(survey(batch, work, force=False, watch=lambda *_: plant))
     assert (shared / FINISHED).read_bytes() == b"precious"
 
 
@@ -280,14 +279,7 @@ def test_results_of_many_files_go_through_no_link(
     (shared / "deep").symlink_to(victim)
     assert [one.outcome for one in many(deep / "in.h5", shared, resume=resume)] == ["repacked"]
     (shared / "in.h5").unlink()
-    batch = gather([str(source.parent)], shared)
-    found = list(
-        survey(
-            batch, Job(Rules.of("x:100", None)), unchanged="copy", force=True,
-            watch=lambda *_: nobody,
-        )
-    )  # fmt: skip
-    assert [one.outcome for one in found] == ["failed"]
+    assert [one.outcome for one in many(source, shared, resume=False)] == ["failed"]
     assert content(victim) == dict.fromkeys(("thesis.tex", "lock", "journal"), b"precious")
 
 

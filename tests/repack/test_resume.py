@@ -13,7 +13,7 @@ import pytest
 import chunkwise
 from chunkwise.errors import FileChangedError
 from chunkwise.newfile.target import Identity
-from chunkwise.repacking.folder import FileResult, check, survey
+from chunkwise.repacking.folder import FileResult, check, survey, work_of
 from chunkwise.repacking.gathering import gather
 from chunkwise.repacking.progress import Moment
 from chunkwise.repacking.rules import Rules
@@ -131,9 +131,9 @@ def test_changes_within_a_tick_of_the_clock_show(tmp_path: Path) -> None:
 
 def all_of(folder: Path) -> list[FileResult]:
     batch = gather([str(folder)], folder.parent / "out")
-    job = Job(Rules.of("x:40x50", None), resume=True)
-    check(batch, job.rules, force=False, resume=True)
-    return list(survey(batch, job, unchanged="copy", force=False, watch=lambda *_: nobody))
+    work = work_of(Job(Rules.of("x:40x50", None), resume=True), "copy")
+    check(batch, work, force=False)
+    return list(survey(batch, work, force=False, watch=lambda *_: nobody))
 
 
 @pytest.mark.parametrize("which", ["source", "result"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,12 +19,8 @@ from chunkwise.errors import UsageError
 from chunkwise.words import counted
 
 if TYPE_CHECKING:
-    from chunkwise.repacking.folder import FileResult
-    from chunkwise.repacking.gathering import Batch
+    from chunkwise.repacking.folder import FileResult, Unchanged, Work
     from chunkwise.repacking.progress import Watch
-
-    # Gets a function that hears of each file, and one to call several times a second.
-    Survey = Callable[[Callable[[int, Path], Watch], Callable[[], object]], Iterator[FileResult]]
 
 
 files_from_option = click.option(
@@ -54,25 +50,6 @@ def options(command: Command) -> Command:
     return command
 
 
-@dataclass(frozen=True)
-class Many:
-    """What was said of many files."""
-
-    arguments: tuple[str, ...]  # Files, folders and patterns
-    files_from: str | None  # A list of further ones; None for none
-    out: Path | None  # The folder of results; None in place
-    jobs: int  # How many at a time
-    task: str | None  # The part that this run has; None for all
-
-    def batch(self) -> Batch:
-        """Find the files."""
-        from chunkwise.repacking.gathering import gather, read_list
-
-        listed = () if self.files_from is None else read_list(self.files_from)
-        found = gather(self.arguments, self.out, listed)
-        return found if self.task is None else found.task(self.task)
-
-
 def out_option(about: str) -> Callable[[Command], Command]:
     """The option that names the result."""
     return click.option(
@@ -80,13 +57,68 @@ def out_option(about: str) -> Callable[[Command], Command]:
     )
 
 
-def in_and_out(
-    arguments: tuple[str, ...], out: str | None, others: bool
-) -> tuple[tuple[str, ...], str | None]:
-    """Take the second of two names for OUT, as `cp` does, unless an option says where it goes."""
-    if out is None and not others and len(arguments) == 2:
-        return arguments[:1], arguments[1]
-    return arguments, out
+@dataclass(frozen=True)
+class Chosen:
+    """Which files a command is for, and where results go."""
+
+    arguments: tuple[str, ...]  # Files, folders and patterns; of one file, its name
+    files_from: str | None  # A list of further ones; None for none
+    out: str | None  # The new file, or the folder of results; None in place, and for none
+    in_place: bool
+    many: bool  # Whether several files are meant, or any in a folder
+    unchanged: Unchanged  # What becomes of files of many that need no change
+    jobs: int | None  # How many at a time; None if nothing is said
+    task: str | None  # The part of many that this run has; None for all
+
+
+def choose(
+    command: str,
+    arguments: tuple[str, ...],
+    out: str | None,
+    files_from: str | None,
+    *,
+    in_place: bool,
+    unchanged: Unchanged | None,
+    jobs: int | None,
+    task: str | None,
+    several: bool,  # Whether several files may be named, and not only found in folders
+    looks: bool,  # Whether nothing is written, so that a result needs no place
+) -> Chosen:
+    """Decide which files are meant, and what OUT is."""
+    if not arguments and files_from is None:
+        raise UsageError(f"name a file, as in: chunkwise {command} IN OUT")
+    elsewhere = out is not None or in_place or files_from is not None
+    both = several and looks and not elsewhere and Path(arguments[-1]).exists()
+    if len(arguments) == 2 and not elsewhere and not both:
+        # As `cp` takes the second of two names.
+        arguments, out = arguments[:1], arguments[-1]
+    named = len(arguments) > 1 and (several or out is not None)
+    many = named or are_many(arguments, files_from) or is_folder(out)
+    if not many:
+        for option, value in (("--jobs", jobs), ("--task", task)):
+            if value is not None:
+                raise UsageError(
+                    f"{option} is for many files: name a folder, or give --files-from"
+                )
+    if in_place and (out is not None or (len(arguments) > 1 and not many)):
+        raise UsageError("--in-place takes no OUT: it replaces IN")
+    if len(arguments) > 1 and not many:
+        raise UsageError(
+            f"{counted(len(arguments), 'file')}: give IN and OUT, or -o FOLDER for many files"
+        )
+    if out is None and not in_place and not looks:
+        raise UsageError(
+            "name OUT for the result (or give -o OUT; for many files, a folder), or --in-place to "
+            "replace IN"
+        )
+    if unchanged is not None and (in_place or not many):
+        if several or not in_place:
+            more = " with -o" if several else " and --in-place; OUT is always written"
+            raise UsageError(f"--unchanged is for many files{more}")
+        if unchanged == "link":
+            raise UsageError("--unchanged link is for -o; in place, write skip or copy")
+    kept = unchanged or ("skip" if in_place else "copy")
+    return Chosen(arguments, files_from, out, in_place, many, kept, jobs, task)
 
 
 def is_folder(out: str | None) -> bool:
@@ -103,28 +135,27 @@ def are_many(arguments: Sequence[str], files_from: str | None) -> bool:
     return any(one_file((argument,)) is None for argument in arguments)
 
 
-def require_many(jobs: int | None, task: str | None) -> None:
-    """Refuse, of one file, what is for many."""
-    for option, value in (("--jobs", jobs), ("--task", task)):
-        if value is not None:
-            raise UsageError(f"{option} is for many files: name a folder, or give --files-from")
-
-
-def tell_each(
-    batch: Batch,
-    survey: Survey,
+def do_each(
+    chosen: Chosen,
+    work: Work,
     line: Callable[[FileResult], str],
     *,
-    jobs: int,
+    force: bool,
+    dry_run: bool,
     as_json: bool,
     ends: Ending,
-) -> tuple[list[FileResult], float]:
-    """Print each file's result as it comes, and show the progress of the one at work."""
+) -> list[FileResult]:
+    """Do the work on each file, print its result, and show the progress of the one at work."""
+    from chunkwise.repacking.folder import check, survey
+    from chunkwise.repacking.gathering import gather, read_list
     from chunkwise.repacking.render import batch_lines, shortened
 
+    listed = () if chosen.files_from is None else read_list(chosen.files_from)
+    batch = gather(chosen.arguments, chosen.out, listed)
+    batch = batch if chosen.task is None else batch.task(chosen.task)
+    check(batch, work, force=force, dry_run=dry_run)
     results: list[FileResult] = []
-    begin = time.monotonic()
-    count = len(batch.pairs)
+    begin, count, jobs = time.monotonic(), len(batch.pairs), chosen.jobs or 1
     try:
         with showing(as_json, ends, count) as watch:
 
@@ -132,10 +163,12 @@ def tell_each(
                 watch.file = f"{number + 1:,} of {count:,}, {shortened(path.name, PATH_WIDTH)}: "
                 return watch
 
-            def several() -> None:
+            def going_on() -> None:
                 watch.tell(f"{len(results):,} of {counted(count, 'file')}, {jobs} at a time")
 
-            for result in survey(at, several):
+            for result in survey(
+                batch, work, force=force, watch=at, jobs=jobs, going_on=going_on, dry_run=dry_run
+            ):
                 results.append(result)
                 watch.say(line(result))
                 ends.check()
@@ -143,4 +176,4 @@ def tell_each(
         if not as_json:
             for said in batch_lines(results, time.monotonic() - begin):
                 echo(said)
-    return results, time.monotonic() - begin
+    return results

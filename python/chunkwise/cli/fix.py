@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -20,8 +18,7 @@ from chunkwise.verdicts import worst
 
 if TYPE_CHECKING:
     from chunkwise.fixing.run import Wish
-    from chunkwise.repacking.folder import FileResult
-    from chunkwise.repacking.progress import Watch
+    from chunkwise.repacking.folder import FileResult, Unchanged
 
 EXAMPLES = """\b
 Examples:
@@ -121,7 +118,7 @@ def command(
     resume: bool,
     memory: int | None,
     threads: int | None,
-    unchanged: str | None,
+    unchanged: Unchanged | None,
     readers: tuple[str, ...],
     files_from: str | None,
     jobs: int | None,
@@ -141,17 +138,18 @@ def command(
     from chunkwise.mpi.machine import default_budget
     from chunkwise.repacking.api import using_threads
 
-    if not arguments and files_from is None:
-        raise UsageError("name a file, as in: chunkwise fix FILE OUT")
-    elsewhere = in_place or files_from is not None or (dry_run and Path(arguments[-1]).exists())
-    arguments, out = batches.in_and_out(arguments, out, elsewhere)
-    many = len(arguments) > 1 or batches.are_many(arguments, files_from) or batches.is_folder(out)
-    if not many:
-        batches.require_many(jobs, task)
-        if unchanged is not None:
-            raise UsageError("--unchanged is for many files with -o")
-    elif unchanged is not None and out is None:
-        raise UsageError("--unchanged is for -o; without, such files are left alone")
+    chosen = batches.choose(
+        "fix",
+        arguments,
+        out,
+        files_from,
+        in_place=in_place,
+        unchanged=unchanged,
+        jobs=jobs,
+        task=task,
+        several=True,
+        looks=dry_run,
+    )
     if (jobs or 1) > 1 and seconds is not None:
         raise UsageError(
             "--jobs and --budget: files at the same time cannot be measured; give one"
@@ -162,46 +160,31 @@ def command(
         )
     if no_measure and seconds is not None:
         raise UsageError("--no-measure and --budget: give one of them")
-    if out is not None and in_place:
-        raise UsageError("--in-place takes no OUT: it replaces FILE")
-    if out is None and not in_place and not dry_run:
-        raise UsageError(
-            "name OUT for the result (or give -o OUT), --in-place to replace FILE, or --dry-run "
-            "to see what would be done"
-        )
-    if many and jobs is not None:
+    if chosen.many and jobs is not None:
         memory = (default_budget() if memory is None else memory) // jobs
     wish = Wish(
         access,
         merge,
         Options(memory_nbytes=memory, verify=verify, readers=readers),  # type: ignore[arg-type]
-        0.0 if no_measure else seconds or (0.0 if many else DEFAULT_SECONDS),
+        0.0 if no_measure else seconds or (0.0 if chosen.many else DEFAULT_SECONDS),
         resume,
         advise_s or 0.0,
     )
     with using_threads(threads), ending() as ends, leaving():
-        if not many:
-            return _one(arguments[0], out, wish, in_place, force, dry_run, as_json, ends)
-        folder = None if out is None else Path(out)
-        asked = batches.Many(arguments, files_from, folder, jobs or 1, task)
-        return _many(asked, wish, unchanged or "copy", force, dry_run, as_json, ends)
+        if chosen.many:
+            return _many(chosen, wish, force, dry_run, as_json, ends)
+        return _one(chosen, wish, force, dry_run, as_json, ends)
 
 
 def _one(
-    file: str,
-    out: str | None,
-    wish: Wish,
-    in_place: bool,
-    force: bool,
-    dry_run: bool,
-    as_json: bool,
-    ends: Ending,
+    chosen: batches.Chosen, wish: Wish, force: bool, dry_run: bool, as_json: bool, ends: Ending
 ) -> int:
     from chunkwise.fixing.folder import inspect_apart
     from chunkwise.fixing.render import lines
     from chunkwise.fixing.run import Doing, mend, plan
     from chunkwise.newfile.target import choose
 
+    (file,), out, in_place = chosen.arguments, chosen.out, chosen.in_place
     named = out is not None or in_place
     place = choose(file, out, in_place=in_place, force=force) if named else None
     with showing(as_json, ends) as watch:
@@ -219,37 +202,10 @@ def _one(
 
 
 def _many(
-    asked: batches.Many,
-    wish: Wish,
-    unchanged: str,
-    force: bool,
-    dry_run: bool,
-    as_json: bool,
-    ends: Ending,
+    chosen: batches.Chosen, wish: Wish, force: bool, dry_run: bool, as_json: bool, ends: Ending
 ) -> int:
-    from chunkwise.fixing.folder import plans, survey
+    from chunkwise.fixing.folder import work_of
     from chunkwise.fixing.render import file_line
-    from chunkwise.repacking.folder import check
-    from chunkwise.repacking.rules import Rules
-
-    batch = asked.batch()
-    if not dry_run:
-        check(batch, Rules(), force=force, resume=wish.resume)
-
-    def fixed(
-        at: Callable[[int, Path], Watch], going_on: Callable[[], object]
-    ) -> Iterator[FileResult]:
-        if dry_run:
-            return plans(batch, wish, at)
-        return survey(
-            batch,
-            wish,
-            unchanged=unchanged,  # type: ignore[arg-type]
-            force=force,
-            watch=at,
-            jobs=asked.jobs,
-            going_on=going_on,
-        )
 
     def line(result: FileResult) -> str:
         if not as_json:
@@ -259,5 +215,13 @@ def _many(
         del record["summary"]
         return json_text(record)
 
-    results, _ = batches.tell_each(batch, fixed, line, jobs=asked.jobs, as_json=as_json, ends=ends)
+    results = batches.do_each(
+        chosen,
+        work_of(wish, chosen.unchanged),
+        line,
+        force=force,
+        dry_run=dry_run,
+        as_json=as_json,
+        ends=ends,
+    )
     return worst(result.exit_code for result in results)

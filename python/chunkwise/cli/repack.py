@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,12 +17,11 @@ from chunkwise.errors import UsageError
 from chunkwise.names import json_text
 from chunkwise.repacking.options import BOUNDS, VERIFICATIONS, Options
 from chunkwise.verdicts import Exit, worst
-from chunkwise.words import counted
 
 if TYPE_CHECKING:
+    from chunkwise.newfile.target import Place
     from chunkwise.repacking.crew import Crew
-    from chunkwise.repacking.folder import FileResult
-    from chunkwise.repacking.progress import Watch
+    from chunkwise.repacking.folder import Unchanged
     from chunkwise.repacking.run import Job
 
 _SIZE = Size()
@@ -138,7 +137,7 @@ def command(
     dry_run: bool,
     in_place: bool,
     out: str | None,
-    unchanged: str | None,
+    unchanged: Unchanged | None,
     verify: str,
     manifest: str | None,
     write_manifest: str | None,
@@ -166,31 +165,38 @@ def command(
     """
     from chunkwise.mpi.machine import default_budget, share
     from chunkwise.mpi.ranks import of_many_ranks
+    from chunkwise.newfile.target import choose as place_of
     from chunkwise.repacking.api import using_threads
     from chunkwise.repacking.crew import by_all
     from chunkwise.repacking.proving import Proof
     from chunkwise.repacking.rules import Rules
     from chunkwise.repacking.run import Job
 
-    if not arguments and files_from is None:
-        raise UsageError("name a file, as in: chunkwise repack IN OUT")
-    arguments, out = batches.in_and_out(arguments, out, in_place or files_from is not None)
-    many = batches.are_many(arguments, files_from) or (
-        out is not None and (len(arguments) > 1 or batches.is_folder(out))
+    chosen = batches.choose(
+        "repack",
+        arguments,
+        out,
+        files_from,
+        in_place=in_place,
+        unchanged=unchanged,
+        jobs=jobs,
+        task=task,
+        several=False,
+        looks=dry_run,
     )
     comm = of_many_ranks()
-    if comm.size > 1 and many:
+    if comm.size > 1 and chosen.many:
         raise UsageError(
             "several ranks repack one file together; give each task of an array its part of "
             "many files (--task), or start a command for each, as in docs/mpi.md"
         )
     memory, threads = share(comm, memory, threads)
-    if many and (manifest is not None or write_manifest is not None):
+    if chosen.many and (manifest is not None or write_manifest is not None):
         raise UsageError(
             "--manifest and --write-manifest are for one file; for many, give them to "
             "`chunkwise verify` before and after"
         )
-    if many and jobs is not None:
+    if chosen.many and jobs is not None:
         memory = (default_budget() if memory is None else memory) // jobs
     job = Job(
         rules=Rules.of(chunks or None, filters or None, min_size),
@@ -212,50 +218,27 @@ def command(
         proof=Proof(manifest, write_manifest, force),
     )
     with using_threads(threads), ending() as ends, leaving():
-        looks = dry_run and out is None and not in_place
-        if many:
-            if in_place == (out is not None) and not looks:
-                raise UsageError("for many files, give either -o FOLDER or --in-place")
-            if in_place and unchanged == "link":
-                raise UsageError("--unchanged link is for -o; in place, write skip or copy")
-            unchanged = unchanged or ("skip" if in_place else "copy")
-            folder = None if out is None else Path(out)
-            asked = batches.Many(arguments, files_from, folder, jobs or 1, task)
-            return _many(asked, job, unchanged, force, dry_run, as_json, ends)
-        batches.require_many(jobs, task)
-        if len(arguments) == 2 and in_place:
-            raise UsageError("--in-place takes no OUT: it replaces IN")
-        if len(arguments) > 1:
-            raise UsageError(
-                f"{counted(len(arguments), 'file')}: give IN and OUT, or -o FOLDER for many files"
-            )
-        (source,), target = arguments, out
-        if target is None and not in_place:
-            raise UsageError("give OUT, or --in-place to replace the file itself")
-        if unchanged is not None and not in_place:
-            raise UsageError("--unchanged is for many files and --in-place; OUT is always written")
-        if unchanged == "link":
-            raise UsageError("--unchanged link is for many files; in place, write skip or copy")
-        if dry_run:
-            if comm.rank:
-                return 0
-            return _dry_run(source, target, job, in_place, force, as_json)
-        return by_all(
-            comm,
-            lambda crew: _repack(source, target, job, in_place, force, as_json, ends, crew),
+        if chosen.many:
+            return _many(chosen, job, force, dry_run, as_json, ends)
+        place = partial(
+            place_of,
+            chosen.arguments[0],
+            chosen.out,
+            in_place=in_place,
+            force=force,
+            salvage=salvage and not dry_run,
         )
+        if dry_run:
+            return 0 if comm.rank else _dry_run(chosen.arguments[0], place(), job, as_json)
+        return by_all(comm, lambda crew: _repack(place(), job, as_json, ends, crew))
 
 
-def _dry_run(
-    source: str, target: str | None, job: Job, in_place: bool, force: bool, as_json: bool
-) -> int:
+def _dry_run(source: str, place: Place, job: Job, as_json: bool) -> int:
     from chunkwise.files.netcdf3 import as_netcdf4
-    from chunkwise.newfile.target import choose
     from chunkwise.repacking.records import plan_record
     from chunkwise.repacking.render import plan_lines
     from chunkwise.repacking.run import check_room, planned
 
-    place = choose(source, target, in_place=in_place, force=force)
     with as_netcdf4(Path(source)) as readable, planned(job, readable) as (_, plan):
         warning = check_room(place, plan)
         if as_json:
@@ -268,21 +251,10 @@ def _dry_run(
     return 0
 
 
-def _repack(
-    source: str,
-    target: str | None,
-    job: Job,
-    in_place: bool,
-    force: bool,
-    as_json: bool,
-    ends: Ending,
-    crew: Crew,
-) -> int:
-    from chunkwise.newfile.target import choose
+def _repack(place: Place, job: Job, as_json: bool, ends: Ending, crew: Crew) -> int:
     from chunkwise.repacking.render import summary_lines
     from chunkwise.repacking.run import run
 
-    place = choose(source, target, in_place=in_place, force=force, salvage=job.options.salvage)
     if job.options.salvage and crew.comm.size == 1:
         # libhdf5 may crash on a damaged file.
         from chunkwise.repacking.salvaging import salvage_as
@@ -300,40 +272,19 @@ def _repack(
 
 
 def _many(
-    asked: batches.Many,
-    job: Job,
-    unchanged: str,
-    force: bool,
-    dry_run: bool,
-    as_json: bool,
-    ends: Ending,
+    chosen: batches.Chosen, job: Job, force: bool, dry_run: bool, as_json: bool, ends: Ending
 ) -> int:
-    from chunkwise.repacking.folder import check, plans, survey
+    from chunkwise.repacking.folder import work_of
     from chunkwise.repacking.render import file_line
 
-    batch = asked.batch()
-    check(batch, job.rules, force=force, resume=job.resume, dry_run=dry_run)
-
-    def repacked(
-        at: Callable[[int, Path], Watch], going_on: Callable[[], object]
-    ) -> Iterator[FileResult]:
-        if dry_run:
-            return plans(batch, job, at)
-        return survey(
-            batch,
-            job,
-            unchanged=unchanged,  # type: ignore[arg-type]
-            force=force,
-            watch=at,
-            jobs=asked.jobs,
-            going_on=going_on,
-        )
-
-    def line(result: FileResult) -> str:
-        return json_text(result.as_dict()) if as_json else file_line(result)
-
-    results, _ = batches.tell_each(
-        batch, repacked, line, jobs=asked.jobs, as_json=as_json, ends=ends
+    results = batches.do_each(
+        chosen,
+        work_of(job, chosen.unchanged),
+        lambda result: json_text(result.as_dict()) if as_json else file_line(result),
+        force=force,
+        dry_run=dry_run,
+        as_json=as_json,
+        ends=ends,
     )
     lost = not dry_run and any(result.summary and result.summary.lost for result in results)
     return worst([Exit.WRONG if lost else Exit.DONE, *(result.exit_code for result in results)])

@@ -16,7 +16,7 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -39,6 +39,7 @@ from chunkwise.newfile.publish import bring, publish
 from chunkwise.newfile.target import Identity, Place, cannot_write, choose, writing_to
 from chunkwise.repacking.finished import Finished
 from chunkwise.repacking.gathering import Batch
+from chunkwise.repacking.options import Options
 from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.repacking.records import plan_record
 from chunkwise.repacking.rules import Rules
@@ -74,16 +75,16 @@ class FileResult:
         return {"format": "chunkwise-repack-file", "version": 1, **asdict(self)}
 
 
-def check(batch: Batch, rules: Rules, *, force: bool, resume: bool, dry_run: bool = False) -> None:
+def check(batch: Batch, work: Work, *, force: bool, dry_run: bool = False) -> None:
     """Check all before any file is written; make the folder, unless it is a dry run."""
     there = [target for _, target in batch.pairs if os.path.lexists(target)]
-    if there and not force and not resume and not batch.in_place:
+    if there and not force and not work.resume and not batch.in_place:
         more = f" and {len(there) - 1:,} more" if len(there) > 1 else ""
         raise UsageError(
             f"{printable(str(there[0]))}{more}: exists already; --resume goes on with a stopped "
             "run, --force replaces"
         )
-    _require_meaning(batch, rules)
+    _require_meaning(batch, work.rules)
     if batch.out is None or dry_run:
         return
     with writing_to(str(batch.out)):
@@ -116,35 +117,38 @@ class Treated:
     identity: Identity | None = None  # The source as it is now; None if that is as it was
 
 
-# The work on a file, given its place and who hears about its progress.
-Treat: TypeAlias = Callable[[Place, Watch], Treated]
+@dataclass(frozen=True)
+class Work:
+    """What is done to each of many files."""
+
+    # Does it, given the file's place and who hears about the progress.
+    treat: Callable[[Place, Watch], Treated]
+    # Says what would be done, given source and target.
+    plan: Callable[[Path, Path, Watch], FileResult]
+    key: str  # Distinguishes jobs by what decides how results look
+    resume: bool = False
+    rules: Rules = field(default_factory=Rules)  # Each means a dataset in one of the files
 
 
-def survey(
-    batch: Batch,
-    job: Job,
-    *,
-    unchanged: Unchanged,
-    force: bool,
-    watch: Callable[[int, Path], Watch],
-    jobs: int = 1,
-    going_on: Callable[[], object] = lambda: None,
-) -> Iterator[FileResult]:
-    """Repack file after file; one that cannot be repacked does not stop the rest."""
-    treat = partial(repack_one, replace(job, strict=False), unchanged)
-    yield from each(
-        batch,
-        treat,
-        _job_key(job, unchanged),
-        resume=job.resume,
-        force=force,
-        watch=watch,
-        jobs=jobs,
-        going_on=going_on,
-    )
+def key_of(*settings: object) -> str:
+    """Distinguish jobs by what decides how results look."""
+    said = [
+        {**asdict(one), "memory_nbytes": None, "avoid": None} if isinstance(one, Options) else one
+        for one in settings
+    ]
+    return hashlib.sha256(json.dumps(said).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
-def repack_one(job: Job, unchanged: Unchanged, place: Place, watch: Watch) -> Treated:
+def work_of(job: Job, unchanged: Unchanged) -> Work:
+    """Repack each file."""
+    rules = [rule.text for rule in job.rules.all]
+    key = key_of(rules, job.rules.min_nbytes, job.access, job.options, unchanged)
+    each = replace(job, strict=False)
+    treat, plan = partial(_repack_one, each, unchanged), partial(_plan_one, each)
+    return Work(treat, plan, key, job.resume, job.rules)
+
+
+def _repack_one(job: Job, unchanged: Unchanged, place: Place, watch: Watch) -> Treated:
     """Repack one of many files, or put one that needs no change into its place."""
     with (
         contextlib.ExitStack() as placed,
@@ -157,23 +161,17 @@ def repack_one(job: Job, unchanged: Unchanged, place: Place, watch: Watch) -> Tr
         return left_as_it_is(place, unchanged)
 
 
-def plans(batch: Batch, job: Job, watch: Callable[[int, Path], Watch]) -> Iterator[FileResult]:
-    """Say for each file what would be done to it, without writing anything."""
-    job = replace(job, strict=False)
-    for name, reason in batch.failed:
-        yield FileResult(name, "", "failed", reason=reason, exit_code=Exit.FAILED)
-    for number, (source, target) in enumerate(batch.pairs):
-        watch(number, source)(Moment("planning"))
-        try:
-            with as_netcdf4(source) as readable, planned(job, readable) as (_, plan):
-                anew = (job.anew and batch.in_place) or readable != source or is_unclosed(source)
-                needed = anew or plan.changes or job.options.reshapes_file
-                record = plan_record(str(source), str(target), plan)
-        except (ChunkwiseError, *HDF5_ERRORS) as error:
-            yield failed(source, target, error)
-            continue
-        outcome: Outcome = "planned" if needed else "skipped"
-        yield FileResult(str(source), str(target), outcome, _size(source), summary=record)
+def _plan_one(job: Job, source: Path, target: Path, watch: Watch) -> FileResult:
+    watch(Moment("planning"))
+    try:
+        with as_netcdf4(source) as readable, planned(job, readable) as (_, plan):
+            anew = (job.anew and source == target) or readable != source or is_unclosed(source)
+            needed = anew or plan.changes or job.options.reshapes_file
+            record = plan_record(str(source), str(target), plan)
+    except (ChunkwiseError, *HDF5_ERRORS) as error:
+        return failed(source, target, error)
+    outcome: Outcome = "planned" if needed else "skipped"
+    return FileResult(str(source), str(target), outcome, _size(source), summary=record)
 
 
 def failed(source: Path, target: Path | str, error: BaseException) -> FileResult:
@@ -188,23 +186,28 @@ def failed(source: Path, target: Path | str, error: BaseException) -> FileResult
     return FileResult(str(source), str(target), "failed", size, None, wrong, exit_code=code)
 
 
-def each(
+def survey(
     batch: Batch,
-    treat: Treat,
-    key: str,
+    work: Work,
     *,
-    resume: bool,
     force: bool,
     watch: Callable[[int, Path], Watch],
     jobs: int = 1,
     going_on: Callable[[], object] = lambda: None,
+    dry_run: bool = False,
 ) -> Iterator[FileResult]:
-    """Do something to file after file."""
-    finished = None if batch.out is None else Finished(batch.out, key, resume, batch.part)
+    """Do the work on file after file; one that fails does not stop the rest."""
+    finished = None
+    if batch.out is not None and not dry_run:
+        finished = Finished(batch.out, work.key, work.resume, batch.part)
     for name, reason in batch.failed:
         yield FileResult(name, "", "failed", reason=reason, exit_code=Exit.FAILED)
+    if dry_run:
+        for number, pair in enumerate(batch.pairs):
+            yield work.plan(*pair, watch(number, pair[0]))
+        return
     # Going on means to replace results; in place these would be sources.
-    replaces = force or (resume and not batch.in_place)
+    replaces = force or (work.resume and not batch.in_place)
     left: list[int] = []
     for number, (source, target) in enumerate(batch.pairs):
         if finished is not None and finished.has(source, target):
@@ -214,13 +217,14 @@ def each(
             left.append(number)
         else:
             tell = watch(number, source)
-            result, identity = _treated(batch.out, source, target, treat, replaces, tell)
-            yield _noted(finished, result, identity)
+            yield _noted(
+                finished, *_treated(batch.out, source, target, work.treat, replaces, tell)
+            )
     works = (
         (
             number,
             printable(str(batch.pairs[number][0])),
-            partial(_treated, batch.out, *batch.pairs[number], treat, replaces, check_ended),
+            partial(_treated, batch.out, *batch.pairs[number], work.treat, replaces, check_ended),
         )
         for number in left
     )
@@ -242,7 +246,12 @@ def _noted(finished: Finished | None, result: FileResult, identity: Identity | N
 
 
 def _treated(
-    out: Path | None, source: Path, target: Path, treat: Treat, force: bool, watch: Watch
+    out: Path | None,
+    source: Path,
+    target: Path,
+    treat: Callable[[Place, Watch], Treated],
+    force: bool,
+    watch: Watch,
 ) -> tuple[FileResult, Identity | None]:
     """Do something to one file; what is wrong with it is its result."""
     begin = time.monotonic()
@@ -319,11 +328,3 @@ def _size(path: Path) -> int | None:
     with contextlib.suppress(OSError):
         return path.stat().st_size
     return None
-
-
-def _job_key(job: Job, unchanged: Unchanged) -> str:
-    """Distinguish jobs by what decides how results look."""
-    options = {**asdict(job.options), "memory_nbytes": None, "avoid": None}
-    rules = [rule.text for rule in job.rules.all]
-    said = json.dumps([rules, job.rules.min_nbytes, job.access, options, unchanged])
-    return hashlib.sha256(said.encode("utf-8", "surrogateescape")).hexdigest()[:16]
