@@ -113,30 +113,6 @@ def test_each_chunk_has_one_owner_that_covers_most_of_it(data: st.DataObject) ->
             assert written.max() <= 1, rank
 
 
-@settings(deadline=None)
-@given(data=st.data())
-def test_boxes_that_overlap_are_found(data: st.DataObject) -> None:
-    shape = tuple(data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3)))
-    boxes: list[Box | None] = []
-    for _ in range(data.draw(st.integers(1, 5))):
-        begin = tuple(data.draw(st.integers(0, n - 1)) for n in shape)
-        end = tuple(data.draw(st.integers(a + 1, n)) for a, n in zip(begin, shape, strict=True))
-        boxes.append(data.draw(st.sampled_from([None, Box.between(begin, end)])))
-    masks = []
-    for box in boxes:
-        mask = np.zeros(shape, bool)
-        if box is not None:
-            mask[box.slices] = True
-        masks.append(mask)
-    pairs = [
-        (one, other)
-        for one in range(len(boxes))
-        for other in range(one + 1, len(boxes))
-        if (masks[one] & masks[other]).any()
-    ]
-    assert overlapping(boxes) == (min(pairs) if pairs else None)
-
-
 def test_an_index_is_one_block() -> None:
     shape = (10, 6)
     found = chosen(shape, (slice(2, 5), -1), "d")

@@ -181,7 +181,9 @@ def test_a_rule_that_means_nothing_in_any_file(archive: Path) -> None:
 def test_many_files_say_which_readers_lose_access(archive: Path) -> None:
     batch = gather([str(archive)], archive.parent / "out")
     job = Job(Rules.of(None, "shuffle+zstd:1"))
-    every = list(survey(batch, work_of(job, "copy"), force=False, watch=lambda *_: nobody))
+    work = work_of(job, "copy")
+    check(batch, work, force=False)
+    every = list(survey(batch, work, force=False, watch=lambda *_: nobody))
     said = " ".join(" ".join(batch_lines(every, 1.0)).split())
     assert said.count("readers of 3 files: ") == 3
     assert "readers of 3 files: it cannot be read any more by netCDF-Java" in said

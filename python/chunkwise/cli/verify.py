@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import closing, nullcontext
 from typing import TYPE_CHECKING
 
 import click
@@ -116,11 +115,10 @@ def command(
     progress = Progress()
     state = None if resume is None else State(resume, chosen.options, _digest(manifest))
     begun = time.monotonic()
-    with nullcontext() if state is None else closing(state):
-        say_json = as_json and salvage is None
-        found, complete = _verify(
-            chosen, state, progress, many=many, as_text=not as_json, as_json=say_json
-        )
+    say_json = as_json and salvage is None
+    found, complete = _verify(
+        chosen, state, progress, many=many, as_text=not as_json, as_json=say_json
+    )
     elapsed_s = time.monotonic() - begun
     verified = [result.verified for _, result in found]
     with ending() as ends:

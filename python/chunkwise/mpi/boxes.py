@@ -20,10 +20,8 @@ from chunkwise.selecting import indexing
 
 # A row for each box, a column for each dimension.
 _Corners = npt.NDArray[np.int64]
-# All pairs of up to this many boxes are compared at once.
+# So few boxes are compared at once.
 _FEW: Final = 16
-# This many pairs are compared at a time.
-_PAIRS: Final = 1 << 18
 
 
 class Chosen(NamedTuple):
@@ -74,37 +72,12 @@ def overlapping(boxes: Sequence[Box | None]) -> tuple[int, int] | None:
         return None
     begin = np.array([box.start for _, box in there], np.int64)
     end = np.array([box.end for _, box in there], np.int64)
-    if not _any_meet(begin, end):
-        return None
-    # Find out which ones only now: this compares each with all others.
-    for one in range(len(there) - 1):
-        rest = slice(one + 1, None)
-        meets = ((begin[rest] < end[one]) & (begin[one] < end[rest])).all(axis=1)
-        if meets.any():
-            other = one + 1 + int(meets.argmax())
-            return there[one][0], there[other][0]
-    return None
-
-
-def _any_meet(begin: _Corners, end: _Corners) -> bool:
-    """Return whether any two boxes have elements in common."""
     # Boxes that lie apart along one dimension are looked at apart, group by group: those of a grid
-    # of ranks are soon alone.  Of a group that no dimension divides, the pairs are compared that
-    # meet along the dimension in which the fewest do.
-    groups = [np.arange(len(begin))]
+    # of ranks are soon alone.  Of a group that no dimension divides, each is compared with each.
+    groups = [np.arange(len(there))]
     while groups:
         group = groups.pop()
-        if len(group) < 2:
-            continue
-        if begin.shape[1] == 0:
-            return True
-        if len(group) <= _FEW:
-            a, b = begin[group], end[group]
-            meets = ((a[:, None] < b[None]) & (a[None] < b[:, None])).all(axis=2)
-            if np.triu(meets, 1).any():
-                return True
-            continue
-        for axis in range(begin.shape[1]):
+        for axis in range(begin.shape[1]) if len(group) > _FEW else ():
             ordered = group[np.argsort(begin[group, axis], kind="stable")]
             reached = np.maximum.accumulate(end[ordered, axis])
             cuts = np.flatnonzero(begin[ordered[1:], axis] >= reached[:-1]) + 1
@@ -112,38 +85,21 @@ def _any_meet(begin: _Corners, end: _Corners) -> bool:
                 groups += np.split(ordered, cuts)
                 break
         else:
-            if _pairs_meet(begin[group], end[group]):
-                return True
-    return False
+            if _first_two(begin[group], end[group]) is not None:
+                # Which ranks come first, of all.
+                one, other = _first_two(begin, end) or (0, 0)
+                return there[one][0], there[other][0]
+    return None
 
 
-def _pairs_meet(begin: _Corners, end: _Corners) -> bool:
-    """Return whether two boxes have elements in common, by those that meet along a dimension."""
-    fewest: tuple[int, npt.NDArray[np.intp], npt.NDArray[np.intp]] | None = None
-    for axis in range(begin.shape[1]):
-        ordered = np.argsort(begin[:, axis], kind="stable")
-        # For each box, the later boxes in this order that begin before it ends.
-        last = np.searchsorted(begin[ordered, axis], end[ordered, axis])
-        counts = last - np.arange(1, len(ordered) + 1)
-        if fewest is None or int(counts.sum()) < fewest[0]:
-            fewest = int(counts.sum()), ordered, counts
-    assert fewest is not None
-    _, ordered, counts = fewest
-    begin, end = begin[ordered], end[ordered]
-    sums = np.cumsum(counts)
-    at = 0
-    while at < len(counts):
-        # As many boxes as have this many pairs, or one.
-        done = int(sums[at - 1]) if at else 0
-        until = max(at + 1, int(np.searchsorted(sums, done + _PAIRS, "right")))
-        some = counts[at:until]
-        one = np.repeat(np.arange(at, until), some)
-        first = np.repeat(np.cumsum(some) - some, some)
-        other = one + 1 + np.arange(len(one)) - first
-        if ((begin[other] < end[one]) & (begin[one] < end[other])).all(axis=1).any():
-            return True
-        at = until
-    return False
+def _first_two(begin: _Corners, end: _Corners) -> tuple[int, int] | None:
+    """Compare each box with those after it."""
+    for one in range(len(begin) - 1):
+        rest = slice(one + 1, None)
+        meets = ((begin[rest] < end[one]) & (begin[one] < end[rest])).all(axis=1)
+        if meets.any():
+            return one, one + 1 + int(meets.argmax())
+    return None
 
 
 def in_chunks(box: Box, chunk: Shape) -> Box:

@@ -1,22 +1,26 @@
 """On which parts of a damaged file does libhdf5 crash?
 
-Child processes touch object after object, many in one child; where one crashes, its objects are
-divided among others, until it is known which object it is, and whether its header, its attributes
-or its data.
+A child process touches object after object: its header, its attributes, its data.  Before each
+part it notes which one, where its parent sees it.  If it crashes, that part is to be avoided, and
+another child goes on behind it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import mmap
+import signal
+import struct
+from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 import h5py
 from h5py import h5d, h5g, h5l, h5o
 
+from chunkwise.errors import CrashedError
 from chunkwise.files.contained import contained_each
 from chunkwise.files.mended import readable_patch
 from chunkwise.files.objects import decode_attributes, some_names
@@ -25,97 +29,67 @@ from chunkwise.files.unclosed import ReadOnlyFile
 from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.repacking.options import Avoid
 
-Part: TypeAlias = Literal["object", "attributes", "data"]
-_PARTS: Final[tuple[Part, ...]] = ("object", "attributes", "data")
-# Objects that one child touches at first.
-_TOGETHER: Final = 256
-# Seconds for one child; libhdf5 searches some damaged files for ever.
+# Seconds for one part; libhdf5 searches some damaged files for ever.
 _LIMIT_S: Final = 120.0
 # Bytes that libhdf5 reads at a time of data that it alone can read.
 _BOX_NBYTES: Final = 4 << 20
-
-
-@dataclass(frozen=True)
-class _Object:
-    """A hard link: the group's path and the link's name, and the object's address."""
-
-    group: bytes
-    name: bytes
-    address: int
-
-    @property
-    def path(self) -> bytes:
-        return self.group.rstrip(b"/") + b"/" + self.name
+# How many parts were touched, and of the last one the object's address and the part's number.
+_NOTE: Final = struct.Struct("<3q")
 
 
 def scout(source: Path, check: Callable[[], object] = lambda: None) -> Avoid:
     """Find what must not be touched; nothing if no child crashes, or the file cannot be opened."""
-    found: dict[Part, set[int]] = {part: set() for part in _PARTS}
-    root = _Object(b"/", b"", -1)
-    seen, level = {root.address}, [root]
-    while level:
-        for part in _PARTS:
-            sound = [one for one in level if one.address not in found["object"]]
-            found[part] |= {one.address for one in _crashing(source, sound, part, check)}
-        entered = [one for one in level if one.address not in found["object"]]
-        level = []
-        for one in _listed(source, entered, check):
-            if one.address not in seen:
-                seen.add(one.address)
-                level.append(one)
-    return (
-        frozenset(found["object"]),
-        frozenset(found["attributes"]),
-        frozenset(found["data"]),
-    )
+    avoid: tuple[set[int], ...] = tuple(set() for _ in _TOUCHES)
+    with closing(mmap.mmap(-1, _NOTE.size)) as noted:
+        while True:
+            check()
+            work = partial(_touch_all, source, avoid, noted)
+            (outcome,) = contained_each([(work, printable(str(source)))], 1)
+            _, address, part = _NOTE.unpack_from(noted)
+            if not isinstance(outcome.error, CrashedError) or address in avoid[part]:
+                break
+            avoid[part].add(address)
+    objects, attributes, data = map(frozenset, avoid)
+    return objects, attributes, data
 
 
-def _crashing(
-    source: Path, objects: Sequence[_Object], part: Part, check: Callable[[], object]
-) -> list[_Object]:
-    """Return the objects that end the process if a part of them is touched."""
-    waiting = [objects[at : at + _TOGETHER] for at in range(0, len(objects), _TOGETHER)]
+def _touch_all(source: Path, avoid: tuple[set[int], ...], noted: mmap.mmap) -> None:
+    """Touch each part in the child, from the one that was noted on; errors are no matter here."""
+    # An alarm ends it, unless the parent has given that another meaning.
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    done, *_ = _NOTE.unpack_from(noted)
+    number = 0
+    with h5py.File(ReadOnlyFile(source, readable_patch(source)), "r") as file:
+        left, seen = [(b"/", -1)], {-1}
+        while left:
+            path, address = left.pop()
+            for part, touch in enumerate(_TOUCHES):
+                if address in avoid[0]:
+                    break
+                number += 1
+                if number < done or address in avoid[part]:
+                    continue
+                _NOTE.pack_into(noted, 0, number, address, part)
+                signal.setitimer(signal.ITIMER_REAL, _LIMIT_S)
+                try:
+                    touch(h5o.open(file.id, path))
+                except (*HDF5_ERRORS, MemoryError):
+                    continue
+            else:
+                # Listing its members may crash, too.
+                _NOTE.pack_into(noted, 0, number, address, 0)
+                for name, at in _links(file, path):
+                    if at not in seen:
+                        seen.add(at)
+                        left.append((path.rstrip(b"/") + b"/" + name, at))
+    signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _links(file: h5py.File, path: bytes) -> list[tuple[bytes, int]]:
+    """List a group's hard links, with the addresses of the objects; nothing of what is none."""
     found = []
-    while waiting:
-        check()
-        batch = waiting.pop()
-        work = partial(_touch, source, [one.path for one in batch], part)
-        (outcome,) = contained_each([(work, printable(str(source)))], 1, _LIMIT_S)
-        if outcome.error is None:
-            continue
-        if len(batch) == 1:
-            found.append(batch[0])
-            continue
-        half = len(batch) // 2
-        waiting += [batch[:half], batch[half:]]
-    return found
-
-
-def _listed(
-    source: Path, groups: Iterable[_Object], check: Callable[[], object]
-) -> Iterable[_Object]:
-    """Give the hard links of groups whose listing does not end the process."""
-    for group in groups:
-        check()
-        work = partial(_links, source, group.path)
-        (outcome,) = contained_each([(work, printable(str(source)))], 1, _LIMIT_S)
-        for name, address in outcome.result or ():
-            yield _Object(group.path, name, address)
-
-
-def _open(source: Path) -> h5py.File:
-    """Open the file as it is, or as it has to be mended."""
-    return h5py.File(ReadOnlyFile(source, readable_patch(source)), "r")
-
-
-def _links(source: Path, path: bytes) -> list[tuple[bytes, int]]:
-    """List a group's hard links in the child; nothing of what is no group."""
-    with _open(source) as file:
-        try:
-            group = h5o.open(file.id, path)
-        except HDF5_ERRORS:
-            return []
-        found = []
+    try:
+        group = h5o.open(file.id, path)
         for name in some_names(group) if isinstance(group, h5g.GroupID) else ():
             try:
                 info = group.links.get_info(name)
@@ -123,22 +97,13 @@ def _links(source: Path, path: bytes) -> list[tuple[bytes, int]]:
                 continue
             if info.type == h5l.TYPE_HARD:
                 found.append((name, int(info.u)))
-        return found
-
-
-def _touch(source: Path, paths: Sequence[bytes], part: Part) -> None:
-    """Touch a part of each object in the child; errors are no matter here."""
-    with _open(source) as file:
-        for path in paths:
-            try:
-                identifier = h5o.open(file.id, path)
-                h5g.get_objinfo(identifier)
-                _TOUCHES[part](identifier)
-            except (*HDF5_ERRORS, MemoryError):
-                continue
+    except HDF5_ERRORS:
+        pass
+    return found
 
 
 def _touch_header(identifier: Any) -> None:
+    h5g.get_objinfo(identifier)
     if isinstance(identifier, h5d.DatasetID):
         identifier.get_space()
         identifier.get_type()
@@ -182,8 +147,5 @@ def _touch_data(identifier: Any) -> None:
                     continue
 
 
-_TOUCHES: Final[dict[Part, Callable[[Any], None]]] = {
-    "object": _touch_header,
-    "attributes": _touch_attributes,
-    "data": _touch_data,
-}
+# Of an object, of its attributes, and of its data, as `Avoid` has them.
+_TOUCHES: Final = (_touch_header, _touch_attributes, _touch_data)

@@ -1,19 +1,18 @@
 """Which of many files are verified already, so that a stopped run can continue?
 
-A file that the user names holds the result for each file, one line each, as soon as it is known.
+A file that the user names holds the result for each file, one line each (`files/ledger.py`).
 If a file has changed since, by its size or time of last change, it is verified again.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import stat
 from pathlib import Path
 from typing import Any, Final
 
-from chunkwise.errors import CannotWriteError, UsageError
+from chunkwise.errors import UsageError
+from chunkwise.files.ledger import Ledger
 from chunkwise.names import printable
 from chunkwise.verdicts import Verdict
 from chunkwise.verifying.file import Checked, ManifestOptions
@@ -22,7 +21,6 @@ from chunkwise.verifying.records import Verified
 FORMAT: Final = "chunkwise-verify-state"
 VERSION: Final = 2
 _KEPT: Final = (Verdict.SOUND, Verdict.LOOSE, Verdict.DAMAGED)
-_FLAGS: Final = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_APPEND
 
 
 class State:
@@ -31,61 +29,24 @@ class State:
     def __init__(
         self, path: str | os.PathLike[str], options: ManifestOptions, manifest: str | None
     ) -> None:
-        self._where = printable(os.fspath(path))
-        self._known: dict[str, dict[str, Any]] = {}
+        said = f"--resume {printable(os.fspath(path))}"
+        foreign = "is no list of verified files, and was left as it is; name another file"
+        begins = f'{{"format": "{FORMAT}"'.encode()
+        self._ledger = Ledger(path, begins, said, foreign, is_own=False)
         head = {"format": FORMAT, "version": VERSION, "sums": options.sums, "manifest": manifest}
         if options.external != "folder":
             head["external"] = options.external
-        try:
-            descriptor = os.open(path, _FLAGS | os.O_CREAT, 0o666)
-            self._stream = os.fdopen(descriptor, "r+b", buffering=0)
-        except OSError as error:
-            raise CannotWriteError(
-                f"--resume {self._where}: cannot be written: {error.strerror}"
-            ) from None
-        try:
-            self._begin(head)
-        except BaseException:
-            self._stream.close()
-            raise
-
-    def _begin(self, head: dict[str, Any]) -> None:
-        if not stat.S_ISREG(os.fstat(self._stream.fileno()).st_mode):
-            raise self._foreign()
-        # By position: writes go to the end in any case.
-        self._stream.seek(0)
-        lines = self._stream.read().split(b"\n")
-        # A line that was cut by a power failure is no line.
-        torn = lines.pop()
+        lines: list[dict[str, Any]] = []
+        with contextlib.suppress(FileNotFoundError):
+            lines = self._ledger.read()
         if not lines:
-            if torn and not json.dumps(head).encode().startswith(torn):
-                raise self._foreign()
-            os.ftruncate(self._stream.fileno(), 0)
-            self._write(head)
-            return
-        try:
-            found = json.loads(lines[0])
-        except ValueError:
-            raise self._foreign() from None
-        if not isinstance(found, dict) or found.get("format") != FORMAT:
-            raise self._foreign()
-        if found != head:
+            self._ledger.append(head)
+        elif lines[0] != head:
             raise UsageError(
-                f"--resume {self._where}: is of a run with another version, or other words about "
-                "manifests; give the same ones, or another file"
+                f"{said}: is of a run with another version, or other words about manifests; give "
+                "the same ones, or another file"
             )
-        if torn:
-            os.ftruncate(self._stream.fileno(), sum(len(line) + 1 for line in lines))
-        for line in lines[1:]:
-            with contextlib.suppress(ValueError, TypeError, KeyError):
-                record = json.loads(line)
-                self._known[str(record["path"])] = record
-
-    def _foreign(self) -> UsageError:
-        return UsageError(
-            f"--resume {self._where}: is no list of verified files, and was left as it is; "
-            "name another file"
-        )
+        self._known = {str(record.get("path")): record for record in lines[1:]}
 
     def known(self, path: str) -> Checked | None:
         """Return the result for a file, if it is known and the file has not changed since."""
@@ -102,7 +63,7 @@ class State:
         # What could not be read or judged is not kept: it may be possible the next time.
         if before is None or result.verified.verdict not in _KEPT:
             return
-        self._write(
+        self._ledger.append(
             {
                 "path": _full(result.verified.path),
                 "stamp": before,
@@ -110,18 +71,6 @@ class State:
                 "sums": result.sums,
             }
         )
-
-    def _write(self, record: dict[str, Any]) -> None:
-        try:
-            self._stream.write(json.dumps(record).encode() + b"\n")
-        except OSError as error:
-            raise CannotWriteError(
-                f"--resume {self._where}: cannot be written: {error.strerror}"
-            ) from None
-
-    def close(self) -> None:
-        """Close the file."""
-        self._stream.close()
 
 
 def stamp(path: str) -> list[int]:
