@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkwise.manifest import summing, tiles, unwritten
+from chunkwise.manifest import summing, tiles
 from chunkwise.manifest.canonical import canonical, is_exact, packed
 from chunkwise.manifest.summing import sum_values
 from chunkwise.manifest.tiles import Tiles, boxes, tile_shape
@@ -147,11 +147,10 @@ def test_what_was_never_written_is_summed_as_if_it_had_been(
             text[place] = str(number)
     with pytest.MonkeyPatch.context() as patch, h5py.File(path) as file:
         patch.setattr(tiles, "TILE_NBYTES", tile_nbytes)
-        patch.setattr(unwritten, "_FEW", 0)
+        patch.setattr(summing, "_FEW", 0)
         patch.setattr(tiles, "_RUN", 5)
         found = sum_values(file)
         assert found["/x"]["sha256"] == by_definition(file["x"][...])
-        patch.setattr(unwritten, "written_tiles", lambda *_: None)
         patch.setattr(summing, "written_tiles", lambda *_: None)
         assert found == sum_values(file)
 

@@ -97,6 +97,7 @@ def command(
     For several files, a FOLDER (searched through all levels for HDF5 files) or a GLOB,
     each file is verified separately, on all processors.
     """
+    from chunkwise.files.durable import require_free
     from chunkwise.verifying.file import ManifestOptions
     from chunkwise.verifying.state import State
     from chunkwise.verifying.survey import Progress
@@ -111,7 +112,7 @@ def command(
     options = ManifestOptions(sums=write_manifest is not None, external=external)
     chosen = _chosen(arguments, files_from, manifest, options, jobs, many=many)
     if write_manifest is not None:
-        _require_free(write_manifest, force=force)
+        require_free(write_manifest, force=force)
     progress = Progress()
     state = None if resume is None else State(resume, chosen.options, _digest(manifest))
     begun = time.monotonic()
@@ -177,18 +178,6 @@ def _chosen(
     return FileSet(files, found.failed, options, known, jobs or usable_cpus())
 
 
-def _require_free(path: str, *, force: bool) -> None:
-    """Refuse a manifest that exists before anything is read."""
-    import os
-
-    from chunkwise.errors import AlreadyExistsError
-
-    if os.path.lexists(path) and not force:
-        raise AlreadyExistsError(
-            f"{printable(path)}: exists; remove it, or give another name or --force"
-        )
-
-
 def _verify(
     chosen: FileSet,
     state: State | None,
@@ -245,7 +234,8 @@ def _write_manifest(path: str, found: list[tuple[File, Checked]], *, force: bool
 
 def _salvage(verified: Verified, out: str, ends: Ending, *, force: bool, as_json: bool) -> int:
     """Write the readable part of a file, and say what that is."""
-    from chunkwise.repacking.salvaging import salvage, salvage_lines
+    from chunkwise.repacking.render import summary_lines
+    from chunkwise.repacking.salvaging import salvage
     from chunkwise.verifying.render import file_lines
 
     summary = salvage(verified.path, out, ends.check, force=force)
@@ -254,7 +244,7 @@ def _salvage(verified: Verified, out: str, ends: Ending, *, force: bool, as_json
         both = {"verified": verified.as_dict(), "salvaged": summary.as_dict()}
         echo_json({**both, "result": made.as_dict()}, indent=2)
     else:
-        for line in (*salvage_lines(summary), *file_lines(made)):
+        for line in (*summary_lines(summary), *file_lines(made)):
             echo(line)
     lost = Exit.WRONG if summary.lost else Exit.DONE
     return worst((code([verified]), code([made]), lost))

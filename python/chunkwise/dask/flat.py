@@ -16,6 +16,7 @@ from h5py import h5d, h5s, h5t
 
 from chunkwise.errors import UsageError
 from chunkwise.files import unwritten
+from chunkwise.grammar.boxes import Box, runs
 from chunkwise.newfile.index import Table
 
 
@@ -68,15 +69,8 @@ def flat_places(dataset: h5py.Dataset) -> FlatPlaces:
 def runs_of(block: Any, form: Flat, start: tuple[int, ...]) -> tuple[Table, tuple[bytes, ...]]:
     """Give the runs of elements of a block: where each begins, its bytes, and 0; and the bytes."""
     values = np.ascontiguousarray(block, form.dtype)
-    rank = values.ndim
-    # Dimensions before `axis` are gone through one by one; behind it all are whole.
-    axis = rank - 1
-    while axis > 0 and values.shape[axis] == form.shape[axis]:
-        axis -= 1
-    before = values.shape[:axis]
-    table = np.zeros((math.prod(before), rank + 2), np.uint64)
-    table[:, :rank] = np.asarray(start, np.uint64)
-    if axis:
-        table[:, :axis] += np.indices(before).reshape(axis, -1).T.astype(np.uint64)
-    table[:, rank] = math.prod(values.shape[axis:]) * values.itemsize
-    return table, tuple(run.tobytes() for run in values.reshape(len(table), -1))
+    box = Box(start, values.shape)
+    parts = list(runs(box, form.shape))
+    table = [(*part.start, part.size * values.itemsize, 0) for part in parts]
+    content = tuple(values[part.within(box).slices].tobytes() for part in parts)
+    return np.asarray(table, np.uint64), content

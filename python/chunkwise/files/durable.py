@@ -12,6 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from chunkwise.errors import AlreadyExistsError
+from chunkwise.names import printable
+
 
 def sync(path: str | os.PathLike[str]) -> None:
     """Sync a file or a folder to storage (fsync)."""
@@ -20,6 +23,13 @@ def sync(path: str | os.PathLike[str]) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def require_free(target: str | os.PathLike[str], *, force: bool) -> None:
+    """Refuse a name that is taken."""
+    if os.path.lexists(target) and not force:
+        said = printable(os.fspath(target))
+        raise AlreadyExistsError(f"{said}: exists; remove it, or give another name or --force")
 
 
 @contextlib.contextmanager

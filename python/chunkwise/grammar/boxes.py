@@ -64,6 +64,19 @@ def chunk_at(shape: Sequence[int], chunk: Sequence[int], start: Shape) -> Box:
     return Box(start, tuple(min(c, n - a) for c, n, a in zip(chunk, shape, start, strict=True)))
 
 
+def runs(box: Box, shape: Shape) -> Iterator[Box]:
+    """Cut a box into parts whose elements follow each other in an array of this shape."""
+    axis = len(shape)
+    # Trailing dimensions that are covered whole lie together.
+    while axis > 0 and box.shape[axis - 1] == shape[axis - 1]:
+        axis -= 1
+    # The one before, too.
+    outer = max(0, axis - 1)
+    for place in product(*map(range, box.shape[:outer])):
+        start = tuple(map(add, box.start, place))
+        yield Box((*start, *box.start[outer:]), (*(1,) * outer, *box.shape[outer:]))
+
+
 def boxes(shape: Shape, chunk: Shape, most: int) -> Iterator[Box]:
     """Cut an array into boxes of whole chunks and at most so many elements, in row-major order."""
     if 0 in shape:

@@ -14,8 +14,8 @@ import h5py
 from h5py import h5fd
 
 from chunkwise import _native
-from chunkwise.errors import AlreadyExistsError, CannotWriteError, ChunkwiseError, UsageError
-from chunkwise.files.durable import placed
+from chunkwise.errors import CannotWriteError, ChunkwiseError, UsageError
+from chunkwise.files.durable import placed, require_free
 from chunkwise.files.leading import External, checked
 from chunkwise.files.opening import open_h5, refuse_url
 from chunkwise.grammar import parse_size
@@ -180,8 +180,7 @@ def index(
 def _placed(target: Path, *, force: bool) -> Iterator[Path]:
     """Give a new path, which becomes `target` when the block ends well."""
     where = printable(str(target))
-    if os.path.lexists(target) and not force:
-        raise AlreadyExistsError(f"{where}: exists; remove it, or give another name or --force")
+    require_free(target, force=force)
     try:
         with placed(target) as partial:
             yield partial

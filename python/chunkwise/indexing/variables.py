@@ -5,25 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import mul
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from h5py import h5d
+from h5py import h5d, h5t
 
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.files.leading import External
 from chunkwise.files.objects import HDF5_ERRORS, hdf5_reason
+from chunkwise.files.raw import read_box
 from chunkwise.grammar import Shape
+from chunkwise.grammar.boxes import Box, boxes, chunk_at, chunk_counts
 from chunkwise.indexing.arrays import UnfitError, Variable, array_of, dtype_of, fill_of
 from chunkwise.indexing.codecs import codecs_of
 from chunkwise.indexing.inlining import inlined
-from chunkwise.indexing.texts import differs
 from chunkwise.inspection.collect import extent_of, layout_of
 
 # A contiguous dataset is cut into pieces of whole rows of at most this many bytes, if possible.
 PIECE_NBYTES: Final = 64 << 20
+# Bytes of a contiguous dataset of texts that are looked at together.
+_AT_ONCE: Final = 8 << 20
 _ELSEWHERE: Final = {
     "compact": "its values lie in the object header",
     "virtual": "it is virtual, and its values lie in other datasets",
@@ -106,7 +110,7 @@ def _where_it_lies(
 
 
 def _require_text(dataset: h5d.DatasetID, positions: npt.NDArray[np.uint64] | None) -> None:
-    why = differs(dataset, positions)
+    why = _differs(dataset, positions)
     if why is not None:
         raise UnfitError(why)
 
@@ -154,3 +158,39 @@ def _pieces(
     rest = ".0" * (len(shape) - 1)
     for number in range(shape[0] // piece[0] if shape else 1):
         yield f"{number}{rest}", address + number * nbytes, nbytes
+
+
+# --- texts ----------------------------------------------------------------------------
+
+# zarr takes zeros from the end of a text of fixed length.  HDF5 may pad with spaces instead, and
+# then takes these from the end; or it may end a text at its first zero, behind which anything may
+# lie.
+
+
+def _differs(dataset: h5d.DatasetID, positions: npt.NDArray[np.uint64] | None) -> str | None:
+    """Say why zarr would read other text than HDF5; None if it reads the same."""
+    stored = dataset.get_type()
+    padding = stored.get_strpad()
+    if padding == h5t.STR_SPACEPAD:
+        return "its text is padded with spaces, which HDF5 takes away and zarr shows"
+    if padding == h5t.STR_NULLPAD or stored.get_size() == 1:
+        return None
+    for box in _text_parts(dataset, positions):
+        text = read_box(dataset, stored, box).reshape(-1, stored.get_size()) != 0
+        if (np.minimum.accumulate(text, axis=1) != text).any():
+            return "behind the end of its text lie other bytes, which zarr shows"
+    return None
+
+
+def _text_parts(dataset: h5d.DatasetID, positions: npt.NDArray[np.uint64] | None) -> Iterator[Box]:
+    """Give chunks, or all of a dataset without chunks in parts."""
+    shape = tuple(dataset.shape)
+    if positions is None:
+        yield from boxes(
+            shape, (1,) * len(shape), max(_AT_ONCE // dataset.get_type().get_size(), 1)
+        )
+        return
+    chunk = dataset.get_create_plist().get_chunk()
+    for position in positions.tolist():
+        place = np.unravel_index(position, chunk_counts(shape, chunk))
+        yield chunk_at(shape, chunk, tuple(map(mul, map(int, place), chunk)))

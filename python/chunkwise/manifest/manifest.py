@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from chunkwise.errors import AlreadyExistsError, CannotWriteError, UsageError
-from chunkwise.files.durable import whole
+from chunkwise.errors import CannotWriteError, UsageError
+from chunkwise.files.durable import require_free, whole
 from chunkwise.manifest.tiles import ALGORITHM
 from chunkwise.names import json_text, printable
 
@@ -113,8 +113,7 @@ def write(path: str | os.PathLike[str], files: Mapping[str, FileManifest], *, fo
     """Write a manifest; it appears complete or not at all."""
     target = Path(path)
     where = printable(str(target))
-    if not force and os.path.lexists(target):
-        raise AlreadyExistsError(f"{where}: exists; remove it, or give another name or --force")
+    require_free(target, force=force)
     record = {"format": FORMAT, "version": VERSION, "algorithm": ALGORITHM}
     try:
         with whole(target) as stream:

@@ -7,6 +7,7 @@ Of its datasets, in tiles, and of its attributes.  `canonical` says which bytes 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,31 +17,42 @@ from typing import Any, Final
 
 import h5py
 import numpy as np
+import numpy.typing as npt
 from h5py import h5a, h5d, h5s, h5t
 
 from chunkwise._native import thread_count
 from chunkwise.dataset import Dataset
-from chunkwise.errors import ChunkwiseError
+from chunkwise.errors import CannotJudgeError, ChunkwiseError
 from chunkwise.file import wrap
 from chunkwise.files.leading import External
 from chunkwise.files.objects import Entry, decode_name, walk
 from chunkwise.files.opening import is_plain
 from chunkwise.files.raw import read_attribute, read_box
 from chunkwise.files.references import Paths
-from chunkwise.grammar import Shape
+from chunkwise.files.written import written_boxes
+from chunkwise.grammar import Shape, format_size
 from chunkwise.grammar.boxes import Box
 from chunkwise.inspection.attributes import attribute_names
 from chunkwise.manifest.canonical import canonical, element_nbytes, is_exact
 from chunkwise.manifest.manifest import FileManifest, Known
 from chunkwise.manifest.tiles import Tiles, boxes
 from chunkwise.manifest.types import type_text
-from chunkwise.manifest.unwritten import written_tiles
 from chunkwise.names import HDF5_ERRORS, hdf5_reason
+from chunkwise.words import counted
 
 Beat = Callable[[int], None]
 
 # Values that are read at a time.
 _BOX_NBYTES: Final = 256 << 20
+# So few are read, written or not.
+_FEW: Final = 4
+# The most whose checksums are put together though nothing was written in nearly all of them.
+_MOST: Final = 1 << 24
+# No file holds more values in its bytes (deflate makes 1,032 of one), except in small files.
+_VALUES_OF_A_BYTE: Final = 2_000
+_SMALL_NBYTES: Final = 1 << 30
+# Of values whose files nobody could find beforehand.
+_UNKNOWN_NBYTES: Final = 64 << 30
 
 
 def sum_values(
@@ -173,3 +185,50 @@ def _exact_type(datatype: Any) -> np.dtype[Any] | None:
     # h5py does not read opaque values that have a tag.
     stored = is_plain(datatype) and datatype.detect_class(h5t.OPAQUE)
     return None if stored or not (dtype.hasobject or is_exact(dtype)) else dtype
+
+
+# --- what was never written ---------------------------------------------------------
+
+# A file of a few bytes may claim any number of elements.  The work of summing them follows what is
+# stored: tiles in which nothing was written have one checksum for each shape, computed once.
+
+
+def written_tiles(dataset: Dataset, tiles: Tiles, chunk: Shape) -> npt.NDArray[np.int64] | None:
+    """Number the tiles in which something was written; None if all are to be read."""
+    if tiles.count <= _FEW:
+        return None
+    dcpl = dataset.id.get_create_plist()
+    layout = dcpl.get_layout()
+    if layout == h5d.VIRTUAL or dcpl.get_external_count():
+        _check_elsewhere(dataset)
+        return None
+    found: npt.NDArray[np.int64] | None
+    if layout == h5d.CONTIGUOUS:
+        found = None if dataset.id.get_storage_size() else np.zeros(0, np.int64)
+    else:
+        places = written_boxes(dataset.id, chunk, tiles.tile, share=4, most=_MOST)
+        found = None if places is None else tiles.numbers(places)
+    if found is None or 4 * len(found) >= tiles.count:
+        return None
+    if tiles.count > _MOST:
+        raise CannotJudgeError(
+            f"it has {counted(tiles.count, 'tile')} of at most 4 MiB, and values were written in "
+            f"{len(found):,} of them: too many to be summed (up to {_MOST:,})"
+        )
+    return found
+
+
+def _check_elsewhere(dataset: Dataset) -> None:
+    """Refuse values in other files that are far more than these files have bytes."""
+    try:
+        sources = getattr(dataset._bound().bound, "sources", None)
+    except TypeError:
+        # Of a type that NumPy lacks.
+        sources = None
+    nbytes = math.prod(dataset.shape) * dataset.id.get_type().get_size()
+    most = _UNKNOWN_NBYTES if sources is None else _VALUES_OF_A_BYTE * sources.nbytes
+    if nbytes > max(most, _SMALL_NBYTES):
+        raise CannotJudgeError(
+            f"it has {format_size(nbytes)} of values, far more than the files to which it leads "
+            "can hold: too many to be summed"
+        )

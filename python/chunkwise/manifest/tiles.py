@@ -122,21 +122,10 @@ class Tiles:
     def _tile_at(self, at: Shape) -> Box:
         return chunk_at(self._shape, self.tile, tuple(map(mul, at, self.tile)))
 
-    def numbers(
-        self, begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], most: int
-    ) -> npt.NDArray[np.int64] | None:
-        """Number the tiles that parts of the dataset touch; None if that would take too long."""
-        tile = np.array(self.tile, np.int64)
-        first, last = begins // tile, (ends - 1) // tile
-        spans = (last - first + 1).max(axis=0, initial=0).tolist()
-        if math.prod(spans) * len(begins) > most:
-            return None
-        steps = np.array([math.prod(self._counts[d + 1 :]) for d in range(len(tile))], np.int64)
-        found = [np.zeros(0, np.int64)]
-        for offset in product(*map(range, spans)):
-            at = first + np.array(offset, np.int64)
-            found.append((at[(at <= last).all(axis=1)] * steps).sum(axis=1))
-        return np.unique(np.concatenate(found))
+    def numbers(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Number tiles, given their places."""
+        steps = [math.prod(self._counts[d + 1 :]) for d in range(len(self._counts))]
+        return np.sort(places @ np.array(steps, np.int64))
 
     def hexdigest(self, blank: Callable[[Box], npt.NDArray[Any]] | None = None) -> str:
         """Give the checksum, once all boxes were added."""

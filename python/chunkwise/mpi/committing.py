@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
-from operator import add
+from collections.abc import Callable, Iterator
+from itertools import zip_longest
 from typing import Any, Final, NamedTuple
 
 import h5py
@@ -15,18 +15,22 @@ from h5py import h5t
 
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.grammar import Effort, Shape
-from chunkwise.grammar.boxes import Box
+from chunkwise.grammar.boxes import Box, runs
 from chunkwise.mpi.boxes import selection_of
 from chunkwise.mpi.encoding import Likeness
 from chunkwise.mpi.owners import Owners
-from chunkwise.mpi.sending import PIECE_NBYTES, swap
 from chunkwise.mpi.serving import Ask, Questions
-from chunkwise.mpi.waiting import Comm
+from chunkwise.mpi.waiting import Comm, wait_all
 from chunkwise.newfile.index import Table
 
 Array = npt.NDArray[Any]
 # Bytes of an array copied at a time, if memory does not hold it in the order of the file.
 _COPIED_NBYTES: Final = 32 << 20
+# Most bytes of a piece that is sent, unless it is part of a single chunk.
+_PIECE_NBYTES: Final = 16 << 20
+# MPI counts in 32 bits.
+_MOST_NBYTES: Final = 1 << 30
+_TAG: Final = 17
 
 
 class Made(NamedTuple):
@@ -94,14 +98,14 @@ class Chunked:
         comm, owners = self._comm, self._owners
         owners.take(boxes)
         own = boxes[comm.rank]
-        limit = max(1, PIECE_NBYTES // max(1, self.dtype.itemsize))
+        limit = max(1, _PIECE_NBYTES // max(1, self.dtype.itemsize))
 
         def give(piece: Box) -> Array:
             assert own is not None
             assert part is not None
             return np.ascontiguousarray(part[piece.within(own).slices])
 
-        swap(
+        _swap(
             comm,
             lambda rank: owners.pieces(own, rank, limit),
             lambda rank: owners.pieces(boxes[rank], comm.rank, limit),
@@ -170,7 +174,7 @@ class Contiguous:
         if box is None or part is None or self._offset is None:
             return
         strides = np.cumprod([1, *self.shape[:0:-1]])[::-1] * self.dtype.itemsize
-        for run in _runs(box, self.shape):
+        for run in runs(box, self.shape):
             raw = np.ascontiguousarray(part[run.within(box).slices]).reshape(-1).view(np.uint8)
             at = self._offset + sum(int(s) * a for s, a in zip(strides, run.start, strict=True))
             self._pwrite(raw.data, at)
@@ -203,14 +207,44 @@ class Contiguous:
         """Have nothing to drop."""
 
 
-def _runs(box: Box, shape: Shape) -> Iterator[Box]:
-    """Cut a box into parts that lie in the file as one run of bytes."""
-    axis = len(shape)
-    # Trailing dimensions that are covered whole lie together.
-    while axis > 0 and box.shape[axis - 1] == shape[axis - 1]:
-        axis -= 1
-    # The one before, too.
-    outer = max(0, axis - 1)
-    for place in np.ndindex(*box.shape[:outer]):
-        start = tuple(map(add, box.start, place))
-        yield Box((*start, *box.start[outer:]), (*(1,) * outer, *box.shape[outer:]))
+# --- pieces of boxes on the way to the ranks that encode them ------------------------
+
+
+def _swap(
+    comm: Comm,
+    outgoing: Callable[[int], Iterator[Box]],
+    incoming: Callable[[int], Iterator[Box]],
+    give: Callable[[Box], Array],
+    take: Callable[[Box, Array], None],
+    dtype: np.dtype[Any],
+) -> None:
+    """Send pieces to their owners, and receive those of others (collective)."""
+    # In turn k, each rank sends to the k-th after it, and receives from the k-th before it.  Both
+    # know all pieces in their order, so that nothing but elements is sent, and one piece each way
+    # is in memory.  A rank whose `take` fails receives what is left all the same, as others wait
+    # for it to be received.
+    failure: BaseException | None = None
+    for turn in range(1, comm.size):
+        to, by = (comm.rank + turn) % comm.size, (comm.rank - turn) % comm.size
+        for sent, received in zip_longest(outgoing(to), incoming(by)):
+            requests = [] if sent is None else _messages(comm, give(sent), to, sends=True)
+            if received is not None:
+                elements = np.empty(received.shape, dtype)
+                wait_all(_messages(comm, elements, by, sends=False))
+                if failure is None:
+                    try:
+                        take(received, elements)
+                    except Exception as wrong:
+                        failure = wrong
+            wait_all(requests)
+    if failure is not None:
+        raise failure
+
+
+def _messages(comm: Any, elements: Array, other: int, *, sends: bool) -> list[Any]:
+    from mpi4py import MPI
+
+    raw = elements.reshape(-1).view(np.uint8)
+    begin = comm.Isend if sends else comm.Irecv
+    parts = (raw[at : at + _MOST_NBYTES] for at in range(0, raw.size, _MOST_NBYTES))
+    return [begin([part, MPI.BYTE], other, _TAG) for part in parts]

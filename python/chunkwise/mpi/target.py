@@ -47,13 +47,6 @@ class PartialFile:
         """Complete the file, and bring it into place; on rank 0."""
         assert self.claim is not None
         assert self.index is not None
-        with writing_to(self.claim.place.said):
-            try:
-                # A flush may fail, and the file is as it was.
-                self.index.file.flush()
-            except OSError:
-                self.index.give_up()
-                raise
         self.index.close()
         self.index = None
         publish(self.claim)

@@ -141,7 +141,7 @@ class FileIndex:
         fapl: Any = None,
         fcpl: Any = None,
     ) -> None:
-        self._label = printable(label)
+        self._said, self._label = label, printable(label)
         self._lock = threading.RLock()
         self._places: dict[Address, Places] = {}
         self._held = _Accountant(descriptor)
@@ -175,15 +175,14 @@ class FileIndex:
         """Write what is left, and close the file."""
         with self._lock:
             try:
-                try:
-                    self.file.close()
-                finally:
-                    self._places.clear()
-                    self._held.release()
-            except HDF5_ERRORS as error:
-                raise CannotWriteError(
-                    f"{self._label}: cannot be completed: {hdf5_reason(error)}"
-                ) from error
+                # A flush may fail, and the file is as it was; after a close that fails libhdf5
+                # crashes.
+                with writing_to(self._said, HDF5_ERRORS):
+                    self.file.flush()
+            except BaseException:
+                self.give_up()
+                raise
+            self._close()
 
     def give_up(self) -> None:
         """Close a file that will be removed, and write nothing more to it."""
@@ -191,7 +190,15 @@ class FileIndex:
         with self._lock:
             self._held.given_up = True
             with contextlib.suppress(CannotWriteError):
-                self.close()
+                self._close()
+
+    def _close(self) -> None:
+        try:
+            with writing_to(self._said, HDF5_ERRORS):
+                self.file.close()
+        finally:
+            self._places.clear()
+            self._held.release()
 
 
 @contextlib.contextmanager
@@ -216,7 +223,6 @@ def open_index(
         index = FileIndex(descriptor, claim.place.said, mode, fapl=fapl)
         try:
             yield index
-            index.file.flush()
         except BaseException as wrong:
             index.give_up()
             if isinstance(wrong, OSError) and wrong.errno:

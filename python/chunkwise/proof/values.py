@@ -8,7 +8,6 @@ others: what an error in the engine hides, it shows.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 import random
 from collections.abc import Callable, Iterator
@@ -30,6 +29,7 @@ from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.file import wrap
 from chunkwise.files.opening import is_plain
 from chunkwise.files.raw import read_box
+from chunkwise.files.written import written_boxes
 from chunkwise.grammar import Shape
 from chunkwise.grammar.boxes import Box, boxes, chunk_at, chunk_counts
 from chunkwise.names import HDF5_ERRORS, hdf5_reason
@@ -195,7 +195,7 @@ class Values:
         block = self._block(shape, _chunk(mine), _chunk(theirs), itemsize)
         touched = None
         if math.prod(chunk_counts(shape, block)) > _MANY_BOXES:
-            touched = _touched((mine, theirs), shape, block)
+            touched = _touched((mine, theirs), block)
         if touched is None:
             yield from boxes(shape, block, math.prod(block))
             return
@@ -428,33 +428,18 @@ def _may_burst(dataset: h5d.DatasetID) -> bool:
     return bool(dataset.get_storage_size() > 2 * whole + _SMALL_NBYTES)
 
 
-def _touched(
-    datasets: tuple[h5d.DatasetID, ...], shape: Shape, block: Shape
-) -> npt.NDArray[np.int64] | None:
+def _touched(datasets: tuple[h5d.DatasetID, ...], block: Shape) -> npt.NDArray[np.int64] | None:
     """Return the places of the boxes that hold a written chunk; None for all."""
     places: list[npt.NDArray[np.int64]] = []
     for dataset in datasets:
         chunk = _chunk(dataset)
-        if chunk is None:
-            if _is_unwritten(dataset):
-                continue
-            return None
+        if chunk is None and _is_unwritten(dataset):
+            continue
         try:
-            listing = library().chunk_listing(dataset.id)
+            found = None if chunk is None else written_boxes(dataset, chunk, block)
         except ChunkwiseError:
             return None
-        if listing.written == listing.grid_len:
+        if found is None:
             return None
-        at = np.unravel_index(listing.columns()[0].astype(np.int64), chunk_counts(shape, chunk))
-        first = [a * c // b for a, c, b in zip(at, chunk, block, strict=True)]
-        last = [
-            (np.minimum((a + 1) * c, n) - 1) // b
-            for a, c, n, b in zip(at, chunk, shape, block, strict=True)
-        ]
-        spans = [int((z - a).max(initial=0)) + 1 for a, z in zip(first, last, strict=True)]
-        for offsets in itertools.product(*map(range, spans)):
-            one = np.stack([a + o for a, o in zip(first, offsets, strict=True)], axis=-1)
-            places.append(one[(one <= np.stack(last, axis=-1)).all(axis=1)])
-    if not places:
-        return np.empty((0, len(shape)), np.int64)
+        places.append(found)
     return np.unique(np.concatenate(places), axis=0)

@@ -29,8 +29,17 @@ from chunkwise.proof.records import GOES_ON
 from chunkwise.repacking.creation import CreatedFile, create, properties
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.phases import Figures, Meter
-from chunkwise.repacking.pieces import Dividing, placed
-from chunkwise.repacking.rank import Copied, Copy, Measured, Message, Rank, Tell, Work
+from chunkwise.repacking.rank import (
+    Copied,
+    Copy,
+    Dividing,
+    Measured,
+    Message,
+    Rank,
+    Tell,
+    Work,
+    placed,
+)
 
 if TYPE_CHECKING:
     from chunkwise.mpi.waiting import Comm

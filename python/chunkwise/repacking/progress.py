@@ -97,6 +97,11 @@ class Teller:
             )
         )
 
+    def more(self, nbytes: int) -> None:
+        """Note that so many more bytes are done, of whichever dataset."""
+        self._before_nbytes = min(self._before_nbytes + nbytes, self.total_nbytes)
+        self.idle()
+
     def ended(self, nbytes: int) -> None:
         """Note that a dataset of `nbytes` bytes is done."""
         self._before_nbytes += nbytes

@@ -6,8 +6,6 @@ manifest of values that a user requests.
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +13,8 @@ from typing import Final
 
 import h5py
 
-from chunkwise.errors import AlreadyExistsError, UsageError, WrongValueError
+from chunkwise.errors import UsageError, WrongValueError
+from chunkwise.files.durable import require_free
 from chunkwise.files.opening import open_h5
 from chunkwise.manifest import manifest as manifests
 from chunkwise.manifest.summing import sum_values
@@ -25,7 +24,7 @@ from chunkwise.proof.compare import Sharing, prove
 from chunkwise.proof.records import Allowed, Proved
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.plan import Plan
-from chunkwise.repacking.progress import Moment, Watch
+from chunkwise.repacking.progress import Teller, Watch
 from chunkwise.settings import settings
 from chunkwise.verifying.api import expected_of
 from chunkwise.words import counted
@@ -62,11 +61,8 @@ class Proof:
                 )
         if self.manifest is not None:
             manifests.read(self.manifest)
-        path = self.write_manifest
-        if path is not None and os.path.lexists(path) and not self.force:
-            raise AlreadyExistsError(
-                f"{printable(path)}: exists; remove it, or give another name or --force"
-            )
+        if self.write_manifest is not None:
+            require_free(self.write_manifest, force=self.force)
 
 
 def compared(
@@ -103,7 +99,7 @@ def summed(proof: Proof, made: Path, said: str, nbytes: int, watch: Watch) -> Ca
     if not proof.exists:
         return lambda: None
     with open_h5(made) as file:
-        sums = sum_values(file, _beating(watch, nbytes))
+        sums = sum_values(file, Teller(watch, "verifying", nbytes).more)
     if proof.manifest is not None:
         expected = expected_of(manifests.read(proof.manifest), said, proof.manifest)
         _require_none(manifests.differences(expected, sums), said)
@@ -131,23 +127,4 @@ def beating(watch: Watch, plan: Plan) -> Callable[[int], None]:
         step.source.stored_nbytes if step.action == "copied" else step.source.nbytes
         for step in plan.steps
     )
-    return _beating(watch, sum(total))
-
-
-def _beating(watch: Watch, total_nbytes: int) -> Callable[[int], None]:
-    begun = time.monotonic()
-    done = 0
-
-    def beat(nbytes: int) -> None:
-        nonlocal done
-        done += nbytes
-        watch(
-            Moment(
-                "verifying",
-                total_done_nbytes=min(done, total_nbytes),
-                total_nbytes=total_nbytes,
-                elapsed_s=time.monotonic() - begun,
-            )
-        )
-
-    return beat
+    return Teller(watch, "verifying", sum(total)).more

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _SHOWN = 40
 _LONG_PATH = 60
 _LEFT_SHOWN = 8
+# Of one kind of loss.
+_LOST_SHOWN = 100
 _STORED = ("stored_nbytes_before", "expected_stored_nbytes")
 _KEPT = {
     "copied": "copied as they are stored",
@@ -173,30 +175,30 @@ def summary_lines(summary: Summary) -> Iterator[str]:
         yield f"  {more} through libhdf5, in one thread"
     yield from left_lines([(one.path, one.left) for one in summary.datasets], "  ")
     for one in summary.datasets:
-        for origin, reason in one.lost_chunks[:_LEFT_SHOWN]:
+        for origin, reason in one.lost_chunks[:_LOST_SHOWN]:
             at = ", ".join(map(str, origin))
             yield from wrapped(f"LOST: {printable(one.path)}, chunk at ({at}): {reason}", "  ")
-        if len(one.lost_chunks) > _LEFT_SHOWN:
-            more = counted(len(one.lost_chunks) - _LEFT_SHOWN, "more chunk")
+        if len(one.lost_chunks) > _LOST_SHOWN:
+            more = counted(len(one.lost_chunks) - _LOST_SHOWN, "more chunk")
             yield f"  LOST: {more} of the same dataset"
-    for line in missing_lines(summary.missing, _LEFT_SHOWN):
+    for line in _missing_lines(summary.missing):
         yield from wrapped(f"LOST: {line}", "  ")
     yield from _readers(summary.readers, "  ")
     for warning in summary.warnings:
         yield from wrapped(f"warning: {warning}", "  ")
 
 
-def missing_lines(missing: Sequence[Missing], most: int) -> Iterator[str]:
-    """Say what could not be read of a damaged source, in `most` lines, and how many more."""
-    for one in missing[:most]:
+def _missing_lines(missing: Sequence[Missing]) -> Iterator[str]:
+    """Say what could not be read of a damaged source."""
+    for one in missing[:_LOST_SHOWN]:
         where = printable(one.path)
         if one.attribute is not None:
             where += f"@{printable(one.attribute)}"
         if one.start is not None and one.shape is not None:
             where += f" {list(one.start)}, {format_shape(one.shape) or 1} elements"
         yield f"{where}: {printable(one.reason)}"
-    if len(missing) > most:
-        yield f"{counted(len(missing) - most, 'further part')} (--json has all)"
+    if len(missing) > _LOST_SHOWN:
+        yield f"{counted(len(missing) - _LOST_SHOWN, 'further part')} (--json has all)"
 
 
 def shortened(path: str, most: int = _LONG_PATH) -> str:

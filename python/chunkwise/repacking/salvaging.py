@@ -8,10 +8,9 @@ files.  If it does, `scouting` finds out on what, and another process copies the
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Final
 
 from chunkwise.errors import CannotJudgeError, ChunkwiseError, CorruptDataError
 from chunkwise.files.workers import by_workers, check_ended
@@ -20,13 +19,8 @@ from chunkwise.newfile.target import Place, choose
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.progress import Moment
 from chunkwise.repacking.records import Summary
-from chunkwise.repacking.render import missing_lines
 from chunkwise.repacking.run import Job, run
 from chunkwise.repacking.scouting import scout
-from chunkwise.words import counted
-
-# Lines about one kind of loss; ``--json`` has all.
-_MOST_LINES: Final = 100
 
 
 def salvage(
@@ -69,24 +63,3 @@ def salvage_as(job: Job, place: Place, check: Callable[[], object] = lambda: Non
 def _watch(_: Moment) -> None:
     """End between two steps if the parent wants that."""
     check_ended()
-
-
-def salvage_lines(summary: Summary) -> Iterator[str]:
-    """Say what was written, and what is lost."""
-    lost = {one.path: one.lost_chunks for one in summary.datasets if one.lost_chunks}
-    parts = {one.path for one in summary.missing}
-    whole = sum(one.path not in parts and not one.lost_chunks for one in summary.datasets)
-    said = f"{printable(summary.target)}: {counted(whole, 'dataset')} whole"
-    if lost:
-        said += f", {counted(len(lost), 'dataset')} with fill values for what is lost"
-    yield said
-    for path, chunks in lost.items():
-        yield f"  {printable(path)}: {counted(len(chunks), 'chunk')} lost"
-        for origin, reason in chunks[:_MOST_LINES]:
-            yield f"    {list(origin)}: {printable(reason)}"
-        if len(chunks) > _MOST_LINES:
-            yield f"    {counted(len(chunks) - _MOST_LINES, 'further chunk')} (--json has all)"
-    for line in missing_lines(summary.missing, _MOST_LINES):
-        yield f"  missing: {line}"
-    for warning in summary.warnings:
-        yield f"  {printable(warning)}"

@@ -82,18 +82,7 @@ def verify_apart(
     """Verify files in other processes."""
     # Here, so that not every child has to find it.
     library()
-    yield from _by_children(list(_batches(files)), options, jobs, counter, expected, still_s)
-
-
-def _by_children(
-    batches: list[list[tuple[str, int]]],
-    options: ManifestOptions,
-    jobs: int,
-    counter: Counter,
-    expected: Mapping[str, FileManifest | None],
-    still_s: float,
-) -> Iterator[Checked]:
-    """Give each batch to a child."""
+    batches = list(_batches(files))
     threads = _native.thread_count()
 
     def work(number: int, batch: list[tuple[str, int]]) -> Callable[[], list[Checked]]:
@@ -111,7 +100,7 @@ def _by_children(
             counter.end(number % counter.slots, 0)
             alone = Counter(SLOTS_EACH)
             for file in batch:
-                yield from _by_children([[file]], options, 1, alone, expected, still_s)
+                yield from verify_apart([file], options, 1, alone, expected, still_s)
             counter.done_nbytes += alone.done_nbytes
             continue
         counter.end(number % counter.slots, sum(nbytes for _, nbytes in batch))
