@@ -16,6 +16,7 @@ import chunkwise
 from chunkwise.dask import repack, repacking, tasks
 from chunkwise.errors import ChunkwiseError, DatasetNotFoundError, UsageError, WrongValueError
 from tests.support.clusters import cluster, left_in
+from tests.support.damage import damage_chunk
 from tests.support.repacking import require_equal
 
 SHAPE = (60, 200, 200)
@@ -90,11 +91,7 @@ def test_damage_is_found_before_the_file_comes_into_place(
 
 
 def test_a_source_that_is_damaged_is_one_error(client: Any, source: Path, tmp_path: Path) -> None:
-    with h5py.File(source) as file:
-        where = file["g/x"].id.get_chunk_info(30)
-    with source.open("r+b") as raw:
-        raw.seek(where.byte_offset)
-        raw.write(b"\0" * 40)
+    damage_chunk(source, "g/x", 30, bytes(40))
     with pytest.raises(ChunkwiseError, match="g/x"):
         repack(source, tmp_path / "out.h5", **RULES, client=client)
     assert left_in(tmp_path) == ["in.h5"]

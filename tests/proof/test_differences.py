@@ -15,6 +15,7 @@ from h5py import h5d, h5o, h5p
 from chunkwise.errors import CorruptDataError, WrongValueError
 from chunkwise.proof.compare import prove
 from chunkwise.proof.records import Allowed, Proved
+from tests.support.damage import damage_chunk
 from tests.support.everything import write_everything
 
 MEMORY = 64 << 20
@@ -261,11 +262,7 @@ def test_a_source_that_cannot_be_read_is_said_to_be_that(tmp_path: Path) -> None
         with h5py.File(target, "w") as f:
             data = np.arange(60000).reshape(200, 300)
             f.create_dataset("x", data=data, chunks=chunks, compression=4)
-    with h5py.File(path) as f:
-        at = f["x"].id.get_chunk_info(3).byte_offset
-    with path.open("r+b") as stream:
-        stream.seek(at)
-        stream.write(b"\xff" * 8)
+    damage_chunk(path, "x", 3, b"\xff" * 8)
     with pytest.raises(CorruptDataError, match=r"a\.h5.*--salvage") as wrong:
         proved(path, made)
     assert not isinstance(wrong.value, WrongValueError)

@@ -114,26 +114,6 @@ def swapped_chunks(f: h5py.File) -> None:
     f["cube"].id.write_direct_chunk((0, 5, 0), a[1], a[0])
 
 
-def shifted(f: h5py.File) -> None:
-    """Map elements one further along the fastest dimension."""
-    f["cube"][...] = np.roll(f["cube"][...], 1, axis=2)
-
-
-def transposed(f: h5py.File) -> None:
-    """Mix up two dimensions of the same length."""
-    f["cube"][...] = f["cube"][...].transpose(0, 2, 1)
-
-
-def without_last_row(f: h5py.File) -> None:
-    """Forget a chunk's last row."""
-    f["cube"][11, 4] = 0
-
-
-def other_bytes(f: h5py.File) -> None:
-    """Swap the bytes of each element."""
-    f["twin"][...] = f["twin"][...].byteswap()
-
-
 def exchanged(f: h5py.File) -> None:
     """Give two objects each other's names."""
     f.move("cube", "tmp")
@@ -143,10 +123,12 @@ def exchanged(f: h5py.File) -> None:
 
 AFTER: dict[str, Callable[[h5py.File], Any]] = {
     "chunks swapped": swapped_chunks,
-    "elements shifted": shifted,
-    "dimensions mixed up": transposed,
-    "a row forgotten": without_last_row,
-    "bytes swapped": other_bytes,
+    # One further along the fastest dimension.
+    "elements shifted": lambda f: f["cube"].write_direct(np.roll(f["cube"][...], 1, axis=2)),
+    # Two of the same length.
+    "dimensions mixed up": lambda f: f["cube"].__setitem__(..., f["cube"][...].transpose(0, 2, 1)),
+    "a row forgotten": lambda f: f["cube"].__setitem__((11, 4), 0),
+    "bytes swapped": lambda f: f["twin"].__setitem__(..., f["twin"][...].byteswap()),
     "names exchanged": exchanged,
     "attribute lost": lambda f: f["cube"].attrs.__delitem__("units"),
     "attribute's text cut": lambda f: f["cube"].attrs.__setitem__("units", ""),

@@ -269,10 +269,6 @@ def test_a_rule_that_means_a_dataset_of_another_part(archive: Path) -> None:
         assert code == 0, err
         with h5py.File(archive / "0.h5") as file:
             assert file["only"].chunks == ((200, 100) if count == 2 else (1, 100))
-    arguments = (archive, "--in-place", "--chunk", "none:200x100", "--task", "2/7")
-    code, _, err = run("repack", *arguments)
-    assert code == 2
-    assert "means no dataset in any of the files" in err
 
 
 # --- mistakes ---------------------------------------------------------------------------

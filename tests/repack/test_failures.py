@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,9 +23,9 @@ from chunkwise.errors import (
 )
 from chunkwise.repacking import proving, run
 from chunkwise.repacking.progress import Moment
-from tests.support.damage import chunk_at, damage_attribute, overwrite
+from tests.support.damage import chunk_at, damage_attribute, flip_in, overwrite
 from tests.support.kill_repack import kill_many
-from tests.support.repacking import command, require_equal, write_example
+from tests.support.repacking import command, interrupted, limited, require_equal, write_example
 
 RULES: dict[str, Any] = {"chunk": {"cube": (40, 16, 16)}, "filters": "deflate:2"}
 
@@ -39,15 +37,6 @@ def source(tmp_path: Path) -> Path:
 
 def only_the_source(folder: Path) -> bool:
     return {path.name for path in folder.iterdir()} == {"in.h5"}
-
-
-def limited(nbytes: int) -> Callable[[], None]:
-    def limit() -> None:
-        # As a full disk, at any size: writes fail with EFBIG.
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (nbytes, nbytes))
-
-    return limit
 
 
 @pytest.mark.parametrize("share", [0.0, 0.003, 0.01, 0.2, 0.9, 0.99, 0.999])
@@ -99,24 +88,14 @@ def test_ctrl_c_is_clean(tmp_path: Path, number: signal.Signals) -> None:
 
 
 def test_whoever_watches_may_end_it(source: Path) -> None:
-    def watch(moment: Moment) -> None:
-        if moment.phase == "verifying":
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        chunkwise.repack(source, source.with_name("out.h5"), **RULES, progress=watch)
+    interrupted(source, source.with_name("out.h5"), **RULES)
     assert only_the_source(source.parent)
 
 
 def test_what_was_done_is_used_again(tmp_path: Path) -> None:
     source, out = write_example(tmp_path / "in.h5", scale=3), tmp_path / "out.h5"
 
-    def watch(moment: Moment) -> None:
-        if moment.phase == "verifying":
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        chunkwise.repack(source, out, **RULES, resume=True, progress=watch)
+    interrupted(source, out, **RULES, resume=True)
     assert not out.exists()
     done = chunkwise.repack(source, out, **RULES, resume=True)
     cube = next(one for one in done.datasets if one.path == "/again")
@@ -129,13 +108,7 @@ def test_what_was_done_is_used_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("other", ["source", "rules"])
 def test_what_was_done_of_something_else_is_not_used(source: Path, other: str) -> None:
     out = source.with_name("out.h5")
-
-    def watch(moment: Moment) -> None:
-        if moment.phase == "verifying":
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        chunkwise.repack(source, out, **RULES, resume=True, progress=watch)
+    interrupted(source, out, **RULES, resume=True)
     rules = RULES
     if other == "source":
         with h5py.File(source, "r+") as file:
@@ -155,11 +128,7 @@ def test_the_proof_finds_a_flipped_byte(source: Path, monkeypatch: pytest.Monkey
         with h5py.File(made) as file:
             chunk = file["cube"].id.get_chunk_info(7)
             at = chunk.byte_offset + chunk.size // 2
-        with made.open("r+b") as stream:
-            stream.seek(at)
-            byte = stream.read(1)[0]
-            stream.seek(at)
-            stream.write(bytes([byte ^ 1]))
+        flip_in(made, 8 * at)
         return original(mine, claim, *rest)
 
     monkeypatch.setattr(run, "compared", flip)

@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise.errors import FileFormatError, UsageError
+from chunkwise.errors import UsageError
 from chunkwise.repacking import folder, run
 from chunkwise.repacking.folder import FileResult, Unchanged, check, survey, work_of
 from chunkwise.repacking.gathering import gather
@@ -86,11 +86,6 @@ def test_results_within_the_folder_are_no_sources(archive: Path) -> None:
     write(archive / "out" / "a.h5")
     batch = gather([str(archive)], archive / "out")
     assert len(batch.pairs) == 3
-
-
-def test_nothing_to_do_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(FileFormatError, match="without any HDF5 file"):
-        gather([str(tmp_path)], tmp_path / "out")
 
 
 @pytest.mark.parametrize("unchanged", ["copy", "link", "skip"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import resource
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,8 @@ import pytest
 import chunkwise
 from chunkwise.errors import CorruptDataError
 from chunkwise.repacking.progress import Moment
-from tests.support.repacking import command, require_equal
+from tests.support.damage import damage_chunk
+from tests.support.repacking import command, interrupted, limited, require_equal
 
 COUNT = 70  # more than go together at a time
 RULES: dict[str, Any] = {"chunk": "8x16x16", "filters": "shuffle+deflate:6"}
@@ -106,16 +105,8 @@ def test_little_memory_has_them_go_alone(source: Path) -> None:
     require_equal(source, out)
 
 
-def damaged(source: Path, name: str) -> None:
-    with h5py.File(source) as file:
-        at = file[name].id.get_chunk_info(3).byte_offset
-    with source.open("r+b") as stream:
-        stream.seek(at)
-        stream.write(bytes(100))
-
-
 def test_one_that_is_damaged_is_named(source: Path) -> None:
-    damaged(source, "d40")
+    damage_chunk(source, "d40", 3, bytes(100))
     out = source.with_name("out.h5")
     with pytest.raises(CorruptDataError, match=r"'/d40'.*--salvage"):
         chunkwise.repack(source, out, **RULES, threads=3)
@@ -138,26 +129,12 @@ def test_a_full_disk(source: Path, share: float) -> None:
     assert [path.name for path in source.parent.iterdir()] == ["in.h5"]
 
 
-def limited(nbytes: int) -> Callable[[], None]:
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (nbytes, nbytes))
-
-    return limit
-
-
 @pytest.mark.slow
 def test_whoever_watches_may_end_it_and_go_on(source: Path) -> None:
     out = source.with_name("out.h5")
-
-    def watch(moment: Moment) -> None:
-        if moment.phase == "verifying":
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        chunkwise.repack(source, out, **RULES, progress=watch)
+    interrupted(source, out, **RULES)
     assert [path.name for path in source.parent.iterdir()] == ["in.h5"]
-    with pytest.raises(KeyboardInterrupt):
-        chunkwise.repack(source, out, **RULES, progress=watch, resume=True)
+    interrupted(source, out, **RULES, resume=True)
     done = chunkwise.repack(source, out, **RULES, resume=True)
     assert all(one.replayed == one.chunks > 0 for one in done.datasets)
     require_equal(source, out)

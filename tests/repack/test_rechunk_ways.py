@@ -26,6 +26,7 @@ from chunkwise.errors import (
     UsageError,
 )
 from chunkwise.proof.values import ValuesDifferError
+from tests.support.damage import damage_chunk
 from tests.support.reading import LEFT_TO_LIBHDF5
 from tests.support.rechunking import bits, content, copied, datasets, verify, written
 from tests.support.repacking import require_equal
@@ -43,16 +44,6 @@ def make(folder: Path, data: npt.NDArray[Any], **created: Any) -> Path:
     with h5py.File(path, "w", libver=("earliest", "v110")) as file:
         file.create_dataset("d", data=data, **created)
     return path
-
-
-def damage(path: Path, position: int) -> list[int]:
-    """Change bytes of a chunk; gives where it begins."""
-    with h5py.File(path) as file:
-        info = file["d"].id.get_chunk_info(position)
-    with path.open("r+b") as raw:
-        raw.seek(info.byte_offset + info.size // 2)
-        raw.write(b"\xff" * 8)
-    return [int(n) for n in info.chunk_offset]
 
 
 def test_stored_chunks_are_copied_with_their_masks(tmp_path: Path) -> None:
@@ -102,7 +93,7 @@ def test_variable_length_elements_are_refused(tmp_path: Path) -> None:
 def test_a_damaged_chunk_is_named_or_filled(tmp_path: Path, chunks: tuple[int, int]) -> None:
     data = numbers(31, 29)
     source = make(tmp_path, data, chunks=(8, 10), fillvalue=-5, **FILTERED)
-    origin = damage(source, 5)
+    origin = damage_chunk(source, "d", 5)
     created = {"chunks": chunks, **FILTERED}
     with pytest.raises(CorruptDataError, match=rf"d: the chunk at element \[{origin[0]}, "):
         copied(source, tmp_path / "t.h5", created)
@@ -119,7 +110,7 @@ def test_a_damaged_chunk_of_a_filter_that_libhdf5_decodes(tmp_path: Path) -> Non
     source = make(
         tmp_path, data.astype("f4"), chunks=(8, 10), fillvalue=-5, fletcher32=True, **filters
     )
-    origin = damage(source, 5)
+    origin = damage_chunk(source, "d", 5)
     created = {"chunks": (16, 7), "compression": 1}
     # libhdf5 does not say whether the filter or the checksum before it has failed.
     with pytest.raises(CannotJudgeError, match="d: the elements from"):

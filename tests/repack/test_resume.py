@@ -18,7 +18,7 @@ from chunkwise.repacking.gathering import gather
 from chunkwise.repacking.progress import Moment
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.run import Job
-from tests.support.repacking import nobody, require_equal
+from tests.support.repacking import interrupted, nobody, require_equal
 
 RULES: dict[str, Any] = {"chunk": "x:40x50", "filters": "deflate:3"}
 
@@ -29,17 +29,6 @@ def write(path: Path, seed: int) -> Path:
     with h5py.File(path, "w") as file:
         file.create_dataset("x", data=data, chunks=(10, 100))
     return path
-
-
-def stopped(source: Path, out: Path) -> None:
-    """Leave what a run has done that was stopped when it had done all."""
-
-    def watch(moment: Moment) -> None:
-        if moment.phase == "verifying":
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        chunkwise.repack(source, out, **RULES, resume=True, progress=watch)
 
 
 def restore(path: Path, before: os.stat_result) -> None:
@@ -56,7 +45,7 @@ def replayed(summary: Any) -> int:
 def test_a_source_that_was_rewritten_with_its_times_restored(tmp_path: Path, how: str) -> None:
     source, out = write(tmp_path / "in.h5", 1), tmp_path / "out.h5"
     before = source.stat()
-    stopped(source, out)
+    interrupted(source, out, **RULES, resume=True)
     if how == "anew":
         write(source, 2)
     else:
@@ -74,7 +63,7 @@ def test_a_source_that_was_rewritten_with_its_times_restored(tmp_path: Path, how
 
 def test_a_source_that_is_the_same_is_used(tmp_path: Path) -> None:
     source, out = write(tmp_path / "in.h5", 1), tmp_path / "out.h5"
-    stopped(source, out)
+    interrupted(source, out, **RULES, resume=True)
     assert replayed(chunkwise.repack(source, out, **RULES, resume=True)) == 4
     require_equal(source, out)
 
@@ -86,13 +75,7 @@ def test_other_files_behind_a_virtual_dataset(tmp_path: Path) -> None:
     layout[:] = h5py.VirtualSource("behind.h5", "x", (80, 100))
     with h5py.File(source, "w") as file:
         file.create_virtual_dataset("x", layout)
-
-    def watch(moment: Moment) -> None:
-        if moment.phase == "verifying":
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        chunkwise.repack(source, out, **RULES, merge=True, resume=True, progress=watch)
+    interrupted(source, out, **RULES, merge=True, resume=True)
     # The virtual file itself does not change.
     write(behind, 2)
     done = chunkwise.repack(source, out, **RULES, merge=True, resume=True)

@@ -74,6 +74,27 @@ def overwrite(path: Path, address: int, content: bytes) -> None:
         stream.write(content)
 
 
+def flip_in(path: Path, *bits: int) -> bytes:
+    """Change bits of a file; gives its bytes."""
+    content = bytearray(path.read_bytes())
+    for bit in bits:
+        content[bit // 8] ^= 1 << (bit % 8)
+    path.write_bytes(content)
+    return bytes(content)
+
+
+def damage_chunk(path: Path, name: str, number: int, content: bytes | None = None) -> list[int]:
+    """Overwrite a chunk's bytes, in its middle if there are few; gives where it begins."""
+    with h5py.File(path) as f:
+        info = f[name].id.get_chunk_info(number)
+        before = f.userblock_size if h5py.version.hdf5_version_tuple < (2,) else 0
+    at = info.byte_offset + before
+    if content is None:
+        at, content = at + info.size // 2, b"\xff" * 8
+    overwrite(path, at, content)
+    return [int(n) for n in info.chunk_offset]
+
+
 def btree_key(path: Path, name: str, origin: tuple[int, ...]) -> int:
     """Where the v1 B-tree's record of a chunk lies.
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
+import pytest
 
+import chunkwise
 from chunkwise.files.objects import walk_datasets
 from chunkwise.proof.compare import prove
 from chunkwise.proof.records import Allowed
@@ -21,6 +26,28 @@ def command(*arguments: object, **options: Any) -> subprocess.CompletedProcess[s
     """Run ``chunkwise repack`` as a user would."""
     words = [sys.executable, "-m", "chunkwise", "repack", *map(str, arguments)]
     return subprocess.run(words, capture_output=True, text=True, timeout=120, **options)
+
+
+def interrupted(source: Path, target: Path, **how: Any) -> None:
+    """Repack, and end that when all is done but the proof."""
+
+    def watch(moment: Moment) -> None:
+        if moment.phase == "verifying":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        chunkwise.repack(source, target, **how, progress=watch)
+
+
+def limited(nbytes: int) -> Callable[[], None]:
+    """Give what lets files of a new process not grow beyond a size, as a full disk does."""
+
+    def limit() -> None:
+        # Writes fail with EFBIG.
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (nbytes, nbytes))
+
+    return limit
 
 
 def nobody(_: Moment) -> None:

@@ -20,7 +20,8 @@ from chunkwise.verifying import file as verifying_file
 from chunkwise.verifying.file import Checked
 from chunkwise.verifying.records import Verified
 from tests.support import verifying
-from tests.support.verifying import chunks_of, command, flip, write
+from tests.support.damage import flip_in
+from tests.support.verifying import chunks_of, command, write
 
 CHECKED: dict[str, Any] = {"compression": 4, "fletcher32": True}
 
@@ -28,9 +29,7 @@ CHECKED: dict[str, Any] = {"compression": 4, "fletcher32": True}
 def damage(path: Path, number: int = 0) -> Any:
     """Flip a bit in the middle of a chunk."""
     chunk = chunks_of(path)[number]
-    content = bytearray(path.read_bytes())
-    flip(content, 8 * (chunk.byte_offset + chunk.size // 2))
-    path.write_bytes(content)
+    flip_in(path, 8 * (chunk.byte_offset + chunk.size // 2))
     return chunk
 
 

@@ -71,79 +71,38 @@ def test_a_repack_changes_no_manifest(rules: dict[str, Any], source: Path) -> No
     assert before["in.h5"] == after["out.h5"]
 
 
-def change_value(file: h5py.File) -> None:
-    file["g/cube"][7, 8, 9] += 1
-
-
-def change_attribute(file: h5py.File) -> None:
-    file["g/cube"].attrs["units"] = "C"
-
-
-def change_type_of_attribute(file: h5py.File) -> None:
-    file["g/cube"].attrs.create("units", b"K", dtype="S1")
-
-
-def add_attribute(file: h5py.File) -> None:
-    file["words"].attrs["new"] = 1
-
-
-def change_word(file: h5py.File) -> None:
-    file["words"][1] = "x"
-
-
-def change_row(file: h5py.File) -> None:
-    file["rows"][2] = [0, 2]
-
-
-def change_record(file: h5py.File) -> None:
-    file["records"]["flags", 3] = (0, 1, 0)
-
-
-def change_reference(file: h5py.File) -> None:
-    file["leads"][0] = file["words"].ref
-
-
-def change_region(file: h5py.File) -> None:
-    file["part"][0] = file["g/cube"].regionref[2:5, :, 5]
-
-
-def change_link(file: h5py.File) -> None:
-    del file["soft"]
-    file["soft"] = h5py.SoftLink("/words")
-
-
-def remove(file: h5py.File) -> None:
-    del file["flag"]
-
-
-def change_sign_of_nothing(file: h5py.File) -> None:
-    file["g/big endian"][0] = -0.0
-
-
-CHANGES: dict[Callable[[h5py.File], None], str] = {
-    change_value: "/g/cube",
-    change_attribute: "/g/cube@units",
-    change_type_of_attribute: "/g/cube@units",
-    add_attribute: "/words@new",
-    change_word: "/words",
-    change_row: "/rows",
-    change_record: "/records",
-    change_reference: "/leads",
-    change_region: "/part",
-    change_link: "/soft",
-    remove: "/flag",
-    change_sign_of_nothing: "/g/big endian",
+# What changes, and where it is found.
+CHANGES: dict[str, tuple[str, Callable[[h5py.File], Any]]] = {
+    "value": ("/g/cube", lambda f: f["g/cube"].__setitem__((7, 8, 9), -1)),
+    "attribute": ("/g/cube@units", lambda f: f["g/cube"].attrs.__setitem__("units", "C")),
+    "type of an attribute": (
+        "/g/cube@units",
+        lambda f: f["g/cube"].attrs.create("units", b"K", dtype="S1"),
+    ),
+    "new attribute": ("/words@new", lambda f: f["words"].attrs.__setitem__("new", 1)),
+    "word": ("/words", lambda f: f["words"].__setitem__(1, "x")),
+    "row": ("/rows", lambda f: f["rows"].__setitem__(2, [0, 2])),
+    "record": ("/records", lambda f: f["records"].__setitem__(("flags", 3), (0, 1, 0))),
+    "reference": ("/leads", lambda f: f["leads"].__setitem__(0, f["words"].ref)),
+    "region": ("/part", lambda f: f["part"].__setitem__(0, f["g/cube"].regionref[2:5, :, 5])),
+    "link": (
+        "/soft",
+        lambda f: (f.__delitem__("soft"), f.__setitem__("soft", h5py.SoftLink("/words"))),
+    ),
+    "lost object": ("/flag", lambda f: f.__delitem__("flag")),
+    "sign of zero": ("/g/big endian", lambda f: f["g/big endian"].__setitem__(0, -0.0)),
 }
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_each_change_is_found(change: Callable[[h5py.File], None], source: Path) -> None:
+def test_each_change_is_found(change: str, source: Path) -> None:
+    where, work = CHANGES[change]
     known = source.with_name("known.json")
     chunkwise.verify(source, write_manifest=known)
     with h5py.File(source, "r+") as file:
-        change(file)
+        work(file)
     found = chunkwise.verify(source, manifest=known)
-    assert [damage.path for damage in found.damages] == [CHANGES[change]]
+    assert [damage.path for damage in found.damages] == [where]
     assert {damage.kind for damage in found.damages} == {"manifest"}
     out = source.with_name("out.h5")
     with pytest.raises(CorruptDataError, match="not what the manifest has"):

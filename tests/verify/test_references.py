@@ -12,6 +12,7 @@ from h5py import h5g
 import chunkwise
 from chunkwise.files.objects import walk
 from chunkwise.inspection import inspect
+from tests.support.damage import overwrite
 from tests.support.references import keep_without_links, write_like_jld2
 
 
@@ -25,9 +26,7 @@ def test_damage_in_one_is_found(tmp_path: Path) -> None:
     with h5py.File(path) as file:
         (hidden,) = (one for one in walk(file) if one.path == "/value[0:1]->")
         chunk = hidden.identifier.get_chunk_info(3)
-    with path.open("r+b") as stream:
-        stream.seek(chunk.byte_offset + chunk.size // 2)
-        stream.write(b"\xff" * 8)
+    overwrite(path, chunk.byte_offset + chunk.size // 2, b"\xff" * 8)
     one = chunkwise.verify(path)
     assert {damage.path for damage in one.damages} == {"/value[0:1]->"}
 
