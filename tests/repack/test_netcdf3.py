@@ -58,6 +58,16 @@ def make(path: Path, format: Any = "NETCDF3_CLASSIC") -> Path:
     return path
 
 
+def make_series(path: Path) -> Path:
+    """Write a variable in which netCDF-C makes a chunk of each step."""
+    with netCDF4.Dataset(path, "w", format="NETCDF3_CLASSIC") as file:
+        file.createDimension("time", None)
+        file.createDimension("station", 6)
+        made = file.createVariable("series", "f4", ("time", "station"))
+        made[:5000] = np.arange(30000).reshape(5000, 6)
+    return path
+
+
 def dump(path: Path, kind: str = "") -> str:
     """What ncdump prints of a file, without the name that it gives it."""
     done = ran([require_tool("ncdump"), *([kind] if kind else []), str(path)], check=True)
@@ -110,13 +120,7 @@ def test_in_place_and_in_folders(
 def test_fix(tmp_path: Path) -> None:
     nothing = make(tmp_path / "a.nc")
     assert chunkwise.fix(nothing, tmp_path / "b.nc").outcome == "nothing to mend"
-    source = tmp_path / "c.nc"
-    with netCDF4.Dataset(source, "w", format="NETCDF3_CLASSIC") as file:
-        file.createDimension("time", None)
-        file.createDimension("station", 6)
-        # Of which netCDF-C makes a chunk a step.
-        made = file.createVariable("series", "f4", ("time", "station"))
-        made[:5000] = np.arange(30000).reshape(5000, 6)
+    source = make_series(tmp_path / "c.nc")
     plan = chunkwise.fix(source, dry_run=True)
     done = chunkwise.fix(source, tmp_path / "b.nc", seconds=0)
     assert plan.options == done.options
@@ -131,13 +135,7 @@ def test_a_file_that_changes_while_it_is_mended_is_left_alone(
     in_place: bool, tmp_path: Path
 ) -> None:
     """What is read is a copy, but what counts is the file."""
-    source = tmp_path / "a.nc"
-    with netCDF4.Dataset(source, "w", format="NETCDF3_CLASSIC") as file:
-        file.createDimension("time", None)
-        file.createDimension("station", 6)
-        # Of which netCDF-C makes a chunk a step.
-        made = file.createVariable("series", "f4", ("time", "station"))
-        made[:5000] = np.arange(30000).reshape(5000, 6)
+    source = make_series(tmp_path / "a.nc")
 
     def change(_: Moment) -> None:
         with netCDF4.Dataset(source, "a") as file:
