@@ -634,7 +634,7 @@ class Metadata:
         None where a link is not hard, or a name not UTF-8.  Raises `CorruptDataError`, as all
         below.
         """
-    def object(self, address: int) -> ObjectRecord: ...
+    def objects(self, addresses: Sequence[int]) -> list[ObjectRecord]: ...
     def shape(self, address: int) -> tuple[int, ...] | None:
         """The shape of a dataset; None of what has none."""
     def dataset(self, address: int, dtype: np.dtype[Any], label: str) -> Dataset | None:
