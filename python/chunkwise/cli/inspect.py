@@ -39,8 +39,7 @@ Only what is new since an earlier day:
   chunkwise inspect archive/ --fail-on warning --baseline known.jsonl
 
 \b
-For a code host, and for jq:
-  chunkwise inspect data/ --fail-on warning --sarif findings.sarif
+For jq:
   chunkwise inspect model.nc --json | jq -r '.findings[].code'
 
 \b
@@ -89,12 +88,6 @@ Exit code:
     metavar="FILE",
     help="Leave out findings that FILE has already: what an earlier inspect --json printed.",
 )
-@click.option(
-    "--sarif",
-    metavar="FILE",
-    help="Also write the findings to FILE as SARIF 2.1.0, which code hosts show ('-': print it "
-    "and nothing else).",
-)
 @for_option("Who will read the file, by chunk cache and filters")
 @click.option(
     "--access",
@@ -126,7 +119,6 @@ def command(
     quiet: bool,
     ignore: tuple[str, ...],
     baseline: str | None,
-    sarif: str | None,
     readers: tuple[str, ...],
     access: tuple[str, ...],
     trace: str | None,
@@ -154,8 +146,8 @@ def command(
     from chunkwise.inspection.render import print_file, print_one_dataset
 
     counted = Counted(check_codes(ignore), {} if baseline is None else read_baseline(baseline))
-    if as_json and (quiet or sarif == "-"):
-        raise UsageError("--json prints all there is: leave --quiet and --sarif - out")
+    if as_json and quiet:
+        raise UsageError("--json prints all there is: leave --quiet out")
     shown = Shown(
         counted,
         cast("Severity | None", level),
@@ -163,7 +155,6 @@ def command(
         quiet,
         cast("Order | None", order),
         bool(sample),
-        sarif,
     )
     known = tuple(reader(name) for name in readers) or None
     one = one_file(arguments)
@@ -187,11 +178,10 @@ def command(
     if as_json:
         for line in json_lines(facts.as_dict()):
             echo(line)
-    elif level is None and not quiet and not shown.alone:
+    elif level is None and not quiet:
         if dataset is not None:
             print_one_dataset(facts, for_results(), tool=tool)
         else:
             print_file(facts, for_results(), order=shown.order, tool=tool, everything=everything)
     shown.note(facts.path, facts.findings)
-    shown.save()
     return shown.code([finding.severity for finding in facts.findings], [facts.verdict])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -41,13 +41,6 @@ class Shown:
     quiet: bool
     order: Order | None  # Of the files in a table
     sampled: bool  # Whether data was sampled
-    sarif: str | None  # Where a SARIF log goes; None for none
-    log: list[tuple[str, Finding]] = field(default_factory=list)  # What goes into it
-
-    @property
-    def alone(self) -> bool:
-        """Whether the SARIF log is all that is printed."""
-        return self.sarif == "-"
 
     def wanted(self, findings: Sequence[Finding]) -> list[Finding]:
         """Leave out what is less severe than asked for."""
@@ -56,26 +49,17 @@ class Shown:
         return [found for found in findings if reaches(found.severity, self.level or "note")]
 
     def note(self, path: str, findings: Sequence[Finding]) -> None:
-        """Print a file's findings, if that is done one by one, and log them."""
+        """Print a file's findings, if that is done one by one."""
         from chunkwise.inspection.render import lint_line
 
         wanted = self.wanted(findings)
-        if self.sarif is not None:
-            self.log.extend((path, found) for found in wanted)
-        if self.as_json or self.alone or not wanted:
+        if self.as_json or not wanted:
             return
         if self.quiet:
             echo(printable(path))
         elif self.level is not None:
             for found in wanted:
                 echo(lint_line(path, found))
-
-    def save(self, *, complete: bool = True) -> None:
-        """Write the SARIF log, if one was asked for."""
-        if self.sarif is not None:
-            from chunkwise.inspection.sarif import sarif, save
-
-            save(sarif(self.log, complete=complete), self.sarif)
 
     def code(self, severities: Sequence[Severity | None], verdicts: Sequence[Verdict]) -> int:
         """Return the exit code: that of the worst file, or 1 if anything is severe enough."""
@@ -108,7 +92,7 @@ def show_many(
     summaries: list[FileSummary] = []
     interrupted = False
     # Lines of results on the same terminal would tear the bar apart.
-    streams = shown.as_json or shown.quiet or shown.alone or shown.level is not None
+    streams = shown.as_json or shown.quiet or shown.level is not None
     columns = "{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     try:
         with bar(*columns, hidden=streams and sys.stdout.isatty()) as progress:
@@ -131,7 +115,6 @@ def show_many(
             sampled=shown.sampled,
             tallies=totals(summaries),
         )
-    shown.save(complete=not interrupted)
     if interrupted:
         echo(
             f"chunkwise: interrupted after {len(summaries):,} of {counted(total, 'file')}",
