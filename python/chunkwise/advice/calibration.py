@@ -367,4 +367,4 @@ def _cold(folder: str) -> Storage | None:
         return None
     if before is None or after is None or after - before < _COLD_NBYTES // 2:
         return None
-    return Storage(max(1e-6, request_s - _COLD_PIECE / rate), rate, reads_ahead=True)
+    return Storage(max(1e-6, request_s - _COLD_PIECE / rate), rate)

@@ -11,7 +11,7 @@ from chunkwise.cli.echo import echo_json
 from chunkwise.cli.progress import following
 from chunkwise.cli.terminal import for_results
 from chunkwise.cli.traced import followed, trace_option
-from chunkwise.cli.values import Count, Duration, for_option, listed
+from chunkwise.cli.values import Duration, for_option, listed
 from chunkwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,12 +27,8 @@ Examples:
   chunkwise advise data.nc t2m --access row --keep filter --for libhdf5-1.10
   chunkwise advise x.h5 frames --access plane:0 --access '1x2167x2070 append'
   chunkwise advise data.nc t2m --access row --tool all --json
-  chunkwise advise data.nc t2m --access map=1x721x1440 \\
-      --access series=8760x1x1 --tradeoff map,series
-  chunkwise advise data.nc t2m --access row --bandwidth
   chunkwise advise --shape 8760x721x1440 --type f4 --like sample.nc \\
       --access map=1x721x1440 --access series=8760x1x1
-  chunkwise advise archive/
 """
 TOOLS = ("chunkwise", "h5repack", "nccopy", "h5py", "netCDF4", "xarray", "C", "Fortran", "all")
 
@@ -87,27 +83,9 @@ TOOLS = ("chunkwise", "h5repack", "nccopy", "h5py", "netCDF4", "xarray", "C", "F
     type=click.Choice(TOOLS),
     help="Print the lines for this tool. May be repeated.  [default: commands that copy]",
 )
-@click.option(
-    "--tradeoff",
-    metavar="A,B",
-    help="Instead: the best layouts between two of the patterns, in memory, on storage and "
-    "remote, for libhdf5 and for chunkwise.",
-)
-@click.option(
-    "--bandwidth",
-    is_flag=True,
-    help="Instead: the fastest filters as a function of the storage's bandwidth.",
-)
 @click.option("--shape", metavar="SHAPE", help="Before there is a file: its shape.")
 @click.option("--type", "dtype", metavar="TYPE", help="Its type, as NumPy writes it: f4, >i2.")
 @click.option("--like", metavar="FILE[:DATASET]", help="A file with similar data.")
-@click.option(
-    "--reads",
-    "reads_a_year",
-    type=Count(),
-    default=100,
-    help="Without DATASET: how often all patterns run in a year.  [default: 100]",
-)
 @click.option(
     "--scratch", metavar="FOLDER", help="Where samples are written.  [default: the system's]"
 )
@@ -117,7 +95,7 @@ def command(file: str | None, dataset: str | None, access: tuple[str, ...], **wo
 
     Measures the machine once, then a sample of the data. A model compares thousands of
     layouts; the best few are written to scratch files and measured beside the present one.
-    Never changes the file. Without DATASET, says which datasets of a file or folder gain most.
+    Never changes the file.
     """
     dataset, access = followed(words.pop("trace"), file, dataset, access)
     _check(file, dataset, words)
@@ -127,31 +105,28 @@ def command(file: str | None, dataset: str | None, access: tuple[str, ...], **wo
         record = found.as_dict()
         echo_json(record, indent=1)
         return
-    _show(found, words["tools"])
+    from chunkwise.advice.text import show
+
+    show(found, for_results(), words["tools"])
 
 
 def _check(file: str | None, dataset: str | None, words: dict[str, Any]) -> None:
     """Raise UsageError for words that do not go together."""
-    study = words["tradeoff"] is not None or words["bandwidth"]
-    if words["tradeoff"] is not None and words["bandwidth"]:
-        raise UsageError("--tradeoff and --bandwidth are two questions: ask one at a time")
     if words["shape"] is not None:
         if file is not None:
             raise UsageError("--shape describes a dataset before there is a file: leave FILE out")
         if words["dtype"] is None:
             raise UsageError("--shape needs --type, such as f4")
-        if words["keep"] or study:
-            raise UsageError(
-                "--keep, --tradeoff and --bandwidth are about a dataset of a file; leave them out"
-            )
+        if words["keep"]:
+            raise UsageError("--keep is about a dataset of a file; leave it out")
         return
     for option, name in (("dtype", "--type"), ("like", "--like")):
         if words[option] is not None:
             raise UsageError(f"{name} describes a dataset before there is a file: add --shape")
-    if file is None:
-        raise UsageError("name a file: chunkwise advise FILE [DATASET], or describe it: --shape")
-    if dataset is None and study:
-        raise UsageError("--tradeoff and --bandwidth are about one dataset: name it behind FILE")
+    if file is None or dataset is None:
+        raise UsageError(
+            "name a file and a dataset: chunkwise advise FILE DATASET, or describe it: --shape"
+        )
 
 
 def _found(
@@ -178,36 +153,10 @@ def _found(
             **common,
         )  # fmt: skip
     assert file is not None
-    if dataset is None:
-        from chunkwise.advice.ranking import rank
-
-        return rank([file], access, reads_a_year=words["reads_a_year"], **common)
-    common |= {"keep": listed(words["keep"]), "lossless": words["lossless"]}
-    if words["tradeoff"] is not None:
-        from chunkwise.advice.questions import ask_tradeoff
-
-        return ask_tradeoff(file, dataset, listed(words["tradeoff"]), access, **common)
-    if words["bandwidth"]:
-        from chunkwise.advice.questions import ask_bandwidth
-
-        return ask_bandwidth(file, dataset, access, **common)
+    assert dataset is not None
     from chunkwise.advice.api import advise
 
-    return advise(file, dataset, access, budget_s=words["budget"], **common)
-
-
-def _show(found: Any, tools: tuple[str, ...]) -> None:
-    """Print it."""
-    from chunkwise.advice import questions_text, text
-    from chunkwise.advice.ranking import Ranking
-    from chunkwise.model.tradeoff import Bandwidth, Tradeoff
-
-    console = for_results()
-    if isinstance(found, Tradeoff):
-        questions_text.show_tradeoff(found, console)
-    elif isinstance(found, Bandwidth):
-        questions_text.show_bandwidth(found, console)
-    elif isinstance(found, Ranking):
-        text.show_ranking(found, console)
-    else:
-        text.show(found, console, tools)
+    return advise(
+        file, dataset, access, keep=listed(words["keep"]), lossless=words["lossless"],
+        budget_s=words["budget"], **common,
+    )  # fmt: skip
