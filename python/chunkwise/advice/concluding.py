@@ -18,7 +18,7 @@ from chunkwise.measure.target import Target
 from chunkwise.measure.verdict import verdict
 from chunkwise.model import worth
 from chunkwise.model.cost import Stored
-from chunkwise.model.held import caches, free_slots
+from chunkwise.model.held import Cache, caches, free_slots
 from chunkwise.model.layout import Layout
 from chunkwise.model.readability import Needs, losses, sentences
 from chunkwise.model.readers import CHUNKWISE, DEFAULT_W0, LIBHDF5_1
@@ -30,8 +30,8 @@ from chunkwise.remedy.records import (
     Copy,
     Present,
     Remedy,
-    SetCache,
     in_chunks,
+    larger_cache,
     natively,
     under_filters,
 )
@@ -312,8 +312,8 @@ def _open_fixes(case: Case, cache: CacheAdvice | None) -> tuple[Fix, ...]:
     target = case.target
     found: list[Remedy] = []
     if cache is not None and cache.nbytes is not None and cache.nslots is not None:
-        larger = cache.nbytes, cache.nslots
-        found.append(SetCache(target.file, target.dataset, *larger, filters=target.filters))
+        larger = Cache(cache.nbytes, cache.nslots)
+        found.append(larger_cache(target.file, target.dataset, larger, filters=target.filters))
     if case.wishes.reader_name != CHUNKWISE:
         found += natively(target.file, target.dataset, target.filters)
     return spelled(found)
