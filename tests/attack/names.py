@@ -141,7 +141,6 @@ def attempt(seed: int, folder: Path) -> None:
         (("inspect", file), (0,)),
         (("inspect", file, "--all", "--fixes", "all"), (0,)),
         (("inspect", file, full), (0,)),
-        (("inspect", file, "--sort", "waste"), (0,)),
         (("inspect", file, "--fail-on", "note"), (0, 1)),
         (("inspect", file, "--json"), (0,)),
         (

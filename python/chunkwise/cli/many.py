@@ -19,11 +19,9 @@ from chunkwise.words import counted
 
 if TYPE_CHECKING:
     from chunkwise.files.contained import Outcome
-    from chunkwise.inspection.baseline import Counted
     from chunkwise.inspection.facts import FileFacts
     from chunkwise.inspection.finding import Finding, Severity
     from chunkwise.inspection.folder import FileSummary, Found
-    from chunkwise.inspection.render import Order
 
 # One damaged file among many must not hold up the others for ever.
 LIMIT_S = 300.0
@@ -33,13 +31,12 @@ LIMIT_S = 300.0
 class Shown:
     """What is printed of files."""
 
-    counted: Counted  # Which findings are
+    ignored: frozenset[str]  # Codes of findings that do not count
     # The lowest severity; None for all, and then none of them is a failure.
     level: Severity | None
     # Facts as JSON; only the names of files with such findings.
     as_json: bool
     quiet: bool
-    order: Order | None  # Of the files in a table
     sampled: bool  # Whether data was sampled
 
     def wanted(self, findings: Sequence[Finding]) -> list[Finding]:
@@ -85,7 +82,7 @@ def show_many(
     found: Found, collect: Callable[[Sequence[str]], Iterator[Outcome[FileFacts]]], shown: Shown
 ) -> int:
     """Inspect many files, in their order; Ctrl-C shows those that were done."""
-    from chunkwise.inspection.folder import in_order, refusal_record, survey, totals
+    from chunkwise.inspection.folder import refusal_record, survey, totals, worst_first
     from chunkwise.inspection.render import print_folder
 
     total = len(found.files) + len(found.unreadable)
@@ -97,7 +94,7 @@ def show_many(
     try:
         with bar(*columns, hidden=streams and sys.stdout.isatty()) as progress:
             task = progress.add_task("inspecting", total=total)
-            for summary, facts in survey(found, collect, shown.counted):
+            for summary, facts in survey(found, collect, shown.ignored):
                 summaries.append(summary)
                 if shown.as_json:
                     echo_json(refusal_record(summary) if facts is None else facts.as_dict())
@@ -109,7 +106,7 @@ def show_many(
         interrupted = True
     if not streams:
         print_folder(
-            in_order(summaries, shown.order),
+            worst_first(summaries),
             found.passed_over,
             for_results(),
             sampled=shown.sampled,
