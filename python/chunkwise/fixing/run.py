@@ -1,6 +1,6 @@
 """How is one file fixed, from its findings to the gain?
 
-inspect (-> advise) -> choose -> promise -> measure -> repack (verified) -> measure -> inspect
+inspect -> choose -> promise -> measure -> repack (verified) -> measure -> inspect
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from chunkwise.errors import CannotJudgeError, ChunkwiseError, CorruptDataError
 from chunkwise.files.netcdf3 import as_netcdf4
 from chunkwise.fixing.choose import Choice, choose
 from chunkwise.fixing.measuring import Measured, questions
-from chunkwise.fixing.proving import proved
 from chunkwise.fixing.records import Fixed, Found, Metadata
 from chunkwise.inspection import inspect
 from chunkwise.inspection.facts import FileFacts
 from chunkwise.inspection.finding import Finding
-from chunkwise.model.layout import FileLayout, Layout, as_pattern
+from chunkwise.model.layout import FileLayout, as_pattern
 from chunkwise.names import printable
 from chunkwise.newfile.publish import noting_it_stays
 from chunkwise.newfile.target import ConvertedPlace, Identity, Place
@@ -51,8 +50,6 @@ class Wish:
     options: Options = field(default_factory=Options)  # How the file is written
     seconds: float = DEFAULT_SECONDS  # What measuring may take; 0 for no measurement
     resume: bool = False  # Whether to go on from what a stopped run left
-    # What measuring layouts for the largest datasets may take; 0 takes what findings offer.
-    advise_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -101,7 +98,7 @@ def _plan(source: str, readable: str, wish: Wish, do: Doing, place: Place | None
     do.tell("reading and sampling the file")
     facts = replace(do.inspect(readable, wish.access), path=source)
     _require_whole(facts)
-    choice = _chosen(facts, wish, _proved(facts, readable, wish, do))
+    choice = _chosen(facts, wish)
     said = None if place is None else place.said
     if choice.layout is None:
         return _untouched(facts, choice, begin)
@@ -142,8 +139,7 @@ def _mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
     file = str(place.source)
     facts = replace(do.inspect(file, wish.access), path=source)
     _require_whole(facts)
-    best = _proved(facts, file, wish, do)
-    choice = _chosen(facts, wish, best)
+    choice = _chosen(facts, wish)
     if choice.layout is None:
         return _untouched(facts, choice, begin)
     asked = questions(facts, choice, wish.access)
@@ -155,7 +151,7 @@ def _mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
     summary = repack(job_of(choice.layout, wish), place, do.watch)
     with noting_it_stays(place.said):
         target = str(place.target)
-        choice, summary, after = _once_more(choice, summary, best, target, wish, do)
+        choice, summary, after = _once_more(choice, summary, target, wish, do)
         gains = tuple(one.promised for one in asked)
         if measured is not None:
             if not place.in_place:
@@ -190,30 +186,18 @@ def _require_whole(facts: FileFacts) -> None:
             )
 
 
-def _proved(facts: FileFacts, file: str, wish: Wish, do: Doing) -> dict[str, Layout]:
-    if not wish.advise_s:
-        return {}
-    readers = wish.options.readers
-    return proved(facts, file, wish.access, budget_s=wish.advise_s, readers=readers, tell=do.tell)
-
-
-def _chosen(facts: FileFacts, wish: Wish, best: dict[str, Layout]) -> Choice:
-    return choose(facts, merge=wish.merge, readers=wish.options.readers, proved=best)
+def _chosen(facts: FileFacts, wish: Wish) -> Choice:
+    return choose(facts, merge=wish.merge, readers=wish.options.readers)
 
 
 def _once_more(
-    choice: Choice,
-    summary: Summary,
-    best: dict[str, Layout],
-    target: str,
-    wish: Wish,
-    do: Doing,
+    choice: Choice, summary: Summary, target: str, wish: Wish, do: Doing
 ) -> tuple[Choice, Summary, FileFacts]:
     """Look at the result, and mend in place what is found in it only now."""
     for _ in range(_ROUNDS):
         do.tell("looking at the result")
         facts = do.inspect(target, wish.access)
-        more = _chosen(facts, wish, best)
+        more = _chosen(facts, wish)
         if more.layout is None:
             break
         do.tell("writing once more")
