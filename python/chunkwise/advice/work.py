@@ -12,7 +12,7 @@ from typing import Final
 
 from chunkwise.advice import calibration, concluding, patterns, sampling, wishes
 from chunkwise.advice.answer import Advice
-from chunkwise.advice.verifying import Part, Proof, cut, measure, part_nbytes, weighed
+from chunkwise.advice.verifying import Part, Proof, cut, figures, measure, part_nbytes
 from chunkwise.errors import UsageError
 from chunkwise.files.around import Surroundings
 from chunkwise.files.opening import find_dataset
@@ -26,7 +26,6 @@ from chunkwise.model.layout import Layout
 from chunkwise.model.search import (
     DOUBTED,
     Found,
-    Outcome,
     Problem,
     by_size,
     chosen,
@@ -235,7 +234,7 @@ class Work:
             )
         return problem
 
-    def _proof(self, problem: Problem, found: Found, present: Layout, folder: str) -> Proof | None:
+    def _proof(self, problem: Problem, found: Found, present: Layout, folder: str) -> Proof:
         """Measure the best few and the present one, first once and then the best again."""
         number = len(self.asked)
         most = part_nbytes(self._left_s)
@@ -246,7 +245,7 @@ class Work:
         room = free_nbytes(folder) - SPARE_NBYTES
         affordable = min(affordable, room // max(1, min(self.target.nbytes, most)) - _BESIDE)
         if affordable < 1:
-            return None
+            return Proof(Part.all_of(self.target))
         layouts = [
             one.layout for one in chosen(found, problem, min(_MOST_LAYOUTS, affordable), present)
         ]
@@ -370,20 +369,6 @@ def _unexplored(
         if named or (hopeful and is_new(one.layout, (*tried, *kept))):
             kept.append(one.layout)
     return kept
-
-
-def figures(
-    outcome: Outcome, proof: Proof | None, asked: Sequence[patterns.Asked]
-) -> tuple[float, float, float]:
-    """Return reading, writing and size of a layout, measured as far as they were."""
-    read_s, write_s, nbytes = outcome.figures
-    timings = proof.timings.get(outcome.layout) if proof is not None else None
-    if timings is not None:
-        if any(not one.pattern.writes for one in asked):
-            read_s = weighed(timings, asked, writes=False)[0]
-        if any(one.pattern.writes for one in asked):
-            write_s = weighed(timings, asked, writes=True)[0]
-    return read_s, write_s, nbytes
 
 
 def joined(first: Proof, last: Proof) -> Proof:

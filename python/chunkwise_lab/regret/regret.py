@@ -103,7 +103,7 @@ def of_file(
     work = Work.of(path, dataset, access, reader=reader, begun=0.0, budget_s=_LONG_S)
     problem = work.modelled(calibrate=False)
     target = work.target
-    part = Part(target.file, target.dataset, (0,) * len(target.shape), target.shape, True)
+    part = Part.all_of(target)
     present = Layout(target.chunks, target.filters)
     grid = [one for one in _grid(problem, sides) if problem.fits(problem.outcome(one))]
     seconds: dict[Layout, float] = {}
