@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -128,15 +129,11 @@ def trial(study: str, repeats: Sequence[dict[str, Any]]) -> Trial:
     chunks = record.get("chunks")
     itemsize, filters = int(record["itemsize"]), record["filters"]
     writing = record["operation"] == "write"
-    pattern = _pattern(record, shape, writing)
-    reader = _reader(record)
-    if chunks is None:
-        counts = contiguous_traffic(shape, itemsize, pattern, reader)
-        nbytes = math.prod(shape) * itemsize
-    else:
-        stored = Stored(shape, tuple(chunks), itemsize, filters != "none")
-        counts = traffic(stored, pattern, reader)
-        nbytes = stored.chunk_nbytes
+    total = record.get("operations" if record.get("extrapolated") else "total_operations")
+    pattern = _pattern(_access(record), shape, writing, total)
+    stored = Stored(shape, tuple(chunks or shape), itemsize, filters != "none")
+    counts = _counts(stored, chunks is not None, pattern, _reader(record))
+    nbytes = stored.chunk_nbytes
     whole = max(1, math.prod(shape) * itemsize)
     stored_nbytes = record.get("file_nbytes" if writing else "stored_nbytes") or whole
     ratio = min(2.0, stored_nbytes / whole)
@@ -152,10 +149,11 @@ def trial(study: str, repeats: Sequence[dict[str, Any]]) -> Trial:
     )  # fmt: skip
 
 
-def _pattern(record: dict[str, Any], shape: tuple[int, ...], writing: bool) -> Pattern:
+# Trials by other programs, and of other chunks, come to the same selections.
+@lru_cache(maxsize=256)
+def _pattern(access: Access, shape: tuple[int, ...], writing: bool, total: int | None) -> Pattern:
     """Return what was run: of a trial that was bounded, the selections that it came to."""
-    pattern = replace(as_pattern(_access(record), shape), writes=writing)
-    total = record.get("operations" if record.get("extrapolated") else "total_operations")
+    pattern = replace(as_pattern(access, shape), writes=writing)
     if pattern.selections is not None:
         whole = len(pattern.selections) == pattern.operations
         if whole and total:
@@ -163,6 +161,13 @@ def _pattern(record: dict[str, Any], shape: tuple[int, ...], writing: bool) -> P
     elif total and total < count(shape, pattern.block):
         pattern = replace(pattern, operations=total)
     return pattern
+
+
+@lru_cache(maxsize=1024)
+def _counts(stored: Stored, chunked: bool, pattern: Pattern, reader: Reader) -> Traffic:
+    if chunked:
+        return traffic(stored, pattern, reader)
+    return contiguous_traffic(stored.shape, stored.itemsize, pattern, reader)
 
 
 def _seconds(record: dict[str, Any]) -> float:
@@ -217,8 +222,9 @@ def _reader(record: dict[str, Any]) -> Reader:
     nbytes = record.get("actual_cache_nbytes")
     nslots = record.get("actual_cache_nslots")
     w0 = record.get("actual_cache_w0")
+    # To the model all programs with libhdf5 are the same, but for their caches.
     return Reader(
-        record["reader"], "", 1 << 20 if nbytes is None else int(nbytes),
+        "libhdf5", "", 1 << 20 if nbytes is None else int(nbytes),
         521 if nslots is None else int(nslots), 0.75 if w0 is None else float(w0),
     )  # fmt: skip
 
