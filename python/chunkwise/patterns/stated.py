@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.grammar import format_shape
@@ -93,7 +93,8 @@ def _modelled(meant: Access, shape: tuple[int, ...]) -> Pattern:
 def hyperslabs(selection: Any) -> tuple[Hyperslab, ...]:
     """Return the hyperslabs of a selection of a walk, which is a list of numbers or of such."""
     several = selection if _is_union(selection) else (selection,)
-    return tuple(tuple(map(tuple, one)) for one in several)
+    found = tuple(tuple(map(tuple, one)) for one in several)
+    return cast("tuple[Hyperslab, ...]", found)
 
 
 def _is_union(selection: Any) -> bool:
