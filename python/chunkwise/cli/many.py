@@ -39,17 +39,12 @@ class Shown:
     quiet: bool
     sampled: bool  # Whether data was sampled
 
-    def wanted(self, findings: Sequence[Finding]) -> list[Finding]:
-        """Leave out what is less severe than asked for."""
-        from chunkwise.inspection.folder import reaches
-
-        return [found for found in findings if reaches(found.severity, self.level or "note")]
-
     def note(self, path: str, findings: Sequence[Finding]) -> None:
         """Print a file's findings, if that is done one by one."""
+        from chunkwise.inspection.folder import reaches
         from chunkwise.inspection.render import lint_line
 
-        wanted = self.wanted(findings)
+        wanted = [one for one in findings if reaches(one.severity, self.level or "note")]
         if self.as_json or not wanted:
             return
         if self.quiet:
