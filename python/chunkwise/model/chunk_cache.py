@@ -159,7 +159,11 @@ def hash_slots(chunks: int) -> int:
     no memory holds.
     """
     number = max(FEWEST_SLOTS, min(100 * chunks, max(10 * chunks, MANY_SLOTS)))
-    number = min(number, MOST_SLOTS)
+    return prime_from(min(number, MOST_SLOTS))
+
+
+def prime_from(number: int) -> int:
+    """Return the first prime that is not smaller."""
     while any(number % divisor == 0 for divisor in range(2, math.isqrt(number) + 1)):
         number += 1
     return number
