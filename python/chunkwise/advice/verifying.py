@@ -191,8 +191,7 @@ def measure(
     *,
     repeat: int,  # How often each is measured, as far as the seconds last
     seconds: float,
-    ours: bool = False,
-    stored: Layout | None = None,
+    ours_too: Layout | None = None,  # The layout that is measured with chunkwise as well
     scratch: str | None = None,
     progress: Callable[[Step], None] | None = None,
 ) -> Proof:
@@ -204,7 +203,7 @@ def measure(
         for layout in layouts:
             trials.append(_trial(part, layout, one, problem, problem.reader_name))
             cells.append((layout, one, False))
-            if ours and layout == stored and problem.reader_name != CHUNKWISE:
+            if layout == ours_too and problem.reader_name != CHUNKWISE:
                 trials.append(_trial(part, layout, one, problem, CHUNKWISE))
                 cells.append((layout, one, True))
     accesses = {one.access.name: access_on(part, one) for one in asked}

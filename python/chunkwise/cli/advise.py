@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,7 +14,7 @@ from chunkwise.cli.values import Duration, for_option, listed
 from chunkwise.errors import UsageError
 
 if TYPE_CHECKING:
-    from chunkwise.measure.schedule import Step
+    from chunkwise.advice.answer import Advice
 
 EXAMPLES = """\b
 Examples:
@@ -90,73 +89,64 @@ TOOLS = ("chunkwise", "h5repack", "nccopy", "h5py", "netCDF4", "xarray", "C", "F
     "--scratch", metavar="FOLDER", help="Where samples are written.  [default: the system's]"
 )
 @click.option("--json", "as_object", is_flag=True, help="Print the whole answer as JSON.")
-def command(file: str | None, dataset: str | None, access: tuple[str, ...], **words: Any) -> None:
+def command(
+    file: str | None,
+    dataset: str | None,
+    access: tuple[str, ...],
+    trace: str | None,
+    as_object: bool,
+    tools: tuple[str, ...],
+    **words: Any,
+) -> None:
     """Say how DATASET of FILE should be stored for what you read, and prove it.
 
     Measures the machine once, then a sample of the data. A model compares thousands of
     layouts; the best few are written to scratch files and measured beside the present one.
     Never changes the file.
     """
-    dataset, access = followed(words.pop("trace"), file, dataset, access)
-    _check(file, dataset, words)
+    dataset, access = followed(trace, file, dataset, access)
     with following() as progress:
-        found = _found(file, dataset, access, words, progress)
-    if words["as_object"]:
-        record = found.as_dict()
-        echo_json(record, indent=1)
+        found = _found(file, dataset, access, **words, progress=progress)
+    if as_object:
+        echo_json(found.as_dict(), indent=1)
         return
     from chunkwise.advice.text import show
 
-    show(found, for_results(), words["tools"])
-
-
-def _check(file: str | None, dataset: str | None, words: dict[str, Any]) -> None:
-    """Raise UsageError for words that do not go together."""
-    if words["shape"] is not None:
-        if file is not None:
-            raise UsageError("--shape describes a dataset before there is a file: leave FILE out")
-        if words["dtype"] is None:
-            raise UsageError("--shape needs --type, such as f4")
-        if words["keep"]:
-            raise UsageError("--keep is about a dataset of a file; leave it out")
-        return
-    for option, name in (("dtype", "--type"), ("like", "--like")):
-        if words[option] is not None:
-            raise UsageError(f"{name} describes a dataset before there is a file: add --shape")
-    if file is None or dataset is None:
-        raise UsageError(
-            "name a file and a dataset: chunkwise advise FILE DATASET, or describe it: --shape"
-        )
+    show(found, for_results(), tools)
 
 
 def _found(
     file: str | None,
     dataset: str | None,
     access: tuple[str, ...],
-    words: dict[str, Any],
-    progress: Callable[[Step], None],
-) -> Any:
-    """Ask what was asked."""
-    common = {
-        "objective": words["objective"],
-        "max_size": words["max_size"],
-        "reader": words["reader"],
-        "calibrate": words["calibrate"],
-        "scratch": words["scratch"],
-        "progress": progress,
-    }
-    if words["shape"] is not None:
+    *,
+    shape: str | None,
+    dtype: str | None,
+    like: str | None,
+    keep: str | None,
+    lossless: bool,
+    budget: float,
+    **common: Any,
+) -> Advice:
+    """Find the answer, for a dataset of a file or for one that is described."""
+    if shape is not None:
+        if file is not None:
+            raise UsageError("--shape describes a dataset before there is a file: leave FILE out")
+        if dtype is None:
+            raise UsageError("--shape needs --type, such as f4")
+        if keep:
+            raise UsageError("--keep is about a dataset of a file; leave it out")
         from chunkwise.advice.before import advise_new
 
-        return advise_new(
-            words["shape"], words["dtype"], access, like=words["like"], budget_s=words["budget"],
-            **common,
-        )  # fmt: skip
-    assert file is not None
-    assert dataset is not None
+        return advise_new(shape, dtype, access, like=like, budget_s=budget, **common)
+    for given, name in ((dtype, "--type"), (like, "--like")):
+        if given is not None:
+            raise UsageError(f"{name} describes a dataset before there is a file: add --shape")
+    if file is None or dataset is None:
+        raise UsageError(
+            "name a file and a dataset: chunkwise advise FILE DATASET, or describe it: --shape"
+        )
     from chunkwise.advice.api import advise
 
-    return advise(
-        file, dataset, access, keep=listed(words["keep"]), lossless=words["lossless"],
-        budget_s=words["budget"], **common,
-    )  # fmt: skip
+    kept = listed(keep)
+    return advise(file, dataset, access, keep=kept, lossless=lossless, budget_s=budget, **common)
