@@ -80,7 +80,7 @@ def test_the_h5py_line_spares_the_decodes(tmp_path: Path) -> None:
         assert names["dataset"].shape == SHAPE
 
 
-GZIP = {"compression": "gzip"}
+GZIP: dict[str, Any] = {"compression": "gzip"}
 MAPS = ((120, 150, 150), (1, 150, 150))
 LONG = (1 << 20) + 1
 # What has no finding: the dataset's shape and chunks, who reads it, its type and filters.

@@ -13,6 +13,7 @@ from typing import Final
 from chunkwise.advice import calibration, concluding, patterns, sampling, wishes
 from chunkwise.advice.answer import Advice
 from chunkwise.advice.verifying import Part, Proof, cut, figures, measure, part_nbytes
+from chunkwise.advice.wishes import Wishes
 from chunkwise.errors import UsageError
 from chunkwise.files.around import Surroundings
 from chunkwise.files.opening import find_dataset
@@ -93,7 +94,7 @@ class Work:
     target: Target
     asked: tuple[patterns.Asked, ...]
     stated: bool
-    wishes: wishes.Wishes
+    wishes: Wishes
     begun: float
     deadline: float
     scratch: str | None
@@ -105,7 +106,7 @@ class Work:
         path: str | os.PathLike[str],
         dataset: str,
         access: Sequence[str],
-        asked_for: wishes.Wishes,
+        asked_for: Wishes,
         *,
         begun: float,
         budget_s: float,
