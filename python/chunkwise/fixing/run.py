@@ -65,11 +65,11 @@ class Doing:
 
 def doing(tell: Callable[[str], None] | None, watch: Watch | None) -> Doing:
     """Look at files in this process."""
-    return Doing(_look, tell or (lambda _: None), watch or (lambda _: None))
-
-
-def _look(path: str, access: Sequence[str]) -> FileFacts:
-    return inspect(path, access=access)
+    return Doing(
+        lambda path, access: inspect(path, access=access),
+        tell or (lambda _: None),
+        watch or (lambda _: None),
+    )
 
 
 def job_of(layout: FileLayout, wish: Wish) -> Job:
@@ -95,10 +95,7 @@ def plan(source: str, wish: Wish, do: Doing, place: Place | None = None) -> Fixe
 
 def _plan(source: str, readable: str, wish: Wish, do: Doing, place: Place | None) -> Fixed:
     begin = time.monotonic()
-    do.tell("reading and sampling the file")
-    facts = replace(do.inspect(readable, wish.access), path=source)
-    _require_whole(facts)
-    choice = _chosen(facts, wish)
+    facts, choice = _considered(source, readable, wish, do)
     said = None if place is None else place.said
     if choice.layout is None:
         return _untouched(facts, choice, begin)
@@ -135,11 +132,8 @@ def mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
 
 def _mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
     begin = time.monotonic()
-    do.tell("reading and sampling the file")
     file = str(place.source)
-    facts = replace(do.inspect(file, wish.access), path=source)
-    _require_whole(facts)
-    choice = _chosen(facts, wish)
+    facts, choice = _considered(source, file, wish, do)
     if choice.layout is None:
         return _untouched(facts, choice, begin)
     asked = questions(facts, choice, wish.access)
@@ -171,6 +165,14 @@ def _mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
             repacked=summary,
             elapsed_s=time.monotonic() - begin,
         )
+
+
+def _considered(source: str, readable: str, wish: Wish, do: Doing) -> tuple[FileFacts, Choice]:
+    """Look at a file that can be read, by the name of its source, and choose."""
+    do.tell("reading and sampling the file")
+    facts = replace(do.inspect(readable, wish.access), path=source)
+    _require_whole(facts)
+    return facts, _chosen(facts, wish)
 
 
 def _require_whole(facts: FileFacts) -> None:

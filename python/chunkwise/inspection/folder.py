@@ -112,15 +112,7 @@ def find_files(arguments: Iterable[str], taken: Callable[[str], bool] = lambda _
 
 def summarize(facts: FileFacts) -> FileSummary:
     """Reduce the facts about a file to what its line says."""
-    return FileSummary(
-        path=facts.path,
-        nbytes=facts.nbytes,
-        findings=len(facts.findings),
-        worst=facts.findings[0] if facts.findings else None,
-        waste_nbytes=max((finding.waste_nbytes for finding in facts.findings), default=0),
-        tallies=_tallies(facts.path, facts.findings),
-        verdict=facts.verdict,
-    )
+    return _summary(facts.path, facts.nbytes, facts.findings, findings=len(facts.findings))
 
 
 def refused(
@@ -131,13 +123,18 @@ def refused(
 ) -> FileSummary:
     """Summarize a file that cannot be opened."""
     found = without((refusal(reason, verdict),), ignored)
+    return _summary(path, _size(path), found, reason=reason)
+
+
+def _summary(path: str, nbytes: int | None, found: Sequence[Finding], **more: Any) -> FileSummary:
     return FileSummary(
         path,
-        _size(path),
+        nbytes,
         worst=found[0] if found else None,
-        reason=reason,
+        waste_nbytes=max((finding.waste_nbytes for finding in found), default=0),
         tallies=_tallies(path, found),
         verdict=worst_verdict(one.verdict for one in found),
+        **more,
     )
 
 
