@@ -7,6 +7,7 @@ their median.
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import math
@@ -96,7 +97,14 @@ def trials(paths: Iterable[Path]) -> list[Trial]:
                 if is_known(record):
                     key = key_of(study["study"], record)
                     repeats.setdefault(key, (study["study"], []))[1].append(record)
-    return [trial(*several) for several in repeats.values()]
+    # Selections are millions of numbers, and the collector would look at them over and over.
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return [trial(*several) for several in repeats.values()]
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def is_known(record: dict[str, Any]) -> bool:
