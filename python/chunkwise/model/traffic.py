@@ -223,14 +223,16 @@ def _listed(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
     cache: OrderedDict[Shape, None] = OrderedDict()
     met: set[Shape] = set()
     touches = loads = runs = selected = irregular = spanned = 0.0
-    strides = [math.prod(stored.shape[axis + 1 :]) for axis in range(len(stored.shape))]
+    axes = range(len(stored.shape))
+    # Not as integers: their sums may be beyond 64 bits.
+    strides = np.array([math.prod(stored.shape[axis + 1 :]) for axis in axes], np.float64)
     for parts in selections:
         chunks = _chunks_of(stored, parts)
         touches += chunks.count
         # Of each hyperslab, a row.
         start, stride, counts, block = np.array(parts, np.int64).swapaxes(0, 1)
         lengths = counts * block
-        elements = lengths.prod(axis=1)
+        elements = lengths.prod(axis=1, dtype=np.float64)
         selected += float(elements.sum()) * stored.itemsize
         if (pattern.flat or len(parts) > 1) and len(stored.shape) > 1:
             irregular += float(elements.sum())
