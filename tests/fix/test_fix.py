@@ -10,6 +10,7 @@ import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import h5py
@@ -27,7 +28,7 @@ from chunkwise.errors import (
     UsageError,
     notes_of,
 )
-from chunkwise.fixing import records
+from chunkwise.fixing import proving, records
 from chunkwise.fixing import run as mending
 from chunkwise.fixing.choose import ASKED_FOR, Change, choose
 from chunkwise.fixing.measuring import Question, _require_same
@@ -35,7 +36,7 @@ from chunkwise.fixing.records import Fixed, Found, Gain, Metadata
 from chunkwise.fixing.render import lines
 from chunkwise.inspection import inspect
 from chunkwise.model.chunk_shape import default_chunk
-from chunkwise.model.layout import FileLayout
+from chunkwise.model.layout import FileLayout, Layout
 from chunkwise.newfile.claim import Claim
 from chunkwise.newfile.publish import noting_it_stays
 from chunkwise.repacking import run as repacking
@@ -340,12 +341,10 @@ def test_a_dataset_without_a_finding_gains_by_a_stated_pattern(tmp_path: Path) -
     assert choose(inspect(tmp_path / "b.h5", access=["plane:0"])).layout is None
 
 
-def test_a_pattern_that_fits_no_dataset_and_a_negative_time_are_errors(tmp_path: Path) -> None:
+def test_a_pattern_that_fits_no_dataset_is_an_error(tmp_path: Path) -> None:
     path = maps(tmp_path / "a.h5")
     with pytest.raises(SelectionError, match="access pattern '1x1x1x1' has 4 dimensions"):
         chunkwise.fix(path, tmp_path / "b.h5", access=["1x1x1x1"])
-    with pytest.raises(UsageError, match="give 0 or more"):
-        chunkwise.fix(path, tmp_path / "b.h5", seconds=-1)
     with pytest.raises(UsageError, match="no access pattern is called 'nonsense'"):
         chunkwise.fix(path, tmp_path / "b.h5", access=["nonsense"])
     assert names(tmp_path) == ["a.h5"]
@@ -546,3 +545,72 @@ def _access() -> Any:
 
 def _trial() -> Trial:
     return Trial("a.h5", "/t", "line", (1,), "h5py")
+
+
+# --- what is measured -------------------------------------------------------------------
+
+
+def advice(chunks: tuple[int, ...], filters: str, *, verified: bool) -> Any:
+    """What `advise` says of a dataset, as far as `fix` asks."""
+    return SimpleNamespace(best=Layout(chunks, filters), verified=verified)
+
+
+@pytest.mark.parametrize("verified", [True, False])
+def test_what_is_measured_takes_the_place_of_what_findings_offer(
+    verified: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[Any, ...]] = []
+
+    def advise(_: str, path: str, access: Any, **options: Any) -> Any:
+        asked.append((path, tuple(access), options["budget_s"] > 0))
+        return advice((12, 25, 30), "shuffle+deflate:1", verified=verified)
+
+    monkeypatch.setattr(proving, "advise", advise)
+    path = maps(tmp_path / "a.h5")
+    options: Any = {"access": ["line:0"], "seconds": 0}
+    done = chunkwise.fix(path, tmp_path / "b.h5", advise="9s", **options)
+    # Coordinates, and what is small, are not asked about.
+    assert asked == [("/t", ("line:0",), True)]
+    (change,) = done.changes
+    with h5py.File(tmp_path / "b.h5") as file:
+        if verified:
+            assert file["t"].chunks == change.chunk == (12, 25, 30)
+            assert (file["t"].shuffle, file["t"].compression_opts) == (True, 1)
+            assert change.why[-1] == "advise"
+            assert change.cache_nbytes is None
+        else:
+            assert "advise" not in change.why
+            assert file["t"].chunks == change.chunk != (12, 25, 30)
+    with h5py.File(path) as before, h5py.File(tmp_path / "b.h5") as after:
+        assert np.array_equal(before["t"], after["t"])
+    # It is not mended back.
+    assert chunkwise.fix(path, advise=9, dry_run=True, **options).changes[0].chunk == change.chunk
+    with pytest.raises(UsageError, match="give 0 or more"):
+        chunkwise.fix(path, tmp_path / "c.h5", advise=-1)
+
+
+_ADVISED_OR_NOT: tuple[dict[str, Any], ...] = ({"advise": 9}, {})
+
+
+def test_a_dataset_that_cannot_be_advised_on_has_what_findings_offer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def advise(*_: Any, **__: Any) -> Any:
+        raise UsageError("all elements are equal")
+
+    monkeypatch.setattr(proving, "advise", advise)
+    path = maps(tmp_path / "a.h5")
+    told, plain = (
+        chunkwise.fix(path, dry_run=True, access=["line:0"], **more).changes
+        for more in _ADVISED_OR_NOT
+    )
+    assert told == plain != ()
+
+
+def test_jobs_and_measuring_layouts_exclude_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    maps(tmp_path / "a.h5")
+    arguments = (tmp_path, "--in-place", "--jobs", "2", "--advise", "9s")
+    assert run(monkeypatch, *arguments) == 2
+    assert "--jobs and --advise" in " ".join(capsys.readouterr().err.split())

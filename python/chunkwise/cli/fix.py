@@ -30,6 +30,7 @@ Examples:
   chunkwise fix model.nc --in-place
   chunkwise fix model.nc -o maps.nc --access 1x721x1440
   chunkwise fix model.nc -o fast.nc --access line:0 --budget 2min
+  chunkwise fix model.nc -o fast.nc --access line:0 --advise 60s
   chunkwise fix model.nc -o model_fixed.nc --json > fixed.json
   chunkwise fix archive/ --dry-run
   chunkwise fix archive/ --in-place --jobs 4
@@ -71,6 +72,14 @@ Exit code:
     help="Time for measuring before and after, as in 40s or 5min.  [default: 30s; for many "
     "files, no measuring]",
 )
+@click.option(
+    "--advise",
+    "advise_s",
+    metavar="TIME",
+    type=Duration(),
+    help="Measure layouts for the largest datasets for this time, as in 60s or 5min, and take "
+    "the best.  [default: the model chooses]",
+)
 @click.option("--no-measure", is_flag=True, help="Do not measure the gain.")
 @click.option(
     "--verify",
@@ -105,6 +114,7 @@ def command(
     dry_run: bool,
     merge: bool,
     seconds: float | None,
+    advise_s: float | None,
     no_measure: bool,
     verify: str,
     force: bool,
@@ -146,6 +156,10 @@ def command(
         raise UsageError(
             "--jobs and --budget: files at the same time cannot be measured; give one"
         )
+    if (jobs or 1) > 1 and advise_s:
+        raise UsageError(
+            "--jobs and --advise: files at the same time cannot be measured; give one"
+        )
     if no_measure and seconds is not None:
         raise UsageError("--no-measure and --budget: give one of them")
     if out is not None and in_place:
@@ -163,6 +177,7 @@ def command(
         Options(memory_nbytes=memory, verify=verify, readers=readers),  # type: ignore[arg-type]
         0.0 if no_measure else seconds or (0.0 if many else DEFAULT_SECONDS),
         resume,
+        advise_s or 0.0,
     )
     with using_threads(threads), ending() as ends, leaving():
         if not many:

@@ -30,6 +30,7 @@ def fix(
     threads: int | None = None,
     verify: Verify = "proof",
     resume: bool = False,
+    advise: float | str = 0,
     tell: Callable[[str], None] | None = None,
     progress: Watch | None = None,
 ) -> Fixed:
@@ -69,6 +70,9 @@ def fix(
         As for `chunkwise.repack`.
     resume : bool, default False
         Continue a run that was stopped.
+    advise : float or str, default 0
+        Time for measuring layouts of the largest datasets, as in ``60`` or ``"5min"``.  The best
+        on this machine (`chunkwise.advise`) replace the model's choice.  0 measures none.
     tell : callable, optional
         Called with a few words before each part of the work; may raise to end it.
     progress : callable, optional
@@ -92,12 +96,14 @@ def fix(
     >>> done = chunkwise.fix("model.nc", "model_fixed.nc")          # doctest: +SKIP
     >>> [(gain.path, gain.pattern, gain.times) for gain in done.gains]  # doctest: +SKIP
     """
-    duration = parse_duration(seconds) if isinstance(seconds, str) else seconds
-    if duration < 0:
-        raise UsageError(f"seconds {seconds}: give 0 or more")
+    duration, advise_s = (
+        parse_duration(given) if isinstance(given, str) else given for given in (seconds, advise)
+    )
+    if duration < 0 or advise_s < 0:
+        raise UsageError(f"seconds {seconds}, advise {advise}: give 0 or more")
     nbytes = parse_size(memory) if isinstance(memory, str) else memory
     options = Options(memory_nbytes=nbytes, verify=verify, readers=tuple(readers))
-    wish = Wish(tuple(access), merge, options, duration, resume)
+    wish = Wish(tuple(access), merge, options, duration, resume, advise_s)
     do = doing(tell, progress)
     if dry_run and target is None and not in_place:
         return plan(os.fspath(source), wish, do)

@@ -6,19 +6,23 @@ The findings say it, each by its own remedy, and agree about each dataset
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final
 
 from chunkwise.grammar import Pipeline
 from chunkwise.inspection.facts import FileFacts
 from chunkwise.inspection.finding import Finding
-from chunkwise.model.layout import DatasetLayout, FileLayout, together
+from chunkwise.model.layout import DatasetLayout, FileLayout, Layout, together
 from chunkwise.model.readability import Needs, losses, program
 from chunkwise.model.readers import this_process
 
 # A person decides this: one file instead of several takes the room of all of them.
 ASKED_FOR: Final = "data-elsewhere"
+# Why a dataset has what no finding asks for.
+MEASURED: Final = "advise"
+NOTHING: Final[Mapping[str, Layout]] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class Change:
     filters_before, filters
         Pipelines; None in `filters` for what stays.
     why
-        Codes of the findings that it mends.
+        Codes of the findings that it mends, and ``advise`` for what was measured to be best.
     cache_nbytes
         The chunk cache of the reader that findings are about, where that is less than what reads
         here have; None for the library's own.
@@ -76,7 +80,13 @@ class Choice:
         return Choice(together(found), tuple(changes.values()), why, more.left)
 
 
-def choose(facts: FileFacts, *, merge: bool = False, readers: Sequence[str] = ()) -> Choice:
+def choose(
+    facts: FileFacts,
+    *,
+    merge: bool = False,
+    readers: Sequence[str] = (),
+    proved: Mapping[str, Layout] = NOTHING,
+) -> Choice:
     """Choose what a file is to have."""
     mended = [one for one in facts.findings if one.layout is not None]
     if not merge:
@@ -94,6 +104,11 @@ def choose(facts: FileFacts, *, merge: bool = False, readers: Sequence[str] = ()
     changes, layouts = [], []
     for path, dataset in datasets.items():
         own = wanted.get(path, DatasetLayout(path))
+        if path in proved:
+            filters = proved[path].filters
+            own = DatasetLayout(
+                path, proved[path].chunks, None if filters == dataset.filters else filters
+            )
         chunk = own.chunk
         before = None if dataset.chunks is None else dataset.chunks.shape
         if chunk == before:
@@ -101,8 +116,11 @@ def choose(facts: FileFacts, *, merge: bool = False, readers: Sequence[str] = ()
         if chunk is None and own.filters is None:
             continue
         layouts.append(replace(own, chunk=chunk))
-        own_findings = [one for one in mended if one.path == path]
-        codes = tuple(dict.fromkeys(one.code for one in own_findings))
+        codes = tuple(dict.fromkeys(one.code for one in mended if one.path == path))
+        if path in proved:
+            codes = (*codes, MEASURED)
+        # A layout measured as best is best with the cache on this machine.
+        own_findings = [one for one in mended if one.path == path and path not in proved]
         cache = _cache_nbytes(own_findings)
         changes.append(Change(path, before, chunk, dataset.filters, own.filters, codes, cache))
     of_file = tuple(dict.fromkeys(one.code for one in mended if _is_of_file(one)))

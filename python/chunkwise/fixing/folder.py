@@ -49,7 +49,7 @@ def survey(
     treat = partial(mend_one, wish, unchanged)
     # Settings that decide how results look.
     options = {**asdict(wish.options), "memory_nbytes": None, "avoid": None}
-    said = json.dumps([wish.access, wish.merge, options, unchanged])
+    said = json.dumps([wish.access, wish.merge, options, unchanged, wish.advise_s])
     key = hashlib.sha256(said.encode("utf-8", "surrogateescape")).hexdigest()[:16]
     yield from each(
         batch,

@@ -1,6 +1,6 @@
 """How is one file fixed, from its findings to the gain?
 
-inspect -> choose -> promise -> measure -> repack (verified) -> measure -> inspect
+inspect (-> advise) -> choose -> promise -> measure -> repack (verified) -> measure -> inspect
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from chunkwise.errors import CannotJudgeError, ChunkwiseError, CorruptDataError
 from chunkwise.files.netcdf3 import as_netcdf4
 from chunkwise.fixing.choose import Choice, choose
 from chunkwise.fixing.measuring import Measured, questions
+from chunkwise.fixing.proving import proved
 from chunkwise.fixing.records import Fixed, Found, Metadata
 from chunkwise.inspection import inspect
 from chunkwise.inspection.facts import FileFacts
 from chunkwise.inspection.finding import Finding
-from chunkwise.model.layout import FileLayout, as_pattern
+from chunkwise.model.layout import FileLayout, Layout, as_pattern
 from chunkwise.names import printable
 from chunkwise.newfile.publish import noting_it_stays
 from chunkwise.newfile.target import ConvertedPlace, Identity, Place
@@ -50,6 +51,8 @@ class Wish:
     options: Options = field(default_factory=Options)  # How the file is written
     seconds: float = DEFAULT_SECONDS  # What measuring may take; 0 for no measurement
     resume: bool = False  # Whether to go on from what a stopped run left
+    # What measuring layouts for the largest datasets may take; 0 takes what findings offer.
+    advise_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ def plan(source: str, wish: Wish, do: Doing, place: Place | None = None) -> Fixe
 
 def _plan(source: str, readable: str, wish: Wish, do: Doing, place: Place | None) -> Fixed:
     begin = time.monotonic()
-    facts, choice = _considered(source, readable, wish, do)
+    facts, choice, _ = _considered(source, readable, wish, do)
     said = None if place is None else place.said
     if choice.layout is None:
         return _untouched(facts, choice, begin)
@@ -133,7 +136,7 @@ def mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
 def _mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
     begin = time.monotonic()
     file = str(place.source)
-    facts, choice = _considered(source, file, wish, do)
+    facts, choice, best = _considered(source, file, wish, do)
     if choice.layout is None:
         return _untouched(facts, choice, begin)
     asked = questions(facts, choice, wish.access)
@@ -145,7 +148,7 @@ def _mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
     summary = repack(job_of(choice.layout, wish), place, do.watch)
     with noting_it_stays(place.said):
         target = str(place.target)
-        choice, summary, after = _once_more(choice, summary, target, wish, do)
+        choice, summary, after = _once_more(choice, summary, best, target, wish, do)
         gains = tuple(one.promised for one in asked)
         if measured is not None:
             if not place.in_place:
@@ -167,12 +170,15 @@ def _mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
         )
 
 
-def _considered(source: str, readable: str, wish: Wish, do: Doing) -> tuple[FileFacts, Choice]:
-    """Look at a file that can be read, by the name of its source, and choose."""
+def _considered(
+    source: str, readable: str, wish: Wish, do: Doing
+) -> tuple[FileFacts, Choice, dict[str, Layout]]:
+    """Look at a file that can be read, by the name of its source, and choose; what was proved."""
     do.tell("reading and sampling the file")
     facts = replace(do.inspect(readable, wish.access), path=source)
     _require_whole(facts)
-    return facts, _chosen(facts, wish)
+    best = _proved(facts, readable, wish, do)
+    return facts, _chosen(facts, wish, best), best
 
 
 def _require_whole(facts: FileFacts) -> None:
@@ -188,18 +194,30 @@ def _require_whole(facts: FileFacts) -> None:
             )
 
 
-def _chosen(facts: FileFacts, wish: Wish) -> Choice:
-    return choose(facts, merge=wish.merge, readers=wish.options.readers)
+def _proved(facts: FileFacts, file: str, wish: Wish, do: Doing) -> dict[str, Layout]:
+    if not wish.advise_s:
+        return {}
+    readers = wish.options.readers
+    return proved(facts, file, wish.access, budget_s=wish.advise_s, readers=readers, tell=do.tell)
+
+
+def _chosen(facts: FileFacts, wish: Wish, best: dict[str, Layout]) -> Choice:
+    return choose(facts, merge=wish.merge, readers=wish.options.readers, proved=best)
 
 
 def _once_more(
-    choice: Choice, summary: Summary, target: str, wish: Wish, do: Doing
+    choice: Choice,
+    summary: Summary,
+    best: dict[str, Layout],
+    target: str,
+    wish: Wish,
+    do: Doing,
 ) -> tuple[Choice, Summary, FileFacts]:
     """Look at the result, and mend in place what is found in it only now."""
     for _ in range(_ROUNDS):
         do.tell("looking at the result")
         facts = do.inspect(target, wish.access)
-        more = _chosen(facts, wish)
+        more = _chosen(facts, wish, best)
         if more.layout is None:
             break
         do.tell("writing once more")
