@@ -182,7 +182,7 @@ RUN_BY = {
         "model/test_remedies.py::test_the_lines_for_c_compile",
     ),
     "remedy/writers.py:by_xarray": (
-        "advising/test_advise.py::test_each_line_of_python_gives_the_layout",
+        "advising/test_advise.py::test_the_line_of_xarray_gives_the_layout",
     ),
     "remedy/spelling.py:SetCache": (
         HERE,

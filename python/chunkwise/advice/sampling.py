@@ -53,7 +53,6 @@ class Samples:
     # bytes over the smallest; 1.0 if they are alike.
     unlike: float = 1.0
     constant: bool = False  # Whether all elements that were looked at are equal
-    nbytes: int = 0  # Bytes that were looked at
     # Pipelines that were not tried, and why.
     left_out: dict[str, str] = field(default_factory=dict)
 
@@ -92,7 +91,7 @@ def take(
             tries.setdefault(filters, []).append(one)
     codecs = {filters: _codec(filters, found) for filters, found in tries.items()}
     unlike = max((codec.spread for codec in codecs.values()), default=1.0)
-    return Samples(codecs, unlike, constant, sum(b.nbytes for b in first), left_out)
+    return Samples(codecs, unlike, constant, left_out)
 
 
 def _bounded(shape: Shape, itemsize: int) -> Shape:
@@ -227,14 +226,15 @@ def _tried(
     ratios = tuple(size / nbytes for size in sizes)
     if filters == "none":
         return _Try(shape, nbytes, ratios, {}, {})
-    encode_s = max(0.0, encoding / len(blocks) - _plain_s(nbytes, machine, writing=True))
+    encode_s = max(0.0, encoding / len(blocks) - _written_s(nbytes, machine))
     decode = {name: _decode_s(path, stacked, shape, itemsize, name, machine)
               for name in (LIBHDF5, CHUNKWISE)}  # fmt: skip
     return _Try(shape, nbytes, ratios, decode, {LIBHDF5: encode_s})
 
 
-def _plain_s(nbytes: int, machine: Machine, *, writing: bool) -> float:
-    rates = machine.rates(LIBHDF5, writing=writing)
+def _written_s(nbytes: int, machine: Machine) -> float:
+    """Return the seconds of a written chunk besides those of its filters."""
+    rates = machine.rates(LIBHDF5, writing=True)
     fixed = rates.call_s + rates.touch_s + rates.load_s + rates.index_s
     return fixed + nbytes * (rates.copy_s + rates.fetch_s)
 

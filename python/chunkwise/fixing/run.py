@@ -68,11 +68,11 @@ class Doing:
 
 def doing(tell: Callable[[str], None] | None, watch: Watch | None) -> Doing:
     """Look at files in this process."""
-    return Doing(_look, tell or (lambda _: None), watch or (lambda _: None))
-
-
-def _look(path: str, access: Sequence[str]) -> FileFacts:
-    return inspect(path, access=access)
+    return Doing(
+        lambda path, access: inspect(path, access=access),
+        tell or (lambda _: None),
+        watch or (lambda _: None),
+    )
 
 
 def job_of(layout: FileLayout, wish: Wish) -> Job:
@@ -98,10 +98,7 @@ def plan(source: str, wish: Wish, do: Doing, place: Place | None = None) -> Fixe
 
 def _plan(source: str, readable: str, wish: Wish, do: Doing, place: Place | None) -> Fixed:
     begin = time.monotonic()
-    do.tell("reading and sampling the file")
-    facts = replace(do.inspect(readable, wish.access), path=source)
-    _require_whole(facts)
-    choice = _chosen(facts, wish, _proved(facts, readable, wish, do))
+    facts, choice, _ = _considered(source, readable, wish, do)
     said = None if place is None else place.said
     if choice.layout is None:
         return _untouched(facts, choice, begin)
@@ -138,12 +135,8 @@ def mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
 
 def _mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
     begin = time.monotonic()
-    do.tell("reading and sampling the file")
     file = str(place.source)
-    facts = replace(do.inspect(file, wish.access), path=source)
-    _require_whole(facts)
-    best = _proved(facts, file, wish, do)
-    choice = _chosen(facts, wish, best)
+    facts, choice, best = _considered(source, file, wish, do)
     if choice.layout is None:
         return _untouched(facts, choice, begin)
     asked = questions(facts, choice, wish.access)
@@ -175,6 +168,17 @@ def _mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
             repacked=summary,
             elapsed_s=time.monotonic() - begin,
         )
+
+
+def _considered(
+    source: str, readable: str, wish: Wish, do: Doing
+) -> tuple[FileFacts, Choice, dict[str, Layout]]:
+    """Look at a file that can be read, by the name of its source, and choose; what was proved."""
+    do.tell("reading and sampling the file")
+    facts = replace(do.inspect(readable, wish.access), path=source)
+    _require_whole(facts)
+    best = _proved(facts, readable, wish, do)
+    return facts, _chosen(facts, wish, best), best
 
 
 def _require_whole(facts: FileFacts) -> None:

@@ -116,6 +116,11 @@ def grouped(findings: Iterable[_Finding]) -> dict[tuple[Severity, str], list[_Fi
     return groups
 
 
+def without(findings: Iterable[Finding], ignored: frozenset[str]) -> tuple[Finding, ...]:
+    """Leave the findings of some codes out."""
+    return tuple(finding for finding in findings if finding.code not in ignored)
+
+
 def check_codes(codes: Iterable[str]) -> frozenset[str]:
     """Return some codes, or raise UsageError for the first that is none."""
     found = frozenset(codes)

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Final
 
 import h5py
-from h5py import h5d
 
-from chunkwise.files.objects import Address, Entry, walk
+from chunkwise.files.objects import Entry, walk
 from chunkwise.files.opening import find_dataset, full_name
 from chunkwise.files.unclosed import open_readable
 from chunkwise.handles.pending import flush_beside
@@ -99,12 +98,16 @@ def inspect(
     # Without a cache, so that a chunk read twice for its speed is decoded twice.
     with open_readable(path, rdcc_nbytes=0) as file:
         entries = _entries(file, dataset)
-        paths = _paths(entries, dataset)
+        datasets = [each for each in entries if each.kind == "dataset"]
+        # What names the datasets of a file by their addresses; of one dataset HDF5 does.
+        known = {each.address: each.path for each in datasets if each.address is not None}
+        paths = known if dataset is None else None
         collected = [object_facts(file, entry, paths) for entry in entries]
         if sample:
             collected = _sampled(entries, collected)
-        known = _coordinates(entries) if access and dataset is None else {}
-        stated = of_each(access, file, collected, known) if access else {}
+        mine = {each.path: each.identifier for each in datasets}
+        aside = coordinates(mine) if access and dataset is None else {}
+        stated = of_each(access, file, collected, aside) if access else {}
         if dataset is not None or sample:
             collected = [
                 _with_patterns(each, served, dataset, stated.get(each.path, ()))
@@ -145,28 +148,6 @@ def _entries(file: h5py.File, dataset: str | None) -> list[Entry]:
     name = full_name(file, dataset)
     found = find_dataset(file, name)
     return [Entry("/" + name.strip("/"), 0, "dataset", found.id)]
-
-
-def _paths(entries: list[Entry], dataset: str | None) -> dict[Address, str] | None:
-    """Give the path of each dataset of a file by its address; None for one dataset."""
-    if dataset is not None:
-        return None
-    return {
-        each.address: each.path
-        for each in entries
-        if each.kind == "dataset" and each.address is not None
-    }
-
-
-def _coordinates(entries: list[Entry]) -> dict[str, str]:
-    """Find the datasets that say where others lie, by their paths."""
-    return coordinates(
-        {
-            each.path: each.identifier
-            for each in entries
-            if each.kind == "dataset" and isinstance(each.identifier, h5d.DatasetID)
-        }
-    )
 
 
 def _sampled(entries: list[Entry], collected: list[ObjectFacts]) -> list[ObjectFacts]:

@@ -26,7 +26,7 @@ from chunkwise.model.held import Cache, holding
 from chunkwise.model.readers import CHUNKWISE, DEFAULT_W0, Reader, reader
 from chunkwise.patterns import Access, defaults
 from chunkwise.remedy.commands import copy_name
-from chunkwise.remedy.records import Copy, OpenNatively, ReadOnce, Remedy, SetCache
+from chunkwise.remedy.records import Copy, OpenNatively, ReadOnce, Remedy, larger_cache
 from chunkwise.remedy.spelling import in_c, in_short
 from chunkwise.trials.environment import available_memory_nbytes
 from chunkwise.trials.formats import is_netcdf3
@@ -309,16 +309,10 @@ def _open(target: Target) -> tuple[OpenNatively]:
     return (OpenNatively(target.file, target.dataset),)
 
 
-def _cache_for(target: Target, cache: Cache, reader: str, *, own_slots: bool = False) -> SetCache:
+def _cache_for(target: Target, cache: Cache, worst: Cell, *, own_slots: bool = False) -> Remedy:
     """Give the dataset a cache, in the language of a reader."""
-    return SetCache(
-        target.file,
-        target.dataset,
-        cache.nbytes,
-        cache.nslots,
-        own_slots=own_slots,
-        program="netCDF4" if reader == "netcdf4" else "h5py",
-    )
+    names = (worst.reader,)
+    return larger_cache(target.file, target.dataset, cache, readers=names, own_slots=own_slots)
 
 
 def _cured(results: Results, worst: Cell) -> Cell | None:
@@ -343,7 +337,7 @@ def _with_measured_cache(why: str, target: Target, worst: Cell, cured: Cell) -> 
     """Advise the cache that was measured to help."""
     nbytes = _cache_nbytes(cured)
     nslots = cured.succeeded[0].actual_cache_nslots or FEWEST_SLOTS
-    remedy = _cache_for(target, Cache(nbytes, nslots), worst.reader, own_slots=True)
+    remedy = _cache_for(target, Cache(nbytes, nslots), worst, own_slots=True)
     effect = (
         f"measured with a chunk cache of {_named_cache(target, cured)}: all reads of "
         f"'{worst.access.name}' {format_ratio(total(worst) / total(cured))} as fast"
@@ -387,7 +381,7 @@ def _cache(results: Results, worst: Cell, walk: Walk, decodes: float, needed: in
     left = "once" if after < 1.05 else f"{format_ratio(after)}"
     return Cause(
         why,
-        (_cache_for(target, holding(needed, target.chunk_nbytes), worst.reader),),
+        (_cache_for(target, holding(needed, target.chunk_nbytes), worst),),
         f"{format_ratio(decodes / after)} fewer decodes: each chunk {left} instead of {times} "
         "(computed, not measured)",
     )
@@ -409,7 +403,7 @@ def _in_no_order(results: Results, worst: Cell, walk: Walk, decodes: float) -> C
     needed = holding(chunks, target.chunk_nbytes)
     if needed.is_moderate:
         effect = "each chunk once (computed, not measured)"
-        return Cause(why, (_cache_for(target, needed, worst.reader),), effect)
+        return Cause(why, (_cache_for(target, needed, worst),), effect)
     return Cause(why, effect="smaller chunks, or reads sorted by place, would need fewer")
 
 
@@ -478,7 +472,7 @@ def _repack(target: Target, chunks: tuple[int, ...], worst: Cell) -> tuple[Remed
         return copies
     cache = holding(-(-needed // stored.chunk_nbytes), stored.chunk_nbytes)
     copy = copy_name(copies[0])
-    return *copies, SetCache(copy, target.dataset, cache.nbytes, cache.nslots)
+    return *copies, larger_cache(copy, target.dataset, cache)
 
 
 def _stored(target: Target) -> str:
@@ -508,7 +502,7 @@ def _scattered(results: Results, worst: Cell, best: Cell) -> Cause:
         cache = holding(walk.chunks_to_cache(), target.chunk_nbytes)
         if cache.is_moderate:
             effect = "each chunk is then fetched once, as a whole (computed, not measured)"
-            return Cause(why, (_cache_for(target, cache, worst.reader),), effect)
+            return Cause(why, (_cache_for(target, cache, worst),), effect)
     elif target.layout != "contiguous":
         return Cause(why)
     chunks = suitable_chunks(results.target, _stated(results))
