@@ -26,7 +26,7 @@ from chunkwise.model.held import Cache, holding
 from chunkwise.model.readers import CHUNKWISE, DEFAULT_W0, Reader, reader
 from chunkwise.patterns import Access, defaults
 from chunkwise.remedy.commands import copy_name
-from chunkwise.remedy.records import Copy, OpenNatively, ReadOnce, Remedy, SetCache
+from chunkwise.remedy.records import OpenNatively, ReadOnce, Remedy, SetCache
 from chunkwise.remedy.spelling import in_c, in_short
 from chunkwise.trials.environment import available_memory_nbytes
 from chunkwise.trials.formats import is_netcdf3
@@ -74,10 +74,6 @@ def explain(results: Results) -> Advice | None:
     if results.file.unclosed:
         # No command but the one that saves it takes a file that was not closed.
         cause = replace(cause, remedies=(), effect=None)
-    elif results.file.made:
-        # There is no file to copy: how one is written well, the layouts' lines say.
-        if any(isinstance(one, Copy) for one in cause.remedies):
-            cause = replace(cause, remedies=())
     else:
         cause = verified(cause, alike, main)
     return _advice(cause)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
@@ -14,7 +11,6 @@ from chunkwise.measure.space import Point
 from chunkwise.measure.target import Target
 from chunkwise.measure.variants import Variant
 from chunkwise.measure.verdict import Spread, spread
-from chunkwise.names import printable
 from chunkwise.patterns.pattern import Access
 from chunkwise.trials.pagecache import PageCache
 from chunkwise.trials.trial import Measurement, Operation, Trial
@@ -309,7 +305,6 @@ class Results:
             "written_s": cell.median(lambda m: m.written_s),
             "put_off_s": cell.median(lambda m: m.put_off_s),
             "file_nbytes": cell.median(lambda m: m.file_nbytes),
-            "file_before_nbytes": cell.median(lambda m: m.file_before_nbytes),
             "peak_rss_nbytes": cell.median(lambda m: m.peak_rss_nbytes),
             "repack_s": self.whole_repack_s(cell.variant),
             "first_s": cell.median(lambda m: m.first_s),
@@ -352,27 +347,3 @@ def _label(measurement: Measurement) -> str:
     trial = measurement.trial
     cache = "" if trial.cache_nbytes is None else f" (cache {counted(trial.cache_nbytes, 'byte')})"
     return trial.reader + cache
-
-
-def as_csv(*results: Results) -> str:
-    """Return a row for each trial of all runs, with a line of names above.
-
-    What is no single value (shapes, checksums) is written as JSON; what is not known is
-    empty.  A row is one line: what does not print is escaped.
-    """
-    records = [record for one in results for record in one.records]
-    names = list(dict.fromkeys(name for record in records for name in record))
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(names)
-    for record in records:
-        writer.writerow([_in_csv(record.get(name)) for name in names])
-    return stream.getvalue()
-
-
-def _in_csv(value: Any) -> Any:
-    if isinstance(value, str):
-        return printable(value)
-    if isinstance(value, list | tuple | dict):
-        return json.dumps(value)
-    return "" if value is None else value

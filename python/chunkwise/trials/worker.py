@@ -197,7 +197,6 @@ def _write(trial: Trial) -> dict[str, Any]:
         "written_s": written_s,
         "put_off_s": put_off_s,
         "file_nbytes": file_nbytes,
-        "file_before_nbytes": _nbytes_of(trial.file) if trial.operation == "update" else None,
         "cpu_s": cpu_s,
         "fallback": result.get("fallback"),
         "breakdown": spent,
@@ -205,10 +204,6 @@ def _write(trial: Trial) -> dict[str, Any]:
         "checksums": result["checksums"] if _comparable(trial) else {},
         "environment": _versions_of_writer(trial),
     }
-
-
-def _nbytes_of(path: str) -> int:
-    return Path(path).stat().st_size
 
 
 def _held_nbytes(trial: Trial, written: WalkResult, cache: Cache) -> int | None:
@@ -235,8 +230,7 @@ def _read_back(
         return math.prod(trial.shape) * trial.itemsize, None
     cache = min(_READ_BACK_NBYTES, max(1, math.prod(trial.shape) * trial.itemsize))
     # As it was given: netCDF-C takes values in this machine's byte order.
-    native = trial.native_type or trial.reader == "netcdf4"
-    properties = {"cache_nbytes": cache, "native_type": native}
+    properties = {"cache_nbytes": cache, "native_type": trial.reader == "netcdf4"}
     library = library_of(trial)
     dataset = _native.OpenDataset(library, str(path), trial.dataset, properties)
     _compare(trial, written, dataset.walk(walk, operations, math.inf))
@@ -285,10 +279,9 @@ def _figures(trial: Trial, result: WalkResult) -> dict[str, Any]:
 def _comparable(trial: Trial) -> bool:
     """Whether equal values give equal bytes in every reader.
 
-    netCDF-C, and whoever asks for this machine's type, gives them in its byte order.
+    netCDF-C gives them in this machine's byte order.
     """
-    converted = trial.reader == "netcdf4" or trial.native_type
-    return trial.comparable and (trial.native_order or not converted)
+    return trial.comparable and (trial.native_order or trial.reader != "netcdf4")
 
 
 def _versions(
