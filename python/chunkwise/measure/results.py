@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from operator import attrgetter
 from typing import Any, Final
 
 from chunkwise.measure.axes import AXES
@@ -17,6 +18,11 @@ from chunkwise.trials.trial import Measurement, Operation, Trial
 from chunkwise.words import counted
 
 JSON_VERSION: Final = 2
+# Figures of a measurement of which a summary has the median.
+_MEDIANS: Final = (
+    "create_s", "flush_s", "close_s", "sync_s", "written_s", "put_off_s", "file_nbytes",
+    "peak_rss_nbytes", "first_s", "mean_s", "cpu_s", "storage_nbytes",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -298,23 +304,12 @@ class Results:
             "operations": cell.operations,
             "total_operations": cell.total_operations,
             "extrapolated": cell.extrapolated,
-            "create_s": cell.median(lambda m: m.create_s),
-            "flush_s": cell.median(lambda m: m.flush_s),
-            "close_s": cell.median(lambda m: m.close_s),
-            "sync_s": cell.median(lambda m: m.sync_s),
-            "written_s": cell.median(lambda m: m.written_s),
-            "put_off_s": cell.median(lambda m: m.put_off_s),
-            "file_nbytes": cell.median(lambda m: m.file_nbytes),
-            "peak_rss_nbytes": cell.median(lambda m: m.peak_rss_nbytes),
             "repack_s": self.whole_repack_s(cell.variant),
-            "first_s": cell.median(lambda m: m.first_s),
-            "mean_s": cell.median(lambda m: m.mean_s),
+            **{name: cell.median(attrgetter(name)) for name in _MEDIANS},
             "total_s": total and total.median,
             "total_lowest_s": total and total.lowest,
             "total_highest_s": total and total.highest,
             "total_trimmed_mean_s": total and total.trimmed_mean,
-            "cpu_s": cell.median(lambda m: m.cpu_s),
-            "storage_nbytes": cell.median(lambda m: m.storage_nbytes),
             "speed": self.speed(cell),
             "speed_is_estimated": self.speed_is_estimated(cell),
             "status": problem.status if problem else "ok",
