@@ -594,6 +594,52 @@ def file_object(library: Library, dataset_id: int, driver: int) -> Any:
     file objects.
     """
 
+@type_check_only
+class ObjectRecord(TypedDict):
+    """What the bytes of a file say of an object."""
+
+    kind: str | None  # group, dataset or datatype; None of what is not known here
+    links: int  # Hard links that lead to it
+    # Type, shape (None of a null dataspace) and values by name, in the order of h5py; None where
+    # a name is not UTF-8, or a type is not known.  Types are those of `type`, and what leads
+    # elsewhere: "reference" (its values are not read), "references" (sequences of references to
+    # objects, lists of addresses), "places" (an object's address and a number).  Values of text
+    # are lists, of numbers the bytes.
+    attributes: dict[str, tuple[str, tuple[int, ...] | None, Any] | None] | None
+    # Of datasets alone: "<i4" and the like of numbers that h5py reads as they are, "S5" of ASCII
+    # and "U5" of UTF-8 text of a fixed length, "O:ascii" and "O:utf-8" of text of any length.
+    type: str | None
+    committed: bool  # Whether the type has a name in the file
+    shape: tuple[int, ...] | None  # None of a null dataspace
+    max_shape: tuple[int | None, ...]
+    chunk: tuple[int, ...] | None
+    filters: list[tuple[int, list[int]]]  # Number and options
+
+@final
+class Metadata:
+    """The metadata of a local HDF5 file, read without libhdf5."""
+
+    @staticmethod
+    def open(path: str, lock: bool) -> Metadata | None:
+        """Open a file, with the lock of a reader if wanted, which `Metadata` holds.
+
+        None where libhdf5 should open it: nobody can, it is locked, written to or truncated, or
+        no HDF5 file.
+        """
+    @property
+    def root(self) -> int: ...
+    def links(self, address: int) -> list[tuple[str, int]] | None:
+        """Names and addresses of what a group holds, in the order of h5py.
+
+        None where a link is not hard, or a name not UTF-8.  Raises `CorruptDataError`, as all
+        below.
+        """
+    def objects(self, addresses: Sequence[int]) -> list[ObjectRecord]: ...
+    def shape(self, address: int) -> tuple[int, ...] | None:
+        """The shape of a dataset; None of what has none."""
+    def dataset(self, address: int, dtype: np.dtype[Any], label: str) -> Dataset | None:
+        """A dataset of numbers that the engine reads; None where libhdf5 has to describe it."""
+
 @final
 @type_check_only
 class DatasetRecord(TypedDict):

@@ -468,7 +468,7 @@ def test_a_file_of_many_variables_asks_for_each_name_once(
         return name_of(one)
 
     monkeypatch.setattr(h5py.HLObject, "name", property(search))
-    with opened(path, "chunkwise") as ours:
+    with h5py.File(path) as file, opened(file, "chunkwise") as ours:
         assert ours.v39.dims == ("y", "x")
     assert 0 < len(searched) <= 2
 

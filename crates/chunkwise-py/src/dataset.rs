@@ -1,6 +1,7 @@
 //! An open dataset as Python sees it: read by the engine, or a reason why not.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use chunkwise_engine::{
@@ -341,6 +342,23 @@ impl PyDataset {
 }
 
 impl PyDataset {
+    /// A dataset whose elements lie in its file as in memory.
+    pub fn of_engine(
+        dataset: Arc<chunkwise_engine::Dataset>,
+        dtype: Py<PyArrayDescr>,
+        label: String,
+    ) -> Self {
+        Self {
+            engine: Ok(Source::Stored(dataset)),
+            dtype,
+            label,
+            fields: None,
+            elsewhere: false,
+            follows: false,
+            under_way: UnderWay::default(),
+        }
+    }
+
     fn native(&self) -> PyResult<&Source> {
         self.engine.as_ref().map_err(|reason| {
             PyValueError::new_err(format!("{} is read through libhdf5: {reason}", self.label))

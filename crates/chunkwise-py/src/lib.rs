@@ -16,6 +16,7 @@ mod index;
 mod interrupts;
 mod library;
 mod listing;
+mod metadata;
 mod names;
 mod netcdf;
 mod opened;
@@ -136,6 +137,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("VIRTUAL_LAYOUT", chunkwise_libhdf5::VIRTUAL_LAYOUT)?;
     m.add("EXTERNAL_LAYOUT", chunkwise_libhdf5::EXTERNAL_LAYOUT)?;
     m.add_class::<library::PyLibrary>()?;
+    m.add_class::<metadata::PyMetadata>()?;
     m.add_class::<dataset::PyDataset>()?;
     m.add_class::<walk::PyWalk>()?;
     m.add_class::<whole::PyWholeChunks>()?;

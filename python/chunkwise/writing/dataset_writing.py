@@ -212,20 +212,23 @@ class Writing:
     def flush(self) -> None:
         """Write everything to the file, and the file to storage."""
         with self._turn():
-            self.settle()
-            if not self._h5:
-                raise UsageError("the dataset's file is closed")
-            file = self._h5.file
-            try:
-                # Others who write, and flush, may be waiting for this one.
-                with pending.without_waiting():
-                    file.flush()
-                sync(file)
-            except (OSError, RuntimeError) as error:
-                raise CannotWriteError(
-                    f"{self.label}: the written data cannot be flushed: {error}; it may not be "
-                    "in the file"
-                ) from error
+            self._flush()
+
+    def _flush(self) -> None:
+        self.settle()
+        if not self._h5:
+            raise UsageError("the dataset's file is closed")
+        file = self._h5.file
+        try:
+            # Others who write, and flush, may be waiting for this one.
+            with pending.without_waiting():
+                file.flush()
+            sync(file)
+        except (OSError, RuntimeError) as error:
+            raise CannotWriteError(
+                f"{self.label}: the written data cannot be flushed: {error}; it may not be "
+                "in the file"
+            ) from error
 
     def settle(self, blocking: bool = True) -> None:
         """Commit all dirty chunks, so that libhdf5 reads what was written."""
@@ -399,22 +402,30 @@ class Writing:
         axes = {axis for axis, n in enumerate(h5.shape) if n != new[axis]} - self._whole_axes
         if not axes:
             return
-        # The values are read by libhdf5, which must have those that wait.
-        self.settle()
         try:
             origins: Iterable[Sequence[int]] = library().written_origins(h5.id.id, sys.maxsize)
         except CorruptDataError:
             # Of a file in memory libhdf5 may list chunks under wrong coordinates: take all.
             origins = product(*map(range, repeat(0), h5.shape, h5.chunks))
+        short = []
         for origin in origins:
             ends = [at + n for at, n in zip(origin, h5.chunks, strict=True)]
-            if any(origin[axis] < min(h5.shape[axis], new[axis]) < ends[axis] for axis in axes):
-                box = tuple(map(slice, origin, map(min, ends, h5.shape)))
-                understood = assignment(h5, box, h5[box], self.label)
-                assert understood is not None, "a box of a dataset's own values"
-                self._write(native, understood)
-        self.settle()
+            changes = any(
+                origin[axis] < min(h5.shape[axis], new[axis]) < ends[axis] for axis in axes
+            )
+            if changes and direct.may_be_short(h5, origin):
+                short.append(tuple(map(slice, origin, map(min, ends, h5.shape))))
         self._whole_axes |= axes
+        if not short:
+            return
+        # The values are read by libhdf5, which must have those that wait.
+        self.settle()
+        for box in short:
+            understood = assignment(h5, box, h5[box], self.label)
+            assert understood is not None, "a box of a dataset's own values"
+            self._write(native, understood)
+        # What a reader of the file finds now is what was there, until it is flushed.
+        self._flush()
 
     def _set_extent(self, new: Shape | None, size: Any, axis: int | None) -> None:
         """Let libhdf5 resize it; with unfiltered chunks at the edge it needs help."""

@@ -9,7 +9,10 @@ libhdf5 would read and write again and again if its cache does not hold them.
 from __future__ import annotations
 
 import math
+import sys
+import weakref
 import zlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,6 +23,7 @@ from h5py._objects import phil
 
 from chunkwise import _native
 from chunkwise._lib import library
+from chunkwise.errors import CorruptDataError
 from chunkwise.files import unwritten
 from chunkwise.handles import pending
 from chunkwise.names import HDF5_ERRORS
@@ -38,8 +42,14 @@ _MANY_NBYTES: Final = 4 << 20
 _RUN_NBYTES: Final = 4 << 10
 # What keeps the length of data, or adds to it behind what is deflated.
 _LENGTHS_KNOWN: Final = {h5z.FILTER_SHUFFLE, h5z.FILTER_DEFLATE, h5z.FILTER_FLETCHER32}
+_CHECKSUM_NBYTES: Final = 4
 # Under this name a dataset remembers what is known of it.
 _ATTRIBUTE: Final = "_chunkwise_stored"
+
+# What is known of datasets that are open; HDF5's identifiers of one dataset are equal.
+_known: weakref.WeakKeyDictionary[h5d.DatasetID, tuple[Stored | None]] = (
+    weakref.WeakKeyDictionary()
+)
 
 SMALL: Final = f"the whole dataset, as long as it takes {SMALL_NBYTES >> 10} KiB at most"
 UNFILTERED: Final = (
@@ -174,7 +184,11 @@ def stored_of(dataset: h5py.Dataset) -> Stored | None:
     """Tell how a dataset is stored; None if that is not for here.  Under h5py's lock."""
     known = dataset.__dict__.get(_ATTRIBUTE, False)
     if known is False:
-        known = dataset.__dict__[_ATTRIBUTE] = _ask(dataset)
+        # Once for all objects of a dataset: looking at a chunk writes it, if libhdf5 holds it.
+        found = _known.get(dataset.id)
+        if found is None:
+            found = _known[dataset.id] = (_ask(dataset),)
+        known = dataset.__dict__[_ATTRIBUTE] = found[0]
     return known  # type: ignore[no-any-return]
 
 
@@ -194,33 +208,57 @@ def _ask(dataset: h5py.Dataset) -> Stored | None:
 
 
 def _has_short_edge(dataset: h5py.Dataset, chunk: Shape, plist: h5p.PropDCID) -> bool:
-    """Whether the chunk of the last element may be stored without what lies beyond the dataset.
+    """Whether a chunk may be stored without what lies beyond the dataset.
 
-    Programs other than libhdf5 write such chunks.  Deflated ones are looked at; of other filters
-    it is supposed of each small dataset, which costs little.
+    Programs other than libhdf5 write such chunks.  Where filters tell, all chunks of a small
+    dataset are looked at, and the last one of a large one.  Where they do not, it is supposed of
+    each small dataset, which costs little.
     """
     shape = dataset.shape
     if 0 in shape or not any(n % c for n, c in zip(shape, chunk, strict=True)):
         return False
     if not dataset.id.get_storage_size():
         return False
-    codes = [plist.get_filter(number)[0] for number in range(plist.get_nfilters())]
+    codes = {plist.get_filter(number)[0] for number in range(plist.get_nfilters())}
     is_small = bool(math.prod(shape) * dataset.dtype.itemsize <= SMALL_NBYTES)
-    if h5z.FILTER_DEFLATE not in codes or not set(codes) <= _LENGTHS_KNOWN:
+    if not codes <= _LENGTHS_KNOWN:
         return is_small
-    origin = tuple((n - 1) // c * c for n, c in zip(shape, chunk, strict=True))
+    origins: Iterable[Sequence[int]] = [
+        tuple((n - 1) // c * c for n, c in zip(shape, chunk, strict=True))
+    ]
+    if is_small:
+        try:
+            origins = library().written_origins(dataset.id.id, sys.maxsize)
+        except CorruptDataError:
+            return True
+    return any(may_be_short(dataset, origin) for origin in origins)
+
+
+def may_be_short(dataset: h5py.Dataset, origin: Sequence[int]) -> bool:
+    """Whether a chunk may be stored without some of its end: False of one never written."""
+    plist = dataset._dcpl
+    nbytes = math.prod(plist.get_chunk()) * dataset.dtype.itemsize
     try:
         # Not asked where it lies: libhdf5 may list chunks under wrong coordinates.
-        mask, stored = dataset.id.read_direct_chunk(origin)
+        mask, stored = dataset.id.read_direct_chunk(tuple(origin))
     except HDF5_ERRORS:
-        return is_small  # never written
-    if mask:
-        return is_small
-    nbytes = math.prod(chunk) * dataset.dtype.itemsize
-    try:
-        return bool(len(zlib.decompressobj().decompress(stored, nbytes)) < nbytes)
-    except zlib.error:
         return False
+    for number in reversed(range(plist.get_nfilters())):
+        code = plist.get_filter(number)[0]
+        if mask >> number & 1:
+            continue
+        if code == h5z.FILTER_FLETCHER32:
+            stored = stored[:-_CHECKSUM_NBYTES]
+        elif code == h5z.FILTER_DEFLATE:
+            try:
+                # No more than it may be, with checksums.
+                most = nbytes + _CHECKSUM_NBYTES * plist.get_nfilters()
+                stored = zlib.decompressobj().decompress(stored, most)
+            except zlib.error:
+                return True
+        elif code not in _LENGTHS_KNOWN:
+            return True
+    return bool(len(stored) < nbytes)
 
 
 def _write(dataset: h5py.Dataset, stored: Stored, index: Any, value: np.ndarray[Any, Any]) -> bool:

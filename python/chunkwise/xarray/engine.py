@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from xarray.backends import BackendEntrypoint, StoreBackendEntrypoint
@@ -151,12 +152,9 @@ def _source(
     """Check how a file is to be opened, in this process and others."""
     if phony_dims not in (None, "access", "sort"):
         raise UsageError(f"phony_dims={phony_dims!r}: give 'access' or 'sort'")
-    try:
-        import h5netcdf  # noqa: F401
-    except ImportError as wrong:
-        raise UsageError(
-            f"engine='chunkwise' needs h5netcdf ({wrong}): pip install 'chunkwise[xarray]'"
-        ) from None
+    # Imported where it is needed: that takes long.
+    if find_spec("h5netcdf") is None:
+        raise UsageError("engine='chunkwise' needs h5netcdf: pip install 'chunkwise[xarray]'")
     import h5py
 
     from chunkwise.file import File

@@ -10,14 +10,20 @@ import contextlib
 import uuid
 import weakref
 from collections.abc import Iterator, Mapping
-from typing import Any
-
-import h5netcdf
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from chunkwise.errors import ChunkwiseError, FileFormatError, like
 from chunkwise.file import File
 from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.settings import settings as change_settings
+from chunkwise.xarray.native import LeftToH5netcdfError, NativeFile, open_metadata
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from chunkwise import _native
+    from chunkwise.xarray.facts import GroupFacts
 
 # Options of `h5netcdf.File` that are not h5py's.
 _OF_NETCDF = ("invalid_netcdf", "phony_dims", "decode_vlen_strings")
@@ -42,15 +48,17 @@ class Opened:
 
     def __init__(self, given: Any, options: Mapping[str, Any]) -> None:
         rest = dict(options)
-        of_netcdf = {name: rest.pop(name) for name in _OF_NETCDF if name in rest}
+        self._of_netcdf = {name: rest.pop(name) for name in _OF_NETCDF if name in rest}
         self._ours = not isinstance(given, File)
         self.hdf5 = File(given, "r", **rest) if self._ours else given
-        try:
-            with meant(str(self.hdf5.filename), "/"):
-                self.netcdf = h5netcdf.File(self.hdf5, "r", **of_netcdf)
-        except BaseException:
-            self.close()
-            raise
+
+    @cached_property
+    def netcdf(self) -> Any:
+        """The file as h5netcdf has it."""
+        import h5netcdf
+
+        with meant(str(self.hdf5.filename), "/"):
+            return h5netcdf.File(self.hdf5, "r", **self._of_netcdf)
 
     def is_open(self) -> bool:
         """Whether nobody has closed it."""
@@ -79,11 +87,56 @@ class SharedFile:
         self._given, self._options, self._settings = given, options, settings
         self._token = token or uuid.uuid4().hex
         self._held: Opened | None = None
+        self._own: NativeFile | None = None
+        # Datasets by path that the engine reads without libhdf5; None of those that it cannot.
+        self._datasets: dict[str, _native.Dataset | None] = {}
 
     @property
     def name(self) -> str:
         """Path, or what else the file is called."""
         return self._given if isinstance(self._given, str) else str(self.open().hdf5.filename)
+
+    def group(self, path: str) -> GroupFacts:
+        """What a group holds: from the file's own bytes, where they say it as netCDF-C does."""
+        if self._own is None and self._is_plain():
+            if self._settings:
+                change_settings(**self._settings)
+            found = open_metadata(self._given)
+            self._own = None if found is None else NativeFile(found)
+        if self._own is not None:
+            try:
+                return self._own.group(path)
+            except LeftToH5netcdfError:
+                self._close_own()
+        from chunkwise.xarray.through_h5netcdf import read_group
+
+        return read_group(self, path)
+
+    def _is_plain(self) -> bool:
+        """Whether it is a local file that no option has opened in another way."""
+        local = isinstance(self._given, str) and "://" not in self._given
+        return local and self._held is None and self._options.keys() <= {*_OF_NETCDF, "external"}
+
+    def dataset(self, path: str, dtype: np.dtype[Any]) -> _native.Dataset | None:
+        """A dataset that is read without libhdf5; None where there is none."""
+        own = self._own
+        if own is None:
+            return None
+        if path not in self._datasets:
+            address = own.address(path)
+            label = f"{printable(self._given)}: dataset {printable(path)}"
+            made = None if address is None else own.file.dataset(address, dtype, label)
+            self._datasets[path] = made
+        return self._datasets[path]
+
+    def _close_own(self) -> None:
+        own, datasets = self._own, list(self._datasets.values())
+        self._own = None
+        self._datasets.clear()
+        if own is not None:
+            for one in datasets:
+                if one is not None:
+                    one.end_reads(True)
 
     def open(self) -> Opened:
         """The file, opened if it is not."""
@@ -100,6 +153,7 @@ class SharedFile:
 
     def close(self) -> None:
         """Close it, for all that is read through it; whatever is read next opens it again."""
+        self._close_own()
         held, self._held = _opened.pop(self._token, self._held), None
         if held is not None:
             held.close()

@@ -1,0 +1,49 @@
+"""What is known of a group of a netCDF-4 file: its dimensions, variables and attributes?
+
+`native.py` reads it from the file's bytes, `through_h5netcdf.py` by h5netcdf; both say the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Dimension(NamedTuple):
+    """A dimension: its length is that of its longest variable, if it may grow."""
+
+    size: int
+    is_unlimited: bool
+
+
+@dataclass(frozen=True)
+class VariableFacts:
+    """A variable, and the dataset that holds it."""
+
+    dataset: str  # The dataset's own name
+    dimensions: tuple[str, ...]
+    stored_shape: tuple[int, ...]
+    dtype: np.dtype[Any]  # As h5py has it
+    encoded_dtype: Any  # As xarray's encoding has it; None where it has none
+    chunks: tuple[int, ...] | None
+    fletcher32: bool
+    shuffle: bool
+    compression: str | None
+    compression_opts: Any
+    attributes: dict[str, Any]
+    # Where its header is; None of what only h5py reads.
+    address: int | None = None
+
+
+@dataclass(frozen=True)
+class GroupFacts:
+    """A group: its own dimensions, variables in their order, attributes, and groups in it."""
+
+    dimensions: dict[str, Dimension]
+    # Lengths of all dimensions that its variables may have: its own, and its parents'.
+    sizes: dict[str, int]
+    variables: dict[str, VariableFacts]
+    attributes: dict[str, Any]
+    groups: tuple[str, ...]
