@@ -155,7 +155,6 @@ def attempt(seed: int, folder: Path) -> None:
         (("inspect", ".", "--quiet"), (0,)),
         (("inspect", file, "/not\x1b]there\x9b"), (2,)),
         (("bench", file, full, *short, "--save", "run.json"), (0,)),
-        (("bench", file, full, *short, "--csv"), (0,)),
         (("bench", file, "none\x9b"), (2,)),
         (("hstest", file, full, "--count", "2", "-k", "3"), (0,)),
         (("compare", "run.json", "run.json"), (0, 1, 2)),

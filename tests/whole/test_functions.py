@@ -76,10 +76,9 @@ def test_every_option_has_its_parameter() -> None:
 
     options = {str(option.name) for option in command.params}
     parameters = set(inspect.signature(chunkwise.bench).parameters)
-    # A plan is a file of options; a sample's size is in bytes, as everywhere in Python.
-    # Several datasets are `chunkwise.measure.run_together`.  A trace holds access patterns.
-    theirs = {"file", "plan", "sample", "as_text", "datasets", "trace"}
-    ours = {"path", "sample_nbytes", "check", "progress", "dataset"}
+    # A sample's size is in bytes, as everywhere in Python.  A trace holds access patterns.
+    theirs = {"file", "sample", "as_json", "trace"}
+    ours = {"path", "sample_nbytes", "check", "progress"}
     assert options - theirs == parameters - ours
 
 

@@ -62,12 +62,10 @@ class Target:
     native_order: bool = True  # Whether elements are stored in this machine's byte order
     # Whether they are integers or floats of up to 64 bits, as netCDF-C knows them.
     is_number: bool = True
-    paged: bool = False  # Whether the file has paged file space, as a page buffer needs
     # How far each dimension may grow, None without end; None if none may.
     maxshape: tuple[int | None, ...] | None = None
     # The mark of a writer that has not closed the file: ``swmr``, ``write``, or nothing.
     unclosed: str = ""
-    made: str = ""  # Of data that has no file yet, what stands in for it
 
     @property
     def nbytes(self) -> int:
@@ -82,8 +80,6 @@ class Target:
     @property
     def where(self) -> str:
         """File and dataset, for messages."""
-        if self.made:
-            return f"the data of --shape {grammar.format_shape(self.shape)}"
         return f"'{printable(self.dataset)}' in {printable(self.file)}"
 
 
@@ -129,8 +125,6 @@ def look(path: str | os.PathLike[str], dataset: str | None = None) -> Target:
             file_filters=_file_filters(file),
             native_order=bool(found.dtype.isnative),
             is_number=found.dtype.kind in "iuf" and found.dtype.itemsize <= 8,
-            paged=found.file.id.get_create_plist().get_file_space_strategy()[0]
-            == h5f.FSPACE_STRATEGY_PAGE,
             maxshape=None if found.maxshape == found.shape else found.maxshape,
             unclosed=unclosed,
         )
