@@ -10,7 +10,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import chunkwise
@@ -182,7 +182,6 @@ def test_the_engine_serves_each_row_and_each_field(path: Path) -> None:
         assert (engine_reads(), left_to_h5py()) == (before + 16, left)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(index=indexes(SHAPE), wanted=st.sampled_from([None, "f8", "i2"]))
 @pytest.mark.slow
 def test_any_index_has_the_outcome_of_h5py(path: Path, index: Any, wanted: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import h5py
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chunkwise
@@ -79,9 +79,7 @@ def test_reads_are_those_of_h5py(
     with h5py.File(path) as file:
         everything = file["x"][()]
 
-    @settings(
-        max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-    )
+    @settings(max_examples=15)
     @given(reads())
     def check(selections: list[tuple[slice, slice]]) -> None:
         # Opened anew, so that nothing is known; some reads then lead to the list.

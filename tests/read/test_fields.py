@@ -8,7 +8,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chunkwise
@@ -85,11 +85,7 @@ def test_fields_are_those_of_h5py(path: Path) -> None:
     with h5py.File(path) as theirs, chunkwise.open(path) as ours:
         names = tuple(theirs["deflate"].dtype.names)
 
-        @settings(
-            max_examples=40,
-            deadline=None,
-            suppress_health_check=[HealthCheck.function_scoped_fixture],
-        )
+        @settings(max_examples=40)
         @given(
             st.sampled_from(["deflate", "part", "mixed", "plain"]),
             st.lists(st.sampled_from(names), min_size=1, unique=True),

@@ -11,7 +11,7 @@ import hdf5plugin
 import numpy as np
 import pytest
 from h5py import h5d, h5p, h5s, h5t
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chunkwise
@@ -34,12 +34,7 @@ from tests.support.filtered import (
 )
 from tests.support.reading import same
 
-SLOW = settings(
-    max_examples=60,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+SLOW = settings(derandomize=True)
 
 
 def test_filters_are_called_as_the_grammar_calls_them() -> None:

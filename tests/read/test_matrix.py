@@ -19,7 +19,7 @@ import pytest
 import chunkwise
 from chunkwise.errors import ChunkwiseError
 from tests.support.matrix import Combination, combinations, reasons, write
-from tests.support.reading import random_index, same
+from tests.support.reading import outcome, random_index, same
 
 COUNT = int(os.environ.get("CHUNKWISE_MATRIX", "400"))
 # Datasets in a file.
@@ -30,13 +30,6 @@ def batches() -> Iterator[list[Combination]]:
     drawn = combinations(COUNT, seed=1)
     while batch := list(islice(drawn, BATCH)):
         yield batch
-
-
-def outcome(read: Any) -> Any:
-    try:
-        return read()
-    except Exception as error:
-        return error
 
 
 def agree(ours: Any, theirs: Any) -> bool:

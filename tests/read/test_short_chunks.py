@@ -11,7 +11,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import chunkwise
@@ -92,7 +92,6 @@ def numbers(shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
     return (np.arange(math.prod(shape)) * 37 % 251).reshape(shape).astype(dtype)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     dims=st.lists(st.tuples(st.integers(1, 23), st.integers(1, 9)), min_size=1, max_size=3),
     name=st.sampled_from([*FILTERS]),

@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 import pytest
 from h5py import h5d, h5p, h5s, h5t
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import chunkwise
@@ -47,7 +47,6 @@ def agree(path: Path, indices: list[Any], expected: str = "virtual", name: str =
             assert same(ours[name][index], theirs[name][index]), index
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 2**32 - 1))
 def test_any_mappings_give_what_libhdf5_gives(tmp_path: Path, seed: int) -> None:
     """Strided, overlapping or not, of other shapes and types, missing, in the same file."""

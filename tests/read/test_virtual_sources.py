@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from chunkwise.routing import elsewhere
 from tests.read.test_virtual import NO_END, numbered, rows, wrote
 from tests.support.mapping import select
 from tests.support.patched import bound_always, engine_reads
+from tests.support.processes import python
 from tests.support.reading import same
 
 __all__ = ["bound_always"]
@@ -376,24 +375,18 @@ def test_nothing_stays_open_when_sources_come_and_go(tmp_path: Path) -> None:
         assert len(list(Path("/proc/self/fd").iterdir())) <= before + 4
 
 
-# The high-water mark of memory begins anew when all is known that a read needs.
 PROGRAM = """
 import sys
 import numpy as np
 import chunkwise
-
-def memory(field):
-    lines = open("/proc/self/status").read().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(field + ":")) * 1024
-
+from tests.support.memory import begin, memory
 v = chunkwise.open(sys.argv[1])["v"]
 assert v.explain()["path"] == "virtual"
 mask = np.ones(v.shape[1], bool)
 mask[[5, 7, 100]] = False
 v[:2, mask]
-with open("/proc/self/clear_refs", "w") as f:
-    f.write("5")
-before = memory("VmRSS")
+# All is known now that a read needs.
+before = begin()
 found = v[:, mask]
 print(memory("VmHWM") - before - found.nbytes)
 assert (found == np.arange(v.shape[0]).astype("u1")[:, None]).all()
@@ -410,8 +403,5 @@ def test_lists_do_not_take_memory_for_each_mapping(tmp_path: Path) -> None:
         dcpl.set_virtual(here, b"s.h5", b"x", here)
     with h5py.File(tmp_path / "v.h5", "w") as file:
         h5d.create(file.id, b"v", h5t.NATIVE_UINT8, h5s.create_simple((count, width)), dcpl)
-    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "v.h5")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
     # Twice as many numbers as elements would take 100 MB.
-    assert int(done.stdout) < 48 << 20
+    assert int(python(PROGRAM, tmp_path / "v.h5")) < 48 << 20

@@ -15,7 +15,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chunkwise
@@ -102,9 +102,7 @@ def test_what_is_read_is_what_h5py_reads(options: dict[str, Any]) -> None:
         np.testing.assert_array_equal(ours["group/sparse"][...], theirs["group/sparse"][...])
 
 
-@settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_any_selection_is_read_as_from_disk(server: Server, content: bytes, data: Any) -> None:
     name = data.draw(st.sampled_from(["filtered", "plain", "contiguous"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import h5py
@@ -28,6 +29,14 @@ def same(ours: Any, theirs: Any) -> bool:
     if a.dtype.hasobject:
         return repr(a.tolist()) == repr(b.tolist())
     return a.tobytes() == b.tobytes()
+
+
+def outcome(read: Callable[[], Any]) -> Any:
+    """What is read, or the error."""
+    try:
+        return read()
+    except Exception as error:
+        return error
 
 
 def random_index(rng: np.random.Generator, shape: tuple[int, ...]) -> Index:

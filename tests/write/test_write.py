@@ -43,7 +43,7 @@ def slices(size: int) -> st.SearchStrategy[Any]:
 @pytest.mark.parametrize("libver", ["earliest", "latest"])
 @pytest.mark.parametrize("pipeline", PIPELINES, ids=["plain", "gzip", "all"])
 def test_it_writes_what_h5py_writes(tmp_path: Path, libver: str, pipeline: dict[str, Any]) -> None:
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=15)
     @given(data=st.data())
     def check(data: st.DataObject) -> None:
         shape = tuple(data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=3)))
