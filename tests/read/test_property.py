@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,13 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chunkwise
-from chunkwise.errors import ChunkwiseError
-from tests.support.reading import LEFT_TO_LIBHDF5, outcome, same
+from tests.support.reading import outcome, same
 
 DTYPES = ["u1", ">i2", "<i4", ">f4", "<f8", "<c16", "S3", "V5", "?", ("<i2", (3,))]
 RECORD = np.dtype([("a", "<i2"), ("b", ">f4")])
-# What h5py may raise for an index; ours must be of the same class.
-INDEX_ERRORS = (IndexError, ValueError, TypeError)
 
 SLOW = settings(derandomize=True)
 
@@ -283,74 +280,3 @@ def test_a_wrong_index_fails_as_in_h5py(folder: Path, data: st.DataObject) -> No
                 kind = next(c for c in type(theirs).__mro__ if c.__module__ == "builtins")
                 kinds = (kind, IndexError) if kind is OverflowError else (kind,)
                 assert isinstance(ours, kinds), (index, repr(ours), repr(theirs))
-
-
-WRONG: dict[str, Any] = {
-    "out of range": (4, 0),
-    "out of range below": (0, -6),
-    "too many indices": (0, 0, 0),
-    "step zero": (slice(0, 3, 0),),
-    "two Ellipses": (..., 0, ...),
-}
-
-
-@pytest.mark.parametrize("index", WRONG.values(), ids=WRONG.keys())
-def test_wrong_indices_are_refused_by_name(folder: Path, index: Any) -> None:
-    path = folder / "named.h5"
-    path.unlink(missing_ok=True)
-    with h5py.File(path, "w") as f:
-        f.create_dataset("d", data=np.zeros((4, 5)), chunks=(2, 2))
-    with h5py.File(path) as f:
-        with pytest.raises(INDEX_ERRORS) as theirs:
-            f["d"][index]
-        with pytest.raises(ChunkwiseError) as ours:
-            chunkwise.wrap(f["d"])[index]
-        assert isinstance(ours.value, theirs.type)
-        assert "named.h5: dataset /d" in str(ours.value)
-        assert "\n" not in str(ours.value)
-
-
-Refused = Callable[[], chunkwise.Hyperslab]
-HYPERSLABS: dict[str, tuple[Refused, str]] = {
-    "beyond the end": (lambda: chunkwise.hyperslab((2, 0), (3, 1)), "ends at 5 in dimension 0"),
-    "beyond by stride": (
-        lambda: chunkwise.hyperslab((0, 0), (1, 3), (1, 3)),
-        "ends at 7 in dimension 1",
-    ),
-    "overlapping blocks": (
-        lambda: chunkwise.hyperslab((0, 0), (1, 2), (1, 1), (1, 2)),
-        "blocks would overlap",
-    ),
-    "wrong rank": (lambda: chunkwise.hyperslab(0, 1), "1 dimension, the dataset has 2"),
-    "negative": (lambda: chunkwise.hyperslab((-1, 0), (1, 1)), "must not be negative"),
-    "lengths differ": (lambda: chunkwise.hyperslab((0, 0), (1,)), "count has 1"),
-    "overflowing": (
-        lambda: chunkwise.hyperslab((1, 0), (2, 1), (2**63, 1)),
-        "dimension|64 bits",
-    ),
-    "no number": (
-        lambda: chunkwise.hyperslab((0, 0.5), (1, 1)),  # type: ignore[arg-type]
-        "integer",
-    ),
-    "beyond 64 bits": (lambda: chunkwise.hyperslab((0, 2**70), (1, 1)), "64 bits|63 bits"),
-}
-
-
-@pytest.mark.parametrize("path", ["chunked", "contiguous", "libhdf5"])
-@pytest.mark.parametrize(("make", "message"), HYPERSLABS.values(), ids=HYPERSLABS.keys())
-def test_wrong_hyperslabs_are_refused(
-    folder: Path, path: str, make: Refused, message: str
-) -> None:
-    kinds: dict[str, dict[str, Any]] = {
-        "chunked": {"chunks": (2, 2)},
-        "contiguous": {},
-        "libhdf5": LEFT_TO_LIBHDF5,
-    }
-    with h5py.File(folder / "slabs.h5", "w") as f:
-        f.create_dataset("d", data=np.zeros((4, 5)), **kinds[path])
-    with chunkwise.open(folder / "slabs.h5") as f:
-        dataset = f["d"]
-        assert isinstance(dataset, chunkwise.Dataset)
-        assert dataset.explain()["path"] == path
-        with pytest.raises(ChunkwiseError, match=message):
-            dataset.read(make())

@@ -9,6 +9,7 @@ import pickle
 import random
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from chunkwise.errors import (
 from chunkwise.remote import opening
 from chunkwise.remote.blocks import FRONT_NBYTES
 from chunkwise.remote.faults import Patience
+from tests.support.threads import run_in_threads
 from tests.support.web import Server, serving
 
 pytest.importorskip("fsspec")
@@ -379,7 +381,18 @@ def test_a_file_goes_to_another_process_by_its_url(server: Server) -> None:
     assert all(headers.get("X-A") == "b" for headers in server.headers)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_many_threads_read_one_file(server: Server) -> None:
+    with chunkwise.open(f"{server.url}/a.h5") as file:
+        expected = file["group/contiguous"][...]
+
+        def read(number: int) -> None:
+            part = file["group"][("filtered", "plain", "contiguous")[number % 3]]
+            assert (part[number : number + 9] == expected[number : number + 9]).all()
+
+        run_in_threads([partial(read, number) for number in range(12)])
+    assert not [one.name for one in threading.enumerate() if "chunkwise" in one.name]
+
+
 def test_a_forked_child_reads_on(server: Server) -> None:
     with chunkwise.open(f"{server.url}/a.h5") as file:
         dataset = file["group/filtered"]
@@ -394,25 +407,3 @@ def test_a_forked_child_reads_on(server: Server) -> None:
                 os._exit(code)
         assert os.waitpid(child, 0)[1] == 0
         np.testing.assert_array_equal(dataset[20:30], file["group/plain"][20:30])
-
-
-def test_many_threads_read_one_file(server: Server) -> None:
-    with chunkwise.open(f"{server.url}/a.h5") as file:
-        expected = file["group/contiguous"][...]
-        wrong: list[int] = []
-
-        def read(number: int) -> None:
-            name = ("filtered", "plain", "contiguous")[number % 3]
-            if not (
-                file["group"][name][number : number + 9] == expected[number : number + 9]
-            ).all():
-                wrong.append(number)
-
-        threads = [threading.Thread(target=read, args=(number,)) for number in range(12)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert not wrong
-    ours = [thread.name for thread in threading.enumerate() if "chunkwise" in thread.name]
-    assert not ours

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 import chunkwise
@@ -22,36 +20,6 @@ phil = h5py._objects.phil
 def new(path: Path) -> tuple[chunkwise.File, chunkwise.Dataset]:
     file = chunkwise.open(path, "w", sync=False)
     return file, file.create_dataset("x", (4000, 50), "i4", chunks=(16, 50), filters="deflate:1")
-
-
-@pytest.mark.parametrize("kind", ["chunkwise", "h5py"])
-def test_writes_that_returned_before_close_are_in_the_file(tmp_path: Path, kind: str) -> None:
-    for number in range(8):
-        path = tmp_path / f"{number}.h5"
-        file, d = new(path)
-        returned = np.zeros(4000, bool)
-
-        def write(
-            first: int, d: chunkwise.Dataset = d, returned: npt.NDArray[np.bool_] = returned
-        ) -> None:
-            for row in range(first, 4000, 4):
-                try:
-                    d[row] = row + 1
-                except (UsageError, ValueError, RuntimeError):
-                    return
-                returned[row] = True
-
-        threads = [threading.Thread(target=write, args=(first,)) for first in range(4)]
-        for thread in threads:
-            thread.start()
-        time.sleep(0.005 * (number + 1))
-        (file if kind == "chunkwise" else file.h5py.file).close()
-        for thread in threads:
-            thread.join(60)
-            assert not thread.is_alive()
-        with h5py.File(path) as got:
-            lost = np.flatnonzero(returned & (got["x"][:, 0] != np.arange(1, 4001)))
-        assert not lost.size, lost
 
 
 def test_a_write_to_a_file_that_is_being_closed_is_refused(tmp_path: Path) -> None:

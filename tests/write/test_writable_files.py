@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from chunkwise.errors import (
     FileFormatError,
     UsageError,
 )
+from tests.support.threads import run_in_threads
 
 
 @pytest.fixture
@@ -252,12 +253,7 @@ def test_flushing_while_others_write_waits_for_nobody_who_waits(tmp_path: Path) 
                     file.flush()
                     sets[first % 3].flush()
 
-        threads = [threading.Thread(target=write, args=(n,), daemon=True) for n in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(30)
-            assert not thread.is_alive()
+        run_in_threads([partial(write, n) for n in range(4)])
     with h5py.File(path) as read:
         for n in range(3):
             assert (read[f"d{n}"][...] == np.arange(200)[:, None]).all()

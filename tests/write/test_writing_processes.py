@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 
 import chunkwise
-from chunkwise.errors import FileFormatError
 from tests.support.processes import ran
 
 VALUES = np.arange(1000)
@@ -198,23 +197,3 @@ def test_what_was_flushed_outlives_a_writer_that_is_killed_while_it_overwrites(
     assert os.waitpid(child, 0)[1] == signal.SIGKILL
     with h5py.File(path) as file:
         np.testing.assert_array_equal(file["x"][:], before)
-
-
-def test_what_a_killed_writer_flushed_is_found_by_the_remedy_named(tmp_path: Path) -> None:
-    """With the latest format a mark is left in the file, and the message says what saves it."""
-    path = tmp_path / "x.h5"
-    child = os.fork()
-    if child == 0:
-        file = chunkwise.open(path, "w", sync=False, libver="latest")
-        d = file.create_dataset("x", data=VALUES, chunks=(100,), filters="deflate:1")
-        file.flush()
-        d[:] = 0
-        os.kill(os.getpid(), signal.SIGKILL)
-    assert os.waitpid(child, 0)[1] == signal.SIGKILL
-    with pytest.raises(FileFormatError, match="is saved by: chunkwise repack") as raised:
-        chunkwise.open(path)
-    advice = str(raised.value).split("saved by: chunkwise ")[1].split()
-    command = [sys.executable, "-m", "chunkwise", *advice]
-    subprocess.run(command, check=True, cwd=tmp_path, capture_output=True)
-    with h5py.File(tmp_path / advice[-1]) as found:
-        np.testing.assert_array_equal(found["x"][:], VALUES)
