@@ -12,47 +12,13 @@ import pytest
 
 import chunkwise
 from tests.support.filtered import (
-    BLOSC2S,
-    DTYPES,
-    KINDS,
     Case,
-    assert_native,
     create,
     of_plugin,
     values,
 )
 from tests.support.reading import same
 from tests.support.versions import HDF5
-
-# One dimension is stored as it is; more are cut into boxes, which may not fit.
-SHAPES = [
-    ((37,), (10,)),
-    ((70_000,), (40_000,)),
-    ((13, 22), (5, 7)),
-    ((100, 300), (99, 257)),
-    ((5, 9, 11), (2, 9, 4)),
-    ((30, 20, 25, 3), (30, 20, 25, 3)),
-]
-
-
-@pytest.mark.parametrize("case", BLOSC2S.values(), ids=BLOSC2S.keys())
-@pytest.mark.slow
-def test_types_shapes_and_data(tmp_path: Path, case: Case) -> None:
-    path = tmp_path / "types.h5"
-    shuffle, deflate = Case(h5py.h5z.FILTER_SHUFFLE), Case(h5py.h5z.FILTER_DEFLATE, (1,))
-    pipelines = [[case], [shuffle, case], [case, deflate]]
-    with h5py.File(path, "w") as f:
-        for number, dtype in enumerate([*DTYPES, "S40"]):
-            for kind in [*KINDS, "zeros"]:
-                shape, chunk = SHAPES[(number + len(kind)) % len(SHAPES)]
-                d = create(
-                    f, f"{dtype} {kind}", dtype, shape, chunk, pipelines[number % len(pipelines)]
-                )
-                d[...] = np.zeros(shape, dtype) if kind == "zeros" else values(dtype, shape, kind)
-    with h5py.File(path) as f:
-        for name in f:
-            assert_native(f[name], 2)
-
 
 HEADER_LEN, FLAGS = 32, 31
 

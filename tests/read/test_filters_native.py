@@ -20,12 +20,9 @@ from chunkwise.grammar.codecs import CODECS_BY_ID
 from tests.support.filtered import (
     CASES,
     DTYPES,
-    FLOATS,
-    INTEGERS,
     KINDS,
     OWN_OPTIONS,
     SHAPES,
-    SZIPS,
     Case,
     assert_native,
     create,
@@ -50,31 +47,6 @@ def test_filters_are_called_as_the_grammar_calls_them() -> None:
     for one in told.values():
         assert not one["decoded"] or one["name"] in phases
         assert not one["encoded"] or f"encode {one['name']}" in phases
-
-
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-@pytest.mark.slow
-def test_types_shapes_and_data(tmp_path: Path, case: Case) -> None:
-    path = tmp_path / "types.h5"
-    shuffle = Case(h5py.h5z.FILTER_SHUFFLE)
-    fletcher32 = Case(h5py.h5z.FILTER_FLETCHER32)
-    with h5py.File(path, "w") as f:
-        for number, dtype in enumerate(DTYPES):
-            for kind in KINDS:
-                shape, chunk = SHAPES[(number + len(kind)) % len(SHAPES)]
-                data = values(dtype, shape, kind)
-                for name, filters in {
-                    "alone": [case],
-                    "after shuffle": [shuffle, case],
-                    "between": [fletcher32, case, fletcher32],
-                    "twice": [case, case],
-                }.items():
-                    if name == "twice" and case.number in OWN_OPTIONS:
-                        continue
-                    create(f, f"{dtype} {kind} {name}", dtype, shape, chunk, filters)[...] = data
-    with h5py.File(path) as f:
-        for name in f:
-            assert_native(f[name])
 
 
 MASKED = {**CASES, "blosc2": of_plugin(hdf5plugin.Blosc2("lz4"))}
@@ -120,53 +92,6 @@ def test_any_pipeline(folder: Path, data: st.DataObject) -> None:
         create(f, "x", dtype, shape, chunk, filters)[...] = values(dtype, shape, kind)
     with h5py.File(path) as f:
         assert_native(f["x"], 2)
-
-
-@pytest.mark.parametrize("case", SZIPS.values(), ids=SZIPS.keys())
-@pytest.mark.slow
-def test_szip(tmp_path: Path, case: Case) -> None:
-    """Both codings, over lines that are whole blocks and lines that are not."""
-    path = tmp_path / "szip.h5"
-    types = [*INTEGERS, *FLOATS]
-    chunks = {(40,): (37,), (13, 90): (5, 33), (9, 600): (4, 500), (3, 5000): (2, 4800)}
-    with h5py.File(path, "w") as f:
-        for dtype, kind, (shape, chunk) in itertools.product(types, KINDS, chunks.items()):
-            name = f"{dtype} {kind} {shape}"
-            deflate = Case(h5py.h5z.FILTER_DEFLATE, (1,))
-            filters = [case, deflate] if kind == "few" else [case]
-            create(f, name, dtype, shape, chunk, filters)[...] = values(dtype, shape, kind)
-    with h5py.File(path) as f:
-        for name in f:
-            assert_native(f[name], 1)
-
-
-@pytest.mark.parametrize("fill", [None, 3, "undefined"])
-@pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS])
-@pytest.mark.slow
-def test_scaleoffset(tmp_path: Path, dtype: str, fill: int | str | None) -> None:
-    """As many bits as needed, too few and all; for floats, any power of ten."""
-    path = tmp_path / "scaleoffset.h5"
-    whole = np.dtype(dtype).kind in "iu"
-    factors = [0, 1, 3, 7, 8 * np.dtype(dtype).itemsize] if whole else [-2, 0, 1, 3, 9]
-    rng = np.random.default_rng(1)
-    with h5py.File(path, "w") as f:
-        for factor, kind in itertools.product(factors, [*KINDS, "all", "far"]):
-            cd_values = (2 if whole else 0, factor % 2**32)
-            more = {} if fill is None else {"fill": fill}
-            case = Case(h5py.h5z.FILTER_SCALEOFFSET, cd_values)
-            d = create(f, f"{factor} {kind}", dtype, (9, 300), (4, 170), [case], **more)
-            if kind == "all":
-                d[...] = 3
-            elif kind == "far":
-                d[...] = rng.choice([0, 1, 3, 100], (9, 300))
-                d[4, 5:7] = [np.iinfo(dtype).max, np.iinfo(dtype).min] if whole else [1e30, -1e30]
-            elif whole:
-                d[...] = values(dtype, (9, 300), kind)
-            else:
-                d[...] = np.round(rng.normal(size=(9, 300)), 3) * (kind != "constant")
-    with h5py.File(path) as f:
-        for name in f:
-            assert_native(f[name], 2)
 
 
 def test_nbit(tmp_path: Path) -> None:

@@ -233,68 +233,48 @@ def test_sources_are_looked_for_where_libhdf5_looks(
                 assert same(ours[...], theirs), place
 
 
-def no_file(folder: Path) -> None:
-    (folder / "1.h5").unlink()
-
-
-def no_dataset(folder: Path) -> None:
-    with h5py.File(folder / "1.h5", "w"):
-        pass
-
-
-def dangling(folder: Path) -> None:
-    with h5py.File(folder / "1.h5", "w") as file:
-        file["x"] = h5py.SoftLink("/nowhere")
-
-
-def a_group(folder: Path) -> None:
-    with h5py.File(folder / "1.h5", "w") as file:
-        file.create_group("x")
-
-
-def no_hdf5(folder: Path) -> None:
-    (folder / "1.h5").write_bytes(b"no HDF5 at all")
-
-
-def cut(folder: Path) -> None:
-    os.truncate(folder / "1.h5", 900)
-
-
-def shorter(folder: Path) -> None:
-    (folder / "1.h5").unlink()
-    wrote(folder / "1.h5", np.arange(9))
-
-
-def longer(folder: Path) -> None:
-    (folder / "1.h5").unlink()
-    wrote(folder / "1.h5", np.arange(90))
-
-
-def of_other_rank(folder: Path) -> None:
-    (folder / "1.h5").unlink()
-    wrote(folder / "1.h5", np.zeros((3, 30)))
-
-
-def of_text(folder: Path) -> None:
-    (folder / "1.h5").unlink()
-    wrote(folder / "1.h5", np.full(30, b"abcd"))
-
-
-def damaged(folder: Path) -> None:
-    with h5py.File(folder / "1.h5", "r+") as file:
+def damaged(path: Path) -> None:
+    with h5py.File(path, "r+") as file:
         file["x"].id.write_direct_chunk((8,), b"nothing that deflates")
 
 
-@pytest.mark.parametrize(
-    "harm",
-    [no_file, no_dataset, dangling, a_group, no_hdf5, cut, shorter, longer, of_other_rank,
-     of_text, damaged],
-)  # fmt: skip
+def holding(*values: Any) -> Callable[[Path], None]:
+    """The source has such values, or such a link, or nothing."""
+
+    def harm(path: Path) -> None:
+        with h5py.File(path, "w") as file:
+            for value in values:
+                file["x"] = value
+
+    return harm
+
+
+def a_group(path: Path) -> None:
+    with h5py.File(path, "w") as file:
+        file.create_group("x")
+
+
+HARMS: dict[str, Callable[[Path], Any]] = {
+    "no file": Path.unlink,
+    "no dataset": holding(),
+    "dangling": holding(h5py.SoftLink("/nowhere")),
+    "a group": a_group,
+    "no HDF5": lambda path: path.write_bytes(b"no HDF5 at all"),
+    "cut": lambda path: os.truncate(path, 900),
+    "shorter": holding(np.arange(9)),
+    "longer": holding(np.arange(90)),
+    "of another rank": holding(np.zeros((3, 30))),
+    "of text": holding(np.full(30, b"abcd")),
+    "damaged": damaged,
+}
+
+
+@pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS.keys())
 def test_what_is_wrong_with_a_source_is_wrong_as_in_h5py(
-    tmp_path: Path, harm: Callable[[Path], None]
+    tmp_path: Path, harm: Callable[[Path], Any]
 ) -> None:
     path = rows(tmp_path)
-    harm(tmp_path)
+    harm(tmp_path / "1.h5")
     for index in (np.s_[...], np.s_[0], np.s_[1], np.s_[1, :3]):
         with h5py.File(path) as theirs, chunkwise.open(path) as ours:
             try:
@@ -310,7 +290,7 @@ def test_what_is_wrong_with_a_source_is_wrong_as_in_h5py(
 
 def test_an_error_names_the_source(tmp_path: Path) -> None:
     path = rows(tmp_path)
-    damaged(tmp_path)
+    damaged(tmp_path / "1.h5")
     with chunkwise.open(path) as file:
         with pytest.raises(
             chunkwise.errors.CorruptDataError, match=r"1\.h5: dataset x: the chunk"
@@ -323,7 +303,7 @@ def test_an_error_names_the_source(tmp_path: Path) -> None:
 def test_a_source_that_comes_later_is_seen(tmp_path: Path) -> None:
     path = rows(tmp_path)
     (tmp_path / "2.h5").rename(tmp_path / "away")
-    no_dataset(tmp_path)
+    holding()(tmp_path / "1.h5")
     with chunkwise.open(path) as file:
         v = file["v"]
         assert v[1:3, 5].tolist() == [-1, -1]
