@@ -197,7 +197,7 @@ def test_nothing_else_on_stderr(good: Path) -> None:
         "import sys\nfrom chunkwise.files.opening import open_h5\n"
         "try: open_h5(sys.argv[1])\nexcept OSError as e: print(e)"
     )
-    done = ran([sys.executable, "-c", program, str(good)], check=True)
+    done = ran([sys.executable, "-c", program, good], check=True)
     assert "truncated HDF5 file" in done.stdout
     assert done.stderr == ""
 

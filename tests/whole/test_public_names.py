@@ -5,13 +5,12 @@ from __future__ import annotations
 import importlib
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import chunkwise
+from tests.support.processes import python
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = {"dask", "errors", "parallel", "xarray"}
@@ -34,9 +33,7 @@ print(json.dumps([dir(package), package.__all__, "h5py" in sys.modules]))
     ],
 )
 def test_the_interface_is_listed_and_nothing_else(name: str) -> None:
-    command = [sys.executable, "-c", LIST, name]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    listed, stated, imported = json.loads(done.stdout)
+    listed, stated, imported = json.loads(python(LIST, name))
     shown = {one for one in listed if not one.startswith("__")}
     offered = {one for one in stated if not one.startswith("__")}
     assert shown == offered | (MODULES if name == "chunkwise" else set())
@@ -52,8 +49,7 @@ def test_the_interface_is_listed_and_nothing_else(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(MODULES))
 def test_modules_of_the_interface_need_no_import_of_their_own(name: str) -> None:
     program = f"import chunkwise; print(chunkwise.{name}.__name__)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.stdout == f"chunkwise.{name}\n", done.stderr
+    assert python(program) == f"chunkwise.{name}"
 
 
 def test_what_the_pages_call_is_public() -> None:

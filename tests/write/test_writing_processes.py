@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import chunkwise
-from tests.support.processes import ran
+from tests.support.processes import python
 
 VALUES = np.arange(1000)
 
@@ -123,9 +123,9 @@ except chunkwise.ChunkwiseError as error:
 @pytest.mark.parametrize("mode", ["r", "r+", "w", "a"])
 def test_a_second_process_is_told_that_the_file_is_open(path: Path, mode: str) -> None:
     with chunkwise.open(path, "r+", sync=False) as file:
-        done = ran([sys.executable, "-c", OPEN, path, mode], check=True)
-        assert done.stdout.startswith(f"BusyError {path}: "), done
-        assert "close it there" in done.stdout
+        said = python(OPEN, path, mode)
+        assert said.startswith(f"BusyError {path}: ")
+        assert "close it there" in said
         np.testing.assert_array_equal(file["x"], VALUES)
 
 
