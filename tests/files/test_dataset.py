@@ -12,7 +12,6 @@ import pytest
 
 import chunkwise
 from chunkwise.errors import (
-    ChunkwiseError,
     DatasetNotFoundError,
     NotADatasetError,
     SelectionError,
@@ -243,12 +242,3 @@ def test_out_must_fit(file: chunkwise.File, name: str) -> None:
     assert not out[2].any()
     with pytest.raises(SelectionError, match=r"chunkwise\.hyperslab, not int"):
         d.read(3)  # type: ignore[arg-type]
-
-
-def test_every_error_is_ours_and_one_line(file: chunkwise.File) -> None:
-    d = file["a/b/chunked"]
-    for wrong in (99, (0, 0, 0), (slice(None, None, 0),), [0, 99]):
-        with pytest.raises(ChunkwiseError) as error:
-            d[wrong]
-        assert "face.h5: dataset /a/b/chunked" in str(error.value)
-        assert "\n" not in str(error.value)

@@ -179,23 +179,6 @@ def test_reads_see_what_the_same_process_writes(tmp_path: Path) -> None:
     assert engine_reads() == before + 1
 
 
-def test_swmr_readers_see_what_is_appended(tmp_path: Path) -> None:
-    path = tmp_path / "swmr.h5"
-    chunkwise.patch_h5py()
-    with h5py.File(path, "w", libver="latest") as f:
-        d = f.create_dataset("d", (4,), "i4", maxshape=(None,), chunks=(2,))
-        d[...] = 1
-        f.swmr_mode = True
-        with h5py.File(path, swmr=True) as reader:
-            assert reader["d"][...].tolist() == [1] * 4
-            d.resize((6,))
-            d[4:] = 2
-            d.flush()
-            seen = reader["d"]
-            seen.refresh()
-            assert seen[...].tolist() == [1] * 4 + [2] * 2
-
-
 def test_closing_lets_go(tmp_path: Path) -> None:
     path = write(tmp_path / "a.h5", 3)
     chunkwise.patch_h5py()

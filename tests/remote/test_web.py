@@ -177,8 +177,9 @@ def test_whatever_changes_of_an_object_it_is_another_one(what: str, content: byt
         else:
             served.files["/a.h5"] = content + bytes(8)
         for _ in range(2):
-            with pytest.raises(FileChangedError):
+            with pytest.raises(FileChangedError, match="since it was opened") as met:
                 file["group/filtered"][...]
+            assert "dataset /group/filtered" in str(met.value)
 
 
 def test_failures_that_pass_are_not_seen(server: Server, content: bytes) -> None:
@@ -287,21 +288,6 @@ def _tiny() -> bytes:
     return stream.getvalue()
 
 
-@pytest.mark.parametrize("tag", ['"second"', None])
-def test_nothing_comes_from_an_object_that_has_changed(
-    server: Server, content: bytes, tag: str | None
-) -> None:
-    with chunkwise.open(f"{server.url}/a.h5") as file:
-        dataset = file["group/filtered"]
-        assert dataset[0, 0, 0] >= 0
-        server.files["/a.h5"] = content + b"more" if tag is None else content
-        if tag is not None:
-            server.tags["/a.h5"] = tag
-        with pytest.raises(FileChangedError, match="has changed since it was opened") as met:
-            dataset[20:40]
-        assert "dataset /group/filtered" in str(met.value)
-
-
 def test_a_request_that_fails_for_good_names_url_dataset_and_chunk(server: Server) -> None:
     with chunkwise.open(f"{server.url}/a.h5") as file:
         dataset = file["group/filtered"]
@@ -352,13 +338,6 @@ def test_what_libhdf5_cannot_get_is_no_missing_object(server: Server) -> None:
         ):
             with pytest.raises(RemoteError, match=r"late\.h5: the server answers 403"):
                 ask()
-
-
-def test_urls_show_no_secrets(server: Server) -> None:
-    with pytest.raises(RemoteError) as met:
-        chunkwise.open(server.url.replace("//", "//user:secret@") + "/none.h5?signature=secret")
-    assert "secret" not in str(met.value)
-    assert "/none.h5?..." in str(met.value)
 
 
 def test_wrong_uses_are_told(server: Server, tmp_path: Path) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import multiprocessing
-import os
 import pickle
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -175,25 +173,3 @@ def test_a_reader_follows_a_writer(tmp_path: Path, writer: str) -> None:
     reader.stdin.close()
     assert reader.wait(60) == 0
     file.close()
-
-
-def test_what_was_flushed_outlives_a_writer_that_is_killed_while_it_overwrites(
-    tmp_path: Path,
-) -> None:
-    """Chunks of the file are replaced in it by a flush, not before."""
-    path = tmp_path / "x.h5"
-    before = np.arange(1000, dtype="i4")
-    child = os.fork()
-    if child == 0:
-        file = chunkwise.open(path, "w", sync=False)
-        d = file.create_dataset("x", data=before, chunks=(100,), filters="deflate:1")
-        file.flush()
-        rng = np.random.default_rng(0)
-        for first in range(0, 1000, 100):
-            # Longer and shorter than before, so that chunks would move; whole, and in parts.
-            d[first : first + 100] = rng.integers(0, 10**9, 100) if first % 200 else 0
-            d[first : first + 50] = -1
-        os.kill(os.getpid(), signal.SIGKILL)
-    assert os.waitpid(child, 0)[1] == signal.SIGKILL
-    with h5py.File(path) as file:
-        np.testing.assert_array_equal(file["x"][:], before)
