@@ -47,15 +47,11 @@ def content() -> bytes:
 
 
 @pytest.fixture
-def server(content: bytes) -> Iterator[Server]:
+def server(content: bytes, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setattr(opening, "PATIENCE", Patience(attempts=2, timeout_s=2.0, pause_s=0.005))
     files = {"/a.h5": content, "/b.h5": made(1, userblock_size=512)}
     with serving(files, tags={"/a.h5": '"first"', "/b.h5": '"other"'}) as told:
         yield told
-
-
-@pytest.fixture(autouse=True)
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "PATIENCE", Patience(attempts=2, timeout_s=2.0, pause_s=0.005))
 
 
 def run(*words: object) -> Any:

@@ -66,11 +66,6 @@ def server(content: bytes) -> Iterator[Server]:
         yield told
 
 
-@pytest.fixture(autouse=True)
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "PATIENCE", Patience(timeout_s=1.0, pause_s=0.005))
-
-
 INDICES = (
     np.s_[:],
     np.s_[3:30:2, 5, ::7],
