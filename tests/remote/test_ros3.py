@@ -38,15 +38,12 @@ SIGNING = {
 }
 
 
+ENDPOINTS = ("aws_endpoint_url", "aws_endpoint_url_s3")
+
+
 @pytest.fixture
 def server(content: bytes, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    for name in [
-        "http_proxy",
-        "https_proxy",
-        "all_proxy",
-        "aws_endpoint_url",
-        "aws_endpoint_url_s3",
-    ]:
+    for name in ("http_proxy", "https_proxy", "all_proxy", *ENDPOINTS):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
     with serving({"/a.h5": content}, tags={"/a.h5": '"1"'}) as found:
@@ -94,7 +91,7 @@ def test_the_engine_reads(path: Path, server: Server) -> None:
     assert sum(begin == 0 for begin, _ in server.asked) == 2
 
 
-def _none(server: Server, patch: pytest.MonkeyPatch) -> None:
+def _none(server: Server, _: pytest.MonkeyPatch) -> None:
     server.files.clear()
 
 
