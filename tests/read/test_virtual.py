@@ -26,6 +26,35 @@ def wrote(path: Path, values: Any, name: str = "x", **options: Any) -> None:
         file.create_dataset(name, data=values, **options)
 
 
+def master(path: Path, layout: h5py.VirtualLayout, **options: Any) -> Path:
+    """Write a virtual dataset ``v``."""
+    with h5py.File(path, "w") as file:
+        file.create_virtual_dataset("v", layout, **options)
+    return path
+
+
+def mapped(path: Path, space: Any, dcpl: Any) -> Path:
+    """Write one of integers in ways that h5py's layouts lack."""
+    with h5py.File(path, "w") as file:
+        h5d.create(file.id, b"v", h5t.NATIVE_INT64, space, dcpl)
+    return path
+
+
+def opened(file: h5py.File, dapl: Any = None, name: bytes = b"v") -> h5py.Dataset:
+    return h5py.Dataset(h5d.open(file.id, name, dapl or h5p.create(h5p.DATASET_ACCESS)))
+
+
+def read_both(path: Path | str, dapl: Any, name: bytes = b"v", by: str = "virtual") -> Any:
+    """What libhdf5 reads of it; ours is the same, and read by this path."""
+    with h5py.File(path) as file:
+        theirs = opened(file, dapl, name)[...]
+    with h5py.File(path) as file:
+        ours = chunkwise.wrap(opened(file, dapl, name))
+        assert ours.explain()["path"] == by
+        assert same(ours[...], theirs)
+    return theirs
+
+
 def rows(folder: Path, count: int = 4, width: int = 30, **options: Any) -> Path:
     """A virtual dataset, each row of which is a file."""
     layout = h5py.VirtualLayout((count, width), "i4")
@@ -33,9 +62,7 @@ def rows(folder: Path, count: int = 4, width: int = 30, **options: Any) -> Path:
         values = np.arange(width, dtype="i4") + 100 * row
         wrote(folder / f"{row}.h5", values, chunks=(8,), compression="gzip")
         layout[row] = h5py.VirtualSource(f"{row}.h5", "x", (width,))
-    with h5py.File(folder / "v.h5", "w") as file:
-        file.create_virtual_dataset("v", layout, fillvalue=-1, **options)
-    return folder / "v.h5"
+    return master(folder / "v.h5", layout, fillvalue=-1, **options)
 
 
 def agree(path: Path, indices: list[Any], expected: str = "virtual", name: str = "v") -> None:
@@ -105,8 +132,7 @@ def test_a_virtual_dataset_may_lead_to_virtual_ones(tmp_path: Path) -> None:
     layout = h5py.VirtualLayout((2, 2, 30), "i4")
     for half in range(2):
         layout[half] = h5py.VirtualSource("v.h5", "v", (4, 30))[2 * half : 2 * half + 2]
-    with h5py.File(tmp_path / "w.h5", "w") as file:
-        file.create_virtual_dataset("v", layout)
+    master(tmp_path / "w.h5", layout)
     agree(tmp_path / "w.h5", [np.s_[...], np.s_[1, 0, 3:20:4], np.s_[:, 1], np.s_[0, :, -1]])
 
 
@@ -135,9 +161,7 @@ def numbered(folder: Path, numbers: list[int], pattern: bytes = b"p%b.h5") -> Pa
     here = h5s.create_simple((0, 10), (NO_END, 10))
     here.select_hyperslab((1, 0), (NO_END, 1), (2, 1), (1, 10))
     dcpl.set_virtual(here, pattern, b"x", h5s.create_simple((10,)))
-    with h5py.File(folder / "p.h5", "w") as file:
-        h5d.create(file.id, b"v", h5t.NATIVE_INT64, here, dcpl)
-    return folder / "p.h5"
+    return mapped(folder / "p.h5", here, dcpl)
 
 
 @pytest.mark.parametrize("gap", [0, 1, 3])
@@ -146,9 +170,9 @@ def test_sources_with_numbers_are_found_up_to_a_gap(tmp_path: Path, gap: int) ->
     dapl = h5p.create(h5p.DATASET_ACCESS)
     dapl.set_virtual_printf_gap(gap)
     with h5py.File(path) as file:
-        theirs = h5py.Dataset(h5d.open(file.id, b"v", dapl))
+        theirs = opened(file, dapl)
         whole = theirs[...]
-        ours = chunkwise.wrap(h5py.Dataset(h5d.open(file.id, b"v", dapl)))
+        ours = chunkwise.wrap(opened(file, dapl))
         assert ours.explain()["path"] == "virtual"
         assert ours.shape == whole.shape == ({0: 4, 1: 8, 3: 14}[gap], 10)
         assert same(ours[...], whole)
@@ -159,8 +183,7 @@ def test_names_with_percent_signs(tmp_path: Path) -> None:
     wrote(tmp_path / "50%.h5", np.arange(6), "a%b")
     layout = h5py.VirtualLayout((6,), "i8")
     layout[:] = h5py.VirtualSource("50%%.h5", "a%%b", (6,))
-    with h5py.File(tmp_path / "v.h5", "w") as file:
-        file.create_virtual_dataset("v", layout)
+    master(tmp_path / "v.h5", layout)
     agree(tmp_path / "v.h5", [np.s_[...]])
 
 
@@ -177,17 +200,12 @@ def test_sources_without_end_count_as_far_as_they_go(tmp_path: Path, view: int) 
         there = h5s.create_simple((0,), (NO_END,))
         there.select_hyperslab((0,), (NO_END,), (1,), (1,))
         dcpl.set_virtual(here, b"%d.h5" % number, b"x", there)
-    with h5py.File(tmp_path / "v.h5", "w") as file:
-        h5d.create(file.id, b"v", h5t.NATIVE_INT64, here, dcpl)
+    mapped(tmp_path / "v.h5", here, dcpl)
     dapl = h5p.create(h5p.DATASET_ACCESS)
     dapl.set_virtual_view(view)
-    with h5py.File(tmp_path / "v.h5") as file:
-        whole = h5py.Dataset(h5d.open(file.id, b"v", dapl))[...]
-        ours = chunkwise.wrap(h5py.Dataset(h5d.open(file.id, b"v", dapl)))
-        assert same(ours[...], whole)
-        is_ours = view == h5d.VDS_LAST_AVAILABLE
-        assert ours.explain()["path"] == ("virtual" if is_ours else "libhdf5")
-        assert len(whole) == 13 if is_ours else len(whole) < 13
+    is_ours = view == h5d.VDS_LAST_AVAILABLE
+    whole = read_both(tmp_path / "v.h5", dapl, by="virtual" if is_ours else "libhdf5")
+    assert len(whole) == 13 if is_ours else len(whole) < 13
 
 
 def test_mappings_of_scattered_blocks(tmp_path: Path) -> None:
@@ -197,8 +215,7 @@ def test_mappings_of_scattered_blocks(tmp_path: Path) -> None:
     select(here, [(4, 1, 1, 1), (0, 1, 1, 7)], h5s.SELECT_OR)
     there = select(h5s.create_simple((5, 8)), [(1, 1, 1, 3), (2, 1, 1, 5)])
     dcpl.set_virtual(here, b"s.h5", b"x", there)
-    with h5py.File(tmp_path / "v.h5", "w") as file:
-        h5d.create(file.id, b"v", h5t.NATIVE_INT64, h5s.create_simple((6, 9)), dcpl)
+    mapped(tmp_path / "v.h5", h5s.create_simple((6, 9)), dcpl)
     agree(tmp_path / "v.h5", [np.s_[...], np.s_[1], np.s_[:, 2:6], np.s_[4, 3]])
 
 
@@ -212,8 +229,7 @@ def test_sources_are_looked_for_where_libhdf5_looks(
     places = ["home", "prefix", "other", "cwd", "real"]
     for place in places:
         (tmp_path / place).mkdir()
-    with h5py.File(tmp_path / "real" / "v.h5", "w") as file:
-        file.create_virtual_dataset("v", layout, fillvalue=-1)
+    with h5py.File(master(tmp_path / "real" / "v.h5", layout, fillvalue=-1), "a") as file:
         file.create_virtual_dataset("far", far, fillvalue=-1)
     (tmp_path / "home" / "v.h5").symlink_to("../real/v.h5")
     monkeypatch.chdir(tmp_path / "cwd")
@@ -225,12 +241,7 @@ def test_sources_are_looked_for_where_libhdf5_looks(
         if place:
             wrote(tmp_path / place / "s.h5", np.full(3, value))
         for name in (b"v", b"far"):
-            with h5py.File(tmp_path / "home" / "v.h5") as file:
-                theirs = h5py.Dataset(h5d.open(file.id, name, dapl))[...]
-            with h5py.File(tmp_path / "home" / "v.h5") as file:
-                ours = chunkwise.wrap(h5py.Dataset(h5d.open(file.id, name, dapl)))
-                assert ours.explain()["path"] == "virtual"
-                assert same(ours[...], theirs), place
+            read_both(tmp_path / "home" / "v.h5", dapl, name)
 
 
 def damaged(path: Path) -> None:
@@ -355,8 +366,7 @@ def test_sources_of_many_files_need_few_descriptors(tmp_path: Path) -> None:
     for number in range(count):
         wrote(tmp_path / f"{number}.h5", np.full(4, number, "i4"))
         layout[number] = h5py.VirtualSource(f"{number}.h5", "x", (4,))
-    with h5py.File(tmp_path / "v.h5", "w") as file:
-        file.create_virtual_dataset("v", layout)
+    master(tmp_path / "v.h5", layout)
     with chunkwise.open(tmp_path / "v.h5") as file:
         before = len(list(Path("/proc/self/fd").iterdir()))
         expected = np.repeat(np.arange(count, dtype="i4"), 4).reshape(count, 4)
@@ -374,8 +384,7 @@ def test_elements_with_fields_and_text(tmp_path: Path) -> None:
         wrote(tmp_path / f"{row}.h5", values[10 * row :][:10], chunks=(3,))
         layout[row] = h5py.VirtualSource(f"{row}.h5", "x", (10,), dtype)
     fill = np.array((5, 6.5, b"z"), dtype)
-    with h5py.File(tmp_path / "v.h5", "w") as file:
-        file.create_virtual_dataset("v", layout, fillvalue=fill)
+    master(tmp_path / "v.h5", layout, fillvalue=fill)
     agree(tmp_path / "v.h5", [np.s_[...], np.s_[2], np.s_[1, 3], "b", np.s_["a", 1:, ::3]])
 
 
