@@ -21,7 +21,7 @@ import chunkwise
 from chunkwise.errors import FileChangedError, UsageError
 from chunkwise.files.identity import Identity
 from chunkwise.handles import handle
-from tests.support.processes import python
+from tests.support.processes import descriptors, python
 from tests.support.reading import LEFT_TO_LIBHDF5, same
 from tests.support.threads import run_in_threads
 
@@ -71,17 +71,6 @@ def park(file: chunkwise.File) -> None:
     assert parked(file)
 
 
-def descriptors_of(path: Path) -> int:
-    """Descriptors that this process has of a file."""
-    found = 0
-    for one in Path("/proc/self/fd").iterdir():
-        try:
-            found += one.samefile(path)
-        except OSError:
-            continue
-    return found
-
-
 def check(i: int, file: chunkwise.File) -> None:
     """Everything that can be asked of a file is what is in it."""
     chunked = file["g/chunked"]
@@ -117,11 +106,11 @@ def test_parked_files_are_as_open_ones(files: list[chunkwise.File]) -> None:
 def test_parking_closes_the_file_in_libhdf5(
     paths: list[Path], files: list[chunkwise.File]
 ) -> None:
-    assert [descriptors_of(path) for path in paths[:3]] == [0, 0, 0]
+    assert [descriptors(path) for path in paths[:3]] == [0, 0, 0]
     assert files[0]["zfp"].shape == DATA.shape
-    assert descriptors_of(paths[0]) == 1
+    assert descriptors(paths[0]) == 1
     park(files[0])
-    assert descriptors_of(paths[0]) == 0
+    assert descriptors(paths[0]) == 0
 
 
 def test_data_is_read_without_opening_the_file_in_libhdf5(files: list[chunkwise.File]) -> None:
@@ -237,13 +226,13 @@ def test_a_closed_file_says_so_parked_or_not(files: list[chunkwise.File]) -> Non
 
 def test_files_that_are_let_go_are_closed(paths: list[Path], files: list[chunkwise.File]) -> None:
     check(0, files[0])
-    assert descriptors_of(paths[0]) == 2
+    assert descriptors(paths[0]) == 2
     kept = files[0]["g/chunked"]
     files[0] = files[1]
     assert kept[0, 1] == 1
-    assert descriptors_of(paths[0]) == 2
+    assert descriptors(paths[0]) == 2
     del kept
-    assert descriptors_of(paths[0]) == 0
+    assert descriptors(paths[0]) == 0
 
 
 CHANGES = {

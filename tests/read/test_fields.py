@@ -112,16 +112,12 @@ def test_fields_are_those_of_h5py(path: Path) -> None:
 
 
 def test_the_engine_reads_them(path: Path) -> None:
-    chunkwise.patch_h5py()
-    try:
-        with h5py.File(path) as file:
-            before = patch_stats()["engine"]
-            file["deflate"]["a"]
-            file["deflate"]["b", 3:9]
-            reason = chunkwise.wrap(file["deflate"]).explain()["reason"]
-            assert patch_stats()["engine"] == before + (2 if reason is None else 0), patch_stats()
-    finally:
-        chunkwise.unpatch_h5py()
+    with chunkwise.patch_h5py(), h5py.File(path) as file:
+        before = patch_stats()["engine"]
+        file["deflate"]["a"]
+        file["deflate"]["b", 3:9]
+        reason = chunkwise.wrap(file["deflate"]).explain()["reason"]
+        assert patch_stats()["engine"] == before + (2 if reason is None else 0), patch_stats()
 
 
 def test_a_damaged_chunk_is_named(path: Path) -> None:

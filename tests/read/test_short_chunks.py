@@ -278,11 +278,7 @@ def test_records_in_patched_h5py(tmp_path: Path) -> None:
         made = file.create_dataset("d", (25,), kind, chunks=(10,), compression=1)
         for begin in (0, 10, 20):
             made.id.write_direct_chunk((begin,), zlib.compress(rows[begin : begin + 10].tobytes()))
-    chunkwise.patch_h5py()
-    try:
-        with h5py.File(path) as file:
-            np.testing.assert_array_equal(file["d"][()], rows)
-            np.testing.assert_array_equal(file["d"]["b"], rows["b"])
-            np.testing.assert_array_equal(file["d"][21:24], rows[21:24])
-    finally:
-        chunkwise.unpatch_h5py()
+    with chunkwise.patch_h5py(), h5py.File(path) as file:
+        np.testing.assert_array_equal(file["d"][()], rows)
+        np.testing.assert_array_equal(file["d"]["b"], rows["b"])
+        np.testing.assert_array_equal(file["d"][21:24], rows[21:24])

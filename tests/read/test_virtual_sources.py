@@ -23,7 +23,7 @@ from tests.read.test_virtual import (
 )
 from tests.support.mapping import select
 from tests.support.patched import bound_always, engine_reads
-from tests.support.processes import python
+from tests.support.processes import descriptors, python
 from tests.support.reading import same
 
 __all__ = ["bound_always"]
@@ -346,13 +346,13 @@ def test_nothing_stays_open_when_sources_come_and_go(tmp_path: Path) -> None:
     with chunkwise.open(path) as file:
         v = file["v"]
         v[...]
-        before = len(list(Path("/proc/self/fd").iterdir()))
+        before = descriptors()
         for value in range(20):
             wrote(tmp_path / "new", np.full(30, value, "i4"))
             (tmp_path / "new").replace(tmp_path / "1.h5")
             assert v[1, 3] == value
             assert v[...][1, 4] == value
-        assert len(list(Path("/proc/self/fd").iterdir())) <= before + 4
+        assert descriptors() <= before + 4
 
 
 PROGRAM = """

@@ -93,7 +93,7 @@ def values(dtype: Any, shape: tuple[int, ...], kind: str, seed: int = 0) -> Any:
         return (np.cumsum(rng.integers(0, 3, count)) % 120).astype(dtype).reshape(shape)
     low, high = {"constant": (7, 8), "few": (1, 4), "smooth": (1, 4), "random": (1, 256)}[kind]
     raw = rng.integers(low, high, count * dtype.itemsize, dtype="u1")
-    return np.frombuffer(raw.tobytes(), dtype).reshape(shape)
+    return np.frombuffer(raw.tobytes(), dtype.base).reshape(shape + dtype.shape)
 
 
 def create(

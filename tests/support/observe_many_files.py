@@ -16,6 +16,7 @@ import numpy as np
 
 import chunkwise
 from tests.support.memory import memory
+from tests.support.processes import descriptors
 
 MARK = 0x1122334455667788
 DATA = np.arange(20_000, dtype="f4").reshape(100, 200)
@@ -33,11 +34,6 @@ def make_files(folder: Path, count: int) -> list[Path]:
     for i, path in enumerate(paths):
         path.write_bytes(content.replace(MARK.to_bytes(8, "little"), i.to_bytes(8, "little")))
     return paths
-
-
-def descriptors() -> int:
-    """Descriptors that this process has."""
-    return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
 def main() -> None:

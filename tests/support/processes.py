@@ -19,6 +19,12 @@ def ran(
     return subprocess.run(words, capture_output=True, text=True, check=check, **options)
 
 
+def descriptors(path: Path | None = None) -> int:
+    """How many descriptors this process has: of a file, or all."""
+    links = [os.path.realpath(link) for link in Path("/proc/self/fd").iterdir()]
+    return len(links) if path is None else links.count(str(path.resolve()))
+
+
 def python(code: str, *arguments: object, limit_s: float = 120, **variables: str) -> str:
     """Run Python code that must not fail, by this Python; give what it prints.
 
