@@ -1,8 +1,11 @@
-"""What the engine's filters decode is, byte for byte, what libhdf5's filters decode."""
+"""Which filters are decoded natively, and what of them is left to libhdf5?
+
+That each decodes what libhdf5's decodes is in `tests/write/test_encoders_native.py`.
+"""
 
 from __future__ import annotations
 
-import itertools
+import struct
 from pathlib import Path
 
 import h5py
@@ -10,27 +13,19 @@ import hdf5plugin
 import numpy as np
 import pytest
 from h5py import h5d, h5p, h5s, h5t
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import chunkwise
 from chunkwise import _native
 from chunkwise.grammar.codecs import CODECS_BY_ID
 from tests.support.filtered import (
     CASES,
-    DTYPES,
-    KINDS,
-    OWN_OPTIONS,
-    SHAPES,
     Case,
-    assert_native,
     create,
     of_plugin,
     values,
 )
 from tests.support.reading import same
-
-SLOW = settings(derandomize=True)
+from tests.support.versions import HDF5
 
 
 def test_filters_are_called_as_the_grammar_calls_them() -> None:
@@ -46,51 +41,6 @@ def test_filters_are_called_as_the_grammar_calls_them() -> None:
     for one in told.values():
         assert not one["decoded"] or one["name"] in phases
         assert not one["encoded"] or f"encode {one['name']}" in phases
-
-
-MASKED = {**CASES, "blosc2": of_plugin(hdf5plugin.Blosc2("lz4"))}
-
-
-@pytest.mark.parametrize("case", MASKED.values(), ids=MASKED.keys())
-def test_fill_values_and_masks(tmp_path: Path, case: Case) -> None:
-    """Chunks never written, and chunks whose mask says that the filter was left out."""
-    path = tmp_path / "masks.h5"
-    data = values("<i4", (40, 30), "smooth")
-    with h5py.File(path, "w") as f:
-        d = create(f, "x", "<i4", (40, 30), (16, 16), [case], fill=-7)
-        d[:20, :20] = data[:20, :20]
-        raw = np.ascontiguousarray(data[16:32, :16])
-        d.id.write_direct_chunk((16, 0), raw.tobytes(), 1)
-    with h5py.File(path) as f:
-        assert_native(f["x"], 20)
-        assert np.array_equal(chunkwise.wrap(f["x"])[16:32, :16], raw)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("filters")
-
-
-@SLOW
-@given(data=st.data())
-def test_any_pipeline(folder: Path, data: st.DataObject) -> None:
-    """Any filters in any order, over any type."""
-    others = [Case(h5py.h5z.FILTER_SHUFFLE), Case(h5py.h5z.FILTER_FLETCHER32)]
-    others.append(Case(h5py.h5z.FILTER_DEFLATE, (1,)))
-    one = st.sampled_from(list(CASES.values())) | st.sampled_from(others)
-    # The second of two that find out about the dataset gets no options, and crashes.
-    rank = itertools.count()
-    key = lambda case: case.number if case.number in OWN_OPTIONS else -next(rank)  # noqa: E731
-    filters = data.draw(st.lists(one, min_size=1, max_size=4, unique_by=key))
-    dtype = data.draw(st.sampled_from(DTYPES))
-    shape, chunk = data.draw(st.sampled_from(SHAPES))
-    kind = data.draw(st.sampled_from(KINDS))
-    path = folder / "any.h5"
-    path.unlink(missing_ok=True)
-    with h5py.File(path, "w") as f:
-        create(f, "x", dtype, shape, chunk, filters)[...] = values(dtype, shape, kind)
-    with h5py.File(path) as f:
-        assert_native(f["x"], 2)
 
 
 def test_nbit_of_more_members_and_fewer_bits_is_left_to_libhdf5(tmp_path: Path) -> None:
@@ -137,3 +87,70 @@ def test_what_only_libhdf5_decodes(tmp_path: Path) -> None:
             assert same(chunkwise.wrap(f[name])[...], data)
         with pytest.warns(RuntimeWarning, match="uses snappy"):
             assert same(chunkwise.wrap(f["unlike"])[...], data)
+
+
+# Blosc2's frames ---------------------------------------------------------------------
+
+HEADER_LEN, FLAGS = 32, 31
+
+
+def changed(stored: bytes, chunk: bytes) -> bytes:
+    """A frame of one dimension with another chunk in it."""
+    at = int.from_bytes(stored[11:15], "big")
+    length = int.from_bytes(stored[0x27:0x2F], "big")
+    frame = bytearray(stored[:at] + chunk + stored[at + length :])
+    frame[0x10:0x18] = struct.pack(">Q", len(frame))
+    frame[0x27:0x2F] = struct.pack(">Q", len(chunk))
+    return bytes(frame)
+
+
+@pytest.mark.parametrize(
+    ("special", "value", "expected"),
+    [
+        (1, b"", 0.0),
+        (2, b"", np.nan),
+        (3, struct.pack("<f", 2.5), 2.5),
+        (3, struct.pack("<2f", 1.0, 2.0), [1.0, 2.0]),
+    ],
+)
+def test_chunks_of_one_value(
+    tmp_path: Path, special: int, value: bytes, expected: float | list[float]
+) -> None:
+    path = tmp_path / "special.h5"
+    with h5py.File(path, "w") as f:
+        d = create(f, "x", "<f4", (1000,), (1000,), [of_plugin(hdf5plugin.Blosc2("lz4"))])
+        d[...] = values("<f4", (1000,), "smooth")
+        _, stored = d.id.read_direct_chunk((0,))
+        header = bytearray(stored[int.from_bytes(stored[11:15], "big") :][:HEADER_LEN])
+        header[FLAGS] = special << 4
+        header[12:16] = struct.pack("<i", HEADER_LEN + len(value))
+        d.id.write_direct_chunk((0,), changed(stored, bytes(header) + value))
+    with h5py.File(path) as f:
+        ours = chunkwise.wrap(f["x"])[...]
+        assert same(ours, f["x"][...])
+        assert np.array_equal(ours, np.resize(np.array(expected, "f4"), 1000), equal_nan=True)
+
+
+def test_frames_that_only_libhdf5_decodes(tmp_path: Path) -> None:
+    """A codec of a plugin says so in the dataset's options; other things only in the frame."""
+    path = tmp_path / "left.h5"
+    lz4 = of_plugin(hdf5plugin.Blosc2("lz4"))
+    data = values("<f4", (1000,), "smooth")
+    with h5py.File(path, "w") as f:
+        create(f, "plugin", "<f4", (10,), (10,), [Case(lz4.number, (*lz4.cd_values[:6], 33))])
+        d = create(f, "unlike", "<f4", (1000,), (1000,), [lz4])
+        d[...] = data
+        _, stored = d.id.read_direct_chunk((0,))
+        at = int.from_bytes(stored[11:15], "big")
+        chunk = bytearray(stored[at : at + int.from_bytes(stored[0x27:0x2F], "big")])
+        # NDCELL, the first filter of a plugin, before shuffle; the data are not its own.
+        chunk[16] = 32
+        d.id.write_direct_chunk((0,), changed(stored, bytes(chunk)))
+    with h5py.File(path) as f:
+        assert "filter 32026" in chunkwise.wrap(f["plugin"]).explain()["reason"]
+        wrong = "filter returned failure" if HDF5 >= (2, 0) else "Cannot decompress chunk"
+        with (
+            pytest.raises(OSError, match=wrong),
+            pytest.warns(RuntimeWarning, match="uses another filter"),
+        ):
+            chunkwise.wrap(f["unlike"])[...]

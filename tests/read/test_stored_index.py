@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from pathlib import Path
@@ -16,7 +17,7 @@ from chunkwise.files.stored import stored_nbytes
 from tests.support import bad_reader
 from tests.support.damage import overwrite
 from tests.support.make_bad import find, patch
-from tests.support.reading import same
+from tests.support.reading import random_index, same
 
 # Shape, chunk, largest shape (None: fixed); which of HDF5's formats.
 CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], Any, str]] = {
@@ -65,11 +66,20 @@ def test_chunks_are_where_h5py_finds_them(
         elif written == "one":
             d[tuple(n - 1 for n in shape)] = 5
     with h5py.File(path) as f:
-        ours = chunkwise.wrap(f["d"])
-        assert same(ours[...], f["d"][...])
-        assert ours.explain()["path"] == "chunked"
-        last = tuple(slice(n // 2, n) for n in shape)
-        assert same(ours[last], f["d"][last])
+        whole = f["d"][...]
+    for _ in range(3):
+        # Opened anew, so that nothing is known; some reads then lead to the list.
+        with chunkwise.open(path) as file:
+            ours = file["d"]
+            indexes = [random_index(rng, shape) for _ in range(5)]
+            for index in indexes:
+                assert same(ours[index], whole[index]), index
+            plan = ours.explain(indexes[0])
+            assert plan["path"] == "chunked", plan
+            ours.prepare()
+            # Looked up or listed, it is the same.
+            assert ours.explain(indexes[0]) == plan
+            assert same(ours[...], whole)
 
 
 @pytest.mark.parametrize("filters", [{}, {"compression": 1}], ids=["none", "deflate"])
@@ -226,3 +236,46 @@ def test_chunks_beyond_the_end_that_the_file_states(
     (found,) = bad_reader.outcomes([path])
     assert "error" in found["theirs"]
     assert "error" in found["ours"]
+
+
+# What makes libhdf5 choose an index (which dimensions may grow), and how a leaf of it begins.
+LEAVES: dict[str, tuple[Any, bytes]] = {
+    "btree1": ((None, None), b"TREE\x01\x00"),
+    "fixed array": ((96, 700), b"FADB"),
+    "fixed array, larger": ((200, 1500), b"FADB"),
+    "extensible array": ((None, 700), b"EADB"),
+    "extensible array, second": ((96, None), b"EADB"),
+    "btree2": ((None, None), b"BTLF"),
+}
+
+
+@pytest.mark.parametrize("at", [0, -1], ids=["first", "last"])
+@pytest.mark.parametrize("kind", LEAVES)
+def test_damage_is_met_where_it_is_and_never_as_values(kind: str, at: int, tmp_path: Path) -> None:
+    """Chunks that are looked up, in an index of which one leaf is damaged."""
+    path = tmp_path / "x.h5"
+    largest, leaf = LEAVES[kind]
+    everything = np.arange(96 * 700, dtype="i4").reshape(96, 700)
+    libver = "earliest" if kind == "btree1" else "latest"
+    with h5py.File(path, "w", libver=libver) as f:
+        options: dict[str, Any] = {"chunks": (2, 2), "maxshape": largest, "compression": 1}
+        f.create_dataset("x", data=everything, **options)
+    content = bytearray(path.read_bytes())
+    place = [found.start() for found in re.finditer(re.escape(leaf), bytes(content))][at]
+    content[place + 2] ^= 0x40
+    path.write_bytes(content)
+    met = 0
+    for row in range(0, 96, 5):
+        for column in (0, 333, 698):
+            # Each by a reader that knows nothing yet.
+            with chunkwise.open(path) as ours:
+                index = np.s_[row, column : column + 2]
+                try:
+                    assert same(ours["x"][index], everything[index])
+                except chunkwise.errors.CorruptDataError:
+                    met += 1
+    with chunkwise.open(path) as ours, pytest.raises(chunkwise.errors.ChunkwiseError):
+        ours["x"][()]
+    if kind.startswith("btree"):
+        # Most leaves of a tree lie elsewhere than the damage, and are not looked at.
+        assert met < 10
