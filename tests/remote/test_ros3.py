@@ -6,8 +6,6 @@ URL; so libhdf5 reads the file on disk, and the engine what is served.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ import chunkwise
 from chunkwise.errors import RemoteError
 from chunkwise.remote import ros3
 from tests.support.patched import bound_always, engine_reads, left_to_h5py
+from tests.support.processes import Program
 from tests.support.web import VALUES, Server, serving
 
 pytest.importorskip("aiohttp")
@@ -194,6 +193,7 @@ def test_places(url: str, found: tuple[str, str, str]) -> None:
 _SERVER = """
 import sys
 from pathlib import Path
+from tests.support.processes import Program
 from tests.support.web import serving
 content = Path(sys.argv[1]).read_bytes()
 with serving({"/b/a.h5": content}, tags={"/b/a.h5": '"1"'}) as server:
@@ -208,21 +208,15 @@ with serving({"/b/a.h5": content}, tags={"/b/a.h5": '"1"'}) as server:
 @pytest.mark.skipif(not h5py.h5.get_config().ros3, reason="this h5py has no driver ros3")
 def test_the_driver_itself(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "*")
-    command = [sys.executable, "-c", _SERVER, str(path)]
-    root = Path(__file__).parents[2]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        url = process.stdout.readline().strip()
+    with Program(_SERVER, path) as process:
+        url = process.hear()
         with chunkwise.patch_h5py(), h5py.File(f"{url}/b/a.h5", driver="ros3") as file:
             for name in NAMES:
                 before = engine_reads()
                 np.testing.assert_array_equal(file[name][3:5], VALUES[3:5])
                 assert engine_reads() == before + 1, left_to_h5py()
-            print(file=process.stdin, flush=True)
-            process.stdout.readline()
+            process.tell()
+            process.hear()
             with pytest.warns(RuntimeWarning, match="has changed"):
                 np.testing.assert_array_equal(file["plain"][...], VALUES)
-        print(file=process.stdin, flush=True)
+        process.tell()

@@ -19,6 +19,35 @@ def ran(
     return subprocess.run(words, capture_output=True, text=True, check=check, **options)
 
 
+class Program:
+    """Python code that runs beside a test, which speaks with it line by line."""
+
+    def __init__(self, code: str, *arguments: object) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code, *map(str, arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self._told, self._said = self.process.stdin, self.process.stdout
+
+    def tell(self, *words: object) -> None:
+        print(*words, file=self._told, flush=True)
+
+    def hear(self) -> str:
+        return self._said.readline().strip()
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let it end as its input ends."""
+        self.process.communicate(timeout=120)
+
+
 def descriptors(path: Path | None = None) -> int:
     """How many descriptors this process has: of a file, or all."""
     links = [os.path.realpath(link) for link in Path("/proc/self/fd").iterdir()]

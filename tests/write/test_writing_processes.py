@@ -6,8 +6,6 @@ import asyncio
 import copy
 import multiprocessing
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ import numpy as np
 import pytest
 
 import chunkwise
-from tests.support.processes import python
+from tests.support.processes import Program, python
 
 VALUES = np.arange(1000)
 
@@ -148,28 +146,19 @@ def test_a_reader_follows_a_writer(tmp_path: Path, writer: str) -> None:
         ours.append(np.ones(15, "i4"))
         ours.flush()
     file.swmr_mode = True
-    reader = subprocess.Popen(
-        [sys.executable, "-c", FOLLOW, path],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert reader.stdin is not None
-    assert reader.stdout is not None
-    assert reader.stdout.readline() == "None\n"
-    for number in range(4):
-        values = np.full(13, number, "i4")
-        if writer == "h5py":
-            theirs.resize((len(theirs) + 13,))
-            theirs[-13:] = values
-            theirs.flush()
-        else:
-            ours.append(values)
-            ours[0] = number
-            ours.flush()
-        reader.stdin.write("\n")
-        reader.stdin.flush()
-        assert reader.stdout.readline().split() == [str(len(theirs)), str(theirs[...].sum())]
-    reader.stdin.close()
-    assert reader.wait(60) == 0
+    with Program(FOLLOW, path) as reader:
+        assert reader.hear() == "None"
+        for number in range(4):
+            values = np.full(13, number, "i4")
+            if writer == "h5py":
+                theirs.resize((len(theirs) + 13,))
+                theirs[-13:] = values
+                theirs.flush()
+            else:
+                ours.append(values)
+                ours[0] = number
+                ours.flush()
+            reader.tell()
+            assert reader.hear() == f"{len(theirs)} {theirs[...].sum()}"
+    assert reader.process.returncode == 0
     file.close()
