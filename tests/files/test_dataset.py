@@ -11,12 +11,7 @@ import numpy as np
 import pytest
 
 import chunkwise
-from chunkwise.errors import (
-    DatasetNotFoundError,
-    NotADatasetError,
-    SelectionError,
-    UsageError,
-)
+from chunkwise.errors import DatasetNotFoundError, NotADatasetError, SelectionError, UsageError
 from tests.support.reading import LEFT_TO_LIBHDF5, same
 
 DATA = np.arange(8 * 10, dtype=">i4").reshape(8, 10)

@@ -128,14 +128,6 @@ def test_data_is_read_without_opening_the_file_in_libhdf5(files: list[chunkwise.
     assert parked(file)
 
 
-def test_objects_stay_the_same(files: list[chunkwise.File]) -> None:
-    before = [file["g/chunked"] for file in files]
-    for file in files:
-        assert len(file) == 7
-    assert all(file["g/chunked"] is d for file, d in zip(files, before, strict=True))
-    assert all(d[1, 1] == 9 + i for i, d in enumerate(before))
-
-
 def test_few_files_are_never_parked(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     gc.collect()
     monkeypatch.setattr(handle, "MOST", MOST)

@@ -395,9 +395,7 @@ def test_xarray_writes_dasks_arrays(tmp_path: Path) -> None:
     field = xarray.Dataset({"t": (("y", "x"), NUMBERS)}).chunk({"y": 10, "x": 20})
     encoding = {"t": {"zlib": True, "chunksizes": (10, 10)}}
     same_files(
-        tmp_path,
-        lambda path: field.to_netcdf(path, engine="h5netcdf", encoding=encoding),
-        12,
+        tmp_path, lambda path: field.to_netcdf(path, engine="h5netcdf", encoding=encoding), 12
     )
 
 

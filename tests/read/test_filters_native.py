@@ -17,13 +17,7 @@ from h5py import h5d, h5p, h5s, h5t
 import chunkwise
 from chunkwise import _native
 from chunkwise.grammar.codecs import CODECS_BY_ID
-from tests.support.filtered import (
-    CASES,
-    Case,
-    create,
-    of_plugin,
-    values,
-)
+from tests.support.filtered import CASES, Case, create, of_plugin, values
 from tests.support.reading import same
 from tests.support.versions import HDF5
 

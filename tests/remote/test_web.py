@@ -20,12 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chunkwise
-from chunkwise.errors import (
-    FileChangedError,
-    FileFormatError,
-    RemoteError,
-    UsageError,
-)
+from chunkwise.errors import FileChangedError, FileFormatError, RemoteError, UsageError
 from chunkwise.remote import opening
 from chunkwise.remote.blocks import FRONT_NBYTES
 from chunkwise.remote.faults import Patience
@@ -109,10 +104,7 @@ def test_any_selection_is_read_as_from_disk(server: Server, content: bytes, data
         for begin in [data.draw(st.integers(0, n))]
     )
     chunkwise.cache_clear()
-    with (
-        h5py.File(io.BytesIO(content)) as theirs,
-        chunkwise.open(f"{server.url}/a.h5") as ours,
-    ):
+    with h5py.File(io.BytesIO(content)) as theirs, chunkwise.open(f"{server.url}/a.h5") as ours:
         expected = theirs["group"][name][index]
         np.testing.assert_array_equal(ours["group"][name][index], expected)
 

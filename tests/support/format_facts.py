@@ -225,11 +225,7 @@ class Compared:
                 named.append([text(tid.get_member_name(number)), stored])
             return {"class": "enum", "base": base, "members": named}
         if kind == h5t.ARRAY:
-            return {
-                "class": "array",
-                "shape": list(tid.get_array_dims()),
-                "base": tid.get_super(),
-            }
+            return {"class": "array", "shape": list(tid.get_array_dims()), "base": tid.get_super()}
         if kind == h5t.VLEN:
             return {"class": "sequence", "base": tid.get_super()}
         if kind == h5t.REFERENCE:

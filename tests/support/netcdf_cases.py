@@ -12,7 +12,7 @@ import pandas as pd
 import xarray as xr
 
 N = 24
-DEFLATED = {"zlib": True, "complevel": 4, "shuffle": True}
+DEFLATED: dict[str, Any] = {"zlib": True, "complevel": 4, "shuffle": True}
 
 
 def numbers(dtype: str = "f4") -> Any:
@@ -46,15 +46,15 @@ def _masked() -> Any:
 
 
 Case = tuple[Callable[[], Any], dict[str, Any]]
-CHUNKS = {"chunksizes": (4, 5, 12)}
+CHUNKS: dict[str, Any] = {"chunksizes": (4, 5, 12)}
 
 
-def _t(make: Callable[[], Any] = cube, *engines: str, **encoding: Any) -> Case:
+def _t(make: Callable[[], Any] = cube, /, *engines: str, **encoding: Any) -> Case:
     """A dataset whose variable ``t`` is encoded so; by these engines, if they are named."""
     return make, {"encoding": {"t": encoding}, **({"engines": [*engines]} if engines else {})}
 
 
-def _deflated(make: Callable[[], Any] = cube, **options: Any) -> Case:
+def _deflated(make: Callable[[], Any] = cube, /, **options: Any) -> Case:
     return make, {"encoding": {"t": DEFLATED}, **options}
 
 
@@ -96,10 +96,7 @@ CASES: dict[str, Case] = {
     "written big-endian": _t(cube, "h5netcdf", dtype=">f4", **DEFLATED),
     **{name: _deflated(partial(cube, numbers(dtype))) for name, dtype in TYPES.items()},
     "bool": _deflated(lambda: cube(numbers() > 0)),
-    "characters": (
-        _texts(b"abc", b"de", b""),
-        {"encoding": {"s": {"zlib": True, "dtype": "S1"}}},
-    ),
+    "characters": (_texts(b"abc", b"de", b""), {"encoding": {"s": {"zlib": True, "dtype": "S1"}}}),
     "bytes": (_texts(b"abc", b"de", b"f"), {}),
     "strings": (_texts("abc", "dé", ""), {}),
     "objects": (
@@ -123,9 +120,7 @@ CASES: dict[str, Case] = {
     ),
     "coordinates of two dimensions": (
         lambda: cube(
-            lat=(("y", "x"), lazy(numbers()[0], (5, 12))),
-            lon=(("y", "x"), numbers()[1]),
-            member=7,
+            lat=(("y", "x"), lazy(numbers()[0], (5, 12))), lon=(("y", "x"), numbers()[1]), member=7
         ),
         {"encoding": {"lat": DEFLATED}},
     ),

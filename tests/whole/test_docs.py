@@ -33,11 +33,7 @@ DOCS = ROOT / "docs"
     ],
 )
 def test_the_examples_run(
-    page: str,
-    fewest: int,
-    needs: tuple[str, ...],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    page: str, fewest: int, needs: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in needs:
         pytest.importorskip(name)

@@ -13,12 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chunkwise
-from chunkwise.errors import (
-    ChunkwiseError,
-    DatasetNotFoundError,
-    MismatchError,
-    UsageError,
-)
+from chunkwise.errors import ChunkwiseError, DatasetNotFoundError, MismatchError, UsageError
 from chunkwise.grammar import Pipeline
 from chunkwise.model.chunk_shape import BEGUN_NBYTES, default_chunk
 from tests.support.golden import assert_golden, refused

@@ -233,7 +233,7 @@ def test_a_dataset_that_cannot_be_written_is_not_there(
         st.tuples(st.sampled_from(["number", "array", "h5py", "read"]), st.integers(0, 5)),
         min_size=4,
         max_size=10,
-    ),
+    )
 )
 def test_an_only_chunk_is_written_by_turns(tmp_path: Path, steps: list[tuple[str, int]]) -> None:
     """Of lzf libhdf5 leaves out what does not shrink, and remembers that for too long."""
