@@ -60,8 +60,8 @@ def test_xarrays_own_tests(run: str, tmp_path: Path) -> None:
         # times crashes where Dask's threads write by it.
         names = {test.rpartition("::")[2].partition("[")[0] for test in failed}
         folder = tmp_path / "plain"
-        run = start(folder, "xarray", f"{expression} and ({' or '.join(names)})")
-        plain = finish(run, folder, may_crash=True)
+        again = start(folder, "xarray", f"{expression} and ({' or '.join(names)})")
+        plain = finish(again, folder, may_crash=True)
         failed = {
             test: why for test, why in failed.items() if plain["outcomes"].get(test) == "passed"
         }
