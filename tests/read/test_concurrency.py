@@ -82,7 +82,8 @@ def test_threads_open_read_and_close_files(path: Path) -> None:
 
 def python(code: str, *arguments: object, **variables: str) -> str:
     """Run a program under these limits alone."""
-    return run_python(code, *arguments, **(dict.fromkeys(LIMITS, "") | variables))
+    limits: Any = dict.fromkeys(LIMITS, "") | variables
+    return run_python(code, *arguments, **limits)
 
 
 LIMITS = ("CHUNKWISE_THREADS", "SLURM_CPUS_PER_TASK")

@@ -72,7 +72,8 @@ class Writer(Program):
 
 @pytest.fixture
 def writer(tmp_path: Path) -> Iterator[Writer]:
-    with Writer(WRITER, tmp_path / "a.h5", WIDTH) as made:
+    made = Writer(WRITER, tmp_path / "a.h5", WIDTH)
+    with made:
         assert made.hear() == "ready"
         yield made
 

@@ -32,7 +32,7 @@ def same(ours: Any, theirs: Any) -> bool:
     return a.tobytes() == b.tobytes()
 
 
-def outcome(read: Callable[[], Any]) -> Any:
+def outcome(read: Any) -> Any:
     """What is read, or the error."""
     try:
         return read()
