@@ -12,7 +12,8 @@ from h5py import h5g
 import chunkwise
 from chunkwise.files.objects import walk
 from chunkwise.inspection import inspect
-from tests.support.references import keep_without_links, write_like_jld2
+from tests.support.native import keep_without_links
+from tests.support.references import write_like_jld2
 
 
 def test_a_sound_file_is_sound(tmp_path: Path) -> None:
