@@ -19,8 +19,9 @@ from h5py import h5f
 
 from chunkwise import _native
 from chunkwise.errors import CannotWriteError, UsageError
+from chunkwise.files.classic import classic_end
 from chunkwise.files.mended import copy_mended, mended
-from chunkwise.files.netcdf3 import as_netcdf4, is_netcdf3
+from chunkwise.files.netcdf3 import is_netcdf3
 from chunkwise.files.room import free_nbytes
 from chunkwise.files.superblock import read_superblock
 from chunkwise.files.unclosed import closed_patch, copy_patched, is_unclosed, open_readable
@@ -31,6 +32,7 @@ from chunkwise.names import printable
 from chunkwise.newfile.claim import BEFORE, JOURNAL, Claim, claimed, let_go
 from chunkwise.newfile.publish import noting_it_stays, publish
 from chunkwise.newfile.target import Place, writing_to
+from chunkwise.proof.conversion import as_proved_netcdf4
 from chunkwise.repacking.creation import require_room_for_user_block
 from chunkwise.repacking.crew import Crew
 from chunkwise.repacking.facts import look
@@ -42,7 +44,6 @@ from chunkwise.repacking.proving import Proof, beating, compared, summed
 from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.work import Apart, Run, carry_out, result_of
-from chunkwise.verifying.ending import classic_end
 from chunkwise.words import counted
 
 
@@ -111,7 +112,7 @@ def run(
     watch(Moment("planning"))
     with (
         ExitStack() as placed,
-        closed(place, salvage=job.options.salvage) as readable,
+        closed(place, job.options) as readable,
         planned(job, readable) as (file, plan),
     ):
         needed = job.anew or plan.changes or job.options.reshapes_file
@@ -123,16 +124,17 @@ def run(
 
 
 @contextmanager
-def closed(place: Place, *, salvage: bool = False) -> Iterator[Path]:
+def closed(place: Place, options: Options) -> Iterator[Path]:
     """Give the source, or for the block's time a copy of it that libhdf5 opens."""
     # There is one of a file that its writer did not close, of one of netCDF-3, and with `salvage`
     # of one that is cut off, or whose first bytes are damaged.
     #
     # The copy is what libhdf5 opens: repacking needs stored chunks at their addresses in a file.
     patch = closed_patch(place.source, read_superblock(place.source))
-    found = mended(place.source) if salvage and patch is None else None
+    found = mended(place.source) if options.salvage and patch is None else None
     if patch is None and found is None:
-        with as_netcdf4(place.source, place.target.parent) as copy:
+        proves = options.verify != "none"
+        with as_proved_netcdf4(place.source, place.target.parent, proves=proves) as copy:
             yield copy
         return
     with TemporaryDirectory(prefix=f"{place.folder.name}.", dir=place.target.parent) as folder:

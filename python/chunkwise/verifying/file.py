@@ -18,18 +18,20 @@ import h5py
 
 from chunkwise.errors import ChunkwiseError, DamagedFileError, FileChangedError
 from chunkwise.files.causes import is_being_written, verdict_of
+from chunkwise.files.classic import classic_end
 from chunkwise.files.leading import External
 from chunkwise.files.mended import Mended, mended, open_mended
-from chunkwise.files.netcdf3 import as_netcdf4, is_netcdf3
+from chunkwise.files.netcdf3 import is_netcdf3
 from chunkwise.files.objects import Entry, walk
 from chunkwise.files.unclosed import is_unclosed, open_readable
 from chunkwise.manifest import manifest
 from chunkwise.manifest.manifest import FileManifest
 from chunkwise.manifest.summing import sum_values
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
+from chunkwise.proof.conversion import as_proved_netcdf4
 from chunkwise.verdicts import Verdict
 from chunkwise.verifying.data import Beat, check_data
-from chunkwise.verifying.ending import Ending, classic_end, cut, read_ending
+from chunkwise.verifying.ending import Ending, cut, read_ending
 from chunkwise.verifying.metadata import check_object, check_space
 from chunkwise.verifying.records import Damage, Findings, Note, Verified
 from chunkwise.words import counted
@@ -113,7 +115,7 @@ def _look_at_netcdf3(
     """Look at the values of a netCDF-3 file, in a netCDF-4 copy; give its part of a manifest."""
     with ExitStack() as opened:
         with _at_work(beat):
-            copy = opened.enter_context(as_netcdf4(path, options.folder))
+            copy = opened.enter_context(as_proved_netcdf4(path, options.folder))
         known = None if expected is None else manifest.without_maker(expected)
         sums = _look_inside(copy, read_ending(copy), options, known, found, beat)
     return None if sums is None else manifest.without_maker(sums)
