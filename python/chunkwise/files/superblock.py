@@ -59,6 +59,11 @@ class Superblock:
         return self.content[-_CHECKSUM_NBYTES:] == struct.pack("<I", lookup3(body))
 
     @property
+    def may_be_sound(self) -> bool:
+        """Whether no checksum proves its bytes to be wrong."""
+        return self.version < 2 or self.is_sound
+
+    @property
     def end(self) -> int:
         """Where the file ends by its own account, in bytes from its first one.
 
@@ -127,6 +132,14 @@ def stated_end(superblock: Superblock) -> int:
     begin = 24 + 4 * superblock.version
     begin_at = _number(superblock, begin, width)
     return superblock.offset + _number(superblock, begin + 2 * width, width) - begin_at
+
+
+def exceeds_stated_end(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a file is longer than it states, by a superblock that nothing disproves."""
+    superblock = read_superblock(path)
+    if superblock is None or superblock.flags or not superblock.may_be_sound:
+        return False
+    return Path(path).stat().st_size > stated_end(superblock)
 
 
 def _number(superblock: Superblock, at: int, width: int) -> int:

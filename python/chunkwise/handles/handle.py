@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import h5py
 from h5py import h5d, h5f, h5fd, h5g, h5i, h5o, h5p
 
-from chunkwise.errors import CorruptDataError, FileChangedError, FileFormatError, UsageError
+from chunkwise.errors import ChunkwiseError, FileChangedError, FileFormatError, UsageError
 from chunkwise.files.identity import Identity, sample, sample_of
 from chunkwise.files.leading import Bounds, External
 from chunkwise.files.objects import Address, address_of, header_address
@@ -67,11 +67,12 @@ def address_in(filename: str, identifier: Any) -> Address:
         # Not by H5Oget_info, which reads indexes and crashes on damaged ones.
         return address_of(identifier)
     except HDF5_ERRORS as error:
-        where = printable(decode_name(h5i.get_name(identifier) or b"/"))
-        raise CorruptDataError(
-            f"{filename}: group {where}: its header cannot be read: {error}; the file is "
-            "damaged, or cut off: fetch or copy it again, whole"
-        ) from error
+        from chunkwise.files.causes import cause_of
+
+        group = printable(decode_name(h5i.get_name(identifier) or b"/"))
+        where = f"{filename}: group {group}: its header cannot be read"
+        cause = cause_of(error, checked=False, verb="read", path=filename)
+        raise cause.raised(where, error) from error
 
 
 class Met(dict[Any, Any]):
@@ -422,7 +423,7 @@ class FileHandle:
             self._identity, self._sample = now, None
         try:
             self.number = address_in(self.filename, identifier)[:2]
-        except CorruptDataError:
+        except ChunkwiseError:
             if self._path is not None:
                 file.close()
             raise

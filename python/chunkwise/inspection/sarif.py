@@ -23,6 +23,7 @@ _USUAL: Final[dict[str, Severity]] = {
     "unreadable-object": "error",
     "unreadable-chunks": "error",
     "not-closed": "error",
+    "early-end": "error",
     "cannot-open": "error",
 }
 
