@@ -31,7 +31,7 @@ from chunkwise.files.identity import Identity, sample, sample_of
 from chunkwise.files.leading import Bounds, External
 from chunkwise.files.objects import Address, address_of, header_address
 from chunkwise.files.opening import as_file, open_h5
-from chunkwise.files.opening_writable import Mode, open_file, synced, told
+from chunkwise.files.opening_writable import Mode, open_file, synced, write_errors
 from chunkwise.handles import pending
 from chunkwise.handles.attributes import Attributes
 from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, printable
@@ -150,12 +150,12 @@ class FileHandle:
 
     def use_sidecar(self, index: Index) -> None:
         """Know where chunks lie from a sidecar: see `chunkwise.open`, also for what it raises."""
-        asked = index is not None and index is not False
+        required = index is not None and index is not False
         named = not isinstance(index, bool | None)
         far = self._remote is not None and self._remote.source is not None
         plain = self.is_plain and not self.changes and self._path is not None
         if index is False or not (plain or (far and named)):
-            if asked:
+            if required:
                 self.close()
                 raise UsageError(
                     f"{printable(self.filename)}: index=... is for files opened for reading, by "
@@ -163,7 +163,7 @@ class FileHandle:
                 )
             return
         path = os.fspath(index) if named else self.filename + SUFFIX  # type: ignore[arg-type]
-        if not asked and not os.path.exists(path):  # noqa: PTH110 (each time a file is opened)
+        if not required and not os.path.exists(path):  # noqa: PTH110 (each time a file is opened)
             return
         # Here, as few files have one.
         from chunkwise.handles.sidecar import Sidecar
@@ -175,7 +175,7 @@ class FileHandle:
             self.sidecar = Sidecar(path, content, user_block, self.filename)
             self._index = absolute(path) if named else index
         except (FileChangedError, FileFormatError) as error:
-            if asked:
+            if required:
                 self.close()
                 raise
             warnings.warn(f"{error}; it is not used", RuntimeWarning, stacklevel=4)
@@ -332,7 +332,7 @@ class FileHandle:
         """Wait for those who are writing, who may wait for h5py's lock, without it."""
         file = self._h5_file()
         if file is not None:
-            with told(printable(self.filename), "cannot be written"):
+            with write_errors(printable(self.filename), "cannot be written"):
                 pending.settle_file(file)
 
     def _h5_file(self) -> h5py.File | None:
@@ -347,7 +347,7 @@ class FileHandle:
             yield
             return
         where = printable(self.filename)
-        with synced(file, where, self._sync), told(where, doing):
+        with synced(file, where, self._sync), write_errors(where, doing):
             yield
 
     def find(self, wanted: Kept) -> Any:
