@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 import h5py
 
 from chunkwise.files.magic import HDF5_SIGNATURE
-from chunkwise.files.superblock import exceeds_stated_end, lookup3, read_superblock
+from chunkwise.files.superblock import checksum, exceeds_stated_end, read_superblock
 from chunkwise.files.unclosed import Patch, ReadOnlyFile, closed_patch, copy_patched
 from chunkwise.names import HDF5_ERRORS
 
@@ -149,7 +149,7 @@ def _newer(offset: int, head: bytes, version: int, end: int, more: str) -> Itera
         for at in _bases(base, offset, end):
             body = HDF5_SIGNATURE + bytes((version, 8, 8, 0))
             body += struct.pack("<4Q", at, beside, end + at, address)
-            patch = Patch(offset, body + struct.pack("<I", lookup3(body)))
+            patch = Patch(offset, body + checksum(body))
             is_end = said is ends and not more
             yield Mended(patch, more + said, offset + stated - base, is_end)
 

@@ -249,7 +249,8 @@ def _numbers(identifier: Any, name: bytes) -> list[int] | None:
     """Return the numbers in an attribute of netCDF-4's own; None without it."""
     if not h5a.exists(identifier, name):
         return None
-    return np.frombuffer(read_attribute(h5a.open(identifier, name)), np.int32).tolist()
+    found = np.frombuffer(read_attribute(h5a.open(identifier, name)), np.int32)
+    return [int(one) for one in found]
 
 
 def _number(identifier: Any, name: bytes) -> int | None:
