@@ -854,6 +854,9 @@ def edge_numbers(name: str) -> bytes | None:
 def crc32(data: npt.NDArray[Any], value: int = 0) -> int:
     """CRC-32 of a C-contiguous array's bytes, continuing from `value`."""
 
+def metadata_checksum(data: bytes) -> int:
+    """The checksum that HDF5 keeps with its metadata (Bob Jenkins' lookup3)."""
+
 def encode_chunk(library: Library, dataset_id: int, raw: npt.NDArray[Any]) -> tuple[bytes, int]:
     """The stored bytes and the filter mask of a chunk, as `H5Dwrite_chunk` takes them.
 

@@ -24,6 +24,7 @@ from h5py import h5d, h5p, h5s, h5t
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.advice.calibration import LIBHDF5, one_thread
+from chunkwise.files.causes import unread
 from chunkwise.files.objects import HDF5_ERRORS
 from chunkwise.grammar import Pipeline
 from chunkwise.measure.target import Target
@@ -146,7 +147,10 @@ def _blocks(dataset: h5py.Dataset, shape: Shape) -> list[npt.NDArray[Any]]:
 def _read(dataset: h5py.Dataset, box: tuple[slice, ...], shape: Shape) -> npt.NDArray[Any]:
     """Read a box as it is stored, without conversion."""
     values = np.empty(shape, dataset.dtype)
-    dataset.read_direct(values, box)
+    try:
+        dataset.read_direct(values, box)
+    except OSError as error:
+        raise unread(dataset.id, error) from error
     return values
 
 

@@ -25,6 +25,7 @@ from chunkwise.names import printable
 from chunkwise.newfile.publish import noting_it_stays
 from chunkwise.newfile.target import ConvertedPlace, Identity, Place
 from chunkwise.newfile.target import choose as where
+from chunkwise.proof.conversion import as_proved_netcdf4
 from chunkwise.remedy.records import Examine
 from chunkwise.remedy.spelling import in_short
 from chunkwise.repacking.options import Options
@@ -119,7 +120,8 @@ def _plan(source: str, readable: str, wish: Wish, do: Doing, place: Place | None
 
 def mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
     """Mend one file: find, choose, write, verify, and measure before and after."""
-    with as_netcdf4(place.source, place.target.parent) as readable:
+    proves = wish.options.verify != "none"
+    with as_proved_netcdf4(place.source, place.target.parent, proves=proves) as readable:
         if readable != place.source:
             # Measured and repacked is the copy; the target is what it would be.
             place = ConvertedPlace(

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import h5py
 
+from chunkwise.errors import CannotJudgeError, CorruptDataError
+from chunkwise.files.mended import Mended, early_end, open_mended
 from chunkwise.files.objects import Entry, walk
 from chunkwise.files.opening import find_dataset, full_name
 from chunkwise.files.unclosed import open_readable
@@ -30,6 +34,7 @@ from chunkwise.inspection.sampling import choose, take_sample
 from chunkwise.inspection.stated import of_each
 from chunkwise.model.readers import LIBRARIES, Reader, reader, this_process
 from chunkwise.model.traffic import Pattern
+from chunkwise.verdicts import Verdict
 
 # The most seconds for all sampling: a person waits for it.
 SAMPLING_S: Final = 1.5
@@ -95,8 +100,38 @@ def inspect(
     # A plugin may have been registered since the last call.
     forget_filters()
     flush_beside(path)
+    look = partial(_look, path, dataset, access, served, sample=sample, metadata=metadata)
+    try:
+        facts = look(None)
+    except (CorruptDataError, CannotJudgeError):
+        early = early_end(path)
+        if early is None:
+            raise
+        return look(early)
+    early = early_end(path) if any(_unreadable(facts)) else None
+    beyond = facts if early is None else look(early)
+    return beyond if _unreadable(beyond) < _unreadable(facts) else facts
+
+
+def _unreadable(facts: FileFacts) -> tuple[int, int]:
+    """Count what is damaged, and what cannot be judged."""
+    found = Counter(one.verdict for one in facts.findings)
+    return found[Verdict.DAMAGED], found[Verdict.UNJUDGED]
+
+
+def _look(
+    path: str | os.PathLike[str],
+    dataset: str | None,
+    access: Sequence[str],
+    served: tuple[Reader, ...],
+    early: Mended | None,
+    *,
+    sample: bool,
+    metadata: bool,
+) -> FileFacts:
+    """Inspect a file as it is, or beyond the end that it states too early."""
     # Without a cache, so that a chunk read twice for its speed is decoded twice.
-    with open_readable(path, rdcc_nbytes=0) as file:
+    with open_readable(path, rdcc_nbytes=0) if early is None else open_mended(path, early) as file:
         entries = _entries(file, dataset)
         datasets = [each for each in entries if each.kind == "dataset"]
         # What names the datasets of a file by their addresses; of one dataset HDF5 does.
@@ -118,12 +153,15 @@ def inspect(
             nbytes=Path(path).stat().st_size,
             hdf5_version=h5py.version.hdf5_version,
             h5py_version=h5py.version.version,
-            file_format=format_facts(file, tuple(collected), path),
+            file_format=replace(
+                format_facts(file, tuple(collected), path),
+                early_end=None if early is None else early.stated,
+            ),
             metadata=None,
             objects=tuple(collected),
         )
     if metadata and dataset is None:
-        facts = replace(facts, metadata=metadata_facts(path))
+        facts = replace(facts, metadata=metadata_facts(path, early))
     return replace(facts, findings=find(facts, served, stated))
 
 

@@ -19,6 +19,7 @@ from h5py import h5d, h5f, h5p
 
 from chunkwise import grammar
 from chunkwise.errors import CannotJudgeError, UsageError
+from chunkwise.files.causes import unread
 from chunkwise.files.filters import missing_filter
 from chunkwise.files.objects import HDF5_ERRORS, printable, walk
 from chunkwise.files.opening import (
@@ -100,6 +101,10 @@ def look(path: str | os.PathLike[str], dataset: str | None = None) -> Target:
                 "close it first"
             )
         _refuse_what_cannot_be_timed(found, where)
+        try:
+            stored = stored_nbytes(found.id)
+        except HDF5_ERRORS as error:
+            raise unread(found.id, error) from error
         properties = found.id.get_create_plist()
         # A file that was not closed is examined without a cache.
         _, nslots, nbytes, w0 = h5p.create(h5p.FILE_ACCESS).get_cache()
@@ -117,7 +122,7 @@ def look(path: str | os.PathLike[str], dataset: str | None = None) -> Target:
             comparable=unclosed != "swmr" and _value_nbytes(found.dtype) == found.dtype.itemsize,
             chunks=tuple(int(n) for n in found.chunks) if found.chunks else None,
             filters=str(grammar.Pipeline.from_dcpl(properties)),
-            stored_nbytes=stored_nbytes(found.id),
+            stored_nbytes=stored,
             cache_nslots=int(nslots),
             cache_nbytes=int(nbytes),
             cache_w0=float(w0),

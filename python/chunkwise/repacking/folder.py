@@ -148,7 +148,7 @@ def repack_one(job: Job, unchanged: Unchanged, place: Place, watch: Watch) -> Tr
     """Repack one of many files, or put one that needs no change into its place."""
     with (
         contextlib.ExitStack() as placed,
-        closed(place) as readable,
+        closed(place, job.options) as readable,
         planned(job, readable) as (file, plan),
     ):
         needed = plan.changes or job.options.reshapes_file or (job.anew and place.in_place)
