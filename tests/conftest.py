@@ -16,10 +16,20 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# How long an example takes says nothing on a machine that others use.
-settings.register_profile("any machine", deadline=None, max_examples=60)
+# How long an example takes says nothing on a machine that others use.  Examples share the fixtures
+# of a test: each writes its file anew.
+settings.register_profile(
+    "any machine",
+    deadline=None,
+    max_examples=60,
+    suppress_health_check=[
+        HealthCheck.data_too_large,
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+    ],
+)
 settings.load_profile("any machine")
 
 # A shell starts background jobs with SIGINT ignored, and children inherit that: the

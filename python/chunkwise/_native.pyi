@@ -634,7 +634,7 @@ class Metadata:
         None where a link is not hard, or a name not UTF-8.  Raises `CorruptDataError`, as all
         below.
         """
-    def object(self, address: int) -> ObjectRecord: ...
+    def objects(self, addresses: Sequence[int]) -> list[ObjectRecord]: ...
     def shape(self, address: int) -> tuple[int, ...] | None:
         """The shape of a dataset; None of what has none."""
     def dataset(self, address: int, dtype: np.dtype[Any], label: str) -> Dataset | None:
@@ -853,6 +853,9 @@ def edge_numbers(name: str) -> bytes | None:
 
 def crc32(data: npt.NDArray[Any], value: int = 0) -> int:
     """CRC-32 of a C-contiguous array's bytes, continuing from `value`."""
+
+def metadata_checksum(data: bytes) -> int:
+    """The checksum that HDF5 keeps with its metadata (Bob Jenkins' lookup3)."""
 
 def encode_chunk(library: Library, dataset_id: int, raw: npt.NDArray[Any]) -> tuple[bytes, int]:
     """The stored bytes and the filter mask of a chunk, as `H5Dwrite_chunk` takes them.

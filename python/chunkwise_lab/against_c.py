@@ -147,8 +147,8 @@ def _header_folders() -> Iterator[Path]:
             yield Path(os.environ[variable]) / "include"
     if shutil.which("pkg-config") is not None:
         for package in ("hdf5", "hdf5-serial"):
-            asked = ["pkg-config", "--cflags-only-I", package]
-            answer = finished(asked).out.decode()
+            command = ["pkg-config", "--cflags-only-I", package]
+            answer = finished(command).out.decode()
             yield from (Path(flag.removeprefix("-I")) for flag in shlex.split(answer))
     wrapper = shutil.which("h5cc")
     if wrapper is not None:
@@ -377,30 +377,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="for files and program (default target/benches)",
     )
     parser.add_argument("--json", action="store_true", help="print all runs as JSON")
-    asked = parser.parse_args(arguments)
-    if asked.repeat < 1 or asked.length < 1:
+    options = parser.parse_args(arguments)
+    if options.repeat < 1 or options.length < 1:
         parser.error("--repeat and --length begin with 1")
-    library = asked.library or h5py_library()
+    library = options.library or h5py_library()
     try:
-        program = build(asked.folder)
+        program = build(options.folder)
         rows = [
-            measure(program, library, pattern, asked.length, asked.repeat, asked.folder)
+            measure(program, library, pattern, options.length, options.repeat, options.folder)
             for pattern in PATTERNS
         ]
     except (CannotRunError, ChunkwiseError, OSError) as wrong:
         say(str(wrong))
         return 1
     differences = [row.difference for row in rows if row.difference]
-    if asked.json:
-        print(json.dumps(as_json(rows, library, asked.tolerance), indent=1))
+    if options.json:
+        print(json.dumps(as_json(rows, library, options.tolerance), indent=1))
     else:
         console = Console(width=None if sys.stdout.isatty() else WIDTH)
         for line in (*heading(rows, library), ""):
             console.print(line, highlight=False, markup=False)
-        console.print(table(rows, asked.tolerance), highlight=False)
-        for line in ("", *differences, verdict(rows, asked.tolerance)):
+        console.print(table(rows, options.tolerance), highlight=False)
+        for line in ("", *differences, verdict(rows, options.tolerance)):
             console.print(line, highlight=False, markup=False)
-    return 1 if differences or any(apart(row, asked.tolerance) for row in rows) else 0
+    return 1 if differences or any(apart(row, options.tolerance) for row in rows) else 0
 
 
 if __name__ == "__main__":

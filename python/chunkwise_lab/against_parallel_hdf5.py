@@ -37,10 +37,10 @@ import json, os, resource, sys, time
 import numpy as np
 from mpi4py import MPI
 
-asked = json.loads(sys.argv[1])
+case = json.loads(sys.argv[1])
 comm = MPI.COMM_WORLD
 rank, size = comm.rank, comm.size
-steps, arrays, rows, columns = asked["shape"]
+steps, arrays, rows, columns = case["shape"]
 # Tiles lie side by side along the columns.
 whole = (steps, arrays, rows, columns * size)
 mine = slice(rank * columns, (rank + 1) * columns)
@@ -51,13 +51,13 @@ def tiles(step):
     a, i, j = np.ogrid[:arrays, :rows, rank * columns : (rank + 1) * columns]
     grid = whole[1] * whole[2] * whole[3]
     index = step * grid + (a * whole[2] + i) * whole[3] + j
-    if asked["data"] == "indices":
+    if case["data"] == "indices":
         return index.astype("f8")
     rng = np.random.default_rng([step, rank])
     # Five decimal digits of a field with noise, as measurements have.
     return np.round(np.sin(index / 997.0) * 100 + rng.normal(0, 1, index.shape), 3)
 
-if asked["by"] == "chunkwise":
+if case["by"] == "chunkwise":
     from chunkwise import parallel
     parallel.open  # Imported now, not while it is measured.
 else:
@@ -69,29 +69,29 @@ def cpu_s():
 
 comm.Barrier()
 begun, cpu_begun = time.perf_counter(), cpu_s()
-if asked["by"] == "chunkwise":
-    with parallel.open(asked["path"], "w", comm) as f:
+if case["by"] == "chunkwise":
+    with parallel.open(case["path"], "w", comm) as f:
         d = f.create_dataset("d", whole, "f8", chunks=chunks, filters="shuffle+deflate:1")
         for step in range(steps):
-            if asked["write"] == "step":
+            if case["write"] == "step":
                 d[step, :, :, mine] = data[step]
             else:
                 for array in range(arrays):
                     d[step, array, :, mine] = data[step][array]
 else:
-    with h5py.File(asked["path"], "w", driver="mpio", comm=comm, libver="latest") as f:
+    with h5py.File(case["path"], "w", driver="mpio", comm=comm, libver="latest") as f:
         d = f.create_dataset("d", whole, "f8", chunks=chunks, shuffle=True, compression="gzip",
                              compression_opts=1)
         with d.collective:
             for step in range(steps):
-                if asked["write"] == "step":
+                if case["write"] == "step":
                     d[step, :, :, mine] = data[step]
                 else:
                     for array in range(arrays):
                         d[step, array, :, mine] = data[step][array]
     # Ours is on storage when it is closed.
     if rank == 0:
-        with open(asked["path"], "rb") as f:
+        with open(case["path"], "rb") as f:
             os.fsync(f.fileno())
 cpu_took = comm.allreduce(cpu_s() - cpu_begun)
 comm.Barrier()
@@ -101,11 +101,11 @@ if rank == 0:
 '''
 
 
-def write(asked: dict[str, Any], python: str, ranks: int) -> tuple[float, float]:
+def write(case: dict[str, Any], python: str, ranks: int) -> tuple[float, float]:
     """Write a file, and give the rates in MB/s: by the clock, and by time of all processors."""
     done = finished(
         # Bound to processors, as Open MPI does it by itself.
-        ["mpirun", "-n", str(ranks), python, "-c", SOURCE, json.dumps(asked)],
+        ["mpirun", "-n", str(ranks), python, "-c", SOURCE, json.dumps(case)],
         environment={
             "OMPI_ALLOW_RUN_AS_ROOT": "1",
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -116,7 +116,7 @@ def write(asked: dict[str, Any], python: str, ranks: int) -> tuple[float, float]
         patience_s=10.0,
     )
     if done.returncode:
-        raise SystemExit(f"{asked['by']} failed:\n{done.err.decode('utf-8', 'replace')}")
+        raise SystemExit(f"{case['by']} failed:\n{done.err.decode('utf-8', 'replace')}")
     told = json.loads(done.out)
     rates = [told["nbytes"] / told[key] / 1e6 for key in ("s", "cpu_s")]
     return rates[0], rates[1]
@@ -161,9 +161,9 @@ def main() -> None:
                     paths = {by: Path(folder, f"{by.split()[0]}.h5") for by in pythons}
                     works = {}
                     for by, python in pythons.items():
-                        asked = {"by": by, "shape": shape, "data": data, "write": each}
-                        asked["path"] = str(paths[by])
-                        works[by] = partial(write, asked, python, ranks)
+                        case = {"by": by, "shape": shape, "data": data, "write": each}
+                        case["path"] = str(paths[by])
+                        works[by] = partial(write, case, python, ranks)
                     rates = in_turns(works, options.repeats)
                     require_equal(*paths.values())
                     print(_row(ranks, data, each, rates), flush=True)

@@ -37,10 +37,9 @@ def known_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield path
 
 
-@pytest.fixture
-def daily(tmp_path: Path) -> Path:
+def write_daily(folder: Path) -> Path:
     """Write 400 maps, each a chunk: good for maps, bad for series."""
-    path = tmp_path / "daily.nc"
+    path = folder / "daily.nc"
     rng = np.random.default_rng(0)
     values = rng.standard_normal((400, 40, 60)).cumsum(0).round(1).astype("f4")
     with h5py.File(path, "w") as file:
@@ -48,3 +47,8 @@ def daily(tmp_path: Path) -> Path:
         file.create_dataset("t2m", data=values, chunks=(1, 40, 60), **options)
         file.create_dataset("small", data=np.arange(10))
     return path
+
+
+@pytest.fixture
+def daily(tmp_path: Path) -> Path:
+    return write_daily(tmp_path)

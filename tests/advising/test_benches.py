@@ -42,25 +42,20 @@ def test_the_model_is_held_against_trials_that_it_has_not_seen() -> None:
     assert all(len(line) <= 140 for line in text.splitlines())
 
 
-def _trial(record: dict[str, Any]) -> trials.Trial:
-    found = trials._trial("s", record)
-    assert found is not None
-    return found
-
-
 def test_repeats_are_one_trial_and_other_data_are_another() -> None:
     record = {
         "status": "ok", "block": [4], "access": "all", "total_s": 1.0, "shape": [4],
         "itemsize": 4, "filters": "none", "operation": "read", "reader": "libhdf5",
         "total_operations": 1, "operations": 1, "point": {"data": "smooth"},
     }  # fmt: skip
-    keys = {
-        _trial({**record, **other}).key
-        for other in (
-            {}, {"total_s": 2.0, "repeat": 1}, {"point": {"data": "rough"}}, {"chunks": [2]}
-        )
-    }  # fmt: skip
-    assert len(keys) == 3
+    others: tuple[dict[str, Any], ...] = (
+        {}, {"total_s": 2.0, "repeat": 1}, {"point": {"data": "rough"}}, {"chunks": [2]}
+    )  # fmt: skip
+    records = [{**record, **other} for other in others]
+    assert all(map(trials.is_known, records))
+    assert len({trials.key_of("s", one) for one in records}) == 3
+    one = trials.trial("s", records[:2])
+    assert (one.measured_s, one.repeats) == (1.5, 2)
 
 
 def test_of_a_bounded_trial_what_was_run_counts() -> None:
@@ -69,7 +64,8 @@ def test_of_a_bounded_trial_what_was_run_counts() -> None:
         "shape": [1000], "itemsize": 4, "filters": "none", "operation": "read",
         "reader": "libhdf5", "total_operations": 1000, "operations": 30, "extrapolated": True,
     }  # fmt: skip
-    one = _trial(record)
+    assert trials.is_known(record)
+    one = trials.trial("s", [record])
     assert one.measured_s == 3.0
     assert one.counts[1] == 30
 

@@ -133,7 +133,19 @@ def conclusion(
     **wanted: str,
 ) -> Advice:
     """Conclude from the seconds of two layouts: median, lowest and highest, perhaps all."""
-    mix = asked("map=1x40x60")
+    timings = {
+        PRESENT: {"map": Timing(*now, repeats=3)},
+        OTHER: {"map": Timing(*then, repeats=3)},
+    }
+    samples = {PRESENT: {"map": repeats[0]}, OTHER: {"map": repeats[1]}}
+    return concluded(timings, samples, **wanted)
+
+
+def concluded(
+    timings: dict[Layout, dict[str, Timing]],
+    samples: dict[Layout, dict[str, tuple[float, ...]]],
+    **wanted: str,
+) -> Advice:
     asked_for = wishes.read(wanted.get("objective", "balanced"), (), wanted.get("max_size"), None)
     of = replace(problem("map=1x40x60"), objective=asked_for.objective)
     target = Target(
@@ -141,24 +153,11 @@ def conclusion(
         of.outcome(PRESENT).nbytes, 521, 1 << 20, 0.75,
     )  # fmt: skip
     of = replace(of, most_nbytes=asked_for.most_nbytes(target.stored_nbytes, True))
-    part = Part("a.nc", "/t", (0, 0, 0), SHAPE, True)
-    timings = {
-        PRESENT: {"map": Timing(*now, repeats=3)},
-        OTHER: {"map": Timing(*then, repeats=3)},
-    }
-    samples = {PRESENT: {"map": repeats[0]}, OTHER: {"map": repeats[1]}}
-    found = Found((of.outcome(OTHER), of.outcome(PRESENT)), (), 2)
     case = concluding.Case(
-        target,
-        mix,
-        True,
-        asked_for,
-        of,
-        Samples(CODECS),
-        found,
-        Proof(part, timings, samples),
-        1.0,
-    )
+        target, asked("map=1x40x60"), True, asked_for, of, Samples(CODECS),
+        Found((of.outcome(OTHER), of.outcome(PRESENT)), (), 2),
+        Proof(Part.all_of(target), timings, samples), 1.0,
+    )  # fmt: skip
     return concluding.conclude(case)
 
 
@@ -198,25 +197,13 @@ def test_the_judge_of_bench_decides_what_is_faster() -> None:
 
 
 def test_one_lucky_run_is_no_proof() -> None:
-    mix = asked("map=1x40x60")
-    asked_for = wishes.read("balanced", (), None, None)
-    of = problem("map=1x40x60")
-    target = Target(
-        "a.nc", "a.nc", "/t", SHAPE, "<f4", 4, True, PRESENT.chunks, PRESENT.filters,
-        of.outcome(PRESENT).nbytes, 521, 1 << 20, 0.75,
-    )  # fmt: skip
     lucky = Layout((25, 20, 20), "shuffle+deflate:4")
     timings = {
         PRESENT: {"map": Timing(1.0, 0.9, 1.1, 3)},
         OTHER: {"map": Timing(0.5, 0.45, 0.55, 3)},
         lucky: {"map": Timing(0.1, 0.1, 0.1, 1)},
     }
-    part = Part("a.nc", "/t", (0, 0, 0), SHAPE, True)
-    case = concluding.Case(
-        target, mix, True, asked_for, of, Samples(CODECS),
-        Found((of.outcome(OTHER),), (), 1), Proof(part, timings), 1.0,
-    )  # fmt: skip
-    assert concluding.conclude(case).best == OTHER
+    assert concluded(timings, {}).best == OTHER
 
 
 def test_a_size_that_is_asked_for_moves_even_what_is_fast() -> None:

@@ -141,7 +141,6 @@ def attempt(seed: int, folder: Path) -> None:
         (("inspect", file), (0,)),
         (("inspect", file, "--all", "--fixes", "all"), (0,)),
         (("inspect", file, full), (0,)),
-        (("inspect", file, "--sort", "waste"), (0,)),
         (("inspect", file, "--fail-on", "note"), (0, 1)),
         (("inspect", file, "--json"), (0,)),
         (
@@ -154,10 +153,8 @@ def attempt(seed: int, folder: Path) -> None:
         (("inspect", ".", "--json"), (0,)),
         (("inspect", ".", "--fail-on", "note"), (0, 1)),
         (("inspect", ".", "--quiet"), (0,)),
-        (("inspect", ".", "--sarif", "-"), (0,)),
         (("inspect", file, "/not\x1b]there\x9b"), (2,)),
         (("bench", file, full, *short, "--save", "run.json"), (0,)),
-        (("bench", file, full, *short, "--csv"), (0,)),
         (("bench", file, "none\x9b"), (2,)),
         (("hstest", file, full, "--count", "2", "-k", "3"), (0,)),
         (("compare", "run.json", "run.json"), (0, 1, 2)),

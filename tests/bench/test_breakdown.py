@@ -23,8 +23,8 @@ import pytest
 import chunkwise
 from chunkwise import _lib, _native
 from chunkwise.model.chunk_cache import kept
-from chunkwise.trials import breakdown, readers, write_breakdown
-from chunkwise.trials.breakdown import Breakdown, sentence
+from chunkwise.trials import readers, write_breakdown
+from chunkwise.trials.breakdown import Breakdown, Watch, sentence
 from tests.model.test_chunk_cache import libraries, random_case
 from tests.support.golden import assert_golden
 
@@ -63,7 +63,7 @@ def watched(path: Path, walk: _native.Walk, cache_nbytes: int) -> Breakdown:
         ids = filter_ids(file["x"])
     cache = {"cache_nslots": 521, "cache_nbytes": cache_nbytes, "cache_w0": 0.75}
     dataset = _native.OpenDataset(library, str(path), "x", cache)
-    watch = breakdown.start(library, ids)
+    watch = Watch(library, ids)
     result = dataset.walk(walk, walk.operations, 1e9)
     table = library.chunk_table(dataset.id)
     return watch.finish(table, walk, result["operations"], result["elapsed_s"])
@@ -184,7 +184,7 @@ def test_what_cannot_be_known_is_not_told(tmp_path: Path) -> None:
     assert plain["chunk_loads"] is plain["chunk_hits"] is plain["storage_s"] is None
     assert "not filtered" in sentence(plain)
     # 257 is a number that no filter has.
-    unknown = breakdown.start(_lib.library(), [257]).finish(None, walk, 1, 1.0)
+    unknown = Watch(_lib.library(), [257]).finish(None, walk, 1, 1.0)
     assert unknown["filters_s"] == {"filter-257": None}
     assert unknown["chunk_touches"] is unknown["other_s"] is None
     assert "not known" in sentence(unknown)
@@ -222,7 +222,7 @@ def test_netcdf_c(netcdf_c: str, tmp_path: Path) -> None:
     library = _native.Library.from_path(netcdf.path)
     walk = _native.Walk(SHAPE, (1, *SHAPE[1:]))
     for cache_nbytes, loads in ((CHUNK_NBYTES - 1, 36), (1 << 20, 9)):
-        watch = breakdown.start(library, [2, 1])
+        watch = Watch(library, [2, 1])
         variable = netcdf.open(str(path), "x", (521, cache_nbytes, 0.75))
         result = variable.walk(walk, 99, 1e9)
         table = library.chunk_table_of(str(path), "/x")
@@ -236,7 +236,7 @@ def test_netcdf_c(netcdf_c: str, tmp_path: Path) -> None:
 def test_a_file_that_was_not_in_memory(tmp_path: Path) -> None:
     path = write(tmp_path / "x.h5", compression="gzip")
     walk = _native.Walk(SHAPE, SHAPE)
-    watch = breakdown.start(_lib.library(), [1])
+    watch = Watch(_lib.library(), [1])
     table = _lib.library().chunk_table_of(str(path), "x")
     with h5py.File(path, rdcc_nbytes=0) as file:
         np.testing.assert_array_equal(file["x"][()], data())
@@ -258,7 +258,7 @@ def test_the_engine_measures_itself(
         ids = filter_ids(file["x"])
     library = _lib.library()
     dataset = _native.OpenDataset(library, str(path), "x", {})
-    watch = breakdown.start(None, ids)
+    watch = Watch(None, ids)
     result = dataset.engine_walk(walk, walk.operations, 1e9)
     assert "fallback" not in result
     elapsed_s = result["elapsed_s"]

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from chunkwise.measure import Results, tables
-from chunkwise.measure.columns import FILE, GREW, MEMORY, further, notes, value
+from chunkwise.measure.columns import FILE, MEMORY, further, notes, value
 from chunkwise.measure.results import Cell
 from chunkwise.measure.tables import tables_of
 from chunkwise.trials.trial import Operation
@@ -55,23 +55,23 @@ def test_memory_is_a_column_where_the_trials_of_a_pattern_differ() -> None:
     assert lines[0].endswith(MEMORY)
     assert max(map(len, lines)) <= 80
     assert "\u2026" not in "".join(lines)
-    assert "whole process" in notes(found, (MEMORY,))[0]
+    assert "whole process" in notes((MEMORY,))[0]
 
 
 @pytest.mark.parametrize(
     "name", ["h5py", "chunkwise-py", "a libhdf5 of a long name, cache 16 MiB"]
 )
-@pytest.mark.parametrize("operation", ["read", "write", "update"])
+@pytest.mark.parametrize("operation", ["read", "write"])
 def test_all_columns_fit_in_80(
     name: str, operation: Operation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tables, "cell_label", lambda *_: name)
     found = results((ALL, "h5py", 600 * MIB), (ALL, "chunkwise-py", 1900 * MIB))
     found = replace(
-        found, cells=tuple(written(one, operation, 100 + 90 * n, 100) for n, one in
-                           enumerate(found.cells)),
-    )  # fmt: skip
-    more = {"read": (MEMORY,), "write": (MEMORY, FILE), "update": (MEMORY, GREW)}[operation]
+        found,
+        cells=tuple(written(one, operation, 100 + 90 * n) for n, one in enumerate(found.cells)),
+    )
+    more = {"read": (MEMORY,), "write": (MEMORY, FILE)}[operation]
     assert further(found, found.cells) == more
     lines = printed(found)
     assert max(map(len, lines)) <= 80
@@ -80,31 +80,15 @@ def test_all_columns_fit_in_80(
         assert any(column in line for line in lines)
 
 
-def written(one: Cell, operation: Operation, nbytes: int, before_nbytes: int) -> Cell:
-    measured = tuple(
-        replace(
-            m,
-            file_nbytes=nbytes << 20,
-            file_before_nbytes=before_nbytes << 20 if operation == "update" else None,
-        )
-        for m in one.measurements
-    )
+def written(one: Cell, operation: Operation, nbytes: int) -> Cell:
+    measured = tuple(replace(m, file_nbytes=nbytes << 20) for m in one.measurements)
     return replace(one, trial=replace(one.trial, operation=operation), measurements=measured)
-
-
-@pytest.mark.parametrize(
-    ("after", "said"), [(100, "+0%"), (90, "-10%"), (150, "+50%"), (350, "+250%")]
-)
-def test_how_far_a_file_grew(after: int, said: str) -> None:
-    (one,) = results((ALL, "h5py", 1)).cells
-    assert value(written(one, "update", after, 100), GREW) == said
 
 
 def test_files_of_one_size_are_no_column() -> None:
     found = results((ALL, "h5py", 1), (ALL, "chunkwise-py", 1))
-    for operation in ("write", "append", "update"):
-        cells = tuple(written(one, operation, 100, 100) for one in found.cells)
-        assert further(replace(found, cells=cells), cells) == ()
+    cells = tuple(written(one, "write", 100) for one in found.cells)
+    assert further(replace(found, cells=cells), cells) == ()
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import pytest
 
 from chunkwise.cli import bench
 from chunkwise.measure.axes import AXES
-from chunkwise.measure.described import described, times_smaller
 from chunkwise.measure.space import Space
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,14 +27,6 @@ def commands() -> list[str]:
 def test_a_command_is_understood(line: str) -> None:
     _, *words = shlex.split(line.partition(" > ")[0])
     asked = bench.command.make_context("bench", words).params
-    bench._check_described(
-        asked["file"] or asked["plan"], asked["shape"], asked["dtype"],
-        {"--type": asked["dtype"], "--like": asked["like"], "--compress": asked["compress"]},
-    )  # fmt: skip
-    if asked["shape"] is not None:
-        described(asked["shape"], asked["dtype"])
-    if asked["compress"] is not None:
-        times_smaller(asked["compress"])
     named = {
         name: asked[name.replace("-", "_")] for name in AXES if name.replace("-", "_") in asked
     }

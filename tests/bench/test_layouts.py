@@ -17,10 +17,11 @@ from chunkwise.measure.layouts import best, pays, remedies, show_layouts
 from chunkwise.measure.planning import trial_of
 from chunkwise.measure.restoring import commands, repack_s
 from chunkwise.measure.results import Cell
-from chunkwise.measure.target import Target, look
+from chunkwise.measure.target import look
 from chunkwise.measure.variants import Variant
 from chunkwise.patterns import Access
 from chunkwise.trials.trial import Measurement
+from tests.bench.test_explain import CUBE
 from tests.support.tools import paste
 
 DATA = np.arange(24 * 30 * 20, dtype="<i4").reshape(24, 30, 20)
@@ -120,21 +121,10 @@ def test_a_samples_time_is_that_of_all_of_it(file: Path) -> None:
 
 # --- when it pays, by made-up figures --------------------------------------------------
 
-HERE = Target(
-    file="a.nc",
-    storage="a.nc",
-    dataset="/t",
-    shape=DATA.shape,
-    dtype="<i4",
-    itemsize=4,
-    comparable=True,
-    chunks=(1, 30, 20),
+HERE = replace(
+    CUBE, file="a.nc", storage="a.nc", shape=DATA.shape, dtype="<i4", chunks=(1, 30, 20),
     filters=STORED,
-    stored_nbytes=1000,
-    cache_nslots=521,
-    cache_nbytes=1 << 20,
-    cache_w0=0.75,
-)
+)  # fmt: skip
 LINE, MAP = Access("line", (24, 1, 1)), Access("map", (1, 30, 20))
 OTHER = LAYOUTS["other chunks"]
 

@@ -75,10 +75,6 @@ def trial(file: Path) -> Trial:
     return trial_of(look(file, "g/cube"), Access("step", (1, 10, 8)), "h5py", timeout_s=60.0)
 
 
-def test_a_trial_survives_json(trial: Trial) -> None:
-    assert Trial.from_json(json.loads(json.dumps(trial.to_json()))) == trial
-
-
 def test_a_real_worker_measures(trial: Trial) -> None:
     measurement = measure_in_worker(trial)
     assert measurement.status == "ok", measurement.error

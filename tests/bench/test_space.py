@@ -29,8 +29,6 @@ VALUES: dict[str, tuple[str, ...]] = {
     "cache": ("default", "1MiB", "16MiB"),
     "w0": ("default", "0", "0.5", "1"),
     "sieve": ("default", "0", "1MiB"),
-    "bounds": ("default", "latest", "v108:v110"),
-    "memory-type": ("stored", "native"),
     "alloc-time": ("default", "early"),
 }
 
@@ -139,8 +137,8 @@ OF_NOBODY: list[dict[str, list[str]]] = [
     {"operation": ["write"], "page_cache": ["cold"]},
 ]
 BAD = """
-operation=delete cache=1.5 conversion=0 nslots=-1 threads=-1 threads=² w0=1.1 w0=nan alignment=0
-alignment=1KiB:0 bounds=v109 bounds=v110:v108 fill-time=sometimes reader=netcdf colour=red
+operation=delete cache=1.5 conversion=0 nslots=-1 threads=-1 threads=² w0=1.1 w0=nan
+alloc-time=sometimes reader=netcdf colour=red
 """
 
 
@@ -189,7 +187,6 @@ def plan(path: Path, name: str = "x", /, **values: list[str]) -> Plan:
         {"filter": ["stored", "deflate", "deflate:6", "gzip"], "chunk": ["4x6"]},
         {"cache": ["1MiB", "1048576", "1024KiB"]},
         {"w0": ["0.5", ".5", "0.50"]},
-        {"bounds": ["latest", "latest:latest"], "operation": ["write"]},
     ],
 )
 def test_two_spellings_of_one_value_are_measured_once(
@@ -212,17 +209,6 @@ def test_chunks_may_be_longer_than_what_may_grow(file: Path) -> None:
     for name, chunk in (("grow", "8x7"), ("x", "9x6")):
         with pytest.raises(UsageError, match="larger than"):
             plan(file, name, chunk=[chunk])
-
-
-def test_a_page_buffer_needs_paged_file_space(file: Path) -> None:
-    with pytest.raises(UsageError, match="not paged"):
-        plan(file, page_buffer=["1MiB"])
-    assert plan(file, page_buffer=["1MiB"], chunk=["2x6"]).wants_pages
-    # What is only written gets it, and what is read need not have it.
-    trials = ({"operation": "read"}, {"operation": "write", "page-buffer": "1MiB"})
-    space = Space({"access": ("all",), "reader": ("libhdf5",)}, "list", trials)
-    target = look(file, "x")
-    check(target, spell_out(target, space))
 
 
 @pytest.mark.parametrize(

@@ -110,19 +110,12 @@ def test_space_is_checked_before(file: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_run_compares_variants(file: Path, tmp_path: Path) -> None:
-    results = measure.run(
-        file,
-        "g/x",
-        space=Space.of(
-            access=["line:0", "all"],
-            reader=["libhdf5", "h5py"],
-            chunk=["stored", "40x5x5"],
-            filter=["stored", "none"],
-        ),
-        repeat=1,
-        seconds=60,
-        save=tmp_path / "trials.jsonl",
-    )
+    saved = tmp_path / "trials.jsonl"
+    space = Space.of(
+        access=["line:0", "all"], reader=["libhdf5", "h5py"], chunk=["stored", "40x5x5"],
+        filter=["stored", "none"],
+    )  # fmt: skip
+    results = measure.run(file, "g/x", space, repeat=1, seconds=60, save=saved)
     assert [cell.problem for cell in results.cells] == [None] * 16
     assert results.compared == 16
     assert results.mismatches == []
@@ -135,19 +128,7 @@ def test_a_run_compares_variants(file: Path, tmp_path: Path) -> None:
     assert by_variant[(4, 30, 20), "shuffle+deflate:1"] < DATA.nbytes
     # Scratch files are others each time, and the trials the same.
     made: list[Step] = []
-    measure.run(
-        file,
-        "g/x",
-        space=Space.of(
-            access=["line:0", "all"],
-            reader=["libhdf5", "h5py"],
-            chunk=["stored", "40x5x5"],
-            filter=["stored", "none"],
-        ),
-        repeat=1,
-        save=tmp_path / "trials.jsonl",
-        progress=made.append,
-    )
+    measure.run(file, "g/x", space, repeat=1, save=saved, progress=made.append)
     assert [step for step in made if step.total] == []
 
 
@@ -156,15 +137,10 @@ def test_what_was_measured_to_help_is_offered(tmp_path: Path) -> None:
     with h5py.File(path, "w") as f:
         data = np.random.default_rng(1).integers(0, 99, (60, 200, 200), "i4")
         f.create_dataset("x", data=data, chunks=(60, 200, 200), compression=1)
-    results = measure.run(
-        path,
-        "x",
-        space=Space.of(
-            access=["1x1x200"], reader=["libhdf5"], cache=["1MiB"], chunk=["stored", "1x200x200"]
-        ),
-        repeat=1,
-        seconds=10,
+    space = Space.of(
+        access=["1x1x200"], reader=["libhdf5"], cache=["1MiB"], chunk=["stored", "1x200x200"]
     )
+    results = measure.run(path, "x", space, repeat=1, seconds=10)
     advice = explain(results)
     assert advice is not None
     assert advice.fix == f"chunkwise repack --chunk /x:1x200x200 {path} slow_rechunked.h5"

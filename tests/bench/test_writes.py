@@ -10,7 +10,6 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from h5py import h5f
 
 from chunkwise import measure
 from chunkwise.measure.schedule import measure_in_worker
@@ -137,58 +136,18 @@ def test_groups_are_made_for_any_name(tmp_path: Path, name: str, reader: str) ->
 
 
 @pytest.mark.parametrize("reader", WRITERS)
-def test_objects_are_aligned(tmp_path: Path, reader: str) -> None:
-    source = make(tmp_path / "a.h5", counted(), chunks=(4, 12, 10))
-    with writing(source, "all", reader, alignment=(0, 4096)) as trial:
-        write(trial, tmp_path / "b.h5")
-    with h5py.File(tmp_path / "b.h5") as file:
-        chunks = file["g/x"].id
-        offsets = [chunks.get_chunk_info(i).byte_offset for i in range(chunks.get_num_chunks())]
-    assert len(offsets) == 5
-    assert {offset % 4096 for offset in offsets} == {0}
-
-
-@pytest.mark.parametrize("reader", WRITERS)
-@pytest.mark.parametrize(
-    ("bounds", "superblock"),
-    [(("earliest", "v108"), 0), (("v108", "v110"), 2), (("v110",) * 2, 3)],
-)
-def test_the_format_is_the_one_asked_for(
-    tmp_path: Path, bounds: tuple[str, str], superblock: int, reader: str
-) -> None:
-    source = make(tmp_path / "a.h5", counted(), chunks=(4, 12, 10))
-    with writing(source, "all", reader, bounds=bounds) as trial:
-        write(trial, tmp_path / "b.h5")
-    # Behind the eight bytes of the signature is the version.
-    assert (tmp_path / "b.h5").read_bytes()[8] == superblock
-
-
-@pytest.mark.parametrize("reader", WRITERS)
 @pytest.mark.parametrize(("word", "number"), [("early", 1), ("late", 2), ("incremental", 3)])
-@pytest.mark.parametrize(("fill", "code"), [("alloc", 0), ("never", 1), ("ifset", 2)])
-def test_allocation_and_fill_times_are_those_asked_for(
-    tmp_path: Path, word: str, number: int, fill: str, code: int, reader: str
+def test_the_allocation_time_is_the_one_asked_for(
+    tmp_path: Path, word: str, number: int, reader: str
 ) -> None:
     source = make(tmp_path / "a.h5", counted(), chunks=(4, 12, 10))
-    times = {"alloc_time": word, "fill_time": fill}
-    with writing(source, "[0]", reader, **times) as trial:
+    with writing(source, "[0]", reader, alloc_time=word) as trial:
         write(trial, tmp_path / "b.h5")
     with h5py.File(tmp_path / "b.h5") as file:
-        dcpl = file["g/x"].id.get_create_plist()
-        assert (dcpl.get_alloc_time(), dcpl.get_fill_time()) == (number, code)
+        assert file["g/x"].id.get_create_plist().get_alloc_time() == number
         allocated = file["g/x"].id.get_num_chunks()
     # One chunk of five was written to.
     assert allocated == (1 if word == "incremental" else 5)
-
-
-@pytest.mark.parametrize("reader", WRITERS)
-def test_a_page_buffer_gets_paged_file_space(tmp_path: Path, reader: str) -> None:
-    source = make(tmp_path / "a.h5", counted(), chunks=(4, 12, 10))
-    with writing(source, "all", reader, page_buffer_nbytes=1 << 16) as trial:
-        write(trial, tmp_path / "b.h5")
-    with h5py.File(tmp_path / "b.h5") as file:
-        strategy = file.id.get_create_plist().get_file_space_strategy()[0]
-    assert strategy == h5f.FSPACE_STRATEGY_PAGE
 
 
 @pytest.mark.parametrize("reader", THROUGH_HDF5)
@@ -200,19 +159,6 @@ def test_properties_of_zero_are_in_force(tmp_path: Path, reader: str) -> None:
         assert {name: trial.properties[name] for name in zeros} == zeros
         _, cache = write(trial, tmp_path / "b.h5")
     assert cache == (77, 12345, 0.0)
-
-
-def test_elements_are_converted_if_asked(tmp_path: Path) -> None:
-    source = make(tmp_path / "a.h5", counted(">i4"), chunks=(4, 12, 10))
-    space = Space.of(
-        operation=["write"], access=["all"], reader=["libhdf5", "h5py"],
-        memory_type=["stored", "native"], conversion=["default", "16"],
-    )  # fmt: skip
-    results = measure.run(source, "g/x", space, repeat=1)
-    assert [cell.problem for cell in results.cells] == [None] * 5
-    # What is given in another byte order is not compared with what is not.
-    assert results.mismatches == []
-    assert results.compared == 3
 
 
 # --- phases, bounds and failures ---------------------------------------------------------

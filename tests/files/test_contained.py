@@ -17,6 +17,7 @@ import pytest
 
 from chunkwise.errors import CrashedError, FileFormatError
 from chunkwise.files.contained import contained, contained_each
+from tests.support.processes import descriptors
 
 
 def crash() -> None:
@@ -55,18 +56,19 @@ def children() -> set[int]:
 
 
 def test_no_child_and_no_descriptor_is_left() -> None:
-    before = len(list(Path("/proc/self/fd").iterdir())), children()
+    before = descriptors(), children()
     for _ in range(3):
         contained(os.getpid, "x")
         with pytest.raises(CrashedError):
             contained(crash, "x")
-    assert (len(list(Path("/proc/self/fd").iterdir())), children()) == before
+    assert (descriptors(), children()) == before
 
 
 def test_ctrl_c_ends_the_child(tmp_path: Path) -> None:
     program = f"""
 import os, time
 from chunkwise.files.contained import contained, contained_each
+from tests.support.processes import descriptors
 def work():
     open({str(tmp_path / "child")!r}, "w").write(str(os.getpid()))
     time.sleep(60)
@@ -154,10 +156,10 @@ def test_crashes_errors_and_limits_are_outcomes() -> None:
 
 
 def test_stopping_early_ends_all_children() -> None:
-    before = len(list(Path("/proc/self/fd").iterdir())), children()
+    before = descriptors(), children()
     works = [(partial(time.sleep, 0 if number == 0 else 60), "x") for number in range(9)]
     each = contained_each(works, 3)
     next(each)
     assert isinstance(each, Generator)
     each.close()
-    assert (len(list(Path("/proc/self/fd").iterdir())), children()) == before
+    assert (descriptors(), children()) == before

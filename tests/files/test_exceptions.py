@@ -229,15 +229,6 @@ def test_files_that_cannot_be_opened(template: Path, tmp_path: Path) -> None:
         chunkwise.open(tmp_path)
 
 
-def test_a_locked_file(template: Path, tmp_path: Path) -> None:
-    path = shutil.copyfile(template, tmp_path / "locked.h5")
-    with (
-        chunkwise.open(path, "r+"),
-        pytest.raises(BlockingIOError, match="is open elsewhere"),
-    ):
-        chunkwise.open(path, "w")
-
-
 def test_errors_of_two_classes_can_be_sent_to_another_process(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as caught:
         chunkwise.open(tmp_path / "absent.h5")

@@ -35,6 +35,7 @@ from chunkwise.files.opening import (
     open_h5,
     walk_datasets,
 )
+from tests.support.damage import damage_header
 from tests.support.golden import assert_golden
 from tests.support.processes import ran
 from tests.support.tools import has_netcdf, paste
@@ -197,7 +198,7 @@ def test_nothing_else_on_stderr(good: Path) -> None:
         "import sys\nfrom chunkwise.files.opening import open_h5\n"
         "try: open_h5(sys.argv[1])\nexcept OSError as e: print(e)"
     )
-    done = ran([sys.executable, "-c", program, str(good)], check=True)
+    done = ran([sys.executable, "-c", program, good], check=True)
     assert "truncated HDF5 file" in done.stdout
     assert done.stderr == ""
 
@@ -274,19 +275,10 @@ def lone(file: h5py.File) -> None:
     file.create_dataset("c", (0,), "i4", chunks=(5,), maxshape=(None,))
 
 
-def damage(path: Path, name: str) -> None:
-    """Overwrite the version number of an object's header."""
-    with h5py.File(path, "r") as file:
-        address = h5py.h5o.get_info(file[name].id).addr
-    with path.open("r+b") as stream:
-        stream.seek(address)
-        stream.write(b"\xee")
-
-
 def test_damaged_object(tree: h5py.File) -> None:
     path = Path(tree.filename)
     tree.close()
-    damage(path, "air/pressure")
+    damage_header(path, "air/pressure")
     with open_h5(path) as file:
         with pytest.raises(CorruptDataError, match=r"'/air/pressure': HDF5 .* cannot open it"):
             find_dataset(file, "air/pressure")
@@ -300,7 +292,7 @@ def test_damaged_object(tree: h5py.File) -> None:
 def test_damaged_group(tree: h5py.File) -> None:
     path = Path(tree.filename)
     tree.close()
-    damage(path, "many")
+    damage_header(path, "many")
     with open_h5(path) as file:
         kinds = {entry.path: entry.kind for entry in walk(file)}
         assert kinds["/many"] == "unreadable"

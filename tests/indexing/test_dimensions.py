@@ -11,7 +11,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 import chunkwise
@@ -21,9 +21,7 @@ netcdf = pytest.importorskip("netCDF4")
 
 Shown = dict[str, tuple[tuple[str, ...], tuple[int, ...]]]
 ABSENT = "This is a netCDF dimension but not a netCDF variable.         4"
-quiet = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+quiet = settings(max_examples=40)
 
 
 def by_netcdf(path: Path) -> Shown:

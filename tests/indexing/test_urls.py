@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,15 +47,11 @@ def content() -> bytes:
 
 
 @pytest.fixture
-def server(content: bytes) -> Iterator[Server]:
+def server(content: bytes, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setattr(opening, "PATIENCE", Patience(attempts=2, timeout_s=2.0, pause_s=0.005))
     files = {"/a.h5": content, "/b.h5": made(1, userblock_size=512)}
     with serving(files, tags={"/a.h5": '"first"', "/b.h5": '"other"'}) as told:
         yield told
-
-
-@pytest.fixture(autouse=True)
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "PATIENCE", Patience(attempts=2, timeout_s=2.0, pause_s=0.005))
 
 
 def run(*words: object) -> Any:
@@ -149,24 +145,26 @@ def test_a_sidecar_of_a_url_holds_while_the_object_is_what_it_was(
 
 def test_what_cannot_be_is_refused(server: Server, tmp_path: Path) -> None:
     url, out = f"{server.url}/a.h5", tmp_path / "out.json"
-    with pytest.raises(UsageError, match="say which sidecar"):
-        chunkwise.open(url, index=True)
-    with pytest.raises(UsageError, match="say where the index shall be"):
-        chunkwise.index(url)
-    with pytest.raises(UsageError, match="through a chain of URLs; give --url"):
-        chunkwise.index(f"zip://a.h5::{url}", out)
-    with pytest.raises(UsageError, match="would hold its password") as met:
-        chunkwise.index(url.replace("//", "//me:secret@"), out)
-    assert "me:secret" not in str(met.value)
-    with pytest.raises(UsageError, match="URLs only"):
-        chunkwise.index(tmp_path / "a.h5", out, storage_options={})
+    secret, sidecar = url.replace("//", "//me:secret@"), tmp_path / "a.cwi"
     del server.tags["/a.h5"]
-    with pytest.raises(UsageError, match="neither ETag nor Last-Modified"):
-        chunkwise.index(url, tmp_path / "a.cwi")
-    with pytest.raises(UsageError, match="read part by part"):
-        chunkwise.index(f"simplecache::{url}", tmp_path / "a.cwi")
-    with pytest.raises(RemoteError, match="no such object"):
-        chunkwise.index(f"{server.url}/none.h5", out)
+    calls: list[tuple[Callable[[], object], type[Exception], str]] = [
+        (lambda: chunkwise.open(url, index=True), UsageError, "say which sidecar"),
+        (lambda: chunkwise.index(url), UsageError, "say where the index shall be"),
+        (
+            lambda: chunkwise.index(f"zip://a.h5::{url}", out),
+            UsageError,
+            "chain of URLs; give --url",
+        ),
+        (lambda: chunkwise.index(secret, out), UsageError, "would hold its password"),
+        (lambda: chunkwise.index("a.h5", out, storage_options={}), UsageError, "URLs only"),
+        (lambda: chunkwise.index(url, sidecar), UsageError, "neither ETag nor Last-Modified"),
+        (lambda: chunkwise.index(f"simplecache::{url}", sidecar), UsageError, "part by part"),
+        (lambda: chunkwise.index(f"{server.url}/none.h5", out), RemoteError, "no such object"),
+    ]
+    for call, kind, said in calls:
+        with pytest.raises(kind, match=said) as met:
+            call()
+        assert "me:secret" not in str(met.value)
     assert [path.name for path in tmp_path.iterdir()] == []
 
 

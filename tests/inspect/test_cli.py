@@ -114,17 +114,15 @@ def test_options_reach_their_room(folder: Path, calls: list[dict[str, Any]]) -> 
     assert [reader.name for reader in calls[2]["readers"]] == ["netcdf-c", "libhdf5-2"]
 
 
-def test_fixes_and_order(folder: Path, calls: list[dict[str, Any]]) -> None:
+def test_fixes(folder: Path, calls: list[dict[str, Any]]) -> None:
     assert "Fix (nccopy):" in run("wrong.nc", "--fixes", "NCCOPY")
-    assert "└──" not in run("wrong.nc", "--sort", "bytes")
-    assert len(calls) == 2
+    assert len(calls) == 1
     assert folder.is_dir()
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("wrong.nc", "t2m", "--sort", "name"),
         (".", "--fixes", "h5py"),
         (".", "--all"),
     ],
@@ -272,44 +270,6 @@ def test_a_code_that_there_is_not_is_refused(folder: Path, calls: list[dict[str,
     said = r"'edge-wast' \(did you mean 'edge-waste'\?\): there are filter-unavailable, "
     with pytest.raises(UsageError, match=said):
         invoke(folder, "--ignore", "edge-wast")
-    assert not calls
-
-
-def test_only_what_is_new_since_a_baseline_counts(
-    folder: Path, calls: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (folder / "known.jsonl").write_text(run(".", "--json"))
-    assert invoke(".", "--fail-on", "note", "--baseline", "known.jsonl") == ("", 0)
-    # Another name of the same file.
-    assert invoke("./wrong.nc", "--fail-on", "note", "--baseline", "known.jsonl") == ("", 0)
-    # Of one file a baseline is one object of several lines.
-    (folder / "one.json").write_text(run("wrong.nc", "--json"))
-    assert invoke("wrong.nc", "--fail-on", "note", "--baseline", "one.json") == ("", 0)
-    output, code = invoke(".", "--fail-on", "note", "--baseline", "one.json")
-    assert (code, output.count("\n")) == (1, 1)
-    assert "bad.nc: (file): error: cannot-open" in output
-    assert len(calls) == 12
-
-    def worse(path: str, *_: Any, **__: Any) -> FileFacts:
-        found = (finding("/t2m", severity="error"), finding("/new"))
-        return file_facts(path=path, findings=found)
-
-    monkeypatch.setattr(importlib.import_module("chunkwise.inspection"), "inspect", worse)
-    output, _ = invoke("wrong.nc", "--fail-on", "note", "--baseline", "known.jsonl")
-    assert [line.split(": ")[1] for line in output.splitlines()] == ["/t2m", "/new"]
-    given = json.loads(run("wrong.nc", "--json", "--baseline", "known.jsonl"))
-    assert len(given["findings"]) == 2
-
-
-@pytest.mark.parametrize("text", ["words", "[]", "{}", '{"format": "chunkwise-bench"}', "3"])
-def test_a_file_that_is_no_baseline_is_refused(
-    folder: Path, calls: list[dict[str, Any]], text: str
-) -> None:
-    (folder / "known").write_text(text)
-    with pytest.raises(UsageError, match=r"known: is not what chunkwise inspect --json prints"):
-        invoke(folder, "--baseline", "known")
-    with pytest.raises(UsageError, match=r"gone: cannot be read: No such file"):
-        invoke(folder, "--baseline", "gone")
     assert not calls
 
 

@@ -80,45 +80,51 @@ def test_the_h5py_line_spares_the_decodes(tmp_path: Path) -> None:
         assert names["dataset"].shape == SHAPE
 
 
-@pytest.mark.parametrize(
-    ("chunks", "readers", "options"),
-    [
-        # 774,360 bytes fit 1 MiB.
-        ((1, 30, 9, 717), LIBRARIES, {"compression": "gzip"}),
-        # Later libraries and netCDF-C hold a chunk of 3 MiB.
-        ((4, 30, 9, 717), (LIBHDF5_2, NETCDF_C), {"compression": "gzip"}),
-        # Without filters nothing is decoded: only what is selected is read.
-        ((4, 30, 9, 717), LIBRARIES, {}),
-    ],
-)
-def test_chunks_that_fit(
-    tmp_path: Path, chunks: tuple[int, ...], readers: tuple[Reader, ...], options: dict[str, str]
-) -> None:
-    assert not findings(chunk_exceeds_cache, tmp_path / "a.h5", SHAPE, chunks, readers, **options)
+GZIP: dict[str, Any] = {"compression": "gzip"}
+MAPS = ((120, 150, 150), (1, 150, 150))
+LONG = (1 << 20) + 1
+# What has no finding: the dataset's shape and chunks, who reads it, its type and filters.
+NOTHING: list[tuple[DatasetCheck, Any, Any, tuple[Reader, ...], dict[str, Any]]] = [
+    # 774,360 bytes fit 1 MiB.
+    (chunk_exceeds_cache, SHAPE, (1, 30, 9, 717), LIBRARIES, GZIP),
+    # Later libraries and netCDF-C hold a chunk of 3 MiB.
+    (chunk_exceeds_cache, SHAPE, (4, 30, 9, 717), (LIBHDF5_2, NETCDF_C), GZIP),
+    # Without filters nothing is decoded: only what is selected is read.
+    (chunk_exceeds_cache, SHAPE, (4, 30, 9, 717), LIBRARIES, {}),
+    # Exactly the cache.
+    (chunk_exceeds_cache, (2048, 1024), (1024, 1024), LIBRARIES, {"dtype": "u1"} | GZIP),
+    # A chunk that is a row is decoded once, whatever the cache.
+    (chunk_exceeds_cache, (9, LONG), (1, LONG), LIBRARIES, {"dtype": "u1"} | GZIP),
+    # Each chunk is decoded 8 times, which is 24 MiB in all: no second.
+    (chunk_exceeds_cache, (16, 1 << 18), (8, 1 << 18), LIBRARIES, {"dtype": "u1"} | GZIP),
+    # A cache that holds all maps.
+    (reads_exceed_cache, *MAPS, (NETCDF_C,), GZIP),
+    # Four chunks of a row that fit 8 MiB.
+    (reads_exceed_cache, (1600, 3900), (800, 1300), (LIBHDF5_2,), {"dtype": "u2"} | GZIP),
+    # 2,000 chunks of 10 KiB are too many bytes: the slots are not the cause.
+    (slot_collision, (2000, 50, 50), (1, 50, 50), (LIBHDF5_1,), {"dtype": "f4"} | GZIP),
+    # 512 chunks of 1 KiB in a line: packed one after the other, each has its slot.
+    (slot_collision, (512, 1024), (1, 1024), LIBRARIES, {"dtype": "u1"} | GZIP),
+    (slot_collision, (1024, 1024), (1, 1024), (LIBHDF5_2,), {"dtype": "u1"}),
+    # 1,024 chunks of 2 KiB are too many for the bytes as well: no slot would help.
+    (slot_collision, (1024, 2048), (1, 2048), (LIBHDF5_1,), {"dtype": "u1"}),
+]
 
 
-@pytest.mark.parametrize(("rows", "count"), [(1024, 0), (1025, 1)])
-def test_exactly_the_cache_fits(tmp_path: Path, rows: int, count: int) -> None:
-    path, shape = tmp_path / "a.h5", (2 * rows, 1024)
-    made = findings(chunk_exceeds_cache, path, shape, (rows, 1024), dtype="u1", compression="gzip")
-    assert len(made) == count
+@pytest.mark.parametrize("number", range(len(NOTHING)))
+def test_chunks_that_a_cache_keeps(tmp_path: Path, number: int) -> None:
+    check, shape, chunks, readers, options = NOTHING[number]
+    assert not findings(check, tmp_path / "a.h5", shape, chunks, readers, **options)
 
 
-def test_a_chunk_that_is_a_row_is_decoded_once_whatever_the_cache(tmp_path: Path) -> None:
-    path, shape, chunks = tmp_path / "a.h5", (9, (1 << 20) + 1), (1, (1 << 20) + 1)
-    assert not findings(chunk_exceeds_cache, path, shape, chunks, dtype="u1", compression="gzip")
-
-
-def test_what_takes_no_second_is_not_worth_a_word(tmp_path: Path) -> None:
-    # Each chunk is decoded 8 times, which is 24 MiB in all.
-    path, shape, chunks = tmp_path / "a.h5", (16, 1 << 18), (8, 1 << 18)
-    assert not findings(chunk_exceeds_cache, path, shape, chunks, dtype="u1", compression="gzip")
+def test_one_byte_more_than_the_cache(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"dtype": "u1"} | GZIP
+    assert findings(chunk_exceeds_cache, tmp_path / "a.h5", (2050, 1024), (1025, 1024), **options)
 
 
 def test_series_through_maps(tmp_path: Path) -> None:
     """120 maps in a chunk each: series come back to a chunk after all the others."""
-    path, shape, chunks = tmp_path / "a.h5", (120, 150, 150), (1, 150, 150)
-    (found,) = findings(reads_exceed_cache, path, shape, chunks, compression="gzip")
+    (found,) = findings(reads_exceed_cache, tmp_path / "a.h5", *MAPS, **GZIP)
     # Many minutes in place of a moment, though nobody may read so.
     assert (found.code, found.severity) == ("reads-exceed-cache", "warning")
     assert found.evidence["pattern"] == "line along 0"
@@ -127,13 +133,11 @@ def test_series_through_maps(tmp_path: Path) -> None:
     assert "lines along dimension 0 (120x1x1)" in found.summary
     assert "120 of them (10.3 MiB)" in found.summary
     assert "libhdf5 before 2.0 (1.0 MiB) and libhdf5 from 2.0 (8.0 MiB)" in found.summary
-    # Where the cache holds all of them there is nothing to say.
-    assert not findings(reads_exceed_cache, path, shape, chunks, (NETCDF_C,), compression="gzip")
 
 
 def test_the_cache_that_is_offered_for_series_is_enough(tmp_path: Path) -> None:
-    path, shape, chunks = tmp_path / "a.h5", (120, 150, 150), (1, 150, 150)
-    (found,) = findings(reads_exceed_cache, path, shape, chunks, compression="gzip")
+    path, shape = tmp_path / "a.h5", MAPS[0]
+    (found,) = findings(reads_exceed_cache, path, *MAPS, **GZIP)
     names: dict[str, h5py.Dataset] = {}
     exec(next(fix.text for fix in found.fixes if fix.tool == "h5py"), {"h5py": h5py}, names)
     with names["file"] as file:
@@ -157,24 +161,11 @@ def test_rows_of_chunks_that_do_not_fit_together(tmp_path: Path) -> None:
     assert found.severity == "warning"
     assert found.evidence["decodes_per_chunk"] == 800
     assert "row by row (1x6400)" in found.summary
-    smaller = (800, 1300)
-    assert not findings(
-        reads_exceed_cache,
-        path,
-        (1600, 3900),
-        smaller,
-        (LIBHDF5_2,),
-        dtype="u2",
-        compression="gzip",
-    )
 
 
-def test_chunks_that_do_not_fit_do_not_collide(tmp_path: Path) -> None:
-    """2,000 chunks of 10 KiB are too many bytes: the slots are not the cause."""
+def test_chunks_that_do_not_fit_by_their_bytes_exceed_the_cache(tmp_path: Path) -> None:
     path, shape, chunks, readers = tmp_path / "a.h5", (2000, 50, 50), (1, 50, 50), (LIBHDF5_1,)
-    options = {"dtype": "f4", "compression": "gzip"}
-    assert not findings(slot_collision, path, shape, chunks, readers, **options)
-    assert findings(reads_exceed_cache, path, shape, chunks, readers, **options)
+    assert findings(reads_exceed_cache, path, shape, chunks, readers, dtype="f4", **GZIP)
 
 
 @needs_cache_of_hdf5_2
@@ -243,19 +234,6 @@ def test_more_chunks_in_a_line_than_slots(tmp_path: Path) -> None:
     assert found.evidence["collisions"] == 2 * (1024 - 521)
     assert "521 slots" in found.summary
     assert "rdcc_nslots=102407" in found.fixes[0].text
-
-
-def test_as_many_chunks_as_slots(tmp_path: Path) -> None:
-    # 512 chunks of 1 KiB in a line: packed one after the other, each has its slot.
-    path = tmp_path / "a.h5"
-    assert not findings(
-        slot_collision, path, (512, 1024), (1, 1024), dtype="u1", compression="gzip"
-    )
-    readers = (LIBHDF5_2,)
-    assert not findings(slot_collision, path, (1024, 1024), (1, 1024), readers, dtype="u1")
-    # 1,024 chunks of 2 KiB are too many for the bytes as well: no slot would help.
-    readers = (LIBHDF5_1,)
-    assert not findings(slot_collision, path, (1024, 2048), (1, 2048), readers, dtype="u1")
 
 
 def test_chunks_are_halved_from_the_slowest_dimension() -> None:

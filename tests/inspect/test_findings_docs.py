@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from chunkwise.inspection.finding import CODES
+
 ROOT = Path(__file__).parents[2]
 DOCS = (ROOT / "docs" / "findings.md").read_text()
 
@@ -27,6 +29,13 @@ def test_the_table_leads_to_the_sections() -> None:
     listed = re.findall(r"^\| \[`([a-z0-9-]+)`\]\(#([a-z0-9-]+)\) \|", DOCS, re.MULTILINE)
     assert {code for code, _ in listed} == codes_in_use()
     assert all(code == anchor for code, anchor in listed)
+
+
+def test_every_code_has_the_words_that_the_docs_have() -> None:
+    assert set(CODES) == codes_in_use()
+    for code, words in CODES.items():
+        (line,) = re.findall(rf"^\| \[`{code}`\].*$", DOCS, re.MULTILINE)
+        assert f"| {words} |" in line
 
 
 def test_every_section_has_its_severity_and_an_example() -> None:

@@ -69,6 +69,36 @@ def plain_facts(tmp_path: Path) -> FileFacts:
     return facts_of(path)
 
 
+SCATTERED = {"nbytes": MIB, "span_nbytes": 8 * MIB}
+DENSE = {"nbytes": MIB, "span_nbytes": 8 * MIB - 1}
+
+
+@pytest.mark.parametrize(
+    ("code", "values", "severity"),
+    [
+        ("scattered-metadata", SCATTERED | {"extents": 99}, None),
+        ("scattered-metadata", SCATTERED | {"extents": 100}, "note"),
+        ("scattered-metadata", SCATTERED | {"extents": 999}, "note"),
+        ("scattered-metadata", SCATTERED | {"extents": 1000}, "warning"),
+        ("scattered-metadata", DENSE | {"extents": 1000}, None),
+        ("cloud-unready", {"list_requests": 99, "blocks": 200}, None),
+        ("cloud-unready", {"list_requests": 100, "blocks": 16}, None),
+        ("cloud-unready", {"list_requests": 100, "blocks": 17}, "note"),
+        ("cloud-unready", {"list_requests": 100, "blocks": 99}, "note"),
+        ("cloud-unready", {"list_requests": 100, "blocks": 100}, "warning"),
+        ("lost-space", {"unaccounted_nbytes": 0}, None),
+        ("lost-space", {"unaccounted_nbytes": 99_999_999}, "note"),
+        ("lost-space", {"unaccounted_nbytes": 100_000_000}, "warning"),
+    ],
+)
+def test_how_bad_it_is(
+    tmp_path: Path, code: str, values: dict[str, int], severity: str | None
+) -> None:
+    facts = replace(plain_facts(tmp_path), nbytes=256 * MIB, metadata=metadata(**values))
+    found = {code: finding.severity for code, finding in findings_of(facts).items()}
+    assert found == ({} if severity is None else {code: severity})
+
+
 # --- not-closed ------------------------------------------------------------------------
 
 
@@ -148,18 +178,6 @@ def test_a_writer_brings_metadata_together(tmp_path: Path) -> None:
     assert findings_of(facts_of(path)) == {}
 
 
-@pytest.mark.parametrize(
-    ("extents", "severity"), [(99, None), (100, "note"), (999, "note"), (1000, "warning")]
-)
-def test_how_scattered(tmp_path: Path, extents: int, severity: str | None) -> None:
-    found = metadata(extents=extents, nbytes=MIB, span_nbytes=8 * MIB)
-    facts = replace(plain_facts(tmp_path), metadata=found)
-    finding = findings_of(facts).get("scattered-metadata")
-    assert (finding.severity if finding else None) == severity
-    near = replace(facts, metadata=replace(found, span_nbytes=8 * MIB - 1))
-    assert findings_of(near) == {}
-
-
 # --- cloud-unready ---------------------------------------------------------------------
 
 
@@ -210,23 +228,6 @@ def test_small_files_are_ready(tmp_path: Path) -> None:
     assert facts.metadata.list_requests >= 100
     assert facts.metadata.blocks <= 16
     assert findings_of(facts) == {}
-
-
-@pytest.mark.parametrize(
-    ("requests", "blocks", "severity"),
-    [
-        (99, 200, None),
-        (100, 16, None),
-        (100, 17, "note"),
-        (100, 99, "note"),
-        (100, 100, "warning"),
-    ],
-)
-def test_how_unready(tmp_path: Path, requests: int, blocks: int, severity: str | None) -> None:
-    found = metadata(list_requests=requests, blocks=blocks)
-    facts = replace(plain_facts(tmp_path), metadata=found)
-    finding = findings_of(facts).get("cloud-unready")
-    assert (finding.severity if finding else None) == severity
 
 
 @pytest.mark.parametrize(("page_nbytes", "unready"), [(4096, True), (65536, False)])
@@ -333,16 +334,6 @@ def test_lost_in_pages(tmp_path: Path) -> None:
     path = tmp_path / "a.h5"
     make_lost(path, 2 * MIB, fs_strategy="page")
     assert "lost-space" in findings_of(facts_of(path))
-
-
-@pytest.mark.parametrize(("lost", "severity"), [(0, None), (100_000_000, "warning")])
-def test_how_much_is_lost(tmp_path: Path, lost: int, severity: str | None) -> None:
-    facts = plain_facts(tmp_path)
-    facts = replace(facts, nbytes=256 * MIB, metadata=metadata(unaccounted_nbytes=lost))
-    finding = findings_of(facts).get("lost-space")
-    assert (finding.severity if finding else None) == severity
-    less = replace(facts, metadata=metadata(unaccounted_nbytes=99_999_999))
-    assert findings_of(less)["lost-space"].severity == "note"
 
 
 @needs_sizes

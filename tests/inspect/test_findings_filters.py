@@ -43,6 +43,7 @@ WALK = np.cumsum(RNG.integers(-50, 51, (ROWS, COLUMNS)), axis=1).astype("<u4") +
 # All four bytes of a value are alike: shuffle tears apart what repeats.
 ALIKE = RNG.integers(0, 256, (ROWS, COLUMNS), "<u4") * 0x01010101
 
+GZIP: dict[str, Any] = {"compression": "gzip", "compression_opts": 1}
 # Filters that libhdf5 leaves out of chunks, and one that keeps their length.
 OPTIONS: dict[str, dict[str, Any]] = {
     "lzf": {"compression": "lzf"},
@@ -109,12 +110,22 @@ def test_weak_compression(tmp_path: Path) -> None:
     assert codes(after) == []
 
 
-def test_compression_that_pays(tmp_path: Path) -> None:
-    """Seven of eight bits are random: a little over 10% is saved."""
-    path = write(tmp_path / "a.h5", bits(7), compression="gzip")
-    subject = subject_of(path)
-    assert subject.facts.ratio == pytest.approx(8 / 7, rel=0.02)
-    assert not list(weak_compression(subject))
+@pytest.mark.parametrize(
+    ("bits_of_noise", "options"),
+    [
+        (7, GZIP),  # Seven of eight bits are random: a little over 10% is saved.
+        # Edge chunks are half empty; without compression they would be stored whole.
+        (8, GZIP | {"chunks": (2 * ROWS, COLUMNS), "maxshape": (None, None)}),
+        # Without compression none is weak.
+        *((8, one) for one in ({}, {"shuffle": True}, {"fletcher32": True}, {"chunks": None})),
+        (8, {"chunks": (1, 1000)}),
+    ],
+)
+def test_compression_that_pays_or_is_not_there(
+    tmp_path: Path, bits_of_noise: int, options: dict[str, Any]
+) -> None:
+    path = write(tmp_path / "a.h5", bits(bits_of_noise), **options)
+    assert not list(weak_compression(subject_of(path)))
 
 
 def test_weakness_is_that_of_the_chunks_stored(tmp_path: Path) -> None:
@@ -128,57 +139,39 @@ def test_weakness_is_that_of_the_chunks_stored(tmp_path: Path) -> None:
     assert codes(subject)[0] == "weak-compression"
 
 
-def test_compression_of_padding_pays(tmp_path: Path) -> None:
-    """Edge chunks are half empty; without compression they would be stored whole."""
-    path = write(
-        tmp_path / "a.h5",
-        NOISE,
-        chunks=(2 * ROWS, COLUMNS),
-        maxshape=(None, None),
-        compression="gzip",
-    )
-    assert not list(weak_compression(subject_of(path)))
-
-
 def test_what_else_the_pipeline_has_stays(tmp_path: Path) -> None:
     path = write(tmp_path / "a.h5", NOISE, compression="gzip", shuffle=True, fletcher32=True)
     (found,) = weak_compression(subject_of(path))
     assert repaired(tmp_path, found).facts.filters == "fletcher32"
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"shuffle": True}, {"fletcher32": True}, {"chunks": None}, {"chunks": (1, 1000)}],
-)
-def test_without_compression_none_is_weak(tmp_path: Path, options: dict[str, Any]) -> None:
-    path = write(tmp_path / "a.h5", NOISE, **options)
-    assert not list(weak_compression(subject_of(path, sample=False)))
-
-
-def test_small_data_is_left_alone(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.h5", NOISE[:250], compression="gzip")
+def test_small_data_and_filters_that_are_there_are_left_alone(tmp_path: Path) -> None:
+    small = write(tmp_path / "a.h5", NOISE[:250], compression="gzip")
+    assert codes(subject_of(small)) == []
+    path = write(tmp_path / "b.h5", WALK, compression="lzf", shuffle=True, fletcher32=True)
     assert codes(subject_of(path)) == []
 
 
-def test_shuffle_may_be_what_weak_compression_lacks(tmp_path: Path) -> None:
-    """Of four bytes three are random; the other is that of the row before."""
-    data = (NOISE & 0x00FFFFFF) | (NOISE[:1] & 0x1F000000)
-    path = write(tmp_path / "a.h5", data, compression="gzip", compression_opts=1)
-    (found,) = weak_compression(subject_of(path))
-    assert "With shuffle before it" in found.summary
-    assert float(found.evidence["sample_saving_with_shuffle"]) > 0.1
-    after = repaired(tmp_path, found)
-    assert after.facts.filters == "shuffle+deflate:1"
-    assert codes(after) == []
+# Of four bytes three are random; the other is that of the row before.
+BUT_ONE_BYTE = (NOISE & 0x00FFFFFF) | (NOISE[:1] & 0x1F000000)
 
 
-def test_shuffle_may_be_what_makes_compression_weak(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.h5", ALIKE, compression="gzip", shuffle=True)
+@pytest.mark.parametrize(
+    ("data", "shuffle", "word", "saving", "filters"),
+    [
+        (BUT_ONE_BYTE, False, "with", 0.1, "shuffle+deflate:1"),
+        (ALIKE, True, "without", 0.5, "deflate:1"),
+    ],
+)
+def test_shuffle_may_be_what_weak_compression_lacks_or_has(
+    tmp_path: Path, data: Any, shuffle: bool, word: str, saving: float, filters: str
+) -> None:
+    path = write(tmp_path / "a.h5", data, shuffle=shuffle, **GZIP)
     (found,) = weak_compression(subject_of(path))
-    assert "Without shuffle before it" in found.summary
-    assert float(found.evidence["sample_saving_without_shuffle"]) > 0.5
+    assert f"{word.capitalize()} shuffle before it" in found.summary
+    assert float(found.evidence[f"sample_saving_{word}_shuffle"]) > saving
     after = repaired(tmp_path, found)
-    assert after.facts.filters == "deflate:4"
+    assert after.facts.filters == filters
     assert codes(after) == []
 
 
@@ -221,19 +214,23 @@ def test_shuffle_is_not_judged_without_a_sample(tmp_path: Path, options: dict[st
     assert codes(subject) == []
 
 
-def test_shuffle_that_pays_just_so(tmp_path: Path) -> None:
-    """With ever more noise in the walk, what shuffle saves falls below 10%."""
-    for rows, expected in ((32, True), (37, False)):
-        path = write(tmp_path / "a.h5", mixed(WALK, NOISE, rows), compression="gzip")
-        assert bool(list(shuffle_missing(subject_of(path)))) is expected
-
-
-def test_shuffle_that_helps_just_so(tmp_path: Path) -> None:
-    """With ever more of the walk in it, data is no smaller without shuffle."""
-    for rows, expected in ((36, True), (39, False)):
-        data = mixed(ALIKE, WALK, rows)
-        path = write(tmp_path / "a.h5", data, compression="gzip", shuffle=True)
-        assert bool(list(shuffle_useless(subject_of(path)))) is expected
+@pytest.mark.parametrize(
+    ("check", "data", "other", "rows"),
+    [
+        # With ever more noise in the walk, what shuffle saves falls below 10%.
+        (shuffle_missing, WALK, NOISE, (32, 37)),
+        # With ever more of the walk in it, data is no smaller without shuffle.
+        (shuffle_useless, ALIKE, WALK, (36, 39)),
+    ],
+)
+def test_what_shuffle_just_so_does(
+    tmp_path: Path, check: DatasetCheck, data: Any, other: Any, rows: tuple[int, int]
+) -> None:
+    for number, expected in zip(rows, (True, False), strict=True):
+        made = mixed(data, other, number)
+        options = {"shuffle": check is shuffle_useless, "compression": "gzip"}
+        path = write(tmp_path / "a.h5", made, **options)
+        assert bool(list(check(subject_of(path)))) is expected
 
 
 def with_sample(facts: DatasetFacts, plain_nbytes: int, shuffled_nbytes: int) -> DatasetFacts:
@@ -325,18 +322,23 @@ def test_what_shrinks_to_half_stays(tmp_path: Path) -> None:
         assert bool(list(uncompressed(subject))) is expected
 
 
-def test_half_is_not_under_half(tmp_path: Path) -> None:
-    subject = large(tmp_path / "a.h5", WALK, chunks=None)
-    for nbytes, expected in ((5000, False), (4999, True)):
-        facts = with_sample(subject.facts, nbytes, 6000)
-        assert bool(list(uncompressed(replace(subject, facts=facts)))) is expected
-    below = replace(subject.facts, stored_nbytes=(16 << 20) - 1)
-    assert not list(uncompressed(replace(subject, facts=below)))
-    for filters in ("shuffle", "fletcher32"):
-        assert list(uncompressed(replace(subject, facts=replace(subject.facts, filters=filters))))
-    for filters in ("nbit", "filter-32123", "deflate:1"):
-        other = replace(subject, facts=replace(subject.facts, filters=filters))
-        assert not list(uncompressed(other))
+@pytest.mark.parametrize(
+    ("nbytes", "changes", "expected"),
+    [
+        (5000, {}, False),
+        (4999, {}, True),
+        (4999, {"stored_nbytes": (16 << 20) - 1}, False),
+        *((4999, {"filters": one}, True) for one in ("shuffle", "fletcher32")),
+        *((4999, {"filters": one}, False) for one in ("nbit", "filter-32123", "deflate:1")),
+    ],
+)
+def test_half_is_not_under_half(
+    tmp_path: Path, nbytes: int, changes: dict[str, Any], expected: bool
+) -> None:
+    subject = subject_of(write(tmp_path / "a.h5", WALK, chunks=None))
+    facts = replace(with_sample(subject.facts, nbytes, 6000), stored_nbytes=16 << 20)
+    changed = replace(subject, facts=replace(facts, **changes))
+    assert bool(list(uncompressed(changed))) is expected
 
 
 # --- filter-unavailable ----------------------------------------------------------------
@@ -422,11 +424,6 @@ def test_nothing_written_needs_no_filter(tmp_path: Path) -> None:
     subject = lacking(tmp_path / "a.h5", 32027, written=False)
     assert subject.facts.unavailable_filters == (32027,)
     assert codes(subject) == []
-
-
-def test_filters_that_are_there(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.h5", WALK, compression="lzf", shuffle=True, fletcher32=True)
-    assert codes(subject_of(path)) == []
 
 
 # --- all of them -----------------------------------------------------------------------

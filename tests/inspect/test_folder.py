@@ -21,12 +21,12 @@ from chunkwise.inspection.folder import (
     FileSummary,
     Found,
     find_files,
-    in_order,
     one_file,
     reaches,
     refusal,
     summarize,
     survey,
+    worst_first,
 )
 from tests.support.inspect_fakes import file_facts, finding
 
@@ -259,7 +259,7 @@ SUMMARIES = st.builds(
 @given(st.lists(SUMMARIES))
 @pytest.mark.slow
 def test_worst_comes_first(summaries: list[FileSummary]) -> None:
-    ordered = in_order(summaries, None)
+    ordered = worst_first(summaries)
     assert sorted(map(id, ordered)) == sorted(map(id, summaries))
     levels: tuple[Severity, ...] = ("note", "warning", "error")
     for before, after in pairwise(ordered):
@@ -267,11 +267,3 @@ def test_worst_comes_first(summaries: list[FileSummary]) -> None:
             assert reaches(before.severity, level) or not reaches(after.severity, level)
         if before.severity == after.severity:
             assert before.waste_nbytes >= after.waste_nbytes
-
-
-def test_other_orders() -> None:
-    a, b = FileSummary("a", 5, waste_nbytes=1), FileSummary("b", 9, waste_nbytes=2)
-    bad = FileSummary("z", None, reason="gone")
-    assert in_order([bad, b, a], "name") == [a, b, bad]
-    assert in_order([bad, a, b], "bytes") == [b, a, bad]
-    assert in_order([bad, a, b], "waste") == [b, a, bad]

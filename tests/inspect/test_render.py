@@ -35,7 +35,7 @@ from tests.support.inspect_fakes import (
 
 
 def test_the_pages() -> None:
-    """A file, a list of its datasets, and a folder, with what is unusual in them."""
+    """A file and single datasets, with what is unusual in them."""
     unusual = replace(
         FORMAT,
         userblock_nbytes=512,
@@ -74,8 +74,6 @@ def test_the_pages() -> None:
         shown(file_facts(*objects, file_format=unusual, path="my model.nc", findings=found)),
         shown(file_facts()),
         shown(file_facts(group, metadata=replace(METADATA, unaccounted_nbytes=0))),
-        shown(file_facts(*objects, findings=found[1:2]), order="waste"),
-        shown(file_facts(*(dataset(f"/d{i}") for i in range(40))), order="name"),
         shown(replace(one(), findings=(finding(),)), single=True),
         shown(
             one(chunks=None, layout="contiguous", sample=None, patterns=PATTERNS[1:]), single=True
@@ -146,27 +144,6 @@ def test_long_trees_are_cut_aloud() -> None:
     assert "not shown" not in whole
 
 
-# --- the flat list ---------------------------------------------------------------------
-
-
-def test_listing_is_sorted() -> None:
-    small, large = replace(DATASET, stored_nbytes=1), replace(DATASET, stored_nbytes=10**9)
-    objects = (dataset("/b", small), dataset("/c", large), dataset("/a"))
-    found = (
-        finding("/a", waste_nbytes=5),
-        finding("/b", "other", waste_nbytes=70),
-        finding("/b", waste_nbytes=3),
-    )
-    facts = file_facts(*objects, findings=found)
-
-    def order(by: str) -> list[str]:
-        return re.findall(r"  /(\w)(?=\s)", shown(facts, order=by).partition("dataset\n")[2])[:3]
-
-    assert order("waste") == ["b", "a", "c"]
-    assert order("bytes") == ["c", "a", "b"]
-    assert order("name") == ["a", "b", "c"]
-
-
 # --- folders ---------------------------------------------------------------------------
 
 
@@ -190,9 +167,8 @@ def test_terminal_breaks_long_lines_itself() -> None:
 
 
 @pytest.mark.parametrize("columns", [80, 60])
-@pytest.mark.parametrize("order", [None, "waste"])
 @pytest.mark.parametrize("single", [False, True])
-def test_fits_the_console(columns: int, order: str | None, single: bool) -> None:
+def test_fits_the_console(columns: int, single: bool) -> None:
     short = (Fix("shell", "h5clear -s model.nc"),)
     found = (finding(fixes=short), finding("/a/" + "very_" * 30 + "long", fixes=short))
     if single:
@@ -200,7 +176,7 @@ def test_fits_the_console(columns: int, order: str | None, single: bool) -> None
     else:
         objects = (dataset(), dataset("/a/" + "very_" * 30 + "long"), dataset("/v", VIRTUAL))
         facts = file_facts(*objects, findings=found)
-        text = shown(facts, columns=columns, order=order)
+        text = shown(facts, columns=columns)
     lines = text.splitlines()
     assert max(map(len, lines)) <= columns
     assert not [line for line in lines if line != line.rstrip()]
@@ -208,9 +184,9 @@ def test_fits_the_console(columns: int, order: str | None, single: bool) -> None
 
 
 @settings(deadline=None)
-@given(st.text(st.characters(codec="utf-8"), min_size=1), st.sampled_from([None, "name"]))
+@given(st.text(st.characters(codec="utf-8"), min_size=1))
 @pytest.mark.slow
-def test_names_cannot_disturb_the_terminal(name: str, order: str | None) -> None:
+def test_names_cannot_disturb_the_terminal(name: str) -> None:
     found = (finding(f"/{name}", summary=name, fixes=(Fix("shell", name),)),)
     facts = file_facts(
         dataset(f"/{name}", replace(DATASET, dimensions=(name,) * 3, dtype=name, fill_value=name)),
@@ -218,7 +194,7 @@ def test_names_cannot_disturb_the_terminal(name: str, order: str | None) -> None
         findings=found,
     )
     for text in (
-        shown(facts, order=order),
+        shown(facts),
         shown(replace(facts, objects=facts.objects[1:]), single=True),
     ):
         assert all(character.isprintable() or character == "\n" for character in text)

@@ -123,24 +123,6 @@ def test_lines_and_steps_are_served_alike_when_nothing_is_stated() -> None:
     assert chunk[1] / 2 < chunk[2] < chunk[1] * 2
 
 
-def test_no_shape_of_these_sides_costs_less_than_what_is_found() -> None:
-    """The search is a local one: here it finds what trying everything finds."""
-    shape, blocks = (48, 64, 4096), [(48, 1, 1), (1, 64, 4096)]
-
-    def cost(chunk: tuple[int, ...]) -> float:
-        total = 0.0
-        for block in blocks:
-            walk = Walk(shape, block, chunk)
-            touches = math.prod(axis.touches for axis in walk.axes) / walk.operations
-            total += touches * math.prod(chunk) / max(math.prod(block), math.prod(chunk))
-        return total
-
-    sides = [sorted({-(-n // p) for p in range(1, n + 1) if n % p == 0}) for n in shape]
-    all_shapes = [(a, b, c) for a in sides[0] for b in sides[1] for c in sides[2]]
-    fitting = [c for c in all_shapes if CHUNK_NBYTES // 2 <= math.prod(c) * 4 <= CHUNK_NBYTES]
-    assert cost(default_chunk(shape, 4, access=blocks)) <= min(map(cost, fitting)) * 1.1
-
-
 def test_a_dataset_that_is_made_empty_gets_chunks_of_some_size() -> None:
     assert default_chunk((0,), 8, (None,)) == (16384,)
     assert default_chunk((0, 100), 8, (None, 100)) == (163, 100)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from chunkwise.model.chunk_shape import (
     CHUNK_NBYTES,
-    MOST_WASTE,
     SMALL_CHUNK_NBYTES,
     default_chunk,
     divisors,
@@ -94,16 +93,6 @@ def test_nothing_that_was_left_out_is_much_better(case: Any) -> None:
         nbytes = math.prod(side) * itemsize
         if SMALL_CHUNK_NBYTES <= nbytes <= CHUNK_NBYTES:
             assert now <= 1.1 * nominal_s(shape, itemsize, side, everything, LIBHDF5_1)
-
-
-def test_a_chunk_is_within_its_bounds() -> None:
-    shape = (8760, 721, 1440)
-    for access in ((), [(1, 721, 1440)], [(8760, 1, 1)], [(1, 721, 1440), (8760, 1, 1)]):
-        chosen = default_chunk(shape, 4, None, access)
-        assert SMALL_CHUNK_NBYTES <= math.prod(chosen) * 4 <= CHUNK_NBYTES
-        assert all(
-            -(-n // c) * c <= n * (1 + MOST_WASTE) for n, c in zip(shape, chosen, strict=True)
-        )
 
 
 def test_what_nobody_states_suits_slow_storage_too() -> None:

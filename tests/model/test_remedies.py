@@ -52,6 +52,11 @@ ODD_NAMES = [
 ]
 
 
+# Filters of `make_netcdf`.
+NETCDF = "shuffle+deflate:2"
+BY_ANY_NAME: tuple[Tool, ...] = ("chunkwise", "h5repack")
+
+
 def text(fixes: tuple[Fix, ...], tool: Tool) -> str:
     (found,) = [fix.text for fix in fixes if fix.tool == tool]
     return found
@@ -126,16 +131,10 @@ def test_larger_cache_in_netcdf4(tmp_path: Path, name: str) -> None:
 
 
 def test_larger_cache_in_c() -> None:
-    lines = text(larger_cache("a.h5", "/t", 3 << 20, 1009), "C")
+    lines = text(larger_cache('a"\\.h5', decode_name(b"/n\n\xff?"), 3 << 20, 1009), "C")
     assert "H5Pset_chunk_cache(dapl, 1009, 3145728, H5D_CHUNK_CACHE_W0_DEFAULT);" in lines
-    assert 'H5Fopen("a.h5", H5F_ACC_RDONLY, H5P_DEFAULT);' in lines
-    assert lines.endswith('H5Dopen2(file, "/t", dapl);')
-
-
-def test_names_in_c_are_escaped() -> None:
-    lines = text(larger_cache('a"\\.h5', decode_name(b"/n\n\xff?"), 1, 1), "C")
-    assert r'H5Fopen("a\042\134.h5"' in lines
-    assert r'H5Dopen2(file, "/n\012\377\077"' in lines
+    assert r'H5Fopen("a\042\134.h5", H5F_ACC_RDONLY, H5P_DEFAULT);' in lines
+    assert lines.endswith(r'H5Dopen2(file, "/n\012\377\077", dapl);')
 
 
 @pytest.mark.parametrize("name", ["/ lead", "/trail ", "/new\nline", "/-x", decode_name(b"/\xff")])
@@ -166,12 +165,16 @@ def test_names_that_are_not_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["t", "g/t", *ODD_NAMES])
-def test_rechunk_by_chunkwise(tmp_path: Path, name: str) -> None:
+def test_commands_take_any_name(tmp_path: Path, name: str) -> None:
     make(tmp_path / "o 'd.h5", name, "shuffle+deflate:2")
-    fixes = rechunk("o 'd.h5", name, (10, 20), "shuffle+deflate:2")
-    commands = [fix.text for fix in fixes if fix.repacks]
-    (command,) = commands
-    assert stored(paste(command, tmp_path), name) == ((10, 20), "shuffle+deflate:2")
+    file, now = "o 'd.h5", "shuffle+deflate:2"
+    for tool in BY_ANY_NAME:
+        made = paste(text(rechunk(file, name, (10, 20), now), tool), tmp_path)
+        assert stored(made, name) == ((10, 20), now)
+        made.unlink()
+        made = paste(text(refilter(file, name, "shuffle+deflate:3", stored=now), tool), tmp_path)
+        assert stored(made, name) == ((40, 60), "shuffle+deflate:3")
+        made.unlink()
 
 
 @pytest.mark.parametrize(("name", "like"), [("star*", "stars"), ("why?", "whys"), ("a[b]", "ab")])
@@ -181,8 +184,7 @@ def test_a_name_that_could_be_a_pattern_means_itself_alone(
     make(tmp_path / "a.h5", name)
     with h5py.File(tmp_path / "a.h5", "r+") as file:
         file.create_dataset(like, data=DATA, chunks=(40, 60))
-    (command,) = [fix.text for fix in rechunk("a.h5", name, (10, 20), "none") if fix.repacks]
-    made = paste(command, tmp_path)
+    made = paste(text(rechunk("a.h5", name, (10, 20), "none"), "chunkwise"), tmp_path)
     assert stored(made, name) == ((10, 20), "none")
     assert stored(made, like) == ((40, 60), "none")
 
@@ -190,24 +192,30 @@ def test_a_name_that_could_be_a_pattern_means_itself_alone(
 @pytest.mark.parametrize("filters", ["bitshuffle:lz4", "lzf", "shuffle+zstd:3", "nbit"])
 def test_chunkwise_keeps_filters_that_h5repack_lacks(tmp_path: Path, filters: str) -> None:
     make(tmp_path / "a.h5", "t", filters)
-    (command,) = [f.text for f in rechunk("a.h5", "t", (10, 20), filters) if f.repacks]
-    assert stored(paste(command, tmp_path), "t") == ((10, 20), filters)
+    made = paste(text(rechunk("a.h5", "t", (10, 20), filters), "chunkwise"), tmp_path)
+    assert stored(made, "t") == ((10, 20), filters)
 
 
-@pytest.mark.parametrize("filters", ["none", "deflate:1", "shuffle+deflate:4+fletcher32"])
-def test_refilter_by_chunkwise(tmp_path: Path, filters: str) -> None:
-    make(tmp_path / "a.h5", "t", "shuffle+deflate:9")
-    fixes = refilter("a.h5", "t", filters, stored="shuffle+deflate:9")
-    (command,) = [fix.text for fix in fixes if fix.repacks]
-    assert stored(paste(command, tmp_path), "t") == ((40, 60), filters)
+@pytest.mark.parametrize(
+    ("tool", "filters"),
+    [
+        *(("chunkwise", one) for one in ("none", "deflate:1", "shuffle+deflate:4+fletcher32")),
+        *(("h5repack", one) for one in ("none", "deflate:1", "fletcher32", "shuffle+szip:nn:8")),
+    ],
+)
+def test_other_filters_replace_those_that_were_there(
+    tmp_path: Path, tool: Tool, filters: str
+) -> None:
+    make(tmp_path / "-a.h5", "t", "shuffle+deflate:9")
+    made = paste(text(refilter("-a.h5", "t", filters, stored="shuffle+deflate:9"), tool), tmp_path)
+    assert stored(made, "t") == ((40, 60), filters)
 
 
 def test_refilter_of_contiguous_data_by_chunkwise(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["t"] = DATA
     fixes = refilter("a.h5", "t", "deflate:1", chunks=(10, 20))
-    (command,) = [fix.text for fix in fixes if fix.repacks]
-    assert stored(paste(command, tmp_path), "t") == ((10, 20), "deflate:1")
+    assert stored(paste(text(fixes, "chunkwise"), tmp_path), "t") == ((10, 20), "deflate:1")
 
 
 @pytest.mark.parametrize("tool", ["chunkwise", "h5repack", "nccopy"])
@@ -222,19 +230,6 @@ def test_one_command_for_all_that_share_a_finding(tmp_path: Path, tool: Tool) ->
     made = paste(text(among([Copy("a.nc", tuple(datasets))], ()), tool), tmp_path)
     for name, chunks in (("v", (10, 20)), ("w", (20, 10)), ("other", (40, 60))):
         assert stored(made, name) == (chunks, "shuffle+deflate:2")
-
-
-@pytest.mark.parametrize("name", ["t", "g/t", *ODD_NAMES])
-def test_rechunk_by_h5repack(tmp_path: Path, name: str) -> None:
-    make(tmp_path / "o 'd.h5", name)
-    command = text(rechunk("o 'd.h5", name, (10, 20), "none"), "h5repack")
-    assert stored(paste(command, tmp_path), name) == ((10, 20), "none")
-
-
-def test_rechunk_keeps_the_filters(tmp_path: Path) -> None:
-    make(tmp_path / "-a.h5", "t", "shuffle+deflate:3")
-    command = text(rechunk("-a.h5", "t", (10, 20), "shuffle+deflate:3"), "h5repack")
-    assert stored(paste(command, tmp_path), "t") == ((10, 20), "shuffle+deflate:3")
 
 
 @pytest.mark.parametrize("name", ["v", "odd name", "it's", "sum(x)", "a.b", "é"])
@@ -254,19 +249,35 @@ def test_nccopy_reads_what_h5py_wrote(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "name", "filters", "offered"),
+    ("file", "name", "now", "filters", "offered"),
     [
-        ("a.h5", "t", "none", ["h5repack"]),
-        ("a.nc", "g/t", "none", ["h5repack"]),
-        ("a.nc4", "t", "szip:nn:8", ["h5repack"]),
-        ("a.h5", "t", "bitshuffle:lz4", []),
-        ("a.nc", "t", "lzf", []),
-        ("a.nc", "a:b", "none", []),
-        ("a.nc", "a,b", "none", []),
+        # Other chunks, under the same filters
+        ("a.h5", "t", "none", None, ["h5repack"]),
+        ("a.nc", "g/t", "none", None, ["h5repack"]),
+        ("a.nc4", "t", "szip:nn:8", None, ["h5repack"]),
+        ("a.h5", "t", "bitshuffle:lz4", None, []),
+        ("a.nc", "t", "lzf", None, []),
+        ("a.nc", "a:b", "none", None, []),
+        ("a.nc", "a,b", "none", None, []),
+        # Other filters
+        ("a.h5", "t", "none", "deflate:1", ["h5repack"]),
+        ("a.h5", "t", "bitshuffle:lz4", "deflate:1", []),
+        ("a.h5", "t", "none", "bitshuffle:lz4", []),
+        ("a.nc", "t", "zstd:3", "deflate:1", []),
+        ("a.nc", "t", "szip:nn:8", "deflate:1", ["h5repack"]),
+        ("a.nc", "t", "none", "deflate:1+fletcher32", ["h5repack"]),
+        ("a.nc", "g/t", "none", "deflate:1", ["h5repack"]),
+        ("a.nc", "odd name", "deflate:1", "none", ["h5repack"]),
+        ("a.h5", "a:b", "none", "deflate:1", []),
     ],
 )
-def test_commands_that_are_offered(file: str, name: str, filters: str, offered: list[str]) -> None:
-    fixes = rechunk(file, name, (10, 20), filters)
+def test_commands_that_are_offered(
+    file: str, name: str, now: str, filters: str | None, offered: list[str]
+) -> None:
+    if filters is None:
+        fixes = rechunk(file, name, (10, 20), now)
+    else:
+        fixes = refilter(file, name, filters, stored=now)
     assert [tool for tool in tools(fixes) if tool in ("h5repack", "nccopy")] == offered
 
 
@@ -335,14 +346,18 @@ def test_netcdf4_gets_the_cache_that_a_step_needs(tmp_path: Path) -> None:
         assert (file["t"][...] == np.arange(40)[:, None, None]).all()
 
 
-@pytest.mark.parametrize("filters", ["shuffle", "deflate:0", "bitshuffle:lz4", "nbit+deflate:1"])
-def test_no_line_for_a_pipeline_that_netcdf4_cannot_say(filters: str) -> None:
-    assert "netCDF4" not in tools(rechunk("a.nc", "t", (10, 20), filters))
-
-
-@pytest.mark.parametrize("filters", ["nbit", "deflate:1+shuffle", "scaleoffset:in:0+fletcher32"])
-def test_no_line_for_a_pipeline_that_h5py_cannot_say(filters: str) -> None:
-    assert "h5py" not in tools(rechunk("a.h5", "t", (10, 20), filters))
+@pytest.mark.parametrize(
+    ("tool", "filters"),
+    [
+        *(
+            ("netCDF4", one)
+            for one in ("shuffle", "deflate:0", "bitshuffle:lz4", "nbit+deflate:1")
+        ),
+        *(("h5py", one) for one in ("nbit", "deflate:1+shuffle", "scaleoffset:in:0+fletcher32")),
+    ],
+)
+def test_no_line_for_a_pipeline_that_a_library_cannot_say(tool: str, filters: str) -> None:
+    assert tool not in tools(rechunk("a.nc", "t", (10, 20), filters))
 
 
 def test_what_a_writer_in_c_does() -> None:
@@ -362,55 +377,16 @@ def test_what_a_writer_in_c_does() -> None:
 # --- other filters ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["t", "g/t", *ODD_NAMES])
-def test_refilter_by_h5repack(tmp_path: Path, name: str) -> None:
-    make(tmp_path / "o 'd.h5", name)
-    command = text(refilter("o 'd.h5", name, "shuffle+deflate:3"), "h5repack")
-    assert stored(paste(command, tmp_path), name) == ((40, 60), "shuffle+deflate:3")
-
-
-@pytest.mark.parametrize("filters", ["none", "deflate:1", "fletcher32", "shuffle+szip:nn:8"])
-def test_refilter_replaces_what_was_there(tmp_path: Path, filters: str) -> None:
-    make(tmp_path / "a.h5", "t", "shuffle+deflate:9")
-    command = text(refilter("a.h5", "t", filters, stored="shuffle+deflate:9"), "h5repack")
-    assert stored(paste(command, tmp_path), "t") == ((40, 60), filters)
-
-
-def test_refilter_all_variables_by_nccopy(tmp_path: Path) -> None:
-    make_netcdf(tmp_path / "a b.nc", "v", "other")
-    fixes = refilter("a b.nc", "v", "shuffle+deflate:7", stored="shuffle+deflate:2")
-    made = paste(text(fixes, "nccopy"), tmp_path)
-    for name in ("v", "other"):
-        assert stored(made, name) == ((40, 60), "shuffle+deflate:7")
-
-
-def test_remove_the_filters_of_one_variable_by_nccopy(tmp_path: Path) -> None:
-    make_netcdf(tmp_path / "a.nc", "v", "other")
-    fixes = refilter("a.nc", "v", "none", stored="shuffle+deflate:2")
-    made = paste(text(fixes, "nccopy"), tmp_path)
-    assert stored(made, "v") == ((40, 60), "none")
-    assert stored(made, "other") == ((40, 60), "shuffle+deflate:2")
-
-
 @pytest.mark.parametrize(
-    ("file", "name", "filters", "now", "offered"),
-    [
-        ("a.h5", "t", "deflate:1", "none", ["h5repack"]),
-        ("a.h5", "t", "deflate:1", "bitshuffle:lz4", []),
-        ("a.h5", "t", "bitshuffle:lz4", "none", []),
-        ("a.nc", "t", "deflate:1", "zstd:3", []),
-        ("a.nc", "t", "deflate:1", "szip:nn:8", ["h5repack"]),
-        ("a.nc", "t", "deflate:1+fletcher32", "none", ["h5repack"]),
-        ("a.nc", "g/t", "deflate:1", "none", ["h5repack"]),
-        ("a.nc", "odd name", "none", "deflate:1", ["h5repack"]),
-        ("a.h5", "a:b", "deflate:1", "none", []),
-    ],
+    ("filters", "others"), [("shuffle+deflate:7", "shuffle+deflate:7"), ("none", NETCDF)]
 )
-def test_commands_that_change_filters(
-    file: str, name: str, filters: str, now: str, offered: list[str]
+def test_nccopy_changes_the_filters_of_all_variables_or_removes_those_of_one(
+    tmp_path: Path, filters: str, others: str
 ) -> None:
-    fixes = refilter(file, name, filters, stored=now)
-    assert [tool for tool in tools(fixes) if tool in ("h5repack", "nccopy")] == offered
+    make_netcdf(tmp_path / "a b.nc", "v", "other")
+    made = paste(text(refilter("a b.nc", "v", filters, stored=NETCDF), "nccopy"), tmp_path)
+    assert stored(made, "v") == ((40, 60), filters)
+    assert stored(made, "other") == ((40, 60), others)
 
 
 def test_a_writer_keeps_the_chunks_if_they_are_known(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 
-import h5py
 import pytest
 from h5py._hl.filters import guess_chunk
 from hypothesis import given, settings
@@ -279,12 +278,6 @@ def test_a_smaller_cache_does_not_ask_for_larger_chunks() -> None:
 def test_the_guess_is_h5pys_own(shape: list[int], itemsize: int) -> None:
     expected = tuple(map(int, guess_chunk(tuple(shape), None, itemsize)))
     assert h5py_guess(tuple(shape), itemsize) == expected
-
-
-def test_the_guess_is_what_a_file_gets() -> None:
-    with h5py.File("guess", "w", driver="core", backing_store=False) as file:
-        made = file.create_dataset("x", (365, 600, 900), "f4", chunks=True)
-        assert made.chunks == h5py_guess((365, 600, 900), 4)
 
 
 @given(

@@ -21,7 +21,7 @@ from chunkwise.model.seconds import (
     parts,
     terms,
 )
-from chunkwise.model.traffic import READ_AHEAD_NBYTES, Traffic
+from chunkwise.model.traffic import Traffic
 
 SOME = Rates(1e-4, 1e-6, 5e-7, 3e-7, 2e-6, 1e-7, 4e-9, 2e-10, 1e-10, 1e-7, 1e-10)
 MACHINE = Machine({"libhdf5": SOME, CHUNKWISE: SOME}, {"libhdf5": SOME}, 4, 3.0)
@@ -56,15 +56,6 @@ def test_more_of_anything_never_takes_less_time(found: Traffic, name: str) -> No
 def test_storage_only_adds_and_threads_only_take_off(found: Traffic) -> None:
     assert total(found, storage=Storage(1e-3, 1e8)) >= total(found)
     assert total(found, CHUNKWISE) <= total(found) + 1e-12
-
-
-def test_what_a_system_remembers_is_fetched_once() -> None:
-    found = Traffic(100, 1000, 1000, 0, 0, 1000, 1e6, 10, 1, seeks=1000)
-    far, near = Storage(0.05, 1e8), Storage(0.05, 1e8, remembers=True, reads_ahead=True)
-    told = parts(found, (64, 64), 4, DEFLATE, MACHINE, "libhdf5", storage=far)
-    assert told["storage"] > 1000 * 0.05
-    told = parts(found, (64, 64), 4, DEFLATE, MACHINE, "libhdf5", storage=near)
-    assert 10 * 0.05 < told["storage"] < 12 * 0.05
 
 
 def test_threads_help_as_far_as_there_are_chunks_to_decode() -> None:
@@ -110,38 +101,11 @@ def test_the_terms_are_those_of_the_rates() -> None:
     assert terms(pieces, 10.0) == (1, 2, 3, 0, 1, 5, 0, 11, 31, 0, 4, 0, 0, 0)
 
 
-def test_of_an_object_store_each_chunk_is_a_request() -> None:
-    # 100 chunks of 64 x 64 x 4 bytes at a ratio of 0.5, one after another.
-    found = Traffic(100, 100, 100, 0, 0, 100, 1e6, 100, 1, seeks=1)
-    store = Storage(0.05, 1e8)
-    told = parts(found, (64, 64), 4, DEFLATE, MACHINE, "libhdf5", storage=store)["storage"]
-    bare = parts(found, (64, 64), 4, DEFLATE, MACHINE, "libhdf5")["storage"]
-    assert told - bare == pytest.approx(100 * 0.05 + 100 * 8192 / 1e8)
-
-
-def test_threads_wait_for_an_object_store_side_by_side() -> None:
-    found = Traffic(1, 100, 100, 0, 0, 100, 1e6, 100, 100)
-    store = Storage(0.05, 1e8)
-    told = parts(found, (64, 64), 4, DEFLATE, MACHINE, CHUNKWISE, storage=store)["storage"]
-    bare = parts(found, (64, 64), 4, DEFLATE, MACHINE, CHUNKWISE)["storage"]
-    assert told - bare == pytest.approx(100 / 4 * 0.05 + 100 * 8192 / 1e8)
-
-
 def test_of_a_local_file_what_lies_in_a_row_is_one_request() -> None:
     rows = Traffic(1, 100, 100, 0, 0, 100, 1e6, 100, 1, seeks=1)
-    disk = Storage(0.01, 1e8, reads_ahead=True)
+    disk = Storage(0.01, 1e8)
     bare = parts(rows, (64, 64), 4, DEFLATE, MACHINE, "libhdf5")["storage"]
     for seeks in (1, 100):
         found = replace(rows, seeks=seeks)
         told = parts(found, (64, 64), 4, DEFLATE, MACHINE, "libhdf5", storage=disk)["storage"]
         assert told - bare == pytest.approx(seeks * 0.01 + 100 * 8192 / 1e8)
-
-
-def test_a_file_that_fits_memory_comes_from_storage_once() -> None:
-    # Each of 100 chunks is loaded ten times, at random places.
-    found = Traffic(1000, 1000, 1000, 0, 0, 1000, 1e6, 100, 1, seeks=1000)
-    disk = Storage(0.01, 1e8, remembers=True, reads_ahead=True)
-    told = parts(found, (64, 64), 4, DEFLATE, MACHINE, "libhdf5", storage=disk)["storage"]
-    bare = parts(found, (64, 64), 4, DEFLATE, MACHINE, "libhdf5")["storage"]
-    requests = 100 + 100 * 8192 / READ_AHEAD_NBYTES
-    assert told - bare == pytest.approx(requests * 0.01 + 100 * 8192 / 1e8)

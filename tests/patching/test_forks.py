@@ -1,26 +1,30 @@
-"""Do forked children read through patched h5py, as PyTorch's DataLoader has them do?"""
+"""Do forked children read through patched h5py, and our files, as PyTorch's loader has them do?"""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 
+from tests.support.processes import python
 from tests.support.versions import H5PY
 
 HANG_S = 60
 
 OPENED = """
 import os, sys, threading, multiprocessing, h5py, numpy as np, chunkwise
-f = h5py.File(sys.argv[1])
+if sys.argv[2] == "patched":
+    chunkwise.patch_h5py()
+    opened = h5py.File
+else:
+    opened = chunkwise.open
+f = opened(sys.argv[1])
 d = f["chunked"]
-whole = d[...]
-chunkwise.patch_h5py()
+with h5py.File(sys.argv[1]) as plain:
+    whole = np.empty((48, 64, 40), "i4")
+    plain["chunked"].id.read(h5py.h5s.ALL, h5py.h5s.ALL, whole)
 served = 0
 def check(d=d):
     global served
@@ -30,7 +34,7 @@ def check(d=d):
     assert chunkwise.patch_stats()["engine"] >= served + 3
     served = chunkwise.patch_stats()["engine"]
 def check_anew():
-    with h5py.File(sys.argv[1]) as again:
+    with opened(sys.argv[1]) as again:
         check(again["chunked"])
 def in_child(work):
     pid = os.fork()
@@ -66,7 +70,7 @@ def busy():
         while not stop.is_set():
             assert np.array_equal(d[...], whole)
             assert np.array_equal(f["contiguous"][:, 3], whole[:, 3])
-            with h5py.File(sys.argv[1]) as again:
+            with opened(sys.argv[1]) as again:
                 assert np.array_equal(again["chunked"][4], whole[4])
     except BaseException as error:
         failed.append(error)
@@ -84,7 +88,7 @@ def close():
     f.close()
     check_anew_alone()
 def check_anew_alone():
-    with h5py.File(sys.argv[1]) as again:
+    with opened(sys.argv[1]) as again:
         assert np.array_equal(again["chunked"][4], whole[4])
 wait([in_child(close)])
 check()
@@ -126,17 +130,14 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.parametrize("face", ["patched", "own"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_forked_children_read(path: Path, name: str) -> None:
+def test_forked_children_read(path: Path, name: str, face: str) -> None:
     if name == "forked while threads read" and H5PY < (3, 14):
         pytest.skip("h5py before 3.14 hangs in such a child, patched or not")
-    done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", OPENED + PROGRAMS[name], str(path)],
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-        check=False,
-        # Two processors at least, whatever the machine has: what fork loses is the pool.
-        env=os.environ | {"CHUNKWISE_THREADS": "4"},
-    )
-    assert done.returncode == 0, done.stderr
+    # Two processors at least, whatever the machine has: what fork loses is the pool.
+    python(OPENED + PROGRAMS[name], path, face, limit_s=HANG_S, CHUNKWISE_THREADS="4")
+
+
+def test_forked_children_of_one_thread_read(path: Path) -> None:
+    python(OPENED + BEFORE_AND_AFTER, path, "own", limit_s=HANG_S, CHUNKWISE_THREADS="1")

@@ -2,43 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from chunkwise.running import environment
-
-SUITE = Path(__file__).parents[1] / "support" / "h5py_suite.py"
-# A minute on a busy machine; a hang is what this ends.
-HANG_S = 900
-
-
-def start(folder: Path, *options: str, **given: str) -> subprocess.Popen[bytes]:
-    folder.mkdir()
-    with (folder / "log").open("wb") as log:
-        return subprocess.Popen(
-            [sys.executable, str(SUITE), "outcomes.json", *options],
-            cwd=folder,
-            stdout=log,
-            stderr=log,
-            # The tests make files there under fixed names.
-            env=os.environ | {"TMPDIR": str(folder)} | given,
-        )
-
-
-def finish(run: subprocess.Popen[bytes], folder: Path) -> Any:
-    try:
-        code = run.wait(HANG_S)
-    finally:
-        run.kill()
-    assert code == 0, (folder / "log").read_text()[-2000:]
-    return json.loads((folder / "outcomes.json").read_text())
-
+from tests.support.suites import finish, start
 
 # On chunkwise's files these fail, and why that is meant.
 ON_PURPOSE = {
@@ -66,13 +35,13 @@ ON_PURPOSE = {
 @pytest.mark.slow
 def test_h5pys_own_tests_have_the_same_outcomes(tmp_path: Path) -> None:
     ways = {"plain": [], "patched": ["--patched"], "face": ["--face"]}
-    runs = {way: start(tmp_path / way, *options) for way, options in ways.items()}
+    runs = {way: start(tmp_path / way, "h5py", *options) for way, options in ways.items()}
     report = tmp_path / "report"
     under = environment.LIBRARY.is_file()
     if under:
         # Small arrays, too, are read and written by the engine.
         given = environment.variables(report=str(report)) | {"CHUNKWISE_WRITE_LEAST": "1"}
-        runs["run"] = start(tmp_path / "run", **given)
+        runs["run"] = start(tmp_path / "run", "h5py", **given)
     records = {way: finish(run, tmp_path / way) for way, run in runs.items()}
     plain, patched, face = (records[way]["outcomes"] for way in ways)
     if under:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 import chunkwise
 from chunkwise.routing import bindings, eligibility
 from tests.support.patched import bound_always, engine_reads, left_to_h5py
+from tests.support.processes import descriptors
 
 __all__ = ["bound_always"]
 pytestmark = pytest.mark.usefixtures("bound_always")
@@ -41,12 +41,6 @@ def write(path: Path, value: int, datasets: int = 1) -> Path:
         for i in range(datasets):
             f.create_dataset(f"d{i}", (40, 50), "i4", chunks=(7, 11), compression=1)[...] = value
     return path
-
-
-def descriptors(path: Path) -> int:
-    """How many descriptors of the file this process has."""
-    links = Path("/proc/self/fd").iterdir()
-    return sum(os.path.realpath(link) == str(path.resolve()) for link in links)
 
 
 def test_patching_twice_is_patching_once() -> None:
@@ -177,23 +171,6 @@ def test_reads_see_what_the_same_process_writes(tmp_path: Path) -> None:
     with h5py.File(path) as f:
         assert f["d"][...].tolist() == [5] * 9
     assert engine_reads() == before + 1
-
-
-def test_swmr_readers_see_what_is_appended(tmp_path: Path) -> None:
-    path = tmp_path / "swmr.h5"
-    chunkwise.patch_h5py()
-    with h5py.File(path, "w", libver="latest") as f:
-        d = f.create_dataset("d", (4,), "i4", maxshape=(None,), chunks=(2,))
-        d[...] = 1
-        f.swmr_mode = True
-        with h5py.File(path, swmr=True) as reader:
-            assert reader["d"][...].tolist() == [1] * 4
-            d.resize((6,))
-            d[4:] = 2
-            d.flush()
-            seen = reader["d"]
-            seen.refresh()
-            assert seen[...].tolist() == [1] * 4 + [2] * 2
 
 
 def test_closing_lets_go(tmp_path: Path) -> None:

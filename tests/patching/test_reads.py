@@ -10,11 +10,8 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import chunkwise
-from tests.support.any_index import indexes
 from tests.support.patched import assert_same_outcome, bound_always, engine_reads, left_to_h5py
 from tests.support.patched_file import SHAPE, TYPES, into, item, of, path
 from tests.support.versions import H5PY
@@ -180,13 +177,6 @@ def test_the_engine_serves_each_row_and_each_field(path: Path) -> None:
         f["pair"]["x"], f["pair"]["name", 3:4], f["pair"].fields(["n", "x"])[...]
         f["S6"].asstr()[2]
         assert (engine_reads(), left_to_h5py()) == (before + 16, left)
-
-
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(index=indexes(SHAPE), wanted=st.sampled_from([None, "f8", "i2"]))
-@pytest.mark.slow
-def test_any_index_has_the_outcome_of_h5py(path: Path, index: Any, wanted: Any) -> None:
-    assert_same_outcome(path, partial(item, "i4", index, wanted), index)
 
 
 def _swapped(first: Any, second: Any, gap: int = 0, rest: int = 0) -> np.dtype[Any]:

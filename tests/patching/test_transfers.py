@@ -80,19 +80,11 @@ if H5PY < (3, 12):  # which divides by the number of elements
 
 
 @pytest.mark.parametrize("dtype", ["<i4", "<i8", ">i4", "<f4", "i1"])
-@pytest.mark.parametrize("name", ["i4", "contiguous", "zfp", "virtual"])
+@pytest.mark.parametrize("name", ["i4", "contiguous", "zfp", "virtual", "filled", "unfilled"])
 def test_read_direct(path: Path, name: str, dtype: str) -> None:
     for shape, source, target in TRANSFERS:
         transfer = (shape, dtype, source, target)
         assert_same_outcome(path, partial(of, name, into, *transfer), transfer)
-
-
-@pytest.mark.parametrize("dtype", ["<f4", "<f8"])
-def test_read_direct_keeps_what_was_never_written(path: Path, dtype: str) -> None:
-    for name in ("filled", "unfilled"):
-        for shape, source, target in TRANSFERS:
-            transfer = (shape, dtype, source, target)
-            assert_same_outcome(path, partial(of, name, into, *transfer), transfer)
 
 
 def unusual(kind: str) -> Any:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ import chunkwise
 from chunkwise.patching.ending import line_about
 from chunkwise.writing import at_once
 from tests.support.patched import bound_always, engine_writes, outcome
-from tests.support.processes import ran
+from tests.support.processes import python, ran
+from tests.support.threads import run_in_threads
 from tests.support.tools import require_tool
 
 __all__ = ["bound_always"]
@@ -183,11 +185,7 @@ def test_threads_that_append_lose_nothing(tmp_path: Path) -> None:
                 # Whole, as far as the dataset went when this began.
                 d[begin : begin + 30] = np.full((30, 50), number, "f4")
 
-        threads = [threading.Thread(target=work, args=(number,)) for number in range(1, 5)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_in_threads([partial(work, number) for number in range(1, 5)])
         rows = d[...].reshape(-1, 30 * 50)
         assert sorted(rows[:, 0]) == sorted([1, 2, 3, 4] * 12)
         assert (rows == rows[:, :1]).all()
@@ -316,13 +314,9 @@ def test_a_full_disk_is_h5pys_error(tmp_path: Path) -> None:
         f.close()
         print(bool((h5py.File(sys.argv[1])["x"][...] == noise).all()))
     """
-    told_by = []
-    for patched in "01":
-        command = [sys.executable, "-c", program, str(tmp_path / patched), patched]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        told_by.append((done.returncode, done.stdout))
-    assert told_by[0] == told_by[1]
-    assert told_by[0][1].startswith("OSError")
+    plain, patched = (python(program, tmp_path / which, which) for which in "01")
+    assert patched == plain
+    assert plain.startswith("OSError")
 
 
 def test_what_a_program_hears_that_only_writes() -> None:
@@ -401,9 +395,7 @@ def test_xarray_writes_dasks_arrays(tmp_path: Path) -> None:
     field = xarray.Dataset({"t": (("y", "x"), NUMBERS)}).chunk({"y": 10, "x": 20})
     encoding = {"t": {"zlib": True, "chunksizes": (10, 10)}}
     same_files(
-        tmp_path,
-        lambda path: field.to_netcdf(path, engine="h5netcdf", encoding=encoding),
-        12,
+        tmp_path, lambda path: field.to_netcdf(path, engine="h5netcdf", encoding=encoding), 12
     )
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import h5py
 import pytest
 
 from tests.support import bad_reader
-from tests.support.make_bad import FOLDER, MAKERS
+from tests.support.checksums import lookup3
+from tests.support.make_bad import FOLDER, INDEXES, MAKERS, SEALED, write
 from tests.support.versions import HDF5
 
 # What is sound, or what no reader can know to be damaged.
@@ -44,33 +47,38 @@ def whole(*parts: str) -> Fails:
 BEYOND = "fetch or copy the file again, whole"
 DAMAGED = "cannot be decoded: the {} stream is damaged; the file is damaged: fetch it again"
 TOO_FEW = "stored bytes cannot decode to the {} that a chunk holds"
+# Their streams are damaged, says the filter that their names begin with.
+STREAMS = [
+    *("bitshuffle-length-2-60", "blosc-block-beyond-the-end", "blosc-format"),
+    *("blosc-length-4-gib", "blosc2-frame-length", "blosc2-trailer"),
+    *("bzip2-block", "deflate-damaged", "lz4-block-of-0"),
+    *("lz4-length-2-60", "lzf-distance", "scaleoffset-width", "szip-length-2-gib", "zstd-frame"),
+]
+FIRST_STREAMS = [
+    *("bitshuffle-element-of-0-bytes", "szip-200-bits", "szip-blocks-of-0"),
+    "szip-blocks-of-4-gib",
+]
+UNREADABLE = Fails(
+    "CorruptDataError", ("dataset /d: HDF5 2.0.0 cannot read it: ", "; the file is damaged")
+)
+OTHER_INDEXES = ("btree2", "fixed-array", "extensible-array")
 EXPECTED: dict[str, str | Fails] = {
-    "bitshuffle-element-of-0-bytes": chunk(DAMAGED.format("bitshuffle"), at="[0, 0]"),
-    "bitshuffle-length-2-60": chunk(DAMAGED.format("bitshuffle")),
-    "blosc-block-beyond-the-end": chunk(DAMAGED.format("blosc")),
-    "blosc-length-4-gib": chunk(DAMAGED.format("blosc")),
-    "blosc-format": chunk(DAMAGED.format("blosc")),
-    "blosc2-frame-length": chunk(DAMAGED.format("blosc2")),
-    "blosc2-trailer": chunk(DAMAGED.format("blosc2")),
+    **{name: chunk(DAMAGED.format(name.partition("-")[0])) for name in STREAMS},
+    **{name: chunk(DAMAGED.format(name.partition("-")[0]), at="[0, 0]") for name in FIRST_STREAMS},
+    **{f"{i}-address-2-62": chunk(BEYOND, str(2**62)) for i in INDEXES},
+    **{f"{i}-address-beyond-the-end": chunk(BEYOND, str(2**40)) for i in INDEXES},
+    **{f"{i}-overlapping-chunks": AS_H5PY for i in INDEXES},
+    **{f"{i}-size-0": chunk("0 " + TOO_FEW.format(440)) for i in INDEXES},
+    **{f"{i}-checksum": metadata("incorrect metadata checksum") for i in OTHER_INDEXES},
+    **{f"{i}-size-largest": chunk(BEYOND, "16777215 bytes") for i in OTHER_INDEXES},
     "btree1-65535-entries": metadata("number of children is greater than maximum"),
-    "btree1-address-2-62": chunk(BEYOND, "4611686018427387904"),
-    "btree1-address-beyond-the-end": chunk(BEYOND, "1099511627776"),
     "btree1-level-255": metadata("addr overflow"),
     "btree1-mask": chunk(TOO_FEW.format(440)),
     "btree1-origin-2-60": metadata("bad coordinate offset"),
-    "btree1-overlapping-chunks": AS_H5PY,
     "btree1-same-origin-twice": AS_H5PY,
     "btree1-signature": metadata("wrong B-tree signature"),
-    "btree1-size-0": chunk("0 " + TOO_FEW.format(440)),
     "btree1-size-largest": chunk(BEYOND, "4294967295 bytes"),
     "btree1-unaligned-origin": metadata("bad coordinate offset"),
-    "btree2-address-2-62": chunk(BEYOND, "4611686018427387904"),
-    "btree2-address-beyond-the-end": chunk(BEYOND, "1099511627776"),
-    "btree2-checksum": metadata("incorrect metadata checksum"),
-    "btree2-overlapping-chunks": AS_H5PY,
-    "btree2-size-0": chunk("0 " + TOO_FEW.format(440)),
-    "btree2-size-largest": chunk(BEYOND, "16777215 bytes"),
-    "bzip2-block": chunk(DAMAGED.format("bzip2")),
     "chunk-and-size-of-1-gib": chunk(BEYOND, "1073741824 bytes", at="[0, 0]"),
     "chunks-of-2-gib": metadata("bad coordinate offset"),
     "contiguous-address-2-62": metadata(),
@@ -81,44 +89,18 @@ EXPECTED: dict[str, str | Fails] = {
     "cut-in-a-header": whole("it has 900 bytes"),
     "cut-in-the-superblock": whole("it has 60 bytes"),
     "deflate-bomb": AS_H5PY,
-    "deflate-damaged": chunk(DAMAGED.format("deflate")),
     "deflate-empty": chunk("it decodes to 0 bytes"),
-    "deflate-level-77": Fails(
-        "CorruptDataError", ("dataset /d: HDF5 2.0.0 cannot read it: ", "; the file is damaged")
-    ),
+    "deflate-level-77": UNREADABLE,
     "deflate-too-long": AS_H5PY,
     "deflate-too-short": chunk("it decodes to 439 bytes"),
-    "extensible-array-address-2-62": chunk(BEYOND, "4611686018427387904"),
-    "extensible-array-address-beyond-the-end": chunk(BEYOND, "1099511627776"),
-    "extensible-array-checksum": metadata("incorrect metadata checksum"),
-    "extensible-array-overlapping-chunks": AS_H5PY,
-    "extensible-array-size-0": chunk("0 " + TOO_FEW.format(440)),
-    "extensible-array-size-largest": chunk(BEYOND, "16777215 bytes"),
-    "fixed-array-address-2-62": chunk(BEYOND, "4611686018427387904"),
-    "fixed-array-address-beyond-the-end": chunk(BEYOND, "1099511627776"),
-    "fixed-array-checksum": metadata("incorrect metadata checksum"),
-    "fixed-array-overlapping-chunks": AS_H5PY,
-    "fixed-array-size-0": chunk("0 " + TOO_FEW.format(440)),
-    "fixed-array-size-largest": chunk(BEYOND, "16777215 bytes"),
     "fletcher32-too-short": chunk(TOO_FEW.format(440)),
     "fletcher32-wrong": chunk("the Fletcher-32 checksum is 0x"),
-    "implicit-address-beyond-the-end": chunk(BEYOND, "1099511627776", at="[0, 0]"),
-    "lz4-block-of-0": chunk(DAMAGED.format("lz4")),
-    "lz4-length-2-60": chunk(DAMAGED.format("lz4")),
-    "lzf-distance": chunk(DAMAGED.format("lzf")),
-    "scaleoffset-width": chunk(DAMAGED.format("scaleoffset")),
+    "implicit-address-beyond-the-end": chunk(BEYOND, str(2**40), at="[0, 0]"),
     "shape-of-2-60": Fails("OutOfMemoryError", ("dataset /d: ", "; select less")),
-    "shuffle-element-of-0-bytes": Fails(
-        "CorruptDataError", ("dataset /d: HDF5 2.0.0 cannot read it: ", "; the file is damaged")
-    ),
-    "single-chunk-address-beyond-the-end": chunk(BEYOND, "1099511627776", at="[0, 0]"),
+    "shuffle-element-of-0-bytes": UNREADABLE,
+    "single-chunk-address-beyond-the-end": chunk(BEYOND, str(2**40), at="[0, 0]"),
     "single-chunk-size-2-60": chunk(TOO_FEW.format(1932), at="[0, 0]"),
-    "szip-200-bits": chunk(DAMAGED.format("szip"), at="[0, 0]"),
-    "szip-blocks-of-0": chunk(DAMAGED.format("szip"), at="[0, 0]"),
-    "szip-blocks-of-4-gib": chunk(DAMAGED.format("szip"), at="[0, 0]"),
-    "szip-length-2-gib": chunk(DAMAGED.format("szip")),
     "two-to-the-40-chunks": AS_H5PY,
-    "zstd-frame": chunk(DAMAGED.format("zstd")),
 }
 
 
@@ -158,3 +140,61 @@ def test_what_reading_comes_to(outcomes: dict[str, dict[str, Any]], name: str) -
     assert "\n" not in message
     for part in expected.parts:
         assert part in message
+
+
+# Files that end at any boundary of their parts ---------------------------------------------
+
+LAYOUTS = ["btree1", "btree2", "fixed-array", "extensible-array", "single-chunk"]
+
+
+def boundaries(path: Path) -> list[int]:
+    """Where parts begin and end: the superblock, headers, index nodes, chunks."""
+    content = path.read_bytes()
+    found = {8, 48, 96, len(content) - 1}
+    for signature in (*SEALED, b"TREE", b"HEAP", b"SNOD"):
+        at = content.find(signature)
+        while at >= 0:
+            found |= {at, at + 4, at + 20}
+            at = content.find(signature, at + 1)
+    with h5py.File(path) as f:
+        d = f["d"].id
+        for info in (d.get_chunk_info(i) for i in range(d.get_num_chunks())):
+            found |= {info.byte_offset, info.byte_offset + 1, info.byte_offset + info.size}
+    return sorted(end for end in found if end < len(content))
+
+
+def cut(content: bytes, end: int) -> bytes:
+    """The file up to `end`, and a superblock that says so, if it is still there."""
+    short = bytearray(content[:end])
+    if content[8] == 0 and end >= 48:
+        short[40:48] = struct.pack("<Q", end)
+    elif content[8] > 0 and end >= 48:
+        short[28:36] = struct.pack("<Q", end)
+        short[44:48] = struct.pack("<I", lookup3(bytes(short[:44])))
+    return bytes(short)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_cut_at_every_boundary(tmp_path: Path, layout: str) -> None:
+    path = tmp_path / "whole.h5"
+    write(path, layout)
+    paths = [path]
+    for end in boundaries(path):
+        paths.append(tmp_path / f"{end}.h5")
+        paths[-1].write_bytes(cut(path.read_bytes(), end))
+    first, *others = bad_reader.outcomes(paths)
+    assert first["ours"]["read"] == first["theirs"]["read"]
+    for each in others:
+        check(each["file"], each["ours"], each["theirs"])
+    assert sum("error" in each["ours"] for each in others) > len(others) // 2
+
+
+def check(file: str, ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+    assert "died" not in ours, file
+    assert ours["peak_nbytes"] < 120 << 20
+    if "read" in theirs:
+        assert ours.get("read") == theirs["read"], (file, ours)
+        return
+    assert "ChunkwiseError" in ours["classes"], (file, ours)
+    assert f"{file}: " in ours["error"]
+    assert "\n" not in ours["error"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
 import tempfile
 from pathlib import Path
 
@@ -15,19 +14,12 @@ from h5py import h5d, h5p, h5s, h5t
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import LibraryError
-from tests.support.processes import ran
+from tests.support.processes import python
 from tests.support.versions import needs_chunk_iter
 
 PHIL = h5py._objects.phil
 SYSTEM = sorted(Path("/usr/lib").glob("*/libhdf5_serial.so.*"))
 MiB = 1 << 20
-
-
-def python(code: str, *arguments: str, limit_s: float = 120) -> str:
-    """Run a program in a process of its own; gives what it prints."""
-    done = ran([sys.executable, "-X", "faulthandler", "-c", code, *arguments], timeout=limit_s)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
 
 
 def test_the_library_is_that_of_h5py() -> None:
@@ -119,7 +111,6 @@ def test_from_process_refuses_to_choose() -> None:
 READ = """
 import sys
 import h5py, numpy as np, chunkwise
-# Not ru_maxrss, which on Linux survives exec.
 from chunkwise.trials.environment import peak_rss_nbytes as peak
 with h5py.File(sys.argv[1]) as f:
     d = chunkwise.wrap(f["d"])

@@ -9,7 +9,7 @@ import h5py
 import hdf5plugin
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chunkwise
@@ -76,12 +76,7 @@ LISTS = st.tuples(
 )
 
 
-@settings(
-    max_examples=60,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
+@settings(derandomize=True)
 @given(
     st.sampled_from(DTYPES),
     st.sampled_from(sorted(FILTERS)),
@@ -151,12 +146,7 @@ def outcome(d: Any, index: Any, whole: bool = False) -> Any:
         return error
 
 
-@settings(
-    max_examples=40,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
+@settings(max_examples=40, derandomize=True)
 @given(
     st.sampled_from(ALONE),
     st.lists(st.tuples(st.floats(0, 0.999), st.integers(0, 255)), min_size=1, max_size=3),

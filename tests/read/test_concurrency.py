@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,8 +14,8 @@ import pytest
 
 import chunkwise
 from chunkwise import _lib, _native
-from tests.support.processes import ran
-from tests.support.reading import LEFT_TO_LIBHDF5, random_index, same
+from tests.support.processes import python as run_python
+from tests.support.reading import LEFT_TO_LIBHDF5, outcome, random_index, same
 from tests.support.threads import HANG_S, run_in_threads
 
 SHAPE, CHUNK = (64, 96, 40), (16, 24, 20)
@@ -77,102 +75,18 @@ def test_threads_open_read_and_close_files(path: Path) -> None:
             with chunkwise.open(path) as f:
                 index = random_index(rng, SHAPE)
                 d = f["chunked"]
-                assert isinstance(d, chunkwise.Dataset)
                 assert same(d[index], d.h5py[index])
 
     run_in_threads([partial(work, seed) for seed in range(6)])
 
 
-def python(code: str, *arguments: str, **environment: str) -> str:
-    """Run a program in a process of its own; gives what it prints."""
-    env = {k: v for k, v in os.environ.items() if k not in LIMITS} | environment
-    done = ran(
-        [sys.executable, "-X", "faulthandler", "-c", code, *arguments], timeout=HANG_S, env=env
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+def python(code: str, *arguments: object, **variables: str) -> str:
+    """Run a program under these limits alone."""
+    limits: Any = dict.fromkeys(LIMITS, "") | variables
+    return run_python(code, *arguments, **limits)
 
 
 LIMITS = ("CHUNKWISE_THREADS", "SLURM_CPUS_PER_TASK")
-OPENED = """
-import os, sys, h5py, numpy as np, chunkwise
-f = h5py.File(sys.argv[1])
-d = chunkwise.wrap(f["chunked"])
-whole = f["chunked"][...]
-def check():
-    assert np.array_equal(d[...], whole)
-    assert np.array_equal(d[3:50, 7, ::3], whole[3:50, 7, ::3])
-    assert np.array_equal(d[3:50, 7, ::3], whole[3:50, 7, ::3])
-check()
-"""
-FORK = """
-children = []
-for _ in range(4):
-    pid = os.fork()
-    if pid == 0:
-        try:
-            check()
-            assert np.array_equal(chunkwise.wrap(f["chunked"])[5], whole[5])
-            stats = chunkwise.cache_stats()
-            assert 0 < stats["held_nbytes"] <= stats["budget_nbytes"]
-            os._exit(0)
-        except BaseException as error:
-            print(repr(error), file=sys.stderr)
-            os._exit(1)
-    children.append(pid)
-check()
-assert all(os.waitpid(pid, 0)[1] == 0 for pid in children)
-check()
-print("done", chunkwise.settings().threads)
-"""
-FORK_WHILE_READING = """
-import threading
-stop = threading.Event()
-def busy():
-    while not stop.is_set():
-        check()
-threads = [threading.Thread(target=busy) for _ in range(3)]
-for t in threads: t.start()
-for _ in range(10):
-    pid = os.fork()
-    if pid == 0:
-        try:
-            check()
-            os._exit(0)
-        except BaseException as error:
-            print(repr(error), file=sys.stderr)
-            os._exit(1)
-    assert os.waitpid(pid, 0)[1] == 0
-stop.set()
-for t in threads: t.join()
-print("done")
-"""
-POOL = """
-import multiprocessing
-def total(i):
-    return int(d[i].sum()), int(chunkwise.wrap(f["chunked"])[:, i].sum())
-with multiprocessing.get_context("fork").Pool(3) as pool:
-    got = pool.map(total, range(40))
-assert got == [(int(whole[i].sum()), int(whole[:, i].sum())) for i in range(40)]
-check()
-print("done")
-"""
-
-
-@pytest.mark.parametrize("threads", ["1", "4"])
-def test_a_forked_child_reads(path: Path, threads: str) -> None:
-    # Two processors at least, whatever the machine has: what fork loses is the pool.
-    assert python(OPENED + FORK, str(path), CHUNKWISE_THREADS=threads).startswith("done")
-
-
-def test_a_child_forked_while_threads_read(path: Path) -> None:
-    assert python(OPENED + FORK_WHILE_READING, str(path)) == "done"
-
-
-def test_a_pool_of_forked_workers(path: Path) -> None:
-    assert python(OPENED + POOL, str(path)) == "done"
-
-
 COUNT = "import chunkwise; print(chunkwise._native.thread_count())"
 
 
@@ -206,10 +120,6 @@ def test_affinity_limits_the_threads() -> None:
     assert first == second
 
 
-def test_one_thread_reads_the_same(path: Path) -> None:
-    assert python(OPENED + "print('done')", str(path), CHUNKWISE_THREADS="1") == "done"
-
-
 BUDGET = """
 import sys, h5py, numpy as np, chunkwise
 with h5py.File(sys.argv[1], "w") as f:
@@ -234,7 +144,7 @@ print(chunkwise.cache_stats()["held_nbytes"])
 
 def test_the_cache_keeps_its_budget(tmp_path: Path) -> None:
     # What is left at the end belonged to the dataset, and went with it.
-    assert python(BUDGET, str(tmp_path / "large.h5")) == "0"
+    assert python(BUDGET, tmp_path / "large.h5") == "0"
 
 
 @pytest.mark.parametrize("block", [(1, 1, 40), (1, 96, 1), (1, 5, 7), (3, 96, 40)])
@@ -294,24 +204,16 @@ def test_reads_do_not_wait_for_the_library(path: Path) -> None:
     assert waited == [True]
 
 
-def outcome_of(read: Callable[[], Any]) -> Any:
-    try:
-        return read()
-    except Exception as error:
-        return error
-
-
 def test_closing_while_threads_read_gives_data_or_a_clear_error(path: Path) -> None:
     for _ in range(5):
         file = chunkwise.open(path)
         d = file["chunked"]
-        assert isinstance(d, chunkwise.Dataset)
         row = d[3]
         begun = threading.Event()
 
         def read(d: chunkwise.Dataset = d, row: Any = row, begun: Any = begun) -> None:
             while True:
-                got = outcome_of(lambda: d[3])
+                got = outcome(lambda: d[3])
                 begun.set()
                 if isinstance(got, Exception):
                     assert isinstance(got, chunkwise.ChunkwiseError), repr(got)

@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 import pytest
 from h5py import h5d, h5s, h5t
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import chunkwise
@@ -188,9 +188,6 @@ def _gives_nothing(
     assert (found.dtype, found.size) == (wanted, 0)
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 @given(st.data())
 def test_reads_are_those_of_h5py(path: Path, data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(sorted(STORED)))

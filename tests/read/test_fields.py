@@ -8,7 +8,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chunkwise
@@ -85,11 +85,7 @@ def test_fields_are_those_of_h5py(path: Path) -> None:
     with h5py.File(path) as theirs, chunkwise.open(path) as ours:
         names = tuple(theirs["deflate"].dtype.names)
 
-        @settings(
-            max_examples=40,
-            deadline=None,
-            suppress_health_check=[HealthCheck.function_scoped_fixture],
-        )
+        @settings(max_examples=40)
         @given(
             st.sampled_from(["deflate", "part", "mixed", "plain"]),
             st.lists(st.sampled_from(names), min_size=1, unique=True),
@@ -116,16 +112,12 @@ def test_fields_are_those_of_h5py(path: Path) -> None:
 
 
 def test_the_engine_reads_them(path: Path) -> None:
-    chunkwise.patch_h5py()
-    try:
-        with h5py.File(path) as file:
-            before = patch_stats()["engine"]
-            file["deflate"]["a"]
-            file["deflate"]["b", 3:9]
-            reason = chunkwise.wrap(file["deflate"]).explain()["reason"]
-            assert patch_stats()["engine"] == before + (2 if reason is None else 0), patch_stats()
-    finally:
-        chunkwise.unpatch_h5py()
+    with chunkwise.patch_h5py(), h5py.File(path) as file:
+        before = patch_stats()["engine"]
+        file["deflate"]["a"]
+        file["deflate"]["b", 3:9]
+        reason = chunkwise.wrap(file["deflate"]).explain()["reason"]
+        assert patch_stats()["engine"] == before + (2 if reason is None else 0), patch_stats()
 
 
 def test_a_damaged_chunk_is_named(path: Path) -> None:

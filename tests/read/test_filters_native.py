@@ -1,45 +1,25 @@
-"""What the engine's filters decode is, byte for byte, what libhdf5's filters decode."""
+"""Which filters are decoded natively, and what of them is left to libhdf5?
+
+That each decodes what libhdf5's decodes is in `tests/write/test_encoders_native.py`.
+"""
 
 from __future__ import annotations
 
-import itertools
+import struct
 from pathlib import Path
-from typing import Any
 
 import h5py
 import hdf5plugin
 import numpy as np
 import pytest
 from h5py import h5d, h5p, h5s, h5t
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import chunkwise
 from chunkwise import _native
 from chunkwise.grammar.codecs import CODECS_BY_ID
-from tests.support.filtered import (
-    CASES,
-    DTYPES,
-    FLOATS,
-    INTEGERS,
-    KINDS,
-    OWN_OPTIONS,
-    SHAPES,
-    SZIPS,
-    Case,
-    assert_native,
-    create,
-    of_plugin,
-    values,
-)
+from tests.support.filtered import CASES, Case, create, of_plugin, values
 from tests.support.reading import same
-
-SLOW = settings(
-    max_examples=60,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+from tests.support.versions import HDF5
 
 
 def test_filters_are_called_as_the_grammar_calls_them() -> None:
@@ -57,160 +37,26 @@ def test_filters_are_called_as_the_grammar_calls_them() -> None:
         assert not one["encoded"] or f"encode {one['name']}" in phases
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-@pytest.mark.slow
-def test_types_shapes_and_data(tmp_path: Path, case: Case) -> None:
-    path = tmp_path / "types.h5"
-    shuffle = Case(h5py.h5z.FILTER_SHUFFLE)
-    fletcher32 = Case(h5py.h5z.FILTER_FLETCHER32)
-    with h5py.File(path, "w") as f:
-        for number, dtype in enumerate(DTYPES):
-            for kind in KINDS:
-                shape, chunk = SHAPES[(number + len(kind)) % len(SHAPES)]
-                data = values(dtype, shape, kind)
-                for name, filters in {
-                    "alone": [case],
-                    "after shuffle": [shuffle, case],
-                    "between": [fletcher32, case, fletcher32],
-                    "twice": [case, case],
-                }.items():
-                    if name == "twice" and case.number in OWN_OPTIONS:
-                        continue
-                    create(f, f"{dtype} {kind} {name}", dtype, shape, chunk, filters)[...] = data
-    with h5py.File(path) as f:
-        for name in f:
-            assert_native(f[name])
-
-
-MASKED = {**CASES, "blosc2": of_plugin(hdf5plugin.Blosc2("lz4"))}
-
-
-@pytest.mark.parametrize("case", MASKED.values(), ids=MASKED.keys())
-def test_fill_values_and_masks(tmp_path: Path, case: Case) -> None:
-    """Chunks never written, and chunks whose mask says that the filter was left out."""
-    path = tmp_path / "masks.h5"
-    data = values("<i4", (40, 30), "smooth")
-    with h5py.File(path, "w") as f:
-        d = create(f, "x", "<i4", (40, 30), (16, 16), [case], fill=-7)
-        d[:20, :20] = data[:20, :20]
-        raw = np.ascontiguousarray(data[16:32, :16])
-        d.id.write_direct_chunk((16, 0), raw.tobytes(), 1)
-    with h5py.File(path) as f:
-        assert_native(f["x"], 20)
-        assert np.array_equal(chunkwise.wrap(f["x"])[16:32, :16], raw)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("filters")
-
-
-@SLOW
-@given(data=st.data())
-def test_any_pipeline(folder: Path, data: st.DataObject) -> None:
-    """Any filters in any order, over any type."""
-    others = [Case(h5py.h5z.FILTER_SHUFFLE), Case(h5py.h5z.FILTER_FLETCHER32)]
-    others.append(Case(h5py.h5z.FILTER_DEFLATE, (1,)))
-    one = st.sampled_from(list(CASES.values())) | st.sampled_from(others)
-    # The second of two that find out about the dataset gets no options, and crashes.
-    rank = itertools.count()
-    key = lambda case: case.number if case.number in OWN_OPTIONS else -next(rank)  # noqa: E731
-    filters = data.draw(st.lists(one, min_size=1, max_size=4, unique_by=key))
-    dtype = data.draw(st.sampled_from(DTYPES))
-    shape, chunk = data.draw(st.sampled_from(SHAPES))
-    kind = data.draw(st.sampled_from(KINDS))
-    path = folder / "any.h5"
-    path.unlink(missing_ok=True)
-    with h5py.File(path, "w") as f:
-        create(f, "x", dtype, shape, chunk, filters)[...] = values(dtype, shape, kind)
-    with h5py.File(path) as f:
-        assert_native(f["x"], 2)
-
-
-@pytest.mark.parametrize("case", SZIPS.values(), ids=SZIPS.keys())
-@pytest.mark.slow
-def test_szip(tmp_path: Path, case: Case) -> None:
-    """Both codings, over lines that are whole blocks and lines that are not."""
-    path = tmp_path / "szip.h5"
-    types = [*INTEGERS, *FLOATS]
-    chunks = {(40,): (37,), (13, 90): (5, 33), (9, 600): (4, 500), (3, 5000): (2, 4800)}
-    with h5py.File(path, "w") as f:
-        for dtype, kind, (shape, chunk) in itertools.product(types, KINDS, chunks.items()):
-            name = f"{dtype} {kind} {shape}"
-            deflate = Case(h5py.h5z.FILTER_DEFLATE, (1,))
-            filters = [case, deflate] if kind == "few" else [case]
-            create(f, name, dtype, shape, chunk, filters)[...] = values(dtype, shape, kind)
-    with h5py.File(path) as f:
-        for name in f:
-            assert_native(f[name], 1)
-
-
-@pytest.mark.parametrize("fill", [None, 3, "undefined"])
-@pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS])
-@pytest.mark.slow
-def test_scaleoffset(tmp_path: Path, dtype: str, fill: int | str | None) -> None:
-    """As many bits as needed, too few and all; for floats, any power of ten."""
-    path = tmp_path / "scaleoffset.h5"
-    whole = np.dtype(dtype).kind in "iu"
-    factors = [0, 1, 3, 7, 8 * np.dtype(dtype).itemsize] if whole else [-2, 0, 1, 3, 9]
-    rng = np.random.default_rng(1)
-    with h5py.File(path, "w") as f:
-        for factor, kind in itertools.product(factors, [*KINDS, "all", "far"]):
-            cd_values = (2 if whole else 0, factor % 2**32)
-            more = {} if fill is None else {"fill": fill}
-            case = Case(h5py.h5z.FILTER_SCALEOFFSET, cd_values)
-            d = create(f, f"{factor} {kind}", dtype, (9, 300), (4, 170), [case], **more)
-            if kind == "all":
-                d[...] = 3
-            elif kind == "far":
-                d[...] = rng.choice([0, 1, 3, 100], (9, 300))
-                d[4, 5:7] = [np.iinfo(dtype).max, np.iinfo(dtype).min] if whole else [1e30, -1e30]
-            elif whole:
-                d[...] = values(dtype, (9, 300), kind)
-            else:
-                d[...] = np.round(rng.normal(size=(9, 300)), 3) * (kind != "constant")
-    with h5py.File(path) as f:
-        for name in f:
-            assert_native(f[name], 2)
-
-
-def test_nbit(tmp_path: Path) -> None:
-    """Types of which all bits count, and the long double, of which 80 do."""
-    path = tmp_path / "nbit.h5"
-    case = Case(h5py.h5z.FILTER_NBIT)
-    padded: Any = {"names": ["a", "b"], "formats": ["<i2", np.longdouble], "offsets": [0, 16]}
-    types: list[Any] = [*DTYPES, np.longdouble, np.dtype(padded)]
-    types.append(np.dtype([("c", np.longdouble, (3,)), ("d", "S3")]))
-    # As many options as libhdf5 tells, and more: six for each member.
-    for count in (41, 42):
-        types.append(
-            np.dtype([(f"m{i}", ">i2" if i % 3 else np.longdouble) for i in range(count)])
-        )
-    with h5py.File(path, "w") as f:
-        for number, dtype in enumerate(types):
-            d = create(f, str(number), dtype, (9, 30), (4, 17), [case])
-            if np.dtype(dtype).names or np.dtype(dtype) == np.longdouble:
-                d[...] = np.arange(270).reshape(9, 30).astype("f8").astype(dtype)
-            else:
-                d[...] = values(dtype, (9, 30), "random")
-        short = h5t.NATIVE_INT32.copy()
-        short.set_precision(20)
-        dcpl = h5p.create(h5p.DATASET_CREATE)
-        dcpl.set_chunk((4, 17))
-        dcpl.set_filter(case.number)
-        space = h5s.create_simple((9, 30))
-        d = h5py.Dataset(h5d.create(f.id, b"short", short, space, dcpl))
-        d[...] = np.arange(270).reshape(9, 30) - 100
-    with h5py.File(path) as f:
-        # h5py widens elements with fewer bits than NumPy's, which is libhdf5's business.
-        assert "converted" in chunkwise.wrap(f["short"]).explain()["reason"]
-        for name in f:
+def test_nbit_of_more_members_and_fewer_bits_is_left_to_libhdf5(tmp_path: Path) -> None:
+    """libhdf5 tells as many options as 41 members have; h5py widens what has fewer bits."""
+    members = np.dtype([(f"m{i}", ">i2" if i % 3 else np.longdouble) for i in range(42)])
+    short = h5t.NATIVE_INT32.copy()
+    short.set_precision(20)
+    dcpl = h5p.create(h5p.DATASET_CREATE)
+    dcpl.set_chunk((4, 17))
+    dcpl.set_filter(h5py.h5z.FILTER_NBIT)
+    numbers = np.arange(270).reshape(9, 30)
+    with h5py.File(tmp_path / "nbit.h5", "w") as f:
+        case = Case(h5py.h5z.FILTER_NBIT)
+        d = create(f, "members", members, (9, 30), (4, 17), [case])
+        d[...] = numbers.astype("f8").astype(members)
+        d = h5py.Dataset(h5d.create(f.id, b"short", short, h5s.create_simple((9, 30)), dcpl))
+        d[...] = numbers - 100
+    with h5py.File(tmp_path / "nbit.h5") as f:
+        for name, reason in (("short", "converted"), ("members", "filter 5")):
             ours = chunkwise.wrap(f[name])
-            if name == str(len(types) - 1):
-                assert "filter 5" in ours.explain()["reason"]
-            elif name != "short":
-                assert ours.explain()["path"] == "chunked", ours.explain()["reason"]
-            assert same(ours[...], f[name][...]), (name, f[name].dtype)
+            assert reason in ours.explain()["reason"]
+            assert same(ours[...], f[name][...])
 
 
 def test_what_only_libhdf5_decodes(tmp_path: Path) -> None:
@@ -235,3 +81,70 @@ def test_what_only_libhdf5_decodes(tmp_path: Path) -> None:
             assert same(chunkwise.wrap(f[name])[...], data)
         with pytest.warns(RuntimeWarning, match="uses snappy"):
             assert same(chunkwise.wrap(f["unlike"])[...], data)
+
+
+# Blosc2's frames ---------------------------------------------------------------------
+
+HEADER_LEN, FLAGS = 32, 31
+
+
+def changed(stored: bytes, chunk: bytes) -> bytes:
+    """A frame of one dimension with another chunk in it."""
+    at = int.from_bytes(stored[11:15], "big")
+    length = int.from_bytes(stored[0x27:0x2F], "big")
+    frame = bytearray(stored[:at] + chunk + stored[at + length :])
+    frame[0x10:0x18] = struct.pack(">Q", len(frame))
+    frame[0x27:0x2F] = struct.pack(">Q", len(chunk))
+    return bytes(frame)
+
+
+@pytest.mark.parametrize(
+    ("special", "value", "expected"),
+    [
+        (1, b"", 0.0),
+        (2, b"", np.nan),
+        (3, struct.pack("<f", 2.5), 2.5),
+        (3, struct.pack("<2f", 1.0, 2.0), [1.0, 2.0]),
+    ],
+)
+def test_chunks_of_one_value(
+    tmp_path: Path, special: int, value: bytes, expected: float | list[float]
+) -> None:
+    path = tmp_path / "special.h5"
+    with h5py.File(path, "w") as f:
+        d = create(f, "x", "<f4", (1000,), (1000,), [of_plugin(hdf5plugin.Blosc2("lz4"))])
+        d[...] = values("<f4", (1000,), "smooth")
+        _, stored = d.id.read_direct_chunk((0,))
+        header = bytearray(stored[int.from_bytes(stored[11:15], "big") :][:HEADER_LEN])
+        header[FLAGS] = special << 4
+        header[12:16] = struct.pack("<i", HEADER_LEN + len(value))
+        d.id.write_direct_chunk((0,), changed(stored, bytes(header) + value))
+    with h5py.File(path) as f:
+        ours = chunkwise.wrap(f["x"])[...]
+        assert same(ours, f["x"][...])
+        assert np.array_equal(ours, np.resize(np.array(expected, "f4"), 1000), equal_nan=True)
+
+
+def test_frames_that_only_libhdf5_decodes(tmp_path: Path) -> None:
+    """A codec of a plugin says so in the dataset's options; other things only in the frame."""
+    path = tmp_path / "left.h5"
+    lz4 = of_plugin(hdf5plugin.Blosc2("lz4"))
+    data = values("<f4", (1000,), "smooth")
+    with h5py.File(path, "w") as f:
+        create(f, "plugin", "<f4", (10,), (10,), [Case(lz4.number, (*lz4.cd_values[:6], 33))])
+        d = create(f, "unlike", "<f4", (1000,), (1000,), [lz4])
+        d[...] = data
+        _, stored = d.id.read_direct_chunk((0,))
+        at = int.from_bytes(stored[11:15], "big")
+        chunk = bytearray(stored[at : at + int.from_bytes(stored[0x27:0x2F], "big")])
+        # NDCELL, the first filter of a plugin, before shuffle; the data are not its own.
+        chunk[16] = 32
+        d.id.write_direct_chunk((0,), changed(stored, bytes(chunk)))
+    with h5py.File(path) as f:
+        assert "filter 32026" in chunkwise.wrap(f["plugin"]).explain()["reason"]
+        wrong = "filter returned failure" if HDF5 >= (2, 0) else "Cannot decompress chunk"
+        with (
+            pytest.raises(OSError, match=wrong),
+            pytest.warns(RuntimeWarning, match="uses another filter"),
+        ):
+            chunkwise.wrap(f["unlike"])[...]

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import zlib
 from pathlib import Path
 from typing import Any
@@ -14,49 +11,10 @@ import h5py
 import numpy as np
 import pytest
 
+from tests.support.processes import ROOT, python
 from tests.support.versions import HDF5
 
-# The result is touched first, and the high-water mark of memory begins anew after that.
-PROGRAM = """
-import sys
-import numpy as np
-import chunkwise
-
-def memory(field):
-    lines = open("/proc/self/status").read().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(field + ":")) * 1024
-
-dataset = chunkwise.open(sys.argv[1])["x"]
-out = np.ones(dataset.shape, dataset.dtype)
-dataset.prepare()
-selection = chunkwise.hyperslab((0, 0), dataset.shape)
-with open("/proc/self/clear_refs", "w") as f:
-    f.write("5")
-before = memory("VmRSS")
-dataset.read(selection, out=out)
-print(memory("VmHWM") - before)
-assert not out.any()
-"""
-
 MIB = 1 << 20
-
-
-@pytest.mark.parametrize("threads", [1, 4])
-def test_memory_beside_the_result(tmp_path: Path, threads: int) -> None:
-    path = tmp_path / "large.h5"
-    with h5py.File(path, "w") as f:
-        d = f.create_dataset("x", (256, MIB), "u1", chunks=(8, MIB), shuffle=True, compression=1)
-        # Written once: the other chunks are copies, without deflating them again.
-        d[:8] = np.zeros((8, MIB), "u1")
-        _, stored = d.id.read_direct_chunk((0, 0))
-        for row in range(8, 256, 8):
-            d.id.write_direct_chunk((row, 0), stored)
-    environment = os.environ | {"CHUNKWISE_THREADS": str(threads)}
-    command = [sys.executable, "-c", PROGRAM, str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    assert done.returncode == 0, done.stderr
-    # A chunk of 8 MiB between two filters for each thread, and what libraries take.
-    assert int(done.stdout) < (threads * 3 * 8 + 8) * MIB
 
 
 # What a program takes beside its array, under settings; see docs/memory.md.
@@ -65,17 +23,9 @@ import json, sys
 import numpy as np
 import chunkwise
 from chunkwise.trials import pagecache
+from tests.support.memory import begin, memory
 
 path, what, settings = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-
-def memory(field):
-    lines = open("/proc/self/status").read().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(field + ":")) * 1024
-
-def begin():
-    with open("/proc/self/clear_refs", "w") as f:
-        f.write("5")
-    return memory("VmRSS")
 
 chunkwise.settings(**settings)
 if what == "write":
@@ -130,7 +80,7 @@ def noise(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def formula(name: str, **settings: int) -> float:
     """Evaluate what docs/memory.md says."""
-    page = (Path(__file__).parents[2] / "docs" / "memory.md").read_text("utf-8")
+    page = (ROOT / "docs" / "memory.md").read_text("utf-8")
     [line] = [line for line in page.splitlines() if line.startswith(f"{name} = ")]
     return float(eval(line.partition("=")[2], {"MiB": MIB, **settings}))
 
@@ -148,12 +98,9 @@ def formula(name: str, **settings: int) -> float:
     ids=["least", "some", "much"],
 )
 def test_memory_is_what_the_page_says(noise: Path, what: str, settings: dict[str, int]) -> None:
-    command = [sys.executable, "-c", UNDER_SETTINGS, str(noise), what, json.dumps(settings)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    taken = int(python(UNDER_SETTINGS, noise, what, json.dumps(settings)))
     name = "writing" if what == "write" else "reading"
     most = formula(name, chunk_nbytes=4 * MIB, **settings)
-    taken = int(done.stdout)
     assert taken <= most
     # What may be kept is, or the settings would say nothing.
     if what == "rows":
@@ -222,10 +169,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_small_file_takes_little_memory(
     hostile: Path, name: str, what: str, found: list[Any] | None
 ) -> None:
-    command = [sys.executable, "-c", HOSTILE, str(hostile), name, what]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr
-    *told, peak = done.stdout.splitlines()
+    *told, peak = python(HOSTILE, hostile, name, what).splitlines()
     if found is not None:
         path = "contiguous" if name == "unwritten" else "chunked"
         assert told == [f"{found} {path}"]

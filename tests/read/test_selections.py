@@ -9,7 +9,6 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from h5py import h5s, h5t
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +18,7 @@ from chunkwise.selecting import lowlevel
 from chunkwise.selecting.indexing import resolve
 from tests.read.test_property import SLOW as MANY
 from tests.read.test_property import specs, written
-from tests.support.reading import same
+from tests.support.reading import by_libhdf5, same
 
 Shape = tuple[int, ...]
 SLOW = settings(MANY, max_examples=40)
@@ -40,10 +39,11 @@ def entries(draw: st.DrawFn, shape: Shape) -> list[Any]:
         kind = draw(st.integers(0, 5))
         rank = 1
         if kind == 0 and size:
-            made.append(draw(st.integers(-size, size - 1)))
+            number = draw(st.integers(-size, size - 1))
+            made.append(draw(st.sampled_from([number, np.int64(number), np.int8(number)])))
         elif kind == 1:
-            bound = st.none() | st.integers(-size - 2, size + 2)
-            step = st.integers(-4, 4).filter(bool) | st.sampled_from([-(2**62), None])
+            bound = st.none() | st.integers(-size - 2, size + 2) | st.just(2**62)
+            step = st.integers(-4, 4).filter(bool) | st.sampled_from([-(2**62), 2**62, 17, None])
             made.append(slice(draw(bound), draw(bound), draw(step)))
         elif kind in (2, 3) and size:
             some = st.lists(st.integers(-size, size - 1), max_size=7)
@@ -86,7 +86,7 @@ def outer(whole: Any, made: list[Any]) -> Any:
     for number in reversed(range(len(made))):
         one = made[number]
         before = (slice(None),) * sum(ranks[:number])
-        if isinstance(one, int | slice):
+        if isinstance(one, int | np.integer | slice):
             whole = whole[(*before, one)]
         else:
             array = np.asarray(one)
@@ -109,6 +109,11 @@ def test_any_orthogonal_index(folder: Path, data: st.DataObject) -> None:
     spec = data.draw(specs())
     with written(folder, spec) as (theirs, ours):
         whole = theirs[...]
+        plan = ours.explain()
+        # libhdf5 misplaces some chunks of array indexes, which only new files have.
+        if spec.libver == "earliest" or "wrong coordinates" not in (plan["reason"] or ""):
+            assert plan["path"] == ("contiguous" if spec.chunks is None else "chunked")
+        assert same(ours[...], whole)
         for _ in range(5):
             made = data.draw(entries(theirs.shape))
             index = data.draw(as_index(made))
@@ -192,7 +197,9 @@ def test_any_points(folder: Path, data: st.DataObject) -> None:
         points = chunkwise.points(coordinates)
         got = ours.read(points)
         assert same(got, whole[tuple(coordinates.T)])
-        assert same(got, by_elements(theirs, coordinates))
+        if count:
+            elements = by_libhdf5(theirs, lambda space: space.select_elements(coordinates))
+            assert same(got, elements)
         negative = chunkwise.points(coordinates - np.array(theirs.shape))
         assert same(ours.read(negative), got)
         out = np.ones(got.shape, theirs.dtype.base)
@@ -200,14 +207,3 @@ def test_any_points(folder: Path, data: st.DataObject) -> None:
         assert same(out, got)
         assert same(lowlevel.read(theirs, points.resolve(theirs.shape)), got)
         assert ours.explain(points)["selected_nbytes"] == got.nbytes
-
-
-def by_elements(dataset: h5py.Dataset, coordinates: Any) -> Any:
-    """What H5Sselect_elements and H5Dread give."""
-    out = np.zeros(len(coordinates), dataset.dtype)
-    if len(coordinates):
-        space = dataset.id.get_space()
-        space.select_elements(coordinates)
-        memory = h5s.create_simple((len(coordinates),))
-        dataset.id.read(memory, space, out, h5t.py_create(dataset.dtype))
-    return out

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import chunkwise
-from chunkwise.errors import SelectionError
+from chunkwise.errors import ChunkwiseError, SelectionError
 from tests.support.reading import LEFT_TO_LIBHDF5, same
 
 SHAPE = (4, 5, 6)
@@ -35,7 +35,21 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 Ask = Callable[[chunkwise.Dataset], Any]
+
+
+def slab(*parts: Any) -> Ask:
+    return lambda d: d.read(chunkwise.hyperslab(*parts))
+
+
 REFUSED: dict[str, tuple[Ask, str]] = {
+    "out of range": (lambda d: d[4, 0, 0], "index 4 is out of range for dimension 0"),
+    "out of range below": (lambda d: d[0, -6], "index -6 is out of range for dimension 1"),
+    "too many indices": (lambda d: d[0, 0, 0, 0], "4 indices for a dataset of 3"),
+    "beyond the end": (slab((2, 0, 0), (3, 1, 1)), "ends at 5 in dimension 0"),
+    "beyond by stride": (slab((0, 0, 0), (1, 1, 3), (1, 1, 3)), "ends at 7 in dimension 2"),
+    "overlapping": (slab((0,) * 3, (1, 2, 1), (1,) * 3, (1, 2, 1)), "blocks would overlap"),
+    "overflowing": (slab((1, 0, 0), (2, 1, 1), (2**63, 1, 1)), "dimension|64 bits"),
+    "wrong rank": (slab(0, 1), "1 dimension, the dataset has 3"),
     "list beyond the end": (lambda d: d[[0, 4]], "index 4 is out of range for dimension 0 of"),
     "list below the start": (lambda d: d[:, [1, -6]], "index -6 is out of range for dimension 1"),
     "integer beside a list": (lambda d: d[[0], 5], "index 5 is out of range for dimension 1"),
@@ -95,6 +109,20 @@ def test_a_selection_is_not_converted(path: Path) -> None:
         ):
             with pytest.raises(SelectionError, match=f"/{name}: astype and fields take an index"):
                 view[chunkwise.hyperslab((0,) * f[name].ndim, (1,) * f[name].ndim)]
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (((-1, 0), (1, 1)), "must not be negative"),
+        (((0, 0), (1,)), "count has 1"),
+        (((0, 0.5), (1, 1)), "integer"),
+        (((0, 2**70), (1, 1)), "64 bits|63 bits"),
+    ],
+)
+def test_no_dataset_has_such_a_hyperslab(parts: Any, message: str) -> None:
+    with pytest.raises(ChunkwiseError, match=message):
+        chunkwise.hyperslab(*parts)
 
 
 def test_points_are_rows_of_integers() -> None:

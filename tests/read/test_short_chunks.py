@@ -11,7 +11,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import chunkwise
@@ -92,7 +92,6 @@ def numbers(shape: tuple[int, ...], dtype: str) -> np.ndarray[Any, Any]:
     return (np.arange(math.prod(shape)) * 37 % 251).reshape(shape).astype(dtype)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     dims=st.lists(st.tuples(st.integers(1, 23), st.integers(1, 9)), min_size=1, max_size=3),
     name=st.sampled_from([*FILTERS]),
@@ -279,11 +278,7 @@ def test_records_in_patched_h5py(tmp_path: Path) -> None:
         made = file.create_dataset("d", (25,), kind, chunks=(10,), compression=1)
         for begin in (0, 10, 20):
             made.id.write_direct_chunk((begin,), zlib.compress(rows[begin : begin + 10].tobytes()))
-    chunkwise.patch_h5py()
-    try:
-        with h5py.File(path) as file:
-            np.testing.assert_array_equal(file["d"][()], rows)
-            np.testing.assert_array_equal(file["d"]["b"], rows["b"])
-            np.testing.assert_array_equal(file["d"][21:24], rows[21:24])
-    finally:
-        chunkwise.unpatch_h5py()
+    with chunkwise.patch_h5py(), h5py.File(path) as file:
+        np.testing.assert_array_equal(file["d"][()], rows)
+        np.testing.assert_array_equal(file["d"]["b"], rows["b"])
+        np.testing.assert_array_equal(file["d"][21:24], rows[21:24])

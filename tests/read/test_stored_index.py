@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from pathlib import Path
@@ -13,9 +14,11 @@ import pytest
 
 import chunkwise
 from chunkwise.files.stored import stored_nbytes
-from tests.support.damage import overwrite, read_elsewhere
+from chunkwise.inspection import inspect
+from tests.support import bad_reader
+from tests.support.damage import overwrite
 from tests.support.make_bad import find, patch
-from tests.support.reading import same
+from tests.support.reading import random_index, same
 
 # Shape, chunk, largest shape (None: fixed); which of HDF5's formats.
 CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], Any, str]] = {
@@ -31,6 +34,13 @@ CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], Any, str]] = {
     "extensible array, long": ((40_000,), (1,), (None,), "latest"),
     "btree2": ((23, 21), (2, 3), (None, None), "latest"),
     "single chunk": ((23, 21), (23, 21), None, "latest"),
+    # Of these, listings of HDF5 2.0 name other coordinates than those that H5Dread goes by.
+    "extensible array, few": ((1, 2), (1, 1), (4, None), "latest"),
+    "extensible array, whole": ((3, 6), (1, 2), (3, None), "latest"),
+    "extensible array, larger": ((6, 3), (1, 2), (6, None), "latest"),
+    "extensible array, ones": ((3, 4, 2), (1, 1, 1), (3, None, 2), "latest"),
+    "extensible array, second": ((3, 4, 7), (2, 3, 2), (5, 8, None), "latest"),
+    "extensible array, first": ((30, 4), (4, 4), (None, 4), "latest"),
 }
 
 
@@ -57,11 +67,20 @@ def test_chunks_are_where_h5py_finds_them(
         elif written == "one":
             d[tuple(n - 1 for n in shape)] = 5
     with h5py.File(path) as f:
-        ours = chunkwise.wrap(f["d"])
-        assert same(ours[...], f["d"][...])
-        assert ours.explain()["path"] == "chunked"
-        last = tuple(slice(n // 2, n) for n in shape)
-        assert same(ours[last], f["d"][last])
+        whole = f["d"][...]
+    for _ in range(3):
+        # Opened anew, so that nothing is known; some reads then lead to the list.
+        with chunkwise.open(path) as file:
+            ours = file["d"]
+            indexes = [random_index(rng, shape) for _ in range(5)]
+            for index in indexes:
+                assert same(ours[index], whole[index]), index
+            plan = ours.explain(indexes[0])
+            assert plan["path"] == "chunked", plan
+            ours.prepare()
+            # Looked up or listed, it is the same.
+            assert ours.explain(indexes[0]) == plan
+            assert same(ours[...], whole)
 
 
 @pytest.mark.parametrize("filters", [{}, {"compression": 1}], ids=["none", "deflate"])
@@ -108,7 +127,6 @@ def test_one_chunk_of_many_millions(tmp_path: Path, largest: Any) -> None:
             d.id.write_direct_chunk((at,), zlib.compress(bytes([at % 251 + 1]) * 2**20))
     with chunkwise.open(path) as file:
         d = file["d"]
-        assert isinstance(d, chunkwise.Dataset)
         assert d.explain()["path"] == "chunked"
         with h5py.File(path) as f:
             places = (np.s_[:4], np.s_[2**44 + 2**20 - 2 : 2**44 + 2**20 + 2], [3, 5, 2**44])
@@ -161,6 +179,11 @@ SHAPE, CHUNK = (23, 21), (11, 10)
 DATA = np.arange(23 * 21, dtype="<i4").reshape(SHAPE)
 
 
+def assert_read_as_by_h5py(path: Path) -> None:
+    (found,) = bad_reader.outcomes([path])
+    assert found["ours"]["read"] == found["theirs"]["read"]
+
+
 def key_of(path: Path, origin: tuple[int, ...]) -> int:
     with h5py.File(path) as f:
         info = f["d"].id.get_chunk_info_by_coord(origin)
@@ -179,9 +202,7 @@ def test_a_key_within_an_element_is_no_key(
     with h5py.File(path, "w") as f:
         f.create_dataset("d", data=DATA, chunks=CHUNK, **filters)
     overwrite(path, key_of(path, (11, 10)) + 24, struct.pack("<Q", within))
-    reading = read_elsewhere(path)
-    assert reading.ours == reading.theirs
-    assert reading.ours[0].startswith("read")
+    assert_read_as_by_h5py(path)
     with h5py.File(path) as f:
         assert not same(f["d"][...], DATA)
         assert "within an element" in str(chunkwise.wrap(f["d"]).explain()["reason"])
@@ -198,8 +219,7 @@ def test_keys_of_different_levels_that_disagree(tmp_path: Path) -> None:
     second = root + 24 + 24 + 8 + 8
     (begin,) = struct.unpack_from("<Q", content, second)
     overwrite(path, second, struct.pack("<Q", begin + 20))
-    reading = read_elsewhere(path)
-    assert reading.ours == reading.theirs
+    assert_read_as_by_h5py(path)
     with h5py.File(path) as f:
         assert not same(f["d"][...], np.arange(300))
         assert "out of order" in str(chunkwise.wrap(f["d"]).explain()["reason"])
@@ -214,6 +234,96 @@ def test_chunks_beyond_the_end_that_the_file_states(
         f.create_dataset("d", data=DATA, chunks=CHUNK, **filters)
     end = path.stat().st_size
     overwrite(path, 40, struct.pack("<Q", end - 8))
-    reading = read_elsewhere(path)
-    assert reading.theirs[0].startswith("error")
-    assert reading.ours[0].startswith("error")
+    (found,) = bad_reader.outcomes([path])
+    assert "error" in found["theirs"]
+    assert "error" in found["ours"]
+
+
+# What makes libhdf5 choose an index (which dimensions may grow), and how a leaf of it begins.
+LEAVES: dict[str, tuple[Any, bytes]] = {
+    "btree1": ((None, None), b"TREE\x01\x00"),
+    "fixed array": ((96, 700), b"FADB"),
+    "fixed array, larger": ((200, 1500), b"FADB"),
+    "extensible array": ((None, 700), b"EADB"),
+    "extensible array, second": ((96, None), b"EADB"),
+    "btree2": ((None, None), b"BTLF"),
+}
+
+
+@pytest.mark.parametrize("at", [0, -1], ids=["first", "last"])
+@pytest.mark.parametrize("kind", LEAVES)
+def test_damage_is_met_where_it_is_and_never_as_values(kind: str, at: int, tmp_path: Path) -> None:
+    """Chunks that are looked up, in an index of which one leaf is damaged."""
+    path = tmp_path / "x.h5"
+    largest, leaf = LEAVES[kind]
+    everything = np.arange(96 * 700, dtype="i4").reshape(96, 700)
+    libver = "earliest" if kind == "btree1" else "latest"
+    with h5py.File(path, "w", libver=libver) as f:
+        options: dict[str, Any] = {"chunks": (2, 2), "maxshape": largest, "compression": 1}
+        f.create_dataset("x", data=everything, **options)
+    content = bytearray(path.read_bytes())
+    place = [found.start() for found in re.finditer(re.escape(leaf), bytes(content))][at]
+    content[place + 2] ^= 0x40
+    path.write_bytes(content)
+    met = 0
+    for row in range(0, 96, 5):
+        for column in (0, 333, 698):
+            # Each by a reader that knows nothing yet.
+            with chunkwise.open(path) as ours:
+                index = np.s_[row, column : column + 2]
+                try:
+                    assert same(ours["x"][index], everything[index])
+                except chunkwise.errors.CorruptDataError:
+                    met += 1
+    with chunkwise.open(path) as ours, pytest.raises(chunkwise.errors.ChunkwiseError):
+        ours["x"][()]
+    if kind.startswith("btree"):
+        # Most leaves of a tree lie elsewhere than the damage, and are not looked at.
+        assert met < 10
+
+
+# Vast indexes cost what is written --------------------------------------------------------
+
+ROWS = (0, 2**29, 2**31 - 1)
+
+
+@pytest.mark.parametrize("maxshape", [(None, 8), (None, None)], ids=["array", "b-tree"])
+def test_chunks_that_were_never_written_are_not_gone_through(
+    tmp_path: Path, maxshape: tuple[int | None, ...]
+) -> None:
+    """libhdf5 lists an array index by going through each element, for a minute here."""
+    with h5py.File(tmp_path / "vast.h5", "w", libver="latest") as f:
+        d = f.create_dataset(
+            "d", (2**31, 8), "<i2", chunks=(1, 8), maxshape=maxshape, fillvalue=-1
+        )
+        for row in ROWS:
+            d[row] = np.arange(8) + row % 100
+    with h5py.File(tmp_path / "vast.h5") as f:
+        ours = chunkwise.wrap(f["d"])
+        for row in ROWS:
+            assert same(ours[row, 2:], f["d"][row, 2:])
+        assert same(ours[2**29 - 1 : 2**29 + 2], f["d"][2**29 - 1 : 2**29 + 2])
+        plan = ours.explain(np.s_[5:9])
+    assert (plan["path"], plan["missing_chunks"]) == ("chunked", 4)
+
+
+@pytest.mark.parametrize("dtype", ["u1", h5py.string_dtype()], ids=["plain", "strings"])
+@pytest.mark.parametrize("filters", [{}, {"compression": 1}], ids=["none", "deflate"])
+def test_repacking_and_inspecting_cost_what_is_written(
+    tmp_path: Path, dtype: Any, filters: dict[str, Any]
+) -> None:
+    """Of 10^12 chunks one is written; nobody may go through the rest."""
+    path, other = tmp_path / "vast.h5", tmp_path / "other.h5"
+    with h5py.File(path, "w", libver="latest") as f:
+        d = f.create_dataset("d", (10**12,), dtype, chunks=(1,), maxshape=(None,), **filters)
+        d[5] = 7 if dtype == "u1" else "seven"
+    facts = inspect(path)
+    (found,) = (each.dataset for each in facts.objects if each.dataset is not None)
+    assert found.chunks is not None
+    assert (found.chunks.allocated, found.chunks.pairs) == (1, 0)
+    for rules in (None, "d:zstd") if dtype == "u1" else (None,):
+        # Of strings around the one that is written, the proof looks at what memory holds.
+        chunkwise.repack(path, other, filters=rules, memory=2**20, force=True)
+        with h5py.File(path) as f, h5py.File(other) as g:
+            assert g["d"].shape == (10**12,)
+            assert same(g["d"][:9], f["d"][:9])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ import pytest
 
 import chunkwise
 from chunkwise.errors import UsageError
+from tests.support.processes import Program
 from tests.support.reading import same
 
 NAMES = ("rows", "both", "plain")
@@ -63,38 +62,20 @@ def row(number: int) -> Any:
     return np.random.default_rng(number).integers(0, 1000, WIDTH)
 
 
-class Writer:
-    def __init__(self, path: Path) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(path), str(WIDTH)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self.answer() == "ready"
-
-    def answer(self) -> str:
-        assert self._process.stdout is not None
-        return self._process.stdout.readline().strip()
-
-    def tell(self, word: str, number: int) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{word} {number}\n")
-        self._process.stdin.flush()
+class Writer(Program):
+    """A process that writes by SWMR."""
 
     def do(self, word: str, number: int) -> int:
         self.tell(word, number)
-        return int(self.answer())
-
-    def end(self) -> None:
-        self._process.communicate()
+        return int(self.hear())
 
 
 @pytest.fixture
 def writer(tmp_path: Path) -> Iterator[Writer]:
-    made = Writer(tmp_path / "a.h5")
-    yield made
-    made.end()
+    made = Writer(WRITER, tmp_path / "a.h5", WIDTH)
+    with made:
+        assert made.hear() == "ready"
+        yield made
 
 
 @pytest.mark.filterwarnings("error")
@@ -130,7 +111,7 @@ def test_what_was_flushed_is_read_after_refresh(tmp_path: Path, writer: Writer) 
 def test_a_writer_that_never_rests_is_followed(tmp_path: Path, writer: Writer) -> None:
     last = 400
     writer.tell("run", last)
-    assert writer.answer() == "running"
+    assert writer.hear() == "running"
     wanted = np.array([row(number) for number in range(last)], "i4")
     seen = set()
     with chunkwise.open(tmp_path / "a.h5", swmr=True) as file:
@@ -144,7 +125,7 @@ def test_a_writer_that_never_rests_is_followed(tmp_path: Path, writer: Writer) -
                 # Rows after the last flush may not be there yet: of those that are begun.
                 assert same(dataset[begin : count - 1], wanted[begin : max(count - 1, 0)])
                 assert dataset.explain()["path"] == "chunked"
-    assert int(writer.answer()) == last
+    assert int(writer.hear()) == last
     assert len(seen) > 1
 
 

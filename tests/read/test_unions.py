@@ -9,7 +9,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from h5py import h5s, h5t
+from h5py import h5s
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,7 +20,7 @@ from chunkwise.selecting import lowlevel
 from chunkwise.trials.laps import Laps
 from chunkwise.trials.unions import read_by_chunkwise, read_by_h5py, union_of
 from tests.read.test_property import SLOW, hyperslabs, specs, written
-from tests.support.reading import same
+from tests.support.reading import by_libhdf5, same
 
 
 def mask_of(shape: tuple[int, ...], selection: chunkwise.Hyperslab | chunkwise.Union) -> Any:
@@ -36,15 +36,13 @@ def mask_of(shape: tuple[int, ...], selection: chunkwise.Hyperslab | chunkwise.U
 
 def low_level(dataset: h5py.Dataset, union: chunkwise.Union) -> Any:
     """What H5Sselect_hyperslab with H5S_SELECT_OR and H5Dread give."""
-    space = dataset.id.get_space()
-    space.select_none()
-    for start, stride, count, block in union.parts:
-        space.select_hyperslab(start, count, stride, block, op=h5s.SELECT_OR)
-    out = np.zeros(space.get_select_npoints(), dataset.dtype)
-    if out.size:
-        memory = h5s.create_simple((len(out),))
-        dataset.id.read(memory, space, out, h5t.py_create(dataset.dtype))
-    return out
+
+    def select(space: Any) -> None:
+        space.select_none()
+        for start, stride, count, block in union.parts:
+            space.select_hyperslab(start, count, stride, block, op=h5s.SELECT_OR)
+
+    return by_libhdf5(dataset, select)
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,12 @@ import h5py
 import numpy as np
 import pytest
 from h5py import h5d, h5p, h5s, h5t
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import chunkwise
 from tests.support.mapping import make_random, select
+from tests.support.processes import descriptors
 from tests.support.reading import assert_reads_like_h5py, random_index, same
 
 NO_END = h5s.UNLIMITED
@@ -26,6 +27,35 @@ def wrote(path: Path, values: Any, name: str = "x", **options: Any) -> None:
         file.create_dataset(name, data=values, **options)
 
 
+def master(path: Path, layout: h5py.VirtualLayout, **options: Any) -> Path:
+    """Write a virtual dataset ``v``."""
+    with h5py.File(path, "w") as file:
+        file.create_virtual_dataset("v", layout, **options)
+    return path
+
+
+def mapped(path: Path, space: Any, dcpl: Any) -> Path:
+    """Write one of integers in ways that h5py's layouts lack."""
+    with h5py.File(path, "w") as file:
+        h5d.create(file.id, b"v", h5t.NATIVE_INT64, space, dcpl)
+    return path
+
+
+def opened(file: h5py.File, dapl: Any = None, name: bytes = b"v") -> h5py.Dataset:
+    return h5py.Dataset(h5d.open(file.id, name, dapl or h5p.create(h5p.DATASET_ACCESS)))
+
+
+def read_both(path: Path | str, dapl: Any, name: bytes = b"v", by: str = "virtual") -> Any:
+    """What libhdf5 reads of it; ours is the same, and read by this path."""
+    with h5py.File(path) as file:
+        theirs = opened(file, dapl, name)[...]
+    with h5py.File(path) as file:
+        ours = chunkwise.wrap(opened(file, dapl, name))
+        assert ours.explain()["path"] == by
+        assert same(ours[...], theirs)
+    return theirs
+
+
 def rows(folder: Path, count: int = 4, width: int = 30, **options: Any) -> Path:
     """A virtual dataset, each row of which is a file."""
     layout = h5py.VirtualLayout((count, width), "i4")
@@ -33,9 +63,7 @@ def rows(folder: Path, count: int = 4, width: int = 30, **options: Any) -> Path:
         values = np.arange(width, dtype="i4") + 100 * row
         wrote(folder / f"{row}.h5", values, chunks=(8,), compression="gzip")
         layout[row] = h5py.VirtualSource(f"{row}.h5", "x", (width,))
-    with h5py.File(folder / "v.h5", "w") as file:
-        file.create_virtual_dataset("v", layout, fillvalue=-1, **options)
-    return folder / "v.h5"
+    return master(folder / "v.h5", layout, fillvalue=-1, **options)
 
 
 def agree(path: Path, indices: list[Any], expected: str = "virtual", name: str = "v") -> None:
@@ -47,7 +75,6 @@ def agree(path: Path, indices: list[Any], expected: str = "virtual", name: str =
             assert same(ours[name][index], theirs[name][index]), index
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 2**32 - 1))
 def test_any_mappings_give_what_libhdf5_gives(tmp_path: Path, seed: int) -> None:
     """Strided, overlapping or not, of other shapes and types, missing, in the same file."""
@@ -106,8 +133,7 @@ def test_a_virtual_dataset_may_lead_to_virtual_ones(tmp_path: Path) -> None:
     layout = h5py.VirtualLayout((2, 2, 30), "i4")
     for half in range(2):
         layout[half] = h5py.VirtualSource("v.h5", "v", (4, 30))[2 * half : 2 * half + 2]
-    with h5py.File(tmp_path / "w.h5", "w") as file:
-        file.create_virtual_dataset("v", layout)
+    master(tmp_path / "w.h5", layout)
     agree(tmp_path / "w.h5", [np.s_[...], np.s_[1, 0, 3:20:4], np.s_[:, 1], np.s_[0, :, -1]])
 
 
@@ -136,9 +162,7 @@ def numbered(folder: Path, numbers: list[int], pattern: bytes = b"p%b.h5") -> Pa
     here = h5s.create_simple((0, 10), (NO_END, 10))
     here.select_hyperslab((1, 0), (NO_END, 1), (2, 1), (1, 10))
     dcpl.set_virtual(here, pattern, b"x", h5s.create_simple((10,)))
-    with h5py.File(folder / "p.h5", "w") as file:
-        h5d.create(file.id, b"v", h5t.NATIVE_INT64, here, dcpl)
-    return folder / "p.h5"
+    return mapped(folder / "p.h5", here, dcpl)
 
 
 @pytest.mark.parametrize("gap", [0, 1, 3])
@@ -147,9 +171,9 @@ def test_sources_with_numbers_are_found_up_to_a_gap(tmp_path: Path, gap: int) ->
     dapl = h5p.create(h5p.DATASET_ACCESS)
     dapl.set_virtual_printf_gap(gap)
     with h5py.File(path) as file:
-        theirs = h5py.Dataset(h5d.open(file.id, b"v", dapl))
+        theirs = opened(file, dapl)
         whole = theirs[...]
-        ours = chunkwise.wrap(h5py.Dataset(h5d.open(file.id, b"v", dapl)))
+        ours = chunkwise.wrap(opened(file, dapl))
         assert ours.explain()["path"] == "virtual"
         assert ours.shape == whole.shape == ({0: 4, 1: 8, 3: 14}[gap], 10)
         assert same(ours[...], whole)
@@ -160,8 +184,7 @@ def test_names_with_percent_signs(tmp_path: Path) -> None:
     wrote(tmp_path / "50%.h5", np.arange(6), "a%b")
     layout = h5py.VirtualLayout((6,), "i8")
     layout[:] = h5py.VirtualSource("50%%.h5", "a%%b", (6,))
-    with h5py.File(tmp_path / "v.h5", "w") as file:
-        file.create_virtual_dataset("v", layout)
+    master(tmp_path / "v.h5", layout)
     agree(tmp_path / "v.h5", [np.s_[...]])
 
 
@@ -178,17 +201,12 @@ def test_sources_without_end_count_as_far_as_they_go(tmp_path: Path, view: int) 
         there = h5s.create_simple((0,), (NO_END,))
         there.select_hyperslab((0,), (NO_END,), (1,), (1,))
         dcpl.set_virtual(here, b"%d.h5" % number, b"x", there)
-    with h5py.File(tmp_path / "v.h5", "w") as file:
-        h5d.create(file.id, b"v", h5t.NATIVE_INT64, here, dcpl)
+    mapped(tmp_path / "v.h5", here, dcpl)
     dapl = h5p.create(h5p.DATASET_ACCESS)
     dapl.set_virtual_view(view)
-    with h5py.File(tmp_path / "v.h5") as file:
-        whole = h5py.Dataset(h5d.open(file.id, b"v", dapl))[...]
-        ours = chunkwise.wrap(h5py.Dataset(h5d.open(file.id, b"v", dapl)))
-        assert same(ours[...], whole)
-        is_ours = view == h5d.VDS_LAST_AVAILABLE
-        assert ours.explain()["path"] == ("virtual" if is_ours else "libhdf5")
-        assert len(whole) == 13 if is_ours else len(whole) < 13
+    is_ours = view == h5d.VDS_LAST_AVAILABLE
+    whole = read_both(tmp_path / "v.h5", dapl, by="virtual" if is_ours else "libhdf5")
+    assert len(whole) == 13 if is_ours else len(whole) < 13
 
 
 def test_mappings_of_scattered_blocks(tmp_path: Path) -> None:
@@ -198,8 +216,7 @@ def test_mappings_of_scattered_blocks(tmp_path: Path) -> None:
     select(here, [(4, 1, 1, 1), (0, 1, 1, 7)], h5s.SELECT_OR)
     there = select(h5s.create_simple((5, 8)), [(1, 1, 1, 3), (2, 1, 1, 5)])
     dcpl.set_virtual(here, b"s.h5", b"x", there)
-    with h5py.File(tmp_path / "v.h5", "w") as file:
-        h5d.create(file.id, b"v", h5t.NATIVE_INT64, h5s.create_simple((6, 9)), dcpl)
+    mapped(tmp_path / "v.h5", h5s.create_simple((6, 9)), dcpl)
     agree(tmp_path / "v.h5", [np.s_[...], np.s_[1], np.s_[:, 2:6], np.s_[4, 3]])
 
 
@@ -213,8 +230,7 @@ def test_sources_are_looked_for_where_libhdf5_looks(
     places = ["home", "prefix", "other", "cwd", "real"]
     for place in places:
         (tmp_path / place).mkdir()
-    with h5py.File(tmp_path / "real" / "v.h5", "w") as file:
-        file.create_virtual_dataset("v", layout, fillvalue=-1)
+    with h5py.File(master(tmp_path / "real" / "v.h5", layout, fillvalue=-1), "a") as file:
         file.create_virtual_dataset("far", far, fillvalue=-1)
     (tmp_path / "home" / "v.h5").symlink_to("../real/v.h5")
     monkeypatch.chdir(tmp_path / "cwd")
@@ -226,76 +242,51 @@ def test_sources_are_looked_for_where_libhdf5_looks(
         if place:
             wrote(tmp_path / place / "s.h5", np.full(3, value))
         for name in (b"v", b"far"):
-            with h5py.File(tmp_path / "home" / "v.h5") as file:
-                theirs = h5py.Dataset(h5d.open(file.id, name, dapl))[...]
-            with h5py.File(tmp_path / "home" / "v.h5") as file:
-                ours = chunkwise.wrap(h5py.Dataset(h5d.open(file.id, name, dapl)))
-                assert ours.explain()["path"] == "virtual"
-                assert same(ours[...], theirs), place
+            read_both(tmp_path / "home" / "v.h5", dapl, name)
 
 
-def no_file(folder: Path) -> None:
-    (folder / "1.h5").unlink()
-
-
-def no_dataset(folder: Path) -> None:
-    with h5py.File(folder / "1.h5", "w"):
-        pass
-
-
-def dangling(folder: Path) -> None:
-    with h5py.File(folder / "1.h5", "w") as file:
-        file["x"] = h5py.SoftLink("/nowhere")
-
-
-def a_group(folder: Path) -> None:
-    with h5py.File(folder / "1.h5", "w") as file:
-        file.create_group("x")
-
-
-def no_hdf5(folder: Path) -> None:
-    (folder / "1.h5").write_bytes(b"no HDF5 at all")
-
-
-def cut(folder: Path) -> None:
-    os.truncate(folder / "1.h5", 900)
-
-
-def shorter(folder: Path) -> None:
-    (folder / "1.h5").unlink()
-    wrote(folder / "1.h5", np.arange(9))
-
-
-def longer(folder: Path) -> None:
-    (folder / "1.h5").unlink()
-    wrote(folder / "1.h5", np.arange(90))
-
-
-def of_other_rank(folder: Path) -> None:
-    (folder / "1.h5").unlink()
-    wrote(folder / "1.h5", np.zeros((3, 30)))
-
-
-def of_text(folder: Path) -> None:
-    (folder / "1.h5").unlink()
-    wrote(folder / "1.h5", np.full(30, b"abcd"))
-
-
-def damaged(folder: Path) -> None:
-    with h5py.File(folder / "1.h5", "r+") as file:
+def damaged(path: Path) -> None:
+    with h5py.File(path, "r+") as file:
         file["x"].id.write_direct_chunk((8,), b"nothing that deflates")
 
 
-@pytest.mark.parametrize(
-    "harm",
-    [no_file, no_dataset, dangling, a_group, no_hdf5, cut, shorter, longer, of_other_rank,
-     of_text, damaged],
-)  # fmt: skip
+def holding(*values: Any) -> Callable[[Path], None]:
+    """The source has such values, or such a link, or nothing."""
+
+    def harm(path: Path) -> None:
+        with h5py.File(path, "w") as file:
+            for value in values:
+                file["x"] = value
+
+    return harm
+
+
+def a_group(path: Path) -> None:
+    with h5py.File(path, "w") as file:
+        file.create_group("x")
+
+
+HARMS: dict[str, Callable[[Path], Any]] = {
+    "no file": Path.unlink,
+    "no dataset": holding(),
+    "dangling": holding(h5py.SoftLink("/nowhere")),
+    "a group": a_group,
+    "no HDF5": lambda path: path.write_bytes(b"no HDF5 at all"),
+    "cut": lambda path: os.truncate(path, 900),
+    "shorter": holding(np.arange(9)),
+    "longer": holding(np.arange(90)),
+    "of another rank": holding(np.zeros((3, 30))),
+    "of text": holding(np.full(30, b"abcd")),
+    "damaged": damaged,
+}
+
+
+@pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS.keys())
 def test_what_is_wrong_with_a_source_is_wrong_as_in_h5py(
-    tmp_path: Path, harm: Callable[[Path], None]
+    tmp_path: Path, harm: Callable[[Path], Any]
 ) -> None:
     path = rows(tmp_path)
-    harm(tmp_path)
+    harm(tmp_path / "1.h5")
     for index in (np.s_[...], np.s_[0], np.s_[1], np.s_[1, :3]):
         with h5py.File(path) as theirs, chunkwise.open(path) as ours:
             try:
@@ -311,7 +302,7 @@ def test_what_is_wrong_with_a_source_is_wrong_as_in_h5py(
 
 def test_an_error_names_the_source(tmp_path: Path) -> None:
     path = rows(tmp_path)
-    damaged(tmp_path)
+    damaged(tmp_path / "1.h5")
     with chunkwise.open(path) as file:
         with pytest.raises(
             chunkwise.errors.CorruptDataError, match=r"1\.h5: dataset x: the chunk"
@@ -324,7 +315,7 @@ def test_an_error_names_the_source(tmp_path: Path) -> None:
 def test_a_source_that_comes_later_is_seen(tmp_path: Path) -> None:
     path = rows(tmp_path)
     (tmp_path / "2.h5").rename(tmp_path / "away")
-    no_dataset(tmp_path)
+    holding()(tmp_path / "1.h5")
     with chunkwise.open(path) as file:
         v = file["v"]
         assert v[1:3, 5].tolist() == [-1, -1]
@@ -376,14 +367,13 @@ def test_sources_of_many_files_need_few_descriptors(tmp_path: Path) -> None:
     for number in range(count):
         wrote(tmp_path / f"{number}.h5", np.full(4, number, "i4"))
         layout[number] = h5py.VirtualSource(f"{number}.h5", "x", (4,))
-    with h5py.File(tmp_path / "v.h5", "w") as file:
-        file.create_virtual_dataset("v", layout)
+    master(tmp_path / "v.h5", layout)
     with chunkwise.open(tmp_path / "v.h5") as file:
-        before = len(list(Path("/proc/self/fd").iterdir()))
+        before = descriptors()
         expected = np.repeat(np.arange(count, dtype="i4"), 4).reshape(count, 4)
         assert same(file["v"][...], expected)
         assert same(file["v"][...], expected)
-        assert len(list(Path("/proc/self/fd").iterdir())) - before <= 257
+        assert descriptors() - before <= 257
 
 
 def test_elements_with_fields_and_text(tmp_path: Path) -> None:
@@ -395,8 +385,7 @@ def test_elements_with_fields_and_text(tmp_path: Path) -> None:
         wrote(tmp_path / f"{row}.h5", values[10 * row :][:10], chunks=(3,))
         layout[row] = h5py.VirtualSource(f"{row}.h5", "x", (10,), dtype)
     fill = np.array((5, 6.5, b"z"), dtype)
-    with h5py.File(tmp_path / "v.h5", "w") as file:
-        file.create_virtual_dataset("v", layout, fillvalue=fill)
+    master(tmp_path / "v.h5", layout, fillvalue=fill)
     agree(tmp_path / "v.h5", [np.s_[...], np.s_[2], np.s_[1, 3], "b", np.s_["a", 1:, ::3]])
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
@@ -14,9 +11,19 @@ from h5py import h5d, h5p, h5s, h5t
 
 import chunkwise
 from chunkwise.routing import elsewhere
-from tests.read.test_virtual import NO_END, numbered, rows, wrote
+from tests.read.test_virtual import (
+    NO_END,
+    mapped,
+    master,
+    numbered,
+    opened,
+    read_both,
+    rows,
+    wrote,
+)
 from tests.support.mapping import select
 from tests.support.patched import bound_always, engine_reads
+from tests.support.processes import descriptors, python
 from tests.support.reading import same
 
 __all__ = ["bound_always"]
@@ -26,13 +33,7 @@ def virtual(path: Path, source: str, name: str = "x", count: int = 3) -> Path:
     """A virtual dataset ``v`` that is all of its source."""
     layout = h5py.VirtualLayout((count,), "i8")
     layout[:] = h5py.VirtualSource(source, name, (count,))
-    with h5py.File(path, "w") as file:
-        file.create_virtual_dataset("v", layout, fillvalue=-1)
-    return path
-
-
-def opened(file: h5py.File, dapl: Any = None, name: bytes = b"v") -> h5py.Dataset:
-    return h5py.Dataset(h5d.open(file.id, name, dapl or h5p.create(h5p.DATASET_ACCESS)))
+    return master(path, layout, fillvalue=-1)
 
 
 def test_a_writer_is_found_wherever_its_name_leads(
@@ -100,13 +101,8 @@ def test_folders_behind_links_are_those_that_the_system_finds(
     dapl = h5p.create(h5p.DATASET_ACCESS)
     dapl.set_virtual_prefix(b"link/..")
     for name, how in (("e.h5", None), ("link/../v.h5", None), ("w.h5", dapl)):
-        with h5py.File(name) as file:
-            theirs = opened(file, how)[...]
-        with h5py.File(name) as file:
-            ours = chunkwise.wrap(opened(file, how))
-            assert ours.explain()["path"] in ("virtual", "contiguous")
-            assert same(ours[...], theirs), name
-            assert theirs.tolist() == [1, 1, 1]
+        by = "contiguous" if name == "e.h5" else "virtual"
+        assert read_both(name, how, by=by).tolist() == [1, 1, 1]
 
 
 def test_external_files_are_opened_from_where_the_process_is(
@@ -205,26 +201,12 @@ def test_numbers_behind_a_gap_are_left_out_where_there_is_room_for_them(
         dcpl.set_virtual(here, f"{letter}%b.h5".encode(), b"x", there)
         for number in numbers:
             wrote(tmp_path / f"{letter}{number}.h5", np.arange(2) + 10 * number)
-    with h5py.File(tmp_path / "v.h5", "w") as file:
-        h5d.create(file.id, b"v", h5t.NATIVE_INT64, here, dcpl)
+    mapped(tmp_path / "v.h5", here, dcpl)
     dapl = h5p.create(h5p.DATASET_ACCESS)
     dapl.set_virtual_printf_gap(gap)
-    with h5py.File(tmp_path / "v.h5") as file:
-        theirs = opened(file, dapl)[...]
-    with h5py.File(tmp_path / "v.h5") as file:
-        ours = chunkwise.wrap(opened(file, dapl))
-        assert same(ours[...], theirs)
-        assert ours.explain()["path"] == "virtual"
-    assert theirs[:, 1].tolist() == [
-        0,
-        1,
-        10,
-        11,
-        -9,
-        -9,
-        *([30, 31] if gap else [-9] * 2),
-        *[-9] * 4,
-    ]
+    column = read_both(tmp_path / "v.h5", dapl)[:, 1].tolist()
+    beyond = [30, 31] if gap else [-9, -9]
+    assert column == [0, 1, 10, 11, -9, -9, *beyond, *[-9] * 4]
 
 
 def test_an_external_file_that_begins_before_its_start(tmp_path: Path) -> None:
@@ -248,8 +230,7 @@ def test_sources_that_are_virtual_are_opened_as_libhdf5_opens_them(tmp_path: Pat
     numbered(tmp_path, [0, 1, 3])
     layout = h5py.VirtualLayout((8, 10), "i8")
     layout[:] = h5py.VirtualSource("p.h5", "v", (8, 10))
-    with h5py.File(tmp_path / "w.h5", "w") as file:
-        file.create_virtual_dataset("v", layout, fillvalue=-1)
+    master(tmp_path / "w.h5", layout, fillvalue=-1)
     (tmp_path / "far").mkdir()
     wrote(tmp_path / "far" / "s.h5", np.arange(3))
     virtual(tmp_path / "inner.h5", "s.h5")
@@ -321,8 +302,7 @@ def test_a_union_of_more_elements_than_memory_has_is_explained(tmp_path: Path) -
         with h5py.File(tmp_path / f"{row}.h5", "w") as file:
             file.create_dataset("x", (half, side), "u1", chunks=(1 << 15, 1 << 15))
         layout[row * half : (row + 1) * half] = h5py.VirtualSource(f"{row}.h5", "x", (half, side))
-    with h5py.File(tmp_path / "v.h5", "w") as file:
-        file.create_virtual_dataset("v", layout)
+    master(tmp_path / "v.h5", layout)
     with chunkwise.open(tmp_path / "v.h5") as file:
         wanted = chunkwise.union(
             [chunkwise.hyperslab((0, 0), (side, half)), chunkwise.hyperslab((5, 9), (7, side - 9))]
@@ -345,8 +325,7 @@ def test_masks_and_unions_over_many_mappings(tmp_path: Path) -> None:
         layout[row, :11] = source[39 - row, :11]
         if row % 5:
             layout[row, 11:] = source[row, 11:]
-    with h5py.File(tmp_path / "v.h5", "w") as file:
-        file.create_virtual_dataset("v", layout, fillvalue=-3)
+    master(tmp_path / "v.h5", layout, fillvalue=-3)
     with h5py.File(tmp_path / "v.h5") as theirs, chunkwise.open(tmp_path / "v.h5") as ours:
         whole, v = theirs["v"][...], ours["v"]
         assert v.explain()["path"] == "virtual"
@@ -367,33 +346,27 @@ def test_nothing_stays_open_when_sources_come_and_go(tmp_path: Path) -> None:
     with chunkwise.open(path) as file:
         v = file["v"]
         v[...]
-        before = len(list(Path("/proc/self/fd").iterdir()))
+        before = descriptors()
         for value in range(20):
             wrote(tmp_path / "new", np.full(30, value, "i4"))
             (tmp_path / "new").replace(tmp_path / "1.h5")
             assert v[1, 3] == value
             assert v[...][1, 4] == value
-        assert len(list(Path("/proc/self/fd").iterdir())) <= before + 4
+        assert descriptors() <= before + 4
 
 
-# The high-water mark of memory begins anew when all is known that a read needs.
 PROGRAM = """
 import sys
 import numpy as np
 import chunkwise
-
-def memory(field):
-    lines = open("/proc/self/status").read().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(field + ":")) * 1024
-
+from tests.support.memory import begin, memory
 v = chunkwise.open(sys.argv[1])["v"]
 assert v.explain()["path"] == "virtual"
 mask = np.ones(v.shape[1], bool)
 mask[[5, 7, 100]] = False
 v[:2, mask]
-with open("/proc/self/clear_refs", "w") as f:
-    f.write("5")
-before = memory("VmRSS")
+# All is known now that a read needs.
+before = begin()
 found = v[:, mask]
 print(memory("VmHWM") - before - found.nbytes)
 assert (found == np.arange(v.shape[0]).astype("u1")[:, None]).all()
@@ -410,8 +383,5 @@ def test_lists_do_not_take_memory_for_each_mapping(tmp_path: Path) -> None:
         dcpl.set_virtual(here, b"s.h5", b"x", here)
     with h5py.File(tmp_path / "v.h5", "w") as file:
         h5d.create(file.id, b"v", h5t.NATIVE_UINT8, h5s.create_simple((count, width)), dcpl)
-    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "v.h5")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
     # Twice as many numbers as elements would take 100 MB.
-    assert int(done.stdout) < 48 << 20
+    assert int(python(PROGRAM, tmp_path / "v.h5")) < 48 << 20

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.remote.test_web import made
+from tests.support.processes import Program
 from tests.support.web import serving
 
 pytest.importorskip("aiohttp")
@@ -50,24 +51,20 @@ def test_ctrl_c_ends_a_read_that_waits() -> None:
             answered.append("late")
         return False
 
-    with serving({"/a.h5": made()}, fails=waiting) as server:
-        command = [sys.executable, "-c", WAITING, f"{server.url}/a.h5"]
-        with subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        ) as program:
-            assert program.stdout is not None
-            assert program.stdin is not None
-            assert program.stdout.readline() == "reading\n"
-            late.set()
-            program.stdin.write("go on\n")
-            program.stdin.flush()
-            # As soon as its read waits.
-            assert waits.wait(60)
-            program.send_signal(signal.SIGINT)
-            said = program.stdout.readline()
-            # The server has not answered yet.
-            assert (said, answered) == ("interrupted\n", [])
-            stop.set()
+    with (
+        serving({"/a.h5": made()}, fails=waiting) as server,
+        Program(WAITING, f"{server.url}/a.h5") as program,
+    ):
+        assert program.hear() == "reading"
+        late.set()
+        program.tell("go on")
+        # As soon as its read waits.
+        assert waits.wait(60)
+        program.process.send_signal(signal.SIGINT)
+        said = program.hear()
+        # The server has not answered yet.
+        assert (said, answered) == ("interrupted", [])
+        stop.set()
 
 
 def test_a_program_that_leaves_a_file_open_ends() -> None:

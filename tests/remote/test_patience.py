@@ -216,22 +216,19 @@ def test_a_store_that_sends_all_is_asked_once(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_an_index_that_cannot_be_had_is_no_damage(server: Server) -> None:
-    opening.PATIENCE, former = Patience(attempts=1, timeout_s=1.0), opening.PATIENCE
+    opening.PATIENCE = Patience(attempts=1, timeout_s=1.0)
     stream = io.BytesIO()
     values = np.arange(400 * 1000).reshape(400, 1000)
     with h5py.File(stream, "w") as file:
         file.create_dataset("x", data=values, chunks=(1, 1000), compression=1)
     server.files["/x.h5"] = stream.getvalue()
-    try:
-        with chunkwise.open(f"{server.url}/x.h5") as file:
-            dataset = file["x"]
-            server.fails = refuse(503)
-            with pytest.raises(RemoteError, match=r"x\.h5: dataset /x: .*503"):
-                dataset[300:302]
-            # Nor is it taken for damage later.
-            server.fails = None
-            threading.Event().wait(2.1)
-            np.testing.assert_array_equal(dataset[300:302], values[300:302])
-            assert dataset.explain()["reason"] is None
-    finally:
-        opening.PATIENCE = former
+    with chunkwise.open(f"{server.url}/x.h5") as file:
+        dataset = file["x"]
+        server.fails = refuse(503)
+        with pytest.raises(RemoteError, match=r"x\.h5: dataset /x: .*503"):
+            dataset[300:302]
+        # Nor is it taken for damage later.
+        server.fails = None
+        threading.Event().wait(2.1)
+        np.testing.assert_array_equal(dataset[300:302], values[300:302])
+        assert dataset.explain()["reason"] is None

@@ -6,9 +6,6 @@ URL; so libhdf5 reads the file on disk, and the engine what is served.
 
 from __future__ import annotations
 
-import io
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,17 +17,16 @@ from h5py import h5fd, h5i
 
 import chunkwise
 from chunkwise.errors import RemoteError
-from chunkwise.remote import opening, ros3
-from chunkwise.remote.faults import Patience
+from chunkwise.remote import ros3
 from tests.support.patched import bound_always, engine_reads, left_to_h5py
-from tests.support.web import Server, serving
+from tests.support.processes import Program
+from tests.support.web import VALUES, Server, serving
 
 pytest.importorskip("aiohttp")
 
 assert bound_always
 pytestmark = pytest.mark.usefixtures("bound_always")
 
-VALUES = np.random.default_rng(5).integers(0, 90, (30, 100, 100)).astype("i4")
 NAMES = ("plain", "x")
 ANONYMOUS = {"authenticate": False}
 SIGNING = {
@@ -41,34 +37,14 @@ SIGNING = {
 }
 
 
-@pytest.fixture(scope="module")
-def content() -> bytes:
-    stream = io.BytesIO()
-    with h5py.File(stream, "w") as file:
-        file.create_dataset("plain", data=VALUES)
-        file.create_dataset("x", data=VALUES, chunks=(1, 100, 100), compression=4, shuffle=True)
-    return stream.getvalue()
-
-
-@pytest.fixture
-def path(content: bytes, tmp_path: Path) -> Path:
-    found = tmp_path / "a.h5"
-    found.write_bytes(content)
-    return found
+ENDPOINTS = ("aws_endpoint_url", "aws_endpoint_url_s3")
 
 
 @pytest.fixture
 def server(content: bytes, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    for name in (
-        "http_proxy",
-        "https_proxy",
-        "all_proxy",
-        "aws_endpoint_url",
-        "aws_endpoint_url_s3",
-    ):
+    for name in ("http_proxy", "https_proxy", "all_proxy", *ENDPOINTS):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
-    monkeypatch.setattr(opening, "PATIENCE", Patience(attempts=2, timeout_s=2.0, pause_s=0.005))
     with serving({"/a.h5": content}, tags={"/a.h5": '"1"'}) as found:
         stands_in(monkeypatch, f"{found.url}/a.h5")
         yield found
@@ -114,18 +90,39 @@ def test_the_engine_reads(path: Path, server: Server) -> None:
     assert sum(begin == 0 for begin, _ in server.asked) == 2
 
 
-def test_an_object_of_another_length(
-    path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stands_in(monkeypatch, f"{server.url}/a.h5", more=1)
-    read_by_h5py(path, "bytes now, not ")
-    assert len(server.asked) == 1
-
-
-def test_an_object_that_cannot_be_had(path: Path, server: Server) -> None:
+def _none(server: Server, _: pytest.MonkeyPatch) -> None:
     server.files.clear()
-    read_by_h5py(path, "404 Not Found")
-    assert len(server.headers) == 1
+
+
+def _longer(server: Server, patch: pytest.MonkeyPatch) -> None:
+    stands_in(patch, f"{server.url}/a.h5", more=1)
+
+
+def _proxy(_: Server, patch: pytest.MonkeyPatch) -> None:
+    patch.setenv("http_proxy", "http://127.0.0.1:9")
+    patch.delenv("no_proxy", raising=False)
+
+
+def _endpoint(_: Server, patch: pytest.MonkeyPatch) -> None:
+    patch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+
+
+@pytest.mark.parametrize(
+    ("prepare", "why", "requests"),
+    [
+        (_longer, "bytes now, not ", 1),
+        (_none, "404 Not Found", 1),
+        (_proxy, "through a proxy", 0),
+        (_endpoint, "AWS_ENDPOINT_URL is set", 0),
+    ],
+)
+def test_what_libhdf5_has_to_read(
+    path: Path, server: Server, monkeypatch: pytest.MonkeyPatch, prepare: Any, why: str,
+    requests: int,
+) -> None:  # fmt: skip
+    prepare(server, monkeypatch)
+    read_by_h5py(path, why)
+    assert len(server.headers) == requests
 
 
 def test_an_object_that_changes(path: Path, server: Server) -> None:
@@ -163,23 +160,6 @@ def test_a_server_that_fails_later(path: Path, server: Server, kept: bool) -> No
         assert any("503" in why for why in left_to_h5py())
 
 
-def test_a_proxy_is_for_libhdf5(
-    path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
-    monkeypatch.delenv("no_proxy", raising=False)
-    read_by_h5py(path, "through a proxy")
-    assert not server.headers
-
-
-def test_another_server_may_be_for_libhdf5(
-    path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    read_by_h5py(path, "AWS_ENDPOINT_URL is set")
-    assert not server.headers
-
-
 def test_what_is_not_asked_for() -> None:
     pytest.importorskip("s3fs")
     for url, told, why in (
@@ -204,18 +184,16 @@ def test_what_is_not_asked_for() -> None:
 )
 def test_places(url: str, found: tuple[str, str, str]) -> None:
     assert ros3.place(url) == found
-
-
-def test_places_that_a_url_does_not_tell() -> None:
-    for url in ("https://host/b/", "https://host/b/k?versionId=1", "https://host"):
+    for vague in ("https://host/b/", "https://host/b/k?versionId=1", "https://host"):
         with pytest.raises(RemoteError, match="does not say"):
-            ros3.place(url)
+            ros3.place(vague)
 
 
 # libhdf5 waits for answers with Python's lock held: another process has to give them.
 _SERVER = """
 import sys
 from pathlib import Path
+from tests.support.processes import Program
 from tests.support.web import serving
 content = Path(sys.argv[1]).read_bytes()
 with serving({"/b/a.h5": content}, tags={"/b/a.h5": '"1"'}) as server:
@@ -230,21 +208,15 @@ with serving({"/b/a.h5": content}, tags={"/b/a.h5": '"1"'}) as server:
 @pytest.mark.skipif(not h5py.h5.get_config().ros3, reason="this h5py has no driver ros3")
 def test_the_driver_itself(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "*")
-    command = [sys.executable, "-c", _SERVER, str(path)]
-    root = Path(__file__).parents[2]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        url = process.stdout.readline().strip()
+    with Program(_SERVER, path) as process:
+        url = process.hear()
         with chunkwise.patch_h5py(), h5py.File(f"{url}/b/a.h5", driver="ros3") as file:
             for name in NAMES:
                 before = engine_reads()
                 np.testing.assert_array_equal(file[name][3:5], VALUES[3:5])
                 assert engine_reads() == before + 1, left_to_h5py()
-            print(file=process.stdin, flush=True)
-            process.stdout.readline()
+            process.tell()
+            process.hear()
             with pytest.warns(RuntimeWarning, match="has changed"):
                 np.testing.assert_array_equal(file["plain"][...], VALUES)
-        print(file=process.stdin, flush=True)
+        process.tell()

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from typing import Any
 
-import h5py
 import numpy as np
 import pytest
 
 import chunkwise
 from chunkwise.errors import FileChangedError, RemoteError
-from chunkwise.remote import opening, ros3
-from chunkwise.remote.faults import Patience
+from chunkwise.remote import ros3
 from chunkwise.remote.source import RemoteBytes
+from tests.support.web import VALUES
 
 pytest.importorskip("s3fs", reason="s3fs is not installed")
 pytest.importorskip("moto", reason="moto is not installed")
 pytest.importorskip("flask", reason="moto's server needs Flask")
 
-VALUES = np.random.default_rng(5).integers(0, 90, (30, 100, 100)).astype("i4")
 CREDENTIALS = {"key": "testing", "secret": "testing"}
-
-
-def made() -> bytes:
-    stream = io.BytesIO()
-    with h5py.File(stream, "w") as file:
-        file.create_dataset("plain", data=VALUES)
-        file.create_dataset("x", data=VALUES, chunks=(1, 100, 100), compression=4, shuffle=True)
-    return stream.getvalue()
 
 
 @pytest.fixture(scope="module")
@@ -49,19 +38,14 @@ def options(endpoint: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def store(options: dict[str, Any]) -> Any:
+def store(options: dict[str, Any], content: bytes) -> Any:
     import s3fs
 
     fs = s3fs.S3FileSystem(**options)
     if not fs.exists("bucket"):
         fs.mkdir("bucket")
-    fs.pipe_file("bucket/folder/a.h5", made())
+    fs.pipe_file("bucket/folder/a.h5", content)
     return fs
-
-
-@pytest.fixture(autouse=True)
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "PATIENCE", Patience(attempts=2, timeout_s=5.0, pause_s=0.01))
 
 
 def test_objects_are_read(store: Any, options: dict[str, Any]) -> None:
@@ -75,10 +59,10 @@ def test_objects_are_read(store: Any, options: dict[str, Any]) -> None:
         np.testing.assert_array_equal(file["x"][5], VALUES[5])
 
 
-def test_what_the_driver_ros3_was_told(store: Any, endpoint: str) -> None:
+def test_what_the_driver_ros3_was_told(store: Any, endpoint: str, content: bytes) -> None:
     told = {"authenticate": True, "aws_region": b"us-east-1"}
     told |= {"secret_id": b"testing", "secret_key": b"testing"}
-    content = store.cat_file("bucket/folder/a.h5")
+    assert store.cat_file("bucket/folder/a.h5") == content
     source = ros3._source(f"{endpoint}/bucket/folder/a.h5", len(content), told)
     assert isinstance(source, RemoteBytes)
     assert source.read_ranges([(300_000, 1000)]) == [content[300_000:301_000]]
@@ -87,10 +71,10 @@ def test_what_the_driver_ros3_was_told(store: Any, endpoint: str) -> None:
     assert "no such object" in found
 
 
-def test_an_object_that_has_changed(store: Any, options: dict[str, Any]) -> None:
+def test_an_object_that_has_changed(store: Any, options: dict[str, Any], content: bytes) -> None:
     with chunkwise.open("s3://bucket/folder/a.h5", storage_options=options) as file:
         _ = file["x"][0]
-        store.pipe_file("bucket/folder/a.h5", made()[:-1] + b"x")
+        store.pipe_file("bucket/folder/a.h5", content[:-1] + b"x")
         with pytest.raises(FileChangedError, match=r"s3://bucket/folder/a.h5: dataset /x"):
             file["x"][9:]
 

@@ -18,38 +18,13 @@ import pytest
 
 import chunkwise
 from chunkwise.errors import FileChangedError, RemoteError, UsageError
-from chunkwise.remote import opening, source
-from chunkwise.remote.faults import Patience
+from chunkwise.remote import source
 from tests.support.patched import bound_always, engine_reads, left_to_h5py
-from tests.support.web import serving
+from tests.support.web import VALUES, serving
 
 fsspec = pytest.importorskip("fsspec")
 
 assert bound_always
-
-VALUES = np.random.default_rng(5).integers(0, 90, (30, 100, 100)).astype("i4")
-
-
-@pytest.fixture(scope="module")
-def content() -> bytes:
-    stream = io.BytesIO()
-    with h5py.File(stream, "w") as file:
-        file.create_dataset("plain", data=VALUES)
-        file.create_dataset("x", data=VALUES, chunks=(1, 100, 100), compression=4, shuffle=True)
-        file["word"] = "word"
-    return stream.getvalue()
-
-
-@pytest.fixture
-def path(content: bytes, tmp_path: Path) -> Path:
-    found = tmp_path / "a.h5"
-    found.write_bytes(content)
-    return found
-
-
-@pytest.fixture(autouse=True)
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "PATIENCE", Patience(timeout_s=2.0, pause_s=0.005))
 
 
 def check(file: Any) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import UsageError
-from tests.support.inspect_files import set_partial_unfiltered
+from tests.support.native import leave_partial_chunks_unfiltered
 from tests.support.reading import LEFT_TO_LIBHDF5
 from tests.support.rechunking import bits, content, copied, written
 
@@ -200,7 +200,7 @@ def test_edge_chunks_may_be_stored_without_filters(
         dcpl.set_chunk((8, 6))
         if compression:
             dcpl.set_deflate(compression)
-        set_partial_unfiltered(dcpl)
+        leave_partial_chunks_unfiltered(dcpl)
         space = h5py.h5s.create_simple(data.shape)
         d = h5py.h5d.create(new.id, b"d", h5py.h5t.STD_I32LE, space, dcpl)
         asked: dict[str, Any] = {"label": "d", "memory_nbytes": 1 << 24}

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 import chunkwise
 from chunkwise.files.objects import walk
-from tests.support.references import graph, keep_without_links, write_like_jld2
+from tests.support.native import keep_without_links
+from tests.support.references import graph, write_like_jld2
 from tests.support.repacking import command
 
 

@@ -1,62 +1,11 @@
-"""How tests damage files, and read them where a crash is conceivable."""
+"""How tests damage files; `bad_reader` reads them where a crash is conceivable."""
 
 from __future__ import annotations
 
-import struct
-import sys
 from pathlib import Path
 from typing import Any
 
 import h5py
-
-from tests.support.processes import ran
-
-# Reads each dataset whole, by h5py (unless told not to) and then by chunkwise, and prints, a
-# line each, a checksum or the error; nothing for a file that h5py cannot open.
-READER = """
-import faulthandler, resource, sys, warnings, zlib
-faulthandler.enable()
-import h5py, chunkwise
-from chunkwise.trials.environment import peak_rss_nbytes
-warnings.simplefilter("ignore")
-path, nbytes, first = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-chunkwise.settings().threads
-resource.setrlimit(resource.RLIMIT_AS, (nbytes, nbytes))
-try:
-    f = h5py.File(path)
-    names = list(f)
-except (OSError, RuntimeError):
-    names = []
-for read in (lambda n: f[n][...], lambda n: chunkwise.wrap(f[n])[...])[first:]:
-    for name in names:
-        try:
-            print("read", zlib.crc32(read(name).tobytes()))
-        except Exception as error:
-            classes = [c.__name__ for c in type(error).__mro__]
-            print("error", ",".join(classes), str(error).replace(chr(10), " "))
-# Not ru_maxrss, which on Linux survives exec: it would be the peak of whoever runs the tests.
-print("peak", peak_rss_nbytes())
-"""
-
-
-class Reading:
-    """What the subprocess said: of h5py, of chunkwise, and its peak memory in bytes."""
-
-    def __init__(self, lines: list[str], with_h5py: bool) -> None:
-        *results, peak = lines
-        half = len(results) // 2 if with_h5py else 0
-        self.theirs, self.ours = results[:half], results[half:]
-        self.peak_nbytes = int(peak.split()[1])
-
-
-def read_elsewhere(path: Path, limit_nbytes: int = 4 << 30, *, with_h5py: bool = True) -> Reading:
-    """Read all datasets in a process of their own, which must not crash."""
-    done = ran(
-        [sys.executable, "-c", READER, *map(str, (path, limit_nbytes, int(not with_h5py)))],
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    return Reading(done.stdout.splitlines(), with_h5py)
 
 
 def chunk_at(path: Path, name: str, origin: tuple[int, ...]) -> Any:
@@ -93,21 +42,6 @@ def damage_chunk(path: Path, name: str, number: int, content: bytes | None = Non
         at, content = at + info.size // 2, b"\xff" * 8
     overwrite(path, at, content)
     return [int(n) for n in info.chunk_offset]
-
-
-def btree_key(path: Path, name: str, origin: tuple[int, ...]) -> int:
-    """Where the v1 B-tree's record of a chunk lies.
-
-    Size and filter mask (4 bytes each), an offset of 8 bytes for each dimension and for
-    the bytes of an element, the chunk's address (8 bytes).
-    """
-    info = chunk_at(path, name, origin)
-    offsets = struct.pack(f"<{len(origin) + 1}Q", *origin, 0)
-    address = struct.pack("<Q", info.byte_offset)
-    record = struct.pack("<II", info.size, info.filter_mask) + offsets + address
-    content = path.read_bytes()
-    assert content.count(record) == 1
-    return content.index(record)
 
 
 def damage_header(path: Path, name: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 from h5py import h5d, h5p, h5s, h5t
 
 import chunkwise
+from tests.support.native import undefine_fill
 from tests.support.reading import assert_reads_like_h5py, same
 
 # Filters that add to their options what they find out about the dataset.
@@ -93,7 +93,7 @@ def values(dtype: Any, shape: tuple[int, ...], kind: str, seed: int = 0) -> Any:
         return (np.cumsum(rng.integers(0, 3, count)) % 120).astype(dtype).reshape(shape)
     low, high = {"constant": (7, 8), "few": (1, 4), "smooth": (1, 4), "random": (1, 256)}[kind]
     raw = rng.integers(low, high, count * dtype.itemsize, dtype="u1")
-    return np.frombuffer(raw.tobytes(), dtype).reshape(shape)
+    return np.frombuffer(raw.tobytes(), dtype.base).reshape(shape + dtype.shape)
 
 
 def create(
@@ -109,10 +109,7 @@ def create(
     dcpl = h5p.create(h5p.DATASET_CREATE)
     dcpl.set_chunk(chunk)
     if more.get("fill") == "undefined":
-        # H5Pset_fill_value with NULL, which h5py lacks, called in h5py's own libhdf5.
-        set_fill_value = ctypes.CDLL(h5d.__file__).H5Pset_fill_value
-        set_fill_value.argtypes = [ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p]
-        assert set_fill_value(dcpl.id, h5t.NATIVE_INT32.id, None) >= 0
+        undefine_fill(dcpl, h5t.NATIVE_INT32)
     elif "fill" in more:
         dcpl.set_fill_value(np.array(more["fill"], dtype))
     for case in filters:

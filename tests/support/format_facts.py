@@ -55,9 +55,7 @@ class Compared:
         self.where = ""
         self.objects = 0
         self.chunks = 0
-        self.attributes = 0
         self.unread: list[str] = []
-        self.more: list[str] = []
 
     def differ(self, what: str, mine: Any, theirs: Any) -> None:
         if mine != theirs:
@@ -76,7 +74,6 @@ class Compared:
             root = h5o.open(fid, b"/")
         except KeyError as error:
             self.unread.append(f"/: h5py: {error}")
-            self.refused("/", all("error" in facts for facts in self.facts.values()))
             return
         first = h5o.get_info(root).addr
         waiting, seen = [(root, "/", first)], {first}
@@ -106,17 +103,10 @@ class Compared:
                             waiting.append((h5o.open(oid, name), where, child))
                         except Exception as error:
                             reached.add(child)
-                            other = self.facts.get(child, {})
-                            self.refused(where, "error" in other or other.get("errors"))
                             self.unread.append(f"{where}: h5py: {error}")
         more = set(self.facts) - reached
         if more:
             self.differences.append(f"objects that h5py does not reach: {more}")
-
-    def refused(self, where: str, by_us: object) -> None:
-        """Note what h5py refuses and we read."""
-        if not by_us:
-            self.more.append(where)
 
     def links(self, gid: Any, mine: Facts) -> Iterator[tuple[bytes, int]]:
         """Compare a group's links; give those to objects."""
@@ -126,7 +116,6 @@ class Compared:
             gid.links.iterate(lambda n: names.append(raw(n) if isinstance(n, str) else n))
         except RuntimeError as error:
             self.unread.append(f"{self.where}: h5py: {error}")
-            self.refused(self.where, "links" not in mine)
             return
         for name in names:
             info = gid.links.get_info(name)
@@ -236,11 +225,7 @@ class Compared:
                 named.append([text(tid.get_member_name(number)), stored])
             return {"class": "enum", "base": base, "members": named}
         if kind == h5t.ARRAY:
-            return {
-                "class": "array",
-                "shape": list(tid.get_array_dims()),
-                "base": tid.get_super(),
-            }
+            return {"class": "array", "shape": list(tid.get_array_dims()), "base": tid.get_super()}
         if kind == h5t.VLEN:
             return {"class": "sequence", "base": tid.get_super()}
         if kind == h5t.REFERENCE:
@@ -278,7 +263,6 @@ class Compared:
             attribute = its.get(text(name))
             if attribute is None:
                 continue
-            self.attributes += 1
             aid = h5a.open(oid, name)
             info = h5a.get_info(oid, name)
             tracked.add(bool(info.corder_valid))

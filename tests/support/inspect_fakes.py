@@ -193,8 +193,3 @@ def one(**changes: Any) -> FileFacts:
     """Facts as they come for a single dataset."""
     entry = dataset(facts=replace(DATASET, **changes))
     return file_facts(objects=(entry,), metadata=None)
-
-
-def flowed(text: str) -> str:
-    """Undo the wrapping of lines."""
-    return " ".join(text.split())

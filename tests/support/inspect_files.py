@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,8 @@ import h5py
 import netCDF4
 import numpy as np
 from h5py import h5d, h5p, h5s, h5t
+
+from tests.support.native import leave_partial_chunks_unfiltered, undefine_fill
 
 MISSING_FILTER = 32123
 
@@ -168,14 +169,6 @@ def make_early(file: h5py.File) -> None:
     h5d.create(file.id, b"early", h5t.STD_I32LE, h5s.create_simple(SHAPE), dcpl)
 
 
-def set_partial_unfiltered(dcpl: h5p.PropDCID) -> None:
-    """H5Pset_chunk_opts, which h5py lacks, called in h5py's own libhdf5."""
-    libhdf5 = ctypes.CDLL(h5d.__file__)
-    libhdf5.H5Pset_chunk_opts.argtypes = [ctypes.c_int64, ctypes.c_uint]
-    dont_filter_partial_chunks = 2
-    assert libhdf5.H5Pset_chunk_opts(dcpl.id, dont_filter_partial_chunks) >= 0
-
-
 FILTERS: dict[str, Callable[[h5p.PropDCID], Any]] = {
     "deflate": lambda dcpl: dcpl.set_deflate(3),
     "shuffle": lambda dcpl: dcpl.set_shuffle(),
@@ -204,7 +197,7 @@ def make_filters(path: Path, libver: str | tuple[str, str] = "earliest") -> None
                 dcpl.set_chunk(CHUNK)
                 prepare(dcpl)
                 if edges:
-                    set_partial_unfiltered(dcpl)
+                    leave_partial_chunks_unfiltered(dcpl)
                 dataset = h5py.Dataset(
                     h5d.create(file.id, (name + edges).encode(), h5t.STD_I32LE, space, dcpl)
                 )
@@ -225,7 +218,8 @@ def make_fills(path: Path) -> None:
                 raw_dataset(file, f"times-{time}-{when}", h5t.STD_I32LE, times(time, when))
         for layout in (h5d.COMPACT, h5d.CONTIGUOUS):
             raw_dataset(file, f"layout-{layout}", h5t.STD_I32LE, partial(set_layout, layout))
-        raw_dataset(file, "undefined", h5t.STD_I32LE, undefine_fill)
+        undefine = partial(undefine_fill, kind=h5t.STD_I32LE)
+        raw_dataset(file, "undefined", h5t.STD_I32LE, undefine)
 
 
 FILLS: list[tuple[str, Any, Any]] = [
@@ -258,13 +252,6 @@ def times(time: int, when: int) -> Callable[[h5p.PropDCID], None]:
         dcpl.set_fill_value(np.array(7, "i4"))
 
     return prepare
-
-
-def undefine_fill(dcpl: h5p.PropDCID) -> None:
-    """H5Pset_fill_value with no value, which h5py lacks, called in h5py's own libhdf5."""
-    libhdf5 = ctypes.CDLL(h5d.__file__)
-    libhdf5.H5Pset_fill_value.argtypes = [ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p]
-    assert libhdf5.H5Pset_fill_value(dcpl.id, h5t.STD_I32LE.id, None) >= 0
 
 
 # --- all of them -----------------------------------------------------------------------

@@ -1,9 +1,4 @@
-"""Is the source intact, and no damaged target there, whenever a repack is killed?
-
-    python tests/support/kill_repack.py 100
-
-kills so many runs, each at a random moment, and then lets one go on from what the last left.
-"""
+"""Is the source intact, and no damaged target there, whenever a repack is killed?"""
 
 from __future__ import annotations
 
@@ -11,13 +6,9 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from pathlib import Path
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.support.repacking import command, require_equal, write_example
 
@@ -71,15 +62,3 @@ def kill_many(folder: Path, times: int, *, scale: int, seed: int = 0) -> Counter
     require_equal(source, target)
     assert {path.name for path in folder.iterdir()} == {"in.h5", "out.h5"}
     return outcomes
-
-
-def main() -> None:
-    """Kill as often as the command line says."""
-    times = int(sys.argv[1]) if len(sys.argv) > 1 else 100
-    with tempfile.TemporaryDirectory() as folder:
-        for outcome, count in kill_many(Path(folder), times, scale=20).most_common():
-            print(f"{count:4} {outcome}")
-
-
-if __name__ == "__main__":
-    main()

@@ -19,6 +19,7 @@ import numpy as np
 from h5py import h5d, h5f, h5p, h5s, h5t, h5z
 
 from tests.support.filtered import CASES, SZIPS, Case
+from tests.support.native import call, leave_partial_chunks_unfiltered, undefine_fill
 
 # --- types -----------------------------------------------------------------------------
 
@@ -244,13 +245,6 @@ def values(f: h5py.File, kind: str, shape: tuple[int, ...], seed: int) -> Any:
     return np.frombuffer(raw.tobytes(), dtype).reshape(shape + dtype.shape)
 
 
-def _call(name: str, *arguments: Any) -> None:
-    """A function that h5py lacks, called in h5py's own libhdf5."""
-    function = getattr(ctypes.CDLL(h5d.__file__), name)
-    function.argtypes = [type(each) for each in arguments]
-    assert function(*arguments) >= 0
-
-
 def _type_of(kind: str) -> Any:
     if kind in CONVERTED:
         return CONVERTED[kind]()
@@ -266,12 +260,7 @@ def _properties(file: h5py.File, c: Combination, kind: Any) -> Any:
         for case in c.filters:
             dcpl.set_filter(case.number, h5z.FLAG_OPTIONAL, case.cd_values)
         if c.unfiltered_edges:
-            dont_filter_partial_chunks = 2
-            _call(
-                "H5Pset_chunk_opts",
-                ctypes.c_int64(dcpl.id),
-                ctypes.c_uint(dont_filter_partial_chunks),
-            )
+            leave_partial_chunks_unfiltered(dcpl)
         if c.early:
             dcpl.set_alloc_time(h5d.ALLOC_TIME_EARLY)
     if c.layout == "external":
@@ -283,10 +272,9 @@ def _properties(file: h5py.File, c: Combination, kind: Any) -> Any:
     if c.fill == "value":
         element = np.frombuffer(bytes([1] * kind.get_size()), f"V{kind.get_size()}")
         pointer = element.ctypes.data_as(ctypes.c_void_p)
-        _call("H5Pset_fill_value", ctypes.c_int64(dcpl.id), ctypes.c_int64(kind.id), pointer)
+        call("H5Pset_fill_value", ctypes.c_int64(dcpl.id), ctypes.c_int64(kind.id), pointer)
     elif c.fill == "undefined":
-        nothing = ctypes.c_void_p(None)
-        _call("H5Pset_fill_value", ctypes.c_int64(dcpl.id), ctypes.c_int64(kind.id), nothing)
+        undefine_fill(dcpl, kind)
     elif c.fill == "never":
         dcpl.set_fill_time(h5d.FILL_TIME_NEVER)
     return dcpl

@@ -18,7 +18,6 @@ from tests.support.mpi import environment, mpirun
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PYTHON: Final = ROOT / ".venv-mpi" / "bin" / "python"
-CHUNKWISE: Final = ROOT / ".venv-mpi" / "bin" / "chunkwise"
 needs_parallel_h5py: Final = pytest.mark.skipif(
     shutil.which("mpirun") is None or not (ROOT / ".venv-mpi" / ".made").exists(),
     reason="needs mpirun and .venv-mpi (make mpi)",

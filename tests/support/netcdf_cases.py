@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import dask.array as da
@@ -11,7 +12,7 @@ import pandas as pd
 import xarray as xr
 
 N = 24
-DEFLATED = {"zlib": True, "complevel": 4, "shuffle": True}
+DEFLATED: dict[str, Any] = {"zlib": True, "complevel": 4, "shuffle": True}
 
 
 def numbers(dtype: str = "f4") -> Any:
@@ -45,72 +46,59 @@ def _masked() -> Any:
 
 
 Case = tuple[Callable[[], Any], dict[str, Any]]
-CHUNKS = {"chunksizes": (4, 5, 12)}
+CHUNKS: dict[str, Any] = {"chunksizes": (4, 5, 12)}
 
+
+def _t(make: Callable[[], Any] = cube, /, *engines: str, **encoding: Any) -> Case:
+    """A dataset whose variable ``t`` is encoded so; by these engines, if they are named."""
+    return make, {"encoding": {"t": encoding}, **({"engines": [*engines]} if engines else {})}
+
+
+def _deflated(make: Callable[[], Any] = cube, /, **options: Any) -> Case:
+    return make, {"encoding": {"t": DEFLATED}, **options}
+
+
+def _texts(*values: Any) -> Callable[[], Any]:
+    return lambda: xr.Dataset({"s": ("n", lazy(np.array(values * 8)))})
+
+
+TYPES = {"big-endian": ">f4", "int64": "i8", "uint8": "u1", "float64": "f8"}
 CASES: dict[str, Case] = {
-    "deflated": (cube, {"encoding": {"t": {**DEFLATED, **CHUNKS}}}),
+    "deflated": _t(**DEFLATED, **CHUNKS),
     "without encoding": (cube, {}),
     "without encoding, in columns": (
         lambda: cube().chunk(time=7, y=4, x=5).assign(u=cube()["t"].chunk(time=-1, x=5)),
         {},
     ),
-    "chunked, no filter": (cube, {"encoding": {"t": CHUNKS}}),
-    "fletcher32": (cube, {"encoding": {"t": {"fletcher32": True, **CHUNKS}}}),
-    "scale and offset": (
-        _masked,
-        {
-            "encoding": {
-                "t": {
-                    "dtype": "int16",
-                    "scale_factor": 0.01,
-                    "add_offset": 3.0,
-                    "_FillValue": -999,
-                    **DEFLATED,
-                }
-            }
-        },
+    "chunked, no filter": _t(**CHUNKS),
+    "fletcher32": _t(fletcher32=True, **CHUNKS),
+    "scale and offset": _t(
+        _masked, dtype="int16", scale_factor=0.01, add_offset=3.0, _FillValue=-999, **DEFLATED
     ),
-    "unsigned": (
+    "unsigned": _t(
         lambda: cube(np.abs(_masked()["t"].values)),
-        {
-            "encoding": {
-                "t": {"dtype": "i1", "_Unsigned": "true", "_FillValue": -1, "scale_factor": 1.0}
-                | DEFLATED
-            }
-        },
+        **{"dtype": "i1", "_Unsigned": "true", "_FillValue": -1, "scale_factor": 1.0},
+        **DEFLATED,
     ),
-    "fill value": (_masked, {"encoding": {"t": {"_FillValue": -1e20, **DEFLATED}}}),
-    "no fill value": (cube, {"encoding": {"t": {"_FillValue": None, **DEFLATED}}}),
-    "missing value": (_masked, {"encoding": {"t": {"missing_value": -9.0, **DEFLATED}}}),
-    "unlimited": (cube, {"unlimited_dims": ["time"], "encoding": {"t": DEFLATED}}),
+    "fill value": _t(_masked, _FillValue=-1e20, **DEFLATED),
+    "no fill value": _t(_FillValue=None, **DEFLATED),
+    "missing value": _t(_masked, missing_value=-9.0, **DEFLATED),
+    "unlimited": _deflated(unlimited_dims=["time"]),
     "unlimited, by one name": (cube, {"unlimited_dims": "time"}),
-    "two unlimited": (cube, {"unlimited_dims": ["time", "y"], "encoding": {"t": DEFLATED}}),
-    "unlimited without a coordinate": (
-        lambda: cube().drop_vars("time"),
-        {"unlimited_dims": ["time"], "encoding": {"t": DEFLATED}},
+    "two unlimited": _deflated(unlimited_dims=["time", "y"]),
+    "unlimited without a coordinate": _deflated(
+        lambda: cube().drop_vars("time"), unlimited_dims=["time"]
     ),
     "unlimited by the dataset's encoding": (
         lambda: _with_encoding(cube(), unlimited_dims={"time"}),
         {},
     ),
-    "big-endian": (lambda: cube(numbers(">f4")), {"encoding": {"t": DEFLATED}}),
-    "written big-endian": (
-        cube,
-        {"encoding": {"t": {"dtype": ">f4", **DEFLATED}}, "engines": ["h5netcdf"]},
-    ),
-    "int64": (lambda: cube(numbers("i8")), {"encoding": {"t": DEFLATED}}),
-    "uint8": (lambda: cube(numbers("u1")), {"encoding": {"t": DEFLATED}}),
-    "float64": (lambda: cube(numbers("f8")), {"encoding": {"t": DEFLATED}}),
-    "bool": (lambda: cube(numbers() > 0), {"encoding": {"t": DEFLATED}}),
-    "characters": (
-        lambda: xr.Dataset({"s": ("n", lazy(np.array([b"abc", b"de", b""] * 8)))}),
-        {"encoding": {"s": {"zlib": True, "dtype": "S1"}}},
-    ),
-    "bytes": (lambda: xr.Dataset({"s": ("n", lazy(np.array([b"abc", b"de", b"f"] * 8)))}), {}),
-    "strings": (
-        lambda: xr.Dataset({"s": ("n", lazy(np.array(["abc", "dé", ""] * 8)))}),
-        {},
-    ),
+    "written big-endian": _t(cube, "h5netcdf", dtype=">f4", **DEFLATED),
+    **{name: _deflated(partial(cube, numbers(dtype))) for name, dtype in TYPES.items()},
+    "bool": _deflated(lambda: cube(numbers() > 0)),
+    "characters": (_texts(b"abc", b"de", b""), {"encoding": {"s": {"zlib": True, "dtype": "S1"}}}),
+    "bytes": (_texts(b"abc", b"de", b"f"), {}),
+    "strings": (_texts("abc", "dé", ""), {}),
     "objects": (
         lambda: xr.Dataset({"s": ("n", lazy(np.array(["abc", "dé", ""] * 8, dtype=object)))}),
         {},
@@ -125,17 +113,14 @@ CASES: dict[str, Case] = {
         lambda: cube().assign(span=("time", lazy(pd.to_timedelta(np.arange(N), unit="h").values))),
         {"encoding": {"span": {"units": "hours", "dtype": "int32", **DEFLATED}}},
     ),
-    "another calendar": (
+    "another calendar": _deflated(
         lambda: cube(
             time=xr.date_range("2000-01-01", periods=N, calendar="noleap", use_cftime=True)
-        ),
-        {"encoding": {"t": DEFLATED}},
+        )
     ),
     "coordinates of two dimensions": (
         lambda: cube(
-            lat=(("y", "x"), lazy(numbers()[0], (5, 12))),
-            lon=(("y", "x"), numbers()[1]),
-            member=7,
+            lat=(("y", "x"), lazy(numbers()[0], (5, 12))), lon=(("y", "x"), numbers()[1]), member=7
         ),
         {"encoding": {"lat": DEFLATED}},
     ),
@@ -145,21 +130,19 @@ CASES: dict[str, Case] = {
         ),
         {"encoding": {"m": DEFLATED}},
     ),
-    "scalars": (
-        lambda: cube().assign(one=((), lazy(np.float32(3), ())), two=5, text="words"),
-        {"encoding": {"t": DEFLATED}},
+    "scalars": _deflated(
+        lambda: cube().assign(one=((), lazy(np.float32(3), ())), two=5, text="words")
     ),
-    "nothing along a dimension": (
-        lambda: cube().isel(time=slice(0, 0)),
-        {"unlimited_dims": ["time"], "encoding": {"t": DEFLATED}},
+    "nothing along a dimension": _deflated(
+        lambda: cube().isel(time=slice(0, 0)), unlimited_dims=["time"]
     ),
-    "no Dask at all": (lambda: cube().compute(), {"encoding": {"t": DEFLATED}}),
+    "no Dask at all": _deflated(lambda: cube().compute()),
     "many variables of one": (
         lambda: cube().assign(u=cube()["t"] * 2, v=cube()["t"].mean("time")),
         {"encoding": {"t": DEFLATED, "u": CHUNKS, "v": DEFLATED}},
     ),
-    "a group": (cube, {"group": "model/run1", "encoding": {"t": DEFLATED}}),
-    "a data array": (lambda: cube()["t"], {"encoding": {"t": DEFLATED}}),
+    "a group": _deflated(group="model/run1"),
+    "a data array": _deflated(lambda: cube()["t"]),
     "a data array without a name": (lambda: cube()["t"].rename(None), {}),
     "a data array named as a coordinate": (
         lambda: xr.DataArray(
@@ -167,37 +150,13 @@ CASES: dict[str, Case] = {
         ),
         {},
     ),
-    "attributes": (
-        lambda: _with_attributes(cube()),
-        {"encoding": {"t": DEFLATED}},
-    ),
-    "names": (
-        lambda: cube().rename(t="2 m température (K)").rename(x="breite+"),
-        {},
-    ),
-    "rounded by netCDF": (
-        cube,
-        {"encoding": {"t": {"least_significant_digit": 1, **DEFLATED}}, "engines": ["netcdf4"]},
-    ),
-    "zstd of netCDF": (
-        cube,
-        {"encoding": {"t": {"compression": "zstd", **CHUNKS}}, "engines": ["netcdf4"]},
-    ),
-    "lzf of h5netcdf": (
-        cube,
-        {"encoding": {"t": {"compression": "lzf", **CHUNKS}}, "engines": ["h5netcdf"]},
-    ),
-    "gzip of h5netcdf": (
-        cube,
-        {
-            "encoding": {"t": {"compression": "gzip", "compression_opts": 7, "shuffle": True}},
-            "engines": ["h5netcdf"],
-        },
-    ),
-    "an enumeration": (
-        lambda: _enumerated(),
-        {},
-    ),
+    "attributes": _deflated(lambda: _with_attributes(cube())),
+    "names": (lambda: cube().rename(t="2 m température (K)").rename(x="breite+"), {}),
+    "rounded by netCDF": _t(cube, "netcdf4", least_significant_digit=1, **DEFLATED),
+    "zstd of netCDF": _t(cube, "netcdf4", compression="zstd", **CHUNKS),
+    "lzf of h5netcdf": _t(cube, "h5netcdf", compression="lzf", **CHUNKS),
+    "gzip of h5netcdf": _t(cube, "h5netcdf", compression="gzip", compression_opts=7, shuffle=True),
+    "an enumeration": (lambda: _enumerated(), {}),
     "complex": (
         lambda: cube(numbers() + 1j),
         {"invalid_netcdf": True, "engines": ["h5netcdf"], "encoding": {"t": CHUNKS}},

@@ -1,6 +1,6 @@
 """What do many open files take?  A process of its own tells, for `test_many_files`.
 
-Usage: observe_many_files.py FOLDER COUNT DESCRIPTORS
+Its arguments: a folder, how many files, how many descriptors.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import h5py
 import numpy as np
 
 import chunkwise
+from tests.support.memory import memory
+from tests.support.processes import descriptors
 
 MARK = 0x1122334455667788
 DATA = np.arange(20_000, dtype="f4").reshape(100, 200)
@@ -34,29 +36,12 @@ def make_files(folder: Path, count: int) -> list[Path]:
     return paths
 
 
-def dataset(file: chunkwise.File, name: str) -> chunkwise.Dataset:
-    """One of a file's datasets."""
-    found = file[name]
-    assert isinstance(found, chunkwise.Dataset)
-    return found
-
-
-def descriptors() -> int:
-    """Descriptors that this process has."""
-    return sum(1 for _ in Path("/proc/self/fd").iterdir())
-
-
-def peak_nbytes() -> int:
-    """The most memory that this program has had; `ru_maxrss` also counts who started it."""
-    status = Path("/proc/self/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) * 1024
-
-
-def main(folder: Path, count: int, limit: int) -> None:
+def main() -> None:
     """Open all, read from each, and once more; then ask libhdf5 about each."""
+    folder, count, limit = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     paths = make_files(folder, count)
-    before, most_descriptors = peak_nbytes(), 0
+    before, most_descriptors = memory("VmHWM"), 0
     begun = time.perf_counter()
     opened = 0.0
     files: list[chunkwise.File] = []
@@ -64,26 +49,22 @@ def main(folder: Path, count: int, limit: int) -> None:
         for i, path in enumerate(paths):
             if not again:
                 files.append(chunkwise.open(path))
-            assert dataset(files[i], "number")[0] == i
-            x = dataset(files[i], "g/x")
+            assert files[i]["number"][0] == i
+            x = files[i]["g/x"]
             assert (x[50 * again + 7] == DATA[50 * again + 7]).all()
             if i % 50 == 0:
                 most_descriptors = max(most_descriptors, descriptors())
         opened = opened or time.perf_counter() - begun
     for file in files:
-        x = dataset(file, "g/x")
+        x = file["g/x"]
         assert (x.attrs["units"], x.chunks) == ("K", (50, 100))
         assert (x[[7, 50], 3] == DATA[[7, 50], 3]).all()
     record = {
         "files": count,
-        "peak_rss_nbytes": peak_nbytes(),
-        "grown_nbytes": peak_nbytes() - before,
+        "peak_rss_nbytes": memory("VmHWM"),
+        "grown_nbytes": memory("VmHWM") - before,
         "descriptors": most_descriptors,
         "open_and_read_s": round(opened, 2),
         "all_s": round(time.perf_counter() - begun, 2),
     }
     print(json.dumps(record))
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

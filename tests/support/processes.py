@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]
 
 
 def ran(
@@ -13,3 +17,49 @@ def ran(
 ) -> subprocess.CompletedProcess[str]:
     """Run a program to its end, and keep what it prints as text."""
     return subprocess.run(words, capture_output=True, text=True, check=check, **options)
+
+
+class Program:
+    """Python code that runs beside a test, which speaks with it line by line."""
+
+    def __init__(self, code: str, *arguments: object) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code, *map(str, arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self._told, self._said = self.process.stdin, self.process.stdout
+
+    def tell(self, *words: object) -> None:
+        print(*words, file=self._told, flush=True)
+
+    def hear(self) -> str:
+        return self._said.readline().strip()
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let it end as its input ends."""
+        self.process.communicate(timeout=120)
+
+
+def descriptors(path: Path | None = None) -> int:
+    """How many descriptors this process has: of a file, or all."""
+    links = [os.path.realpath(link) for link in Path("/proc/self/fd").iterdir()]
+    return len(links) if path is None else links.count(str(path.resolve()))
+
+
+def python(code: str, *arguments: object, limit_s: float = 120, **variables: str) -> str:
+    """Run Python code that must not fail, by this Python; give what it prints.
+
+    The code may import from `tests`; `variables` are set in its environment.
+    """
+    words = [sys.executable, "-X", "faulthandler", "-c", code, *map(str, arguments)]
+    done = ran(words, timeout=limit_s, env=os.environ | variables, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()

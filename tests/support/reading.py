@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import h5py
 import hdf5plugin
 import numpy as np
+from h5py import h5s, h5t
 
 import chunkwise
 
@@ -28,6 +30,26 @@ def same(ours: Any, theirs: Any) -> bool:
     if a.dtype.hasobject:
         return repr(a.tolist()) == repr(b.tolist())
     return a.tobytes() == b.tobytes()
+
+
+def outcome(read: Any) -> Any:
+    """What is read, or the error."""
+    try:
+        return read()
+    except Exception as error:
+        return error
+
+
+def by_libhdf5(dataset: h5py.Dataset, select: Callable[[Any], object], *shape: int) -> Any:
+    """What H5Dread gives of the elements that `select` selects of a dataspace."""
+    space = dataset.id.get_space()
+    select(space)
+    shape = shape or (space.get_select_npoints(),)
+    out = np.zeros(shape, dataset.dtype)
+    if out.size:
+        memory = h5s.create_simple(shape)
+        dataset.id.read(memory, space, out, h5t.py_create(dataset.dtype))
+    return out
 
 
 def random_index(rng: np.random.Generator, shape: tuple[int, ...]) -> Index:

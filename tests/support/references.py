@@ -5,7 +5,6 @@ A file is compared by walking it as h5py does: from the root group along links a
 
 from __future__ import annotations
 
-import ctypes
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,7 @@ import h5py
 import numpy as np
 from h5py import h5d, h5g
 
-
-def keep_without_links(*objects: Any) -> None:
-    """Count a link that is not there, so that an object outlives its last one."""
-    native = ctypes.CDLL(h5d.__file__)
-    for one in objects:
-        assert native.H5Oincr_refcount(ctypes.c_int64(one.id.id)) >= 0
+from tests.support.native import keep_without_links
 
 
 class Graph:

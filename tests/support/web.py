@@ -11,6 +11,10 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import numpy as np
+
+# What the served file of `tests/remote/conftest.py` holds.
+VALUES = np.random.default_rng(5).integers(0, 90, (30, 100, 100)).astype("i4")
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
 

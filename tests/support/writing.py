@@ -45,8 +45,7 @@ def writing(
     """Prepare a trial that writes `g/x` of a file to another one."""
     target = look(file, "g/x")
     variant = variant_of(target, chunk, filters)
-    paged = "page_buffer_nbytes" in parameters
-    with prepared(target, [], [variant], paged=paged) as made:
+    with prepared(target, [], [variant]) as made:
         like = made.writing[variant]
         access = parse(pattern, like.shape, like.itemsize, like.where)
         files = {"data": made.data, "scratch": made.folder, "operation": "write"}

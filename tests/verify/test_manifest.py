@@ -15,9 +15,9 @@ import pytest
 import chunkwise
 from chunkwise.errors import AlreadyExistsError, CorruptDataError, FileFormatError, UsageError
 from chunkwise.files import durable
+from chunkwise.files.classic import classic_end
 from chunkwise.manifest import manifest as manifests
 from chunkwise.manifest.summing import sum_values
-from chunkwise.verifying.ending import classic_end
 from chunkwise.verifying.file import ManifestOptions, verify_file
 from tests.support.tools import needs_netcdf
 from tests.support.verifying import command, field

@@ -13,7 +13,8 @@ import chunkwise
 from chunkwise.files.objects import walk
 from chunkwise.inspection import inspect
 from tests.support.damage import overwrite
-from tests.support.references import keep_without_links, write_like_jld2
+from tests.support.native import keep_without_links
+from tests.support.references import write_like_jld2
 
 
 def test_a_sound_file_is_sound(tmp_path: Path) -> None:

@@ -17,9 +17,15 @@ import pytest
 
 import chunkwise
 import chunkwise.errors
-from chunkwise.errors import BusyError, CannotJudgeError, OtherFlagsError
+from chunkwise.errors import (
+    BusyError,
+    CannotJudgeError,
+    CorruptDataError,
+    OtherFlagsError,
+)
 from chunkwise.files.causes import cause_of
 from chunkwise.files.filters import IN_HDF5PLUGIN, lacking
+from tests.support.checksums import state_end
 
 SOUND, LOOSE = "sound", "sound, with loose ends"
 UNJUDGED, DAMAGED = "cannot be judged here", "damaged"
@@ -77,12 +83,41 @@ def wrong_header(path: Path) -> None:
 def early_end(path: Path) -> None:
     """The superblock's end lies before the last chunk, as in a file of PureHDF's tests."""
     plain(path)
-    content = bytearray(path.read_bytes())
-    stated = struct.unpack_from("<Q", content, 40)[0]
-    assert stated == len(content)
     with h5py.File(path) as file:
         last = max(file["d"].id.get_chunk_info(i).byte_offset for i in range(10))
-    struct.pack_into("<Q", content, 40, last + 8)
+    state_end(path, last + 8)
+
+
+def early_index(path: Path) -> None:
+    """It lies before a part of the metadata: a list of chunks."""
+    several(path, "earliest")
+    state_end(path, 1900)
+
+
+def early_root(path: Path) -> None:
+    """It lies before everything."""
+    several(path, "earliest")
+    state_end(path, 100)
+
+
+def early_newer(path: Path) -> None:
+    several(path, "latest")
+    state_end(path, 300)
+
+
+def several(path: Path, libver: str) -> None:
+    with h5py.File(path, "w", libver=libver) as file:
+        file.attrs["long"] = "text " * 20
+        file.create_dataset("d", data=np.arange(1000), chunks=(100,), compression=1)
+        file["c"] = np.arange(50)
+        file["g/text"] = ["a", "b"]
+
+
+def wrong_end(path: Path) -> None:
+    """An early end under a wrong checksum: the superblock's bytes are wrong."""
+    several(path, "latest")
+    content = bytearray(path.read_bytes())
+    content[29] ^= 1
     path.write_bytes(content)
 
 
@@ -124,6 +159,10 @@ CASES: dict[Callable[[Path], None], tuple[str, int]] = {
     lost_scale: (LOOSE, 0),
     unknown_filter: (UNJUDGED, 3),
     early_end: (LOOSE, 0),
+    early_index: (LOOSE, 0),
+    early_root: (LOOSE, 0),
+    early_newer: (LOOSE, 0),
+    wrong_end: (DAMAGED, 1),
     far_base: (DAMAGED, 1),
     cut: (DAMAGED, 1),
     wrong_header: (DAMAGED, 1),
@@ -169,12 +208,109 @@ def test_a_read_says_so_too(make: Callable[[Path], None], tmp_path: Path) -> Non
         file["d"][:]
 
 
-def test_a_salvaged_copy_has_what_lies_behind_the_stated_end(tmp_path: Path) -> None:
+EARLY = (early_end, early_index, early_root, early_newer)
+
+
+@pytest.mark.parametrize("make", EARLY, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("salvage", [False, True])
+def test_a_copy_has_what_lies_beyond_the_stated_end(
+    make: Callable[[Path], None], salvage: bool, tmp_path: Path
+) -> None:
+    path, copy = tmp_path / "a.h5", tmp_path / "b.h5"
+    make(path)
+    before = path.read_bytes()
+    assert chunkwise.plan_repack(path).steps[0].source.path in ("/c", "/d")
+    done = chunkwise.repack(path, copy, salvage=salvage)
+    assert done.verified == "proof"
+    assert "states its end" in done.warnings[0]
+    assert path.read_bytes() == before
+    beyond_the_end(copy)
+
+
+@pytest.mark.parametrize("make", EARLY, ids=lambda make: make.__name__)
+def test_a_file_with_an_early_end_is_mended_in_place(
+    make: Callable[[Path], None], tmp_path: Path
+) -> None:
+    path = tmp_path / "a.h5"
+    make(path)
+    chunkwise.repack(path, in_place=True)
+    beyond_the_end(path)
+
+
+def beyond_the_end(path: Path) -> None:
+    """The file opens, and all is in it."""
+    with h5py.File(path) as file:
+        assert (file["d"][:] == np.arange(1000)).all()
+        if "g" in file:
+            assert (file["c"][:] == np.arange(50)).all()
+            assert file["g/text"][:].tolist() == [b"a", b"b"]
+            assert file.attrs["long"] == "text " * 20
+    assert chunkwise.verify(path).verdict == SOUND
+
+
+@pytest.mark.parametrize("make", [early_index, early_root, early_newer])
+def test_inspect_shows_what_lies_beyond(make: Callable[[Path], None], tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    make(path)
+    facts = chunkwise.inspect(path)
+    assert facts.findings[0].code == "early-end"
+    assert facts.verdict == LOOSE
+    datasets = {one.path: one.dataset for one in facts.objects if one.dataset is not None}
+    assert set(datasets) == {"/c", "/d", "/g/text"}
+    assert datasets["/d"].chunks is not None
+    assert datasets["/d"].chunks.allocated == 10
+    assert facts.metadata is not None
+    # One dataset, which cannot be opened otherwise.
+    assert chunkwise.inspect(path, "g/text").verdict == LOOSE
+
+
+@pytest.mark.parametrize("make", EARLY, ids=lambda make: make.__name__)
+def test_a_read_beyond_the_stated_end_says_what_helps(
+    make: Callable[[Path], None], tmp_path: Path
+) -> None:
+    path = tmp_path / "a.h5"
+    make(path)
+    with (
+        pytest.raises(
+            CannotJudgeError, match="beyond the end that its superblock states"
+        ) as caught,
+        chunkwise.open(path) as file,
+    ):
+        file["d"][:]
+    assert "chunkwise repack" in str(caught.value)
+    assert "damaged" not in str(caught.value)
+
+
+def test_verify_counts_the_bytes_beyond_the_stated_end(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    several(path, "earliest")
+    sound = chunkwise.verify(path)
+    state_end(path, 1900)
+    early = chunkwise.verify(path)
+    assert (early.chunks, early.stored_nbytes) == (sound.chunks, sound.stored_nbytes)
+    assert early.stored_nbytes > 0
+
+
+def test_damage_beyond_the_stated_end_is_damage(tmp_path: Path) -> None:
     path = tmp_path / "a.h5"
     early_end(path)
-    chunkwise.repack(path, tmp_path / "b.h5", salvage=True)
-    with h5py.File(tmp_path / "b.h5") as file:
-        assert (file["d"][:] == np.arange(1000)).all()
+    content = bytearray(path.read_bytes())
+    content[-40:] = bytes(40)
+    path.write_bytes(content)
+    assert chunkwise.verify(path).verdict == DAMAGED
+    with pytest.raises((CorruptDataError, CannotJudgeError)):
+        chunkwise.repack(path, tmp_path / "b.h5", chunk=(50,))
+    assert [one.name for one in tmp_path.iterdir()] == ["a.h5"]
+
+
+def test_bytes_after_the_end_cause_no_copy(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    plain(path)
+    with path.open("ab") as stream:
+        stream.write(b"more")
+    assert chunkwise.repack(path, in_place=True).left
+    done = chunkwise.repack(path, tmp_path / "b.h5")
+    assert done.warnings == ()
 
 
 def test_a_read_brings_a_filter_that_is_installed(tmp_path: Path) -> None:

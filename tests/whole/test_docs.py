@@ -19,19 +19,24 @@ DOCS = ROOT / "docs"
 
 
 @pytest.mark.parametrize(
-    ("page", "fewest"),
+    ("page", "fewest", "needs"),
     [
-        ("index-files.md", 6),
-        ("memory.md", 7),
-        ("remote.md", 2),
-        ("repack.md", 10),
-        ("selections.md", 10),
-        ("writing.md", 20),
+        ("index-files.md", 6, ()),
+        ("joined.md", 5, ()),
+        ("loaders.md", 5, ()),
+        ("memory.md", 7, ()),
+        ("remote.md", 2, ()),
+        ("repack.md", 10, ()),
+        ("selections.md", 10, ()),
+        ("writing.md", 20, ()),
+        ("xarray.md", 10, ("xarray", "h5netcdf", "dask.array")),
     ],
 )
 def test_the_examples_run(
-    page: str, fewest: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: str, fewest: int, needs: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name in needs:
+        pytest.importorskip(name)
     monkeypatch.chdir(tmp_path)
     # A fence that ends an example follows a blank line, and so is no output.
     outcome = doctest.testfile(
@@ -83,3 +88,11 @@ def test_rules_of_repack_parse() -> None:
     assert command is not None
     for line in options:
         assert command.make_context("repack", ["in.h5", "out.h5", *shlex.split(line)])
+
+
+def test_whoever_installs_xarray_s_extra_is_told_of_dask() -> None:
+    for page in (ROOT / "README.md", DOCS / "index.md", DOCS / "xarray.md"):
+        text = page.read_text("utf-8")
+        # `open_mfdataset` needs it.
+        assert "'.[xarray,dask]'" in text
+        assert "[xarray]'" not in text

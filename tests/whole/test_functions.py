@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +12,9 @@ import numpy as np
 import pytest
 
 import chunkwise
-from chunkwise.cli.main import main
 from chunkwise.errors import DatasetNotFoundError, UsageError
+from tests.support.commands import run
+from tests.support.processes import python
 
 
 @pytest.fixture
@@ -25,14 +24,10 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "a.h5"
 
 
-def printed(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str
-) -> Any:
-    monkeypatch.setattr("sys.argv", ["chunkwise", *words, "--json"])
-    with pytest.raises(SystemExit) as left:
-        main()
-    assert left.value.code in (0, None)
-    return json.loads(capsys.readouterr().out)
+def printed(*words: object) -> Any:
+    done = run(*words, "--json")
+    assert done.code == 0, done.err
+    return json.loads(done.out)
 
 
 @pytest.mark.parametrize(("words", "options"), [
@@ -40,20 +35,14 @@ def printed(
     (("g/x", "--no-sample", "--for", "netcdf-c"),
      {"dataset": "g/x", "sample": False, "readers": ["netcdf-c"]}),
 ])  # fmt: skip
-def test_inspect(
-    file: Path, words: tuple[str, ...], options: dict[str, Any],
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+def test_inspect(file: Path, words: tuple[str, ...], options: dict[str, Any]) -> None:
     facts = chunkwise.inspect(file, **options)
     assert facts.findings
     given = json.loads(json.dumps(facts.as_dict()))
-    assert given == printed(capsys, monkeypatch, "inspect", str(file), *words)
+    assert given == printed("inspect", file, *words)
 
 
-def test_bench(
-    file: Path, tmp_path: Path,
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+def test_bench(file: Path, tmp_path: Path) -> None:
     save = str(tmp_path / "trials.jsonl")
     results = chunkwise.bench(
         str(file), "g/x", access=["100x2", "all"], reader="h5py", cache=[0, "1MiB"],
@@ -65,7 +54,7 @@ def test_bench(
         "--access", "100x2", "--access", "all", "--reader", "h5py", "--cache", "0,1MiB",
         "--set", "sieve=64KiB", "--repeat", "1", "--budget", "300", "--save", save,
     )  # fmt: skip
-    told = printed(capsys, monkeypatch, "bench", str(file), "g/x", *words)
+    told = printed("bench", file, "g/x", *words)
     given = json.loads(json.dumps(results.as_dict()))
     assert given.pop("elapsed_s") != told.pop("elapsed_s")
     assert given == told
@@ -76,10 +65,9 @@ def test_every_option_has_its_parameter() -> None:
 
     options = {str(option.name) for option in command.params}
     parameters = set(inspect.signature(chunkwise.bench).parameters)
-    # A plan is a file of options; a sample's size is in bytes, as everywhere in Python.
-    # Several datasets are `chunkwise.measure.run_together`.  A trace holds access patterns.
-    theirs = {"file", "plan", "sample", "as_text", "datasets", "trace"}
-    ours = {"path", "sample_nbytes", "check", "progress", "dataset"}
+    # A sample's size is in bytes, as everywhere in Python.  A trace holds access patterns.
+    theirs = {"file", "sample", "as_json", "trace"}
+    ours = {"path", "sample_nbytes", "check", "progress"}
     assert options - theirs == parameters - ours
 
 
@@ -106,4 +94,4 @@ for name in chunkwise.__all__:
     if name != "__version__":
         assert callable(getattr(chunkwise, name)), name
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    python(code)

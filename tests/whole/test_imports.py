@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import h5py
 import numpy as np
+
+from tests.support.processes import python
 
 # What each step has imported, as one line: after h5py, chunkwise, opening and reading.
 STEPS = """
@@ -52,9 +52,7 @@ def steps(tmp_path: Path, how: str) -> list[set[str]]:
     path = tmp_path / "local.h5"
     with h5py.File(path, "w") as file:
         file.create_dataset("x", data=np.arange(12).reshape(4, 3), chunks=(2, 3), shuffle=True)
-    command = [sys.executable, "-c", STEPS, str(path), how]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return [set(line.split()) for line in done.stdout.splitlines()]
+    return [set(line.split()) for line in python(STEPS, path, how).splitlines()]
 
 
 def ours(modules: set[str]) -> set[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
+
+from tests.support.processes import python
 
 # h5py's own reads hold its lock for most of the time: without help it hangs nearly every time.
 READING = """
@@ -36,9 +36,7 @@ def test_daemon_threads_that_read_keep_no_program_from_ending(whose: str, tmp_pa
         rows = np.repeat(np.arange(600, dtype="i4"), 40).reshape(600, 40)
         file.create_dataset("x", data=rows, chunks=(4, 40), compression=1)
     for _ in range(3):
-        command = [sys.executable, "-c", READING, str(path), whose]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-        assert done.returncode == 0, done.stderr
+        python(READING, path, whose)
 
 
 # The first write is a thread's, while the program ends already.
@@ -67,8 +65,6 @@ atexit.register(end)
 
 def test_what_is_written_while_a_program_ends_is_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "x.h5"
-    command = [sys.executable, "-c", LATE, str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
+    python(LATE, path)
     with h5py.File(path) as file:
         assert (file["x"][2] == 7).all()

@@ -1,17 +1,18 @@
-"""Does a package list what it offers, before it has imported it?"""
+"""Does a package list what it offers before it has imported it, and docs/api.md all of that?"""
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import chunkwise
+from tests.support.processes import python
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = {"dask", "errors", "parallel", "xarray"}
@@ -34,9 +35,7 @@ print(json.dumps([dir(package), package.__all__, "h5py" in sys.modules]))
     ],
 )
 def test_the_interface_is_listed_and_nothing_else(name: str) -> None:
-    command = [sys.executable, "-c", LIST, name]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    listed, stated, imported = json.loads(done.stdout)
+    listed, stated, imported = json.loads(python(LIST, name))
     shown = {one for one in listed if not one.startswith("__")}
     offered = {one for one in stated if not one.startswith("__")}
     assert shown == offered | (MODULES if name == "chunkwise" else set())
@@ -52,8 +51,7 @@ def test_the_interface_is_listed_and_nothing_else(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(MODULES))
 def test_modules_of_the_interface_need_no_import_of_their_own(name: str) -> None:
     program = f"import chunkwise; print(chunkwise.{name}.__name__)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.stdout == f"chunkwise.{name}\n", done.stderr
+    assert python(program) == f"chunkwise.{name}"
 
 
 def test_what_the_pages_call_is_public() -> None:
@@ -63,3 +61,30 @@ def test_what_the_pages_call_is_public() -> None:
     assert {"open", "repack", "union", "wrap"} <= called
     assert called <= set(dir(chunkwise))
     assert called <= set(chunkwise.__all__)
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("api", ROOT / "scripts" / "api.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_is_current(script: ModuleType) -> None:
+    assert script.PAGE.read_text("utf-8") == script.page(), "run python scripts/api.py"
+
+
+def test_every_name_and_member_is_on_it(script: ModuleType) -> None:
+    page = script.page()
+    for name in chunkwise.__all__:
+        value = getattr(chunkwise, name)
+        assert f"`{name}`" in page or f"chunkwise.{name}" in page, name
+        if isinstance(value, type) and not issubclass(value, Exception):
+            public = {one for one in vars(value) if not one.startswith("_")}
+            assert public <= script.members(value).keys()
+            for member, line in script.members(value).items():
+                assert line, f"{name}.{member} has no docstring"
+                assert f"| `{member}" in page, f"{name}.{member}"

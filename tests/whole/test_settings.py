@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chunkwise
@@ -155,7 +155,6 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(COMBINATIONS, st.lists(st.sampled_from(["row", "plane", "all", "list"]), max_size=6))
 def test_reads_are_the_same_under_any_settings(
     path: Path, wanted: dict[str, Any], walk: list[str]
@@ -177,7 +176,7 @@ def test_reads_are_the_same_under_any_settings(
                 assert held <= max(budget, 7 * 20 * 33 * 4 + KIB if budget else 0)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(COMBINATIONS, st.randoms(use_true_random=False))
 def test_writes_are_the_same_under_any_settings(
     tmp_path_factory: pytest.TempPathFactory, wanted: dict[str, Any], random: Any

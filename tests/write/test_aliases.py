@@ -272,3 +272,23 @@ def test_datasets_assigned_to_each_other_wait_for_nobody(tmp_path: Path) -> None
                 to[...] = of
 
         run_in_threads([partial(assign, *pair), partial(assign, *pair[::-1])])
+
+
+@pytest.mark.parametrize("what", ["dataset", "file", "name"])
+def test_a_copy_by_h5py_has_what_waits(tmp_path: Path, what: str) -> None:
+    with (
+        chunkwise.open(tmp_path / "x.h5", "w") as ours,
+        h5py.File(tmp_path / "copies.h5", "w") as theirs,
+    ):
+        d = ours.create_dataset("x", (500,), "i4", chunks=(100,), compression=1)
+        # Half a chunk waits for the other half.
+        d[:250] = np.arange(250) + 1
+        assert d.explain_write()["dirty_chunks"]
+        if what == "dataset":
+            theirs.copy(d, "y")
+        elif what == "file":
+            theirs.copy(ours, "all")
+        else:
+            h5py.Group.copy(ours, "x", theirs, "y")
+        got = theirs["all/x" if what == "file" else "y"]
+        assert got[:251].tolist() == [*range(1, 251), 0]

@@ -9,16 +9,11 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chunkwise
-from chunkwise.errors import (
-    ChunkwiseError,
-    DatasetNotFoundError,
-    MismatchError,
-    UsageError,
-)
+from chunkwise.errors import ChunkwiseError, DatasetNotFoundError, MismatchError, UsageError
 from chunkwise.grammar import Pipeline
 from chunkwise.model.chunk_shape import BEGUN_NBYTES, default_chunk
 from tests.support.golden import assert_golden, refused
@@ -131,9 +126,7 @@ def test_chunks_are_chosen_only_where_something_needs_them(file: chunkwise.File)
     assert file.create_dataset("o", (0, 5), "f4", filters="shuffle").chunks == (1, 5)
 
 
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
-)
+@settings(max_examples=40)
 @given(
     st.lists(st.integers(0, 10**6), min_size=1, max_size=4).flatmap(
         lambda shape: st.tuples(
@@ -155,9 +148,7 @@ def test_libhdf5_never_refuses_chunks_that_are_chosen(
     del file["x"]
 
 
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=20
-)
+@settings(max_examples=20)
 @given(
     st.lists(st.integers(1, 40), min_size=1, max_size=3).map(tuple),
     st.sampled_from(("u1", "f8", "S20")),

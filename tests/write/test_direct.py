@@ -13,7 +13,7 @@ import h5py
 import hdf5plugin
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chunkwise
@@ -52,7 +52,7 @@ def writes(draw: st.DrawFn) -> list[tuple[str, Any]]:
     return steps
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25)
 @given(
     steps=writes(),
     chunk=st.sampled_from([None, (3, 5), (1, 12), (40, 12)]),
@@ -227,13 +227,13 @@ def test_a_dataset_that_cannot_be_written_is_not_there(
         np.testing.assert_array_equal(file["b"][...], values)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40)
 @given(
     steps=st.lists(
         st.tuples(st.sampled_from(["number", "array", "h5py", "read"]), st.integers(0, 5)),
         min_size=4,
         max_size=10,
-    ),
+    )
 )
 def test_an_only_chunk_is_written_by_turns(tmp_path: Path, steps: list[tuple[str, int]]) -> None:
     """Of lzf libhdf5 leaves out what does not shrink, and remembers that for too long."""

@@ -6,7 +6,6 @@ import gc
 import os
 import shutil
 import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +16,7 @@ import pytest
 
 import chunkwise
 from chunkwise.errors import CannotWriteError, UsageError
-from tests.support.processes import ran
+from tests.support.processes import python
 from tests.support.threads import run_in_threads
 
 NOISE = np.random.default_rng(0).integers(0, 255, (8, 4096), "u1")
@@ -174,8 +173,7 @@ with h5py.File({str(path)!r}, "w") as file:
     except KeyboardInterrupt:
         print("interrupted")
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
+    assert python(program) == "interrupted"
     with h5py.File(path) as file:
         first = np.random.default_rng(0).integers(0, 255, (1 << 10, 1 << 17), "u1")[:8]
         np.testing.assert_array_equal(file["x"][:8], first)
@@ -213,10 +211,9 @@ except Exception as error:
 @pytest.mark.parametrize("which", ["new", "existing"])
 def test_a_full_disk_is_an_error_and_no_crash(tmp_path: Path, which: str) -> None:
     path = tmp_path / "x.h5"
-    done = ran([sys.executable, "-c", FULL, path, which], timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert "x.h5: dataset /x: the chunk at element [" in done.stdout, done.stdout
-    assert "make room" in done.stdout
+    said = python(FULL, path, which)
+    assert "x.h5: dataset /x: the chunk at element [" in said
+    assert "make room" in said
     # What was flushed before is there.
     data = np.random.default_rng(0).integers(0, 255, (512, 4096), "u1")
     np.testing.assert_array_equal(in_file(path)[:8], data[:8])

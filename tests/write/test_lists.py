@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import chunkwise
+from chunkwise.errors import SelectionError
 from tests.support.versions import H5PY
 
 ENUM = h5py.enum_dtype({"A": 1, "B": 2}, basetype="i2")
@@ -138,6 +139,8 @@ def test_lists_masks_points_and_fields_are_encoded_here(tmp_path: Path) -> None:
         d[mask], model[mask] = 7, 7
         d.write(chunkwise.points([(8, 0), (0, 7), (-1, -1)]), [1, 2, 3])
         model[[8, 0, 8], [0, 7, 7]] = [1, 2, 3]
+        with pytest.raises(SelectionError):
+            d.write(chunkwise.points([(9, 0)]), [1])
         record = file.create_dataset(
             "r", (9,), [("a", "i4"), ("b", "f8")], chunks=(4,), filters="deflate:1"
         )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
 from pathlib import Path
 
 import h5py
@@ -13,20 +11,6 @@ import pytest
 import chunkwise
 from chunkwise.errors import UsageError
 from tests.attack._partial import create
-from tests.support.tools import require_tool
-
-PROGRAM = Path(__file__).parents[1] / "upstream" / "grow_unwritten.c"
-
-
-def test_libhdf5_cannot_grow_what_was_never_written(tmp_path: Path) -> None:
-    """When this fails, `unfiltered_edges.make_index` may be needed no more."""
-    h5cc = require_tool("h5cc")
-    program = tmp_path / "program"
-    subprocess.run(
-        [h5cc, PROGRAM, "-o", program], cwd=tmp_path, check=True, capture_output=True, timeout=60
-    )
-    done = subprocess.run([program, tmp_path / "x.h5"], capture_output=True, timeout=60)
-    assert done.returncode in (1, -signal.SIGSEGV), done.stdout
 
 
 @pytest.mark.parametrize("libver", ["earliest", "latest"])

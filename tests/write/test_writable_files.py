@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
-import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +22,8 @@ from chunkwise.errors import (
     FileFormatError,
     UsageError,
 )
+from tests.support.processes import Program
+from tests.support.threads import run_in_threads
 
 
 @pytest.fixture
@@ -133,15 +133,11 @@ def test_options_are_those_of_h5py(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", ["w", "r+", "a"])
 def test_a_file_that_another_program_has_open_is_left_alone(existing: Path, mode: Any) -> None:
     program = f"import h5py; f = h5py.File({str(existing)!r}, 'r'); print(flush=True); input()"
-    with subprocess.Popen(
-        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as other:
-        assert other.stdin is not None
-        assert other.stdout is not None
-        other.stdout.readline()
+    with Program(program) as other:
+        other.hear()
         with pytest.raises(BusyError, match="open elsewhere") as error:
             chunkwise.open(existing, mode)
-        other.stdin.write(b"\n")
+        other.tell()
     message(error)
     with h5py.File(existing) as file:
         assert file["x"][4] == 4
@@ -252,12 +248,7 @@ def test_flushing_while_others_write_waits_for_nobody_who_waits(tmp_path: Path) 
                     file.flush()
                     sets[first % 3].flush()
 
-        threads = [threading.Thread(target=write, args=(n,), daemon=True) for n in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(30)
-            assert not thread.is_alive()
+        run_in_threads([partial(write, n) for n in range(4)])
     with h5py.File(path) as read:
         for n in range(3):
             assert (read[f"d{n}"][...] == np.arange(200)[:, None]).all()

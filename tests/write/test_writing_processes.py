@@ -5,11 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import multiprocessing
-import os
 import pickle
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +14,7 @@ import numpy as np
 import pytest
 
 import chunkwise
-from chunkwise.errors import FileFormatError
-from tests.support.processes import ran
+from tests.support.processes import Program, python
 
 VALUES = np.arange(1000)
 
@@ -124,9 +119,9 @@ except chunkwise.ChunkwiseError as error:
 @pytest.mark.parametrize("mode", ["r", "r+", "w", "a"])
 def test_a_second_process_is_told_that_the_file_is_open(path: Path, mode: str) -> None:
     with chunkwise.open(path, "r+", sync=False) as file:
-        done = ran([sys.executable, "-c", OPEN, path, mode], check=True)
-        assert done.stdout.startswith(f"BusyError {path}: "), done
-        assert "close it there" in done.stdout
+        said = python(OPEN, path, mode)
+        assert said.startswith(f"BusyError {path}: ")
+        assert "close it there" in said
         np.testing.assert_array_equal(file["x"], VALUES)
 
 
@@ -151,70 +146,19 @@ def test_a_reader_follows_a_writer(tmp_path: Path, writer: str) -> None:
         ours.append(np.ones(15, "i4"))
         ours.flush()
     file.swmr_mode = True
-    reader = subprocess.Popen(
-        [sys.executable, "-c", FOLLOW, path],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert reader.stdin is not None
-    assert reader.stdout is not None
-    assert reader.stdout.readline() == "None\n"
-    for number in range(4):
-        values = np.full(13, number, "i4")
-        if writer == "h5py":
-            theirs.resize((len(theirs) + 13,))
-            theirs[-13:] = values
-            theirs.flush()
-        else:
-            ours.append(values)
-            ours[0] = number
-            ours.flush()
-        reader.stdin.write("\n")
-        reader.stdin.flush()
-        assert reader.stdout.readline().split() == [str(len(theirs)), str(theirs[...].sum())]
-    reader.stdin.close()
-    assert reader.wait(60) == 0
+    with Program(FOLLOW, path) as reader:
+        assert reader.hear() == "None"
+        for number in range(4):
+            values = np.full(13, number, "i4")
+            if writer == "h5py":
+                theirs.resize((len(theirs) + 13,))
+                theirs[-13:] = values
+                theirs.flush()
+            else:
+                ours.append(values)
+                ours[0] = number
+                ours.flush()
+            reader.tell()
+            assert reader.hear() == f"{len(theirs)} {theirs[...].sum()}"
+    assert reader.process.returncode == 0
     file.close()
-
-
-def test_what_was_flushed_outlives_a_writer_that_is_killed_while_it_overwrites(
-    tmp_path: Path,
-) -> None:
-    """Chunks of the file are replaced in it by a flush, not before."""
-    path = tmp_path / "x.h5"
-    before = np.arange(1000, dtype="i4")
-    child = os.fork()
-    if child == 0:
-        file = chunkwise.open(path, "w", sync=False)
-        d = file.create_dataset("x", data=before, chunks=(100,), filters="deflate:1")
-        file.flush()
-        rng = np.random.default_rng(0)
-        for first in range(0, 1000, 100):
-            # Longer and shorter than before, so that chunks would move; whole, and in parts.
-            d[first : first + 100] = rng.integers(0, 10**9, 100) if first % 200 else 0
-            d[first : first + 50] = -1
-        os.kill(os.getpid(), signal.SIGKILL)
-    assert os.waitpid(child, 0)[1] == signal.SIGKILL
-    with h5py.File(path) as file:
-        np.testing.assert_array_equal(file["x"][:], before)
-
-
-def test_what_a_killed_writer_flushed_is_found_by_the_remedy_named(tmp_path: Path) -> None:
-    """With the latest format a mark is left in the file, and the message says what saves it."""
-    path = tmp_path / "x.h5"
-    child = os.fork()
-    if child == 0:
-        file = chunkwise.open(path, "w", sync=False, libver="latest")
-        d = file.create_dataset("x", data=VALUES, chunks=(100,), filters="deflate:1")
-        file.flush()
-        d[:] = 0
-        os.kill(os.getpid(), signal.SIGKILL)
-    assert os.waitpid(child, 0)[1] == signal.SIGKILL
-    with pytest.raises(FileFormatError, match="is saved by: chunkwise repack") as raised:
-        chunkwise.open(path)
-    advice = str(raised.value).split("saved by: chunkwise ")[1].split()
-    command = [sys.executable, "-m", "chunkwise", *advice]
-    subprocess.run(command, check=True, cwd=tmp_path, capture_output=True)
-    with h5py.File(tmp_path / advice[-1]) as found:
-        np.testing.assert_array_equal(found["x"][:], VALUES)

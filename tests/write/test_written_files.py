@@ -10,61 +10,9 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import chunkwise
 from tests.support.tools import require_tool
-
-FILTERS = (
-    "none",
-    "deflate:1",
-    "shuffle+deflate:4",
-    "shuffle+deflate:fast",
-    "deflate:6+fletcher32",
-    "fletcher32+shuffle+deflate:2",
-    "lzf",
-    "shuffle+zstd:3",
-)
-DTYPES = ("<i4", ">f4", "u1", "<f8", "i2,f4")
-SHAPE = (9, 14)
-
-slices = st.tuples(
-    *(
-        st.tuples(st.integers(0, n - 1), st.integers(1, n), st.integers(1, 3)).map(
-            lambda t: slice(t[0], t[0] + t[1], t[2])
-        )
-        for n in SHAPE
-    )
-)
-
-
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None
-)
-@given(
-    st.sampled_from(FILTERS),
-    st.sampled_from(DTYPES),
-    st.tuples(st.integers(1, 9), st.integers(1, 14)),
-    st.lists(st.tuples(slices, st.booleans()), max_size=6),
-)
-def test_h5py_reads_what_was_written(
-    tmp_path: Path, filters: str, dtype: str, chunk: tuple[int, ...], writes: Any
-) -> None:
-    path = tmp_path / "x.h5"
-    model = np.zeros(SHAPE, dtype)
-    with chunkwise.open(path, "w", sync=False) as file:
-        made = file.create_dataset("g/x", SHAPE, dtype, chunks=chunk, filters=filters)
-        for number, (index, flushed) in enumerate(writes, 1):
-            values = np.arange(number, number + model[index].size).astype("u1").astype(dtype)
-            model[index] = values.reshape(model[index].shape)
-            made[index] = model[index]
-            if flushed:
-                file.flush()
-                np.testing.assert_array_equal(made[index], model[index])
-    with h5py.File(path) as read:
-        np.testing.assert_array_equal(read["g/x"][()], model)
-        assert read["g/x"].chunks == chunk
 
 
 def test_hdf5_tools_find_no_difference(tmp_path: Path) -> None:
@@ -131,20 +79,6 @@ def test_a_netcdf_file_is_one_afterwards(tmp_path: Path) -> None:
         file.attrs["history"] = "longer"
     netcdf("check")
     subprocess.run([require_tool("ncdump"), "-h", path], check=True, capture_output=True)
-
-
-def test_what_one_name_writes_another_reads(tmp_path: Path) -> None:
-    with chunkwise.open(tmp_path / "x.h5", "w", sync=False) as file:
-        first = file.create_dataset("x", (4, 100), "i4", chunks=(4, 100), filters="deflate:1")
-        file["y"] = first
-        second: Any = file["y"]
-        first[0] = 1
-        second[1] = 2
-        chunkwise.wrap(file.h5py["x"])[2] = 3
-        assert [row[0] for row in first] == [1, 2, 3, 0]
-        assert first.explain_write()["path"] == "chunked"
-    with h5py.File(tmp_path / "x.h5") as read:
-        assert read["x"][:, 99].tolist() == [1, 2, 3, 0]
 
 
 def test_fast_reaches_the_encoder(tmp_path: Path) -> None:

@@ -399,25 +399,26 @@ def test_guessing(given: list[Any], tmp_path: Path) -> None:
 
 
 def test_errors_say_what_to_do(path: Path, tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="no such file"):
-        opened(tmp_path / "none.nc", "chunkwise")
-    with pytest.raises(OSError, match=r"group not found: b of /b; groups there: none") as told:
-        opened(path, "chunkwise", group="b")
-    assert isinstance(told.value, DatasetNotFoundError)
-    with pytest.raises(ValueError, match="must be a string"):
-        opened(path, "chunkwise", group=("a",))
-    with pytest.raises(UsageError, match="phony_dims='x': give 'access' or 'sort'"):
-        opened(path, "chunkwise", phony_dims="x")
-    with pytest.raises(UsageError, match="NETCDF4 only"):
-        opened(path, "chunkwise", format="NETCDF3_64BIT")
-    with pytest.raises(ValueError, match=r"as bytes: give a path, or io\.BytesIO"):
-        opened(path.read_bytes(), "chunkwise")  # type: ignore[arg-type]
-    with pytest.raises(FileFormatError, match="not the signature"):
-        opened(io.BytesIO(b"garbage"), "chunkwise")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="settings: threads=0"):
-        opened(path, "chunkwise", settings={"threads": 0})
-    with pytest.raises(TypeError, match="nonsense"):
-        opened(path, "chunkwise", driver_kwds={"nonsense": 1})
+    garbage, content = io.BytesIO(b"garbage"), path.read_bytes()
+    refused: list[tuple[type[Exception], str, Any, dict[str, Any]]] = [
+        (FileNotFoundError, "no such file", tmp_path / "none.nc", {}),
+        (
+            DatasetNotFoundError,
+            "group not found: b of /b; groups there: none",
+            path,
+            {"group": "b"},
+        ),
+        (ValueError, "must be a string", path, {"group": ("a",)}),
+        (UsageError, "phony_dims='x': give 'access' or 'sort'", path, {"phony_dims": "x"}),
+        (UsageError, "NETCDF4 only", path, {"format": "NETCDF3_64BIT"}),
+        (ValueError, r"as bytes: give a path, or io\.BytesIO", content, {}),
+        (FileFormatError, "not the signature", garbage, {}),
+        (UsageError, "settings: threads=0", path, {"settings": {"threads": 0}}),
+        (TypeError, "nonsense", path, {"driver_kwds": {"nonsense": 1}}),
+    ]
+    for kind, said, given, options in refused:
+        with pytest.raises(kind, match=said):
+            opened(given, "chunkwise", **options)
 
 
 def test_what_is_no_netcdf_is_named(tmp_path: Path) -> None:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,9 +11,8 @@ pytest.importorskip("h5netcdf", reason="h5netcdf is not installed")
 pytest.importorskip("netCDF4", reason="netCDF4 is not installed")
 pytest.importorskip("xarray", reason="xarray is not installed")
 
-SUITE = Path(__file__).parents[1] / "support" / "xarray_suite.py"
-# A minute on a busy machine; a hang is what this ends.
-HANG_S = 900
+
+from tests.support.suites import finish, start
 
 # What each run has, which engines it replaces, and how many tests pass at least.
 RUNS: dict[str, tuple[str, tuple[str, ...], int]] = {
@@ -46,32 +41,14 @@ ON_PURPOSE = {
 }
 
 
-def _run(
-    folder: Path, expression: str, replaced: tuple[str, ...], *, may_crash: bool = False
-) -> Any:
-    folder.mkdir()
-    with (folder / "log").open("wb") as log:
-        done = subprocess.run(
-            [sys.executable, str(SUITE), "outcomes.json", expression, *replaced],
-            cwd=folder,
-            stdout=log,
-            stderr=log,
-            env=os.environ | {"TMPDIR": str(folder)},
-            timeout=HANG_S,
-        )
-    if may_crash and done.returncode < 0:
-        return {"outcomes": {}}
-    assert done.returncode == 0, (folder / "log").read_text()[-2000:]
-    return json.loads((folder / "outcomes.json").read_text())
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("run", RUNS)
 def test_xarrays_own_tests(run: str, tmp_path: Path) -> None:
     if "netCDF4" in run and not os.environ.get("CHUNKWISE_XARRAY"):
         pytest.skip("netCDF4 by Dask's threads crashes at times: set CHUNKWISE_XARRAY=1 to run it")
     expression, replaced, least = RUNS[run]
-    found = _run(tmp_path / "ours", expression, replaced)
+    ours = tmp_path / "ours"
+    found = finish(start(ours, "xarray", expression, *replaced), ours)
     assert sum(outcome == "passed" for outcome in found["outcomes"].values()) >= least
     failed = {
         test: found["why"].get(test, "")
@@ -82,9 +59,9 @@ def test_xarrays_own_tests(run: str, tmp_path: Path) -> None:
         # Some fail with xarray's own engines, too, in some versions of what they use; netCDF4 at
         # times crashes where Dask's threads write by it.
         names = {test.rpartition("::")[2].partition("[")[0] for test in failed}
-        plain = _run(
-            tmp_path / "plain", f"{expression} and ({' or '.join(names)})", (), may_crash=True
-        )
+        folder = tmp_path / "plain"
+        again = start(folder, "xarray", f"{expression} and ({' or '.join(names)})")
+        plain = finish(again, folder, may_crash=True)
         failed = {
             test: why for test, why in failed.items() if plain["outcomes"].get(test) == "passed"
         }

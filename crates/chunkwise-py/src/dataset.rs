@@ -16,7 +16,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::arrays::{bytes_mut, new_array};
 use crate::conversion::{Taken, field_bytes};
-use crate::errors::{allocation_error, raise, read_error, select_error};
+use crate::errors::{allocation_error, raise, read_error, select_error, undescribed};
 use crate::index;
 use crate::interrupts::interruptible;
 use crate::library::PyLibrary;
@@ -107,8 +107,7 @@ impl PyDataset {
                 Ok(_) => Err("its stored type has to be converted for NumPy".to_string()),
                 Err(Unsuited::Reason(reason)) => Err(reason),
                 Err(Unsuited::Failed(error)) => {
-                    let message = format!("{label}: {error}; the file is damaged, or too new");
-                    return Err(raise(py, "CorruptDataError", message));
+                    return Err(undescribed(py, &label, &error.to_string(), dataset_id));
                 }
             }
         };

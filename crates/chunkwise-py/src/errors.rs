@@ -4,6 +4,7 @@ use chunkwise_codec::DecodeError;
 use chunkwise_engine::{ReadError, WriteError};
 use chunkwise_libhdf5::BindError;
 use chunkwise_select::SelectError;
+use pyo3::call::PyCallArgs;
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 
@@ -21,10 +22,20 @@ pub fn raise(py: Python<'_>, class: &str, message: String) -> PyErr {
 
 /// The exception for what libhdf5 cannot read; `chunkwise.files.causes` says what that proves.
 pub fn unreadable(py: Python<'_>, place: &str, message: &str, dataset_id: Option<i64>) -> PyErr {
+    made_by(py, "unreadable", (place, message, dataset_id))
+}
+
+/// The exception for a dataset of which libhdf5 cannot say how it is stored.
+pub fn undescribed(py: Python<'_>, label: &str, message: &str, dataset_id: i64) -> PyErr {
+    made_by(py, "undescribed", (label, message, dataset_id))
+}
+
+/// An exception that a function of `chunkwise.files.causes` makes.
+fn made_by<'py>(py: Python<'py>, name: &str, arguments: impl PyCallArgs<'py>) -> PyErr {
     let made = py
         .import("chunkwise.files.causes")
-        .and_then(|causes| causes.getattr("unreadable"))
-        .and_then(|unreadable| unreadable.call1((place, message, dataset_id)));
+        .and_then(|causes| causes.getattr(name))
+        .and_then(|maker| maker.call1(arguments));
     match made {
         Ok(exception) => PyErr::from_value(exception),
         Err(error) => error,

@@ -44,6 +44,12 @@ fn crc32(data: &Bound<'_, numpy::PyUntypedArray>, value: u32) -> PyResult<u32> {
     arrays::with_bytes(data, |bytes| chunkwise_codec::crc32(value, bytes))
 }
 
+/// The checksum that HDF5 keeps with its metadata.
+#[pyfunction]
+fn metadata_checksum(data: &[u8]) -> u32 {
+    chunkwise_format::checksum(data)
+}
+
 /// Threads that reading uses in this process.
 #[pyfunction]
 fn thread_count() -> usize {
@@ -158,6 +164,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(conversion::convert_elements, m)?)?;
     m.add_function(wrap_pyfunction!(conversion::edge_numbers, m)?)?;
     m.add_function(wrap_pyfunction!(crc32, m)?)?;
+    m.add_function(wrap_pyfunction!(metadata_checksum, m)?)?;
     m.add_function(wrap_pyfunction!(filters, m)?)?;
     m.add_function(wrap_pyfunction!(encoding::encode_chunk, m)?)?;
     m.add_function(wrap_pyfunction!(index::integers, m)?)?;

@@ -3,7 +3,9 @@
 //! Records are Python's: of what is not known here, the kind is None, and libhdf5 is asked.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
@@ -16,8 +18,8 @@ use chunkwise_engine::{
     ChunkIndexBuilder, ChunkRecord, Chunks, Dataset, DatasetInfo, FileStorage, Layout, Storage,
 };
 use chunkwise_format::{
-    Attribute, Bits, ByteOrder, Bytes, Charset, Class, Dataspace, Datatype, FormatError, Kind,
-    Object, Target, Text, Value,
+    Attribute, Bits, ByteOrder, Bytes, Charset, Class, Collection, Dataspace, Datatype,
+    FormatError, Kind, Object, Target, Text, Value,
 };
 use chunkwise_select::{ChunkGrid, Dims};
 use numpy::{PyArrayDescr, PyArrayDescrMethods};
@@ -164,13 +166,14 @@ impl PyMetadata {
         Ok(hard.collect())
     }
 
-    /// What an object is, and has.
-    fn object<'py>(&self, py: Python<'py>, address: u64) -> PyResult<Bound<'py, PyDict>> {
-        let record = PyDict::new(py);
-        let object = self.file.object(address).map_err(|error| damaged(py, &error))?;
-        let fill = |record| self.describe(py, &object, record);
-        fill(&record)?;
-        Ok(record)
+    /// What objects are, and have.
+    fn objects<'py>(
+        &self,
+        py: Python<'py>,
+        addresses: Vec<u64>,
+    ) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let records = Records { py, file: &self.file, collections: RefCell::default() };
+        addresses.into_iter().map(|address| records.record(address)).collect()
     }
 
     /// The shape of a dataset; None of what has none.
@@ -200,13 +203,27 @@ fn damaged(py: Python<'_>, error: &FormatError) -> PyErr {
     raise(py, "CorruptDataError", error.to_string())
 }
 
-impl PyMetadata {
-    fn describe(
-        &self,
-        py: Python<'_>,
-        object: &Object<'_>,
-        record: &Bound<'_, PyDict>,
-    ) -> PyResult<()> {
+/// Python's records of objects.
+struct Records<'f, 'py> {
+    py: Python<'py>,
+    file: &'f chunkwise_format::File<Stored>,
+    /// Those of the global heap that were read: one holds values of many objects.
+    collections: RefCell<HashMap<u64, Collection<'f>>>,
+}
+
+/// So many collections are kept.
+const MOST_COLLECTIONS: usize = 64;
+
+impl<'f, 'py> Records<'f, 'py> {
+    fn record(&self, address: u64) -> PyResult<Bound<'py, PyDict>> {
+        let record = PyDict::new(self.py);
+        let object = self.file.object(address).map_err(|error| damaged(self.py, &error))?;
+        self.describe(&object, &record)?;
+        Ok(record)
+    }
+
+    fn describe(&self, object: &Object<'_>, record: &Bound<'_, PyDict>) -> PyResult<()> {
+        let py = self.py;
         let sound = |error: FormatError| damaged(py, &error);
         let kind = match object.kind() {
             Kind::Group => "group",
@@ -216,7 +233,7 @@ impl PyMetadata {
         };
         record.set_item("kind", kind)?;
         record.set_item("links", object.reference_count().map_err(sound)?)?;
-        record.set_item("attributes", self.attributes(py, object)?)?;
+        record.set_item("attributes", self.attributes(object)?)?;
         if object.kind() != Kind::Dataset {
             return Ok(());
         }
@@ -246,11 +263,8 @@ impl PyMetadata {
     }
 
     /// Names and values, in the order of h5py; None where a name is not UTF-8.
-    fn attributes<'py>(
-        &self,
-        py: Python<'py>,
-        object: &Object<'_>,
-    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+    fn attributes(&self, object: &Object<'_>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let py = self.py;
         let mut all = object.attributes().map_err(|error| damaged(py, &error))?;
         if object.tracks_attributes() {
             all.sort_by_key(|attribute| attribute.creation_order);
@@ -258,17 +272,14 @@ impl PyMetadata {
         let found = PyDict::new(py);
         for attribute in &all {
             let Ok(name) = std::str::from_utf8(&attribute.name) else { return Ok(None) };
-            found.set_item(name, self.attribute(py, attribute)?)?;
+            found.set_item(name, self.attribute(attribute)?)?;
         }
         Ok(Some(found))
     }
 
     /// The type, the shape and the values of an attribute (see `_native.pyi`).
-    fn attribute<'py>(
-        &self,
-        py: Python<'py>,
-        attribute: &Attribute,
-    ) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    fn attribute(&self, attribute: &Attribute) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let py = self.py;
         let Attribute { datatype, dataspace, value, .. } = attribute;
         let shape = match dataspace {
             Dataspace::Null => py.None().into_bound(py),
@@ -278,7 +289,7 @@ impl PyMetadata {
         let each = || value.chunks_exact(nbytes);
         let (kind, values) = match &datatype.class {
             Class::LongText { .. } => {
-                let texts = each().map(|value| self.long_text(py, value));
+                let texts = each().map(|value| self.long_text(value));
                 ("O".into(), PyList::new(py, texts.collect::<PyResult<Vec<_>>>()?)?.into_any())
             }
             Class::Text(text) => {
@@ -287,7 +298,7 @@ impl PyMetadata {
                 (kind, PyList::new(py, texts)?.into_any())
             }
             Class::Sequence(base) if base.class == (Class::Reference { kind: 0 }) => {
-                let lists = each().map(|value| self.references(py, value));
+                let lists = each().map(|value| self.references(value));
                 let lists = lists.collect::<PyResult<Vec<_>>>()?;
                 ("references".into(), PyList::new(py, lists)?.into_any())
             }
@@ -306,17 +317,26 @@ impl PyMetadata {
     }
 
     /// The bytes of a value of variable length.
-    fn variable(&self, py: Python<'_>, value: &[u8]) -> PyResult<Vec<u8>> {
+    fn variable(&self, value: &[u8]) -> PyResult<Vec<u8>> {
         let found = self.file.variable(value).and_then(|found| {
-            let Some((_, collection, number)) = found else { return Ok(Vec::new()) };
-            Ok(self.file.collection(collection)?.get(number).unwrap_or_default().to_vec())
+            let Some((_, address, number)) = found else { return Ok(Vec::new()) };
+            let mut known = self.collections.borrow_mut();
+            if known.len() >= MOST_COLLECTIONS && !known.contains_key(&address) {
+                known.clear();
+            }
+            let collection = match known.entry(address) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(free) => free.insert(self.file.collection(address)?),
+            };
+            Ok(collection.get(number).unwrap_or_default().to_vec())
         });
-        found.map_err(|error| damaged(py, &error))
+        found.map_err(|error| damaged(self.py, &error))
     }
 
     /// Text of any length: up to the first zero, as C has it.
-    fn long_text<'py>(&self, py: Python<'py>, value: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-        let mut bytes = self.variable(py, value)?;
+    fn long_text(&self, value: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+        let py = self.py;
+        let mut bytes = self.variable(value)?;
         if let Some(len) = bytes.iter().position(|&byte| byte == 0) {
             bytes.truncate(len);
         }
@@ -328,8 +348,9 @@ impl PyMetadata {
     }
 
     /// The addresses to which a sequence of references leads.
-    fn references<'py>(&self, py: Python<'py>, value: &[u8]) -> PyResult<Bound<'py, PyList>> {
-        let bytes = self.variable(py, value)?;
+    fn references(&self, value: &[u8]) -> PyResult<Bound<'py, PyList>> {
+        let py = self.py;
+        let bytes = self.variable(value)?;
         let width = usize::from(self.file.superblock().offset_nbytes).max(1);
         let leads = bytes.chunks_exact(width).map(|bytes| {
             let found = self.file.reference(0, bytes).map_err(|error| damaged(py, &error))?;
@@ -368,7 +389,9 @@ impl PyMetadata {
         });
         places.collect()
     }
+}
 
+impl PyMetadata {
     fn engine_dataset(&self, address: u64) -> Option<Arc<Dataset>> {
         let object = self.file.object(address).ok()?;
         let datatype = object.datatype().ok()??;

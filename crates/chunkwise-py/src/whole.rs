@@ -11,7 +11,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::arrays::{bytes, check_dtype};
-use crate::errors::{raise, write_error};
+use crate::errors::{raise, undescribed, write_error};
 use crate::library::PyLibrary;
 use crate::selection::PySelection;
 
@@ -68,8 +68,7 @@ impl PyWholeChunks {
                     .map_err(|error| error.to_string()),
                 Err(Unsuited::Reason(reason)) => Err(reason),
                 Err(Unsuited::Failed(error)) => {
-                    let message = format!("{label}: {error}; the file is damaged, or too new");
-                    return Err(raise(py, "CorruptDataError", message));
+                    return Err(undescribed(py, &label, &error.to_string(), dataset_id));
                 }
             }
         };

@@ -91,14 +91,15 @@ def advise(
     ... )
     >>> advice.best.chunks, advice.leave, advice.verified       # doctest: +SKIP
     """
+    from chunkwise.advice import wishes
     from chunkwise.advice.work import Work
 
     begun = time.monotonic()
     if not budget_s > 0:
         raise UsageError(f"a budget of {budget_s:g} seconds is no time: give more than 0")
+    wanted = wishes.read(objective, keep, max_size, reader, lossless=lossless)
     work = Work.of(
-        path, dataset, access, objective=objective, keep=keep, lossless=lossless,
-        max_size=max_size, reader=reader, begun=begun, budget_s=budget_s, scratch=scratch,
+        path, dataset, access, wanted, begun=begun, budget_s=budget_s, scratch=scratch,
         progress=progress,
     )  # fmt: skip
     return work.advice(calibrate=calibrate)

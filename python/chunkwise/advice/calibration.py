@@ -31,7 +31,8 @@ from chunkwise.model.cost import Shape, Stored
 from chunkwise.model.fitting import fitted
 from chunkwise.model.readers import CHUNKWISE, UNCACHED, Reader, reader, this_process
 from chunkwise.model.seconds import Machine, Rates, Storage, terms
-from chunkwise.model.traffic import Hyperslab, Pattern, contiguous_traffic, traffic
+from chunkwise.model.traffic import Pattern, contiguous_traffic, traffic
+from chunkwise.patterns.stated import hyperslabs
 from chunkwise.trials import pagecache
 from chunkwise.trials.environment import available_memory_nbytes
 
@@ -262,7 +263,7 @@ def _reading(path: Path, name: str, who: Reader) -> list[_Row]:
             for chunks in _CHUNKS[:2]:
                 add(pattern, walk, chunks, by=UNCACHED, cache_nbytes=0)
     walk = _native.Walk.cells(_SHAPE, 6, 20, 0)
-    parts = tuple(tuple(_frozen(one)) for one in (walk[i] for i in range(20)))
+    parts = tuple(hyperslabs(walk[i]) for i in range(20))
     union = Pattern("", _SHAPE, operations=20, selections=parts, flat=True)
     for chunks in _CHUNKS[:3]:
         add(union, walk, chunks, filtered=name == CHUNKWISE)
@@ -277,11 +278,6 @@ def _reading(path: Path, name: str, who: Reader) -> list[_Row]:
         for place in (*_LARGE_CHUNKS, None):
             add(pattern, walk, place, large=True)
     return rows
-
-
-def _frozen(union: Any) -> Iterator[Hyperslab]:
-    for start, stride, counts, block in union if isinstance(union[0][0], list) else [union]:
-        yield tuple(start), tuple(stride), tuple(counts), tuple(block)
 
 
 def _read_s(path: Path, dataset: str, name: str, walk: _native.Walk, **cache: int) -> float:
@@ -367,4 +363,4 @@ def _cold(folder: str) -> Storage | None:
         return None
     if before is None or after is None or after - before < _COLD_NBYTES // 2:
         return None
-    return Storage(max(1e-6, request_s - _COLD_PIECE / rate), rate, reads_ahead=True)
+    return Storage(max(1e-6, request_s - _COLD_PIECE / rate), rate)

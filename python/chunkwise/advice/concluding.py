@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 
 from chunkwise.advice import patterns, sampling, wishes
 from chunkwise.advice.answer import Advice, CacheAdvice, FrontPoint, PatternAdvice
-from chunkwise.advice.verifying import Proof, Timing, sums, weighed
+from chunkwise.advice.verifying import Proof, Timing, figures, sums, weighed
 from chunkwise.grammar import Pipeline, format_shape, format_size
 from chunkwise.grammar.parameters import carried
 from chunkwise.measure.target import Target
 from chunkwise.measure.verdict import verdict
 from chunkwise.model import worth
 from chunkwise.model.cost import Stored
-from chunkwise.model.held import caches, free_slots
+from chunkwise.model.held import Cache, caches, free_slots
 from chunkwise.model.layout import Layout
 from chunkwise.model.readability import Needs, losses, sentences
 from chunkwise.model.readers import CHUNKWISE, DEFAULT_W0, LIBHDF5_1
@@ -30,8 +30,8 @@ from chunkwise.remedy.records import (
     Copy,
     Present,
     Remedy,
-    SetCache,
     in_chunks,
+    larger_cache,
     natively,
     under_filters,
 )
@@ -51,7 +51,7 @@ class Case:
     problem: Problem
     samples: sampling.Samples
     found: Found
-    proof: Proof | None
+    proof: Proof
     elapsed_s: float
 
     @property
@@ -60,10 +60,10 @@ class Case:
         return Layout(self.target.chunks, self.target.filters)
 
     @property
-    def is_proved(self) -> bool:
-        """Whether the present layout and another one were measured."""
-        timings = self.proof.timings if self.proof is not None else {}
-        return self.present in timings and len(timings) > 1
+    def timings(self) -> Mapping[Layout, Mapping[str, Timing]]:
+        """What was measured; nothing unless the present layout and another one were."""
+        timings = self.proof.timings
+        return timings if self.present in timings and len(timings) > 1 else {}
 
     def outcome(self, layout: Layout) -> Outcome:
         """Return what the model says of a layout."""
@@ -71,15 +71,9 @@ class Case:
 
     def figures(self, layout: Layout) -> tuple[float, float, float]:
         """Return reading, writing and size, measured as far as they were."""
-        read_s, write_s, nbytes = self.outcome(layout).figures
+        read_s, write_s, nbytes = figures(self.outcome(layout), self.proof, self.asked)
         if layout == self.present:
             nbytes = float(self.target.stored_nbytes)
-        timings = self.proof.timings.get(layout) if self.proof is not None else None
-        if timings is not None:
-            if any(not one.pattern.writes for one in self.asked):
-                read_s = weighed(timings, self.asked, writes=False)[0]
-            if any(one.pattern.writes for one in self.asked):
-                write_s = weighed(timings, self.asked, writes=True)[0]
         return read_s, write_s, nbytes
 
 
@@ -107,15 +101,15 @@ def conclude(case: Case) -> Advice:
         present_nbytes=target.stored_nbytes,
         best_nbytes=round(case.figures(best)[2]),
         leave=leave,
-        verified=case.is_proved,
+        verified=bool(case.timings),
         reason="",
         fixes=() if leave else fixes(target, best),
         cache=cache,
         open_fixes=_open_fixes(case, cache),
-        part=str(case.proof.part) if case.proof is not None and case.is_proved else "",
+        part=str(case.proof.part) if case.timings else "",
         notes=tuple(_notes(case, best)),
         looked_at=case.found.looked_at,
-        measured=len(case.proof.timings) if case.proof is not None else 0,
+        measured=len(case.proof.timings),
         elapsed_s=case.elapsed_s,
     )
     return replace(advice, reason=_reason(case, advice))
@@ -127,8 +121,8 @@ def conclude(case: Case) -> Advice:
 def _best(case: Case) -> Layout:
     """Return the best layout that was measured; if none was, the model's."""
     problem = case.problem
-    if case.is_proved and case.proof is not None:
-        timings = case.proof.timings
+    timings = case.timings
+    if timings:
         # One lucky run is no proof, where others were measured several times.
         repeats = {one: _repeats(timings[one]) for one in timings}
         known = [one for one in timings if repeats[one] > 1 or max(repeats.values()) == 1]
@@ -162,28 +156,27 @@ def _within_noise(case: Case, best: Layout) -> bool:
         return True
     if case.problem.score(after) >= case.problem.score(before):
         return True
-    if case.is_proved and case.proof is not None and case.wishes.objective in ("read", "balanced"):
+    if case.timings and case.wishes.objective in ("read", "balanced"):
         if size >= worth.SMALLER and read >= 1 / worth.STATED:
             return False
         writes_alone = all(one.pattern.writes for one in case.asked)
-        return not writes_alone and not _is_faster(case, case.proof, best)
+        return not writes_alone and not _is_faster(case, best)
     return False
 
 
-def _is_faster(case: Case, proof: Proof, best: Layout) -> bool:
+def _is_faster(case: Case, best: Layout) -> bool:
     """Whether the best layout was measured to be faster, by the judge of all measurements."""
-    before, after = (sums(proof, one, case.asked) for one in (case.present, best))
+    before, after = (sums(case.proof, one, case.asked) for one in (case.present, best))
     word = verdict(before, after, worth.STATED).word if before and after else "cannot tell"
     if word != "cannot tell":
         return word == "faster"
     # It cannot: then each repeat with the one has to be faster than any with the other.
-    lowest = weighed(proof.timings[case.present], case.asked, writes=False)[1]
-    return lowest > weighed(proof.timings[best], case.asked, writes=False)[2]
+    lowest = weighed(case.timings[case.present], case.asked, writes=False)[1]
+    return lowest > weighed(case.timings[best], case.asked, writes=False)[2]
 
 
 def _pattern(case: Case, one: patterns.Asked, best: Layout) -> PatternAdvice:
     name = one.pattern.name
-    timings = case.proof.timings if case.proof is not None and case.is_proved else {}
     place = case.asked.index(one)
     return PatternAdvice(
         name=name,
@@ -191,24 +184,23 @@ def _pattern(case: Case, one: patterns.Asked, best: Layout) -> PatternAdvice:
         block=one.pattern.block,
         weight=one.pattern.weight,
         writes=one.pattern.writes,
-        present=timings.get(case.present, {}).get(name),
-        best=timings.get(best, {}).get(name),
+        present=case.timings.get(case.present, {}).get(name),
+        best=case.timings.get(best, {}).get(name),
         present_model_s=case.outcome(case.present).pattern_s[place],
         best_model_s=case.outcome(best).pattern_s[place],
-        ours=case.proof.ours.get(name) if case.proof is not None else None,
+        ours=case.proof.ours.get(name),
     )
 
 
 def _front(case: Case, best: Layout) -> tuple[FrontPoint, ...]:
     """Give the choices, the advised one among them: those that were measured, or the model's."""
-    measured = case.proof.timings if case.proof is not None and case.is_proved else {}
+    measured = case.timings
     if measured:
-        outcomes = [case.outcome(layout) for layout in measured]
-        outcomes = [
-            replace(o, read_s=f[0], write_s=f[1], nbytes=round(f[2]))
-            for o in outcomes
-            for f in [case.figures(o.layout)]
-        ]
+        outcomes = []
+        for layout in measured:
+            read_s, write_s, nbytes = case.figures(layout)
+            known = replace(case.outcome(layout), read_s=read_s, write_s=write_s)
+            outcomes.append(replace(known, nbytes=round(nbytes)))
         found = list(front(outcomes))
     else:
         outcomes = [case.outcome(best)]
@@ -312,8 +304,8 @@ def _open_fixes(case: Case, cache: CacheAdvice | None) -> tuple[Fix, ...]:
     target = case.target
     found: list[Remedy] = []
     if cache is not None and cache.nbytes is not None and cache.nslots is not None:
-        larger = cache.nbytes, cache.nslots
-        found.append(SetCache(target.file, target.dataset, *larger, filters=target.filters))
+        larger = Cache(cache.nbytes, cache.nslots)
+        found.append(larger_cache(target.file, target.dataset, larger, filters=target.filters))
     if case.wishes.reader_name != CHUNKWISE:
         found += natively(target.file, target.dataset, target.filters)
     return spelled(found)
@@ -346,7 +338,7 @@ def _reason(case: Case, advice: Advice) -> str:
         parts.append(
             "This is the model's word, not proved: there was no time to measure it (--budget)."
         )
-    elif not (case.proof is not None and case.proof.part.whole):
+    elif not case.proof.part.whole:
         parts.append(f"Measured on {advice.part}; seconds are scaled to all of it.")
     return " ".join(filter(None, parts))
 
@@ -429,8 +421,8 @@ def _beside_the_rule(case: Case, best: Layout) -> str | None:
     if usual is None:
         return None
     said = f"chunks of {format_shape(usual)}, which repack --chunk auto, inspect and fix choose"
-    if case.is_proved and case.proof is not None:
-        measured = [one for one in case.proof.timings if one.chunks == usual]
+    if case.timings:
+        measured = [one for one in case.timings if one.chunks == usual]
         if best.chunks == usual or best == case.present or not measured:
             return None
         other = min(measured, key=lambda one: problem.score(case.figures(one)))
@@ -477,16 +469,15 @@ def _notes(case: Case, best: Layout) -> list[str]:
     if case.samples.left_out:
         names = joined([printable(name) for name in case.samples.left_out])
         notes.append(f"Not tried, as HDF5 refuses them for this data: {names}.")
-    if case.proof is not None and case.proof.failed:
+    if case.proof.failed:
         notes.append(
             f"{counted(len(case.proof.failed), 'layout')} could not be measured within the budget."
         )
-    ours = list(case.proof.ours.values()) if case.proof is not None else []
-    if ours and case.is_proved and case.proof is not None:
-        theirs = case.proof.timings[case.present]
-        gain = sum(theirs[n].median for n in case.proof.ours if n in theirs) / max(
-            1e-12, sum(t.median for t in ours)
-        )
+    ours = case.proof.ours
+    if ours and case.timings:
+        theirs = case.timings[case.present]
+        theirs_s = sum(theirs[name].median for name in ours if name in theirs)
+        gain = theirs_s / max(1e-12, sum(one.median for one in ours.values()))
         if gain >= worth.PROGRAM:
             notes.append(
                 "Without any change to the file, chunkwise.open reads these patterns "

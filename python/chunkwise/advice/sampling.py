@@ -24,6 +24,7 @@ from h5py import h5d, h5p, h5s, h5t
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.advice.calibration import LIBHDF5, one_thread
+from chunkwise.files.causes import unread
 from chunkwise.files.objects import HDF5_ERRORS
 from chunkwise.grammar import Pipeline
 from chunkwise.measure.target import Target
@@ -53,7 +54,6 @@ class Samples:
     # bytes over the smallest; 1.0 if they are alike.
     unlike: float = 1.0
     constant: bool = False  # Whether all elements that were looked at are equal
-    nbytes: int = 0  # Bytes that were looked at
     # Pipelines that were not tried, and why.
     left_out: dict[str, str] = field(default_factory=dict)
 
@@ -92,7 +92,7 @@ def take(
             tries.setdefault(filters, []).append(one)
     codecs = {filters: _codec(filters, found) for filters, found in tries.items()}
     unlike = max((codec.spread for codec in codecs.values()), default=1.0)
-    return Samples(codecs, unlike, constant, sum(b.nbytes for b in first), left_out)
+    return Samples(codecs, unlike, constant, left_out)
 
 
 def _bounded(shape: Shape, itemsize: int) -> Shape:
@@ -147,7 +147,10 @@ def _blocks(dataset: h5py.Dataset, shape: Shape) -> list[npt.NDArray[Any]]:
 def _read(dataset: h5py.Dataset, box: tuple[slice, ...], shape: Shape) -> npt.NDArray[Any]:
     """Read a box as it is stored, without conversion."""
     values = np.empty(shape, dataset.dtype)
-    dataset.read_direct(values, box)
+    try:
+        dataset.read_direct(values, box)
+    except OSError as error:
+        raise unread(dataset.id, error) from error
     return values
 
 
@@ -227,14 +230,15 @@ def _tried(
     ratios = tuple(size / nbytes for size in sizes)
     if filters == "none":
         return _Try(shape, nbytes, ratios, {}, {})
-    encode_s = max(0.0, encoding / len(blocks) - _plain_s(nbytes, machine, writing=True))
+    encode_s = max(0.0, encoding / len(blocks) - _written_s(nbytes, machine))
     decode = {name: _decode_s(path, stacked, shape, itemsize, name, machine)
               for name in (LIBHDF5, CHUNKWISE)}  # fmt: skip
     return _Try(shape, nbytes, ratios, decode, {LIBHDF5: encode_s})
 
 
-def _plain_s(nbytes: int, machine: Machine, *, writing: bool) -> float:
-    rates = machine.rates(LIBHDF5, writing=writing)
+def _written_s(nbytes: int, machine: Machine) -> float:
+    """Return the seconds of a written chunk besides those of its filters."""
+    rates = machine.rates(LIBHDF5, writing=True)
     fixed = rates.call_s + rates.touch_s + rates.load_s + rates.index_s
     return fixed + nbytes * (rates.copy_s + rates.fetch_s)
 

@@ -11,7 +11,6 @@ from rich.table import Table
 from rich.text import Text
 
 from chunkwise.advice.answer import Advice, FrontPoint, PatternAdvice
-from chunkwise.advice.ranking import Ranking
 from chunkwise.advice.verifying import Timing
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.measure.plot import bar
@@ -50,54 +49,6 @@ def show(advice: Advice, console: Console, tools: Sequence[str] = ()) -> None:
         f"{counted(advice.looked_at, 'layout')} compared{measured}, in "
         f"{format_seconds(advice.elapsed_s)}.",
     )
-
-
-def show_ranking(ranking: Ranking, console: Console) -> None:
-    """Print which datasets are worth touching."""
-    worth = [kind for kind in ranking.kinds if kind.is_worth_it]
-    gained_s = sum(kind.gained_s for kind in worth)
-    gained_nbytes = sum(kind.gained_nbytes for kind in worth)
-    kinds = counted(len(ranking.kinds), "kind")
-    say(
-        console,
-        f"Of {kinds} of datasets in {counted(ranking.files, 'file')}, {len(worth)} "
-        f"{'is' if len(worth) == 1 else 'are'} worth touching for {ranking.reader}: about "
-        f"{format_seconds(gained_s)} a year where all patterns are run "
-        f"{ranking.reads_a_year:g} times, and {format_size(gained_nbytes)}. This is the model's "
-        "word, not proved: chunkwise advise FILE DATASET proves it.",
-        style="bold",
-    )
-    if not ranking.kinds:
-        return
-    console.print()
-    table = plain_table(gap=2)
-    table.add_column("dataset", overflow="fold", max_width=22)
-    table.add_column("best", overflow="fold", max_width=22)
-    table.add_column("reading", justify="right", no_wrap=True)
-    table.add_column("a year", justify="right", no_wrap=True)
-    table.add_column("size", justify="right", no_wrap=True)
-    table.add_column("copying", justify="right", no_wrap=True)
-    for kind in ranking.kinds:
-        name = printable(kind.dataset) + (f" in {kind.files:,} files" if kind.files > 1 else "")
-        if not kind.is_worth_it:
-            table.add_row(Text(name), "leave it")
-            continue
-        share = kind.best_nbytes / max(1, kind.present_nbytes) - 1
-        chunks = "contiguous" if kind.best.chunks is None else format_shape(kind.best.chunks)
-        table.add_row(
-            Text(name),
-            Text(f"{chunks} {kind.best.filters}"),
-            format_speed(kind.present_s / max(1e-12, kind.best_s)),
-            format_seconds(kind.gained_s),
-            f"{share:+.0%}",
-            format_seconds(kind.copy_s * kind.files),
-        )
-    console.print(table)
-    if ranking.too_small:
-        console.print()
-        say(console, f"{counted(ranking.too_small, 'dataset')} below 1 MiB left aside.")
-    for where, reason in ranking.left.items():
-        say(console, f"{printable(where)}: {reason}", indent="  ")
 
 
 def _before_and_after(advice: Advice) -> Table:

@@ -35,7 +35,7 @@ from chunkwise.model.chunk_cache import hash_slots
 from chunkwise.model.cost import Shape, Stored
 from chunkwise.model.layout import Layout
 from chunkwise.model.readers import CHUNKWISE, Reader
-from chunkwise.model.search import Problem
+from chunkwise.model.search import Outcome, Problem
 from chunkwise.patterns import Access
 
 # Bytes of a part for each second of the budget.
@@ -57,6 +57,11 @@ class Part:
     start: Shape  # The box of the dataset that it holds, in elements
     shape: Shape
     whole: bool  # Whether that is all of it
+
+    @classmethod
+    def all_of(cls, target: Target) -> Part:
+        """Return all of a dataset."""
+        return cls(target.file, target.dataset, (0,) * len(target.shape), target.shape, True)
 
     def __str__(self) -> str:
         if self.whole:
@@ -115,10 +120,9 @@ def cut(
     say: Callable[[str], None],
 ) -> Iterator[Part]:
     """Write a part of a dataset to a file, where the whole is too large to be measured."""
-    whole = tuple(0 for _ in target.shape)
     # A part is at most about half of it: for less than twice as much, all of it is measured.
     if target.nbytes < 2 * most_nbytes and not target.unclosed:
-        yield Part(target.file, target.dataset, whole, target.shape, True)
+        yield Part.all_of(target)
         return
     shape = part_shape(
         target.shape, target.itemsize, [a.pattern.block for a in asked], most_nbytes
@@ -187,8 +191,7 @@ def measure(
     *,
     repeat: int,  # How often each is measured, as far as the seconds last
     seconds: float,
-    ours: bool = False,
-    stored: Layout | None = None,
+    ours_too: Layout | None = None,  # The layout that is measured with chunkwise as well
     scratch: str | None = None,
     progress: Callable[[Step], None] | None = None,
 ) -> Proof:
@@ -200,7 +203,7 @@ def measure(
         for layout in layouts:
             trials.append(_trial(part, layout, one, problem, problem.reader_name))
             cells.append((layout, one, False))
-            if ours and layout == stored and problem.reader_name != CHUNKWISE:
+            if layout == ours_too and problem.reader_name != CHUNKWISE:
                 trials.append(_trial(part, layout, one, problem, CHUNKWISE))
                 cells.append((layout, one, True))
     accesses = {one.access.name: access_on(part, one) for one in asked}
@@ -331,7 +334,9 @@ def _timing(cell: Cell, part: Part, samples: Sequence[float]) -> Timing | None:
     if not samples:
         return None
     estimated = cell.extrapolated or not part.whole
-    return Timing(middle(samples), min(samples), max(samples), len(cell.succeeded), estimated)
+    return Timing(
+        statistics.median(samples), min(samples), max(samples), len(cell.succeeded), estimated
+    )
 
 
 def _scale(part: Part, layout: Layout, one: Asked, problem: Problem) -> float:
@@ -361,11 +366,6 @@ def _scale(part: Part, layout: Layout, one: Asked, problem: Problem) -> float:
     return problem.pattern_s(layout, pattern) / max(1e-12, small.pattern_s(here, cut_pattern))
 
 
-def middle(values: Sequence[float]) -> float:
-    """Return the median of some seconds."""
-    return float(statistics.median(values))
-
-
 def weighed(
     timings: Mapping[str, Timing], asked: Sequence[Asked], *, writes: bool
 ) -> tuple[float, float, float]:
@@ -380,6 +380,18 @@ def weighed(
         sum(w * t.lowest for w, t in chosen),
         sum(w * t.highest for w, t in chosen),
     )
+
+
+def figures(outcome: Outcome, proof: Proof, asked: Sequence[Asked]) -> tuple[float, float, float]:
+    """Return reading, writing and size of a layout, measured as far as they were."""
+    read_s, write_s, nbytes = outcome.figures
+    timings = proof.timings.get(outcome.layout)
+    if timings is not None:
+        if any(not one.pattern.writes for one in asked):
+            read_s = weighed(timings, asked, writes=False)[0]
+        if any(one.pattern.writes for one in asked):
+            write_s = weighed(timings, asked, writes=True)[0]
+    return read_s, write_s, nbytes
 
 
 def sums(proof: Proof, layout: Layout, asked: Sequence[Asked]) -> list[float]:

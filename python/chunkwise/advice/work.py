@@ -12,7 +12,8 @@ from typing import Final
 
 from chunkwise.advice import calibration, concluding, patterns, sampling, wishes
 from chunkwise.advice.answer import Advice
-from chunkwise.advice.verifying import Part, Proof, cut, measure, part_nbytes, weighed
+from chunkwise.advice.verifying import Part, Proof, cut, figures, measure, part_nbytes
+from chunkwise.advice.wishes import Wishes
 from chunkwise.errors import UsageError
 from chunkwise.files.around import Surroundings
 from chunkwise.files.opening import find_dataset
@@ -26,7 +27,6 @@ from chunkwise.model.layout import Layout
 from chunkwise.model.search import (
     DOUBTED,
     Found,
-    Outcome,
     Problem,
     by_size,
     chosen,
@@ -94,7 +94,7 @@ class Work:
     target: Target
     asked: tuple[patterns.Asked, ...]
     stated: bool
-    wishes: wishes.Wishes
+    wishes: Wishes
     begun: float
     deadline: float
     scratch: str | None
@@ -106,19 +106,14 @@ class Work:
         path: str | os.PathLike[str],
         dataset: str,
         access: Sequence[str],
+        asked_for: Wishes,
         *,
-        objective: str = "balanced",
-        keep: Sequence[str] = (),
-        lossless: bool = True,
-        max_size: str | None = None,
-        reader: str | None = None,
         begun: float,
         budget_s: float,
         scratch: str | None = None,
         progress: Say | None = None,
     ) -> Work:
-        """Check all that was asked for; parameters are those of `chunkwise.advise`."""
-        asked_for = wishes.read(objective, keep, max_size, reader, lossless=lossless)
+        """Look at the dataset, and check that there can be advice on it."""
         target = look(path, dataset)
         refuse(target)
         wishes.barred(asked_for, Layout(target.chunks, target.filters))
@@ -137,41 +132,33 @@ class Work:
             self.progress(Step(text))
 
     @property
+    def _present(self) -> Layout:
+        return Layout(self.target.chunks, self.target.filters)
+
+    @property
     def _left_s(self) -> float:
         return self.deadline - time.monotonic()
 
     def advice(self, *, calibrate: bool) -> Advice:
         """Find the answer; `calibrate` measures the machine again."""
-        target = self.target
-        present = Layout(target.chunks, target.filters)
         with scratch_folder(self.scratch) as folder:
-            machine = calibration.machine(again=calibrate, say=self._say)
-            samples = self._samples(present, machine, folder)
-            problem = self._problem(present, machine, samples)
+            problem, samples = self.modelled(folder, calibrate=calibrate)
             self._say("comparing layouts by the model")
             found = search(problem)
-            proof = self._proof(problem, found, present, folder)
+            proof = self._proof(problem, found, folder)
+        elapsed_s = time.monotonic() - self.begun
         return concluding.conclude(
             concluding.Case(
-                target=target,
-                asked=self.asked,
-                stated=self.stated,
-                wishes=self.wishes,
-                problem=problem,
-                samples=samples,
-                found=found,
-                proof=proof,
-                elapsed_s=time.monotonic() - self.begun,
+                self.target, self.asked, self.stated, self.wishes, problem, samples, found, proof,
+                elapsed_s,
             )
-        )
+        )  # fmt: skip
 
-    def modelled(self, *, calibrate: bool) -> Problem:
+    def modelled(self, folder: str, *, calibrate: bool) -> tuple[Problem, sampling.Samples]:
         """Measure the machine and a sample of the data, and nothing else."""
-        present = Layout(self.target.chunks, self.target.filters)
-        with scratch_folder(self.scratch) as folder:
-            machine = calibration.machine(again=calibrate, say=self._say)
-            samples = self._samples(present, machine, folder)
-        return self._problem(present, machine, samples)
+        machine = calibration.machine(again=calibrate, say=self._say)
+        samples = self._samples(machine, folder)
+        return self._problem(machine, samples), samples
 
     @cached_property
     def _usual(self) -> tuple[int, ...]:
@@ -180,9 +167,9 @@ class Work:
             target.shape, target.itemsize, target.maxshape, self.asked, self.wishes.readers
         )
 
-    def _samples(self, present: Layout, machine: Machine, folder: str) -> sampling.Samples:
+    def _samples(self, machine: Machine, folder: str) -> sampling.Samples:
         """Try filters on blocks in the shapes that are the likeliest."""
-        target, usual = self.target, self._usual
+        target, usual, present = self.target, self._usual, self._present
         shapes = [present.chunks or usual, usual, shrunk(usual, target.itemsize, _SMALL_NBYTES)]
         pipelines = wishes.pipelines(self.wishes, present, target.itemsize)
         if wishes.plugins_may_be_used(self.wishes, present):
@@ -206,8 +193,8 @@ class Work:
             )
         return found
 
-    def _problem(self, present: Layout, machine: Machine, samples: sampling.Samples) -> Problem:
-        target = self.target
+    def _problem(self, machine: Machine, samples: sampling.Samples) -> Problem:
+        target, present = self.target, self._present
         codecs = sampling.corrected(samples.codecs, target)
         if present.chunks is None:
             codecs.setdefault("none", Codec("none"))
@@ -235,7 +222,7 @@ class Work:
             )
         return problem
 
-    def _proof(self, problem: Problem, found: Found, present: Layout, folder: str) -> Proof | None:
+    def _proof(self, problem: Problem, found: Found, folder: str) -> Proof:
         """Measure the best few and the present one, first once and then the best again."""
         number = len(self.asked)
         most = part_nbytes(self._left_s)
@@ -246,16 +233,13 @@ class Work:
         room = free_nbytes(folder) - SPARE_NBYTES
         affordable = min(affordable, room // max(1, min(self.target.nbytes, most)) - _BESIDE)
         if affordable < 1:
-            return None
-        layouts = [
-            one.layout for one in chosen(found, problem, min(_MOST_LAYOUTS, affordable), present)
-        ]
-        layouts = [present, *layouts]
+            return Proof(Part.all_of(self.target))
+        few = chosen(found, problem, min(_MOST_LAYOUTS, affordable), self._present)
+        layouts = [self._present, *(one.layout for one in few)]
         with cut(self.target, self.asked, most, folder, self._say) as part:
             begun = time.monotonic()
-            proof = self._measured(
-                part, layouts, problem, present, repeat=1, seconds=_FIRST_SHARE * self._left_s
-            )
+            seconds = _FIRST_SHARE * self._left_s
+            proof = self._measured(part, layouts, problem, repeat=1, seconds=seconds)
             each_s = _REPEATED * (time.monotonic() - begun) / len(layouts)
             return self._refined(part, proof, problem, found, each_s)
 
@@ -268,8 +252,7 @@ class Work:
         choose, as an answer must not lose to a rule of thumb.  What does well begins another
         round.  `each_s` is what one layout takes that is measured several times.
         """
-        present = problem.present
-        assert present is not None, "there is a file"
+        present = self._present
         best: Layout | None = None
         while True:
             others = [one for one in self._best(proof, problem, found) if one != present]
@@ -291,17 +274,14 @@ class Work:
             if len(again) < least:
                 return proof
             seconds = max(1.0, self._left_s)
-            proof = joined(
-                proof,
-                self._measured(part, again, problem, present, repeat=repeat, seconds=seconds),
-            )
+            more = self._measured(part, again, problem, repeat=repeat, seconds=seconds)
+            proof = joined(proof, more)
 
     def _measured(
         self,
         part: Part,
         layouts: Sequence[Layout],
         problem: Problem,
-        present: Layout,
         *,
         repeat: int,
         seconds: float,
@@ -313,8 +293,7 @@ class Work:
             problem,
             repeat=repeat,
             seconds=seconds,
-            ours=True,
-            stored=present,
+            ours_too=self._present,
             scratch=self.scratch,
             progress=self.progress,
         )
@@ -370,20 +349,6 @@ def _unexplored(
         if named or (hopeful and is_new(one.layout, (*tried, *kept))):
             kept.append(one.layout)
     return kept
-
-
-def figures(
-    outcome: Outcome, proof: Proof | None, asked: Sequence[patterns.Asked]
-) -> tuple[float, float, float]:
-    """Return reading, writing and size of a layout, measured as far as they were."""
-    read_s, write_s, nbytes = outcome.figures
-    timings = proof.timings.get(outcome.layout) if proof is not None else None
-    if timings is not None:
-        if any(not one.pattern.writes for one in asked):
-            read_s = weighed(timings, asked, writes=False)[0]
-        if any(one.pattern.writes for one in asked):
-            write_s = weighed(timings, asked, writes=True)[0]
-    return read_s, write_s, nbytes
 
 
 def joined(first: Proof, last: Proof) -> Proof:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,11 +10,11 @@ from chunkwise.cli.echo import echo_json
 from chunkwise.cli.progress import following
 from chunkwise.cli.terminal import for_results
 from chunkwise.cli.traced import followed, trace_option
-from chunkwise.cli.values import Count, Duration, for_option, listed
+from chunkwise.cli.values import Duration, for_option, listed
 from chunkwise.errors import UsageError
 
 if TYPE_CHECKING:
-    from chunkwise.measure.schedule import Step
+    from chunkwise.advice.answer import Advice
 
 EXAMPLES = """\b
 Examples:
@@ -27,12 +26,8 @@ Examples:
   chunkwise advise data.nc t2m --access row --keep filter --for libhdf5-1.10
   chunkwise advise x.h5 frames --access plane:0 --access '1x2167x2070 append'
   chunkwise advise data.nc t2m --access row --tool all --json
-  chunkwise advise data.nc t2m --access map=1x721x1440 \\
-      --access series=8760x1x1 --tradeoff map,series
-  chunkwise advise data.nc t2m --access row --bandwidth
   chunkwise advise --shape 8760x721x1440 --type f4 --like sample.nc \\
       --access map=1x721x1440 --access series=8760x1x1
-  chunkwise advise archive/
 """
 TOOLS = ("chunkwise", "h5repack", "nccopy", "h5py", "netCDF4", "xarray", "C", "Fortran", "all")
 
@@ -87,127 +82,71 @@ TOOLS = ("chunkwise", "h5repack", "nccopy", "h5py", "netCDF4", "xarray", "C", "F
     type=click.Choice(TOOLS),
     help="Print the lines for this tool. May be repeated.  [default: commands that copy]",
 )
-@click.option(
-    "--tradeoff",
-    metavar="A,B",
-    help="Instead: the best layouts between two of the patterns, in memory, on storage and "
-    "remote, for libhdf5 and for chunkwise.",
-)
-@click.option(
-    "--bandwidth",
-    is_flag=True,
-    help="Instead: the fastest filters as a function of the storage's bandwidth.",
-)
 @click.option("--shape", metavar="SHAPE", help="Before there is a file: its shape.")
 @click.option("--type", "dtype", metavar="TYPE", help="Its type, as NumPy writes it: f4, >i2.")
 @click.option("--like", metavar="FILE[:DATASET]", help="A file with similar data.")
 @click.option(
-    "--reads",
-    "reads_a_year",
-    type=Count(),
-    default=100,
-    help="Without DATASET: how often all patterns run in a year.  [default: 100]",
-)
-@click.option(
     "--scratch", metavar="FOLDER", help="Where samples are written.  [default: the system's]"
 )
 @click.option("--json", "as_object", is_flag=True, help="Print the whole answer as JSON.")
-def command(file: str | None, dataset: str | None, access: tuple[str, ...], **words: Any) -> None:
+def command(
+    file: str | None,
+    dataset: str | None,
+    access: tuple[str, ...],
+    trace: str | None,
+    as_object: bool,
+    tools: tuple[str, ...],
+    **words: Any,
+) -> None:
     """Say how DATASET of FILE should be stored for what you read, and prove it.
 
     Measures the machine once, then a sample of the data. A model compares thousands of
     layouts; the best few are written to scratch files and measured beside the present one.
-    Never changes the file. Without DATASET, says which datasets of a file or folder gain most.
+    Never changes the file.
     """
-    dataset, access = followed(words.pop("trace"), file, dataset, access)
-    _check(file, dataset, words)
+    dataset, access = followed(trace, file, dataset, access)
     with following() as progress:
-        found = _found(file, dataset, access, words, progress)
-    if words["as_object"]:
-        record = found.as_dict()
-        echo_json(record, indent=1)
+        found = _found(file, dataset, access, **words, progress=progress)
+    if as_object:
+        echo_json(found.as_dict(), indent=1)
         return
-    _show(found, words["tools"])
+    from chunkwise.advice.text import show
 
-
-def _check(file: str | None, dataset: str | None, words: dict[str, Any]) -> None:
-    """Raise UsageError for words that do not go together."""
-    study = words["tradeoff"] is not None or words["bandwidth"]
-    if words["tradeoff"] is not None and words["bandwidth"]:
-        raise UsageError("--tradeoff and --bandwidth are two questions: ask one at a time")
-    if words["shape"] is not None:
-        if file is not None:
-            raise UsageError("--shape describes a dataset before there is a file: leave FILE out")
-        if words["dtype"] is None:
-            raise UsageError("--shape needs --type, such as f4")
-        if words["keep"] or study:
-            raise UsageError(
-                "--keep, --tradeoff and --bandwidth are about a dataset of a file; leave them out"
-            )
-        return
-    for option, name in (("dtype", "--type"), ("like", "--like")):
-        if words[option] is not None:
-            raise UsageError(f"{name} describes a dataset before there is a file: add --shape")
-    if file is None:
-        raise UsageError("name a file: chunkwise advise FILE [DATASET], or describe it: --shape")
-    if dataset is None and study:
-        raise UsageError("--tradeoff and --bandwidth are about one dataset: name it behind FILE")
+    show(found, for_results(), tools)
 
 
 def _found(
     file: str | None,
     dataset: str | None,
     access: tuple[str, ...],
-    words: dict[str, Any],
-    progress: Callable[[Step], None],
-) -> Any:
-    """Ask what was asked."""
-    common = {
-        "objective": words["objective"],
-        "max_size": words["max_size"],
-        "reader": words["reader"],
-        "calibrate": words["calibrate"],
-        "scratch": words["scratch"],
-        "progress": progress,
-    }
-    if words["shape"] is not None:
+    *,
+    shape: str | None,
+    dtype: str | None,
+    like: str | None,
+    keep: str | None,
+    lossless: bool,
+    budget: float,
+    **common: Any,
+) -> Advice:
+    """Find the answer, for a dataset of a file or for one that is described."""
+    if shape is not None:
+        if file is not None:
+            raise UsageError("--shape describes a dataset before there is a file: leave FILE out")
+        if dtype is None:
+            raise UsageError("--shape needs --type, such as f4")
+        if keep:
+            raise UsageError("--keep is about a dataset of a file; leave it out")
         from chunkwise.advice.before import advise_new
 
-        return advise_new(
-            words["shape"], words["dtype"], access, like=words["like"], budget_s=words["budget"],
-            **common,
-        )  # fmt: skip
-    assert file is not None
-    if dataset is None:
-        from chunkwise.advice.ranking import rank
-
-        return rank([file], access, reads_a_year=words["reads_a_year"], **common)
-    common |= {"keep": listed(words["keep"]), "lossless": words["lossless"]}
-    if words["tradeoff"] is not None:
-        from chunkwise.advice.questions import ask_tradeoff
-
-        return ask_tradeoff(file, dataset, listed(words["tradeoff"]), access, **common)
-    if words["bandwidth"]:
-        from chunkwise.advice.questions import ask_bandwidth
-
-        return ask_bandwidth(file, dataset, access, **common)
+        return advise_new(shape, dtype, access, like=like, budget_s=budget, **common)
+    for given, name in ((dtype, "--type"), (like, "--like")):
+        if given is not None:
+            raise UsageError(f"{name} describes a dataset before there is a file: add --shape")
+    if file is None or dataset is None:
+        raise UsageError(
+            "name a file and a dataset: chunkwise advise FILE DATASET, or describe it: --shape"
+        )
     from chunkwise.advice.api import advise
 
-    return advise(file, dataset, access, budget_s=words["budget"], **common)
-
-
-def _show(found: Any, tools: tuple[str, ...]) -> None:
-    """Print it."""
-    from chunkwise.advice import questions_text, text
-    from chunkwise.advice.ranking import Ranking
-    from chunkwise.model.tradeoff import Bandwidth, Tradeoff
-
-    console = for_results()
-    if isinstance(found, Tradeoff):
-        questions_text.show_tradeoff(found, console)
-    elif isinstance(found, Bandwidth):
-        questions_text.show_bandwidth(found, console)
-    elif isinstance(found, Ranking):
-        text.show_ranking(found, console)
-    else:
-        text.show(found, console, tools)
+    kept = listed(keep)
+    return advise(file, dataset, access, keep=kept, lossless=lossless, budget_s=budget, **common)

@@ -8,7 +8,6 @@ import click
 
 from chunkwise.cli.echo import echo_json
 from chunkwise.cli.terminal import for_results
-from chunkwise.errors import UsageError
 from chunkwise.measure import compare_render
 from chunkwise.measure.compare import judge
 from chunkwise.measure.saved import load
@@ -22,7 +21,6 @@ Examples:
   chunkwise bench data.nc --repeat 5 --json > before.json
   chunkwise bench data.nc --repeat 5 --json > after.json
   chunkwise compare before.json after.json
-  chunkwise compare laptop.json cluster.json cloud.json
   chunkwise compare before.json after.json --threshold 1.1
   chunkwise compare monday.jsonl tuesday.jsonl --fail-on different
   chunkwise compare before.json after.json --json | jq -r .verdict
@@ -39,7 +37,7 @@ Exit code:
 
 @click.command(epilog=EXAMPLES)
 @click.argument("base", metavar="BASELINE", type=click.Path())
-@click.argument("others", metavar="FILE...", nargs=-1, type=click.Path())
+@click.argument("other", metavar="FILE", type=click.Path())
 @click.option(
     "--threshold",
     type=float,
@@ -56,18 +54,14 @@ Exit code:
     help="End with code 1 if a trial is slower; slower or faster; never.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON.")
-def command(base: str, others: tuple[str, ...], threshold: float, on: str, as_json: bool) -> int:
-    """Compare runs that `chunkwise bench` saved (--json or --save) with a BASELINE.
+def command(base: str, other: str, threshold: float, on: str, as_json: bool) -> int:
+    """Compare a run that `chunkwise bench` saved (--json or --save) with a BASELINE.
 
     For two machines, versions or days. A verdict respects the spread of the
     repeats: what noise could explain is neither slower nor faster.
     """
     check_threshold(threshold)
-    if not others:
-        raise UsageError(
-            f"{base} is compared with nothing: name a second file that chunkwise bench wrote"
-        )
-    comparison = judge(load(base), [load(other) for other in others], threshold)
+    comparison = judge(load(base), load(other), threshold)
     if as_json:
         echo_json(compare_render.as_json(comparison), indent=1)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -17,7 +18,6 @@ from chunkwise.names import printable
 
 if TYPE_CHECKING:
     from chunkwise.inspection.finding import Severity
-    from chunkwise.inspection.render import Order
 
 _TOOLS = ("h5py", "netCDF4", "C", "Fortran", "h5repack", "nccopy", "chunkwise", "all")
 
@@ -27,20 +27,13 @@ Examples:
   chunkwise inspect model.nc temperature        one dataset, a fact a line
   chunkwise inspect model.nc --fixes nccopy     how to repair it with nccopy
   chunkwise inspect model.nc --access line:0    for those reads
-  chunkwise inspect model.nc --sort waste       its datasets, the worst first
   chunkwise inspect archive/                    one line a file, worst first
   chunkwise inspect 'runs/*.nc' --fail-on warning    a linter, for CI
   chunkwise inspect archive/ --quiet            names of files with findings
   chunkwise inspect archive/ --fail-on note --ignore edge-waste
 
 \b
-Only what is new since an earlier day:
-  chunkwise inspect archive/ --json > known.jsonl
-  chunkwise inspect archive/ --fail-on warning --baseline known.jsonl
-
-\b
-For a code host, and for jq:
-  chunkwise inspect data/ --fail-on warning --sarif findings.sarif
+For jq:
   chunkwise inspect model.nc --json | jq -r '.findings[].code'
 
 \b
@@ -60,12 +53,6 @@ Exit code:
     "--json", "as_json", is_flag=True, help="Print JSON; for several files, one line each."
 )
 @click.option(
-    "--sort",
-    "order",
-    type=click.Choice(["waste", "bytes", "name"]),
-    help="List the datasets (or files) in this order.  [default: a tree; worst file first]",
-)
-@click.option(
     "--fail-on",
     "level",
     type=click.Choice(["note", "warning", "error"]),
@@ -83,17 +70,6 @@ Exit code:
     metavar="CODE",
     multiple=True,
     help="Leave out the findings of a code, as if there were none; may be repeated.",
-)
-@click.option(
-    "--baseline",
-    metavar="FILE",
-    help="Leave out findings that FILE has already: what an earlier inspect --json printed.",
-)
-@click.option(
-    "--sarif",
-    metavar="FILE",
-    help="Also write the findings to FILE as SARIF 2.1.0, which code hosts show ('-': print it "
-    "and nothing else).",
 )
 @for_option("Who will read the file, by chunk cache and filters")
 @click.option(
@@ -121,12 +97,9 @@ Exit code:
 def command(
     arguments: tuple[str, ...],
     as_json: bool,
-    order: str | None,
     level: str | None,
     quiet: bool,
     ignore: tuple[str, ...],
-    baseline: str | None,
-    sarif: str | None,
     readers: tuple[str, ...],
     access: tuple[str, ...],
     trace: str | None,
@@ -147,24 +120,15 @@ def command(
     from chunkwise.cli.many import Shown, each_contained, show_many
     from chunkwise.files.contained import contained
     from chunkwise.inspection import inspect
-    from chunkwise.inspection.baseline import Counted, read_baseline
-    from chunkwise.inspection.finding import check_codes
+    from chunkwise.inspection.finding import check_codes, without
     from chunkwise.inspection.folder import find_files, one_file
     from chunkwise.inspection.records import json_lines
     from chunkwise.inspection.render import print_file, print_one_dataset
 
-    counted = Counted(check_codes(ignore), {} if baseline is None else read_baseline(baseline))
-    if as_json and (quiet or sarif == "-"):
-        raise UsageError("--json prints all there is: leave --quiet and --sarif - out")
-    shown = Shown(
-        counted,
-        cast("Severity | None", level),
-        as_json,
-        quiet,
-        cast("Order | None", order),
-        bool(sample),
-        sarif,
-    )
+    ignored = check_codes(ignore)
+    if as_json and quiet:
+        raise UsageError("--json prints all there is: leave --quiet out")
+    shown = Shown(ignored, cast("Severity | None", level), as_json, quiet, bool(sample))
     known = tuple(reader(name) for name in readers) or None
     one = one_file(arguments)
     if one is None:
@@ -176,22 +140,20 @@ def command(
         )
     file, dataset = one
     dataset, access = followed(trace, file, dataset, access)
-    if dataset is not None and order is not None:
-        raise UsageError("--sort orders datasets; leave it out where one is named")
     sampled = sample is not False
     # It may take a while.
     with for_messages().status(f"reading {'and sampling ' if sampled else ''}the file"):
         # In a separate process: libhdf5 crashes on some damaged files.
         work = partial(inspect, file, dataset, access=access, readers=known, sample=sampled)
-        facts = counted.in_facts(contained(work, printable(file)))
+        facts = contained(work, printable(file))
+        facts = replace(facts, findings=without(facts.findings, ignored))
     if as_json:
         for line in json_lines(facts.as_dict()):
             echo(line)
-    elif level is None and not quiet and not shown.alone:
+    elif level is None and not quiet:
         if dataset is not None:
             print_one_dataset(facts, for_results(), tool=tool)
         else:
-            print_file(facts, for_results(), order=shown.order, tool=tool, everything=everything)
+            print_file(facts, for_results(), tool=tool, everything=everything)
     shown.note(facts.path, facts.findings)
-    shown.save()
     return shown.code([finding.severity for finding in facts.findings], [facts.verdict])

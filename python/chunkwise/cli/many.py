@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,11 +19,9 @@ from chunkwise.words import counted
 
 if TYPE_CHECKING:
     from chunkwise.files.contained import Outcome
-    from chunkwise.inspection.baseline import Counted
     from chunkwise.inspection.facts import FileFacts
     from chunkwise.inspection.finding import Finding, Severity
     from chunkwise.inspection.folder import FileSummary, Found
-    from chunkwise.inspection.render import Order
 
 # One damaged file among many must not hold up the others for ever.
 LIMIT_S = 300.0
@@ -33,49 +31,27 @@ LIMIT_S = 300.0
 class Shown:
     """What is printed of files."""
 
-    counted: Counted  # Which findings are
+    ignored: frozenset[str]  # Codes of findings that do not count
     # The lowest severity; None for all, and then none of them is a failure.
     level: Severity | None
     # Facts as JSON; only the names of files with such findings.
     as_json: bool
     quiet: bool
-    order: Order | None  # Of the files in a table
     sampled: bool  # Whether data was sampled
-    sarif: str | None  # Where a SARIF log goes; None for none
-    log: list[tuple[str, Finding]] = field(default_factory=list)  # What goes into it
-
-    @property
-    def alone(self) -> bool:
-        """Whether the SARIF log is all that is printed."""
-        return self.sarif == "-"
-
-    def wanted(self, findings: Sequence[Finding]) -> list[Finding]:
-        """Leave out what is less severe than asked for."""
-        from chunkwise.inspection.folder import reaches
-
-        return [found for found in findings if reaches(found.severity, self.level or "note")]
 
     def note(self, path: str, findings: Sequence[Finding]) -> None:
-        """Print a file's findings, if that is done one by one, and log them."""
+        """Print a file's findings, if that is done one by one."""
+        from chunkwise.inspection.folder import reaches
         from chunkwise.inspection.render import lint_line
 
-        wanted = self.wanted(findings)
-        if self.sarif is not None:
-            self.log.extend((path, found) for found in wanted)
-        if self.as_json or self.alone or not wanted:
+        wanted = [one for one in findings if reaches(one.severity, self.level or "note")]
+        if self.as_json or not wanted:
             return
         if self.quiet:
             echo(printable(path))
         elif self.level is not None:
             for found in wanted:
                 echo(lint_line(path, found))
-
-    def save(self, *, complete: bool = True) -> None:
-        """Write the SARIF log, if one was asked for."""
-        if self.sarif is not None:
-            from chunkwise.inspection.sarif import sarif, save
-
-            save(sarif(self.log, complete=complete), self.sarif)
 
     def code(self, severities: Sequence[Severity | None], verdicts: Sequence[Verdict]) -> int:
         """Return the exit code: that of the worst file, or 1 if anything is severe enough."""
@@ -101,19 +77,19 @@ def show_many(
     found: Found, collect: Callable[[Sequence[str]], Iterator[Outcome[FileFacts]]], shown: Shown
 ) -> int:
     """Inspect many files, in their order; Ctrl-C shows those that were done."""
-    from chunkwise.inspection.folder import in_order, refusal_record, survey, totals
+    from chunkwise.inspection.folder import refusal_record, survey, totals, worst_first
     from chunkwise.inspection.render import print_folder
 
     total = len(found.files) + len(found.unreadable)
     summaries: list[FileSummary] = []
     interrupted = False
     # Lines of results on the same terminal would tear the bar apart.
-    streams = shown.as_json or shown.quiet or shown.alone or shown.level is not None
+    streams = shown.as_json or shown.quiet or shown.level is not None
     columns = "{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     try:
         with bar(*columns, hidden=streams and sys.stdout.isatty()) as progress:
             task = progress.add_task("inspecting", total=total)
-            for summary, facts in survey(found, collect, shown.counted):
+            for summary, facts in survey(found, collect, shown.ignored):
                 summaries.append(summary)
                 if shown.as_json:
                     echo_json(refusal_record(summary) if facts is None else facts.as_dict())
@@ -125,13 +101,12 @@ def show_many(
         interrupted = True
     if not streams:
         print_folder(
-            in_order(summaries, shown.order),
+            worst_first(summaries),
             found.passed_over,
             for_results(),
             sampled=shown.sampled,
             tallies=totals(summaries),
         )
-    shown.save(complete=not interrupted)
     if interrupted:
         echo(
             f"chunkwise: interrupted after {len(summaries):,} of {counted(total, 'file')}",

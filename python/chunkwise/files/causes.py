@@ -30,7 +30,8 @@ from chunkwise.errors import (
     like,
 )
 from chunkwise.files.filters import missing_filter, named
-from chunkwise.names import HDF5_ERRORS, decode_name, hdf5_reason
+from chunkwise.files.superblock import exceeds_stated_end
+from chunkwise.names import HDF5_ERRORS, decode_name, hdf5_reason, printable
 from chunkwise.verdicts import Verdict
 
 # What no sound file gives (H5E descriptions of 1.10 to 2.0).
@@ -38,6 +39,8 @@ _PROOF: Final = re.compile(
     r"checksum|signature|bad object header version|truncated|overflow|corrupt"
     r"|inflate\(\) failed|beyond|past (the )?end|ran off|out of (range|bounds)|eof|negative"
 )
+# Of that, what bytes that HDF5 has read give, and not only those beyond the file's end.
+_WRONG_BYTES: Final = re.compile(r"checksum|signature|inflate\(\) failed")
 _LOCKED: Final = re.compile(r"unable to lock file|resource temporarily unavailable")
 # Of a file that this process has open in another way (H5Fint.c).
 _FLAGS: Final = re.compile(
@@ -118,8 +121,14 @@ CRASHES: Final = Cause(
 )
 
 
-def cause_of(error: BaseException | str, *, checked: bool, verb: str = "open") -> Cause:
-    """Say what an error of HDF5's proves."""
+def cause_of(
+    error: BaseException | str,
+    *,
+    checked: bool,
+    verb: str = "open",
+    path: str | os.PathLike[str] | None = None,
+) -> Cause:
+    """Say what an error of HDF5's proves; with `path`, what it may mean that the file goes on."""
     reason = error if isinstance(error, str) else hdf5_reason(error)
     number = None if isinstance(error, str) else getattr(error, "errno", None)
     version = h5py.version.hdf5_version
@@ -154,6 +163,14 @@ def cause_of(error: BaseException | str, *, checked: bool, verb: str = "open") -
         if words.search(low) and (checked or not needs_checksum):
             return Cause(Verdict.UNJUDGED, f"HDF5 {version} refuses it ({reason})", helps)
     refused = f"HDF5 {version} cannot {verb} it: {reason}"
+    if path is not None and not _WRONG_BYTES.search(low) and exceeds_stated_end(path):
+        return Cause(
+            Verdict.UNJUDGED,
+            f"{refused}; the file goes on beyond the end that its superblock states, and HDF5 "
+            "refuses what lies there",
+            "`chunkwise verify` says whether the file is sound; then `chunkwise repack` makes a "
+            "copy that opens",
+        )
     if _PROOF.search(low):
         return Cause(Verdict.DAMAGED, refused, "the file is damaged: fetch it again or restore it")
     if number:
@@ -180,16 +197,41 @@ def unreadable(where: str, reason: str, dataset_id: int | None = None) -> Chunkw
     else:
         dataset = h5i.wrap_identifier(dataset_id)
         h5i.inc_ref(dataset)  # Let go of with `dataset`
-        cause = cause_of_values(reason, dataset.get_create_plist())
+        cause = cause_of_values(reason, dataset.get_create_plist(), file_of(dataset))
     return cause.kind(f"{where}: {cause}")
 
 
-def cause_of_values(error: BaseException | str, properties: h5p.PropDCID) -> Cause:
+def undescribed(where: str, reason: str, dataset_id: int) -> ChunkwiseError:
+    """Make the exception for a dataset of which libhdf5 cannot say how it is stored."""
+    dataset = h5i.wrap_identifier(dataset_id)
+    h5i.inc_ref(dataset)  # Let go of with `dataset`
+    cause = cause_of(reason, checked=False, verb="read", path=file_of(dataset))
+    return cause.kind(f"{where}: {cause}")
+
+
+def unread(dataset: Any, error: BaseException) -> ChunkwiseError:
+    """Make the exception for an open dataset that libhdf5 does not read."""
+    path = file_of(dataset)
+    name = decode_name(h5i.get_name(dataset) or b"/")
+    cause = cause_of_values(error, dataset.get_create_plist(), path)
+    return cause.raised(f"{printable(path)}: '{printable(name)}'", error)
+
+
+def file_of(identifier: Any) -> str:
+    """Name the file of an open object."""
+    return decode_name(h5f.get_name(identifier))
+
+
+def cause_of_values(
+    error: BaseException | str,
+    properties: h5p.PropDCID,
+    path: str | os.PathLike[str] | None = None,
+) -> Cause:
     """Say what an error of libhdf5's proves of the values of a dataset."""
     missing = missing_filter(properties)
     if missing is not None:
         return Cause(Verdict.UNJUDGED, "a filter is missing", missing)
-    cause = cause_of(error, checked=False, verb="read")
+    cause = cause_of(error, checked=False, verb="read", path=path)
     codes = [properties.get_filter(i)[0] for i in range(properties.get_nfilters())]
     # For filters that the engine undoes, too, every version of their bytes is known.
     ours = {code for code, known in _native.filters().items() if known["decoded"]}

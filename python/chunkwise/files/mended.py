@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 import h5py
 
 from chunkwise.files.magic import HDF5_SIGNATURE
-from chunkwise.files.superblock import lookup3, read_superblock
+from chunkwise.files.superblock import checksum, exceeds_stated_end, read_superblock
 from chunkwise.files.unclosed import Patch, ReadOnlyFile, closed_patch, copy_patched
 from chunkwise.names import HDF5_ERRORS
 
@@ -68,6 +68,14 @@ def copy_mended(path: str | os.PathLike[str], target: Path, found: Mended) -> No
 def open_mended(path: str | os.PathLike[str], found: Mended) -> h5py.File:
     """Open a file for reading, with other bytes at its beginning."""
     return h5py.File(ReadOnlyFile(path, found.patch), "r", rdcc_nbytes=0)
+
+
+def early_end(path: str | os.PathLike[str]) -> Mended | None:
+    """Find the bytes with which HDF5 reads a file beyond the end that it states, if it goes on."""
+    if not exceeds_stated_end(path):
+        return None
+    ends = (one for one in _patches(path) if one.is_end)
+    return next((one for one in ends if _opened(path, one.patch) == _LISTED), None)
 
 
 def mended(path: str | os.PathLike[str]) -> Mended | None:
@@ -141,7 +149,7 @@ def _newer(offset: int, head: bytes, version: int, end: int, more: str) -> Itera
         for at in _bases(base, offset, end):
             body = HDF5_SIGNATURE + bytes((version, 8, 8, 0))
             body += struct.pack("<4Q", at, beside, end + at, address)
-            patch = Patch(offset, body + struct.pack("<I", lookup3(body)))
+            patch = Patch(offset, body + checksum(body))
             is_end = said is ends and not more
             yield Mended(patch, more + said, offset + stated - base, is_end)
 

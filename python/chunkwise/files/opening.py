@@ -323,7 +323,8 @@ def _refused(path: Path, offset: int, error: BaseException) -> ChunkwiseError:
     from chunkwise.files.causes import cause_of
 
     superblock = read_superblock(path)
-    cause = cause_of(error, checked=superblock is not None and superblock.is_sound)
+    checked = superblock is not None and superblock.is_sound
+    cause = cause_of(error, checked=checked, path=path)
     made = cause.raised(where, error)
     if isinstance(made, CorruptDataError):
         return like(DamagedFileError, error)(str(made))
@@ -367,9 +368,9 @@ def _has_link(parent: Any, name: bytes) -> bool:
 def _refused_object(
     where: str, group: Any, name: bytes, path: str, error: BaseException
 ) -> ChunkwiseError:
-    from chunkwise.files.causes import cause_of, is_header_checked
+    from chunkwise.files.causes import cause_of, file_of, is_header_checked
 
-    cause = cause_of(error, checked=is_header_checked(group, name))
+    cause = cause_of(error, checked=is_header_checked(group, name), path=file_of(group))
     return cause.raised(f"{where}: {_quoted(path)}", error)
 
 

@@ -166,7 +166,7 @@ def read_only(where: str) -> ReadOnlyError:
 
 
 @contextlib.contextmanager
-def told(where: str, doing: str) -> Iterator[None]:
+def write_errors(where: str, doing: str) -> Iterator[None]:
     """Say what libhdf5 could not write, in one line."""
     try:
         yield
@@ -201,7 +201,7 @@ def synced(file: h5py.File, where: str, wanted: bool) -> Iterator[None]:
     try:
         yield
         if own is not None:
-            with told(where, "storage does not take it"):
+            with write_errors(where, "storage does not take it"):
                 os.fsync(own)
                 _sync_folder(folder)
     finally:

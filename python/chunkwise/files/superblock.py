@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from chunkwise import _native
 from chunkwise.files.magic import hdf5_offset
 
 # Version 0 with 8-byte offsets, the largest that is of interest here, has 96 bytes.
@@ -26,8 +27,6 @@ _CHECKSUM_NBYTES: Final = 4
 _OLD_OFFSET_SIZE_AT: Final = 13
 # Version 3: bit 0, open for writing; bit 2, open for writing under SWMR.
 _FLAG_NAMES: Final = ((0x01, "write"), (0x04, "swmr"))
-
-_WORD: Final = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,12 @@ class Superblock:
         if self.version < 2:
             return False
         body = self.content[:-_CHECKSUM_NBYTES]
-        return self.content[-_CHECKSUM_NBYTES:] == struct.pack("<I", lookup3(body))
+        return self.content[-_CHECKSUM_NBYTES:] == checksum(body)
+
+    @property
+    def may_be_sound(self) -> bool:
+        """Whether no checksum proves its bytes to be wrong."""
+        return self.version < 2 or self.is_sound
 
     @property
     def end(self) -> int:
@@ -79,7 +83,7 @@ class Superblock:
         body[_FLAGS_AT] = 0
         at, width = self._end_at()
         body[at : at + width] = max(self.end, file_nbytes).to_bytes(width, "little")
-        return bytes(body) + struct.pack("<I", lookup3(body))
+        return bytes(body) + checksum(bytes(body))
 
     def _end_at(self) -> tuple[int, int]:
         """Where the end of the file stands, and in how many bytes."""
@@ -129,33 +133,18 @@ def stated_end(superblock: Superblock) -> int:
     return superblock.offset + _number(superblock, begin + 2 * width, width) - begin_at
 
 
+def exceeds_stated_end(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a file is longer than it states, by a superblock that nothing disproves."""
+    superblock = read_superblock(path)
+    if superblock is None or superblock.flags or not superblock.may_be_sound:
+        return False
+    return Path(path).stat().st_size > stated_end(superblock)
+
+
 def _number(superblock: Superblock, at: int, width: int) -> int:
     return int.from_bytes(superblock.content[at : at + width], "little")
 
 
-def lookup3(data: bytes | bytearray) -> int:
-    """Compute the checksum of HDF5's metadata.
-
-    Bob Jenkins' ``hashlittle`` of lookup3.c (May 2006, in the public domain) with the
-    initial value 0, as the HDF5 file format specification prescribes.
-    """
-    a = b = c = (0xDEADBEEF + len(data)) & _WORD
-    if not data:
-        return c
-    # The algorithm adds missing bytes of the last twelve as nothing, that is, as zeros.
-    words = struct.unpack(f"<{-len(data) // 12 * -3}I", data.ljust(-len(data) // 12 * -12, b"\0"))
-    for i in range(0, len(words), 3):
-        a, b, c = (a + words[i]) & _WORD, (b + words[i + 1]) & _WORD, (c + words[i + 2]) & _WORD
-        if i + 3 == len(words):
-            break
-        for bits in (4, 6, 8, 16, 19, 4):
-            a, c = ((a - c) ^ _rotated(c, bits)) & _WORD, (c + b) & _WORD
-            a, b, c = b, c, a
-    for bits in (14, 11, 25, 16, 4, 14, 24):
-        c = ((c ^ b) - _rotated(b, bits)) & _WORD
-        a, b, c = b, c, a
-    return b
-
-
-def _rotated(word: int, bits: int) -> int:
-    return (word << bits | word >> (32 - bits)) & _WORD
+def checksum(body: bytes) -> bytes:
+    """Compute the four bytes that stand behind metadata of the newer format."""
+    return struct.pack("<I", _native.metadata_checksum(body))

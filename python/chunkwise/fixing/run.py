@@ -25,6 +25,7 @@ from chunkwise.names import printable
 from chunkwise.newfile.publish import noting_it_stays
 from chunkwise.newfile.target import ConvertedPlace, Identity, Place
 from chunkwise.newfile.target import choose as where
+from chunkwise.proof.conversion import as_proved_netcdf4
 from chunkwise.remedy.records import Examine
 from chunkwise.remedy.spelling import in_short
 from chunkwise.repacking.options import Options
@@ -68,11 +69,11 @@ class Doing:
 
 def doing(tell: Callable[[str], None] | None, watch: Watch | None) -> Doing:
     """Look at files in this process."""
-    return Doing(_look, tell or (lambda _: None), watch or (lambda _: None))
-
-
-def _look(path: str, access: Sequence[str]) -> FileFacts:
-    return inspect(path, access=access)
+    return Doing(
+        lambda path, access: inspect(path, access=access),
+        tell or (lambda _: None),
+        watch or (lambda _: None),
+    )
 
 
 def job_of(layout: FileLayout, wish: Wish) -> Job:
@@ -98,10 +99,7 @@ def plan(source: str, wish: Wish, do: Doing, place: Place | None = None) -> Fixe
 
 def _plan(source: str, readable: str, wish: Wish, do: Doing, place: Place | None) -> Fixed:
     begin = time.monotonic()
-    do.tell("reading and sampling the file")
-    facts = replace(do.inspect(readable, wish.access), path=source)
-    _require_whole(facts)
-    choice = _chosen(facts, wish, _proved(facts, readable, wish, do))
+    facts, choice, _ = _considered(source, readable, wish, do)
     said = None if place is None else place.said
     if choice.layout is None:
         return _untouched(facts, choice, begin)
@@ -122,7 +120,8 @@ def _plan(source: str, readable: str, wish: Wish, do: Doing, place: Place | None
 
 def mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
     """Mend one file: find, choose, write, verify, and measure before and after."""
-    with as_netcdf4(place.source, place.target.parent) as readable:
+    proves = wish.options.verify != "none"
+    with as_proved_netcdf4(place.source, place.target.parent, proves=proves) as readable:
         if readable != place.source:
             # Measured and repacked is the copy; the target is what it would be.
             place = ConvertedPlace(
@@ -138,12 +137,8 @@ def mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
 
 def _mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
     begin = time.monotonic()
-    do.tell("reading and sampling the file")
     file = str(place.source)
-    facts = replace(do.inspect(file, wish.access), path=source)
-    _require_whole(facts)
-    best = _proved(facts, file, wish, do)
-    choice = _chosen(facts, wish, best)
+    facts, choice, best = _considered(source, file, wish, do)
     if choice.layout is None:
         return _untouched(facts, choice, begin)
     asked = questions(facts, choice, wish.access)
@@ -175,6 +170,17 @@ def _mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
             repacked=summary,
             elapsed_s=time.monotonic() - begin,
         )
+
+
+def _considered(
+    source: str, readable: str, wish: Wish, do: Doing
+) -> tuple[FileFacts, Choice, dict[str, Layout]]:
+    """Look at a file that can be read, by the name of its source, and choose; what was proved."""
+    do.tell("reading and sampling the file")
+    facts = replace(do.inspect(readable, wish.access), path=source)
+    _require_whole(facts)
+    best = _proved(facts, readable, wish, do)
+    return facts, _chosen(facts, wish, best), best
 
 
 def _require_whole(facts: FileFacts) -> None:

@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import h5py
 from h5py import h5d, h5f, h5fd, h5g, h5i, h5o, h5p
 
-from chunkwise.errors import CorruptDataError, FileChangedError, FileFormatError, UsageError
+from chunkwise.errors import ChunkwiseError, FileChangedError, FileFormatError, UsageError
 from chunkwise.files.identity import Identity, sample, sample_of
 from chunkwise.files.leading import Bounds, External
 from chunkwise.files.objects import Address, address_of, header_address
 from chunkwise.files.opening import as_file, open_h5
-from chunkwise.files.opening_writable import Mode, open_file, synced, told
+from chunkwise.files.opening_writable import Mode, open_file, synced, write_errors
 from chunkwise.handles import pending
 from chunkwise.handles.attributes import Attributes
 from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, printable
@@ -67,11 +67,12 @@ def address_in(filename: str, identifier: Any) -> Address:
         # Not by H5Oget_info, which reads indexes and crashes on damaged ones.
         return address_of(identifier)
     except HDF5_ERRORS as error:
-        where = printable(decode_name(h5i.get_name(identifier) or b"/"))
-        raise CorruptDataError(
-            f"{filename}: group {where}: its header cannot be read: {error}; the file is "
-            "damaged, or cut off: fetch or copy it again, whole"
-        ) from error
+        from chunkwise.files.causes import cause_of
+
+        group = printable(decode_name(h5i.get_name(identifier) or b"/"))
+        where = f"{filename}: group {group}: its header cannot be read"
+        cause = cause_of(error, checked=False, verb="read", path=filename)
+        raise cause.raised(where, error) from error
 
 
 class Met(dict[Any, Any]):
@@ -149,12 +150,12 @@ class FileHandle:
 
     def use_sidecar(self, index: Index) -> None:
         """Know where chunks lie from a sidecar: see `chunkwise.open`, also for what it raises."""
-        asked = index is not None and index is not False
+        required = index is not None and index is not False
         named = not isinstance(index, bool | None)
         far = self._remote is not None and self._remote.source is not None
         plain = self.is_plain and not self.changes and self._path is not None
         if index is False or not (plain or (far and named)):
-            if asked:
+            if required:
                 self.close()
                 raise UsageError(
                     f"{printable(self.filename)}: index=... is for files opened for reading, by "
@@ -162,7 +163,7 @@ class FileHandle:
                 )
             return
         path = os.fspath(index) if named else self.filename + SUFFIX  # type: ignore[arg-type]
-        if not asked and not os.path.exists(path):  # noqa: PTH110 (each time a file is opened)
+        if not required and not os.path.exists(path):  # noqa: PTH110 (each time a file is opened)
             return
         # Here, as few files have one.
         from chunkwise.handles.sidecar import Sidecar
@@ -174,7 +175,7 @@ class FileHandle:
             self.sidecar = Sidecar(path, content, user_block, self.filename)
             self._index = absolute(path) if named else index
         except (FileChangedError, FileFormatError) as error:
-            if asked:
+            if required:
                 self.close()
                 raise
             warnings.warn(f"{error}; it is not used", RuntimeWarning, stacklevel=4)
@@ -331,7 +332,7 @@ class FileHandle:
         """Wait for those who are writing, who may wait for h5py's lock, without it."""
         file = self._h5_file()
         if file is not None:
-            with told(printable(self.filename), "cannot be written"):
+            with write_errors(printable(self.filename), "cannot be written"):
                 pending.settle_file(file)
 
     def _h5_file(self) -> h5py.File | None:
@@ -346,7 +347,7 @@ class FileHandle:
             yield
             return
         where = printable(self.filename)
-        with synced(file, where, self._sync), told(where, doing):
+        with synced(file, where, self._sync), write_errors(where, doing):
             yield
 
     def find(self, wanted: Kept) -> Any:
@@ -422,7 +423,7 @@ class FileHandle:
             self._identity, self._sample = now, None
         try:
             self.number = address_in(self.filename, identifier)[:2]
-        except CorruptDataError:
+        except ChunkwiseError:
             if self._path is not None:
                 file.close()
             raise

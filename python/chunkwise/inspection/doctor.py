@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Set
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -99,6 +100,12 @@ def diagnose(filter_id: int) -> Diagnosis:
         reason=reason,
         remedies=remedies,
     )
+
+
+def means_of(packages: Set[Hdf5plugin], *, natively: bool) -> list[str]:
+    """Name what is installed and reads data whose filters libhdf5 lacks."""
+    means = ["chunkwise.open"] if natively else []
+    return means + (["h5py after 'import hdf5plugin'"] if packages == {"not imported"} else [])
 
 
 def plugin_folders() -> tuple[PluginFolder, ...]:

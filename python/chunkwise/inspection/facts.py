@@ -274,6 +274,9 @@ class FormatFacts:
     # With such marks, whether a process of this machine has it open for writing; None if that is
     # not known.
     being_written: bool | None = None
+    # The byte at which the file ends by its own account, if HDF5 therefore refuses what lies
+    # beyond; None if it reads everything.
+    early_end: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ CODES: Final[dict[str, str]] = {
     "unreadable-attribute": "HDF5 cannot list the attributes",
     "dangling-link": "a link leads nowhere",
     "not-closed": "the writer did not close the file",
+    "early-end": "the file states its end too early",
     "cannot-open": "among several files: HDF5 cannot open this one",
     "chunk-exceeds-cache": "each read decodes a whole chunk again",
     "reads-exceed-cache": "chunks are gone when they are needed again",
@@ -114,6 +115,11 @@ def grouped(findings: Iterable[_Finding]) -> dict[tuple[Severity, str], list[_Fi
     for finding in findings:
         groups.setdefault((finding.severity, finding.code), []).append(finding)
     return groups
+
+
+def without(findings: Iterable[Finding], ignored: frozenset[str]) -> tuple[Finding, ...]:
+    """Leave the findings of some codes out."""
+    return tuple(finding for finding in findings if finding.code not in ignored)
 
 
 def check_codes(codes: Iterable[str]) -> frozenset[str]:

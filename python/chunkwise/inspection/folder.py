@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from glob import has_magic
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from chunkwise.errors import ChunkwiseError, FileFormatError, NotADatasetError
 from chunkwise.files.causes import verdict_of
@@ -20,9 +20,8 @@ from chunkwise.files.contained import Outcome
 from chunkwise.files.magic import hdf5_offset, is_zarr
 from chunkwise.files.objects import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.files.opening import find_dataset, full_name, open_h5, refuse_url
-from chunkwise.inspection.baseline import ALL, Counted
 from chunkwise.inspection.facts import FileFacts
-from chunkwise.inspection.finding import SEVERITIES, Finding, Severity, grouped
+from chunkwise.inspection.finding import SEVERITIES, Finding, Severity, grouped, without
 from chunkwise.inspection.records import plain
 from chunkwise.verdicts import Verdict, worst_verdict
 
@@ -113,29 +112,29 @@ def find_files(arguments: Iterable[str], taken: Callable[[str], bool] = lambda _
 
 def summarize(facts: FileFacts) -> FileSummary:
     """Reduce the facts about a file to what its line says."""
-    return FileSummary(
-        path=facts.path,
-        nbytes=facts.nbytes,
-        findings=len(facts.findings),
-        worst=facts.findings[0] if facts.findings else None,
-        waste_nbytes=max((finding.waste_nbytes for finding in facts.findings), default=0),
-        tallies=_tallies(facts.path, facts.findings),
-        verdict=facts.verdict,
-    )
+    return _summary(facts.path, facts.nbytes, facts.findings, findings=len(facts.findings))
 
 
 def refused(
-    path: str, reason: str, counted: Counted = ALL, verdict: Verdict = Verdict.FAILED
+    path: str,
+    reason: str,
+    ignored: frozenset[str] = frozenset(),
+    verdict: Verdict = Verdict.FAILED,
 ) -> FileSummary:
     """Summarize a file that cannot be opened."""
-    found = counted.of(path, (refusal(reason, verdict),))
+    found = without((refusal(reason, verdict),), ignored)
+    return _summary(path, _size(path), found, reason=reason)
+
+
+def _summary(path: str, nbytes: int | None, found: Sequence[Finding], **more: Any) -> FileSummary:
     return FileSummary(
         path,
-        _size(path),
+        nbytes,
         worst=found[0] if found else None,
-        reason=reason,
+        waste_nbytes=max((finding.waste_nbytes for finding in found), default=0),
         tallies=_tallies(path, found),
         verdict=worst_verdict(one.verdict for one in found),
+        **more,
     )
 
 
@@ -167,36 +166,33 @@ def _sum(one: Tally, other: Tally) -> Tally:
 def survey(
     found: Found,
     collect: Callable[[Sequence[str]], Iterable[Outcome[FileFacts]]],
-    counted: Counted = ALL,
+    ignored: frozenset[str] = frozenset(),
 ) -> Iterator[tuple[FileSummary, FileFacts | None]]:
-    """Inspect file after file; one that cannot be opened does not stop the rest."""
+    """Inspect file after file; one that cannot be opened does not stop the rest.
+
+    Findings of codes that are ignored do not count.
+    """
     for path, reason in found.unreadable:
-        yield refused(path, reason, counted), None
+        yield refused(path, reason, ignored), None
     for path, outcome in zip(found.files, collect(found.files), strict=True):
         try:
             facts = outcome.get()
         except ChunkwiseError as error:
             reason = str(error).removeprefix(f"{printable(path)}: ")
-            yield refused(path, reason, counted, verdict_of(error)), None
+            yield refused(path, reason, ignored, verdict_of(error)), None
         except HDF5_ERRORS as error:
-            yield refused(path, hdf5_reason(error), counted, verdict_of(error)), None
+            yield refused(path, hdf5_reason(error), ignored, verdict_of(error)), None
         else:
-            facts = counted.in_facts(facts)
+            facts = replace(facts, findings=without(facts.findings, ignored))
             yield summarize(facts), facts
 
 
-def in_order(
-    summaries: Iterable[FileSummary], order: Literal["waste", "bytes", "name"] | None
-) -> list[FileSummary]:
-    """Sort files: by default the worst first, by severity and then by waste."""
+def worst_first(summaries: Iterable[FileSummary]) -> list[FileSummary]:
+    """Sort files by severity, and then by waste."""
 
     def key(summary: FileSummary) -> tuple[int, int, str]:
-        if order == "name":
-            return 0, 0, summary.path
-        if order == "bytes":
-            return 0, -(summary.nbytes or 0), summary.path
         severity = 0 if summary.severity is None else SEVERITIES.index(summary.severity) + 1
-        return (0 if order == "waste" else -severity), -summary.waste_nbytes, summary.path
+        return -severity, -summary.waste_nbytes, summary.path
 
     return sorted(summaries, key=key)
 

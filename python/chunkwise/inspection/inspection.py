@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import h5py
-from h5py import h5d
 
-from chunkwise.files.objects import Address, Entry, walk
+from chunkwise.errors import CannotJudgeError, CorruptDataError
+from chunkwise.files.mended import Mended, early_end, open_mended
+from chunkwise.files.objects import Entry, walk
 from chunkwise.files.opening import find_dataset, full_name
 from chunkwise.files.unclosed import open_readable
 from chunkwise.handles.pending import flush_beside
@@ -31,6 +34,7 @@ from chunkwise.inspection.sampling import choose, take_sample
 from chunkwise.inspection.stated import of_each
 from chunkwise.model.readers import LIBRARIES, Reader, reader, this_process
 from chunkwise.model.traffic import Pattern
+from chunkwise.verdicts import Verdict
 
 # The most seconds for all sampling: a person waits for it.
 SAMPLING_S: Final = 1.5
@@ -96,15 +100,49 @@ def inspect(
     # A plugin may have been registered since the last call.
     forget_filters()
     flush_beside(path)
+    look = partial(_look, path, dataset, access, served, sample=sample, metadata=metadata)
+    try:
+        facts = look(None)
+    except (CorruptDataError, CannotJudgeError):
+        early = early_end(path)
+        if early is None:
+            raise
+        return look(early)
+    early = early_end(path) if any(_unreadable(facts)) else None
+    beyond = facts if early is None else look(early)
+    return beyond if _unreadable(beyond) < _unreadable(facts) else facts
+
+
+def _unreadable(facts: FileFacts) -> tuple[int, int]:
+    """Count what is damaged, and what cannot be judged."""
+    found = Counter(one.verdict for one in facts.findings)
+    return found[Verdict.DAMAGED], found[Verdict.UNJUDGED]
+
+
+def _look(
+    path: str | os.PathLike[str],
+    dataset: str | None,
+    access: Sequence[str],
+    served: tuple[Reader, ...],
+    early: Mended | None,
+    *,
+    sample: bool,
+    metadata: bool,
+) -> FileFacts:
+    """Inspect a file as it is, or beyond the end that it states too early."""
     # Without a cache, so that a chunk read twice for its speed is decoded twice.
-    with open_readable(path, rdcc_nbytes=0) as file:
+    with open_readable(path, rdcc_nbytes=0) if early is None else open_mended(path, early) as file:
         entries = _entries(file, dataset)
-        paths = _paths(entries, dataset)
+        datasets = [each for each in entries if each.kind == "dataset"]
+        # What names the datasets of a file by their addresses; of one dataset HDF5 does.
+        known = {each.address: each.path for each in datasets if each.address is not None}
+        paths = known if dataset is None else None
         collected = [object_facts(file, entry, paths) for entry in entries]
         if sample:
             collected = _sampled(entries, collected)
-        known = _coordinates(entries) if access and dataset is None else {}
-        stated = of_each(access, file, collected, known) if access else {}
+        mine = {each.path: each.identifier for each in datasets}
+        aside = coordinates(mine) if access and dataset is None else {}
+        stated = of_each(access, file, collected, aside) if access else {}
         if dataset is not None or sample:
             collected = [
                 _with_patterns(each, served, dataset, stated.get(each.path, ()))
@@ -115,12 +153,15 @@ def inspect(
             nbytes=Path(path).stat().st_size,
             hdf5_version=h5py.version.hdf5_version,
             h5py_version=h5py.version.version,
-            file_format=format_facts(file, tuple(collected), path),
+            file_format=replace(
+                format_facts(file, tuple(collected), path),
+                early_end=None if early is None else early.stated,
+            ),
             metadata=None,
             objects=tuple(collected),
         )
     if metadata and dataset is None:
-        facts = replace(facts, metadata=metadata_facts(path))
+        facts = replace(facts, metadata=metadata_facts(path, early))
     return replace(facts, findings=find(facts, served, stated))
 
 
@@ -145,28 +186,6 @@ def _entries(file: h5py.File, dataset: str | None) -> list[Entry]:
     name = full_name(file, dataset)
     found = find_dataset(file, name)
     return [Entry("/" + name.strip("/"), 0, "dataset", found.id)]
-
-
-def _paths(entries: list[Entry], dataset: str | None) -> dict[Address, str] | None:
-    """Give the path of each dataset of a file by its address; None for one dataset."""
-    if dataset is not None:
-        return None
-    return {
-        each.address: each.path
-        for each in entries
-        if each.kind == "dataset" and each.address is not None
-    }
-
-
-def _coordinates(entries: list[Entry]) -> dict[str, str]:
-    """Find the datasets that say where others lie, by their paths."""
-    return coordinates(
-        {
-            each.path: each.identifier
-            for each in entries
-            if each.kind == "dataset" and isinstance(each.identifier, h5d.DatasetID)
-        }
-    )
 
 
 def _sampled(entries: list[Entry], collected: list[ObjectFacts]) -> list[ObjectFacts]:

@@ -20,6 +20,7 @@ from h5py import h5d, h5g, h5i, h5l, h5o, h5s
 
 from chunkwise._lib import library
 from chunkwise.errors import CorruptDataError, FileFormatError
+from chunkwise.files.mended import Mended, open_mended
 from chunkwise.files.objects import HDF5_ERRORS
 from chunkwise.files.stored import has_long_index, stored_nbytes
 from chunkwise.files.superblock import Superblock, read_superblock
@@ -42,7 +43,9 @@ _Phase = Literal["open", "list", "index"]
 Offsets = npt.NDArray[np.int64]
 
 
-def metadata_facts(path: str | os.PathLike[str]) -> MetadataFacts | None:
+def metadata_facts(
+    path: str | os.PathLike[str], early: Mended | None = None
+) -> MetadataFacts | None:
     """Record what opening a file, listing it and finding its chunks reads.
 
     Listing opens each object by its hard link, once, and each attribute, and reads no
@@ -62,7 +65,7 @@ def metadata_facts(path: str | os.PathLike[str]) -> MetadataFacts | None:
     path = Path(path)
     try:
         superblock = read_superblock(path)
-        with _Recorder(path, superblock) as recorder:
+        with _Recorder(path, superblock, early) as recorder:
             # No chunk is read here, so that datasets need no tables for their caches.
             with h5py.File(recorder, "r", rdcc_nbytes=0) as file:
                 recorder.phase = "list"
@@ -80,9 +83,10 @@ def metadata_facts(path: str | os.PathLike[str]) -> MetadataFacts | None:
 class _Recorder(ReadOnlyFile):
     """A file that records which bytes are read, in which phase."""
 
-    def __init__(self, path: Path, superblock: Superblock | None) -> None:
-        super().__init__(path, closed_patch(path, superblock))
+    def __init__(self, path: Path, superblock: Superblock | None, early: Mended | None) -> None:
+        super().__init__(path, closed_patch(path, superblock) if early is None else early.patch)
         self._path = path
+        self._early = early
         self._unrecorded: h5py.File | None = None
         self.phase: _Phase | None = "open"
         phases: tuple[_Phase, ...] = ("open", "list", "index")
@@ -100,7 +104,11 @@ class _Recorder(ReadOnlyFile):
     def unrecorded(self, dataset: h5d.DatasetID) -> h5d.DatasetID:
         """Open a dataset of the file once more, so that nothing of its reads is recorded."""
         if self._unrecorded is None:
-            self._unrecorded = open_readable(self._path, rdcc_nbytes=0)
+            self._unrecorded = (
+                open_readable(self._path, rdcc_nbytes=0)
+                if self._early is None
+                else open_mended(self._path, self._early)
+            )
         return h5d.open(self._unrecorded.id, h5i.get_name(dataset))
 
     def close(self) -> None:

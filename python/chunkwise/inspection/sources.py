@@ -87,7 +87,7 @@ def _missing(
         return [None] * len(names)
     reason = "no such file"
     for path in places(_literal(file), own, "HDF5_VDS_PREFIX", prefix):
-        if not _is_file(path):
+        if not is_file(path):
             continue
         if _is_same(path, own):
             return _missing_datasets(this, names)
@@ -127,7 +127,8 @@ def _literal(name: str) -> str:
     return _PERCENT.sub("%", name)
 
 
-def _is_file(path: Path) -> bool:
+def is_file(path: Path) -> bool:
+    """Whether there is a file of that name, as far as this process may look."""
     try:
         return path.is_file()
     except (OSError, ValueError):

@@ -9,13 +9,11 @@ and `judge` compares such runs.
 from chunkwise.measure.api import bench
 from chunkwise.measure.compare import judge
 from chunkwise.measure.explain import explain
-from chunkwise.measure.new import run_new
 from chunkwise.measure.results import Advice, Results
 from chunkwise.measure.run import run
 from chunkwise.measure.saved import load
 from chunkwise.measure.space import Space
 from chunkwise.measure.target import Target
-from chunkwise.measure.together import run_together
 from chunkwise.patterns.pattern import Access
 from chunkwise.trials.trial import Measurement, Trial
 
@@ -32,6 +30,4 @@ __all__ = [
     "judge",
     "load",
     "run",
-    "run_new",
-    "run_together",
 ]

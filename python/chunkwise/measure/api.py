@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_duration
 from chunkwise.measure.axes import PROPERTY_AXES
-from chunkwise.measure.new import run_new
 from chunkwise.measure.results import Results
 from chunkwise.measure.run import DEFAULT_REPEAT, DEFAULT_SECONDS, run
 from chunkwise.measure.schedule import Step
@@ -22,13 +20,9 @@ Values = Value | Sequence[Value] | None
 
 
 def bench(
-    path: str | os.PathLike[str] | None = None,
+    path: str | os.PathLike[str],
     dataset: str | None = None,
     *,
-    shape: str | Sequence[int] | None = None,
-    dtype: str | None = None,
-    like: str | os.PathLike[str] | None = None,
-    compress: str | float | None = None,
     access: Values = None,
     operation: Values = None,
     reader: Values = None,
@@ -46,7 +40,7 @@ def bench(
     repeat: int = DEFAULT_REPEAT,
     seconds: float | str = DEFAULT_SECONDS,
     save: str | os.PathLike[str] | None = None,
-    sample_nbytes: int | None = None,
+    sample_nbytes: int = SAMPLE_NBYTES,
     scratch: str | None = None,
     check: bool = False,
     progress: Callable[[Step], None] | None = None,
@@ -59,23 +53,15 @@ def bench(
 
     Parameters
     ----------
-    path : str or path, optional
-        An HDF5 or netCDF-4 file; None for data without a file, which `shape` and `dtype`
-        describe.
+    path : str or path
+        An HDF5 or netCDF-4 file.
     dataset : str, optional
         The dataset's path; None takes the largest chunked dataset.
-    shape, dtype : optional
-        Of data without a file: ``"8760x721x1440"`` or a sequence, and a type as NumPy writes it.
-    like : str or path, optional
-        A file with similar data, or ``FILE:DATASET``.
-    compress : str or float, optional
-        Instead: how many times smaller filters make the data, ``"3x"``.
     access : values, optional
         Access patterns: ``"1x1x717"``, ``"row=1x1x717"``, ``"line:0"``, ``"random:1000"``,
         ``"all"``.  None for one step, one line, and everything.
     operation : values, optional
-        ``"read"`` (the default), ``"write"`` (to a new file), ``"append"`` (to a dataset that
-        grows) or ``"update"`` (in place).
+        ``"read"`` (the default) or ``"write"`` (to a new file).
     reader : values, optional
         Who reads: ``libhdf5``, ``netcdf4``, ``chunkwise`` (loops in compiled code), ``h5py``,
         ``chunkwise-py`` (loops in Python).  None for the last two.
@@ -107,8 +93,7 @@ def bench(
         A file to which each trial is appended as soon as it is done; trials that it already has
         are not repeated (`chunkwise.measure.store`).
     sample_nbytes : int
-        For a larger dataset, scratch files hold a sample of at most this many bytes; None for 1
-        GiB, or 128 MiB for data without a file.
+        For a larger dataset, scratch files hold a sample of at most this many bytes.
     scratch : str, optional
         The folder for them; None for the system's.
     check : bool
@@ -156,30 +141,19 @@ def bench(
             raise UsageError(f"properties: no '{name}': choose from {', '.join(PROPERTY_AXES)}")
         given[name] = values
     axes = {name: _texts(values) for name, values in given.items() if values is not None}
-    space = Space(axes, design)
-    options: dict[str, Any] = {
-        "repeat": repeat,
-        "seconds": parse_duration(seconds) if isinstance(seconds, str) else seconds,
-        "progress": progress,
-        "save": save,
-        "scratch": scratch,
-        "check": check,
-    }
-    described = {"dtype": dtype, "like": like, "compress": compress}
-    if shape is not None:
-        if path is not None or dataset is not None or dtype is None:
-            raise UsageError("shape describes data without a file: give dtype, and no path")
-        return run_new(
-            shape, dtype, space, like=like, compress=compress, sample_nbytes=sample_nbytes,
-            **options,
-        )  # fmt: skip
-    named = [name for name, value in described.items() if value is not None]
-    if named:
-        raise UsageError(f"{named[0]} describes data that has no file yet: give its shape")
-    if path is None:
-        raise UsageError("name a file to measure, or describe data that has none yet: shape")
-    most = SAMPLE_NBYTES if sample_nbytes is None else sample_nbytes
-    return run(path, dataset, space, sample_nbytes=most, repacking=True, **options)
+    return run(
+        path,
+        dataset,
+        Space(axes, design),
+        repeat=repeat,
+        seconds=parse_duration(seconds) if isinstance(seconds, str) else seconds,
+        progress=progress,
+        save=save,
+        sample_nbytes=sample_nbytes,
+        scratch=scratch,
+        check=check,
+        repacking=True,
+    )
 
 
 def _texts(values: Value | Sequence[Value]) -> tuple[str, ...]:

@@ -22,8 +22,6 @@ from chunkwise.trials.readers import NATIVE, READERS, is_shared_library
 from chunkwise.trials.readers import WITH_LIBRARY_CACHE as _CACHED
 
 DEFAULT: Final = "default"
-# As H5Pset_libver_bounds has them.
-BOUNDS: Final = ("earliest", "v108", "v110", "v112", "v114", "v200", "latest")
 
 
 @dataclass(frozen=True)
@@ -100,34 +98,6 @@ def _w0(text: str) -> float:
     return value
 
 
-def _alignment(text: str) -> tuple[int, int]:
-    threshold, colon, alignment = text.rpartition(":")
-    found = (parse_size(threshold) if colon else 0, parse_size(alignment))
-    if found[1] < 1:
-        raise UsageError(
-            f"'{text}' is no alignment: give a size such as 4KiB, or THRESHOLD:SIZE such as "
-            "64KiB:4KiB"
-        )
-    return found
-
-
-def _bounds(text: str) -> tuple[str, str]:
-    low, colon, high = text.partition(":")
-    found = (low, high if colon else low)
-    if any(bound not in BOUNDS for bound in found):
-        raise UsageError(
-            f"'{text}' are no bounds of the file format: give one or two (LOW:HIGH) of "
-            f"{', '.join(BOUNDS)}"
-        )
-    if BOUNDS.index(found[0]) > BOUNDS.index(found[1]):
-        raise UsageError(f"bounds '{text}': the lower one is newer than the upper one")
-    return found
-
-
-def _is_native(text: str) -> bool:
-    return _word("memory type", "stored", "native")(text) == "native"
-
-
 def _is_each(text: str) -> bool:
     return _word("way of opening", "once", "each")(text) == "each"
 
@@ -144,24 +114,12 @@ def _named(word: str) -> Callable[[Any], str]:
     return lambda value: f"{word} {value:g}" if isinstance(value, float) else f"{word} {value}"
 
 
-def _show_alignment(pair: tuple[int, int]) -> str:
-    threshold, alignment = map(_size, pair)
-    return f"alignment {threshold}:{alignment}" if pair[0] else f"alignment {alignment}"
-
-
-def _show_bounds(pair: tuple[str, str]) -> str:
-    low, high = pair
-    return f"format {high}" if low == high else f"format {low}:{high}"
-
-
 _ALL = frozenset(READERS)
 _HDF5 = frozenset({"libhdf5", "h5py"})
 # Those that make files and datasets through libhdf5, with properties of ours.
 _MAKING = _HDF5 | NATIVE
-_BOTH = ("read", "write", "append", "update")
-_READ, _WRITE = ("read",), ("write", "append", "update")
-# What decides how a file is made, which an update finds there.
-_MAKE = ("write", "append")
+_BOTH = ("read", "write")
+_READ, _WRITE = ("read",), ("write",)
 
 
 def _same(text: str) -> str:
@@ -186,7 +144,7 @@ AXES: Final[dict[str, Axis]] = {
     for axis in (
         Axis(
             "operation", "operation", "read", _word("operation", *_BOTH), _same, _ALL, _BOTH,
-            "read; write to a new file, append to a dataset that grows, or update in place",
+            "read; or write to a new file",
         ),
         Axis("access", None, DEFAULT, _same, _same, _ALL, _BOTH, "the access pattern"),
         Axis(
@@ -231,12 +189,6 @@ AXES: Final[dict[str, Axis]] = {
             frozenset({"libhdf5"}), _BOTH, "the type conversion buffer (H5Pset_buffer)",
         ),
         Axis(
-            "memory-type", "native_type", "stored", _is_native,
-            lambda native: "native type" if native else "stored type",
-            frozenset({"libhdf5"}), _BOTH,
-            "elements in memory as stored, or in this machine's type",
-        ),
-        Axis(
             "metadata-block", "metadata_block_nbytes", DEFAULT, parse_size,
             _sized("metadata block"), _MAKING, _WRITE,
             "what metadata is allocated in (H5Pset_meta_block_size)",
@@ -247,25 +199,9 @@ AXES: Final[dict[str, Axis]] = {
             "what small data is allocated in (H5Pset_small_data_block_size)",
         ),
         Axis(
-            "alignment", "alignment", DEFAULT, _alignment, _show_alignment, _MAKING, _WRITE,
-            "where objects begin: SIZE or THRESHOLD:SIZE (H5Pset_alignment)",
-        ),
-        Axis(
-            "bounds", "bounds", DEFAULT, _bounds, _show_bounds, _MAKING, _WRITE,
-            "the file format: LOW:HIGH (H5Pset_libver_bounds)",
-        ),
-        Axis(
             "alloc-time", "alloc_time", DEFAULT,
             _word("allocation time", "early", "late", "incremental"), _named("alloc"),
-            _MAKING, _MAKE, "when space is allocated (H5Pset_alloc_time)",
-        ),
-        Axis(
-            "fill-time", "fill_time", DEFAULT, _word("fill time", "alloc", "never", "ifset"),
-            _named("fill"), _MAKING, _MAKE, "when it is filled (H5Pset_fill_time)",
-        ),
-        Axis(
-            "page-buffer", "page_buffer_nbytes", DEFAULT, parse_size, _sized("page buffer"),
-            _HDF5, _BOTH, "the page buffer (H5Pset_page_buffer_size)",
+            _MAKING, _WRITE, "when space is allocated (H5Pset_alloc_time)",
         ),
         Axis(
             "zlib", "zlib_path", DEFAULT, _path, lambda path: f"zlib {Path(path).name}", _CACHED,

@@ -13,12 +13,7 @@ from chunkwise.model import worth
 from chunkwise.trials.trial import Operation
 from chunkwise.words import format_ratio, format_seconds, joined
 
-_VERBS: Final[dict[Operation, str]] = {
-    "read": "read",
-    "write": "written",
-    "append": "appended",
-    "update": "updated",
-}
+_VERBS: Final[dict[Operation, str]] = {"read": "read", "write": "written"}
 
 
 def closing(results: Results) -> list[str]:

@@ -16,24 +16,19 @@ _NOTICED_SHARE: Final = 0.01
 
 MEMORY: Final = "memory"
 FILE: Final = "file"
-GREW: Final = "file grew"
 
 
 def further(results: Results, cells: Sequence[Cell]) -> tuple[str, ...]:
     """Name the columns that a table of these trials has besides the times.
 
     ``memory`` where the trials of a pattern differ in their peak; of writes ``file`` where they
-    differ in the size of the file that they leave, and of updates ``file grew`` where one of them
-    leaves it larger than it was.
+    differ in the size of the file that they leave.
     """
     found = []
     patterns = {cell.pattern for cell in cells}
     if any(_memory_differs(c) for c in results.patterns() if c and c[0].pattern in patterns):
         found.append(MEMORY)
-    if cells[0].operation == "update":
-        if any(abs((_grew(cell) or 1.0) - 1) >= _NOTICED_SHARE for cell in cells):
-            found.append(GREW)
-    elif cells[0].operation != "read" and _files_differ(cells):
+    if cells[0].operation == "write" and _files_differ(cells):
         found.append(FILE)
     return tuple(found)
 
@@ -45,30 +40,17 @@ def value(cell: Cell, column: str) -> str:
         # A process has tens of MiB at the least, and a table should fit 80 columns.
         return "-" if peak is None else f"{round(peak / 2**20):,} MiB"
     # Not all of the file was written, if that was estimated.
-    if column == FILE:
-        nbytes = _file_nbytes(cell)
-        return "-" if nbytes is None else format_size(int(nbytes))
-    grew = _grew(cell)
-    if grew is None:
-        return "-"
-    about = "~" if cell.extrapolated else ""
-    return f"{about}{grew - 1:+.0%}"
+    nbytes = _file_nbytes(cell)
+    return "-" if nbytes is None else format_size(int(nbytes))
 
 
-def notes(results: Results, columns: Sequence[str]) -> list[str]:
+def notes(columns: Sequence[str]) -> list[str]:
     """Say what these columns are."""
     found = []
     if MEMORY in columns:
         found.append("memory: the most that the whole process had, Python and libraries included.")
     if FILE in columns:
         found.append("file: its size once it was closed.")
-    if GREW in columns:
-        found.append(
-            "file grew: by the updates. A chunk that gets larger under its filter is moved, and "
-            "its place may stay a hole: chunkwise repack gives it back."
-        )
-        if any(cell.extrapolated for cell in results.cells if cell.operation == "update"):
-            found.append("~ of file grew: by the updates that were done.")
     return found
 
 
@@ -87,10 +69,3 @@ def _files_differ(cells: Sequence[Cell]) -> bool:
 
 def _file_nbytes(cell: Cell) -> float | None:
     return None if cell.extrapolated else cell.median(lambda m: m.file_nbytes)
-
-
-def _grew(cell: Cell) -> float | None:
-    """Return how many times as large a file is after updates; None if nobody knows."""
-    before = cell.median(lambda m: m.file_before_nbytes)
-    after = cell.median(lambda m: m.file_nbytes)
-    return after / before if before and after else None

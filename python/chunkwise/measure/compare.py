@@ -1,7 +1,7 @@
 """What changed between two runs of `chunkwise bench`, and what is only noise?
 
-The first file is the baseline of all others.  Trials match if they measured the same
-(`chunkwise.measure.saved`); `chunkwise.measure.verdict` compares two samples of times.
+Trials match if they measured the same (`chunkwise.measure.saved`);
+`chunkwise.measure.verdict` compares two samples of times.
 Here a second doubt is added, about the machine: a run beside other programs takes
 longer as a whole, in all of its repeats, and no spread shows it.  But a process that reads
 from memory and had to wait has used less processor time than it took.  So verdicts leave out
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Literal
@@ -57,13 +56,18 @@ class Match:
         return self.base.extrapolated or self.other.extrapolated
 
 
+# The worst first: in this order verdicts are shown and summed up.
+ORDER: Final = ("failed", "slower", "cannot tell", "faster", "same")
+
+
 @dataclass(frozen=True)
-class Against:
-    """The baseline against one other file."""
+class Comparison:
+    """A baseline, and another file against it."""
 
     base: Saved  # The files
     other: Saved
     matches: dict[str, Match]  # The trials that both have, by what was measured
+    threshold: float  # The ratio up to which times are called the same
 
     @cached_property
     def ratios(self) -> list[float]:
@@ -105,50 +109,28 @@ class Against:
         pairs = {name: (first.get(name), second.get(name)) for name in names}
         return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
+    @property
+    def worst_first(self) -> list[Match]:
+        """The trials in the order in which they are shown."""
+        return sorted(self.matches.values(), key=_badness)
+
     def count(self, word: str) -> int:
         """How many trials have this verdict."""
         return sum(match.word == word for match in self.matches.values())
 
-
-# The worst first: in this order verdicts are shown and summed up.
-ORDER: Final = ("failed", "slower", "cannot tell", "faster", "same")
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A baseline, and one or more other files against it."""
-
-    base: Saved  # The first file
-    others: tuple[Against, ...]  # One for each of the other files, in order
-    threshold: float  # The ratio up to which times are called the same
-
-    @property
-    def keys(self) -> list[str]:
-        """What was measured in the baseline and elsewhere, the worst first."""
-        keys = [k for k in self.base.samples if any(k in a.matches for a in self.others)]
-        return sorted(keys, key=self._badness)
-
-    def _badness(self, key: str) -> tuple[int, float]:
-        found = [a.matches[key] for a in self.others if key in a.matches]
-        ratios = [m.verdict.ratio for m in found if m.verdict is not None]
-        return min(ORDER.index(m.word) for m in found), -max(ratios, default=math.inf)
-
     def fails(self, on: FailOn) -> bool:
         """Whether the caller wants an exit code for a trial."""
         bad = {"slower": ("failed", "slower"), "different": ("failed", "slower", "faster")}
-        words = bad.get(on, ())
-        return any(m.word in words for a in self.others for m in a.matches.values())
+        return any(match.word in bad.get(on, ()) for match in self.matches.values())
 
 
-def judge(base: Saved, others: Iterable[Saved], threshold: float = THRESHOLD) -> Comparison:
-    """Compare runs with a baseline.
+def judge(base: Saved, other: Saved, threshold: float = THRESHOLD) -> Comparison:
+    """Compare a run with a baseline.
 
     Parameters
     ----------
-    base : Saved
-        The baseline (`chunkwise.measure.saved.load`).
-    others : iterable of Saved
-        What is compared with it; at least one.
+    base, other : Saved
+        The baseline (`chunkwise.measure.saved.load`), and what is compared with it.
     threshold : float
         The ratio up to which times are called the same; above 1.
 
@@ -158,10 +140,6 @@ def judge(base: Saved, others: Iterable[Saved], threshold: float = THRESHOLD) ->
         Arrays of different shapes, or no trial in common; a threshold of 1 or less.
     """
     check_threshold(threshold)
-    return Comparison(base, tuple(_against(base, o, threshold) for o in others), threshold)
-
-
-def _against(base: Saved, other: Saved, threshold: float) -> Against:
     first, second = printable(base.path), printable(other.path)
     shapes = base.data["shape"], other.data["shape"]
     if None not in shapes and shapes[0] != shapes[1]:
@@ -182,7 +160,12 @@ def _against(base: Saved, other: Saved, threshold: float) -> Against:
             f"{first} and {second} have no trial in common{printable(why)}: run chunkwise bench "
             "with the same dataset, --access, --reader and --cache"
         )
-    return Against(base, other, matches)
+    return Comparison(base, other, matches, threshold)
+
+
+def _badness(match: Match) -> tuple[int, float]:
+    ratio = math.inf if match.verdict is None else match.verdict.ratio
+    return ORDER.index(match.word), -ratio
 
 
 def match(base: Sample, other: Sample, threshold: float = THRESHOLD) -> Match:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
-from chunkwise.measure.compare import ORDER, Against, Comparison, Match
+from chunkwise.measure.compare import ORDER, Comparison, Match
 from chunkwise.measure.printing import plain_table, say
 from chunkwise.measure.saved import AS_STORED, PARAMETERS, Sample, Saved
 from chunkwise.measure.verdict import CONFIDENCE, FACTOR_OF_FEW, FEWEST
@@ -20,8 +20,6 @@ from chunkwise.words import counted, format_seconds, format_speed, three_digits
 
 JSON_FORMAT: Final = "chunkwise-compare"
 JSON_VERSION: Final = 2
-# This many files fit side by side in 80 columns.
-ABREAST: Final = 4
 # What a pattern's own column says, or the heading.
 _ELSEWHERE: Final = frozenset(
     {"dataset", "block", "reader", "order", "seed", "limit", "slabs", "cells"}
@@ -30,44 +28,40 @@ _DATA: Final = {"stored_nbytes": "stored size", "dtype": "type"}
 # Beside a verdict that the fastest repeats do not bear out.
 _HELD_BACK: Final = "+"
 _STYLES: Final = {"failed": "bold red", "slower": "bold red", "faster": "green"}
-_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 # Fewer trials show nothing in common.
 _SEVERAL: Final = 3
 
 
 def as_json(comparison: Comparison) -> dict[str, Any]:
     """Return the comparison as one JSON object; docs/compare.md describes it."""
-    words = [against.word for against in comparison.others]
+    ratios = comparison.ratios
+    other = {
+        **_file(comparison.other),
+        "data_differs": sorted(comparison.data_differs),
+        "environment_differs": list(comparison.environment_differs),
+        "verdict": comparison.word,
+        "counts": {word: comparison.count(word) for word in ORDER},
+        "mean_ratio": comparison.mean_ratio,
+        "highest_ratio": ratios[0] if ratios else None,
+        "lowest_ratio": ratios[-1] if ratios else None,
+        "trials": [_trial(match) for match in comparison.matches.values()],
+        "only_base": [{"access": s.access, **s.parameters} for s in comparison.only_base],
+        "only_other": [{"access": s.access, **s.parameters} for s in comparison.only_other],
+    }
     return {
         "format": JSON_FORMAT,
         "version": JSON_VERSION,
         "threshold": comparison.threshold,
         "confidence": CONFIDENCE,
-        "verdict": min(words, key=ORDER.index),
+        "verdict": comparison.word,
         "base": _file(comparison.base),
-        "others": [_against(against) for against in comparison.others],
+        # A list, as several files could once be compared with one.
+        "others": [other],
     }
 
 
 def _file(saved: Saved) -> dict[str, Any]:
     return {"path": saved.path, "data": saved.data, "environment": saved.environment}
-
-
-def _against(against: Against) -> dict[str, Any]:
-    ratios = against.ratios
-    return {
-        **_file(against.other),
-        "data_differs": sorted(against.data_differs),
-        "environment_differs": list(against.environment_differs),
-        "verdict": against.word,
-        "counts": {word: against.count(word) for word in ORDER},
-        "mean_ratio": against.mean_ratio,
-        "highest_ratio": ratios[0] if ratios else None,
-        "lowest_ratio": ratios[-1] if ratios else None,
-        "trials": [_trial(match) for match in against.matches.values()],
-        "only_base": [{"access": s.access, **s.parameters} for s in against.only_base],
-        "only_other": [{"access": s.access, **s.parameters} for s in against.only_other],
-    }
 
 
 def _trial(match: Match) -> dict[str, Any]:
@@ -92,49 +86,36 @@ def _trial(match: Match) -> dict[str, Any]:
 
 def show(comparison: Comparison, console: Console) -> None:
     """Print what is compared, the table, and what follows from it."""
-    for letter, saved in _named(comparison):
+    for letter, saved in (("A", comparison.base), ("B", comparison.other)):
         console.print(f"{letter}  {printable(saved.path)}", highlight=False, soft_wrap=True)
-    for letter, against in _lettered(comparison):
-        for line, style in _differences(letter, against):
-            say(console, line, style, "  ")
-    for first in range(0, len(comparison.others), ABREAST):
-        console.print()
-        console.print(_table(comparison, first), highlight=False)
+    for line, style in _differences(comparison):
+        say(console, line, style, "  ")
+    console.print()
+    console.print(_table(comparison), highlight=False)
     console.print()
     for line in _footnotes(comparison):
         say(console, line, indent="  ")
-    for letter, against in _lettered(comparison):
-        console.print()
-        for number, sentence in enumerate(_conclusion(letter, against, comparison.threshold)):
-            say(console, sentence, "" if number else "bold")
+    console.print()
+    for number, sentence in enumerate(_conclusion(comparison)):
+        say(console, sentence, "" if number else "bold")
 
 
-def _named(comparison: Comparison) -> Iterator[tuple[str, Saved]]:
-    yield "A", comparison.base
-    yield from ((letter, against.other) for letter, against in _lettered(comparison))
-
-
-def _lettered(comparison: Comparison) -> Iterator[tuple[str, Against]]:
-    for number, against in enumerate(comparison.others, 1):
-        yield _LETTERS[number] if number < len(_LETTERS) else f"#{number}", against
-
-
-def _differences(letter: str, against: Against) -> Iterator[tuple[str, str]]:
+def _differences(comparison: Comparison) -> Iterator[tuple[str, str]]:
     """Say what differs besides the times; first the data, which makes times incomparable."""
     data = [
         f"{_DATA.get(name, name)} {_datum(name, first)} and {_datum(name, second)}"
-        for name, (first, second) in against.data_differs.items()
+        for name, (first, second) in comparison.data_differs.items()
     ]
     if data:
-        yield f"Warning: A and {letter} read different data: {'; '.join(data)}.", "yellow"
+        yield f"Warning: A and B read different data: {'; '.join(data)}.", "yellow"
     around = [
         f"{name} {first or 'unknown'} and {second or 'unknown'}"
-        for name, (first, second) in against.environment_differs.items()
+        for name, (first, second) in comparison.environment_differs.items()
     ]
     if around:
-        yield f"A and {letter} differ in: {printable('; '.join(around))}.", ""
+        yield f"A and B differ in: {printable('; '.join(around))}.", ""
     else:
-        yield f"A and {letter}: the same machine and versions.", ""
+        yield "A and B: the same machine and versions.", ""
 
 
 def _datum(name: str, value: Any) -> str:
@@ -143,33 +124,24 @@ def _datum(name: str, value: Any) -> str:
     return format_shape(value) if isinstance(value, list) else printable(str(value))
 
 
-def _table(comparison: Comparison, first: int) -> Table:
-    shown = list(_lettered(comparison))[first : first + ABREAST]
-    single = len(comparison.others) == 1
+def _table(comparison: Comparison) -> Table:
     table = plain_table()
     table.add_column("pattern", overflow="fold")
     table.add_column("reader", overflow="fold")
-    table.add_column("A", justify="right", no_wrap=True)
-    if single:
-        for title in ("B", "ratio", f"{CONFIDENCE:.0%} sure"):
-            table.add_column(title, justify="right", no_wrap=True)
-        table.add_column("verdict", no_wrap=True)
-    else:
-        for letter, _ in shown:
-            table.add_column(letter, justify="right", no_wrap=True)
-    for key in comparison.keys:
-        base = comparison.base.samples[key]
-        found = [against.matches.get(key) for _, against in shown]
-        waited = any(m is not None and m.base_waited for m in found)
-        row: list[str | Text] = [_pattern(base), _who(base.parameters), _median(base, waited)]
-        if single and found[0] is not None:
-            row += [
-                _median(found[0].other, found[0].other_waited),
-                *_verdict(found[0], comparison.threshold),
-            ]
-        else:
-            row += [_cell(match, comparison.threshold) for match in found]
-        table.add_row(*row)
+    for title in ("A", "B", "ratio", f"{CONFIDENCE:.0%} sure"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for match in comparison.worst_first:
+        found = match.verdict
+        table.add_row(
+            _pattern(match.base),
+            _who(match.base.parameters),
+            _median(match.base, match.base_waited),
+            _median(match.other, match.other_waited),
+            "-" if found is None else format_speed(found.ratio),
+            "-" if found is None else _interval(found.low, found.high),
+            Text(_word(match, comparison.threshold), style=_STYLES.get(match.word, "")),
+        )
     return table
 
 
@@ -211,14 +183,6 @@ def _word(match: Match, threshold: float) -> str:
     return f"{match.word}{_HELD_BACK if held_back else ''}"
 
 
-def _verdict(match: Match, threshold: float) -> list[str | Text]:
-    found = match.verdict
-    word = Text(_word(match, threshold), style=_STYLES.get(match.word, ""))
-    if found is None:
-        return ["-", "-", word]
-    return [format_speed(found.ratio), _interval(found.low, found.high), word]
-
-
 def _interval(low: float | None, high: float | None) -> str:
     if low is None or high is None:
         return "-"
@@ -227,18 +191,8 @@ def _interval(low: float | None, high: float | None) -> str:
     return f"{three_digits(low)}-{three_digits(high)}"
 
 
-def _cell(match: Match | None, threshold: float) -> Text:
-    if match is None:
-        return Text("-")
-    mark = "*" if match.other_waited else ""
-    ratio = "" if match.verdict is None else format_speed(match.verdict.ratio) + mark + "\n"
-    return Text(
-        f"{ratio}{_word(match, threshold)}", style=_STYLES.get(match.word, ""), justify="right"
-    )
-
-
 def _footnotes(comparison: Comparison) -> Iterator[str]:
-    matches = [match for against in comparison.others for match in against.matches.values()]
+    matches = comparison.matches.values()
     yield (
         "Times: all reads of a pattern, medians of the repeats. Ratio: time divided by A's. "
         f"The threshold is {comparison.threshold:g} times either way: a verdict is certain where "
@@ -257,82 +211,82 @@ def _footnotes(comparison: Comparison) -> Iterator[str]:
             f"{FACTOR_OF_FEW:g} times and more."
         )
     yield from _held_back_notes(comparison)
-    for letter, against in _lettered(comparison):
-        for match in against.matches.values():
-            for name, sample in (("A", match.base), (letter, match.other)):
-                if not sample.total_s:
-                    error = printable(sample.error or "no reason given")
-                    yield f"{sample.status} in {name}: {_label(sample)}: {error}"
-        for name, alone in (("A", against.only_base), (letter, against.only_other)):
-            if alone:
-                absent = letter if name == "A" else "A"
-                labels = "; ".join(_label(sample) for sample in alone)
-                yield f"Only in {name}, not in {absent}: {labels}."
+    for match in matches:
+        for name, sample in (("A", match.base), ("B", match.other)):
+            if not sample.total_s:
+                error = printable(sample.error or "no reason given")
+                yield f"{sample.status} in {name}: {_label(sample)}: {error}"
+    for name, absent, alone in (
+        ("A", "B", comparison.only_base),
+        ("B", "A", comparison.only_other),
+    ):
+        if alone:
+            labels = "; ".join(_label(sample) for sample in alone)
+            yield f"Only in {name}, not in {absent}: {labels}."
 
 
 def _held_back_notes(comparison: Comparison) -> Iterator[str]:
     """Say why some verdicts are not certain although their interval is beyond the threshold."""
-    for letter, against in _lettered(comparison):
-        fastest, waiting = [], []
-        for match in against.matches.values():
-            found = match.verdict
-            why = found and found.held_back(comparison.threshold)
-            if found is not None and why == "fastest" and found.fastest is not None:
-                fastest.append(f"{_label(match.other)} {format_speed(found.fastest)}")
-            elif why == "waiting":
-                waiting.append(_label(match.other))
-        if fastest:
-            yield (
-                f"{_HELD_BACK} The interval is beyond the threshold, but the fastest repeats are "
-                f"not, and a verdict needs both. {letter}'s fastest divided by A's: "
-                f"{'; '.join(fastest)}."
-            )
-        if waiting:
-            yield (
-                f"{_HELD_BACK} The interval is beyond the threshold, but threads of "
-                f"{letter} or A may have waited for a processor, which is no "
-                "difference between the programs: "
-                f"{'; '.join(waiting)}."
-            )
+    fastest, waiting = [], []
+    for match in comparison.matches.values():
+        found = match.verdict
+        why = found and found.held_back(comparison.threshold)
+        if found is not None and why == "fastest" and found.fastest is not None:
+            fastest.append(f"{_label(match.other)} {format_speed(found.fastest)}")
+        elif why == "waiting":
+            waiting.append(_label(match.other))
+    if fastest:
+        yield (
+            f"{_HELD_BACK} The interval is beyond the threshold, but the fastest repeats are "
+            f"not, and a verdict needs both. B's fastest divided by A's: {'; '.join(fastest)}."
+        )
+    if waiting:
+        yield (
+            f"{_HELD_BACK} The interval is beyond the threshold, but threads of B or A may have "
+            "waited for a processor, which is no difference between the programs: "
+            f"{'; '.join(waiting)}."
+        )
 
 
 def _label(sample: Sample) -> str:
     return f"'{printable(sample.access)}' by {_who(sample.parameters).plain}".replace("\n", ", ")
 
 
-def _conclusion(letter: str, against: Against, threshold: float) -> Iterator[str]:
+def _conclusion(comparison: Comparison) -> Iterator[str]:
     """Sum up the verdicts in plain words; the first sentence is the answer."""
-    total = len(against.matches)
-    yield f"{letter} against A: {_answer(against, total)}"
-    if against.mean_ratio is not None:
+    yield f"B against A: {_answer(comparison, len(comparison.matches))}"
+    if comparison.mean_ratio is not None:
         mean, high, low = (
-            format_speed(r) for r in (against.mean_ratio, against.ratios[0], against.ratios[-1])
+            format_speed(r)
+            for r in (comparison.mean_ratio, comparison.ratios[0], comparison.ratios[-1])
         )
         yield f"Geometric mean of the ratios: {mean} ({low} to {high})."
-    undecided = [m for m in against.matches.values() if m.word == "cannot tell"]
+    undecided = [m for m in comparison.matches.values() if m.word == "cannot tell"]
     if undecided:
-        yield _undecided(undecided, threshold)
-    if _is_common(against, threshold):
+        yield _undecided(undecided, comparison.threshold)
+    if _is_common(comparison):
         yield (
             "All trials changed by about the same factor, whoever read: that is the machine, or "
             "what all of them share, rather than one program."
         )
 
 
-def _answer(against: Against, total: int) -> str:
-    if against.word in ("same", "cannot tell") and not against.count("faster"):
-        known = against.count("same")
+def _answer(comparison: Comparison, total: int) -> str:
+    if comparison.word in ("same", "cannot tell") and not comparison.count("faster"):
+        known = comparison.count("same")
         if known == total:
             return f"no difference in {counted(total, 'trial')}."
         same = f"; {known} of {counted(total, 'trial')} are the same" if known else ""
         return f"no difference is certain{same}."
     parts = [
-        f"{against.count(word)} {word}"
+        f"{comparison.count(word)} {word}"
         for word in ("failed", "slower", "faster", "same")
-        if against.count(word)
+        if comparison.count(word)
     ]
     answer = f"of {counted(total, 'trial')}, {', '.join(parts)}"
-    slower = [m for m in against.matches.values() if m.word == "slower" and m.verdict is not None]
+    slower = [
+        m for m in comparison.matches.values() if m.word == "slower" and m.verdict is not None
+    ]
     if slower:
         worst = max(slower, key=lambda m: m.verdict.ratio if m.verdict else 0.0)
         assert worst.verdict is not None
@@ -358,11 +312,11 @@ def _undecided(undecided: list[Match], threshold: float) -> str:
     )
 
 
-def _is_common(against: Against, threshold: float) -> bool:
+def _is_common(comparison: Comparison) -> bool:
     """Whether trials of several readers have all changed, and by about the same factor."""
-    mean, ratios = against.mean_ratio, against.ratios
-    readers = {match.base.parameters["reader"] for match in against.matches.values()}
+    mean, ratios = comparison.mean_ratio, comparison.ratios
+    readers = {match.base.parameters["reader"] for match in comparison.matches.values()}
     if mean is None or len(ratios) < _SEVERAL or len(readers) < 2:
         return False
-    changed = max(mean, 1 / mean) > threshold
-    return changed and ratios[0] / ratios[-1] < threshold
+    changed = max(mean, 1 / mean) > comparison.threshold
+    return changed and ratios[0] / ratios[-1] < comparison.threshold

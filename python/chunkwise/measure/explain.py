@@ -26,7 +26,7 @@ from chunkwise.model.held import Cache, holding
 from chunkwise.model.readers import CHUNKWISE, DEFAULT_W0, Reader, reader
 from chunkwise.patterns import Access, defaults
 from chunkwise.remedy.commands import copy_name
-from chunkwise.remedy.records import Copy, OpenNatively, ReadOnce, Remedy, SetCache
+from chunkwise.remedy.records import OpenNatively, ReadOnce, Remedy, larger_cache
 from chunkwise.remedy.spelling import in_c, in_short
 from chunkwise.trials.environment import available_memory_nbytes
 from chunkwise.trials.formats import is_netcdf3
@@ -74,10 +74,6 @@ def explain(results: Results) -> Advice | None:
     if results.file.unclosed:
         # No command but the one that saves it takes a file that was not closed.
         cause = replace(cause, remedies=(), effect=None)
-    elif results.file.made:
-        # There is no file to copy: how one is written well, the layouts' lines say.
-        if any(isinstance(one, Copy) for one in cause.remedies):
-            cause = replace(cause, remedies=())
     else:
         cause = verified(cause, alike, main)
     return _advice(cause)
@@ -261,12 +257,12 @@ def _instead(cause: Cause, results: Results, worst: Cell) -> Cause:
     """Offer chunkwise in the place of a copy of the file, if it was measured to gain much."""
     said = _measured(results, worst)
     if said is None:
-        untried = not cause.remedies and cause.effect and not _gain_at(results, worst)
+        untried = not cause.remedies and cause.effect and not _fastest(results, worst)[0]
         if untried and _keeps(results.target, worst):
             effect = f"{cause.effect}; chunkwise was not measured here"
             return replace(cause, remedies=_open(results.target), effect=effect)
         return cause
-    much = _gain_at(results, worst) >= worth.MUCH or not cause.remedies
+    much = _fastest(results, worst)[0] >= worth.MUCH or not cause.remedies
     if much and _keeps(results.target, worst):
         return replace(cause, remedies=_open(results.target), effect=said)
     return _beside(cause, results, worst)
@@ -294,14 +290,19 @@ def _measured(results: Results, worst: Cell) -> str | None:
     return said
 
 
-def _gain_at(results: Results, base: Cell) -> float:
-    """Return how much faster chunkwise is than one cell; 0 if that was not measured."""
-    return _fastest(results, base)[0]
-
-
 def _fastest(results: Results, base: Cell) -> tuple[float, Cell | None]:
-    """Return how much faster than one cell the fastest of chunkwise's is, and that one."""
-    gains = [(gain, cell) for cell in results.cells if (gain := _gain(cell, [base])) is not None]
+    """Return how much faster than one cell the fastest of chunkwise's is, and that one.
+
+    Only where both are called from the same language; 0 if that was not measured.
+    """
+    gains = [
+        (total(base) / cell.total_s, cell)
+        for cell in results.cells
+        if cell.reader not in WITH_LIBRARY_CACHE
+        and cell.total_s
+        and cell.access == base.access
+        and (cell.reader in COMPILED) == (base.reader in COMPILED)
+    ]
     return max(gains, key=lambda found: found[0], default=(0.0, None))
 
 
@@ -309,16 +310,10 @@ def _open(target: Target) -> tuple[OpenNatively]:
     return (OpenNatively(target.file, target.dataset),)
 
 
-def _cache_for(target: Target, cache: Cache, reader: str, *, own_slots: bool = False) -> SetCache:
+def _cache_for(target: Target, cache: Cache, worst: Cell, *, own_slots: bool = False) -> Remedy:
     """Give the dataset a cache, in the language of a reader."""
-    return SetCache(
-        target.file,
-        target.dataset,
-        cache.nbytes,
-        cache.nslots,
-        own_slots=own_slots,
-        program="netCDF4" if reader == "netcdf4" else "h5py",
-    )
+    names = (worst.reader,)
+    return larger_cache(target.file, target.dataset, cache, readers=names, own_slots=own_slots)
 
 
 def _cured(results: Results, worst: Cell) -> Cell | None:
@@ -343,7 +338,7 @@ def _with_measured_cache(why: str, target: Target, worst: Cell, cured: Cell) -> 
     """Advise the cache that was measured to help."""
     nbytes = _cache_nbytes(cured)
     nslots = cured.succeeded[0].actual_cache_nslots or FEWEST_SLOTS
-    remedy = _cache_for(target, Cache(nbytes, nslots), worst.reader, own_slots=True)
+    remedy = _cache_for(target, Cache(nbytes, nslots), worst, own_slots=True)
     effect = (
         f"measured with a chunk cache of {_named_cache(target, cured)}: all reads of "
         f"'{worst.access.name}' {format_ratio(total(worst) / total(cured))} as fast"
@@ -387,7 +382,7 @@ def _cache(results: Results, worst: Cell, walk: Walk, decodes: float, needed: in
     left = "once" if after < 1.05 else f"{format_ratio(after)}"
     return Cause(
         why,
-        (_cache_for(target, holding(needed, target.chunk_nbytes), worst.reader),),
+        (_cache_for(target, holding(needed, target.chunk_nbytes), worst),),
         f"{format_ratio(decodes / after)} fewer decodes: each chunk {left} instead of {times} "
         "(computed, not measured)",
     )
@@ -409,7 +404,7 @@ def _in_no_order(results: Results, worst: Cell, walk: Walk, decodes: float) -> C
     needed = holding(chunks, target.chunk_nbytes)
     if needed.is_moderate:
         effect = "each chunk once (computed, not measured)"
-        return Cause(why, (_cache_for(target, needed, worst.reader),), effect)
+        return Cause(why, (_cache_for(target, needed, worst),), effect)
     return Cause(why, effect="smaller chunks, or reads sorted by place, would need fewer")
 
 
@@ -478,7 +473,7 @@ def _repack(target: Target, chunks: tuple[int, ...], worst: Cell) -> tuple[Remed
         return copies
     cache = holding(-(-needed // stored.chunk_nbytes), stored.chunk_nbytes)
     copy = copy_name(copies[0])
-    return *copies, SetCache(copy, target.dataset, cache.nbytes, cache.nslots)
+    return *copies, larger_cache(copy, target.dataset, cache)
 
 
 def _stored(target: Target) -> str:
@@ -508,7 +503,7 @@ def _scattered(results: Results, worst: Cell, best: Cell) -> Cause:
         cache = holding(walk.chunks_to_cache(), target.chunk_nbytes)
         if cache.is_moderate:
             effect = "each chunk is then fetched once, as a whole (computed, not measured)"
-            return Cause(why, (_cache_for(target, cache, worst.reader),), effect)
+            return Cause(why, (_cache_for(target, cache, worst),), effect)
     elif target.layout != "contiguous":
         return Cause(why)
     chunks = suitable_chunks(results.target, _stated(results))
@@ -589,16 +584,3 @@ def _with_gain(cause: Cause, results: Results, worst: Cell) -> Cause:
     else:
         effect = f"by chunkwise.open, {measured}"
     return replace(cause, effect=effect)
-
-
-def _gain(cell: Cell, cells: Sequence[Cell]) -> float | None:
-    """Return how much faster chunkwise is than libhdf5 at the same pattern.
-
-    Only where both are called from the same language.
-    """
-    if cell.reader in WITH_LIBRARY_CACHE or not cell.total_s:
-        return None
-    compiled = cell.reader in COMPILED
-    alike = (c for c in cells if c.access == cell.access and (c.reader in COMPILED) == compiled)
-    base = next(alike, None)
-    return None if base is None else total(base) / cell.total_s

@@ -15,13 +15,12 @@ from rich.text import Text
 from chunkwise import _native
 from chunkwise.grammar import format_size
 from chunkwise.measure.printing import plain_table, say
-from chunkwise.measure.restoring import commands, restored
+from chunkwise.measure.restoring import commands
 from chunkwise.measure.results import Cell, Results
 from chunkwise.measure.variants import Variant, stored
 from chunkwise.model import worth
 from chunkwise.names import printable_lines
 from chunkwise.remedy.fix import Fix
-from chunkwise.remedy.spelling import spelled
 from chunkwise.trials.formats import is_netcdf3
 from chunkwise.words import counted, format_seconds, format_speed
 
@@ -79,10 +78,8 @@ def pays(results: Results, variant: Variant) -> Pays | None:
 
 
 def remedies(results: Results, variant: Variant) -> tuple[Fix, ...]:
-    """Give the lines that store the data so; of data without a file, those of its writer."""
+    """Give the lines that store the data so."""
     target = results.file
-    if target.made:
-        return tuple(fix for fix in spelled(restored(target, variant)) if fix.writing)
     return () if target.unclosed or variant == stored(target) else commands(target, variant)
 
 
@@ -96,18 +93,11 @@ def show_layouts(results: Results, console: Console) -> None:
     for note in _notes(results):
         say(console, note, indent="  ")
     fastest = best(results)
-    text = ""
-    if fastest is not None:
-        mean = statistics.geometric_mean(speeds(results, fastest))
-        than = "a new dataset's own layout" if results.file.made else "the present layout"
-        text = f"On the whole fastest: {fastest}, {format_speed(mean)} {than}. To store it so:"
-    elif results.file.made:
-        fastest = stored(results.file)
-        text = f"No other is much faster on the whole than {fastest}. To store it so:"
     lines = () if fastest is None else remedies(results, fastest)
-    if not lines:
+    if fastest is None or not lines:
         return
-    say(console, text)
+    mean = format_speed(statistics.geometric_mean(speeds(results, fastest)))
+    say(console, f"On the whole fastest: {fastest}, {mean} the present layout. To store it so:")
     for number, fix in enumerate(lines):
         if number:
             console.print(f"or, by {fix.tool}:", highlight=False)
@@ -118,21 +108,19 @@ def show_layouts(results: Results, console: Console) -> None:
 def _table(results: Results, variants: list[Variant]) -> Table:
     table = plain_table()
     table.add_column("stored as", overflow="fold")
-    # Data without a file is not repacked.
-    columns = ("size",) if results.file.made else ("size", "repacking", "pays after")
-    for title in columns:
+    for title in ("size", "repacking", "pays after"):
         table.add_column(title, justify="right", no_wrap=title != "pays after", overflow="fold")
     about = "" if results.sampled is None else "~"
     for variant in variants:
         nbytes = _stored_nbytes(results, variant)
         took = results.whole_repack_s(variant)
         runs = pays(results, variant)
-        figures = (
+        table.add_row(
+            str(variant),
             format_size(nbytes) if nbytes else "-",
             "-" if took is None else about + format_seconds(took),
             "-" if runs is None else f"{runs.runs:,} x {runs.access}",
         )
-        table.add_row(str(variant), *figures[: len(columns)])
     return table
 
 

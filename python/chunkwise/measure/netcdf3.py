@@ -38,7 +38,6 @@ def like(target: Target, format: str) -> Target:
         filters="none",
         layout="contiguous",
         stored_nbytes=target.nbytes,
-        paged=False,
         maxshape=None,
     )
 

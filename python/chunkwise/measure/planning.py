@@ -10,14 +10,13 @@ from typing import Any, Final, cast
 from chunkwise import patterns
 from chunkwise.errors import UsageError
 from chunkwise.files.around import Surroundings
-from chunkwise.grammar import Pipeline, format_shape, format_size
+from chunkwise.grammar import Pipeline, format_size
 from chunkwise.measure.axes import AXES
 from chunkwise.measure.space import Point, Space
 from chunkwise.measure.target import Target
-from chunkwise.measure.variants import Prepared, Variant, stored, variant_of
+from chunkwise.measure.variants import Prepared, Variant, variant_of
 from chunkwise.patterns.pattern import Access
 from chunkwise.trials.environment import available_memory_nbytes
-from chunkwise.trials.readers import COMPILED
 from chunkwise.trials.trial import FACTS, Operation, Trial
 
 # Seconds of a worker besides its timed reads: the interpreter, imports, the file.
@@ -74,11 +73,6 @@ class Plan:
         return list(dict.fromkeys((p["zlib_path"], p["reader"], p.get("libhdf5")) for p in asked))
 
     @property
-    def wants_pages(self) -> bool:
-        """Whether a page buffer is asked for, for which files need paged file space."""
-        return any("page_buffer_nbytes" in p.parameters for p in self.planned)
-
-    @property
     def least_s(self) -> float:
         """Seconds that measuring each combination once takes, about, at the least."""
         return len(self.planned) * (OVERHEAD_S + _LEAST_S)
@@ -100,8 +94,7 @@ class Plan:
         parameters: dict[str, Any]
         for one in self.planned:
             if one.operation != "read":
-                files = made.updating if one.operation == "update" else made.writing
-                target = files[one.variant]
+                target = made.writing[one.variant]
                 parameters = {"data": made.data, "scratch": made.folder}
             else:
                 target = made.reading[one.variant]
@@ -171,8 +164,6 @@ def _defaults(target: Target) -> list[Access]:
     A file of a few bytes may claim steps of gigabytes: nobody has asked to read those.
     """
     usual = patterns.defaults(target.shape, target.itemsize)
-    if target.made:
-        return usual
     elsewhere = target.layout in ("virtual", "external")
     stored_nbytes = _ELSEWHERE_NBYTES if elsewhere else target.stored_nbytes
     small_nbytes = _SMALL_NBYTES
@@ -200,15 +191,6 @@ def check(target: Target, plan: Plan) -> None:
             f"{target.where} is {target.layout}: its data lies in other files, which are not "
             "dropped from memory with this one; leave --page-cache cold out"
         )
-    in_place = [p for p in plan.planned if (p.operation, p.variant) == ("read", stored(target))]
-    buffered = any("page_buffer_nbytes" in p.parameters for p in in_place)
-    if buffered and not target.paged:
-        raise UsageError(
-            f"{target.where}: its file space is not paged, as a page buffer needs; make a copy "
-            "with h5repack -S PAGE, or read another --chunk or --filter, whose file is made so"
-        )
-    for one in plan.planned:
-        _check_growing(target, one)
     available = available_memory_nbytes()
     for one in plan.planned:
         needed = _memory_nbytes(target, one)
@@ -217,30 +199,6 @@ def check(target: Target, plan: Plan) -> None:
                 f"'{one.access.name}' of {target.where} needs about {format_size(needed)} of "
                 f"memory for one {one.operation} and its chunk cache, and "
                 f"{format_size(available)} are free: give a smaller block or cache, or fewer slots"
-            )
-
-
-def _check_growing(target: Target, one: Planned) -> None:
-    """Raise UsageError for appends and updates that nobody here can do."""
-    if one.operation not in ("append", "update"):
-        return
-    reader = str(one.parameters["reader"])
-    if reader in COMPILED:
-        raise UsageError(
-            f"operation {one.operation} is measured by h5py and chunkwise-py, whose loops are in "
-            f"Python, and not by {reader}: leave {reader} out"
-        )
-    if one.operation == "append":
-        if one.variant.chunks is None:
-            raise UsageError(
-                f"operation append: {target.where} would be contiguous, and only data in chunks "
-                "grows: name a --chunk"
-            )
-        if not one.access.in_c_order:
-            raise UsageError(
-                f"operation append: '{one.access.name}' does not go through {target.where} in C "
-                "order: append blocks such as "
-                f"{format_shape((1, *target.shape[1:]))}"
             )
 
 

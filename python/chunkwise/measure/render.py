@@ -28,11 +28,6 @@ from chunkwise.trials.readers import COMPILED
 from chunkwise.trials.trial import Operation
 from chunkwise.words import LAYOUTS, counted
 
-_DONE_TO = {
-    "write": "written to new files",
-    "append": "appended to datasets of new files, which grow",
-    "update": "written in place, to copies that hold other values",
-}
 _EFFECTS = (
     "speed: against the first value of each setting, the geometric mean over all pairs of "
     "trials that differ in nothing else. Bars are logarithmic."
@@ -101,15 +96,12 @@ def _tables(results: Results) -> dict[tuple[Operation, Variant], list[Cell]]:
 def _heading(results: Results) -> list[str]:
     target = results.file
     stored = f"{target.filters}, {format_size(target.stored_nbytes)} stored"
-    if target.made:
-        stored = f"{target.filters}, about {format_size(target.stored_nbytes)}; {target.made}"
     if target.chunks is None:
         layout = LAYOUTS[target.layout]
     else:
         layout = f"chunks {format_shape(target.chunks)} ({format_size(target.chunk_nbytes)})"
     return [
-        f"{printable(target.file)}: {printable(target.dataset)}"
-        + (" (not there yet)" if target.made else ""),
+        f"{printable(target.file)}: {printable(target.dataset)}",
         f"{format_shape(target.shape)} {target.dtype} ({format_size(target.nbytes)}), {layout}",
         stored,
     ]
@@ -121,7 +113,7 @@ def _stored(results: Results, operation: Operation, variant: Variant) -> str:
     if operation != "read":
         written = [cell.median(lambda m: m.file_nbytes) for cell in cells]
         nbytes = next((int(n) for n in written if n and not cells[0].extrapolated), 0)
-        where = _DONE_TO[operation]
+        where = "written to new files"
     else:
         same = variant == stored(results.file) and results.sampled is None
         nbytes = cells[0].trial.stored_nbytes
@@ -159,7 +151,7 @@ def _footnotes(results: Results) -> list[str]:
             )
     lines += fallback_notes(results)
     shown = {name for cells in _tables(results).values() for name in further(results, cells)}
-    lines += [*notes(results, tuple(shown)), _timing(results), _bytes(results), _versions(results)]
+    lines += [*notes(tuple(shown)), _timing(results), _bytes(results), _versions(results)]
     return [line for line in lines if line]
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from operator import attrgetter
 from typing import Any, Final
 
 from chunkwise.measure.axes import AXES
@@ -14,13 +12,17 @@ from chunkwise.measure.space import Point
 from chunkwise.measure.target import Target
 from chunkwise.measure.variants import Variant
 from chunkwise.measure.verdict import Spread, spread
-from chunkwise.names import printable
 from chunkwise.patterns.pattern import Access
 from chunkwise.trials.pagecache import PageCache
 from chunkwise.trials.trial import Measurement, Operation, Trial
 from chunkwise.words import counted
 
 JSON_VERSION: Final = 2
+# Figures of a measurement of which a summary has the median.
+_MEDIANS: Final = (
+    "create_s", "flush_s", "close_s", "sync_s", "written_s", "put_off_s", "file_nbytes",
+    "peak_rss_nbytes", "first_s", "mean_s", "cpu_s", "storage_nbytes",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -302,24 +304,12 @@ class Results:
             "operations": cell.operations,
             "total_operations": cell.total_operations,
             "extrapolated": cell.extrapolated,
-            "create_s": cell.median(lambda m: m.create_s),
-            "flush_s": cell.median(lambda m: m.flush_s),
-            "close_s": cell.median(lambda m: m.close_s),
-            "sync_s": cell.median(lambda m: m.sync_s),
-            "written_s": cell.median(lambda m: m.written_s),
-            "put_off_s": cell.median(lambda m: m.put_off_s),
-            "file_nbytes": cell.median(lambda m: m.file_nbytes),
-            "file_before_nbytes": cell.median(lambda m: m.file_before_nbytes),
-            "peak_rss_nbytes": cell.median(lambda m: m.peak_rss_nbytes),
             "repack_s": self.whole_repack_s(cell.variant),
-            "first_s": cell.median(lambda m: m.first_s),
-            "mean_s": cell.median(lambda m: m.mean_s),
+            **{name: cell.median(attrgetter(name)) for name in _MEDIANS},
             "total_s": total and total.median,
             "total_lowest_s": total and total.lowest,
             "total_highest_s": total and total.highest,
             "total_trimmed_mean_s": total and total.trimmed_mean,
-            "cpu_s": cell.median(lambda m: m.cpu_s),
-            "storage_nbytes": cell.median(lambda m: m.storage_nbytes),
             "speed": self.speed(cell),
             "speed_is_estimated": self.speed_is_estimated(cell),
             "status": problem.status if problem else "ok",
@@ -352,27 +342,3 @@ def _label(measurement: Measurement) -> str:
     trial = measurement.trial
     cache = "" if trial.cache_nbytes is None else f" (cache {counted(trial.cache_nbytes, 'byte')})"
     return trial.reader + cache
-
-
-def as_csv(*results: Results) -> str:
-    """Return a row for each trial of all runs, with a line of names above.
-
-    What is no single value (shapes, checksums) is written as JSON; what is not known is
-    empty.  A row is one line: what does not print is escaped.
-    """
-    records = [record for one in results for record in one.records]
-    names = list(dict.fromkeys(name for record in records for name in record))
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(names)
-    for record in records:
-        writer.writerow([_in_csv(record.get(name)) for name in names])
-    return stream.getvalue()
-
-
-def _in_csv(value: Any) -> Any:
-    if isinstance(value, str):
-        return printable(value)
-    if isinstance(value, list | tuple | dict):
-        return json.dumps(value)
-    return "" if value is None else value

@@ -116,13 +116,11 @@ def run(
         making = prepared(
             source.target,
             plan.variants("read"),
-            plan.variants("write", "append"),
+            plan.variants("write"),
             sample_nbytes,
             scratch,
             say,
-            plan.wants_pages,
             elements=check is True,
-            updating=plan.variants("update"),
         )
         libraries = _libraries(plan, worker, stack)
         made = stack.enter_context(making)
@@ -186,7 +184,7 @@ def _repacked(
     """Time repacking into each variant that the file does not have, as far as there is time."""
     present = stored(target)
     source = made.reading.get(present, target if made.sampled is None else None)
-    others = [v for v in plan.variants("read", "write", "append", "update")
+    others = [v for v in plan.variants("read", "write")
               if v != present and not is_netcdf3(v.format)]  # fmt: skip
     until = time.monotonic() + _REPACKING * max(0.0, deadline - time.monotonic())
     found: dict[Variant, float] = {}

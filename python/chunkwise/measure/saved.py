@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
@@ -94,19 +94,8 @@ def load(path: str | os.PathLike[str]) -> Saved:
         raise UsageError(
             f"{name}: cannot be read: {reason}; name a file that chunkwise bench wrote"
         ) from None
-    return _saved(os.fspath(path), lambda: _parsed(text, name))
-
-
-def of_document(document: Values, path: str) -> Saved:
-    """Take a run from the object that ``--json`` printed of it."""
-    name = printable(path)
-    return _saved(path, lambda: _of_document(document, name))
-
-
-def _saved(path: str, parsed: Callable[[], tuple[Values, list[Values]]]) -> Saved:
-    name = printable(path)
     try:
-        saved = _collect(path, *parsed())
+        saved = _collect(os.fspath(path), *_parsed(text, name))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, UsageError):
             raise
@@ -136,10 +125,6 @@ def _parsed(text: str, name: str) -> tuple[Values, list[Values]]:
         raise UsageError(
             f"{name}: is not JSON{cut} ({error}); write it again with chunkwise bench FILE --json"
         ) from None
-    return _of_document(document, name)
-
-
-def _of_document(document: Any, name: str) -> tuple[Values, list[Values]]:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise UsageError(
             f"{name}: is JSON, but not of chunkwise bench; write one with chunkwise bench FILE "

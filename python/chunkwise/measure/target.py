@@ -19,6 +19,7 @@ from h5py import h5d, h5f, h5p
 
 from chunkwise import grammar
 from chunkwise.errors import CannotJudgeError, UsageError
+from chunkwise.files.causes import unread
 from chunkwise.files.filters import missing_filter
 from chunkwise.files.objects import HDF5_ERRORS, printable, walk
 from chunkwise.files.opening import (
@@ -62,12 +63,10 @@ class Target:
     native_order: bool = True  # Whether elements are stored in this machine's byte order
     # Whether they are integers or floats of up to 64 bits, as netCDF-C knows them.
     is_number: bool = True
-    paged: bool = False  # Whether the file has paged file space, as a page buffer needs
     # How far each dimension may grow, None without end; None if none may.
     maxshape: tuple[int | None, ...] | None = None
     # The mark of a writer that has not closed the file: ``swmr``, ``write``, or nothing.
     unclosed: str = ""
-    made: str = ""  # Of data that has no file yet, what stands in for it
 
     @property
     def nbytes(self) -> int:
@@ -82,8 +81,6 @@ class Target:
     @property
     def where(self) -> str:
         """File and dataset, for messages."""
-        if self.made:
-            return f"the data of --shape {grammar.format_shape(self.shape)}"
         return f"'{printable(self.dataset)}' in {printable(self.file)}"
 
 
@@ -104,6 +101,10 @@ def look(path: str | os.PathLike[str], dataset: str | None = None) -> Target:
                 "close it first"
             )
         _refuse_what_cannot_be_timed(found, where)
+        try:
+            stored = stored_nbytes(found.id)
+        except HDF5_ERRORS as error:
+            raise unread(found.id, error) from error
         properties = found.id.get_create_plist()
         # A file that was not closed is examined without a cache.
         _, nslots, nbytes, w0 = h5p.create(h5p.FILE_ACCESS).get_cache()
@@ -121,7 +122,7 @@ def look(path: str | os.PathLike[str], dataset: str | None = None) -> Target:
             comparable=unclosed != "swmr" and _value_nbytes(found.dtype) == found.dtype.itemsize,
             chunks=tuple(int(n) for n in found.chunks) if found.chunks else None,
             filters=str(grammar.Pipeline.from_dcpl(properties)),
-            stored_nbytes=stored_nbytes(found.id),
+            stored_nbytes=stored,
             cache_nslots=int(nslots),
             cache_nbytes=int(nbytes),
             cache_w0=float(w0),
@@ -129,8 +130,6 @@ def look(path: str | os.PathLike[str], dataset: str | None = None) -> Target:
             file_filters=_file_filters(file),
             native_order=bool(found.dtype.isnative),
             is_number=found.dtype.kind in "iuf" and found.dtype.itemsize <= 8,
-            paged=found.file.id.get_create_plist().get_file_space_strategy()[0]
-            == h5f.FSPACE_STRATEGY_PAGE,
             maxshape=None if found.maxshape == found.shape else found.maxshape,
             unclosed=unclosed,
         )

@@ -65,7 +65,6 @@ class Prepared:
     # Where each is read; the stored one is the file itself, unless a sample was taken.
     reading: dict[Variant, Target]
     writing: dict[Variant, Target]  # A dataset without data, like the one to be written
-    updating: dict[Variant, Target]  # In a file of its own, to be copied and written to
     # A file with all elements in C order, as they are stored, for those who write them.
     data: str | None
     folder: str  # For files of a moment
@@ -139,14 +138,10 @@ def prepared(
     sample_nbytes: int = SAMPLE_NBYTES,
     scratch: str | None = None,
     progress: Callable[[str], None] = lambda _: None,
-    paged: bool = False,
     elements: bool = False,
-    updating: Sequence[Variant] = (),
 ) -> Iterator[Prepared]:
     """Write the variants that the file does not have, for as long as the block lasts."""
-    # No more than a sample was generated.
-    in_part = bool(target.made) and target.nbytes > sample_nbytes
-    only_stored = set(reading) <= {stored(target)} and not (writing or updating or in_part)
+    only_stored = set(reading) <= {stored(target)} and not writing
     rows = None if only_stored else _sampled_rows(target, sample_nbytes)
     missing = [v for v in reading if rows is not None or v != stored(target)]
     extent = target.shape[0] if rows is None else len(rows)
@@ -154,11 +149,8 @@ def prepared(
     nbytes = sampled.nbytes
     with scratch_folder(scratch) as folder:
         # Writing needs memory for its elements, and one file at a time.
-        elements = (
-            elements or bool(writing or updating) or any(is_netcdf3(v.format) for v in missing)
-        )
-        # A copy is updated while the other waits for the next trial.
-        files = len(missing) + elements + bool(writing or updating) + len(updating)
+        elements = elements or bool(writing) or any(is_netcdf3(v.format) for v in missing)
+        files = len(missing) + elements + bool(writing)
         free = free_nbytes(folder)
         if files and free < files * nbytes + SPARE_NBYTES:
             raise UsageError(
@@ -178,21 +170,15 @@ def prepared(
             if is_netcdf3(variant.format):
                 targets[variant] = netcdf3.write(sampled, variant.format, str(data), path)
             else:
-                write(target, variant, rows, path, paged)
+                write(target, variant, rows, path)
                 targets[variant] = look(path, target.dataset)
         for number, variant in enumerate(writing):
             path = Path(folder) / f"like-{number}.h5"
-            write(target, variant, rows, path, paged, empty=True)
+            write(target, variant, rows, path, empty=True)
             likes[variant] = look(path, target.dataset)
             if is_netcdf3(variant.format):
                 likes[variant] = netcdf3.like(likes[variant], variant.format)
-        olds = {}
-        for number, variant in enumerate(updating):
-            progress(f"writing {variant}, to be updated")
-            path = Path(folder) / f"old-{number}.h5"
-            write(target, variant, rows, path, paged)
-            olds[variant] = look(path, target.dataset)
-        yield Prepared(targets, likes, olds, data, folder, None if rows is None else len(rows))
+        yield Prepared(targets, likes, data, folder, None if rows is None else len(rows))
 
 
 @contextlib.contextmanager
@@ -231,12 +217,10 @@ def write(
     variant: Variant,
     rows: list[int] | None,
     path: Path,
-    paged: bool,
     empty: bool = False,
 ) -> None:
     """Write the data, or a sample of it, as a variant; or a dataset that has none yet."""
-    space = {"fs_strategy": "page"} if paged else {}
-    with open_h5(target.file) as source, h5py.File(path, "w", **space) as file:
+    with open_h5(target.file) as source, h5py.File(path, "w") as file:
         dataset = find_dataset(source, target.dataset)
         missing_filter(dataset.id.get_create_plist())
         try:

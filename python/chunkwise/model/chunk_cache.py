@@ -115,13 +115,7 @@ def kept(reader: Reader, read: Read) -> Kept:
         return Kept(chunks, 0, chunks)
     if reader.nslots is None or reader.w0 is None:
         return Kept(chunks, 0, 0 if fits(reader, chunks, nbytes) else chunks)
-    if chunks > MOST_LISTED:
-        taken, lost = reader.nslots, chunks
-    else:
-        places = slots(read.grid, read.first, read.extent, reader.nslots)
-        held = np.bincount(places)
-        taken = int(np.count_nonzero(held))
-        lost = chunks - int(np.count_nonzero(held == 1))
+    taken, lost, places = _shared(reader.nslots, read)
     # If the chunks of all used slots fit, only a collision drops one.
     if fits(reader, taken, nbytes):
         return Kept(chunks, lost, lost)
@@ -139,13 +133,23 @@ def collisions(reader: Reader, read: Read) -> int:
 
     As `kept` tells, without following what is dropped.
     """
-    chunks = math.prod(read.extent)
     if read.chunk_nbytes > reader.cache_nbytes or reader.w0 is None or not reader.nslots:
         return 0
+    return _shared(reader.nslots, read)[1]
+
+
+def _shared(nslots: int, read: Read) -> tuple[int, int, npt.NDArray[np.int64]]:
+    """Count slots that a read takes, and chunks that share theirs; give the slot of each chunk.
+
+    A read of too many chunks is taken to fill all slots.
+    """
+    chunks = math.prod(read.extent)
     if chunks > MOST_LISTED:
-        return chunks
-    held = np.bincount(slots(read.grid, read.first, read.extent, reader.nslots))
-    return chunks - int(np.count_nonzero(held == 1))
+        return nslots, chunks, np.empty(0, np.int64)
+    places = slots(read.grid, read.first, read.extent, nslots)
+    held = np.bincount(places)
+    alone = int(np.count_nonzero(held == 1))
+    return int(np.count_nonzero(held)), chunks - alone, places
 
 
 def hash_slots(chunks: int) -> int:
@@ -155,7 +159,11 @@ def hash_slots(chunks: int) -> int:
     no memory holds.
     """
     number = max(FEWEST_SLOTS, min(100 * chunks, max(10 * chunks, MANY_SLOTS)))
-    number = min(number, MOST_SLOTS)
+    return prime_from(min(number, MOST_SLOTS))
+
+
+def prime_from(number: int) -> int:
+    """Return the first prime that is not smaller."""
     while any(number % divisor == 0 for divisor in range(2, math.isqrt(number) + 1)):
         number += 1
     return number

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from chunkwise.model import worth
-from chunkwise.model.chunk_cache import FEWEST_SLOTS, hash_slots, slots
+from chunkwise.model.chunk_cache import hash_slots, prime_from, slots
 from chunkwise.model.cost import Stored
 from chunkwise.model.traffic import Pattern
 
@@ -72,16 +72,8 @@ def free_slots(stored: Stored, patterns: Sequence[Pattern], nbytes: int) -> int:
             best, fewest = number, collisions
         if not fewest:
             break
-        number = hash_slots_after(number)
+        number = prime_from(number + 1)
     return best
-
-
-def hash_slots_after(number: int) -> int:
-    """Return the next prime."""
-    number = max(FEWEST_SLOTS, number) + 1
-    while any(number % divisor == 0 for divisor in range(2, math.isqrt(number) + 1)):
-        number += 1
-    return number
 
 
 def _reads(stored: Stored, pattern: Pattern) -> list[tuple[list[int], list[int]]]:

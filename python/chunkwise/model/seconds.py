@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final
 
 from chunkwise.model.readers import CHUNKWISE
-from chunkwise.model.traffic import READ_AHEAD_NBYTES, Traffic
+from chunkwise.model.traffic import Traffic
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +95,10 @@ class Codec:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """Where the bytes come from, where that is not memory."""
+    """Local storage, where the bytes do not come from memory: the system reads ahead."""
 
     request_s: float  # Seconds until the first byte of a request
     nbytes_per_s: float  # Bytes that follow in a second
-    # Whether the system keeps in memory what was read once: a local file that fits the memory.
-    remembers: bool = False
-    # Whether the system reads ahead: of a local file, what lies in a row costs one request.
-    reads_ahead: bool = False
 
     def seconds(self, requests: float, nbytes: float) -> float:
         """Seconds for so many requests, one after another, of so many bytes in all."""
@@ -230,23 +226,6 @@ def parts(
     codec_s += found.partial * codec.speed(reader).chunk_s(nbytes)
     total["filters"] = codec_s / speedup
     if storage is not None:
-        # chunkwise's threads wait for storage side by side.
-        abreast = min(machine.threads, found.abreast) if reader == CHUNKWISE else 1.0
-        total["storage"] += _waited_s(found, stored_nbytes, storage, abreast)
+        # What lies in a row costs one request.
+        total["storage"] += storage.seconds(found.seeks, found.fetched_nbytes(stored_nbytes))
     return total
-
-
-def _waited_s(
-    found: Traffic, chunk_stored_nbytes: float, storage: Storage, abreast: float
-) -> float:
-    """Predict the seconds of storage, from which as many requests at a time are made."""
-    if not storage.reads_ahead:
-        requests = found.loads + found.partial + (found.sieves or found.pieces)
-        nbytes = (found.loads + found.partial) * chunk_stored_nbytes + found.pieces_nbytes
-        return storage.seconds(requests / max(1.0, abreast), nbytes)
-    requests, nbytes = found.seeks, found.fetched_nbytes(chunk_stored_nbytes)
-    if storage.remembers:
-        whole = found.chunks * chunk_stored_nbytes
-        requests = min(requests, found.chunks + whole / READ_AHEAD_NBYTES)
-        nbytes = min(nbytes, whole)
-    return storage.seconds(requests, nbytes)

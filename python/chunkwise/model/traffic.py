@@ -223,18 +223,25 @@ def _listed(stored: Stored, pattern: Pattern, reader: Reader) -> Traffic:
     cache: OrderedDict[Shape, None] = OrderedDict()
     met: set[Shape] = set()
     touches = loads = runs = selected = irregular = spanned = 0.0
+    axes = range(len(stored.shape))
+    # Not as integers: their sums may be beyond 64 bits.
+    strides = np.array([math.prod(stored.shape[axis + 1 :]) for axis in axes], np.float64)
     for parts in selections:
         chunks = _chunks_of(stored, parts)
-        spanned += _span(stored.shape, parts) * stored.itemsize
         touches += chunks.count
+        # Of each hyperslab, a row.
+        start, stride, counts, block = np.array(parts, np.int64).swapaxes(0, 1)
+        lengths = counts * block
+        elements = lengths.prod(axis=1, dtype=np.float64)
+        selected += float(elements.sum()) * stored.itemsize
         if (pattern.flat or len(parts) > 1) and len(stored.shape) > 1:
-            irregular += sum(_elements(one) for one in parts)
-        for hyperslab in parts:
-            _, _, counts, block = hyperslab
-            elements = _elements(hyperslab)
-            selected += elements * stored.itemsize
-            last = counts[-1] * block[-1] if _is_dense(hyperslab, -1) else block[-1]
-            runs += elements / max(1, min(last, stored.chunks[-1]))
+            irregular += float(elements.sum())
+        # From the first to the last element, in C order.
+        low, high = start @ strides, (start + stride * (counts - 1) + block - 1) @ strides
+        spanned += float(high.max() - low.min() + 1) * stored.itemsize
+        dense = (counts[:, -1] == 1) | (stride[:, -1] == block[:, -1])
+        last = np.where(dense, lengths[:, -1], block[:, -1])
+        runs += float((elements / np.clip(last, 1, stored.chunks[-1])).sum())
         if chunks.followed is None:
             loads += chunks.count
             cache.clear()
@@ -455,28 +462,6 @@ def _sieves(
         in_order = pattern.order is None or pattern.order == tuple(sorted(pattern.order))
         return max(1.0, whole / SIEVE_NBYTES) if in_order else found.operations
     return found.operations * -(-span // SIEVE_NBYTES)
-
-
-def _elements(hyperslab: Hyperslab) -> int:
-    _, _, counts, block = hyperslab
-    return math.prod(c * b for c, b in zip(counts, block, strict=True))
-
-
-def _span(shape: Shape, parts: Sequence[Hyperslab]) -> int:
-    """Count elements from the first to the last one of a selection, in C order."""
-    strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
-    low, high = [], []
-    for start, stride, counts, block in parts:
-        sides = zip(start, stride, counts, block, strict=True)
-        last = [a + s * (n - 1) + b - 1 for a, s, n, b in sides]
-        low.append(sum(map(math.prod, zip(start, strides, strict=True))))
-        high.append(sum(map(math.prod, zip(last, strides, strict=True))))
-    return max(high) - min(low) + 1
-
-
-def _is_dense(hyperslab: Hyperslab, axis: int) -> bool:
-    _, stride, counts, block = hyperslab
-    return counts[axis] == 1 or stride[axis] == block[axis]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,13 +22,14 @@ from chunkwise.errors import (
     CannotJudgeError,
     CannotWriteError,
     ChunkwiseError,
+    DamagedFileError,
     FileChangedError,
     FileFormatError,
     UsageError,
     like,
 )
 from chunkwise.files.contained import contained
-from chunkwise.files.mended import mended
+from chunkwise.files.mended import early_end, mended
 from chunkwise.files.netcdf3 import is_netcdf3, require_netcdf
 from chunkwise.files.opening import refuse_url
 from chunkwise.files.unclosed import is_unclosed, open_readable
@@ -175,6 +176,15 @@ def _is_mended(source: str | os.PathLike[str]) -> bool:
     return False
 
 
+def _require_readable(source: str | os.PathLike[str]) -> None:
+    """Raise if libhdf5 opens a file neither as it is nor to its end."""
+    try:
+        open_readable(source).close()
+    except (DamagedFileError, CannotJudgeError):
+        if early_end(source) is None:
+            raise
+
+
 def choose(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str] | None,
@@ -188,7 +198,7 @@ def choose(
     if is_netcdf3(source):
         require_netcdf(source)
     elif not salvage:
-        open_readable(source).close()
+        _require_readable(source)
     elif contained(partial(_is_mended, source), printable(os.fspath(source))) and in_place:
         raise UsageError(
             f"{printable(os.fspath(source))}: libhdf5 does not open it as it is: keep it, and "

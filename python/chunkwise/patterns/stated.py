@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.grammar import format_shape
@@ -18,7 +18,7 @@ from chunkwise.model.traffic import Pattern
 from chunkwise.names import printable
 from chunkwise.patterns.around import Around
 from chunkwise.patterns.grammar import parse, weight
-from chunkwise.patterns.pattern import Access, is_union
+from chunkwise.patterns.pattern import Access, Hyperslab
 
 _DONE: Final = re.compile(r"\s+(read|write|append)(?=\s+weight\b|\s*$)")
 # This many selections of a list are followed chunk by chunk.
@@ -83,12 +83,19 @@ def _modelled(meant: Access, shape: tuple[int, ...]) -> Pattern:
     step = max(1, number // _FOLLOWED)
     # Neighbours stay neighbours: what one read leaves in a cache, the next one finds.
     first = range(min(number, _FOLLOWED)) if step < 4 else range(_FOLLOWED)
-    found = [_frozen(walk[i]) for i in first]
-    selections = tuple(one if is_union(one) else (one,) for one in found)
+    found = [walk[i] for i in first]
+    selections = tuple(map(hyperslabs, found))
     # A union's result is one row.
-    flat = any(is_union(one) for one in found)
+    flat = any(map(_is_union, found))
     return Pattern(meant.name, meant.block, operations=number, selections=selections, flat=flat)
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
+def hyperslabs(selection: Any) -> tuple[Hyperslab, ...]:
+    """Return the hyperslabs of a selection of a walk, which is a list of numbers or of such."""
+    several = selection if _is_union(selection) else (selection,)
+    found = tuple(tuple(map(tuple, one)) for one in several)
+    return cast("tuple[Hyperslab, ...]", found)
+
+
+def _is_union(selection: Any) -> bool:
+    return not isinstance(selection[0][0], int)

@@ -214,9 +214,9 @@ class Structure:
 
     def _attribute_names(self, pair: Partners) -> list[list[bytes]]:
         """List the attributes of both objects, without those that salvage could not read."""
-        lost, theirs = self._allowed.lost, _attribute_names(pair.theirs)
+        lost, theirs = self._allowed.lost, attribute_names(pair.theirs)
         try:
-            mine = _attribute_names(pair.mine)
+            mine = attribute_names(pair.mine)
         except HDF5_ERRORS as error:
             if self._allowed.salvaged:
                 return [[], []]
@@ -313,7 +313,7 @@ def _extent(space: Any) -> tuple[object, ...]:
     return kind, space.get_simple_extent_dims(), space.get_simple_extent_dims(1)
 
 
-def _attribute_names(identifier: Any) -> list[bytes]:
+def attribute_names(identifier: Any) -> list[bytes]:
     """Return the names in the order of their creation if the object keeps it."""
     h5a.exists(identifier, b"\x01")  # see files.objects.decode_attributes
     names: list[bytes] = []

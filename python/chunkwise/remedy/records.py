@@ -7,12 +7,15 @@ records.  `spelling` has the lines.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from chunkwise.grammar import Pipeline
 from chunkwise.grammar.parameters import carried
+from chunkwise.model.held import Cache
 from chunkwise.model.layout import DatasetLayout, FileLayout
+from chunkwise.model.readers import NETCDF_C
 from chunkwise.remedy.fix import Tool
 from chunkwise.remedy.quoting import absolute
 from chunkwise.remedy.tools import ENCODED_FILTERS, can_encode, decodes_natively, names
@@ -20,6 +23,8 @@ from chunkwise.remedy.tools import ENCODED_FILTERS, can_encode, decodes_natively
 Chunks: TypeAlias = tuple[int, ...]
 # As chunks that a copy has: none.
 CONTIGUOUS: Final[Chunks] = ()
+# Readers whose cache is set by netCDF4: as `inspect` and as `bench` call them.
+_NETCDF: Final = frozenset({NETCDF_C.name, "netcdf4"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +221,24 @@ Remedy: TypeAlias = (
     | LookFor
     | BringFilter
 )
+
+
+def larger_cache(
+    file: str,
+    path: str,
+    cache: Cache,
+    *,
+    readers: Iterable[str] = (),  # The names of those who need it
+    filters: str = "none",
+    own_slots: bool = False,
+    writing: bool = False,
+) -> SetCache:
+    """Open a dataset with a chunk cache; the lines for those who need it come first."""
+    concerned = frozenset(readers)
+    program: Tool = "netCDF4" if concerned and concerned <= _NETCDF else "h5py"
+    if writing:
+        program = "C"
+    return SetCache(file, path, cache.nbytes, cache.nslots, own_slots, filters, program, writing)
 
 
 def in_chunks(file: str, path: str, chunks: Chunks, now: Present) -> tuple[Copy, ...]:

@@ -152,7 +152,7 @@ def _repack_one(job: Job, unchanged: Unchanged, place: Place, watch: Watch) -> T
     """Repack one of many files, or put one that needs no change into its place."""
     with (
         contextlib.ExitStack() as placed,
-        closed(place) as readable,
+        closed(place, job.options) as readable,
         planned(job, readable) as (file, plan),
     ):
         needed = plan.changes or job.options.reshapes_file or (job.anew and place.in_place)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from chunkwise.files.superblock import lookup3, read_superblock
+from chunkwise.files.superblock import checksum, read_superblock
 
 # Messages of an object header: a dataset has the first three, a group one of the others.
 _DATASPACE, _DATATYPE, _LAYOUT = 0x01, 0x03, 0x08
@@ -66,7 +66,7 @@ def _checked(view: mmap.mmap, at: int) -> set[int] | None:
     end = begin + nbytes
     if nbytes > 1 << 20 or end + 4 > len(view):
         return None
-    if lookup3(view[at:end]) != int.from_bytes(view[end : end + 4], "little"):
+    if checksum(view[at:end]) != view[end : end + 4]:
         return None
     types, more = set(), 6 if flags & 4 else 4
     while begin + more <= end:

@@ -19,8 +19,9 @@ from h5py import h5f
 
 from chunkwise import _native
 from chunkwise.errors import CannotWriteError, UsageError
-from chunkwise.files.mended import copy_mended, mended
-from chunkwise.files.netcdf3 import as_netcdf4, is_netcdf3
+from chunkwise.files.classic import classic_end
+from chunkwise.files.mended import Mended, copy_mended, mended, open_mended
+from chunkwise.files.netcdf3 import is_netcdf3
 from chunkwise.files.room import free_nbytes
 from chunkwise.files.superblock import read_superblock
 from chunkwise.files.unclosed import closed_patch, copy_patched, is_unclosed, open_readable
@@ -31,6 +32,7 @@ from chunkwise.names import printable
 from chunkwise.newfile.claim import BEFORE, JOURNAL, Claim, claimed, let_go
 from chunkwise.newfile.publish import noting_it_stays, publish
 from chunkwise.newfile.target import Place, writing_to
+from chunkwise.proof.conversion import as_proved_netcdf4
 from chunkwise.repacking.creation import require_room_for_user_block
 from chunkwise.repacking.crew import Crew
 from chunkwise.repacking.facts import look
@@ -42,7 +44,7 @@ from chunkwise.repacking.proving import Proof, beating, compared, summed
 from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.work import Apart, Run, carry_out, result_of
-from chunkwise.verifying.ending import classic_end
+from chunkwise.verifying.file import ends_early
 from chunkwise.words import counted
 
 
@@ -65,7 +67,8 @@ class Job:
 @contextmanager
 def planned(job: Job, source: str | Path) -> Iterator[tuple[h5py.File, Plan]]:
     """Open a source and plan its repack; the file is closed when the block ends."""
-    with open_readable(source) as file:
+    early = None if job.options.salvage else ends_early(source)
+    with open_readable(source) if early is None else open_mended(source, early) as file:
         if file.id.get_intent() != h5f.ACC_RDONLY:
             raise UsageError(
                 f"{printable(str(source))}: is open for writing in this process; close it first"
@@ -111,7 +114,7 @@ def run(
     watch(Moment("planning"))
     with (
         ExitStack() as placed,
-        closed(place, salvage=job.options.salvage) as readable,
+        closed(place, job.options) as readable,
         planned(job, readable) as (file, plan),
     ):
         needed = job.anew or plan.changes or job.options.reshapes_file
@@ -123,16 +126,18 @@ def run(
 
 
 @contextmanager
-def closed(place: Place, *, salvage: bool = False) -> Iterator[Path]:
+def closed(place: Place, options: Options) -> Iterator[Path]:
     """Give the source, or for the block's time a copy of it that libhdf5 opens."""
-    # There is one of a file that its writer did not close, of one of netCDF-3, and with `salvage`
-    # of one that is cut off, or whose first bytes are damaged.
+    # There is one of a file that its writer did not close, of one that states its end too early,
+    # of one of netCDF-3, and with `salvage` of one that is cut off, or whose first bytes are
+    # damaged.
     #
     # The copy is what libhdf5 opens: repacking needs stored chunks at their addresses in a file.
     patch = closed_patch(place.source, read_superblock(place.source))
-    found = mended(place.source) if salvage and patch is None else None
+    found = _mended(place.source, salvage=options.salvage) if patch is None else None
     if patch is None and found is None:
-        with as_netcdf4(place.source, place.target.parent) as copy:
+        proves = options.verify != "none"
+        with as_proved_netcdf4(place.source, place.target.parent, proves=proves) as copy:
             yield copy
         return
     with TemporaryDirectory(prefix=f"{place.folder.name}.", dir=place.target.parent) as folder:
@@ -143,6 +148,10 @@ def closed(place: Place, *, salvage: bool = False) -> Iterator[Path]:
             else:
                 copy_mended(place.source, copy, found)
         yield copy
+
+
+def _mended(source: Path, *, salvage: bool) -> Mended | None:
+    return mended(source) if salvage else ends_early(source)
 
 
 def _left(place: Place, plan: Plan) -> Summary:
@@ -239,7 +248,7 @@ def _missing(place: Place, *, salvage: bool) -> tuple[str, ...]:
         said = f"the source has {counted(nbytes, 'byte')}, and should have {stated:,}"
         return (f"{said}: values beyond its end were read as zeros",)
     if not is_unclosed(place.source):
-        found = mended(place.source) if salvage else None
+        found = _mended(place.source, salvage=salvage)
         return () if found is None else (f"the source: {found.said}",)
     return ("the writer of the source did not close it: what it had not flushed is missing",)
 

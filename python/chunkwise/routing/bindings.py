@@ -426,9 +426,9 @@ def _describe(
         ) from None
     if native.reason is not None:
         return Binding(why=native.reason)
-    told = None if saved is None or sidecar is None else sidecar.path
+    sidecar_path = None if saved is None or sidecar is None else sidecar.path
     getitem = _as_views(native.getitem) if as_views else native.getitem
-    return Binding(Bound(native, label, dtype, getitem, native.converts, sources, told))
+    return Binding(Bound(native, label, dtype, getitem, native.converts, sources, sidecar_path))
 
 
 def _as_views(getitem: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -83,13 +83,13 @@ def _named(dataset: h5py.Dataset, read: Callable[[], Any]) -> Any:
     except (IndexError, TypeError, ValueError) as error:
         raise SelectionError(f"{dataset._label()}: {hdf5_reason(error)}") from error
     except OSError as error:
-        from chunkwise.files.causes import cause_of_values
+        from chunkwise.files.causes import cause_of_values, file_of
         from chunkwise.files.filters import bring_filters
 
         properties = dataset.id.get_create_plist()
         if bring_filters(properties):
             return _named(dataset, read)
-        cause = cause_of_values(error, properties)
+        cause = cause_of_values(error, properties, file_of(dataset.id))
         raise cause.raised(dataset._label(), error) from error
     except MemoryError as error:
         raise OutOfMemoryError(f"{dataset._label()}: {error}; select less") from error

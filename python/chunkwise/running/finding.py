@@ -13,7 +13,7 @@ from chunkwise.inspection.facts import FileFacts
 from chunkwise.model.cost import Stored
 from chunkwise.model.held import holding
 from chunkwise.names import printable
-from chunkwise.remedy.records import SetCache
+from chunkwise.remedy.records import larger_cache
 from chunkwise.remedy.spelling import in_short
 from chunkwise.running.trace import Trace, TracedDataset, patterns, totals
 from chunkwise.words import counted
@@ -79,7 +79,7 @@ def _of_writes(one: TracedDataset) -> Found | None:
     stored = Stored(one.shape, one.chunk, one.item_nbytes, True)
     needed = stored.walk(block).chunks_to_cache()
     cache = holding(needed, stored.chunk_nbytes, unit=1)
-    larger = SetCache(one.file, one.dataset, cache.nbytes, cache.nslots, program="C", writing=True)
+    larger = larger_cache(one.file, one.dataset, cache, writing=True)
     size = format_size(cache.nbytes)
     return Found(
         *_names(one),

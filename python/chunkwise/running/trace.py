@@ -152,25 +152,21 @@ def _dataset(record: Mapping[str, Any]) -> TracedDataset:
 
 
 def _together(one: TracedDataset, other: TracedDataset) -> TracedDataset:
-    return TracedDataset(
-        one.operation,
-        one.file,
-        one.dataset,
-        one.shape,
-        one.item_nbytes,
-        one.calls + other.calls,
-        one.nbytes + other.nbytes,
-        one.seconds + other.seconds,
-        one.by_chunkwise + other.by_chunkwise,
-        one.reason or other.reason,
-        (*one.runs, *other.runs),
-        one.unlisted + other.unlisted,
-        one.processes + other.processes,
-        one.chunk or other.chunk,
-        max(one.chunks, other.chunks),
-        one.touched + other.touched,
-        one.loaded + other.loaded,
-        _summed(one.filters, other.filters),
+    return replace(
+        one,
+        calls=one.calls + other.calls,
+        nbytes=one.nbytes + other.nbytes,
+        seconds=one.seconds + other.seconds,
+        by_chunkwise=one.by_chunkwise + other.by_chunkwise,
+        reason=one.reason or other.reason,
+        runs=(*one.runs, *other.runs),
+        unlisted=one.unlisted + other.unlisted,
+        processes=one.processes + other.processes,
+        chunk=one.chunk or other.chunk,
+        chunks=max(one.chunks, other.chunks),
+        touched=one.touched + other.touched,
+        loaded=one.loaded + other.loaded,
+        filters=_summed(one.filters, other.filters),
     )
 
 

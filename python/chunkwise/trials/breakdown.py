@@ -14,7 +14,6 @@ its waiting for the others, and the rest.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, TypedDict, cast
 
 from chunkwise import _native
@@ -79,47 +78,29 @@ Way = Literal["encode", "decode"]
 _UNKNOWN: Final = cast("Breakdown", dict.fromkeys(Breakdown.__annotations__))
 
 
-@dataclass(frozen=True)
 class Watch:
-    """A libhdf5 whose filters are being counted; made by `start`."""
+    """What filters do for a walk, from right before it on.
 
-    library: _native.Library
-    filters: tuple[int, ...]
-    before: Tallies
+    A libhdf5's filters are counted, for all that it reads and writes meanwhile; without a library,
+    the engine measures itself.
+    """
 
-    def finish(
-        self,
-        table: _native.ChunkTable | None,
-        walk: _native.Walk,
-        operations: int,
-        elapsed_s: float,
-        cold_file: str | None = None,
-    ) -> Breakdown:
-        """Tell where the time went since `start`.
+    def __init__(self, library: _native.Library | None, filters: Sequence[int]) -> None:
+        self.library = library
+        self._filters = tuple(dict.fromkeys(filters))
+        if library is None:
+            _native.set_profiling(True)
+        self._before = self._after = self._look()
 
-        Nothing else may read through this library at the same time.
-        """
-        after = self.library.tally(self.filters)
-        filters_s, calls = between(self.before, after, self.filters, ("decode",))
-        loads = unskipped_calls(table, calls["decode"])
-        touches, distinct = table.touches(walk, operations) if table else (None, None)
-        bare_s = _bare_seconds(table, walk, operations, loads, distinct, cold_file)
-        return {
-            **by_library(FROM_BARE, elapsed_s, filters_s, bare_s),
-            "chunk_touches": touches,
-            "chunk_loads": loads,
-            "chunk_hits": touches - loads if touches is not None and loads is not None else None,
-            "chunks_touched": distinct,
-        }
+    def _look(self) -> tuple[Tallies, dict[str, tuple[float, float]], int]:
+        tallies = {} if self.library is None else self.library.tally(self._filters)
+        return tallies, _native.profile(), _native.cache_stats()["decoded"]
 
-
-@dataclass(frozen=True)
-class EngineWatch:
-    """The engine, measuring itself; made by `start`."""
-
-    filters: tuple[int, ...]
-    before: dict[str, tuple[float, float]]
-    decoded_before: int
+    def stop(self) -> None:
+        """Leave out what follows."""
+        self._after = self._look()
+        if self.library is None:
+            _native.set_profiling(False)
 
     def finish(
         self,
@@ -129,36 +110,66 @@ class EngineWatch:
         elapsed_s: float,
         cold_file: str | None = None,
     ) -> Breakdown:
-        """As `Watch.finish`; nothing is read once more, so that `cold_file` does not matter."""
-        del cold_file
-        found, spent = by_engine("measured", elapsed_s, self.before, _native.profile())
-        _native.set_profiling(False)
-        # Bytes that are stored as they are do not go through the cache.
-        loads = _native.cache_stats()["decoded"] - self.decoded_before if self.filters else None
+        """Stop, and tell where the time of reads went."""
+        self.stop()
         touches, distinct = table.touches(walk, operations) if table else (None, None)
+        if self.library is None:
+            found = self.by_engine("measured", elapsed_s)
+            # Bytes that are stored as they are do not go through the cache.
+            loads = self._after[2] - self._before[2] if self._filters else None
+        else:
+            filters_s, calls = self.by_filter("decode")
+            loads = unskipped_calls(table, calls["decode"])
+            bare_s = _bare_seconds(table, walk, operations, loads, distinct, cold_file)
+            found = by_library(FROM_BARE, elapsed_s, filters_s, bare_s)
         hits = None if touches is None or loads is None else max(0, touches - loads)
-        names = dict.fromkeys(name_of(number, {}) for number in self.filters)
         return {
             **found,
-            "index_s": spent["index"],
-            # The engine's names for filters are the grammar's.
-            "filters_s": {name: spent.get(name) for name in names},
             "chunk_touches": touches,
             "chunk_loads": loads,
             "chunk_hits": hits,
             "chunks_touched": distinct,
         }
 
+    def by_filter(self, *ways: Way) -> tuple[dict[str, float | None], dict[Way, dict[int, int]]]:
+        """Return each filter's seconds, both ways together, and its calls."""
+        before, after = self._before[0], self._after[0]
+        told = [n for n in self._filters if n in before and n in after]
+        calls = {way: {n: after[n][way][0] - before[n][way][0] for n in told} for way in ways}
+        seconds = {n: sum(after[n][way][1] - before[n][way][1] for way in ways) for n in told}
+        return {_name_of(n, after): seconds.get(n) for n in self._filters}, calls
 
-def between(
-    before: Tallies, after: Tallies, filters: Sequence[int], ways: tuple[Way, ...]
-) -> tuple[dict[str, float | None], dict[Way, dict[int, int]]]:
-    """Return each filter's seconds between two tallies, both ways together, and its calls."""
-    numbers = dict.fromkeys(filters)
-    told = [n for n in numbers if n in before and n in after]
-    calls = {way: {n: after[n][way][0] - before[n][way][0] for n in told} for way in ways}
-    seconds = {n: sum(after[n][way][1] - before[n][way][1] for way in ways) for n in told}
-    return {name_of(n, after): seconds.get(n) for n in numbers}, calls
+    def by_engine(self, method: Method, elapsed_s: float) -> Breakdown:
+        """Return what the engine measured; `index_s` with what handing chunks over took."""
+        before, after = self._before[1], self._after[1]
+        own, pool = (
+            {phase: after[phase][who] - before[phase][who] for phase in after} for who in (0, 1)
+        )
+        waiting_s, _ = own.pop("waiting"), pool.pop("waiting")
+        both = {phase: own[phase] + pool[phase] for phase in own}
+        return {
+            **_UNKNOWN,
+            "method": method,
+            "elapsed_s": elapsed_s,
+            "index_s": both["index"] + both["commit"],
+            "storage_s": both["storage"],
+            "filters_s": {name: _of_engine(both, name) for name in self._names},
+            "scatter_s": both["scatter"],
+            "other_s": max(0.0, elapsed_s - sum(own.values()) - waiting_s),
+            "waiting_s": waiting_s,
+            "other_threads_s": sum(pool.values()),
+        }
+
+    @property
+    def _names(self) -> list[str]:
+        # The engine's names for filters are the grammar's.
+        return [_name_of(number, {}) for number in self._filters]
+
+
+def _of_engine(phases: Mapping[str, float], name: str) -> float | None:
+    """Add up a filter's seconds, both ways."""
+    found = [phases[key] for key in (name, f"encode {name}") if key in phases]
+    return sum(found) if found else None
 
 
 def unskipped_calls(table: _native.ChunkTable | None, calls: Mapping[int, int]) -> int | None:
@@ -183,40 +194,6 @@ def by_library(
         "filters_s": filters_s,
         "other_s": left_s - storage_s if complete and storage_s is not None else None,
     }
-
-
-def by_engine(
-    method: Method,
-    elapsed_s: float,
-    before: dict[str, tuple[float, float]],
-    after: dict[str, tuple[float, float]],
-) -> tuple[Breakdown, dict[str, float]]:
-    """Return facts that do not depend on the work, and all threads' seconds by phase."""
-    own, pool = (
-        {phase: after[phase][who] - before[phase][who] for phase in after} for who in (0, 1)
-    )
-    waiting_s, _ = own.pop("waiting"), pool.pop("waiting")
-    both = {phase: own[phase] + pool[phase] for phase in own}
-    found: Breakdown = {
-        **_UNKNOWN,
-        "method": method,
-        "elapsed_s": elapsed_s,
-        "storage_s": both["storage"],
-        "scatter_s": both["scatter"],
-        "other_s": max(0.0, elapsed_s - sum(own.values()) - waiting_s),
-        "waiting_s": waiting_s,
-        "other_threads_s": sum(pool.values()),
-    }
-    return found, both
-
-
-def start(library: _native.Library | None, filters: Sequence[int]) -> Watch | EngineWatch:
-    """Begin to watch a walk; to be called right before it."""
-    if library is not None:
-        return Watch(library, tuple(filters), library.tally(filters))
-    _native.set_profiling(True)
-    decoded = _native.cache_stats()["decoded"]
-    return EngineWatch(tuple(filters), _native.profile(), decoded)
 
 
 def _bare_seconds(
@@ -251,7 +228,7 @@ def _bare_seconds(
     return (loads - first) * warm_s + first * (cold_s or 0.0)
 
 
-def name_of(number: int, tallied: Tallies) -> str:
+def _name_of(number: int, tallied: Tallies) -> str:
     """Name a filter as the grammar does, else as libhdf5 does."""
     if number in CODECS_BY_ID:
         return CODECS_BY_ID[number].name

@@ -36,7 +36,7 @@ class Checker:
         self._trial, self._walk = trial, walk
         # Bit for bit: a NaN is a value like another.
         self._dtype = np.dtype(f"u{trial.itemsize}" if trial.itemsize in (1, 2, 4, 8) else "u1")
-        known = elements(trial, trial.native_type).view(self._dtype)
+        known = elements(trial).view(self._dtype)
         self._known = known.reshape(*trial.shape, -1)
         self.checked = 0  # Elements compared so far
 
@@ -98,8 +98,6 @@ class Checker:
             dtype = np.dtype(self._trial.dtype)
         except TypeError:
             return f"0x{stored.hex()}"
-        if self._trial.native_type:
-            dtype = dtype.newbyteorder("=")
         return str(np.frombuffer(stored, dtype)[0])
 
 

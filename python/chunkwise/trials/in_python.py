@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import h5py
 import numpy as np
 import numpy.typing as npt
-from h5py import h5d, h5f, h5p, h5s
+from h5py import h5d, h5f, h5p
 
 import chunkwise
 from chunkwise import _native
@@ -136,8 +135,7 @@ def write_h5py(trial: Trial, walk: _native.Walk, path: str) -> tuple[WriteResult
     with _made(trial, path) as made:
         dataset = made.dataset
         cache = dataset.id.get_access_plist().get_chunk_cache()
-        write = _growing(trial, dataset, partial(write_by_h5py, dataset))
-        result = _written(trial, walk, dataset.dtype, write)
+        result = _written(trial, walk, dataset.dtype, partial(write_by_h5py, dataset))
         made.flush()
     return {**result, **made.phases}, cache
 
@@ -150,8 +148,7 @@ def write_chunkwise_py(
         wrapped = chunkwise.wrap(made.dataset)
         wrapped._set_effort(Pipeline.parse(trial.filters).effort)
         dtype = made.dataset.dtype
-        write = _growing(trial, wrapped, partial(write_by_chunkwise, wrapped))
-        result = _written(trial, walk, dtype, write)
+        result = _written(trial, walk, dtype, partial(write_by_chunkwise, wrapped))
         made.flush()
         plan = wrapped.explain_write()
         cache = made.dataset.id.get_access_plist().get_chunk_cache()
@@ -186,18 +183,11 @@ class _Made:
 def _made(trial: Trial, path: str) -> Iterator[_Made]:
     """Make a dataset like the trial's in a new file; closed and synced with the block.
 
-    One that is to be appended to has no elements yet; one that is to be updated is opened in a
-    copy of its file.  When anything fails the file is removed.
+    When anything fails the file is removed.
     """
     with _dataset(trial) as (library, like, _):
         dcpl = like.id.get_create_plist()
         datatype, space = like.id.get_type().copy(), like.id.get_space()
-    if trial.operation == "append":
-        largest = space.get_simple_extent_dims(True)
-        space = h5s.create_simple((0, *trial.shape[1:]), (h5s.UNLIMITED, *largest[1:]))
-    update = trial.operation == "update"
-    if update:
-        shutil.copyfile(trial.file, path)
     fcpl, fapl, dapl = (
         h5p.create(kind) for kind in (h5p.FILE_CREATE, h5p.FILE_ACCESS, h5p.DATASET_ACCESS)
     )
@@ -211,17 +201,11 @@ def _made(trial: Trial, path: str) -> Iterator[_Made]:
     lcpl = h5p.create(h5p.LINK_CREATE)
     lcpl.set_create_intermediate_group(True)
     begun = time.perf_counter()
-    if update:
-        file_id = h5f.open(os.fsencode(path), h5f.ACC_RDWR, fapl)
-    else:
-        file_id = h5f.create(os.fsencode(path), h5f.ACC_EXCL, fcpl, fapl)
+    file_id = h5f.create(os.fsencode(path), h5f.ACC_EXCL, fcpl, fapl)
     try:
         with contextlib.closing(h5py.File(file_id)) as file:
             name = encode_name("/" + trial.dataset.strip("/"))
-            if update:
-                dataset_id = h5d.open(file_id, name, dapl)
-            else:
-                dataset_id = h5d.create(file_id, name, datatype, space, dcpl, lcpl, dapl)
+            dataset_id = h5d.create(file_id, name, datatype, space, dcpl, lcpl, dapl)
             phases: _native.WritePhases = {
                 "create_s": time.perf_counter() - begun,
                 "flush_s": 0.0,
@@ -241,30 +225,10 @@ def _made(trial: Trial, path: str) -> Iterator[_Made]:
         raise
 
 
-def _growing(trial: Trial, dataset: h5py.Dataset | chunkwise.Dataset, write: Write) -> Write:
-    """Extend a dataset that is appended to before each write that goes beyond its end."""
-    if trial.operation != "append":
-        return write
-    extent = 0
-
-    def grow(index: Index, block: npt.NDArray[Any]) -> None:
-        nonlocal extent
-        assert isinstance(index, tuple)
-        if index[0].stop > extent:
-            extent = index[0].stop
-            dataset.resize(extent, axis=0)
-        write(index, block)
-
-    return grow
-
-
 def _written(trial: Trial, walk: _native.Walk, dtype: np.dtype[Any], write: Write) -> WalkResult:
     """Time the writes of a walk alone; `dtype` is the dataset's."""
     # NumPy turns elements that are arrays into further dimensions.
     array = elements(trial).view(dtype.base).reshape((*trial.shape, *dtype.shape))
-    if trial.operation == "update":
-        # Other elements than are there, which compress as well: chunks then change their size.
-        array = array[tuple(slice(None, None, -1) for _ in trial.shape)]
 
     def prepare(index: Index) -> Callable[[Laps], npt.NDArray[Any]]:
         block = gathered(array, index)

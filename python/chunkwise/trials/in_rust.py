@@ -84,8 +84,9 @@ def write_libhdf5(
     """Time H5Dwrite alone, called in a loop in Rust, to a dataset like the trial's."""
     library = library_of(trial)
     like = _native.OpenDataset(library, trial.file, trial.dataset, trial.properties)
-    data = elements(trial, trial.native_type)
-    result = like.write_walk(path, trial.dataset, data, walk, walk.operations, trial.max_seconds)
+    result = like.write_walk(
+        path, trial.dataset, elements(trial), walk, walk.operations, trial.max_seconds
+    )
     return result, result["chunk_cache"]
 
 

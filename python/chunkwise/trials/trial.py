@@ -16,7 +16,7 @@ from chunkwise.trials.breakdown import Breakdown
 from chunkwise.trials.formats import NETCDF4
 from chunkwise.trials.pagecache import PageCache
 
-Operation = Literal["read", "write", "append", "update"]
+Operation = Literal["read", "write"]
 Status = Literal["ok", "failed", "timeout"]
 
 
@@ -29,12 +29,7 @@ PROPERTIES: Final = (
     "conversion_nbytes",
     "metadata_block_nbytes",
     "small_data_block_nbytes",
-    "alignment",
-    "bounds",
     "alloc_time",
-    "fill_time",
-    "page_buffer_nbytes",
-    "native_type",
     "swmr",
 )
 # How a trial is bounded, and where its files happen to lie: no part of what it measures.
@@ -55,8 +50,7 @@ FACTS: Final = (
 class Trial:
     """One combination of parameters, to be measured once; what is None stays as it is."""
 
-    # What to read; for writes, a dataset without data that is like the one to write; for updates,
-    # the one of which a copy is written to.
+    # What to read; for writes, a dataset without data that is like the one to write.
     file: str
     dataset: str
     access: str  # The access pattern's name
@@ -80,9 +74,7 @@ class Trial:
     chunks: tuple[int, ...] | None = None  # How the data is chunked; None for data that is not
     filters: str = "none"
     format: str = NETCDF4  # A name of `chunkwise.trials.formats.FORMATS`
-    # ``write``: to a new file; ``append``: the same, to a dataset that grows along its slowest
-    # dimension; ``update``: to a copy that holds other elements already.
-    operation: Operation = "read"
+    operation: Operation = "read"  # ``write``: to a new file
     threads: int | None = None  # That chunkwise may use
     # The path of a libhdf5, or of the Python whose h5py brings one; None for h5py's here.
     libhdf5: str | None = None
@@ -90,14 +82,7 @@ class Trial:
     conversion_nbytes: int | None = None  # For converting elements (H5Pset_buffer)
     metadata_block_nbytes: int | None = None  # H5Pset_meta_block_size
     small_data_block_nbytes: int | None = None  # H5Pset_small_data_block_size
-    # Objects of at least so many bytes begin at multiples of the second (H5Pset_alignment).
-    alignment: tuple[int, int] | None = None
-    # The oldest and the newest file format (H5Pset_libver_bounds): ``earliest``, ``v108`` ...
-    bounds: tuple[str, str] | None = None
     alloc_time: str | None = None  # ``early``, ``late``, ``incremental``
-    fill_time: str | None = None  # ``alloc``, ``never``, ``ifset``
-    page_buffer_nbytes: int | None = None  # For paged file space (H5Pset_page_buffer_size)
-    native_type: bool = False  # Elements in memory in this machine's type
     swmr: bool = False  # Whether a writer has not closed the file (H5F_ACC_SWMR_READ)
     zlib_path: str | None = None  # The zlib that libhdf5 is to call; None is its own
     cells: int | None = None  # As in `chunkwise.patterns.pattern.Access`
@@ -214,8 +199,6 @@ class Measurement:
         Where the seconds went, and what the chunk cache did.
     file_nbytes : int or None
         Of writes: bytes of the whole file; None for reads.
-    file_before_nbytes : int or None
-        Of updates: bytes of the file before them.
     peak_rss_nbytes : int or None
         The worker's peak memory, Python and libraries included.
     actual_cache_nslots, actual_cache_nbytes, actual_cache_w0
@@ -260,7 +243,6 @@ class Measurement:
     fallback: str | None = None
     breakdown: Breakdown | None = None
     file_nbytes: int | None = None
-    file_before_nbytes: int | None = None
     peak_rss_nbytes: int | None = None
     actual_cache_nslots: int | None = None
     actual_cache_nbytes: int | None = None

@@ -24,7 +24,8 @@ from chunkwise._startup import measure_h5py_as_it_is
 from chunkwise.errors import ChunkwiseError, CorruptDataError, WrongValueError
 from chunkwise.model.geometry import Walk
 from chunkwise.names import hdf5_reason
-from chunkwise.trials import breakdown, environment, pagecache, write_breakdown
+from chunkwise.trials import environment, pagecache
+from chunkwise.trials.breakdown import Watch
 from chunkwise.trials.checking import Checker
 from chunkwise.trials.extrapolate import put_off_scale, total_seconds
 from chunkwise.trials.formats import is_netcdf3
@@ -40,6 +41,7 @@ from chunkwise.trials.readers import (
     netcdf_library,
 )
 from chunkwise.trials.trial import Trial
+from chunkwise.trials.write_breakdown import Written, taken_apart
 from chunkwise.trials.zlibs import check_in_force
 
 if TYPE_CHECKING:
@@ -72,7 +74,7 @@ def _read(trial: Trial) -> dict[str, Any]:
     with reader.opener()(trial) as opened:
         walk = trial.pattern.walk(trial.shape)
         checker = Checker(trial, walk) if trial.check else None
-        watch = breakdown.start(opened.library if opened.watched else None, trial.filter_ids)
+        watch = Watch(opened.library if opened.watched else None, trial.filter_ids)
         if trial.page_cache == "cold":
             # Once more: with what is opened, systems read megabytes ahead.
             _each_file(trial, pagecache.drop)
@@ -163,11 +165,9 @@ def _write(trial: Trial) -> dict[str, Any]:
         writer = reader.writer()
         library = None if trial.reader in NATIVE else below(trial)
         before = _spent()
-        (result, cache), tell = write_breakdown.watch(
-            library,
-            trial.filter_ids,
-            lambda: _timed(reader, lambda: writer(trial, walk, str(path))),
-        )
+        watch = Watch(library, trial.filter_ids)
+        result, cache = _timed(reader, lambda: writer(trial, walk, str(path)))
+        watch.stop()
         cpu_s, _, _ = _since(before)
         # Reading back takes memory, too.
         figures = _figures(trial, result)
@@ -176,8 +176,8 @@ def _write(trial: Trial) -> dict[str, Any]:
         spent = None
         # A write that fell back was not observed.
         if "fallback" not in result:
-            written = write_breakdown.Written(result, walk, str(path), stored_nbytes, table)
-            spent = tell(written)
+            written = Written(result, walk, str(path), stored_nbytes, table)
+            spent = taken_apart(watch, written)
     finally:
         path.unlink(missing_ok=True)
     written_s = figures["total_s"]
@@ -197,7 +197,6 @@ def _write(trial: Trial) -> dict[str, Any]:
         "written_s": written_s,
         "put_off_s": put_off_s,
         "file_nbytes": file_nbytes,
-        "file_before_nbytes": _nbytes_of(trial.file) if trial.operation == "update" else None,
         "cpu_s": cpu_s,
         "fallback": result.get("fallback"),
         "breakdown": spent,
@@ -205,10 +204,6 @@ def _write(trial: Trial) -> dict[str, Any]:
         "checksums": result["checksums"] if _comparable(trial) else {},
         "environment": _versions_of_writer(trial),
     }
-
-
-def _nbytes_of(path: str) -> int:
-    return Path(path).stat().st_size
 
 
 def _held_nbytes(trial: Trial, written: WalkResult, cache: Cache) -> int | None:
@@ -235,8 +230,7 @@ def _read_back(
         return math.prod(trial.shape) * trial.itemsize, None
     cache = min(_READ_BACK_NBYTES, max(1, math.prod(trial.shape) * trial.itemsize))
     # As it was given: netCDF-C takes values in this machine's byte order.
-    native = trial.native_type or trial.reader == "netcdf4"
-    properties = {"cache_nbytes": cache, "native_type": native}
+    properties = {"cache_nbytes": cache, "native_type": trial.reader == "netcdf4"}
     library = library_of(trial)
     dataset = _native.OpenDataset(library, str(path), trial.dataset, properties)
     _compare(trial, written, dataset.walk(walk, operations, math.inf))
@@ -285,10 +279,9 @@ def _figures(trial: Trial, result: WalkResult) -> dict[str, Any]:
 def _comparable(trial: Trial) -> bool:
     """Whether equal values give equal bytes in every reader.
 
-    netCDF-C, and whoever asks for this machine's type, gives them in its byte order.
+    netCDF-C gives them in this machine's byte order.
     """
-    converted = trial.reader == "netcdf4" or trial.native_type
-    return trial.comparable and (trial.native_order or not converted)
+    return trial.comparable and (trial.native_order or trial.reader != "netcdf4")
 
 
 def _versions(

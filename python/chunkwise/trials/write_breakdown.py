@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from chunkwise import _native
 from chunkwise.trials.breakdown import (
@@ -22,11 +21,9 @@ from chunkwise.trials.breakdown import (
     MOST_BARE_SECONDS,
     Breakdown,
     Method,
-    between,
-    by_engine,
+    Watch,
     by_library,
     filters_told,
-    name_of,
     told,
     unskipped_calls,
 )
@@ -36,7 +33,6 @@ if TYPE_CHECKING:
     from chunkwise._native import WriteResult
 
 FROM_BARE: Final[Method] = "filters measured, storage from bare writing"
-T = TypeVar("T")
 
 # The engine measures what it does, and how long it hands chunks over; what of that is
 # storage is an estimate.
@@ -87,71 +83,31 @@ class Written:
         return min(mean, _MOST_PIECE_NBYTES)
 
 
-# Tells where the time went, once what was written can be looked at.
-Teller = Callable[[Written], Breakdown]
-
-
-def watch(
-    library: _native.Library | None, filters: Sequence[int], write: Callable[[], T]
-) -> tuple[T, Teller]:
-    """Write, and watch who does."""
-    if library is None:
-        return _watch_engine(filters, write)
-    before = library.tally(filters)
-    outcome = write()
-    after = library.tally(filters)
-
-    def tell(written: Written) -> Breakdown:
-        filters_s, calls = between(before, after, filters, ("encode", "decode"))
-        encoded = unskipped_calls(written.table, calls["encode"])
-        touches, distinct = written.touches()
-        bare_s = written.storage_s(encoded, distinct)
-        return {
-            **by_library(FROM_BARE, written.elapsed_s, filters_s, bare_s),
-            "chunk_touches": touches,
-            "chunk_loads": unskipped_calls(written.table, calls["decode"]),
-            "chunks_touched": distinct,
-            "chunks_encoded": encoded,
-        }
-
-    return outcome, tell
-
-
-def _watch_engine(filters: Sequence[int], write: Callable[[], T]) -> tuple[T, Teller]:
-    """As `watch`, of the engine."""
-    _native.set_profiling(True)
-    before = _native.profile()
-    outcome = write()
-    after = _native.profile()
-    _native.set_profiling(False)
-
-    def tell(written: Written) -> Breakdown:
-        common, spent = by_engine(OF_ENGINE, written.elapsed_s, before, after)
-        touches, distinct = written.touches()
+def taken_apart(watch: Watch, written: Written) -> Breakdown:
+    """Tell where the time of writes went that were watched."""
+    touches, distinct = written.touches()
+    if watch.library is None:
+        found = watch.by_engine(OF_ENGINE, written.elapsed_s)
         result: dict[str, Any] = {**written.result}
-        encoded = result["encoded_chunks"]
+        encoded, loads = result["encoded_chunks"], result["read_back_chunks"]
         # Handing a chunk over is writing its bytes, and entering it into the chunk index.
-        commit_s = spent["commit"]
+        commit_s, read_s = found["index_s"] or 0.0, found["storage_s"] or 0.0
         bare_s = written.storage_s(encoded, distinct)
-        storage_s = None if bare_s is None else min(bare_s, commit_s)
-        filters_s: dict[str, float | None] = {}
-        for number in dict.fromkeys(filters):
-            name = name_of(number, {})
-            found = spent.get(name), spent.get(f"encode {name}")
-            known = [seconds for seconds in found if seconds is not None]
-            filters_s[name] = sum(known) if known else None
-        return {
-            **common,
-            "index_s": None if storage_s is None else commit_s - storage_s,
-            "storage_s": None if storage_s is None else storage_s + spent["storage"],
-            "filters_s": filters_s,
-            "chunk_touches": touches,
-            "chunk_loads": result["read_back_chunks"],
-            "chunks_touched": distinct,
-            "chunks_encoded": encoded,
-        }
-
-    return outcome, tell
+        written_s = None if bare_s is None else min(bare_s, commit_s)
+        found["index_s"] = None if written_s is None else commit_s - written_s
+        found["storage_s"] = None if written_s is None else written_s + read_s
+    else:
+        filters_s, calls = watch.by_filter("encode", "decode")
+        encoded, loads = (unskipped_calls(written.table, calls[w]) for w in ("encode", "decode"))
+        bare_s = written.storage_s(encoded, distinct)
+        found = by_library(FROM_BARE, written.elapsed_s, filters_s, bare_s)
+    return {
+        **found,
+        "chunk_touches": touches,
+        "chunk_loads": loads,
+        "chunks_touched": distinct,
+        "chunks_encoded": encoded,
+    }
 
 
 def bare_seconds(path: str, piece_nbytes: int) -> float | None:

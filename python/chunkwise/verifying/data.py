@@ -130,6 +130,8 @@ class _Reading:
             self._note(f"its chunks are where they should be, {said}", Verdict.UNJUDGED)
             return
         damaged = {tuple(origin) for _, origin, *_ in examined.flaws}
+        if examined.elsewhere is not None:
+            self.found.stored_nbytes += _stored_nbytes(self.dataset)
         origins = (at for at in self._origins() if at not in damaged)
         self._read_by_library(origins, counts=examined.elsewhere is not None)
 

@@ -10,26 +10,34 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from threading import Event, Thread
 from typing import Final
 
 import h5py
 
-from chunkwise.errors import ChunkwiseError, DamagedFileError, FileChangedError
+from chunkwise.errors import (
+    CannotJudgeError,
+    ChunkwiseError,
+    DamagedFileError,
+    FileChangedError,
+)
 from chunkwise.files.causes import is_being_written, verdict_of
+from chunkwise.files.classic import classic_end
 from chunkwise.files.leading import External
-from chunkwise.files.mended import Mended, mended, open_mended
-from chunkwise.files.netcdf3 import as_netcdf4, is_netcdf3
+from chunkwise.files.mended import Mended, early_end, open_mended
+from chunkwise.files.netcdf3 import is_netcdf3
 from chunkwise.files.objects import Entry, walk
 from chunkwise.files.unclosed import is_unclosed, open_readable
 from chunkwise.manifest import manifest
 from chunkwise.manifest.manifest import FileManifest
 from chunkwise.manifest.summing import sum_values
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
+from chunkwise.proof.conversion import as_proved_netcdf4
 from chunkwise.verdicts import Verdict
 from chunkwise.verifying.data import Beat, check_data
-from chunkwise.verifying.ending import Ending, classic_end, cut, read_ending
+from chunkwise.verifying.ending import Ending, cut, read_ending
 from chunkwise.verifying.metadata import check_object, check_space
 from chunkwise.verifying.records import Damage, Findings, Note, Verified
 from chunkwise.words import counted
@@ -76,18 +84,49 @@ def verify_file(
     elif converts:
         sums = _look_at_netcdf3(Path(path), options, expected, found, beat)
     else:
-        sums = _look_inside(path, ending, options, expected, found, beat)
-        patch = mended(path) if found.damage_count and ending.is_exceeded else None
-        if patch is not None and patch.is_end:
-            again = Findings()
-            whole = _look_inside(path, ending, options, expected, again, beat, patch)
-            if not again.damage_count:
-                found, sums = again, whole
+        found, sums, _ = _look_at_all(path, ending, options, expected, beat)
     if _stamp(path) != before:
         raise FileChangedError(
             f"{printable(said)}: was written to meanwhile; verify it when nobody writes to it"
         )
     return Checked(found.of_file(said, ending.nbytes, time.monotonic() - begun), sums)
+
+
+def ends_early(path: str | os.PathLike[str]) -> Mended | None:
+    """Find the bytes with which HDF5 reads a sound file that states its end before its data's."""
+    if early_end(path) is None:
+        return None
+    return _ends_early(os.fspath(path), _stamp(path))
+
+
+@lru_cache(maxsize=16)
+def _ends_early(path: str, _stamp: tuple[int, ...]) -> Mended | None:
+    return _look_at_all(path, read_ending(path), ManifestOptions(), None, lambda _: None)[2]
+
+
+def _look_at_all(
+    path: str | os.PathLike[str],
+    ending: Ending,
+    options: ManifestOptions,
+    expected: FileManifest | None,
+    beat: Beat,
+) -> tuple[Findings, FileManifest | None, Mended | None]:
+    """Look into a file, and if only its stated end is wrong, beyond that; give what HDF5 needs."""
+    found = Findings()
+    sums = _look_inside(path, ending, options, expected, found, beat)
+    patch = early_end(path) if any(_unreadable(found)) else None
+    if patch is not None:
+        beyond = Findings()
+        all_sums = _look_inside(path, ending, options, expected, beyond, beat, patch)
+        if not beyond.damage_count and _unreadable(beyond) < _unreadable(found):
+            return beyond, all_sums, patch
+    return found, sums, None
+
+
+def _unreadable(found: Findings) -> tuple[int, int]:
+    """Count what is damaged, and what cannot be judged."""
+    unjudged = sum(note.verdict is Verdict.UNJUDGED for note in found.notes)
+    return found.damage_count, unjudged
 
 
 def _stamp(path: str | os.PathLike[str]) -> tuple[int, int, int]:
@@ -113,7 +152,7 @@ def _look_at_netcdf3(
     """Look at the values of a netCDF-3 file, in a netCDF-4 copy; give its part of a manifest."""
     with ExitStack() as opened:
         with _at_work(beat):
-            copy = opened.enter_context(as_netcdf4(path, options.folder))
+            copy = opened.enter_context(as_proved_netcdf4(path, options.folder))
         known = None if expected is None else manifest.without_maker(expected)
         sums = _look_inside(copy, read_ending(copy), options, known, found, beat)
     return None if sums is None else manifest.without_maker(sums)
@@ -149,7 +188,7 @@ def _look_inside(
     """Look at all that is in a file; give its part of a manifest."""
     # With a patch, HDF5 is shown its bytes instead of the file's own.
     if patch is not None:
-        said = "HDF5 refuses what lies beyond; chunkwise repack --salvage makes a copy that opens"
+        said = "HDF5 refuses what lies beyond; chunkwise repack makes a copy that opens"
         found.notes.append(Note(None, f"{patch.said}: {said}", Verdict.LOOSE))
     elif is_unclosed(path):
         found.notes.append(_unclosed(path))
@@ -158,7 +197,9 @@ def _look_inside(
         found.notes.append(Note(None, f"{more} after the end of its data"))
     try:
         file = open_readable(path) if patch is None else open_mended(path, patch)
-    except DamagedFileError as error:
+    except (DamagedFileError, CannotJudgeError) as error:
+        if not isinstance(error, DamagedFileError) and early_end(path) is None:
+            raise
         reason = str(error).removeprefix(f"{printable(os.fspath(path))}: ")
         found.add(Damage("cannot-open", None, reason))
         return None

@@ -87,26 +87,35 @@ def _filters(properties: h5p.PropDCID) -> list[tuple[Any, ...]]:
 _recipes: OrderedDict[Key, Recipe] = OrderedDict()
 
 
-def key_of(asked: Request) -> Key | None:
+def key_of(request: Request) -> Key | None:
     """Return what similar datasets have in common."""
-    data = asked.data
+    data = request.data
     if (
         type(data) is not np.ndarray
         or not _is_of_numbers(data.dtype)
         or not 0 < data.nbytes <= MOST_NBYTES
         or not data.ndim
-        or asked.shape is not None
-        or asked.dtype is not None
-        or asked.maxshape is not None
-        or asked.fillvalue is not None
-        or not asked.options.keys() <= _IN_THE_LIST
+        or request.shape is not None
+        or request.dtype is not None
+        or request.maxshape is not None
+        or request.fillvalue is not None
+        or not request.options.keys() <= _IN_THE_LIST
     ):
         return None
-    chunks, options = asked.chunks, asked.options
+    chunks, options = request.chunks, request.options
     # With types, as True is 1: that is no level of compression, and no length of a chunk.
     said = tuple((name, type(value), value) for name, value in options.items())
     order = h5py.get_config().track_order
-    key = (data.dtype, data.shape, type(chunks), chunks, asked.filters, asked.access, order, said)
+    key = (
+        data.dtype,
+        data.shape,
+        type(chunks),
+        chunks,
+        request.filters,
+        request.access,
+        order,
+        said,
+    )
     try:
         hash(key)
     except TypeError:

@@ -68,15 +68,15 @@ class Created:
     data: npt.NDArray[Any] | None
 
 
-def create(group: h5py.Group, name: str | bytes | None, where: str, asked: Request) -> Created:
+def create(group: h5py.Group, name: str | bytes | None, where: str, request: Request) -> Created:
     """Make a dataset in a group; `where` begins every message."""
-    data, plain = _data(asked, where)
-    shape, kind = _shape(asked, data, where), _kind(asked, data, where)
-    pipeline = _pipeline(asked, where)
-    options = {**asked.options, "dcpl": h5p.create(h5p.DATASET_CREATE)}
+    data, plain = _data(request, where)
+    shape, kind = _shape(request, data, where), _kind(request, data, where)
+    pipeline = _pipeline(request, where)
+    options = {**request.options, "dcpl": h5p.create(h5p.DATASET_CREATE)}
     if shape:
-        maxshape = _maxshape(asked.maxshape, shape, where)
-        chunk = _chunk(asked, shape, maxshape, kind, pipeline, where)
+        maxshape = _maxshape(request.maxshape, shape, where)
+        chunk = _chunk(request, shape, maxshape, kind, pipeline, where)
         if maxshape != shape:
             options["maxshape"] = maxshape
         if chunk is not None:
@@ -85,24 +85,24 @@ def create(group: h5py.Group, name: str | bytes | None, where: str, asked: Reque
             _try_out(chunk, kind, pipeline, where)
             if "maxshape" in options or _asks_h5py(options):
                 options["chunks"] = chunk  # Or h5py would guess.
-    elif pipeline.filters or asked.chunks or asked.maxshape or asked.access:
+    elif pipeline.filters or request.chunks or request.maxshape or request.access:
         raise UsageError(
             f"{where}: a dataset without dimensions, scalar or Empty, takes no chunks, filters, "
             "maxshape or access; give it a shape"
         )
     if plain:
         # Its type is that of the data; written is it later, by the engine.
-        options["dtype"] = data.dtype if asked.dtype is None else asked.dtype
+        options["dtype"] = data.dtype if request.dtype is None else request.dtype
         options["shape"] = shape
     else:
-        options |= {"dtype": asked.dtype, "shape": shape, "data": data}
-        if data is None and asked.dtype is None:
+        options |= {"dtype": request.dtype, "shape": shape, "data": data}
+        if data is None and request.dtype is None:
             options["dtype"] = np.dtype("=f4")
     # Named when it is there and written: a failure leaves no groups that would have led to it.
-    at_once = plain or asked.data is None
+    at_once = plain or request.data is None
     named = name if at_once and plain_name(name) else None
     try:
-        made = group.create_dataset(named, fillvalue=asked.fillvalue, **options)
+        made = group.create_dataset(named, fillvalue=request.fillvalue, **options)
         if not at_once:
             unwritten.flush(made.id)
         if name is not None and named is None:
@@ -124,17 +124,17 @@ def plain_name(name: Any) -> bool:
     return name not in ("", ".") and "/" not in name
 
 
-def _data(asked: Request, where: str) -> tuple[Any, bool]:
+def _data(request: Request, where: str) -> tuple[Any, bool]:
     """Give the data, and whether it and its type in the file are plain bytes."""
-    data = asked.data
+    data = request.data
     if data is None or isinstance(data, h5py.Empty):
         return data, False
     try:
-        if asked.dtype is None:
+        if request.dtype is None:
             array = np.asarray(data)
             stored = array.dtype
         else:
-            stored = _kind(asked, data, where).dtype
+            stored = _kind(request, data, where).dtype
             # Integers beyond 64 bits with a sign are floats to NumPy, unless it is told.  And to
             # half precision libhdf5 before 2.0 rounds some numbers up to half of what they are.
             is_half = (stored.base.kind, stored.base.itemsize) == ("f", 2)
@@ -142,21 +142,21 @@ def _data(asked: Request, where: str) -> tuple[Any, bool]:
             array = np.asarray(data, None if as_it_is else stored.base)
     except (TypeError, ValueError, OverflowError):
         return data, False  # h5py knows what it is, or why it is nothing.
-    if array.dtype.kind == "S" and asked.dtype is None and not isinstance(data, _OF_NUMPY):
+    if array.dtype.kind == "S" and request.dtype is None and not isinstance(data, _OF_NUMPY):
         return data, False  # Of bytes h5py makes strings of variable length.
     plain = array.dtype.kind in "biufcSV" and not array.dtype.hasobject and not stored.hasobject
     return (array, True) if plain else (data, False)
 
 
-def _shape(asked: Request, data: Any, where: str) -> tuple[int, ...] | None:
+def _shape(request: Request, data: Any, where: str) -> tuple[int, ...] | None:
     """The shape; None for a null dataspace."""
-    if asked.shape is None:
+    if request.shape is None:
         if data is None:
-            if asked.dtype is None:
+            if request.dtype is None:
                 raise UsageError(f"{where}: give its shape and dtype, or data")
             return None
         return None if isinstance(data, h5py.Empty) else tuple(np.shape(data))
-    shape = _lengths(asked.shape, where, "shape {} is no shape; write (365, 20)")
+    shape = _lengths(request.shape, where, "shape {} is no shape; write (365, 20)")
     if any(n < 0 for n in shape):
         raise UsageError(f"{where}: shape {format_shape(shape)} has a negative length")
     if data is not None and math.prod(shape) != math.prod(np.shape(data)):
@@ -167,9 +167,9 @@ def _shape(asked: Request, data: Any, where: str) -> tuple[int, ...] | None:
     return shape
 
 
-def _kind(asked: Request, data: Any, where: str) -> h5t.TypeID:
+def _kind(request: Request, data: Any, where: str) -> h5t.TypeID:
     """The type in the file."""
-    dtype = asked.dtype
+    dtype = request.dtype
     if isinstance(dtype, h5py.Datatype):
         return dtype.id
     if isinstance(dtype, h5t.TypeID):
@@ -183,12 +183,16 @@ def _kind(asked: Request, data: Any, where: str) -> h5t.TypeID:
         raise UsageError(f"{where}: dtype {shown(dtype)} has no place in HDF5: {error}") from None
 
 
-def _pipeline(asked: Request, where: str) -> Pipeline:
-    if asked.filters is None:
+def _pipeline(request: Request, where: str) -> Pipeline:
+    if request.filters is None:
         return Pipeline()
-    if _asks_h5py(asked.options):
+    if _asks_h5py(request.options):
         raise UsageError(f"{where}: give filters, or h5py's compression and its like, not both")
-    return asked.filters if isinstance(asked.filters, Pipeline) else Pipeline.parse(asked.filters)
+    return (
+        request.filters
+        if isinstance(request.filters, Pipeline)
+        else Pipeline.parse(request.filters)
+    )
 
 
 def _asks_h5py(options: dict[str, Any]) -> bool:
@@ -201,12 +205,12 @@ def _compresses(pipeline: Pipeline, options: dict[str, Any]) -> bool:
     return any(one.compresses for one in pipeline.filters)
 
 
-def _maxshape(asked: MaxShape, shape: tuple[int, ...], where: str) -> tuple[int | None, ...]:
-    if asked is None or asked is False:
+def _maxshape(given: MaxShape, shape: tuple[int, ...], where: str) -> tuple[int | None, ...]:
+    if given is None or given is False:
         return shape
-    if asked is True:
+    if given is True:
         return (None,) * len(shape)
-    maxshape = _lengths(asked, where, "maxshape {} is no shape; write (None, 20)", open=True)
+    maxshape = _lengths(given, where, "maxshape {} is no shape; write (None, 20)", open=True)
     if len(maxshape) != len(shape):
         raise UsageError(
             f"{where}: maxshape has {counted(len(maxshape), 'dimension')}, shape "
@@ -221,7 +225,7 @@ def _maxshape(asked: MaxShape, shape: tuple[int, ...], where: str) -> tuple[int 
 
 
 def _chunk(
-    asked: Request,
+    request: Request,
     shape: tuple[int, ...],
     maxshape: tuple[int | None, ...],
     kind: h5t.TypeID,
@@ -229,13 +233,15 @@ def _chunk(
     where: str,
 ) -> tuple[int, ...] | None:
     """The shape of chunks; None for contiguous data."""
-    wanted: Any = parse_shape(asked.chunks) if isinstance(asked.chunks, str) else asked.chunks
-    filtered = bool(pipeline.filters) or _asks_h5py(asked.options)
+    wanted: Any = (
+        parse_shape(request.chunks) if isinstance(request.chunks, str) else request.chunks
+    )
+    filtered = bool(pipeline.filters) or _asks_h5py(request.options)
     # Files beside this one hold contiguous data that may grow.
-    grows = maxshape != shape and not asked.options.get("external")
+    grows = maxshape != shape and not request.options.get("external")
     needed = filtered or grows
     if wanted is False or wanted == "contiguous":
-        if needed or asked.access:
+        if needed or request.access:
             raise UsageError(
                 f"{where}: contiguous data takes no filters, no access and cannot grow; leave "
                 "chunks out, or give their shape"
@@ -246,16 +252,16 @@ def _chunk(
     itemsize = max(1, _REFERENCE_NBYTES if kind.get_class() == h5t.VLEN else kind.get_size())
     if wanted is None or wanted is True or wanted == "auto":
         # As in h5py, if a largest shape is named, even the present one.
-        named = asked.maxshape not in (None, False) and not asked.options.get("external")
-        if wanted is None and not (needed or named or asked.access):
+        named = request.maxshape not in (None, False) and not request.options.get("external")
+        if wanted is None and not (needed or named or request.access):
             return None
         from chunkwise import patterns
         from chunkwise.model.chunk_shape import GROWN_NBYTES, default_chunk
 
-        texts = [asked.access] if isinstance(asked.access, str) else list(asked.access)
+        texts = [request.access] if isinstance(request.access, str) else list(request.access)
         stated = patterns.stated(texts, shape, itemsize, maxshape, where)
         # Compressed data takes no more room in larger chunks that are mostly empty.
-        room = GROWN_NBYTES if _compresses(pipeline, asked.options) else None
+        room = GROWN_NBYTES if _compresses(pipeline, request.options) else None
         return default_chunk(shape, itemsize, maxshape, stated, grown_nbytes=room)
     return _checked_chunk(wanted, shape, maxshape, itemsize, where)
 
@@ -312,12 +318,12 @@ def _try_out(
     dcpl = h5p.create(h5p.DATASET_CREATE)
     dcpl.set_chunk(chunk)
     pipeline.apply(dcpl)
-    asked = [dcpl.get_filter(place) for place in range(dcpl.get_nfilters())]
+    stored = [dcpl.get_filter(place) for place in range(dcpl.get_nfilters())]
     fapl = h5p.create(h5p.FILE_ACCESS)
     fapl.set_fapl_core(backing_store=False)
     file = h5f.create(b"filters", h5f.ACC_TRUNC, fapl=fapl)
     try:
-        for one, (code, _, values, _) in zip(pipeline.filters, asked, strict=True):
+        for one, (code, _, values, _) in zip(pipeline.filters, stored, strict=True):
             # This one libhdf5 itself finds out only when it encodes.
             if one.name == "scaleoffset" and kind.get_class() != _SCALED[one.options[0]]:
                 raise UsageError(

@@ -114,12 +114,12 @@ class Writing:
 
     # What is asked for --------------------------------------------------------------
 
-    def put(self, index: Any, value: Any, asked: h5py.Dataset | None = None) -> None:
+    def put(self, index: Any, value: Any, dataset: h5py.Dataset | None = None) -> None:
         """Write what ``dataset[index] = value`` means to h5py."""
         if hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic):
             # Another dataset, maybe, whose turn is not to be waited for within this one's.
             value = np.asarray(value, self._converts_to(index))
-        h5 = self._h5 if asked is None else asked
+        h5 = self._h5 if dataset is None else dataset
         with self._turn():
             if not self._dirty and h5 and direct.put(h5, index, value, alone=True):
                 return

@@ -96,15 +96,14 @@ class _Group:
     """What a group holds, each with its record."""
 
     def __init__(self, file: _native.Metadata, address: int) -> None:
-        self.record = file.object(address)
         self.groups: dict[str, int] = {}
         self.datasets: dict[str, tuple[int, _native.ObjectRecord]] = {}
         self.scales: dict[str, tuple[int, _native.ObjectRecord]] = {}
         links = file.links(address)
         if links is None:
             raise LeftToH5netcdfError("it has links that are not hard")
-        for name, to in links:
-            record = file.object(to)
+        self.record, *records = file.objects([address, *(to for _, to in links)])
+        for (name, to), record in zip(links, records, strict=True):
             kind = record["kind"]
             if kind == "group":
                 self.groups[name] = to

@@ -17,13 +17,12 @@ from chunkwise.errors import ChunkwiseError, FileFormatError, like
 from chunkwise.file import File
 from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.settings import settings as change_settings
-from chunkwise.xarray.native import LeftToH5netcdfError, NativeFile, open_metadata
+from chunkwise.xarray.native import NativeFile, open_metadata
 
 if TYPE_CHECKING:
     import numpy as np
 
     from chunkwise import _native
-    from chunkwise.xarray.facts import GroupFacts
 
 # Options of `h5netcdf.File` that are not h5py's.
 _OF_NETCDF = ("invalid_netcdf", "phony_dims", "decode_vlen_strings")
@@ -88,6 +87,7 @@ class SharedFile:
         self._token = token or uuid.uuid4().hex
         self._held: Opened | None = None
         self._own: NativeFile | None = None
+        self._is_left = False
         # Datasets by path that the engine reads without libhdf5; None of those that it cannot.
         self._datasets: dict[str, _native.Dataset | None] = {}
 
@@ -96,26 +96,29 @@ class SharedFile:
         """Path, or what else the file is called."""
         return self._given if isinstance(self._given, str) else str(self.open().hdf5.filename)
 
-    def group(self, path: str) -> GroupFacts:
-        """What a group holds: from the file's own bytes, where they say it as netCDF-C does."""
+    def native(self) -> NativeFile | None:
+        """The file as its own bytes say; None where libhdf5 has to open it."""
         if self._own is None and self._is_plain():
             if self._settings:
                 change_settings(**self._settings)
             found = open_metadata(self._given)
             self._own = None if found is None else NativeFile(found)
-        if self._own is not None:
-            try:
-                return self._own.group(path)
-            except LeftToH5netcdfError:
-                self._close_own()
-        from chunkwise.xarray.through_h5netcdf import read_group
+        return self._own
 
-        return read_group(self, path)
+    def leave_to_libhdf5(self) -> None:
+        """Read no more of the file's bytes but through libhdf5's knowledge of it."""
+        own, self._own = self._own, None
+        datasets = [one for one in self._datasets.values() if one is not None]
+        self._datasets.clear()
+        self._is_left = True
+        if own is not None:
+            for one in datasets:
+                one.end_reads(True)
 
     def _is_plain(self) -> bool:
         """Whether it is a local file that no option has opened in another way."""
         local = isinstance(self._given, str) and "://" not in self._given
-        return local and self._held is None and self._options.keys() <= {*_OF_NETCDF, "external"}
+        return local and not self._is_left and self._options.keys() <= {*_OF_NETCDF, "external"}
 
     def dataset(self, path: str, dtype: np.dtype[Any]) -> _native.Dataset | None:
         """A dataset that is read without libhdf5; None where there is none."""
@@ -128,15 +131,6 @@ class SharedFile:
             made = None if address is None else own.file.dataset(address, dtype, label)
             self._datasets[path] = made
         return self._datasets[path]
-
-    def _close_own(self) -> None:
-        own, datasets = self._own, list(self._datasets.values())
-        self._own = None
-        self._datasets.clear()
-        if own is not None:
-            for one in datasets:
-                if one is not None:
-                    one.end_reads(True)
 
     def open(self) -> Opened:
         """The file, opened if it is not."""
@@ -153,7 +147,7 @@ class SharedFile:
 
     def close(self) -> None:
         """Close it, for all that is read through it; whatever is read next opens it again."""
-        self._close_own()
+        self.leave_to_libhdf5()
         held, self._held = _opened.pop(self._token, self._held), None
         if held is not None:
             held.close()

@@ -11,7 +11,8 @@ from xarray.backends import AbstractDataStore
 from xarray.core import indexing
 
 from chunkwise.errors import UsageError
-from chunkwise.xarray.facts import VariableFacts
+from chunkwise.xarray.facts import GroupFacts, VariableFacts
+from chunkwise.xarray.native import LeftToH5netcdfError
 from chunkwise.xarray.opened import SharedFile
 from chunkwise.xarray.reading import ConvertedArray, ShorterArray, StoredArray
 
@@ -29,7 +30,7 @@ class Store(AbstractDataStore):
                 f"group: it must be a string such as 'a/b', or None, not {type(group).__name__}"
             )
         self._path = "/" + (group or "").strip("/")
-        self._facts = source.group(self._path)
+        self._facts = _facts_of(source, self._path)
 
     def get_variables(self) -> dict[str, Variable]:
         """Variables by name, which are read when they are used."""
@@ -82,5 +83,19 @@ def group_paths(source: SharedFile, group: str | None) -> Iterator[str]:
     """Paths of a group and of all groups in it, as xarray numbers them: parents first."""
     path = "/" + (group or "").strip("/")
     yield path
-    for name in source.group(path).groups:
+    for name in _facts_of(source, path).groups:
         yield from group_paths(source, posixpath.join(path, name))
+
+
+def _facts_of(source: SharedFile, path: str) -> GroupFacts:
+    """From the file's own bytes, where they say it as netCDF-C does; otherwise by h5netcdf."""
+    native = source.native()
+    if native is not None:
+        try:
+            return native.group(path)
+        except LeftToH5netcdfError:
+            source.leave_to_libhdf5()
+    # Imported where it is needed: that takes long.
+    from chunkwise.xarray.through_h5netcdf import read_group
+
+    return read_group(source, path)

@@ -38,17 +38,17 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.0, help="for a case (default 1)")
     parser.add_argument("--most", type=int, default=200, help="samples of a case (default 200)")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="for results and files")
-    asked = parser.parse_args()
-    wanted = [case for case in cases() if fnmatch.fnmatch(case.name, asked.only)]
-    kept_in = asked.folder / "matrix.json"
+    options = parser.parse_args()
+    wanted = [case for case in cases() if fnmatch.fnmatch(case.name, options.only)]
+    kept_in = options.folder / "matrix.json"
     kept: dict[str, Any] = json.loads(kept_in.read_text()) if kept_in.exists() else {}
-    files = asked.folder / "matrix"
+    files = options.folder / "matrix"
     files.mkdir(parents=True, exist_ok=True)
     for number, case in enumerate(wanted, 1):
-        if asked.list or (case.name in kept and not asked.again):
+        if options.list or (case.name in kept and not options.again):
             continue
         print(f"{number} of {len(wanted)}: {case.name}", file=sys.stderr)
-        kept[case.name] = measured(case, files, asked.seconds, asked.most)
+        kept[case.name] = measured(case, files, options.seconds, options.most)
         partial_file = kept_in.with_suffix(".partial")
         partial_file.write_text(json.dumps(kept, indent=1))
         partial_file.rename(kept_in)

@@ -86,23 +86,23 @@ def run(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compare, show, keep."""
-    asked = _parser().parse_args(arguments)
+    options = _parser().parse_args(arguments)
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     # As Ctrl-C: workers are ended, half-written files removed.
     signal.signal(signal.SIGTERM, _interrupt)
     progress = Progress()
     failed = False
     try:
-        if asked.drawn is None:
-            store = Store(asked.folder, asked.small, progress)
-            keep = asked.json or asked.folder / "benchmarks.json"
-            results, saved = run(store, _names(asked.only), asked.repeat, keep, progress)
+        if options.drawn is None:
+            store = Store(options.folder, options.small, progress)
+            keep = options.json or options.folder / "benchmarks.json"
+            results, saved = run(store, _names(options.only), options.repeat, keep, progress)
             if not results:
-                print(f"bench: nothing is called {asked.only}", file=sys.stderr)
+                print(f"bench: nothing is called {options.only}", file=sys.stderr)
                 return 2
             failed = any(result.failed for result in results)
         else:
-            saved = json.loads(asked.drawn.read_text(encoding="utf-8"))
+            saved = json.loads(options.drawn.read_text(encoding="utf-8"))
     except KeyboardInterrupt:
         progress.end()
         print("bench: stopped", file=sys.stderr)
@@ -113,8 +113,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     progress.end()
     table.show(saved, console)
-    if asked.docs is not None:
-        fill(asked.docs, saved)
+    if options.docs is not None:
+        fill(options.docs, saved)
     return 1 if failed else 0
 
 

@@ -176,6 +176,11 @@ class Store:
         shape = self.shape((10, 90, 180))
         return self.once(f"series-{count}", lambda partial: _series(partial, count, shape))
 
+    def variables(self, variables: int, count: int) -> Path:
+        """Give a folder with files of so many variables, three of them coordinates."""
+        name = f"variables-{variables}-{count}"
+        return self.once(name, lambda partial: _variables(partial, variables, count))
+
     def chunks(
         self, data: Data, wanted: Callable[[tuple[int, ...]], bool] = lambda _: True
     ) -> list[str]:
@@ -203,6 +208,28 @@ class Store:
         path = self.folder / f"{name}.u64"
         path.write_bytes(np.asarray(rows, _NUMBER).tobytes())
         return str(path)
+
+
+def _variables(folder: Path, variables: int, count: int) -> None:
+    import netCDF4  # Here, as other groups do without.
+
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    axes = {"time": np.arange(4.0), "lat": np.linspace(-85, 85, 18), "lon": np.arange(36) * 10.0}
+    for number in range(count):
+        with netCDF4.Dataset(folder / f"{number:03}.nc", "w") as file:
+            for attribute in range(20):
+                file.setncattr(f"attribute_{attribute}", f"what is said of all: {attribute}")
+            for name, values in axes.items():
+                file.createDimension(name, None if name == "time" else len(values))
+                axis = file.createVariable(name, "f8", (name,))
+                axis[:] = values + (4 * number if name == "time" else 0)
+                axis.units = {"time": "days since 2000-01-01"}.get(name, "degrees")
+            for variable in range(variables - len(axes)):
+                made = file.createVariable(f"v{variable}", "f4", tuple(axes), zlib=True)
+                made.units, made.long_name = "K", f"temperature number {variable}"
+                made.standard_name = "air_temperature"
+                made[:] = rng.integers(0, 99, (4, 18, 36))
 
 
 def _series(folder: Path, count: int, shape: tuple[int, ...]) -> None:

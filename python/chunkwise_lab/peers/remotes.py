@@ -85,8 +85,8 @@ def three_rounds(
         ]
 
         def receive(line: socket.socket, number: int) -> None:
-            asked = f"bytes={number * share}-{(number + 1) * share - 1}"
-            line.sendall(f"GET {address.path} HTTP/1.1\r\nRange: {asked}\r\n\r\n".encode())
+            span = f"bytes={number * share}-{(number + 1) * share - 1}"
+            line.sendall(f"GET {address.path} HTTP/1.1\r\nRange: {span}\r\n\r\n".encode())
             room = bytearray(1 << 20)
             begin = b""
             while b"\r\n\r\n" not in begin:

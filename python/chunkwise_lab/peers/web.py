@@ -47,17 +47,17 @@ async def serve(content: bytes, latency_s: float, rate: float | None) -> None:
                 head = await reader.readuntil(b"\r\n\r\n")
                 await asyncio.sleep(latency_s)
                 begin, end, status = 0, size, "200 OK"
-                asked = _RANGE.search(head)
-                if asked:
-                    begin, status = int(asked[1]), "206 Partial Content"
-                    end = min(int(asked[2]) + 1 if asked[2] else size, size)
+                requested = _RANGE.search(head)
+                if requested:
+                    begin, status = int(requested[1]), "206 Partial Content"
+                    end = min(int(requested[2]) + 1 if requested[2] else size, size)
                 lines = [
                     f"HTTP/1.1 {status}",
                     'ETag: "1"',
                     "Accept-Ranges: bytes",
                     f"Content-Length: {end - begin}",
                 ]
-                if asked:
+                if requested:
                     lines.append(f"Content-Range: bytes {begin}-{end - 1}/{size}")
                 writer.write("\r\n".join([*lines, "", ""]).encode())
                 if head.startswith(b"GET"):

@@ -95,3 +95,25 @@ def many(engine: str, folder: str) -> Task:
             return Sample(elapsed, opened["time"].values.astype("i8"))
 
     yield measure
+
+
+def nested(engine: str, folder: str) -> Task:
+    """As `many`, one file after another as they are given."""
+    xr = _xarray(engine)
+    paths = sorted(Path(folder).glob("*.nc"))
+
+    def measure() -> Sample:
+        begun = time.perf_counter()
+        with xr.open_mfdataset(
+            paths,
+            engine=engine,
+            combine="nested",
+            concat_dim="time",
+            coords="minimal",
+            data_vars="minimal",
+            compat="override",
+        ) as opened:
+            elapsed = time.perf_counter() - begun
+            return Sample(elapsed, opened["time"].values.astype("i8"))
+
+    yield measure

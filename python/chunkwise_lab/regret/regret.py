@@ -23,6 +23,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from chunkwise.advice import wishes
 from chunkwise.advice.api import advise
 from chunkwise.advice.patterns import Asked
 from chunkwise.advice.verifying import Part, Proof, measure, weighed
@@ -100,10 +101,12 @@ def of_file(
         say(f"{name}: {step.text}")
 
     advice = advise(path, dataset, access, reader=reader, budget_s=budget_s, progress=follow)
-    work = Work.of(path, dataset, access, reader=reader, begun=0.0, budget_s=_LONG_S)
-    problem = work.modelled(calibrate=False)
+    wanted = wishes.read("balanced", (), None, reader)
+    work = Work.of(path, dataset, access, wanted, begun=0.0, budget_s=_LONG_S)
+    with tempfile.TemporaryDirectory(prefix="chunkwise-") as folder:
+        problem, _ = work.modelled(folder, calibrate=False)
     target = work.target
-    part = Part(target.file, target.dataset, (0,) * len(target.shape), target.shape, True)
+    part = Part.all_of(target)
     present = Layout(target.chunks, target.filters)
     grid = [one for one in _grid(problem, sides) if problem.fits(problem.outcome(one))]
     seconds: dict[Layout, float] = {}

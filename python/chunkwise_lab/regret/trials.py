@@ -7,11 +7,13 @@ their median.
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -86,100 +88,104 @@ class Trial:
 
 def trials(paths: Iterable[Path]) -> list[Trial]:
     """Read all trials that the model can speak about."""
-    found: dict[str, list[Trial]] = {}
+    repeats: dict[str, tuple[str, list[dict[str, Any]]]] = {}
     for path in paths:
         with gzip.open(path, "rt", encoding="utf-8") as stream:
             study = json.load(stream)
         for outcome in study["outcomes"].values():
             for record in outcome["records"]:
-                one = _trial(study["study"], record)
-                if one is not None:
-                    found.setdefault(one.key, []).append(one)
-    return [_joined(several) for several in found.values()]
+                if is_known(record):
+                    key = key_of(study["study"], record)
+                    repeats.setdefault(key, (study["study"], []))[1].append(record)
+    # Selections are millions of numbers, and the collector would look at them over and over.
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return [trial(*several) for several in repeats.values()]
+    finally:
+        if collecting:
+            gc.enable()
 
 
-def _joined(several: list[Trial]) -> Trial:
-    first = several[0]
-    median = spread([one.measured_s for one in several]).median
-    deviation = spread([abs(one.measured_s / median - 1) for one in several]).median
-    filtered = first.filtered
-    known = [
-        (one.filtered.measured_s, one.filtered.measured_chunks)
-        for one in several
-        if one.filtered is not None and one.filtered.measured_s is not None
-    ]
-    if filtered is not None and known:
-        middle = sorted(known)[len(known) // 2]
-        filtered = replace(filtered, measured_s=middle[0], measured_chunks=middle[1])
-    return replace(
-        first, measured_s=median, spread=deviation, repeats=len(several), filtered=filtered
-    )
+def is_known(record: dict[str, Any]) -> bool:
+    """Tell whether the model can speak about a trial."""
+    if record.get("status") != "ok" or "block" not in record or not record.get("total_s"):
+        return False
+    if record.get("format", "netcdf4") != "netcdf4" or record.get("reopen"):
+        return False
+    return all(record.get(name) in (None, False) for name in UNKNOWN)
 
 
-def _trial(study: str, record: dict[str, Any]) -> Trial | None:
-    known = record.get("status") == "ok" and "block" in record and record.get("total_s")
-    if not known or record.get("format", "netcdf4") != "netcdf4" or record.get("reopen"):
-        return None
-    if any(record.get(name) not in (None, False) for name in UNKNOWN):
-        return None
+def key_of(study: str, record: dict[str, Any]) -> str:
+    """Write all parameters of a trial: those of its repeats are the same."""
+    point = record.get("point", {})
+    return json.dumps(
+        [study, record["operation"], record["reader"], str(record.get("hdf5") or ""),
+         str(record.get("page_cache"))[:4], record["access"], record["block"],
+         record.get("order"), record.get("chunks"), record["filters"], record["shape"],
+         record.get("cache_nbytes"), record.get("cache_nslots"), record.get("cache_w0"),
+         record.get("threads"), record.get("dataset"),
+         [point.get(name) for name in _OTHER_DATA],
+         record["operations"] if record.get("extrapolated") else None]
+    )  # fmt: skip
+
+
+def trial(study: str, repeats: Sequence[dict[str, Any]]) -> Trial:
+    """Count what the repeats of a trial take by the model, once for all of them."""
+    record = repeats[0]
     shape = tuple(record["shape"])
     chunks = record.get("chunks")
     itemsize, filters = int(record["itemsize"]), record["filters"]
     writing = record["operation"] == "write"
-    pattern, seconds = _measured(record, shape, writing)
-    reader = _reader(record)
-    if chunks is None:
-        counts = contiguous_traffic(shape, itemsize, pattern, reader)
-        nbytes = math.prod(shape) * itemsize
-    else:
-        stored = Stored(shape, tuple(chunks), itemsize, filters != "none")
-        counts = traffic(stored, pattern, reader)
-        nbytes = stored.chunk_nbytes
+    total = record.get("operations" if record.get("extrapolated") else "total_operations")
+    pattern = _pattern(_access(record), shape, writing, total)
+    stored = Stored(shape, tuple(chunks or shape), itemsize, filters != "none")
+    counts = _counts(stored, chunks is not None, pattern, _reader(record))
+    nbytes = stored.chunk_nbytes
     whole = max(1, math.prod(shape) * itemsize)
     stored_nbytes = record.get("file_nbytes" if writing else "stored_nbytes") or whole
     ratio = min(2.0, stored_nbytes / whole)
-    point = record.get("point", {})
-    key = json.dumps(
-        [study, record["operation"], record["reader"], str(record.get("hdf5") or ""),
-         str(record.get("page_cache"))[:4], record["access"], record["block"],
-         record.get("order"), chunks, filters, shape, record.get("cache_nbytes"),
-         record.get("cache_nslots"), record.get("cache_w0"), record.get("threads"),
-         record.get("dataset"), [point.get(name) for name in _OTHER_DATA],
-         record["operations"] if record.get("extrapolated") else None]
-    )  # fmt: skip
-    found = terms(counts, nbytes * ratio)
+    seconds = [_seconds(one) for one in repeats]
+    median = spread(seconds).median
     return Trial(
         study, record["operation"], record["reader"], str(record.get("hdf5") or ""),
         record.get("page_cache") == "cold", _kinds(record, pattern),
-        _text(record), key, found,
+        _text(record), key_of(study, record), terms(counts, nbytes * ratio),
         counts.seeks, counts.fetched_nbytes(nbytes * ratio), counts.abreast,
-        _filtered(study, record, counts, nbytes, ratio), _chunks(record, counts), seconds,
+        _filtered(study, repeats, counts, nbytes, ratio), _chunks(record, counts), median,
+        spread([abs(one / median - 1) for one in seconds]).median, len(repeats),
     )  # fmt: skip
 
 
-def _measured(
-    record: dict[str, Any], shape: tuple[int, ...], writing: bool
-) -> tuple[Pattern, float]:
-    """Give what was run, and its seconds.
-
-    Of a trial that was bounded, these are the selections that it came to, not those that it was
-    to run: what the rest would have taken was not measured.
-    """
-    pattern = replace(as_pattern(_access(record), shape), writes=writing)
-    seconds = float(record["total_s"])
-    total = record.get("total_operations")
-    if record.get("extrapolated"):
-        total = record["operations"]
-        seconds = float(record["elapsed_s"])
-        if writing:
-            seconds += sum(record.get(part) or 0.0 for part in ("create_s", "flush_s", "close_s"))
+# Trials by other programs, and of other chunks, come to the same selections.
+@lru_cache(maxsize=256)
+def _pattern(access: Access, shape: tuple[int, ...], writing: bool, total: int | None) -> Pattern:
+    """Return what was run: of a trial that was bounded, the selections that it came to."""
+    pattern = replace(as_pattern(access, shape), writes=writing)
     if pattern.selections is not None:
         whole = len(pattern.selections) == pattern.operations
         if whole and total:
             pattern = replace(pattern, selections=pattern.selections[:total], operations=total)
     elif total and total < count(shape, pattern.block):
         pattern = replace(pattern, operations=total)
-    return pattern, seconds
+    return pattern
+
+
+@lru_cache(maxsize=1024)
+def _counts(stored: Stored, chunked: bool, pattern: Pattern, reader: Reader) -> Traffic:
+    if chunked:
+        return traffic(stored, pattern, reader)
+    return contiguous_traffic(stored.shape, stored.itemsize, pattern, reader)
+
+
+def _seconds(record: dict[str, Any]) -> float:
+    """Return the seconds of what was run: what the rest would have taken was not measured."""
+    if not record.get("extrapolated"):
+        return float(record["total_s"])
+    seconds = float(record["elapsed_s"])
+    if record["operation"] == "write":
+        seconds += sum(record.get(part) or 0.0 for part in ("create_s", "flush_s", "close_s"))
+    return seconds
 
 
 def _kinds(record: dict[str, Any], pattern: Pattern) -> dict[str, str]:
@@ -224,8 +230,9 @@ def _reader(record: dict[str, Any]) -> Reader:
     nbytes = record.get("actual_cache_nbytes")
     nslots = record.get("actual_cache_nslots")
     w0 = record.get("actual_cache_w0")
+    # To the model all programs with libhdf5 are the same, but for their caches.
     return Reader(
-        record["reader"], "", 1 << 20 if nbytes is None else int(nbytes),
+        "libhdf5", "", 1 << 20 if nbytes is None else int(nbytes),
         521 if nslots is None else int(nslots), 0.75 if w0 is None else float(w0),
     )  # fmt: skip
 
@@ -244,9 +251,10 @@ def _chunks(record: dict[str, Any], counts: Traffic) -> tuple[tuple[float, float
 
 
 def _filtered(
-    study: str, record: dict[str, Any], counts: Traffic, nbytes: int, ratio: float
+    study: str, repeats: Sequence[dict[str, Any]], counts: Traffic, nbytes: int, ratio: float
 ) -> Filtered | None:
     """Count chunks for each pipeline on each data, by whose code it runs."""
+    record = repeats[0]
     if record["filters"] == "none":
         return None
     # Data that compresses otherwise is other data, whatever it is called.
@@ -257,8 +265,15 @@ def _filtered(
         *(str(record.get("point", {}).get(name)) for name in _OTHER_DATA),
         record["filters"], str(alike), family,
     )  # fmt: skip
+    passed = [_passed(one) for one in repeats]
+    known = sorted((seconds, chunks) for chunks, seconds in passed if seconds is not None)
+    measured_s, chunks = known[len(known) // 2] if known else (None, passed[0][0])
+    return Filtered(codec, counts.loads + counts.partial, nbytes, chunks, measured_s)
+
+
+def _passed(record: dict[str, Any]) -> tuple[float | None, float | None]:
+    """Return the chunks that passed filters, and the seconds that they took, where it is known."""
     spent = [s for s in (record.get("time_filters_s") or {}).values() if s is not None]
     passed = [record.get(n) for n in ("time_chunk_loads", "time_chunks_encoded")]
     known = sum(n for n in passed if n)
-    measured = sum(spent) if spent and known else None
-    return Filtered(codec, counts.loads + counts.partial, nbytes, known or None, measured)
+    return known or None, sum(spent) if spent and known else None

@@ -18,9 +18,8 @@ from typing import Any, Final
 from chunkwise.errors import UsageError
 from chunkwise.measure import store
 from chunkwise.measure.saved import FORMAT as BENCH
-from chunkwise.measure.saved import Saved, of_document
+from chunkwise.measure.saved import Saved
 from chunkwise.measure.saved import load as load_bench
-from chunkwise.measure.together import FORMAT as SEVERAL
 from chunkwise.names import printable
 from chunkwise.running.trace import FORMAT as TRACE
 from chunkwise_lab.report.advice import FORMAT as ADVICE
@@ -71,11 +70,6 @@ def _read(path: Path) -> Sequence[Source]:
         return [StudyResults.read(path)]
     if kind in (BENCH, store.FORMAT):
         return [(load_bench(path), head if kind == BENCH else {})]
-    if kind == SEVERAL:
-        documents = head.get("datasets")
-        if not isinstance(documents, list) or not documents:
-            raise UsageError(f"{name}: is no whole file of chunkwise bench: it has no datasets")
-        return [(of_document(one, str(path)), one) for one in documents]
     if kind == ADVICE:
         return [Advised(str(path), head)]
     if kind == TRACE:

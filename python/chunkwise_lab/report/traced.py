@@ -12,9 +12,10 @@ import numpy.typing as npt
 
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.names import printable
-from chunkwise.running import places, telling
+from chunkwise.running import telling
 from chunkwise.running.trace import Run, Trace, TracedDataset, in_words, of_run, totals
 from chunkwise.words import counted, format_seconds
+from chunkwise_lab.report import places
 from chunkwise_lab.report.model import Axis, Block, Chart, Point, Section, Series, Table, Tick
 
 # Of so many datasets each is shown; the others are counted.

@@ -142,19 +142,19 @@ def expand(
     reasons: list[str] = []
     axes = dict(space.axes)
     for axis in LIBRARIES:
-        asked = axes.get(axis, ())
-        if not {ALL, OTHERS, OLDER} & set(asked):
+        stated = axes.get(axis, ())
+        if not {ALL, OTHERS, OLDER} & set(stated):
             continue
         if axis == "libhdf5":
             known, older = list(libraries), _older(libraries)
-            age = "older than" if OLDER in asked else "besides"
+            age = "older than" if OLDER in stated else "besides"
             missing = f"no libhdf5 was found {age} h5py's: name one with --libhdf5"
         else:
             known, older = list(find_zlibs() if zlibs is None else zlibs), []
             missing = "no zlib was found that can take the place of libhdf5's, such as zlib-ng's"
         others = [value for value in known if value != DEFAULT]
         standing = {ALL: known, OTHERS: others, OLDER: older}
-        values = dict.fromkeys(value for text in asked for value in standing.get(text, [text]))
+        values = dict.fromkeys(value for text in stated for value in standing.get(text, [text]))
         if not set(values) - {DEFAULT}:
             reasons.append(missing)
         if not values:

@@ -25,7 +25,7 @@ of its experiments.  ::
     ...
     [[experiment.run]]
     data = ["cris"]
-    design = "product"                     # as in `chunkwise bench --plan`
+    design = "product"                     # or each, or list (`chunkwise.measure.space`)
     axes = {reader = ["libhdf5"], cache = ["1MiB", "3MiB"]}
     quick = {cache = ["1MiB"]}             # axes that differ at this scale
     seconds = {quick = 20}

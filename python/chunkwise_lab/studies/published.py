@@ -54,18 +54,18 @@ def measured(rows: Sequence[Row], published: Published, statistic: Statistic) ->
 
 def _as_asked_of(reader: str, where: Where) -> Where:
     operation = where.get("operation", "read")
-    asked: dict[str, str | tuple[str, ...]] = {**where}
+    wanted: dict[str, str | tuple[str, ...]] = {**where}
     if "reader" in where or reader:
-        asked["reader"] = reader
+        wanted["reader"] = reader
     if operation not in ("read", "write"):
-        return asked
+        return wanted
     given = {name: text for name, text in where.items() if isinstance(text, str)}
     defaults = {name: axis.default for name, axis in AXES.items()}
     point = {**defaults, **given, "reader": reader}
     for name in given:
         if name in AXES and name != "reader" and not AXES[name].concerns(point):
-            asked[name] = AXES[name].default
-    return asked
+            wanted[name] = AXES[name].default
+    return wanted
 
 
 def draw(study: Study, results: StudyResults, source: str) -> Iterator[str]:

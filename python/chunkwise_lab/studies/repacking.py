@@ -101,8 +101,8 @@ def _timed(tool: str, source: Path, dataset: str, chunk: str, folder: Path) -> d
 
 
 def _is_as_asked(made: Target, source: Target, chunk: str) -> bool:
-    asked = parse_shape(chunk), source.filters, source.shape
-    return (made.chunks, made.filters, made.shape) == asked and made.stored_nbytes > 0
+    expected = parse_shape(chunk), source.filters, source.shape
+    return (made.chunks, made.filters, made.shape) == expected and made.stored_nbytes > 0
 
 
 def _failed(why: str) -> dict[str, Any]:

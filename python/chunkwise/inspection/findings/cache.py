@@ -27,9 +27,9 @@ from chunkwise.model.chunk_shape import shrunk
 from chunkwise.model.cost import decodes_by_size
 from chunkwise.model.geometry import plane
 from chunkwise.model.held import holding
-from chunkwise.model.readers import CHUNKWISE, NETCDF_C, Reader, this_process
+from chunkwise.model.readers import CHUNKWISE, Reader, this_process
 from chunkwise.model.traffic import Pattern
-from chunkwise.remedy.records import Copy, ReadOnce, Remedy, SetCache, natively
+from chunkwise.remedy.records import Copy, ReadOnce, Remedy, SetCache, larger_cache, natively
 from chunkwise.words import counted, format_seconds, joined
 
 # About a second of inflating: what is decoded in vain must take so long to be noticed.
@@ -310,15 +310,9 @@ def _cache_for(subject: Subject, held: int, affected: Sequence[Reader]) -> SetCa
         least_nbytes=here.cache_nbytes,
         least_nslots=here.nslots or 0,
     )
-    netcdf_alone = all(each.name == NETCDF_C.name for each in affected)
-    return SetCache(
-        subject.file,
-        subject.path,
-        cache.nbytes,
-        cache.nslots,
-        filters=subject.facts.filters,
-        program="netCDF4" if netcdf_alone else "h5py",
-    )
+    names = [each.name for each in affected]
+    filters = subject.facts.filters
+    return larger_cache(subject.file, subject.path, cache, readers=names, filters=filters)
 
 
 def _other_chunks(subject: Subject, block: Block, affected: Sequence[Reader]) -> tuple[Copy, ...]:

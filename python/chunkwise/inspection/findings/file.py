@@ -87,6 +87,27 @@ def not_closed(facts: FileFacts) -> Iterator[Unspelled]:
     )
 
 
+def early_end(facts: FileFacts) -> Iterator[Unspelled]:
+    """Find a file whose superblock states its end before that of its data."""
+    stated = facts.file_format.early_end
+    if stated is None:
+        return
+    yield Unspelled(
+        code="early-end",
+        severity="error",
+        path=None,
+        summary=(
+            f"The superblock states that the file ends at byte {stated:,}, and it goes on to byte "
+            f"{facts.nbytes:,}. HDF5 refuses what lies beyond the stated end; inspect reads it. "
+            "Make a copy that opens."
+        ),
+        evidence={"stated_end": stated},
+        source="H5Fopen; HDF5 file format specification, end of file address",
+        remedies=(Copy(facts.path, by_us=True),),
+        verdict=Verdict.LOOSE,
+    )
+
+
 def scattered_metadata(facts: FileFacts) -> Iterator[Unspelled]:
     """Find metadata that lies in many small pieces among the data."""
     found = facts.metadata
@@ -273,4 +294,10 @@ def _slack(dataset: DatasetFacts, page: int) -> int:
     return pieces * rest // (page // nbytes)
 
 
-CHECKS: Final[tuple[FileCheck, ...]] = (not_closed, scattered_metadata, cloud_unready, lost_space)
+CHECKS: Final[tuple[FileCheck, ...]] = (
+    not_closed,
+    early_end,
+    scattered_metadata,
+    cloud_unready,
+    lost_space,
+)

@@ -7,9 +7,8 @@ from typing import Final
 
 import h5py
 
-from chunkwise.files.filters import Hdf5plugin
 from chunkwise.grammar import Filter, Pipeline, format_size
-from chunkwise.inspection.doctor import diagnose
+from chunkwise.inspection.doctor import diagnose, means_of
 from chunkwise.inspection.facts import DatasetFacts, Encoding
 from chunkwise.inspection.finding import Severity, Unspelled
 from chunkwise.inspection.findings.chunks import offered_chunks
@@ -235,7 +234,7 @@ def filter_unavailable(subject: Subject) -> Iterator[Unspelled]:
         return
     for filter_id in dict.fromkeys(facts.unavailable_filters):
         found = diagnose(filter_id)
-        means = _means(found.hdf5plugin, bool(ours))
+        means = means_of({found.hdf5plugin}, natively=bool(ours))
         by_libhdf5 = subject.names_readers and any(
             program(reader.name).reads_filter(found.name or "") != "yes"
             for reader in subject.readers
@@ -273,12 +272,6 @@ def filter_unavailable(subject: Subject) -> Iterator[Unspelled]:
             waste_nbytes=facts.stored_nbytes if severity == "error" else 0,
             verdict=Verdict.SOUND if means else Verdict.UNJUDGED,
         )
-
-
-def _means(package: Hdf5plugin, natively: bool) -> list[str]:
-    """Name what is installed and reads a filter that libhdf5 lacks."""
-    means = ["chunkwise.open"] if natively else []
-    return means + (["h5py after 'import hdf5plugin'"] if package == "not imported" else [])
 
 
 CHECKS: Final[tuple[DatasetCheck, ...]] = (

@@ -12,7 +12,7 @@ from chunkwise.files.causes import cause_of
 from chunkwise.inspection.facts import ObjectFacts, Source, TooShort
 from chunkwise.inspection.finding import Unspelled
 from chunkwise.inspection.findings.subject import ObjectCheck
-from chunkwise.inspection.sources import NOT_LOOKED_FOR, places, verdict_of_source
+from chunkwise.inspection.sources import NOT_LOOKED_FOR, is_file, places, verdict_of_source
 from chunkwise.names import printable
 from chunkwise.remedy.records import Copy, Inspect, LookFor, PutBeside, Remedy, RemoveLink
 from chunkwise.verdicts import Verdict, worst_verdict
@@ -223,14 +223,7 @@ def _where_to_look(source: Source, virtual: bool) -> tuple[Remedy, ...]:
 
 
 def _is_there(file: str, name: str) -> bool:
-    return any(map(_is_file, places(name, Path(file).absolute(), "HDF5_EXT_PREFIX")))
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
+    return any(map(is_file, places(name, Path(file).absolute(), "HDF5_EXT_PREFIX")))
 
 
 def _looked_for(file: str, name: str, variable: str) -> str:

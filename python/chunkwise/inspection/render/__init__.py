@@ -15,7 +15,6 @@ from chunkwise.inspection.render.dataset import print_dataset
 from chunkwise.inspection.render.findings import PRESENT, count_words, lint_line, print_findings
 from chunkwise.inspection.render.folder import print_folder
 from chunkwise.inspection.render.heading import print_format, print_heading
-from chunkwise.inspection.render.listing import Order, print_listing
 from chunkwise.inspection.render.patterns import print_patterns
 from chunkwise.inspection.render.tree import print_tree
 from chunkwise.inspection.render.words import enumerated, print_wrapped
@@ -23,14 +22,13 @@ from chunkwise.names import shell_word
 from chunkwise.remedy.quoting import shell_file
 from chunkwise.words import counted
 
-__all__ = ["Order", "count_words", "lint_line", "print_file", "print_folder", "print_one_dataset"]
+__all__ = ["count_words", "lint_line", "print_file", "print_folder", "print_one_dataset"]
 
 
 def print_file(
     facts: FileFacts,
     console: Console,
     *,
-    order: Order | None = None,  # The order of a flat list of datasets; None prints the tree
     tool: str | None = None,
     everything: bool = False,
 ) -> None:
@@ -48,10 +46,7 @@ def print_file(
     console.print()
     print_format(facts, console)
     console.print()
-    if order is None:
-        print_tree(facts.objects, console, everything=everything)
-    else:
-        print_listing(facts, console, order, everything=everything)
+    print_tree(facts.objects, console, everything=everything)
     _print_pointer(facts, console)
     _print_commands(facts, console, tool)
 

@@ -31,7 +31,7 @@ _SOURCES_SHOWN = 3
 _DEPTH_SHOWN = 8
 _GUIDE, _FORK, _END = "│   ", "├── ", "└── "
 # With what is wrong above it, a screen or two.
-LINES_SHOWN = 30
+_LINES_SHOWN = 30
 
 
 def print_tree(
@@ -45,7 +45,7 @@ def print_tree(
         depth = _depth(entry)
         lines = _lines(entry, console.width - len(_GUIDE) * depth)
         height += len(lines)
-        if height > LINES_SHOWN and not everything:
+        if height > _LINES_SHOWN and not everything:
             rest = CUT.format(count=counted(len(objects) - i, "more object"))
             console.print(Text("\n".join(wrapped(rest, console.width)), style="bold"))
             return

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
-from chunkwise.inspection.doctor import diagnose
+from chunkwise.inspection.doctor import diagnose, means_of
 from chunkwise.inspection.facts import ChunkFacts, DatasetFacts, Source
 from chunkwise.inspection.finding import Severity
 from chunkwise.remedy.tools import decodes_natively
@@ -197,8 +197,7 @@ def missing_filter_words(dataset: DatasetFacts) -> str:
     lacking += ", ".join(map(filter_title, dataset.unavailable_filters))
     natively = not dataset.variable_length and decodes_natively(dataset.filters)
     packages = {diagnose(number).hdf5plugin for number in dataset.unavailable_filters}
-    means = ["chunkwise.open"] if natively else []
-    means += ["h5py after 'import hdf5plugin'"] if packages == {"not imported"} else []
+    means = means_of(packages, natively=natively)
     if means:
         return f"HDF5 by itself lacks {lacking} here; {' and '.join(means)} can read it"
     return f"HDF5 lacks {lacking} here and cannot read it"

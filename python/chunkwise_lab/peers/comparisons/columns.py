@@ -19,12 +19,12 @@ def columns(store: Store) -> Iterator[Comparison]:
         stored = "contiguous" if rows is None else f"chunks {rows}x1"
         count = min(COLUMNS, data.shape[1])
         for many, what in ((1, "one column"), (count, f"each of {count} columns")):
-            asked = {**data.arguments, "shape": data.shape, "count": many}
+            arguments = {**data.arguments, "shape": data.shape, "count": many}
             yield Comparison(
                 f"column-{stored.replace(' ', '-')}-{'one' if many == 1 else 'each'}",
                 "columns",
                 f"{what} {data.shape[0]}x1, {stored}, compiled loops",
-                alike("loops:columns", ("libhdf5", "chunkwise"), asked),
+                alike("loops:columns", ("libhdf5", "chunkwise"), arguments),
                 (Target(factor, "libhdf5"),),
                 repeat=11 if many == 1 else 7,
             )
@@ -36,8 +36,8 @@ def rows(store: Store) -> Iterator[Comparison]:
     for chunk in (None, shape):
         data = store.sampled("counting", shape, chunk, "none")
         stored = "contiguous" if chunk is None else "one chunk"
-        asked = {**data.arguments, "shape": data.shape}
-        row = {**asked, "block": (1, data.shape[1])}
+        arguments = {**data.arguments, "shape": data.shape}
+        row = {**arguments, "block": (1, data.shape[1])}
         yield Comparison(
             f"rows-{stored.replace(' ', '-')}",
             "rows",
@@ -46,7 +46,7 @@ def rows(store: Store) -> Iterator[Comparison]:
                 Reader(
                     "libhdf5, one read",
                     "loops:blocks",
-                    {"reader": "libhdf5", **asked, "block": data.shape},
+                    {"reader": "libhdf5", **arguments, "block": data.shape},
                 ),
                 Reader("chunkwise", "loops:blocks", {"reader": "chunkwise", **row}),
                 Reader("libhdf5, row by row", "loops:blocks", {"reader": "libhdf5", **row}),

@@ -44,5 +44,5 @@ def filters(store: Store) -> Iterator[Comparison]:
 
 
 def _readers(data: Data, kind: str, names: tuple[str, ...]) -> tuple[Reader, ...]:
-    asked = {**data.arguments, "kind": kind, "plugins": True}
-    return alike("peers:picked", names, asked)
+    arguments = {**data.arguments, "kind": kind, "plugins": True}
+    return alike("peers:picked", names, arguments)

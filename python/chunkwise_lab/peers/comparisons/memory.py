@@ -25,12 +25,12 @@ def memory(store: Store) -> Iterator[Comparison]:
     data = store.sampled("cube", (2, 256, 256), (1, 256, 256), "shuffle+deflate:4")
     files = 20 if store.small else FILES
     folder = store.copies(data, files)
-    asked = {"folder": str(folder), "dataset": data.name}
+    arguments = {"folder": str(folder), "dataset": data.name}
     yield Comparison(
         "memory-files",
         "memory",
         f"{files:,} files open at once, a part of each read (peak resident bytes)",
-        alike("many_files:held_open", ("h5py", "chunkwise"), asked),
+        alike("many_files:held_open", ("h5py", "chunkwise"), arguments),
         (Target(float(1 << 30)),),
         unit="bytes",
         repeat=1,

@@ -36,11 +36,11 @@ def roi(store: Store) -> Iterator[Comparison]:
         )
     for spelled in TARGETED:
         data = store.frames(WHOLE, spelled)
-        asked = {**data.arguments, "kind": "all", "plugins": True}
+        arguments = {**data.arguments, "kind": "all", "plugins": True}
         yield Comparison(
             f"one-chunk-{spelled.split(':')[0]}",
             "roi",
             f"{NATIVE[spelled]}, one chunk of 256 MiB, whole",
-            alike("peers:picked", ("h5py", "chunkwise", ONE), asked),
+            alike("peers:picked", ("h5py", "chunkwise", ONE), arguments),
             (Target(1.7, ONE),),
         )

@@ -18,13 +18,13 @@ def small(store: Store) -> Iterator[Comparison]:
         ("cached", SHAPE, "shuffle+deflate:1"),
     ):
         data = store.sampled("counting", SHAPE, chunk, filters)
-        asked = data.arguments
+        arguments = data.arguments
         yield Comparison(
             f"small-{stored}",
             "small",
             f"a row of 12 KB, {stored}, through Python (a call)",
             (
-                *alike("rows:by_index", ("h5py", "chunkwise"), asked),
+                *alike("rows:by_index", ("h5py", "chunkwise"), arguments),
                 Reader(
                     "np.empty and os.preadv",
                     "rows:by_preadv",
@@ -36,7 +36,7 @@ def small(store: Store) -> Iterator[Comparison]:
             repeat=9,
         )
         source = "memory" if chunk else "pread"
-        walked = {**asked, "shape": data.shape}
+        walked = {**arguments, "shape": data.shape}
         yield Comparison(
             f"small-{stored}-compiled",
             "small",

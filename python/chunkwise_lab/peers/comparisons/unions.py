@@ -37,10 +37,10 @@ def unions(store: Store) -> Iterator[Comparison]:
 
 def _comparison(name: str, data: Data, best: Reader, targets: tuple[Target, ...]) -> Comparison:
     cuts = min(CUTS, data.shape[0] // 4)
-    asked = {**data.arguments, "shape": data.shape, "cuts": cuts, "seed": SEED}
+    arguments = {**data.arguments, "shape": data.shape, "cuts": cuts, "seed": SEED}
     readers = (
-        *alike("loops:union", ("libhdf5", "chunkwise"), asked),
-        Reader("chunkwise, Python", "loops:union_in_python", asked),
+        *alike("loops:union", ("libhdf5", "chunkwise"), arguments),
+        Reader("chunkwise, Python", "loops:union_in_python", arguments),
         best,
     )
     title = f"union of random boxes (k = {cuts}), {name.replace('-', ', ')}"

@@ -24,12 +24,12 @@ def virtual(store: Store) -> Iterator[Comparison]:
         data = store.mapped((length, *MAP[1:]), MAP, FILTERS, FILES)
         chunks = "seven chunks" if length == 7 else "one chunk"
         for kind, (title, factor) in KINDS.items():
-            asked = {**data.arguments, "kind": kind}
+            arguments = {**data.arguments, "kind": kind}
             yield Comparison(
                 f"virtual-{length}-{kind}",
                 "virtual",
                 f"{FILES} files of {chunks} each, {title}",
-                alike("peers:picked", ("h5py", "chunkwise", "patched"), asked),
+                alike("peers:picked", ("h5py", "chunkwise", "patched"), arguments),
                 (Target(factor, "h5py"),),
                 repeat=5,
             )

@@ -67,9 +67,9 @@ def combinations(settings: Settings, ranks: int) -> Iterator[Combination]:
     collective operations only if there are several ranks.
     """
     alignments = [(1, 0)]
-    asked = (settings.alignment_increment, settings.alignment_threshold)
-    if asked != alignments[0]:
-        alignments.append(asked)
+    own = (settings.alignment_increment, settings.alignment_threshold)
+    if own != alignments[0]:
+        alignments.append(own)
     blocks = list(dict.fromkeys((PLAIN_META_BLOCK, settings.meta_block_size)))
     modes = ["independent", "collective"] if ranks > 1 else [settings.single_process]
     loops = product(

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chunkwise.running import places
+from chunkwise_lab.report import places
 from tests.support.traces import dataset, walk
 
 Box = tuple[int, ...]

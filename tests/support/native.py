@@ -1,0 +1,37 @@
+"""Functions of libhdf5 that h5py lacks, called in h5py's own libhdf5."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from h5py import h5d
+
+
+def call(name: str, *arguments: Any) -> None:
+    """Call one with arguments of ctypes."""
+    function = getattr(ctypes.CDLL(h5d.__file__), name)
+    function.argtypes = [type(each) for each in arguments]
+    assert function(*arguments) >= 0, name
+
+
+def leave_partial_chunks_unfiltered(dcpl: Any) -> None:
+    """Store chunks that reach beyond the dataset without filters."""
+    dont_filter_partial_chunks = 2
+    call("H5Pset_chunk_opts", ctypes.c_int64(dcpl.id), ctypes.c_uint(dont_filter_partial_chunks))
+
+
+def undefine_fill(dcpl: Any, kind: Any) -> None:
+    """Set no fill value at all."""
+    call(
+        "H5Pset_fill_value",
+        ctypes.c_int64(dcpl.id),
+        ctypes.c_int64(kind.id),
+        ctypes.c_void_p(None),
+    )
+
+
+def keep_without_links(*objects: Any) -> None:
+    """Count a link that is not there, so that an object outlives its last one."""
+    for one in objects:
+        call("H5Oincr_refcount", ctypes.c_int64(one.id.id))

@@ -1,0 +1,236 @@
+"""Is a group that is read from a file's bytes the one that h5netcdf describes?"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("netCDF4", reason="netCDF4 is not installed")
+pytest.importorskip("h5netcdf", reason="h5netcdf is not installed")
+pytest.importorskip("xarray", reason="xarray is not installed")
+
+import netCDF4
+import xarray as xr
+
+import chunkwise
+from chunkwise.xarray.facts import GroupFacts
+from chunkwise.xarray.native import LeftToH5netcdfError, NativeFile, open_metadata
+from chunkwise.xarray.opened import SharedFile
+from chunkwise.xarray.through_h5netcdf import read_group
+
+OPTIONS = {"phony_dims": "access"}
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two facts are the same: types, orders and NaN included."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return list(one) == list(other) and all(alike(one[key], other[key]) for key in one)
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(alike, one, other))
+    if isinstance(one, np.dtype):
+        return bool(one == other and one.metadata == other.metadata)
+    return repr(one) == repr(other)
+
+
+def require_same(ours: GroupFacts, theirs: GroupFacts) -> None:
+    assert alike(ours.dimensions, theirs.dimensions)
+    assert alike(ours.attributes, theirs.attributes)
+    assert ours.groups == theirs.groups
+    assert list(ours.variables) == list(theirs.variables)
+    assert {name: ours.sizes[name] for name in theirs.sizes} == theirs.sizes
+    for name, one in theirs.variables.items():
+        found = ours.variables[name]
+        for fact in one.__dataclass_fields__:
+            if fact != "address":
+                assert alike(getattr(found, fact), getattr(one, fact)), (name, fact)
+
+
+def same_groups(path: Path) -> int:
+    """Compare all groups of a file, and all numbers in them; how many groups there are."""
+    metadata = open_metadata(str(path))
+    assert metadata is not None
+    native, source = NativeFile(metadata), SharedFile(str(path), OPTIONS, {})
+
+    def below(group: str) -> int:
+        ours = native.group(group)
+        require_same(ours, read_group(source, group))
+        with h5py.File(path) as file:
+            for one in ours.variables.values():
+                if one.address is None or not one.stored_shape:
+                    continue
+                dataset = metadata.dataset(one.address, one.dtype, "x")
+                if dataset is not None:
+                    want = file[group][one.dataset][()]
+                    assert dataset.getitem(()).tobytes() == want.tobytes()
+        return 1 + sum(below(f"{group.rstrip('/')}/{name}") for name in ours.groups)
+
+    try:
+        return below("/")
+    finally:
+        source.close()
+
+
+NUMBERS = ["i1", "u1", "<i2", ">i4", "<u8", "<f4", ">f8"]
+TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_any_file_of_netcdf(data: st.DataObject) -> None:
+    draw = data.draw
+
+    def attributes(holder: Any) -> None:
+        for number in range(draw(st.integers(0, 4))):
+            value = draw(
+                st.one_of(
+                    TEXT,
+                    st.lists(TEXT, min_size=1, max_size=3),
+                    st.sampled_from(NUMBERS).map(lambda one: np.arange(3).astype(one)),
+                    st.sampled_from(NUMBERS).map(lambda one: np.dtype(one).type(7)),
+                    st.just(np.zeros(0)),
+                )
+            )
+            holder.setncattr(f"attribute {number}", value)
+
+    def fill(group: Any, dimensions: list[str], depth: int) -> None:
+        here = []
+        for number in range(draw(st.integers(0, 3))):
+            name = f"d{depth}{number}"
+            here.append(group.createDimension(name, draw(st.sampled_from([None, 1, 3]))).name)
+            if draw(st.booleans()):
+                group.createVariable(name, draw(st.sampled_from([*NUMBERS[:3], "S1"])), (name,))
+        attributes(group)
+        for number in range(draw(st.integers(0, 3))):
+            some = draw(st.lists(st.sampled_from([*dimensions, *here] or [""]), max_size=3))
+            some = [one for one in dict.fromkeys(some) if one]
+            kind = draw(st.sampled_from([*NUMBERS, "S1", str]))
+            filters: Any = draw(st.sampled_from([{}, {"zlib": True}, {"fletcher32": True}]))
+            one = group.createVariable(
+                f"v{number}", kind, some, **({} if kind is str or not some else filters)
+            )
+            attributes(one)
+            if kind not in ("S1", str) and draw(st.booleans()):
+                one[:] = np.ones([one.shape[axis] or 2 for axis in range(len(some))])
+        if depth < 2 and draw(st.booleans()):
+            fill(group.createGroup("g"), dimensions + here, depth + 1)
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.nc"
+        with netCDF4.Dataset(path, "w") as file:
+            fill(file, [], 0)
+        assert same_groups(path) > 0
+
+
+def test_what_is_left_to_h5netcdf(tmp_path: Path) -> None:
+    """And is what it was."""
+
+    def soft(file: h5py.File) -> None:
+        file["b"] = h5py.SoftLink("/x")
+
+    def unnamed(file: h5py.File) -> None:
+        file["y"] = np.zeros((3, 4))
+
+    def twice(file: h5py.File) -> None:
+        file["again"] = file["x"]
+
+    def flags(file: h5py.File) -> None:
+        file["x"].attrs["flag"] = True
+
+    def scale_offset(file: h5py.File) -> None:
+        made = file.create_dataset("s", data=np.arange(3), chunks=(3,), scaleoffset=0)
+        made.dims[0].attach_scale(file["x"])
+
+    for number, change in enumerate((soft, unnamed, twice, flags, scale_offset)):
+        path = tmp_path / f"{number}.nc"
+        with h5py.File(path, "w") as file:
+            file["x"] = np.arange(3)
+            file["x"].make_scale("x")
+            change(file)
+        metadata = open_metadata(str(path))
+        assert metadata is not None
+        with pytest.raises(LeftToH5netcdfError):
+            NativeFile(metadata).group("/")
+        del metadata
+        try:
+            theirs = xr.open_dataset(path, engine="h5netcdf", phony_dims="access")
+        except (ValueError, TypeError, AttributeError):
+            continue
+        with theirs, xr.open_dataset(path, engine="chunkwise") as ours:
+            xr.testing.assert_identical(ours, theirs)
+
+
+def written(path: Path) -> Path:
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("x", 5)
+        file.createVariable("x", "i4", ("x",))[:] = np.arange(5)
+        file.createVariable("v", "f8", ("x",), zlib=True)[:] = np.arange(5)
+    return path
+
+
+def test_its_lock_is_that_of_a_reader(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.nc")
+    writes = "import sys, h5py; h5py.File(sys.argv[1], 'r+', locking=True).close()"
+    command = [sys.executable, "-c", writes, str(path)]
+    environment = {k: v for k, v in os.environ.items() if k != "HDF5_USE_FILE_LOCKING"}
+    opened = xr.open_dataset(path, engine="chunkwise")
+    assert subprocess.run(command, stderr=subprocess.DEVNULL, env=environment).returncode != 0
+    opened.close()
+    subprocess.run(command, check=True, env=environment)
+
+
+@pytest.mark.parametrize("locking", ["TRUE", "FALSE"])
+def test_what_this_process_is_writing_is_seen(
+    tmp_path: Path, locking: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path / "a.nc")
+    monkeypatch.setenv("HDF5_USE_FILE_LOCKING", locking)
+    with chunkwise.open(path, "r+") as file:
+        file["v"][2] = 77
+        assert open_metadata(str(path)) is None
+        with xr.open_dataset(file, engine="chunkwise") as read:
+            assert read["v"].values[2] == 77
+
+
+def test_after_close_it_is_opened_again(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.nc")
+    opened = xr.open_dataset(path, engine="chunkwise")
+    opened.close()
+    np.testing.assert_array_equal(opened["v"].values, np.arange(5))
+    opened.close()
+
+
+def test_damaged_files_are_left_to_libhdf5(tmp_path: Path) -> None:
+    sound = written(tmp_path / "a.nc").read_bytes()
+    path = tmp_path / "b.nc"
+    chance = random.Random(0)
+    read = 0
+    for _ in range(400):
+        bytes_ = bytearray(sound)
+        for _ in range(chance.randint(1, 4)):
+            bytes_[chance.randrange(len(bytes_))] = chance.randrange(256)
+        path.write_bytes(bytes_[: chance.choice([len(bytes_), chance.randrange(len(bytes_))])])
+        metadata = open_metadata(str(path))
+        if metadata is None:
+            continue
+        try:
+            facts = NativeFile(metadata).group("/")
+        except (LeftToH5netcdfError, UnicodeDecodeError):
+            continue
+        for one in facts.variables.values():
+            assert one.address is not None
+            metadata.dataset(one.address, one.dtype, "x")
+        read += 1
+    assert read > 50
