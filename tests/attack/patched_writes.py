@@ -98,7 +98,7 @@ class _Story:
             self._same(contents[0], ours["x"][...], "what chunkwise reads")
 
     def _keeps_a_mask(self) -> bool:
-        """Whether plain h5py says that a chunk went through filters, and its bytes are the data."""
+        """Whether plain h5py says of a chunk that it went through filters, and it did not."""
         plain, patched = (h5py.File(path)["x"] for path in self.paths)
         with plain.file, patched.file:
             for number in range(plain.id.get_num_chunks() if plain.chunks else 0):
