@@ -26,6 +26,9 @@ pub(super) fn read(
     let (len, block) = (fields.length()?, fields.address()?);
     let page = power(header, page_bits.into())?;
     let numbered = Numbered::new(wanted);
+    if numbered.count().is_none_or(|count| len < count) {
+        return Err(header.wrong("it has fewer elements than the dataset may have chunks"));
+    }
     let array = Array { source, wanted, header, entry_len, page, len, numbered };
     array.check()?;
     let Some(block) = block else { return Ok(()) };

@@ -36,6 +36,11 @@ impl Numbered {
         numbered
     }
 
+    /// How many numbers there are; None where that is no number.
+    pub(super) fn count(&self) -> Option<u64> {
+        self.counts.iter().try_fold(1u64, |all, &count| all.checked_mul(count))
+    }
+
     /// Whether a chunk is wanted that has one of `count` numbers from `first` on.
     pub(super) fn wants(&self, first: u64, count: u64) -> bool {
         let Some(only) = &self.only else { return true };

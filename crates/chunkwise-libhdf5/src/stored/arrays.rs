@@ -48,6 +48,10 @@ pub(super) fn fixed(
     let block = fields.u64()?;
     let page = power(page_bits)?;
     let (numbering, only) = Numbering::of(chunks);
+    // libhdf5 looks for the others behind its memory.
+    if numbering.count().is_none_or(|count| len < count) {
+        return Err(Damage(format!("an array of {len} chunks, and the dataset may have more")));
+    }
     let array = Array { source, header, filtered, entry_len, page, len, numbering, only };
     array.check(chunks)?;
     if block == UNDEFINED {
@@ -372,6 +376,11 @@ impl Numbering {
             numbers
         });
         (numbering, only)
+    }
+
+    /// How many numbers there are; None where that is no number.
+    fn count(&self) -> Option<u64> {
+        self.counts.iter().try_fold(1u64, |all, &count| all.checked_mul(count))
     }
 
     /// The number of the chunk at a place in the grid; None beyond the largest extent.
