@@ -620,11 +620,10 @@ class Metadata:
     """The metadata of a local HDF5 file, read without libhdf5."""
 
     @staticmethod
-    def open(path: str, lock: bool) -> Metadata | None:
-        """Open a file, with the lock of a reader if wanted, which `Metadata` holds.
+    def of_descriptor(descriptor: int) -> Metadata | None:
+        """Read the file that a descriptor has open, which may be closed afterwards.
 
-        None where libhdf5 should open it: nobody can, it is locked, written to or truncated, or
-        no HDF5 file.
+        None where libhdf5 should read it: it is marked as written to, truncated, or no HDF5 file.
         """
     @property
     def root(self) -> int: ...

@@ -23,9 +23,9 @@ pytest.importorskip("xarray", reason="xarray is not installed")
 import netCDF4
 import xarray as xr
 
-import chunkwise
+from chunkwise.errors import ChunkwiseError
 from chunkwise.xarray.facts import GroupFacts
-from chunkwise.xarray.native import LeftToH5netcdfError, NativeFile, open_metadata
+from chunkwise.xarray.native import LeftToH5netcdfError, NativeFile
 from chunkwise.xarray.opened import SharedFile
 from chunkwise.xarray.through_h5netcdf import read_group
 
@@ -58,11 +58,17 @@ def require_same(ours: GroupFacts, theirs: GroupFacts) -> None:
                 assert alike(getattr(found, fact), getattr(one, fact)), (name, fact)
 
 
+def read_natively(source: SharedFile) -> NativeFile:
+    found = source.native()
+    assert found is not None
+    return found
+
+
 def same_groups(path: Path) -> int:
     """Compare all groups of a file, and all numbers in them; how many groups there are."""
-    metadata = open_metadata(str(path))
-    assert metadata is not None
-    native, source = NativeFile(metadata), SharedFile(str(path), OPTIONS, {})
+    source = SharedFile(str(path), OPTIONS, {})
+    native = read_natively(source)
+    metadata = native.file
 
     def below(group: str) -> int:
         ours = native.group(group)
@@ -159,11 +165,10 @@ def test_what_is_left_to_h5netcdf(tmp_path: Path) -> None:
             file["x"] = np.arange(3)
             file["x"].make_scale("x")
             change(file)
-        metadata = open_metadata(str(path))
-        assert metadata is not None
+        source = SharedFile(str(path), OPTIONS, {})
         with pytest.raises(LeftToH5netcdfError):
-            NativeFile(metadata).group("/")
-        del metadata
+            read_natively(source).group("/")
+        source.close()
         try:
             theirs = xr.open_dataset(path, engine="h5netcdf", phony_dims="access")
         except (ValueError, TypeError, AttributeError):
@@ -191,17 +196,82 @@ def test_its_lock_is_that_of_a_reader(tmp_path: Path) -> None:
     subprocess.run(command, check=True, env=environment)
 
 
-@pytest.mark.parametrize("locking", ["TRUE", "FALSE"])
-def test_what_this_process_is_writing_is_seen(
-    tmp_path: Path, locking: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("locking", [None, False])
+def test_what_this_process_is_writing_is_seen(tmp_path: Path, locking: bool | None) -> None:
     path = written(tmp_path / "a.nc")
-    monkeypatch.setenv("HDF5_USE_FILE_LOCKING", locking)
-    with chunkwise.open(path, "r+") as file:
+    with h5py.File(path, "r+", locking=locking) as file:
         file["v"][2] = 77
-        assert open_metadata(str(path)) is None
+        source = SharedFile(str(path), OPTIONS, {})
+        if locking is None:
+            assert source.native() is None
+        else:
+            # libhdf5 opens a file in one way at a time.
+            with pytest.raises(OSError, match="open in another way"):
+                source.native()
+        source.close()
         with xr.open_dataset(file, engine="chunkwise") as read:
             assert read["v"].values[2] == 77
+
+
+def test_nobody_here_writes_over_it(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.nc")
+    before = path.read_bytes()
+    with xr.open_dataset(path, engine="chunkwise") as opened:
+        with pytest.raises(OSError, match="already open"):
+            opened.to_netcdf(path, engine="h5netcdf")
+        with pytest.raises(OSError, match="already open"):
+            h5py.File(path, "w")
+        assert path.read_bytes() == before
+        np.testing.assert_array_equal(opened["v"].values, np.arange(5))
+
+
+def test_a_file_that_is_replaced_is_read_as_it_was(tmp_path: Path) -> None:
+    path, other = tmp_path / "a.nc", tmp_path / "b.nc"
+    for each, first in ((path, 0), (other, 100)):
+        numbers = np.arange(3) + first
+        texts = ("x", np.array([f"{n}" for n in numbers], object))
+        one = {"v": ("x", numbers), "scalar": ((), first), "t": texts, "x": numbers}
+        xr.Dataset(one).to_netcdf(each, engine="h5netcdf")
+    with xr.open_dataset(path, engine="chunkwise") as opened:
+        other.replace(path)
+        assert opened["v"].values.tolist() == [0, 1, 2]
+        assert opened["scalar"].values == 0
+        assert opened["t"].values.tolist() == ["0", "1", "2"]
+        at = xr.DataArray([2, 0], dims="p")
+        assert opened["v"].isel(x=at).values.tolist() == [2, 0]
+
+
+@pytest.mark.parametrize(
+    "name", ["This is a netCDF dimension but not a netCDF variable.  3", np.array([b"x"]), 5]
+)
+def test_scales_with_names_of_other_types(tmp_path: Path, name: Any) -> None:
+    path = written(tmp_path / "a.nc")
+    with h5py.File(path, "r+") as file:
+        file["x"].attrs["NAME"] = name
+    with pytest.raises(LeftToH5netcdfError):
+        same_groups(path)
+
+
+def test_values_that_the_heap_lacks(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.nc")
+    with netCDF4.Dataset(path, "a") as file:
+        file.setncattr_string("title", "some text of any length")
+    sound = path.read_bytes()
+    heap = sound.index(b"GCOL").to_bytes(8, "little")
+    at = sound.index(heap + b"\x01\x00\x00\x00") if heap + b"\x01\x00\x00\x00" in sound else -1
+    lost = 0
+    while at >= 0:
+        content = bytearray(sound)
+        content[at + 8] = 255
+        path.write_bytes(content)
+        source = SharedFile(str(path), OPTIONS, {})
+        try:
+            read_natively(source).group("/")
+        except (LeftToH5netcdfError, OSError, AssertionError):
+            lost += 1
+        source.close()
+        at = sound.find(heap + b"\x01\x00\x00\x00", at + 1)
+    assert lost > 0
 
 
 def test_after_close_it_is_opened_again(tmp_path: Path) -> None:
@@ -222,15 +292,18 @@ def test_damaged_files_are_left_to_libhdf5(tmp_path: Path) -> None:
         for _ in range(chance.randint(1, 4)):
             bytes_[chance.randrange(len(bytes_))] = chance.randrange(256)
         path.write_bytes(bytes_[: chance.choice([len(bytes_), chance.randrange(len(bytes_))])])
-        metadata = open_metadata(str(path))
-        if metadata is None:
-            continue
+        source = SharedFile(str(path), OPTIONS, {})
         try:
-            facts = NativeFile(metadata).group("/")
-        except (LeftToH5netcdfError, UnicodeDecodeError):
+            native = source.native()
+            if native is None:
+                continue
+            facts = native.group("/")
+        except (LeftToH5netcdfError, ChunkwiseError, UnicodeDecodeError):
             continue
+        finally:
+            source.close()
         for one in facts.variables.values():
             assert one.address is not None
-            metadata.dataset(one.address, one.dtype, "x")
+            native.file.dataset(one.address, one.dtype, "x")
         read += 1
     assert read > 50

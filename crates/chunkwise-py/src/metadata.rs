@@ -7,19 +7,18 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fs::File;
-use std::io::ErrorKind;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::mem::ManuallyDrop;
+use std::os::fd::FromRawFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chunkwise_codec::{Filter, Pipeline};
 use chunkwise_engine::{
-    ChunkIndexBuilder, ChunkRecord, Chunks, Dataset, DatasetInfo, FileStorage, Layout, Storage,
+    ChunkIndexBuilder, ChunkRecord, Chunks, Dataset, DatasetInfo, FileStorage, Layout, ReadError,
+    Storage,
 };
 use chunkwise_format::{
     Attribute, Bits, ByteOrder, Bytes, Charset, Class, Collection, Dataspace, Datatype,
-    FormatError, Kind, Object, Target, Text, Value,
+    FormatError, Kind, Object, Problem, Structure, Target, Text, Value,
 };
 use chunkwise_select::{ChunkGrid, Dims};
 use numpy::{PyArrayDescr, PyArrayDescrMethods};
@@ -39,27 +38,27 @@ const MOST_CHUNKS: u64 = 1 << 16;
 
 /// A file's bytes.
 struct Stored {
-    file: File,
+    storage: Arc<dyn Storage>,
     nbytes: u64,
     whole: Option<Vec<u8>>,
     parts: Mutex<HashMap<u64, Arc<[u8]>>>,
 }
 
 impl Stored {
-    fn new(file: File) -> std::io::Result<Self> {
-        let nbytes = file.metadata()?.len();
+    fn new(storage: Arc<dyn Storage>) -> Result<Self, ReadError> {
+        let nbytes = storage.end();
         let whole = match nbytes <= WHOLE_NBYTES {
             true => {
                 let mut bytes = vec![0; usize::try_from(nbytes).unwrap_or_default()];
-                file.read_exact_at(&mut bytes, 0)?;
+                storage.read_at(0, &mut bytes)?;
                 Some(bytes)
             }
             false => None,
         };
-        Ok(Self { file, nbytes, whole, parts: Mutex::default() })
+        Ok(Self { storage, nbytes, whole, parts: Mutex::default() })
     }
 
-    fn part(&self, number: u64) -> std::io::Result<Arc<[u8]>> {
+    fn part(&self, number: u64) -> Result<Arc<[u8]>, ReadError> {
         let parts = || self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(part) = parts().get(&number) {
             return Ok(Arc::clone(part));
@@ -67,7 +66,7 @@ impl Stored {
         let begin = number * PART_NBYTES;
         let len = PART_NBYTES.min(self.nbytes.saturating_sub(begin));
         let mut bytes = vec![0; usize::try_from(len).unwrap_or_default()];
-        self.file.read_exact_at(&mut bytes, begin)?;
+        self.storage.read_at(begin, &mut bytes)?;
         let part: Arc<[u8]> = bytes.into();
         let mut parts = parts();
         if parts.len() >= MOST_PARTS {
@@ -76,31 +75,32 @@ impl Stored {
         parts.insert(number, Arc::clone(&part));
         Ok(part)
     }
+
+    fn gathered(&self, position: u64, nbytes: usize) -> Result<Vec<u8>, ReadError> {
+        let mut found = Vec::with_capacity(nbytes);
+        if nbytes as u64 > PART_NBYTES {
+            found.resize(nbytes, 0);
+            self.storage.read_at(position, &mut found)?;
+            return Ok(found);
+        }
+        while found.len() < nbytes {
+            let at = position + found.len() as u64;
+            let part = self.part(at / PART_NBYTES)?;
+            let begin = usize::try_from(at % PART_NBYTES).unwrap_or(usize::MAX);
+            // Short only at the end of the file, beyond which nothing is wanted.
+            let Some(rest) = part.get(begin..).filter(|rest| !rest.is_empty()) else { break };
+            found.extend_from_slice(&rest[..rest.len().min(nbytes - found.len())]);
+        }
+        Ok(found)
+    }
 }
 
 impl Bytes for Stored {
     fn read(&self, position: u64, nbytes: usize) -> Result<Cow<'_, [u8]>, String> {
-        if let Some(whole) = &self.whole {
-            return whole.read(position, nbytes);
+        match &self.whole {
+            Some(whole) => whole.read(position, nbytes),
+            None => self.gathered(position, nbytes).map(Cow::Owned).map_err(|e| e.to_string()),
         }
-        let read = || {
-            let mut found = Vec::with_capacity(nbytes);
-            if nbytes as u64 > PART_NBYTES {
-                found.resize(nbytes, 0);
-                self.file.read_exact_at(&mut found, position)?;
-                return Ok(found);
-            }
-            while found.len() < nbytes {
-                let at = position + found.len() as u64;
-                let part = self.part(at / PART_NBYTES)?;
-                let begin = usize::try_from(at % PART_NBYTES).unwrap_or(usize::MAX);
-                let rest = part.get(begin..).filter(|rest| !rest.is_empty());
-                let rest = rest.ok_or(ErrorKind::UnexpectedEof)?;
-                found.extend_from_slice(&rest[..rest.len().min(nbytes - found.len())]);
-            }
-            Ok(found)
-        };
-        read().map(Cow::Owned).map_err(|error: std::io::Error| error.to_string())
     }
 
     fn nbytes(&self) -> u64 {
@@ -117,22 +117,18 @@ pub struct PyMetadata {
 
 #[pymethods]
 impl PyMetadata {
+    /// The file that a descriptor of this process has open.
     #[staticmethod]
-    fn open(py: Python<'_>, path: PathBuf, lock: bool) -> Option<Self> {
+    fn of_descriptor(py: Python<'_>, descriptor: i32) -> Option<Self> {
         py.detach(|| {
-            // Without the flag, opening a pipe waits for a writer.
-            let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
-            if !file.metadata().ok()?.is_file() {
+            // SAFETY: it is only borrowed, and stays open while the caller waits for this.
+            let borrowed = ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) });
+            if !borrowed.metadata().ok()?.is_file() {
                 return None;
             }
-            // As libhdf5 locks what it reads; the lock goes with the descriptor.
-            // SAFETY: an open descriptor.
-            if lock && unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_SH | libc::LOCK_NB) } != 0
-            {
-                return None;
-            }
-            let storage = FileStorage::reopening(&file).ok()?;
-            let file = chunkwise_format::File::open(Stored::new(file).ok()?).ok()?;
+            let storage: Arc<dyn Storage> = FileStorage::reopening(&borrowed).ok()?;
+            let stored = Stored::new(Arc::clone(&storage)).ok()?;
+            let file = chunkwise_format::File::open(stored).ok()?;
             let superblock = file.superblock();
             let unusual = superblock.open_for_writing
                 || superblock.open_for_swmr
@@ -290,7 +286,8 @@ impl<'f, 'py> Records<'f, 'py> {
         let (kind, values) = match &datatype.class {
             Class::LongText { .. } => {
                 let texts = each().map(|value| self.long_text(value));
-                ("O".into(), PyList::new(py, texts.collect::<PyResult<Vec<_>>>()?)?.into_any())
+                let Some(kind) = type_of(datatype) else { return Ok(None) };
+                (kind, PyList::new(py, texts.collect::<PyResult<Vec<_>>>()?)?.into_any())
             }
             Class::Text(text) => {
                 let Some(kind) = type_of(datatype) else { return Ok(None) };
@@ -328,7 +325,12 @@ impl<'f, 'py> Records<'f, 'py> {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(free) => free.insert(self.file.collection(address)?),
             };
-            Ok(collection.get(number).unwrap_or_default().to_vec())
+            collection.get(number).map(<[u8]>::to_vec).ok_or(FormatError {
+                object: None,
+                structure: Structure::GlobalHeap,
+                address,
+                problem: Problem::Wrong("it lacks an object to which a value leads"),
+            })
         });
         found.map_err(|error| damaged(self.py, &error))
     }

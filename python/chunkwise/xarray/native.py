@@ -6,7 +6,6 @@ libhdf5 and h5netcdf are not asked.  What is not netCDF-C's or h5netcdf's usual 
 
 from __future__ import annotations
 
-import os
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from types import SimpleNamespace
@@ -14,11 +13,11 @@ from typing import Any, Final
 
 import h5py
 import numpy as np
-from h5py import h5f, h5z
+from h5py import h5f, h5fd, h5z
+from h5py._objects import phil
 
 from chunkwise import _native
 from chunkwise.errors import ChunkwiseError
-from chunkwise.names import HDF5_ERRORS
 from chunkwise.xarray.attributes import HIDDEN, decoded
 from chunkwise.xarray.facts import Dimension, GroupFacts, VariableFacts
 
@@ -32,26 +31,19 @@ class LeftToH5netcdfError(Exception):
     """What only h5netcdf has an answer for."""
 
 
-def open_metadata(path: str) -> _native.Metadata | None:
-    """Open a local file; None where libhdf5 has to: locked, written to, or no HDF5 file."""
-    said = os.environ.get("HDF5_USE_FILE_LOCKING", "").upper()
-    lock = said not in ("FALSE", "0")
-    found = _native.Metadata.open(path, lock)
-    # What writes to it in this process may hold what is not in the file yet.
-    return None if found is None or (not lock and _is_written_here(path)) else found
+def open_metadata(file: h5py.File) -> _native.Metadata | None:
+    """Read the bytes of an open file; None where libhdf5 has to: written to, or no local file.
 
-
-def _is_written_here(path: str) -> bool:
-    found = os.stat(path)  # noqa: PTH116
-    for file in h5f.get_obj_ids(h5f.OBJ_ALL, h5f.OBJ_FILE):
-        try:
-            if file.get_intent() & h5f.ACC_RDWR:
-                other = os.stat(h5f.get_name(file))  # noqa: PTH116
-                if os.path.samestat(found, other):
-                    return True
-        except (*HDF5_ERRORS, OSError):
-            return True
-    return False
+    It stays open in libhdf5, which keeps others, and this process, from writing to it.
+    """
+    with phil:
+        identifier = file.id
+        if identifier.get_access_plist().get_driver() != h5fd.SEC2:
+            return None
+        # Also of a file that was opened for writing elsewhere in this process.
+        if identifier.get_intent() != h5f.ACC_RDONLY:
+            return None
+        return _native.Metadata.of_descriptor(identifier.get_vfd_handle())
 
 
 class NativeFile:
@@ -125,7 +117,7 @@ def _facts(file: _native.Metadata, above: Sequence[_Group], path: str) -> GroupF
     by_address = {to: name for each in above for name, (to, _) in each.scales.items()}
     variables = {}
     for name, (address, record) in group.datasets.items():
-        if name in group.scales and _NOT_A_VARIABLE in (_fixed(record, "NAME") or b""):
+        if name in group.scales and _NOT_A_VARIABLE in _scale_name(record):
             continue
         found = _dimensions_of(name, record, above, by_address)
         where = posixpath.join(path, name)
@@ -273,6 +265,16 @@ def _fixed(record: _native.ObjectRecord, name: str) -> bytes | None:
     if found is None or found[0][0] not in "SU" or found[1] not in ((), (1,)):
         return None
     return bytes(found[2][0])
+
+
+def _scale_name(record: _native.ObjectRecord) -> bytes:
+    """What a dimension scale is called; nothing if it has no name."""
+    if "NAME" not in _all_attributes(record):
+        return b""
+    found = _fixed(record, "NAME")
+    if found is None or _attribute(record, "NAME")[1] != ():
+        raise LeftToH5netcdfError("the name of a scale is not text of a fixed length")
+    return found
 
 
 def _numbers(record: _native.ObjectRecord, name: str) -> list[int]:

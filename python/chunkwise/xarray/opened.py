@@ -99,20 +99,18 @@ class SharedFile:
     def native(self) -> NativeFile | None:
         """The file as its own bytes say; None where libhdf5 has to open it."""
         if self._own is None and self._is_plain():
-            if self._settings:
-                change_settings(**self._settings)
-            found = open_metadata(self._given)
+            found = open_metadata(self.open().hdf5)
             self._own = None if found is None else NativeFile(found)
         return self._own
 
     def leave_to_libhdf5(self) -> None:
         """Read no more of the file's bytes but through libhdf5's knowledge of it."""
-        own, self._own = self._own, None
-        datasets = [one for one in self._datasets.values() if one is not None]
-        self._datasets.clear()
         self._is_left = True
-        if own is not None:
-            for one in datasets:
+        self._own = None
+        # Others may be reading meanwhile.
+        datasets, self._datasets = self._datasets, {}
+        for one in list(datasets.values()):
+            if one is not None:
                 one.end_reads(True)
 
     def _is_plain(self) -> bool:
@@ -125,12 +123,14 @@ class SharedFile:
         own = self._own
         if own is None:
             return None
-        if path not in self._datasets:
-            address = own.address(path)
-            label = f"{printable(self._given)}: dataset {printable(path)}"
-            made = None if address is None else own.file.dataset(address, dtype, label)
-            self._datasets[path] = made
-        return self._datasets[path]
+        datasets = self._datasets
+        if path in datasets:
+            return datasets[path]
+        address = own.address(path)
+        label = f"{printable(self._given)}: dataset {printable(path)}"
+        made = None if address is None else own.file.dataset(address, dtype, label)
+        datasets[path] = made
+        return made
 
     def open(self) -> Opened:
         """The file, opened if it is not."""
