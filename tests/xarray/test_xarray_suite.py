@@ -32,7 +32,6 @@ RUNS: dict[str, tuple[str, tuple[str, ...], int]] = {
 # These fail by our engine, and why that is meant: parts of their names.
 ON_PURPOSE = {
     "test_phony_dims_warning": "a warning of a default that changed is for who knew the former",
-    "disk_chunk_sizes": "blocks for Dask are of several stored chunks",
     "TestNetCDF4Data::test_byte_attrs": "attributes are h5netcdf's: those of bytes are decoded",
     "TestNetCDF4ViaDaskData::test_byte_attrs": "as above",
     "TestNetCDF4Data::test_compression_encoding": "filters are named as h5netcdf names them",
