@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import posixpath
 from collections.abc import Iterator
 from typing import Any, Final
@@ -17,8 +16,6 @@ from chunkwise.xarray.native import LeftToH5netcdfError
 from chunkwise.xarray.opened import SharedFile
 from chunkwise.xarray.reading import ConvertedArray, ShorterArray, StoredArray
 
-# Dask's blocks have up to this many bytes where chunks have fewer.
-_BLOCK_NBYTES: Final = 100_000_000
 # Kinds of elements that a variable has as its dataset has them.
 _AS_STORED: Final = "biufcS"
 
@@ -61,8 +58,7 @@ class Store(AbstractDataStore):
             "shuffle": facts.shuffle,
         }
         if facts.chunks:
-            blocks = _blocks(shape, facts.chunks, dtype.itemsize)
-            encoding["preferred_chunks"] = dict(zip(dimensions, blocks, strict=True))
+            encoding["preferred_chunks"] = dict(zip(dimensions, facts.chunks, strict=True))
         if facts.compression == "gzip":
             encoding |= {"zlib": True, "complevel": facts.compression_opts}
         elif facts.compression is not None:
@@ -81,21 +77,6 @@ class Store(AbstractDataStore):
         else:
             data = ConvertedArray(self._source, self._path, name, shape, dtype, self._lock)
         return Variable(dimensions, indexing.LazilyIndexedArray(data), facts.attributes, encoding)
-
-
-def _blocks(shape: tuple[int, ...], chunks: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """Make blocks for Dask of whole chunks that follow each other, along the last axes first.
-
-    Each task costs Dask about a millisecond, however few bytes it has.
-    """
-    blocks = list(chunks)
-    for axis in reversed(range(len(shape))):
-        room = _BLOCK_NBYTES // max(1, math.prod(blocks) * itemsize)
-        needed = -(-shape[axis] // chunks[axis])
-        blocks[axis] *= max(1, min(room, needed))
-        if room < needed:
-            break
-    return tuple(blocks)
 
 
 def group_paths(source: SharedFile, group: str | None) -> Iterator[str]:
