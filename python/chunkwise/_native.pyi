@@ -609,7 +609,6 @@ class ObjectRecord(TypedDict):
     # Of datasets alone: "<i4" and the like of numbers that h5py reads as they are, "S5" of ASCII
     # and "U5" of UTF-8 text of a fixed length, "O:ascii" and "O:utf-8" of text of any length.
     type: str | None
-    committed: bool  # Whether the type has a name in the file
     shape: tuple[int, ...] | None  # None of a null dataspace
     max_shape: tuple[int | None, ...]
     chunk: tuple[int, ...] | None

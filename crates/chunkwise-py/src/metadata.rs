@@ -241,7 +241,6 @@ impl<'f, 'py> Records<'f, 'py> {
             return record.set_item("kind", py.None());
         };
         record.set_item("type", type_of(&datatype))?;
-        record.set_item("committed", datatype.committed.is_some())?;
         match &dataspace {
             Dataspace::Null => record.set_item("shape", py.None())?,
             space => record.set_item("shape", PyTuple::new(py, space.shape())?)?,
@@ -313,10 +312,10 @@ impl<'f, 'py> Records<'f, 'py> {
         PyTuple::new(py, items).map(Some)
     }
 
-    /// The bytes of a value of variable length.
-    fn variable(&self, value: &[u8]) -> PyResult<Vec<u8>> {
+    /// The bytes of a value of variable length, whose elements have `nbytes` each.
+    fn variable(&self, value: &[u8], nbytes: usize) -> PyResult<Vec<u8>> {
         let found = self.file.variable(value).and_then(|found| {
-            let Some((_, address, number)) = found else { return Ok(Vec::new()) };
+            let Some((count, address, number)) = found else { return Ok(Vec::new()) };
             let mut known = self.collections.borrow_mut();
             if known.len() >= MOST_COLLECTIONS && !known.contains_key(&address) {
                 known.clear();
@@ -325,7 +324,9 @@ impl<'f, 'py> Records<'f, 'py> {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(free) => free.insert(self.file.collection(address)?),
             };
-            collection.get(number).map(<[u8]>::to_vec).ok_or(FormatError {
+            let len = (count as usize).saturating_mul(nbytes);
+            let bytes = collection.get(number).and_then(|bytes| bytes.get(..len));
+            bytes.map(<[u8]>::to_vec).ok_or(FormatError {
                 object: None,
                 structure: Structure::GlobalHeap,
                 address,
@@ -338,7 +339,7 @@ impl<'f, 'py> Records<'f, 'py> {
     /// Text of any length: up to the first zero, as C has it.
     fn long_text(&self, value: &[u8]) -> PyResult<Bound<'py, PyAny>> {
         let py = self.py;
-        let mut bytes = self.variable(value)?;
+        let mut bytes = self.variable(value, 1)?;
         if let Some(len) = bytes.iter().position(|&byte| byte == 0) {
             bytes.truncate(len);
         }
@@ -352,8 +353,8 @@ impl<'f, 'py> Records<'f, 'py> {
     /// The addresses to which a sequence of references leads.
     fn references(&self, value: &[u8]) -> PyResult<Bound<'py, PyList>> {
         let py = self.py;
-        let bytes = self.variable(value)?;
         let width = usize::from(self.file.superblock().offset_nbytes).max(1);
+        let bytes = self.variable(value, width)?;
         let leads = bytes.chunks_exact(width).map(|bytes| {
             let found = self.file.reference(0, bytes).map_err(|error| damaged(py, &error))?;
             Ok(found.map(|found| found.object))
