@@ -276,8 +276,8 @@ impl Distance {
 
     /// All bits set if one is wanted, else none.
     #[inline(always)]
-    pub(super) fn wanted(self) -> usize {
-        ((self.0 << 24).cast_signed() >> 31) as usize
+    pub(super) fn wanted(self) -> u32 {
+        ((self.0 << 24).cast_signed() >> 31).cast_unsigned()
     }
 }
 

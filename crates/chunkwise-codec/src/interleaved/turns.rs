@@ -32,6 +32,8 @@ struct Lane<'s> {
 const LITERALS: usize = 5;
 /// Bytes that are copied at once.
 const COPIED: usize = 16;
+/// Bytes that a turn in a mixed block may write to: behind up to three literals, as two bits tell.
+const ROOM: usize = 3 + COPIED;
 
 impl<'s> Lane<'s> {
     #[inline(always)]
@@ -72,40 +74,44 @@ impl<'s> Lane<'s> {
         self.long_match(least as usize + (low(bits, symbol.nbits()) >> code) as usize)
     }
 
-    /// What one look-up says of a mixed block.
+    /// What one look-up says of a mixed block, without a branch on whether there is a match.
     #[inline(always)]
     fn mixed(&mut self) -> Result<(), Why> {
-        let mut bits = self.bits()?;
+        let bits = self.bits()?;
         let at = self.at as usize;
-        let out = self.out.get_mut(at..at + 2 + COPIED).ok_or(Why::Edge)?;
+        let room = self.out.get_mut(at..at + ROOM).ok_or(Why::Edge)?;
         let found = self.tables.several(bits);
+        [room[0], room[1]] = found.literals();
+        let (len, end) = (found.length(), self.at + found.literal_count());
+        let left = bits >> found.nbits();
+        let distance = self.tables.distance_after(found, left);
+        let back = distance.of(left) as u32;
+        if len > Several::SHORT || len > back {
+            return self.slow(found, bits);
+        }
+        // What was just written is slow to read: without a match, the first bytes are copied.
+        let from = (end.wrapping_sub(back) & distance.wanted()) as usize;
+        let source = self.out.get(from..from + COPIED).and_then(|bytes| bytes.first_chunk());
+        let Some(&bytes) = source else { return self.slow(found, bits) };
+        let bytes: [u8; COPIED] = bytes;
+        let (room, count) = (&mut self.out[at..at + ROOM], found.literal_count() as usize);
+        room[count..count + COPIED].copy_from_slice(&bytes);
+        self.at = end + len;
+        self.pos += (found.nbits() + distance.nbits()) as usize;
+        Ok(())
+    }
+
+    /// The same for any match.
+    #[inline(always)]
+    fn slow(&mut self, found: Several, bits: u64) -> Result<(), Why> {
         let len = found.length();
         if len == Several::OTHER {
             return Err(Why::Symbol);
         }
-        [out[0], out[1]] = found.literals();
         self.at += found.literal_count();
         self.pos += found.nbits() as usize;
-        if len > Several::SHORT {
-            let more = low(bits, found.nbits()) >> found.shift();
-            return self.long_match((len & !Several::MORE) as usize + more as usize);
-        }
-        // Without a branch on whether there is a match.
-        bits >>= found.nbits();
-        let distance = self.tables.distance_after(found, bits);
-        let (at, back) = (self.at as usize, distance.of(bits));
-        if back > at {
-            return Err(Why::Distance(len as usize));
-        }
-        if len as usize > back {
-            return self.long_match(len as usize);
-        }
-        self.pos += distance.nbits() as usize;
-        // What was just written is slow to read: without a match, the first bytes are copied.
-        let from = (at - back) & distance.wanted();
-        self.out.copy_within(from..from + COPIED, at);
-        self.at += len;
-        Ok(())
+        let more = low(bits, found.nbits()) >> found.shift();
+        self.long_match((len & !Several::MORE) as usize + more as usize)
     }
 
     /// A match of which the length is known.
@@ -155,6 +161,7 @@ pub(super) fn repeat(out: &mut [u8], at: usize, back: usize, len: usize) {
 macro_rules! loops {
     ($literals:ident, $mixed:ident, $count:literal: $($stream:ident $lane:ident $bits:ident $room:ident $number:literal),+) => {
         /// Turns of literals, until a stream needs more care: which, and why.
+        #[inline(never)]
         #[target_feature(enable = "bmi1,bmi2,lzcnt")]
         fn $literals([$($stream),+]: [&mut Stream<'_>; $count]) -> (usize, Why) {
             $(let mut $lane = Lane::new($stream);)+
@@ -203,6 +210,7 @@ macro_rules! loops {
         }
 
         /// Turns of mixed symbols, until a stream needs more care: which, and why.
+        #[inline(never)]
         #[target_feature(enable = "bmi1,bmi2,lzcnt")]
         fn $mixed([$($stream),+]: [&mut Stream<'_>; $count]) -> (usize, Why) {
             $(let mut $lane = Lane::new($stream);)+
