@@ -17,6 +17,9 @@ mod turns;
 use stream::{Next, Stream};
 use tables::{Kind, Tables};
 
+use crate::Scratch;
+use crate::state::State;
+
 /// Streams that are inflated at the same time.
 pub const STREAMS: usize = 4;
 
@@ -64,6 +67,20 @@ impl Interleaved {
             self.tables.resize_with(STREAMS, Tables::new);
             // SAFETY: the processor has what is needed.
             unsafe { inflate(&mut self.tables, jobs) };
+        }
+    }
+}
+
+impl Scratch {
+    /// Inflate each of `jobs`, of which [`Job::done`] then says whether it went well: by libdeflate one
+    /// after another, or at the same time.
+    pub fn inflate(&mut self, jobs: &mut [Job<'_>], together: bool) {
+        let State { inflater, interleaved, .. } = &mut self.state;
+        if together {
+            return interleaved.inflate(jobs);
+        }
+        for job in jobs {
+            job.done = inflater.inflate_exactly(job.stored, job.out);
         }
     }
 }

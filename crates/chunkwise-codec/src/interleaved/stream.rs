@@ -179,8 +179,7 @@ impl<'a> Stream<'a> {
 
     /// The codes of a block that brings its own.
     fn codes(&mut self) -> Option<()> {
-        const ORDER: [u8; 19] =
-            [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
+        const ORDER: [u8; 19] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
         let (symbols, offsets) = (self.take(5)? + 257, self.take(5)? + 1);
         let count = self.take(4)? + 4;
         if symbols > 286 || offsets > 30 {
