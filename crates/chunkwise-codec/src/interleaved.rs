@@ -50,23 +50,28 @@ impl std::fmt::Debug for Interleaved {
 }
 
 impl Interleaved {
-    /// Whether this processor can.
+    /// Whether it is known to be worth a try: on processors on which it was measured.
     pub fn is_possible() -> bool {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", not(feature = "simulated")))]
         return std::arch::is_x86_feature_detected!("bmi1")
             && std::arch::is_x86_feature_detected!("bmi2")
             && std::arch::is_x86_feature_detected!("lzcnt");
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(not(all(target_arch = "x86_64", not(feature = "simulated"))))]
         return false;
     }
 
     /// Inflate each of `jobs`, of which [`Job::done`] then says whether it went well.
-    pub fn inflate(&mut self, jobs: &mut [Job<'_>]) {
+    fn inflate(&mut self, jobs: &mut [Job<'_>]) {
+        if !Self::is_possible() {
+            return;
+        }
+        self.tables.resize_with(STREAMS, Tables::new);
+        #[cfg(not(target_arch = "x86_64"))]
+        inflate(&mut self.tables, jobs);
+        // SAFETY: `is_possible` has found the instructions that this is compiled to.
         #[cfg(target_arch = "x86_64")]
-        if Self::is_possible() {
-            self.tables.resize_with(STREAMS, Tables::new);
-            // SAFETY: the processor has what is needed.
-            unsafe { inflate(&mut self.tables, jobs) };
+        unsafe {
+            inflate(&mut self.tables, jobs);
         }
     }
 }
@@ -85,8 +90,7 @@ impl Scratch {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "bmi1,bmi2,lzcnt")]
+#[cfg_attr(target_arch = "x86_64", target_feature(enable = "bmi1,bmi2,lzcnt"))]
 fn inflate(tables: &mut [Tables], jobs: &mut [Job<'_>]) {
     let (mut waiting, mut free) = (jobs.iter_mut(), tables.iter_mut().collect::<Vec<_>>());
     let mut live: Vec<Stream<'_>> = Vec::with_capacity(STREAMS);

@@ -58,7 +58,10 @@ impl<'a> Stream<'a> {
         let head = u16::from_be_bytes(*self.stored.first_chunk::<HEAD_NBYTES>()?);
         // Deflate, a window of at most 32 KiB, no dictionary.
         let sound = head >> 8 & 15 == 8 && head >> 12 < 8 && head & 32 == 0 && head % 31 == 0;
-        if sound && self.stored.len() >= HEAD_NBYTES + CHECK_NBYTES { self.block() } else { None }
+        // Places in the output are counted in 32 bits.
+        let counted = u32::try_from(self.out.len()).is_ok();
+        let long_enough = self.stored.len() >= HEAD_NBYTES + CHECK_NBYTES;
+        if sound && counted && long_enough { self.block() } else { None }
     }
 
     /// At least 56 of the next bits, zeros after the end.

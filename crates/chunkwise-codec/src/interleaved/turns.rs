@@ -162,7 +162,7 @@ macro_rules! loops {
     ($literals:ident, $mixed:ident, $count:literal: $($stream:ident $lane:ident $bits:ident $room:ident $number:literal),+) => {
         /// Turns of literals, until a stream needs more care: which, and why.
         #[inline(never)]
-        #[target_feature(enable = "bmi1,bmi2,lzcnt")]
+        #[cfg_attr(target_arch = "x86_64", target_feature(enable = "bmi1,bmi2,lzcnt"))]
         fn $literals([$($stream),+]: [&mut Stream<'_>; $count]) -> (usize, Why) {
             $(let mut $lane = Lane::new($stream);)+
             let ended = loop {
@@ -211,7 +211,7 @@ macro_rules! loops {
 
         /// Turns of mixed symbols, until a stream needs more care: which, and why.
         #[inline(never)]
-        #[target_feature(enable = "bmi1,bmi2,lzcnt")]
+        #[cfg_attr(target_arch = "x86_64", target_feature(enable = "bmi1,bmi2,lzcnt"))]
         fn $mixed([$($stream),+]: [&mut Stream<'_>; $count]) -> (usize, Why) {
             $(let mut $lane = Lane::new($stream);)+
             let ended = loop {
@@ -237,7 +237,7 @@ loops!(literals_4, mixed_4, 4: a la ba ra 0, b lb bb rb 1, c lc bc rc 2, d ld bd
 
 /// Turns of some streams, until one needs more care: which, and why.  None if they are too many, or
 /// none.
-#[target_feature(enable = "bmi1,bmi2,lzcnt")]
+#[cfg_attr(target_arch = "x86_64", target_feature(enable = "bmi1,bmi2,lzcnt"))]
 pub(super) fn run(kind: Kind, streams: &mut [Stream<'_>]) -> Option<(usize, Why)> {
     Some(match (kind, streams) {
         (Kind::Literals, [a]) => literals_1([a]),

@@ -20,7 +20,7 @@ use crate::{ChunkRecord, Dataset, ReadError};
 
 /// Smaller chunks are not faster so, and larger ones take too much memory.
 const LEAST_NBYTES: u64 = 32 << 10;
-const MOST_NBYTES: u64 = 8 << 20;
+const MOST_NBYTES: u64 = 4 << 20;
 /// Chunks that compress more than this many times are mostly matches.
 const MOST_RATIO: u64 = 3;
 /// Small chunks are taken together up to as many bytes...
@@ -180,9 +180,9 @@ impl Reading<'_> {
             in_place.push(out.is_some());
             jobs.push(Job { stored, out: out.unwrap_or(buffer), done: false });
         }
-        let before = thread_time();
+        let before = timed_group.then(thread_time);
         timed(Phase::Decode(FilterKind::Deflate), || scratch.inflate(&mut jobs, together));
-        if timed_group {
+        if let Some(before) = before {
             let took = thread_time().saturating_sub(before);
             dataset.inflating.add(together, (jobs.len() * nbytes) as u64, took);
         }
@@ -219,5 +219,138 @@ impl Reading<'_> {
         let gains = stored_nbytes.saturating_mul(MOST_RATIO) > self.dataset.chunk_nbytes
             && !ProcessState::of_this_process().in_flight.has(key);
         pipeline.mask_when_inflated(filter_mask).filter(|_| gains)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use chunkwise_codec::{EncodeScratch, Encoder, Encoding, Filter, Step};
+    use chunkwise_select::Hyperslab;
+
+    use super::*;
+    use crate::{ChunkIndexBuilder, DatasetInfo, MemoryStorage};
+
+    const CHUNK: [u64; 2] = [16, 1000];
+    const CHUNKS: u64 = 80;
+
+    /// Noise, in chunks that are deflated; every seventh is not, the last one has too many rows, and
+    /// one may be damaged.
+    fn dataset(shuffle: bool, damaged: Option<u64>) -> (Arc<Dataset>, Vec<u8>) {
+        let shape = [CHUNK[0] * CHUNKS - 5, CHUNK[1]];
+        let element = |i: u64| {
+            let noise = i.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
+            ((noise & 0xffff) as u32 | 0x4140_0000).to_le_bytes()
+        };
+        let array: Vec<u8> = (0..CHUNK[0] * CHUNKS * CHUNK[1]).flat_map(element).collect();
+        let shuffling = shuffle.then_some(Encoder::Shuffle { element_size: 4 });
+        let encoders: Vec<_> = shuffling.into_iter().chain([Encoder::deflate(6)]).collect();
+        let filters = encoders.iter().map(|encoder| match encoder {
+            Encoder::Shuffle { element_size } => Filter::Shuffle { element_size: *element_size },
+            _ => Filter::Deflate,
+        });
+        let pipeline = Pipeline::new(filters.collect());
+        let steps = encoders.into_iter().map(|encoder| Step { encoder, optional: true });
+        let (encoding, mut scratch) = (Encoding::new(steps.collect()), EncodeScratch::default());
+        let (mut storage, mut index) = (vec![1; 50], ChunkIndexBuilder::default());
+        let chunk_nbytes = array.len() / CHUNKS as usize;
+        for (position, raw) in (0..).zip(array.chunks(chunk_nbytes)) {
+            let mut stored = Vec::new();
+            let mut filter_mask = encoding.encode(raw, &mut scratch, &mut stored).unwrap();
+            if position % 7 == 3 {
+                (stored, filter_mask) = (raw.to_vec(), u32::MAX);
+            }
+            if damaged == Some(position) {
+                let middle = stored.len() / 2;
+                stored[middle] ^= 4;
+            }
+            let (address, stored_nbytes) = (storage.len() as u64, stored.len() as u64);
+            storage.extend(stored);
+            let record = ChunkRecord { address, stored_nbytes, filter_mask };
+            index.push(position, record).unwrap();
+        }
+        let layout = Layout::Chunked {
+            chunk: CHUNK.as_slice().into(),
+            pipeline,
+            unfiltered_partial_chunks: false,
+            index: index.finish(CHUNKS).unwrap().into(),
+        };
+        let info =
+            DatasetInfo { shape: shape.as_slice().into(), element_size: 4, fill: None, layout };
+        let dataset = Dataset::new(info, Arc::new(MemoryStorage(storage))).unwrap();
+        (dataset, array[..(shape[0] * shape[1] * 4) as usize].to_vec())
+    }
+
+    /// As if all groups were timed.
+    fn decide(dataset: &Dataset, together: bool) {
+        for number in 0..TIMED_GROUPS {
+            let other = number % 2 == 1;
+            dataset.inflating.add(other, 1000, if other == together { 1000 } else { 3000 });
+        }
+        assert_eq!(dataset.inflating.next(), together.then_some((true, false)));
+    }
+
+    #[test]
+    fn either_way_gives_the_same() {
+        for shuffle in [false, true] {
+            for together in [None, Some(false), Some(true)] {
+                let (dataset, array) = dataset(shuffle, None);
+                if let Some(together) = together {
+                    decide(&dataset, together);
+                }
+                let mut out = vec![0; array.len()];
+                dataset.read(&Hyperslab::all(dataset.shape()), &mut out).unwrap();
+                assert!(out == array);
+                // Parts of many chunks, which are kept.
+                let (rows, columns) = (dataset.shape()[0] / 4, 30);
+                let slab = Hyperslab::new(
+                    dataset.shape(),
+                    &[1, 100],
+                    &[4, 1],
+                    &[rows - 1, columns],
+                    &[1, 1],
+                );
+                let mut out = vec![0; ((rows - 1) * columns * 4) as usize];
+                for _ in 0..2 {
+                    out.fill(9);
+                    dataset.read(&slab.clone().unwrap(), &mut out).unwrap();
+                    for (row, found) in out.chunks_exact(columns as usize * 4).enumerate() {
+                        let begin = ((row * 4 + 1) * CHUNK[1] as usize + 100) * 4;
+                        assert!(*found == array[begin..][..found.len()]);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn damage_is_named_as_ever() {
+        for shuffle in [false, true] {
+            let errors = [false, true].map(|together| {
+                let (dataset, array) = dataset(shuffle, Some(41));
+                decide(&dataset, together);
+                let mut out = vec![0; array.len()];
+                dataset.read(&Hyperslab::all(dataset.shape()), &mut out).unwrap_err().to_string()
+            });
+            assert!(errors[0] == errors[1] && errors[0].contains("[656, 0]"), "{errors:?}");
+        }
+    }
+
+    #[test]
+    fn the_faster_way_is_kept() {
+        let trial = InflateTrial::default();
+        let ways: Vec<_> = (0..TIMED_GROUPS).map(|_| trial.next()).collect();
+        assert_eq!(ways[..2], [Some((false, true)), Some((true, true))]);
+        // The others are still being timed.
+        assert_eq!(trial.next(), None);
+        assert!(trial.is_open());
+        for (together, nbytes, took) in [(false, 100, 100), (true, 100, 96)].repeat(2) {
+            trial.add(together, nbytes, took);
+        }
+        // Not by enough.
+        assert_eq!((trial.next(), trial.is_open()), (None, false));
+        trial.add(true, 50, 0);
+        assert_eq!((trial.next(), trial.is_open()), (Some((true, false)), true));
     }
 }
