@@ -416,6 +416,8 @@ def _same(one: Any, other: Any) -> bool:
 def _shown(value: Any) -> str:
     if value is None:
         return "not stated"
+    if isinstance(value, np.ndarray) and value.size == 1:
+        value = value.reshape(-1)[0]  # netCDF's attributes are arrays
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     return repr(value) if isinstance(value, str) else printable(str(value))
