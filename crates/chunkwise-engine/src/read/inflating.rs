@@ -52,7 +52,8 @@ impl InflateTrial {
             return self.is_faster().then_some((true, false));
         }
         let number = self.begun.fetch_add(1, Relaxed);
-        (number < TIMED_GROUPS).then_some((number % 2 == 1, true))
+        // At the same time first: who comes second has its memory at hand already.
+        (number < TIMED_GROUPS).then_some((number % 2 == 0, true))
     }
 
     /// A group of so many bytes took so long.
@@ -341,7 +342,7 @@ mod tests {
     fn the_faster_way_is_kept() {
         let trial = InflateTrial::default();
         let ways: Vec<_> = (0..TIMED_GROUPS).map(|_| trial.next()).collect();
-        assert_eq!(ways[..2], [Some((false, true)), Some((true, true))]);
+        assert_eq!(ways[..2], [Some((true, true)), Some((false, true))]);
         // The others are still being timed.
         assert_eq!(trial.next(), None);
         assert!(trial.is_open());

@@ -16,12 +16,17 @@ const SEGMENT_CHUNKS: u64 = 256;
 /// There are at least so many pieces for each thread, so that all end at about the same time.
 const SEGMENTS_A_THREAD: u64 = 8;
 
+/// ... unless these are to have several chunks each, for which so many are enough.
+const LEAST_SEGMENTS_A_THREAD: u64 = 4;
+
 /// How many neighbouring tasks of `tasks` a thread takes at a time: `least` of them, as far as there
 /// are enough, however large their chunks are.
 fn segment_len(tasks: u64, chunk_nbytes: u64, threads: usize, least: u64) -> u64 {
-    let pieces = SEGMENTS_A_THREAD * threads.max(1) as u64;
-    let large = (SEGMENT_NBYTES / chunk_nbytes.max(1)).clamp(least, SEGMENT_CHUNKS);
-    large.min((tasks / pieces).max(1))
+    let threads = threads.max(1) as u64;
+    let large = (SEGMENT_NBYTES / chunk_nbytes.max(1)).clamp(1, SEGMENT_CHUNKS);
+    let len = large.min((tasks / (SEGMENTS_A_THREAD * threads)).max(1));
+    let enough = tasks >= LEAST_SEGMENTS_A_THREAD * threads * least;
+    if enough { len.max(least) } else { len }
 }
 
 /// The last segments, of which there is one for each thread, are divided into so many.
