@@ -53,7 +53,7 @@ impl InflateTrial {
         }
         let number = self.begun.fetch_add(1, Relaxed);
         // At the same time first: who comes second has its memory at hand already.
-        (number < TIMED_GROUPS).then_some((number % 2 == 0, true))
+        (number < TIMED_GROUPS).then_some((number.is_multiple_of(2), true))
     }
 
     /// A group of so many bytes took so long.
