@@ -22,7 +22,7 @@ from rich.console import Console
 from chunkwise.errors import ChunkwiseError
 from chunkwise_lab.checkout import FOLDER
 from chunkwise_lab.peers import table
-from chunkwise_lab.peers.comparisons import GROUPS
+from chunkwise_lab.peers.comparisons import APART, GROUPS
 from chunkwise_lab.peers.files import Store
 from chunkwise_lab.peers.results import Result, to_json
 from chunkwise_lab.peers.schedule import measure
@@ -70,7 +70,7 @@ def run(
     saved = to_json(results)
     for group, comparisons in GROUPS.items():
         wanted = {name.partition("/")[2] for name in only if name.partition("/")[0] == group}
-        if only and not wanted:
+        if not wanted and (only or group in APART):
             continue
         progress.begin(f"{group}: files")
         for comparison in comparisons(store):

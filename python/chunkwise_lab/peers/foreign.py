@@ -52,7 +52,7 @@ def ran(program: str, under: bool, file: str, dataset: str, target: str) -> Task
     path = Path(target)
     with tempfile.TemporaryDirectory() as folder:
         words = _words(program, file, dataset, target, Path(folder))
-        tells = program not in ("timmean", "tenth_rows")
+        tells = program not in ("timmean", "tenth-rows")
 
         def measure() -> Sample:
             path.unlink(missing_ok=True)
@@ -66,7 +66,7 @@ def ran(program: str, under: bool, file: str, dataset: str, target: str) -> Task
                 elapsed, found = float(seconds), int(told)
             if program == "timmean":
                 found = zlib.crc32(path.read_bytes())
-            elif program in ("tenth_rows", "to_netcdf"):
+            elif program in ("tenth-rows", "to-netcdf"):
                 # Chunks that are compressed by another encoder are other bytes.
                 found = _values(path, dataset)
             path.unlink(missing_ok=True)
@@ -85,7 +85,7 @@ def _values(path: Path, dataset: str) -> int:
 
 def _words(program: str, file: str, dataset: str, target: str, folder: Path) -> list[str]:
     """Give the command of a program."""
-    if program in ("c", "c_as_doubles"):
+    if program in ("c", "c-as-doubles"):
         made = folder / "whole"
         compiler = _tool("h5cc")
         done = finished([compiler, "-shlib", "-O2", "-o", made, SOURCE], folder=folder)
@@ -94,16 +94,16 @@ def _words(program: str, file: str, dataset: str, target: str, folder: Path) -> 
         return [str(made), file, dataset, "f" if program == "c" else "d"]
     if program == "timmean":
         return [_tool("cdo"), "-s", "--no_history", "timmean", file, target]
-    if program == "tenth_rows":
+    if program == "tenth-rows":
         return [_tool("ncks"), "-h", "-d", f"{dataset}_y,,,10", "-v", dataset, file, target]
     try:
         import netCDF4  # noqa: F401
         import xarray  # noqa: F401
     except ImportError as wrong:
         raise CannotReadError(f"not installed: {wrong.name}") from None
-    if program == "to_netcdf":
+    if program == "to-netcdf":
         return [sys.executable, "-c", _TO_NETCDF, file, dataset, target]
-    how = "masked" if program == "netcdf4_masked" else "plain"
+    how = "masked" if program == "netcdf4-masked" else "plain"
     return [sys.executable, "-c", _NETCDF4, file, dataset, how]
 
 

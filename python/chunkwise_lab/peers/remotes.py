@@ -31,12 +31,10 @@ CONNECTIONS: Final = 8
 
 
 @contextmanager
-def served(file: str, latency_s: float, rate: float | None) -> Iterator[str]:
+def served(file: str, latency_s: float, rate: float) -> Iterator[str]:
     """The URL of a file that a process of its own serves, at most at ``rate`` bytes a second."""
     server_path = str(Path(__file__).with_name("web.py"))
-    command = [sys.executable, server_path, file, str(latency_s)]
-    if rate is not None:
-        command.append(str(rate))
+    command = [sys.executable, server_path, file, str(latency_s), str(rate)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdout is not None
         port = int(server.stdout.readline())
@@ -52,7 +50,7 @@ def opened_and_read(
     dataset: str,
     kind: str,
     latency_s: float = 0.05,
-    rate: float | None = None,
+    rate: float = 0,
 ) -> Task:
     """Open a file and read some of it: 60 ``maps`` in a row, or ``points`` anywhere."""
     for name in ("fsspec", "aiohttp"):
@@ -67,7 +65,7 @@ def opened_and_read(
 
 
 def three_rounds(
-    file: str, dataset: str, kind: str, latency_s: float = 0.05, rate: float | None = None
+    file: str, dataset: str, kind: str, latency_s: float = 0.05, rate: float = 0
 ) -> Task:
     """The latency of three rounds, and the time that all their bytes take by bare sockets.
 

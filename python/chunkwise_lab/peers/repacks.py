@@ -17,15 +17,15 @@ from chunkwise_lab.peers.task import CannotReadError, Sample, Task, made_anew
 
 def run(
     argv: Sequence[str],
-    source: str,
-    target: str,
+    file: str,
     dataset: str,
+    target: str,
     unit: str = "seconds",
     keep: bool = False,
 ) -> Task:
-    """Run a program that makes `target` of `source`; seconds, or the most memory it had."""
+    """Run a program that makes `target` of `file`; seconds, or the most memory it had."""
     program = _program(argv[0])
-    files = {"{in}": source, "{out}": target}
+    files = {"{in}": file, "{out}": target}
     command = [program, *(files.get(word, word) for word in argv[1:])]
 
     def write() -> dict[str, int]:

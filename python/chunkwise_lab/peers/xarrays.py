@@ -58,7 +58,7 @@ def here_and_there(engine: str, file: str, dataset: str, neighbours: int) -> Tas
             series = [field[:, rows // n, columns // n].values for n in (2, 3, 4)]
             values = [
                 field[steps // 2, at // 40 % rows, at % 40 % columns].values
-                for at in range(neighbours)
+                for at in range(min(neighbours, rows * columns))
             ]
         elapsed = time.perf_counter() - begun
         return Sample(elapsed, np.concatenate([*series, np.array(values)]))
@@ -83,36 +83,18 @@ def opening(engine: str, folder: str, count: int) -> Task:
     yield measure
 
 
-def many(engine: str, folder: str) -> Task:
-    """Open all files of a folder as one dataset of Dask arrays."""
+def many(engine: str, folder: str, nested: bool = False) -> Task:
+    """Open all files of a folder as one dataset of Dask arrays; `nested`, as they are given."""
     xr = _xarray(engine)
     paths = sorted(Path(folder).glob("*.nc"))
+    how: dict[str, Any] = {}
+    if nested:
+        how = {"combine": "nested", "concat_dim": "time", "compat": "override"}
+        how |= {"coords": "minimal", "data_vars": "minimal"}
 
     def measure() -> Sample:
         begun = time.perf_counter()
-        with xr.open_mfdataset(paths, engine=engine) as opened:
-            elapsed = time.perf_counter() - begun
-            return Sample(elapsed, opened["time"].values.astype("i8"))
-
-    yield measure
-
-
-def nested(engine: str, folder: str) -> Task:
-    """As `many`, one file after another as they are given."""
-    xr = _xarray(engine)
-    paths = sorted(Path(folder).glob("*.nc"))
-
-    def measure() -> Sample:
-        begun = time.perf_counter()
-        with xr.open_mfdataset(
-            paths,
-            engine=engine,
-            combine="nested",
-            concat_dim="time",
-            coords="minimal",
-            data_vars="minimal",
-            compat="override",
-        ) as opened:
+        with xr.open_mfdataset(paths, engine=engine, **how) as opened:
             elapsed = time.perf_counter() - begun
             return Sample(elapsed, opened["time"].values.astype("i8"))
 
