@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn
@@ -74,14 +75,7 @@ def _type(sample: Sample) -> str:
     help="Print the samples and what they stand for.",
 )
 def command(
-    name: str,
-    out: Path,
-    shape: str | None,
-    chunk: str | None,
-    filters: str | None,
-    resolution: str | None,
-    seed: int,
-    force: bool,
+    name: str, out: Path, shape: str | None, chunk: str | None, filters: str | None, **given: Any
 ) -> None:
     """Write sample NAME to the new HDF5 file OUT.
 
@@ -107,9 +101,7 @@ def command(
             shape=lengths,
             chunk=None if chunk is None else parse_shape(chunk),
             filters=None if filters is None else Pipeline.parse(filters),
-            seed=seed,
-            resolution=resolution,
-            force=force,
+            **given,
             progress=lambda done, total: shown.update(task, completed=done, total=total),
         )
     _print_written(out, written)

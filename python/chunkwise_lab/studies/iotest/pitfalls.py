@@ -36,6 +36,8 @@ class Parts(NamedTuple):
 
 
 Record = tuple[dict[str, str], dict[str, Any]]
+# Points, each with what writes a file and gives its record.
+Ways = Iterator[tuple[dict[str, str], Callable[[str], dict[str, Any]]]]
 _GIB: Final = 1 << 30
 
 
@@ -50,9 +52,7 @@ def measure(world: World, settings: Mapping[str, Any], folder: Path) -> Iterator
         yield point, record
 
 
-def _independent(
-    world: World, settings: Mapping[str, Any]
-) -> Iterator[tuple[dict[str, str], Callable[[str], dict[str, Any]]]]:
+def _independent(world: World, settings: Mapping[str, Any]) -> Ways:
     """Write a chunk of each rank, collectively or not, with filters or without."""
 
     def write(file: str, io: str, filters: Pipeline) -> dict[str, Any]:
@@ -92,9 +92,7 @@ def _refused_or(call: Callable[[], object], what: str) -> dict[str, Any]:
     return {"status": "ok", "total_s": perf_counter() - begun}
 
 
-def _four_gib(
-    world: World, settings: Mapping[str, Any]
-) -> Iterator[tuple[dict[str, str], Callable[[str], dict[str, Any]]]]:
+def _four_gib(world: World, settings: Mapping[str, Any]) -> Ways:
     """Make a dataset of chunks of 4 GiB, and of an element less; nothing is written."""
     del world, settings
 
@@ -114,9 +112,7 @@ def _four_gib(
         yield {"size": words}, partial(make, elements=elements)
 
 
-def _parts(
-    world: World, settings: Mapping[str, Any]
-) -> Iterator[tuple[dict[str, str], Callable[[str], dict[str, Any]]]]:
+def _parts(world: World, settings: Mapping[str, Any]) -> Ways:
     """Write chunks in parts, by a cache that holds one and one that does not, in two orders."""
     del world
     count, parts, part = settings["chunks"], settings["parts"], settings["part"]
@@ -151,9 +147,7 @@ def _in_parts(file: str, told: tuple[Pipeline, int, Parts]) -> dict[str, Any]:
     return _done(file, took, written, values.reshape(count, -1))
 
 
-def _first_writes(
-    world: World, settings: Mapping[str, Any]
-) -> Iterator[tuple[dict[str, str], Callable[[str], dict[str, Any]]]]:
+def _first_writes(world: World, settings: Mapping[str, Any]) -> Ways:
     """Write a few elements of each uncompressed chunk, which is new, or in the file already."""
     del world
     count, elements = settings["chunks"], settings["elements"]
