@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 from chunkwise_lab.checkout import FOLDER
@@ -29,13 +30,9 @@ def main() -> None:
     of_model.add_argument("studies", nargs="*", type=Path)
     of_advice = kinds.add_parser("advise")
     of_advice.add_argument("--cases", type=int, help="how many of them, spread over all")
-    of_advice.add_argument(
-        "--sides", type=int, default=4, help="lengths of a dimension that are measured"
-    )
+    of_advice.add_argument("--sides", type=int, default=4, help="lengths a dimension (default 4)")
     of_advice.add_argument("--budget", type=float, default=60.0, help="seconds for each advice")
-    of_advice.add_argument(
-        "--again", action="store_true", help="measure cases again that an earlier run measured"
-    )
+    of_advice.add_argument("--again", action="store_true", help="measure what is kept again")
     of_advice.add_argument("--file", help="FILE:DATASET instead of the cases")
     of_advice.add_argument("--access", action="append", default=[])
     of_advice.add_argument("--for", dest="reader")
@@ -48,7 +45,7 @@ def main() -> None:
         halves, studies = model.other_half(found), model.other_studies(found)
         for line in model.lines(found, halves, studies):
             print(line)
-        (FOLDER / "model.json").write_text(json.dumps(model.as_records(halves), indent=1))
+        (FOLDER / "model.json").write_text(json.dumps([asdict(one) for one in halves], indent=1))
     elif arguments.kind == "fix":
         # Generated as the tests generate theirs.
         from chunkwise_lab.regret import promises
@@ -93,7 +90,7 @@ def _advise(arguments: argparse.Namespace) -> None:
         for one in regret.run(left, sides=arguments.sides, budget_s=arguments.budget, say=_say):
             known[one.name] = one
             print(f"{one.name}: regret {one.regret:.0%}", file=sys.stderr, flush=True)
-            RECORD.write_text(json.dumps(regret.as_records(list(known.values())), indent=1))
+            RECORD.write_text(json.dumps([asdict(each) for each in known.values()], indent=1))
         found = [known[case.name] for case in wanted]
     for line in regret.lines(found):
         print(line)
