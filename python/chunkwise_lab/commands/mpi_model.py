@@ -146,7 +146,7 @@ def _assumed(words: tuple[str, ...]) -> Machine:
 def _record(fitted: Any, job: Job, ranks: list[int], checked: Any) -> dict[str, Any]:
     predictions = []
     for n_ranks in sorted({*ranks, job.n_ranks}):
-        one = job if n_ranks == job.n_ranks else replace(job, n_ranks=n_ranks, n_cores=None)
+        one = job if n_ranks == job.n_ranks else job.on(n_ranks)
         found, low, high = fitted.predict(one)
         predictions.append({**asdict(found), "n_ranks": n_ranks, "low_s": low, "high_s": high})
     return {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -30,7 +29,7 @@ def draw(
 
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
     try:
-        on = [replace(job, n_ranks=n, n_cores=None) for n in ranks]
+        on = [job.on(n) for n in ranks]
         found = [predict(fitted.machine, one) for one in on]
         for phase in PHASES:
             seconds = [one.phases[phase] for one in found]
@@ -49,8 +48,8 @@ def draw(
         left.set_title(f"{job.n_chunks:,} chunks of {job.chunk_nbytes / 2**20:g} MiB")
         for n_ranks in (10, 100, 1000, 10_000):
             if n_ranks <= max(ranks):
-                one = replace(job, n_ranks=n_ranks, n_cores=None)
-                many = [predict(fitted.machine, sized(one, n)) for n in CHUNK_COUNTS]
+                on_them = job.on(n_ranks)
+                many = [predict(fitted.machine, sized(on_them, n)) for n in CHUNK_COUNTS]
                 limit = LIMITS[many[-1].limit]
                 right.plot(
                     CHUNK_COUNTS,

@@ -16,7 +16,7 @@ from typing import Final
 
 from chunkwise.measure.process import finished
 from chunkwise.running import environment
-from chunkwise_lab.peers.task import CannotReadError, Sample, Task
+from chunkwise_lab.peers.task import CannotReadError, Sample, Task, imported
 
 SOURCE: Final = Path(__file__).with_name("whole.c")
 
@@ -96,11 +96,7 @@ def _words(program: str, file: str, dataset: str, target: str, folder: Path) -> 
         return [_tool("cdo"), "-s", "--no_history", "timmean", file, target]
     if program == "tenth-rows":
         return [_tool("ncks"), "-h", "-d", f"{dataset}_y,,,10", "-v", dataset, file, target]
-    try:
-        import netCDF4  # noqa: F401
-        import xarray  # noqa: F401
-    except ImportError as wrong:
-        raise CannotReadError(f"not installed: {wrong.name}") from None
+    imported("netCDF4", "xarray")
     if program == "to-netcdf":
         return [sys.executable, "-c", _TO_NETCDF, file, dataset, target]
     how = "masked" if program == "netcdf4-masked" else "plain"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import socket
 import subprocess
 import sys
@@ -19,7 +18,7 @@ import numpy as np
 
 import chunkwise
 import chunkwise.file
-from chunkwise_lab.peers.task import CannotReadError, Sample, Task, timed
+from chunkwise_lab.peers.task import Sample, Task, imported, timed
 
 # Reads a part of a dataset behind a URL.
 Reading = Callable[[str, str], Any]
@@ -53,11 +52,7 @@ def opened_and_read(
     rate: float = 0,
 ) -> Task:
     """Open a file and read some of it: 60 ``maps`` in a row, or ``points`` anywhere."""
-    for name in ("fsspec", "aiohttp"):
-        try:
-            importlib.import_module(name)
-        except ImportError as why:
-            raise CannotReadError(f"not installed ({why}); it comes with 'bench'") from why
+    imported("fsspec", "aiohttp")
     points, ranges = _wanted(file, dataset)
     read = _READERS[reader](kind, points, ranges)
     with served(file, latency_s, rate) as url:

@@ -6,6 +6,7 @@ a clock of its own around the reading alone.
 
 from __future__ import annotations
 
+import importlib
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -32,6 +33,15 @@ class Sample:
 
 # What the checksum of a sample's data is of; compiled loops tell those of their beginnings, too.
 EVERYTHING = "everything"
+
+
+def imported(*names: str) -> Any:
+    """Import what a reader needs, and return the first of it."""
+    try:
+        found = [importlib.import_module(name) for name in names]
+    except ImportError as why:
+        raise CannotReadError(f"not installed ({why}); it comes with the extra 'bench'") from why
+    return found[0]
 
 
 def timed(call: Callable[[], Any]) -> Sample:

@@ -45,7 +45,11 @@ def main() -> None:
         halves, studies = model.other_half(found), model.other_studies(found)
         for line in model.lines(found, halves, studies):
             print(line)
-        (FOLDER / "model.json").write_text(json.dumps([asdict(one) for one in halves], indent=1))
+        told = [
+            {**asdict(one.trial), "predicted_s": one.predicted_s, "parts": one.parts}
+            for one in halves
+        ]
+        (FOLDER / "model.json").write_text(json.dumps(told, indent=1))
     elif arguments.kind == "fix":
         # Generated as the tests generate theirs.
         from chunkwise_lab.regret import promises

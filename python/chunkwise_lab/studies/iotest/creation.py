@@ -15,13 +15,13 @@ from time import perf_counter
 from typing import Any, Final
 
 import numpy as np
-from h5py import h5d, h5f, h5p, h5s, h5t
+from h5py import h5d, h5f, h5s, h5t
 from numpy.typing import NDArray
 
 from chunkwise.errors import WrongValueError
 from chunkwise.grammar import Pipeline
 from chunkwise_lab.studies.iotest.leftover import removed
-from chunkwise_lab.studies.iotest.lists import access, transfer
+from chunkwise_lab.studies.iotest.lists import access, chunked, transfer
 from chunkwise_lab.studies.iotest.walk import Combination
 from chunkwise_lab.studies.iotest.world import World
 
@@ -62,10 +62,7 @@ def _once(
     rows, columns, count = settings["rows"], settings["columns"], settings["chunks"]
     shape = (count, world.size * rows, columns)
     chunk = (1, rows, columns)
-    made = h5p.create(h5p.DATASET_CREATE)
-    made.set_chunk(chunk)
-    filters.apply(made)
-    made.set_fill_time(_FILL[fill])
+    made = chunked(chunk, filters, _FILL[fill])
     one = Combination(io="collective")
     how, all_ranks = transfer(one, filters), access(one, world.comm)
     data = np.random.default_rng(world.rank).integers(0, 2**16, chunk[1:]) / 2**16

@@ -13,13 +13,13 @@ from time import perf_counter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from h5py import h5d, h5f, h5p, h5s, h5t
+from h5py import h5d, h5f, h5s, h5t
 
 from chunkwise.errors import WrongValueError
 from chunkwise.grammar import Pipeline
 from chunkwise.names import hdf5_reason
 from chunkwise_lab.studies.iotest.leftover import removed
-from chunkwise_lab.studies.iotest.lists import access, transfer
+from chunkwise_lab.studies.iotest.lists import access, chunked, transfer
 from chunkwise_lab.studies.iotest.walk import Combination
 from chunkwise_lab.studies.iotest.world import World
 
@@ -58,13 +58,12 @@ def _independent(world: World, settings: Mapping[str, Any]) -> Ways:
     def write(file: str, io: str, filters: Pipeline) -> dict[str, Any]:
         chunk = (1, settings["columns"])
         space = h5s.create_simple((world.size, settings["columns"]))
-        made = h5p.create(h5p.DATASET_CREATE)
-        made.set_chunk(chunk)
-        filters.apply(made)
         opened = h5f.create(
             file.encode(), h5f.ACC_TRUNC, fapl=access(Combination(io=io), world.comm)
         )
-        dataset: Any = h5d.create(opened, b"d", h5t.NATIVE_DOUBLE, space, dcpl=made)
+        dataset: Any = h5d.create(
+            opened, b"d", h5t.NATIVE_DOUBLE, space, dcpl=chunked(chunk, filters)
+        )
         space.select_hyperslab((world.rank, 0), (1, 1), block=chunk)
         data = np.arange(settings["columns"], dtype="f8").reshape(chunk)
         memory = h5s.create_simple(chunk)
@@ -98,9 +97,7 @@ def _four_gib(world: World, settings: Mapping[str, Any]) -> Ways:
 
     def make(file: str, elements: int) -> dict[str, Any]:
         def call() -> None:
-            made = h5p.create(h5p.DATASET_CREATE)
-            made.set_chunk((elements,))
-            made.set_fill_time(h5d.FILL_TIME_NEVER)
+            made = chunked((elements,), Pipeline(), h5d.FILL_TIME_NEVER)
             opened = h5f.create(file.encode(), h5f.ACC_TRUNC, fapl=access(_POSIX, None))
             space = h5s.create_simple((elements,))
             h5d.create(opened, b"d", h5t.NATIVE_DOUBLE, space, dcpl=made)
@@ -180,14 +177,12 @@ def _posix(
     file: str, shape: tuple[int, ...], chunk: tuple[int, ...], filters: Pipeline, cache: int
 ) -> tuple[Any, Any]:
     """Make a dataset in a file of one process, with a chunk cache of so many bytes."""
-    made = h5p.create(h5p.DATASET_CREATE)
-    made.set_chunk(chunk)
-    filters.apply(made)
     how = access(_POSIX, None)
     how.set_cache(0, 521, cache, 0.75)
     opened = h5f.create(file.encode(), h5f.ACC_TRUNC, fapl=how)
     space = h5s.create_simple(shape)
-    return h5d.create(opened, b"d", h5t.NATIVE_DOUBLE, space, dcpl=made), opened
+    made = h5d.create(opened, b"d", h5t.NATIVE_DOUBLE, space, dcpl=chunked(chunk, filters))
+    return made, opened
 
 
 def _done(file: str, took: float, written: int, values: Any) -> dict[str, Any]:
