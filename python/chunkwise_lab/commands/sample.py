@@ -11,7 +11,7 @@ from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn
 
 from chunkwise.cli.echo import echo
 from chunkwise.cli.progress import bar
-from chunkwise.cli.signals import leaving
+from chunkwise.cli.signals import ending, leaving
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline, format_shape, format_size, parse_shape
 from chunkwise.names import printable
@@ -93,8 +93,14 @@ def command(
         DownloadColumn(binary_units=True),
         TimeRemainingColumn(),
     )
-    with leaving(), bar(*columns, hidden=not sys.stderr.isatty()) as shown:
+    hidden = not sys.stderr.isatty()
+    with leaving(), ending() as end, bar(*columns, hidden=hidden) as shown:
         task = shown.add_task(f"writing {out.name}", total=None)
+
+        def follow(done: int, total: int) -> None:
+            end.check()
+            shown.update(task, completed=done, total=total)
+
         written = write(
             name,
             out,
@@ -102,7 +108,7 @@ def command(
             chunk=None if chunk is None else parse_shape(chunk),
             filters=None if filters is None else Pipeline.parse(filters),
             **given,
-            progress=lambda done, total: shown.update(task, completed=done, total=total),
+            progress=follow,
         )
     _print_written(out, written)
 

@@ -2,7 +2,6 @@
 
 python -m chunkwise_lab.regret model [STUDY.json.gz ...]     # `make bench ONLY=model`
 python -m chunkwise_lab.regret advise [--cases N] [--sides N] [--budget S]
-python -m chunkwise_lab.regret advise --file FILE:DATASET --access PATTERN
 python -m chunkwise_lab.regret fix [--files N]               # `make bench ONLY=fix`
 """
 
@@ -33,9 +32,6 @@ def main() -> None:
     of_advice.add_argument("--sides", type=int, default=4, help="lengths a dimension (default 4)")
     of_advice.add_argument("--budget", type=float, default=60.0, help="seconds for each advice")
     of_advice.add_argument("--again", action="store_true", help="measure what is kept again")
-    of_advice.add_argument("--file", help="FILE:DATASET instead of the cases")
-    of_advice.add_argument("--access", action="append", default=[])
-    of_advice.add_argument("--for", dest="reader")
     of_fix = kinds.add_parser("fix")
     of_fix.add_argument("--files", type=int, default=40, help="how many files are mended")
     arguments = parser.parse_args()
@@ -76,26 +72,17 @@ def _say(text: str) -> None:
 
 
 def _advise(arguments: argparse.Namespace) -> None:
-    if arguments.file:
-        path, _, dataset = arguments.file.rpartition(":")
-        found = [
-            regret.of_file(
-                dataset, path, dataset, arguments.access, arguments.reader,
-                sides=arguments.sides, budget_s=arguments.budget, say=_say,
-            )
-        ]  # fmt: skip
-    else:
-        all_of_them = list(cases.cases())
-        step = max(1, len(all_of_them) // (arguments.cases or len(all_of_them)))
-        wanted = all_of_them[::step][: arguments.cases]
-        # Hours, which may be spread over several runs.
-        known = {} if arguments.again else _known(arguments)
-        left = [case for case in wanted if case.name not in known]
-        for one in regret.run(left, sides=arguments.sides, budget_s=arguments.budget, say=_say):
-            known[one.name] = one
-            print(f"{one.name}: regret {one.regret:.0%}", file=sys.stderr, flush=True)
-            RECORD.write_text(json.dumps([asdict(each) for each in known.values()], indent=1))
-        found = [known[case.name] for case in wanted]
+    all_of_them = list(cases.cases())
+    step = max(1, len(all_of_them) // (arguments.cases or len(all_of_them)))
+    wanted = all_of_them[::step][: arguments.cases]
+    # Hours, which may be spread over several runs.
+    known = {} if arguments.again else _known(arguments)
+    left = [case for case in wanted if case.name not in known]
+    for one in regret.run(left, sides=arguments.sides, budget_s=arguments.budget, say=_say):
+        known[one.name] = one
+        print(f"{one.name}: regret {one.regret:.0%}", file=sys.stderr, flush=True)
+        RECORD.write_text(json.dumps([asdict(each) for each in known.values()], indent=1))
+    found = [known[case.name] for case in wanted]
     for line in regret.lines(found):
         print(line)
 

@@ -23,7 +23,6 @@ import numpy as np
 
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline, Shape, ShapeWord, format_shape
-from chunkwise_lab.sample.interrupt import deferred_interrupt
 from chunkwise_lab.sample.layout import Box, Layout, boxes, make_layout
 from chunkwise_lab.sample.registry import find
 from chunkwise_lab.sample.spec import Region, Sample, Values
@@ -72,13 +71,12 @@ def write(
         raise UsageError(f"seed {seed}: must be from 0 to 2**64 - 1")
     nbytes = prod(layout.shape) * np.dtype(sample.dtype).itemsize * len(sample.datasets)
     done = stored = 0
-    with deferred_interrupt() as check, new_file(path, overwrite=force) as file:
+    with new_file(path, overwrite=force) as file:
         file.attrs["sample"], file.attrs["seed"] = sample.name, np.uint64(seed)
         datasets = [_create(file, dataset, sample, layout) for dataset in sample.datasets]
         for variable, dataset in enumerate(datasets):
             with contextlib.closing(_fill(dataset, sample, layout, seed, variable)) as slabs:
                 for slab_nbytes in slabs:
-                    check()
                     done += slab_nbytes
                     if progress is not None:
                         progress(done, nbytes)
