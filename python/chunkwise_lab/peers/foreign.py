@@ -7,7 +7,6 @@ counts.
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import tempfile
 import zlib
@@ -16,7 +15,7 @@ from typing import Final
 
 from chunkwise.measure.process import finished
 from chunkwise.running import environment
-from chunkwise_lab.peers.task import CannotReadError, Sample, Task, imported
+from chunkwise_lab.peers.task import CannotReadError, Sample, Task, imported, tool
 
 SOURCE: Final = Path(__file__).with_name("whole.c")
 
@@ -87,24 +86,17 @@ def _words(program: str, file: str, dataset: str, target: str, folder: Path) -> 
     """Give the command of a program."""
     if program in ("c", "c-as-doubles"):
         made = folder / "whole"
-        compiler = _tool("h5cc")
+        compiler = tool("h5cc")
         done = finished([compiler, "-shlib", "-O2", "-o", made, SOURCE], folder=folder)
         if done.returncode:
             raise CannotReadError(f"{compiler} {done.how}")
         return [str(made), file, dataset, "f" if program == "c" else "d"]
     if program == "timmean":
-        return [_tool("cdo"), "-s", "--no_history", "timmean", file, target]
+        return [tool("cdo"), "-s", "--no_history", "timmean", file, target]
     if program == "tenth-rows":
-        return [_tool("ncks"), "-h", "-d", f"{dataset}_y,,,10", "-v", dataset, file, target]
+        return [tool("ncks"), "-h", "-d", f"{dataset}_y,,,10", "-v", dataset, file, target]
     imported("netCDF4", "xarray")
     if program == "to-netcdf":
         return [sys.executable, "-c", _TO_NETCDF, file, dataset, target]
     how = "masked" if program == "netcdf4-masked" else "plain"
     return [sys.executable, "-c", _NETCDF4, file, dataset, how]
-
-
-def _tool(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
-        raise CannotReadError(f"{name} is not installed")
-    return found

@@ -14,7 +14,6 @@ runs this, and ordinary wheels.
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -25,7 +24,7 @@ import h5py
 from chunkwise import _native
 from chunkwise.measure.process import finished
 from chunkwise_lab.checkout import ROOT
-from chunkwise_lab.peers.task import CannotReadError, Sample, Task
+from chunkwise_lab.peers.task import CannotReadError, Sample, Task, tool
 
 PYTHONS: Final = {"chunkwise": sys.executable, "parallel HDF5": str(ROOT / ".venv-mpi/bin/python")}
 # Steps, arrays, and the rows and columns of a rank.
@@ -101,9 +100,9 @@ if rank == 0:
 
 def written(by: str, ranks: int, data: str, write: str, small: bool) -> Task:
     """Write a file by so many ranks; what is in it is compared."""
-    python = PYTHONS[by]
-    if shutil.which("mpirun") is None or not Path(python).exists():
-        raise CannotReadError("needs MPI: `make mpi`")
+    mpirun, python = tool("mpirun"), PYTHONS[by]
+    if not Path(python).exists():
+        raise CannotReadError("needs an h5py for MPI: `make mpi`")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "made.h5")
         shape = tuple(min(n, 4) for n in SHAPE) if small else SHAPE
@@ -112,7 +111,7 @@ def written(by: str, ranks: int, data: str, write: str, small: bool) -> Task:
         def measure() -> Sample:
             done = finished(
                 # Bound to processors, as Open MPI does it by itself.
-                ["mpirun", "-n", str(ranks), python, "-c", SOURCE, json.dumps(case)],
+                [mpirun, "-n", str(ranks), python, "-c", SOURCE, json.dumps(case)],
                 environment={
                     "OMPI_ALLOW_RUN_AS_ROOT": "1",
                     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",

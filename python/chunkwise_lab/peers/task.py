@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -42,6 +44,17 @@ def imported(*names: str) -> Any:
     except ImportError as why:
         raise CannotReadError(f"not installed ({why}); it comes with the extra 'bench'") from why
     return found[0]
+
+
+def tool(name: str) -> str:
+    """Return the path of a program."""
+    found = shutil.which(name)
+    if name == "chunkwise":
+        # Of this environment, whichever comes first on the path.
+        found = str(Path(sys.executable).with_name(name))
+    if found is None:
+        raise CannotReadError(f"{name} is not installed: `make tools`")
+    return found
 
 
 def timed(call: Callable[[], Any]) -> Sample:

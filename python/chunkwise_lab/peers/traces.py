@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from typing import Any, Final
 
 from chunkwise.measure.process import finished
 from chunkwise.running.trace import Trace, under_run
-from chunkwise_lab.peers.task import CannotReadError, Sample, Task
+from chunkwise_lab.peers.task import CannotReadError, Sample, Task, tool
 
 CHUNKWISE: Final = (sys.executable, "-m", "chunkwise")
 
@@ -29,8 +28,7 @@ def traced(way: str, file: str, dataset: str, program: Sequence[str]) -> Task:
     In its words ``{file}``, ``{dataset}`` and ``{out}`` stand for what it reads and writes.
     """
     words = [sys.executable if word == "python" else word for word in program]
-    if shutil.which(words[0]) is None:
-        raise CannotReadError(f"{words[0]} is not installed")
+    words[0] = tool(words[0])
     with tempfile.TemporaryDirectory(prefix="chunkwise-") as name:
         folder = Path(name)
         told: dict[str, Any] = {}

@@ -9,7 +9,7 @@ nothing is compared with must not pass unseen.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields
 from importlib.resources import files
 from pathlib import Path
@@ -146,8 +146,8 @@ def _data(name: str, values: dict[str, Any]) -> Data:
 def _experiment(entry: dict[str, Any], standard: Mapping[str, Any]) -> Experiment:
     parts = {
         "runs": tuple(_run(one, standard) for one in entry.pop("run")),
-        "plots": tuple(map(_plot, entry.pop("plot", ()))),
-        "published": tuple(map(_published, entry.pop("published", ()))),
+        "plots": _parts(Plot, "a plot", entry.pop("plot", ())),
+        "published": _parts(Published, "a published value", entry.pop("published", ())),
         "claims": tuple(map(_claim, entry.pop("claim", ()))),
     }
     return _made(Experiment, "an experiment", {**entry, **parts})
@@ -180,12 +180,8 @@ def _space(axes: Mapping[str, Any], design: str, trials: Any) -> Space:
     return Space({name: tuple(texts) for name, texts in axes.items()}, design, tuple(trials))
 
 
-def _plot(entry: dict[str, Any]) -> Plot:
-    return _made(Plot, "a plot", _tuples(entry))
-
-
-def _published(entry: dict[str, Any]) -> Published:
-    return _made(Published, "a published value", _tuples(entry))
+def _parts(kind: type[T], what: str, entries: Iterable[dict[str, Any]]) -> tuple[T, ...]:
+    return tuple(_made(kind, what, _tuples(entry)) for entry in entries)
 
 
 def _claim(entry: dict[str, Any]) -> Claim:
