@@ -45,17 +45,6 @@ _RECORD: Final = {
 
 
 @dataclass(frozen=True)
-class Summary:
-    """The repeats of one figure."""
-
-    values: tuple[float, ...]  # Each repeat, in the order in which they were made
-    # As the study sums them up: the mean, the mean without best and worst, or the median.
-    middle: float
-    error: float  # The standard error of the mean; 0 of one repeat
-    estimated: bool = False  # Whether one of them was extrapolated
-
-
-@dataclass(frozen=True)
 class Row:
     """One combination that was measured, with all its repeats."""
 
@@ -66,14 +55,6 @@ class Row:
         """Return a figure of all repeats that have it."""
         found = (FIGURES[figure].of(record) for record in self.records if record["status"] == "ok")
         return tuple(value for value in found if value is not None)
-
-    def summary(self, figure: str, statistic: Statistic) -> Summary | None:
-        """Sum up a figure; None if no repeat has it."""
-        values = self.values(figure)
-        if not values:
-            return None
-        estimated = any(record.get("extrapolated") for record in self.records)
-        return Summary(values, middle(values, statistic), standard_error(values), estimated)
 
     @property
     def problem(self) -> str | None:
