@@ -23,7 +23,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib.resources import files
-from itertools import chain, product
+from itertools import product
 from string import Template
 from typing import Any, Final
 
@@ -56,9 +56,10 @@ def comparisons(group: str, store: Store) -> Iterator[Comparison]:
     for entry in _DESCRIBED[group]:
         each = entry.get("each", [{}])
         for values in product(*(each if isinstance(each[0], list) else [each])):
-            yield from _made(
-                store, group, dict(chain(entry.items(), *(v.items() for v in values)))
-            )
+            one = dict(entry)
+            for more in values:
+                one |= more
+            yield from _made(store, group, one)
 
 
 GROUPS: Final[dict[str, Callable[[Store], Iterator[Comparison]]]] = {
@@ -74,18 +75,17 @@ def _made(store: Store, group: str, entry: dict[str, Any]) -> Iterator[Compariso
         arguments = data.arguments
         names |= {"path": str(data.path), "stem": data.path.stem, "dataset": data.name}
         names["variable"] = data.name.strip("/")
+    contiguous = data
     if "contiguous" in entry:
-        plain = _data(store, entry["contiguous"], names)
-        names["contiguous"] = str(plain.path)
+        contiguous = _data(store, entry["contiguous"], names)
+        names["contiguous"] = str(contiguous.path)
     if "chunk" in entry and data is not None:
         chunk = tuple(map(min, entry["chunk"], data.shape))
         names |= {"chunk": chunk, "chunk_x": format_shape(chunk)}
         names["chunk_commas"] = ",".join(map(str, chunk))
     readers = [_reader(entry, one, arguments, names) for one in entry["readers"]]
-    if "limit" in entry and data is not None:
-        readers.append(
-            _limit(store, entry["limit"], data, plain if "contiguous" in entry else data)
-        )
+    if "limit" in entry and data is not None and contiguous is not None:
+        readers.append(_limit(store, entry["limit"], data, contiguous))
     made = Comparison(
         _filled(entry["name"], names),
         group,
