@@ -65,7 +65,7 @@ def _header_folders() -> Iterator[Path]:
         if variable in os.environ:
             yield Path(os.environ[variable]) / "include"
     if shutil.which("pkg-config") is not None:
-        for package in ("hdf5", "hdf5-serial"):
+        for package in ("hdf5-serial", "hdf5"):
             command = ["pkg-config", "--cflags-only-I", package]
             answer = finished(command).out.decode()
             yield from (Path(flag.removeprefix("-I")) for flag in shlex.split(answer))
