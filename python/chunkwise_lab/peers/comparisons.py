@@ -12,6 +12,8 @@
 ``each``     an entry is as many comparisons as there are tables here, each with these values; of
              several lists, all combinations
 
+What the entries of a group have in common is in ``[usual.GROUP]``.
+
 In texts ``$NAME`` is a value of the entry, alone of any type.  There are also ``$folder`` and
 ``$small``; ``$path``, ``$stem``, ``$dataset`` and ``$variable`` of the file; ``$chunk``, no larger
 than the array, ``$chunk_x`` and ``$chunk_commas``; and ``$slug``, a reader's name for files.
@@ -45,6 +47,7 @@ _DESCRIBED: Final[dict[str, Any]] = tomllib.loads(
     files("chunkwise_lab.peers").joinpath("comparisons.toml").read_text("utf-8")
 )
 _FILES: Final[Values] = _DESCRIBED.pop("files")
+_USUAL: Final[Mapping[str, Values]] = _DESCRIBED.pop("usual")
 # Not of peers: these run if they are named alone.
 APART: Final = ("c", "trace", "mpi")
 _OF_ALL: Final = ("unit", "repeat", "note", "patience_s")
@@ -53,7 +56,10 @@ _OF_A_READER: Final = ("limit", "compared", "most")
 
 def comparisons(group: str, store: Store) -> Iterator[Comparison]:
     """Give a group's comparisons, and make the files of one before it is given."""
-    for entry in _DESCRIBED[group]:
+    usual = _USUAL.get(group, {})
+    for own in _DESCRIBED[group]:
+        entry = {**usual, **own}
+        entry["arguments"] = {**usual.get("arguments", {}), **own.get("arguments", {})}
         each = entry.get("each", [{}])
         for values in product(*(each if isinstance(each[0], list) else [each])):
             one = dict(entry)
@@ -119,7 +125,7 @@ def _reader(entry: Values, told: str | Values, arguments: Values, names: Values)
     name = _filled(said["name"], names)
     task, key = said.get("task", entry["task"]), said.get("key", entry.get("key", "reader"))
     given = {key: name} if key else {}
-    given |= {**entry.get("arguments", {}), **said.get("with", {})}
+    given |= {**entry["arguments"], **said.get("with", {})}
     known = {**names, "name": name, "slug": name.replace(" ", "-")}
     others = {key: _filled(said[key], names) for key in _OF_A_READER if key in said}
     return Reader(name, task, {**arguments, **_filled(given, known)}, **others)
