@@ -23,6 +23,7 @@ import numpy as np
 
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline, Shape, ShapeWord, format_shape
+from chunkwise.trials.environment import usable_cpus
 from chunkwise_lab.sample.layout import Box, Layout, boxes, make_layout
 from chunkwise_lab.sample.registry import find
 from chunkwise_lab.sample.spec import Region, Sample, Values
@@ -227,5 +228,4 @@ def _in_order(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> Itera
 
 def _thread_count() -> int:
     """CPUs that this process may use, at most 8."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return min(8, len(affinity(0)) if affinity else os.cpu_count() or 1)
+    return min(8, usable_cpus())
