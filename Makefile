@@ -298,8 +298,8 @@ docs: $(VENV)/.docs
 	    --doctree-dir target/site-cache docs target/site
 	@echo "make docs: target/site/index.html"
 
-bench-c:
-	$(MAKE) --no-print-directory bench ONLY=c
+bench-c: install
+	$(BIN)/python -m chunkwise_lab.peers --only c $(if $(REPEAT),--repeat $(REPEAT))
 
 readme: dev
 	$(BIN)/python scripts/readme.py
