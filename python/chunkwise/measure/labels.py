@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from chunkwise.measure.axes import AXES
 from chunkwise.measure.results import Cell, Results, standard_of
-from chunkwise.model.layout import Layout
 from chunkwise.names import printable
 from chunkwise.trials.readers import WITH_LIBRARY_CACHE
 
@@ -95,20 +94,6 @@ def full_label(results: Results, cell: Cell) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def change_label(results: Results, cell: Cell, axis: str) -> str:
-    """Name a trial by its value of one axis."""
-    if axis == "reader":
-        return reader_label(results, cell.reader)
-    if axis == "chunk":
-        return Layout(cell.trial.chunks, "none").chunks_in_words
-    if axis == "filter":
-        return "no filter" if cell.trial.filters == "none" else cell.trial.filters
-    text = setting(results, cell, axis)
-    if axis == "cache":
-        return f"a cache of {text}" if text != "default" else "the default cache"
-    return text or f"{axis} {cell.point[axis]}"
-
-
 def fallback_notes(results: Results) -> list[str]:
     """Say which figures of chunkwise are libhdf5's, and why."""
     found: dict[str, list[Cell]] = {}
@@ -121,19 +106,3 @@ def fallback_notes(results: Results) -> list[str]:
         what += f" (and {len(others)} more)" if others else ""
         notes.append(f"done by libhdf5 in chunkwise's place: {what}: {printable(why)}")
     return notes
-
-
-def unclosed_notes(results: Results) -> list[str]:
-    """Say which part of an unclosed file was measured."""
-    if not results.file.unclosed:
-        return []
-    if any(cell.trial.swmr for cell in results.cells):
-        how = (
-            "It was read along with its writer (SWMR, as h5py does with swmr=True), "
-            "by libhdf5 for all readers."
-        )
-    else:
-        how = (
-            "What it had flushed was copied to a temporary file, closed there, and measured there."
-        )
-    return [f"This file has not been closed: its writer is at work, or was killed. {how}"]

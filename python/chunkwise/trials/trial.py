@@ -30,7 +30,6 @@ PROPERTIES: Final = (
     "metadata_block_nbytes",
     "small_data_block_nbytes",
     "alloc_time",
-    "swmr",
 )
 # How a trial is bounded, and where its files happen to lie: no part of what it measures.
 BOUNDS: Final = ("max_seconds", "timeout_s", "file", "storage", "data", "scratch")
@@ -83,7 +82,6 @@ class Trial:
     metadata_block_nbytes: int | None = None  # H5Pset_meta_block_size
     small_data_block_nbytes: int | None = None  # H5Pset_small_data_block_size
     alloc_time: str | None = None  # ``early``, ``late``, ``incremental``
-    swmr: bool = False  # Whether a writer has not closed the file (H5F_ACC_SWMR_READ)
     zlib_path: str | None = None  # The zlib that libhdf5 is to call; None is its own
     cells: int | None = None  # As in `chunkwise.patterns.pattern.Access`
     reopen: bool = False  # Whether each operation opens the file again, as a part of it
