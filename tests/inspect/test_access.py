@@ -95,7 +95,7 @@ def test_what_was_stated_is_in_the_tables(path: Path) -> None:
 
 
 def test_lists_of_selections_are_taken(path: Path) -> None:
-    facts = inspect(path, access=["roi:1x1:500"])
+    facts = inspect(path, access=["random:500:1x1"])
     assert len(offered(facts)) == 1
     assert about(facts) == ["/t"]
 
