@@ -45,8 +45,7 @@ def advise_new(
     *,
     like: str | os.PathLike[str] | None = None,
     dataset: str = DATASET,
-    objective: str = "balanced",  # As for `chunkwise.advise`; a `max_size` in bytes
-    max_size: str | None = None,
+    objective: str = "balanced",  # As for `chunkwise.advise`
     reader: str | None = None,
     budget_s: float = 60.0,
     calibrate: bool = False,
@@ -57,10 +56,9 @@ def advise_new(
     begun = time.monotonic()
     extents, kind = described(shape, dtype)
     itemsize = kind.itemsize
-    asked_for = wishes.read(objective, (), max_size, reader)
+    asked_for = wishes.read(objective, reader)
     where = f"a dataset of {format_shape(extents)}"
     asked = patterns.read(access, extents, itemsize, where)
-    most = asked_for.most_nbytes(None, compressed=False)
 
     def say(text: str) -> None:
         if progress is not None:
@@ -91,13 +89,12 @@ def advise_new(
         machine=machine,
         codecs={n: _for_rank(one, usual) for n, one in samples.codecs.items()},
         objective=asked_for.objective,
-        most_nbytes=most,
         usual=usual,
     )
     ratio = min(one.ratio(usual) for one in problem.codecs.values())
     stored = math.prod(extents) * itemsize * min(1.0, ratio)
     problem = replace(problem, storage=calibration.storage_of(stored, machine))
-    if most is None and objective == "balanced":
+    if objective == "balanced":
         # A compressed dataset may grow by a tenth, so a planned one may be so much larger.
         problem = replace(problem, most_nbytes=round(stored * (1 + wishes.GROWTH)))
     say("comparing layouts by the model")

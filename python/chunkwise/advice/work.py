@@ -116,7 +116,6 @@ class Work:
         """Look at the dataset, and check that there can be advice on it."""
         target = look(path, dataset)
         refuse(target)
-        wishes.barred(asked_for, Layout(target.chunks, target.filters))
         asked = patterns.read(
             access,
             target.shape,
@@ -199,7 +198,7 @@ class Work:
         if present.chunks is None:
             codecs.setdefault("none", Codec("none"))
         compressed = present.filters not in ("none", "fletcher32", "shuffle")
-        problem = Problem(
+        return Problem(
             shape=target.shape,
             itemsize=target.itemsize,
             patterns=tuple(one.pattern for one in self.asked),
@@ -209,18 +208,12 @@ class Work:
             codecs=codecs,
             present=present,
             objective=self.wishes.objective,
-            keep=self.wishes.keep,
             most_nbytes=self.wishes.most_nbytes(target.stored_nbytes, compressed),
             maxshape=target.maxshape,
             storage=calibration.storage_of(target.stored_nbytes, machine),
-            barred=wishes.barred(self.wishes, present),
-            usual=None if "chunk" in self.wishes.keep else self._usual,
+            barred=wishes.barred(present),
+            usual=self._usual,
         )
-        if present.chunks is None and "chunk" in self.wishes.keep:
-            raise UsageError(
-                f"{target.where} has no chunks: there is nothing to keep; leave --keep chunk out"
-            )
-        return problem
 
     def _proof(self, problem: Problem, found: Found, folder: str) -> Proof:
         """Measure the best few and the present one, first once and then the best again."""
