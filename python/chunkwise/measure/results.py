@@ -206,7 +206,7 @@ class Results:
 
     @property
     def records(self) -> list[dict[str, Any]]:
-        """One flat row for each trial, as `Measurement.to_record` gives it."""
+        """One flat row for each trial (docs/bench.md lists its keys)."""
         return [m.to_record() for cell in self.cells for m in cell.measurements]
 
     @property
