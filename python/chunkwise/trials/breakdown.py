@@ -304,10 +304,15 @@ def _cache(found: Breakdown) -> str | None:
         return None
     if loads <= distinct:
         return "each of them once" if loads == distinct else None
-    which = f"each of {distinct:,} chunks" if distinct > 1 else "the same chunk"
-    often = f"{which} {format_ratio(loads / distinct)}"
+    often = each_of(distinct, loads)
     if loads == touches:
         return f"{often}: the chunk cache missed every time"
     if touches is None:
         return often
     return f"{often}: the chunk cache missed {loads:,} of {counted(touches, 'time')}"
+
+
+def each_of(distinct: int, times: int) -> str:
+    """Say how often each of some chunks was loaded, or encoded."""
+    which = f"each of {distinct:,} chunks" if distinct > 1 else "the same chunk"
+    return f"{which} {format_ratio(times / distinct)}"
