@@ -21,8 +21,7 @@ import numpy.typing as npt
 from chunkwise.advice import calibration, patterns, sampling, wishes
 from chunkwise.advice.answer import Advice, FrontPoint, PatternAdvice
 from chunkwise.errors import UsageError
-from chunkwise.files.opening import find_dataset
-from chunkwise.files.unclosed import open_readable
+from chunkwise.files.opening import find_dataset, open_h5
 from chunkwise.grammar import format_shape, parse_shape
 from chunkwise.measure.schedule import Step
 from chunkwise.measure.target import look
@@ -73,7 +72,7 @@ def advise_new(
         pipelines = wishes.pipelines(asked_for, None, itemsize)
         file, name = _source_of(like) if like is not None else (_made(folder, kind), DATASET)
         deadline = begun + budget_s / 2
-        with open_readable(file) as source:
+        with open_h5(file) as source:
             known = find_dataset(source, name)
             if like is not None:
                 _check_like(like, known, kind)

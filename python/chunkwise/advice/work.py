@@ -16,9 +16,8 @@ from chunkwise.advice.verifying import Part, Proof, cut, figures, measure, part_
 from chunkwise.advice.wishes import Wishes
 from chunkwise.errors import UsageError
 from chunkwise.files.around import Surroundings
-from chunkwise.files.opening import find_dataset
+from chunkwise.files.opening import find_dataset, open_h5
 from chunkwise.files.room import free_nbytes
-from chunkwise.files.unclosed import open_readable
 from chunkwise.measure.schedule import Step
 from chunkwise.measure.target import Target, look
 from chunkwise.measure.variants import SPARE_NBYTES, scratch_folder
@@ -174,7 +173,7 @@ class Work:
         if wishes.plugins_may_be_used(self.wishes, present):
             _load_plugins()
         deadline = time.monotonic() + _SAMPLING_SHARE * max(0.0, self._left_s)
-        with open_readable(target.file) as file:
+        with open_h5(target.file) as file:
             found = sampling.take(
                 find_dataset(file, target.dataset),
                 pipelines,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from chunkwise.errors import BusyError, UsageError
+from chunkwise.errors import UsageError
 from chunkwise.measure.explain import explain
 from chunkwise.measure.libraries import LibHDF5, check_zlib
 from chunkwise.measure.libraries import find as find_library
@@ -27,8 +27,6 @@ from chunkwise.measure.store import Store
 from chunkwise.measure.target import Target, look
 from chunkwise.measure.variants import SAMPLE_NBYTES, Prepared, prepared
 from chunkwise.names import printable
-from chunkwise.remedy.records import saved_unclosed
-from chunkwise.remedy.spelling import in_short
 from chunkwise.trials.pagecache import warm
 from chunkwise.words import counted, format_seconds
 
@@ -78,12 +76,6 @@ def run(
     seconds = min(seconds, MOST_SECONDS)
     space = with_readers(space or Space())
     original = file if isinstance(file, Target) else look(file, dataset)
-    if original.unclosed:
-        saving = in_short(saved_unclosed(original.file)[0])
-        raise BusyError(
-            f"{printable(original.file)}: its writer is at work, or was killed before it closed "
-            f"the file: measure it once it is closed; what was flushed is saved by: {saving}"
-        )
 
     step = progress or (lambda _: None)
 
