@@ -48,9 +48,7 @@ _OPTIONS = (
     click.option(
         "--in-place", is_flag=True, help="Replace the source when the result is verified."
     ),
-    click.option(
-        "--dry-run", is_flag=True, help="Say what would be done and gained; write nothing."
-    ),
+    click.option("--dry-run", is_flag=True, help="Say what would be done, and write nothing."),
     click.option(
         "--unchanged",
         type=click.Choice(["copy", "link", "skip"]),
@@ -74,7 +72,7 @@ _OPTIONS = (
     click.option(
         "--memory",
         type=Size(),
-        help="Most bytes for data, of ranks in each.  [default: a quarter of free memory]",
+        help="Most bytes for data; under MPI, in each rank.  [default: a quarter of free memory]",
     ),
     click.option("--threads", type=int, help="Threads that decode and encode.  [default: all]"),
     files_from_option,
