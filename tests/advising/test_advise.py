@@ -133,7 +133,7 @@ def test_a_layout_that_suits_is_left(
         return proof
 
     monkeypatch.setattr(work, "measure", measured)
-    advice = advise(path, "x", ("20x200x20",), budget_s=20)
+    advice = advise(path, "x", ("20x200x20",), objective="read", budget_s=20)
     assert advice.verified
     assert advice.leave == left
     assert (advice.best == present) == left

@@ -9,12 +9,11 @@ from rich.text import Text
 
 from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
-from chunkwise.measure.columns import further, notes
 from chunkwise.measure.explain import explain
 from chunkwise.measure.labels import fallback_notes, full_label, reader_label
 from chunkwise.measure.printing import say
 from chunkwise.measure.results import Advice, Cell, Results
-from chunkwise.measure.tables import tables_of
+from chunkwise.measure.tables import further, notes, tables_of
 from chunkwise.measure.variants import Variant, stored
 from chunkwise.names import printable_lines
 from chunkwise.trials import breakdown, write_breakdown

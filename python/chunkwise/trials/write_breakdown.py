@@ -114,18 +114,7 @@ def bare_seconds(path: str, piece_nbytes: int) -> float | None:
 
 
 def sentence(found: Breakdown) -> str:
-    """Say in one sentence where the time of writing went.
-
-    >>> sentence({
-    ...     "method": "filters measured, storage from bare writing", "elapsed_s": 5.0,
-    ...     "index_s": None, "storage_s": 0.5, "filters_s": {"deflate": 4.0},
-    ...     "scatter_s": None, "other_s": 0.5, "waiting_s": None, "other_threads_s": None,
-    ...     "chunk_touches": 300, "chunk_loads": 45, "chunk_hits": None, "chunks_touched": 15,
-    ...     "chunks_encoded": 60,
-    ... })  # doctest: +NORMALIZE_WHITESPACE
-    'Of 5.00 s, 4.00 s encode 60 chunks (deflate; each of 15 chunks 4.00 times: 45 were loaded
-    again), 500 ms write storage, 500 ms are the rest.'
-    """
+    """Say in one sentence where the time of writing went."""
     phases = {
         "put elements into chunks": found["scatter_s"],
         "write storage": found["storage_s"],
