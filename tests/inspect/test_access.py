@@ -95,10 +95,7 @@ def test_what_was_stated_is_in_the_tables(path: Path) -> None:
 
 
 def test_lists_of_selections_are_taken(path: Path) -> None:
-    places = np.random.default_rng(0).integers(0, SHAPE, (500, 3))
-    listed = path.with_name("places.txt")
-    listed.write_text("".join(f"[{t}, {y}, {x}]\n" for t, y, x in places), encoding="utf-8")
-    facts = inspect(path, access=[f"list:{listed}"])
+    facts = inspect(path, access=["roi:1x1:500"])
     assert len(offered(facts)) == 1
     assert about(facts) == ["/t"]
 
