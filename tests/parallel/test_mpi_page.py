@@ -43,7 +43,7 @@ def test_each_phase_is_explained() -> None:
 
 
 def test_the_record_is_one() -> None:
-    text = PAGE.partition("or one after another:\n\n")[2].partition("\n\n")[0]
+    text = PAGE.partition("A record is an object like this one:\n\n")[2].partition("\n\n")[0]
     one = run_of(ast.literal_eval(text.strip()))
     assert one.job.n_ranks == 2
     assert set(one.phases) == {*PHASES, OTHER}

@@ -20,7 +20,7 @@ from chunkwise.verdicts import Exit, worst
 
 if TYPE_CHECKING:
     from chunkwise.newfile.target import Place
-    from chunkwise.repacking.crew import Crew
+    from chunkwise.repacking.executor import Executor
     from chunkwise.repacking.folder import Unchanged
     from chunkwise.repacking.run import Job
 
@@ -96,16 +96,6 @@ Exit code:
     show_default=True,
     help="Compare the finished result with IN as a reader sees both, or do not.",
 )
-@click.option(
-    "--manifest",
-    metavar="FILE",
-    help="Compare the values of OUT with FILE, as `chunkwise verify` writes it; else no OUT.",
-)
-@click.option(
-    "--write-manifest",
-    metavar="FILE",
-    help="Compare the values of OUT with those of IN, and write their checksums to FILE.",
-)
 @click.option("--force", is_flag=True, help="Replace a target that exists.")
 @click.option(
     "--resume",
@@ -139,8 +129,6 @@ def command(
     out: str | None,
     unchanged: Unchanged | None,
     verify: str,
-    manifest: str | None,
-    write_manifest: str | None,
     force: bool,
     resume: bool,
     memory: int | None,
@@ -168,7 +156,6 @@ def command(
     from chunkwise.newfile.target import choose as place_of
     from chunkwise.repacking.api import using_threads
     from chunkwise.repacking.crew import by_all
-    from chunkwise.repacking.proving import Proof
     from chunkwise.repacking.rules import Rules
     from chunkwise.repacking.run import Job
 
@@ -191,11 +178,6 @@ def command(
             "many files (--task), or start a command for each, as in docs/mpi.md"
         )
     memory, threads = share(comm, memory, threads)
-    if chosen.many and (manifest is not None or write_manifest is not None):
-        raise UsageError(
-            "--manifest and --write-manifest are for one file; for many, give them to "
-            "`chunkwise verify` before and after"
-        )
     if chosen.many and jobs is not None:
         memory = (default_budget() if memory is None else memory) // jobs
     job = Job(
@@ -215,7 +197,6 @@ def command(
         access=access,
         resume=resume,
         anew=unchanged == "copy",
-        proof=Proof(manifest, write_manifest, force),
     )
     with using_threads(threads), ending() as ends, leaving():
         if chosen.many:
@@ -230,7 +211,9 @@ def command(
         )
         if dry_run:
             return 0 if comm.rank else _dry_run(chosen.arguments[0], place(), job, as_json)
-        return by_all(comm, lambda crew: _repack(place(), job, as_json, ends, crew))
+        return by_all(
+            comm, lambda executor: _repack(place(), job, as_json, ends, executor, comm.size)
+        )
 
 
 def _dry_run(source: str, place: Place, job: Job, as_json: bool) -> int:
@@ -251,18 +234,20 @@ def _dry_run(source: str, place: Place, job: Job, as_json: bool) -> int:
     return 0
 
 
-def _repack(place: Place, job: Job, as_json: bool, ends: Ending, crew: Crew) -> int:
+def _repack(
+    place: Place, job: Job, as_json: bool, ends: Ending, executor: Executor, n_ranks: int
+) -> int:
     from chunkwise.repacking.render import summary_lines
     from chunkwise.repacking.run import run
 
-    if job.options.salvage and crew.comm.size == 1:
+    if job.options.salvage and n_ranks == 1:
         # libhdf5 may crash on a damaged file.
         from chunkwise.repacking.salvaging import salvage_as
 
         summary = salvage_as(job, place, ends.check)
     else:
         with showing(as_json, ends) as watch:
-            summary = run(job, place, watch, crew)
+            summary = run(job, place, watch, executor)
     if as_json:
         echo_json(summary.as_dict(), indent=2)
     else:

@@ -74,9 +74,6 @@ class Summary:
         Seconds in all.
     left
         Whether the file needed no change, and nothing was written (in place).
-    run
-        The run as ``chunkwise mpi-model`` takes it, with the seconds of each phase; None if no
-        chunks were written, or workers of Dask wrote some.
     readers
         Which programs read less of the result than of the source, a sentence for each reason.
     missing
@@ -94,7 +91,6 @@ class Summary:
     warnings: tuple[str, ...] = ()
     elapsed_s: float = 0.0
     left: bool = False
-    run: dict[str, Any] | None = None
     readers: tuple[str, ...] = ()
     missing: tuple[Missing, ...] = ()
     proof: Proved | None = None
