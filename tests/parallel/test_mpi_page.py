@@ -12,7 +12,7 @@ from chunkwise_lab.mpi_model.model import PHASES
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "mpi.md").read_text("utf-8")
-PARALLEL = ROOT / "python" / "chunkwise" / "mpi"
+CHECKS = ROOT / "python" / "chunkwise_lab" / "mpi_check"
 
 
 def codes_in(source: Path) -> set[str]:
@@ -34,7 +34,7 @@ def test_each_code_is_explained() -> None:
         for code in re.findall(r"`([a-z0-9-]+)`", row)
     }
     sources = ("checks.py", "check.py", "known.py")
-    assert explained == set().union(*(codes_in(PARALLEL / name) for name in sources))
+    assert explained == set().union(*(codes_in(CHECKS / name) for name in sources))
 
 
 def test_each_phase_is_explained() -> None:

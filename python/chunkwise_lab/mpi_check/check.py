@@ -9,18 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from chunkwise.errors import CannotWriteError, UsageError
-from chunkwise.mpi.checks import SEVERITIES, Finding, Settings, warnings_for
-from chunkwise.mpi.environment import (
-    Component,
-    Libraries,
-    Ranks,
-    as_record,
-    launcher,
-    look_at_libraries,
-    look_at_ranks,
-    mpi_io_component,
-    srun_tasks,
-)
 from chunkwise.mpi.filesystems import FileSystem, filesystem_of
 from chunkwise.mpi.ranks import (
     ALONE,
@@ -33,6 +21,18 @@ from chunkwise.mpi.ranks import (
     world,
 )
 from chunkwise.words import counted
+from chunkwise_lab.mpi_check.checks import SEVERITIES, Finding, Settings, warnings_for
+from chunkwise_lab.mpi_check.environment import (
+    Component,
+    Libraries,
+    Ranks,
+    as_record,
+    launcher,
+    look_at_libraries,
+    look_at_ranks,
+    mpi_io_component,
+    srun_tasks,
+)
 
 # Below this a rank can hardly hold what it encodes.
 _LEAST_MEMORY_NBYTES: Final = 1 << 30
