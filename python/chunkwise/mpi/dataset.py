@@ -176,14 +176,10 @@ class ParallelDataset:
             error = wrong
         what = f"appending to {self.name}"
         every = self._home.session.meet(what, rows, same=f"axis {axis}", error=error)
-        begin, bounds = self._shape[axis], []
-        for one in every:
-            bounds.append((begin, begin + one))
-            begin += one
-        self._grow((*self._shape[:axis], begin, *self._shape[axis + 1 :]))
-        boxes = [self._rows(axis, *one) for one in bounds]
-        mine = boxes[self._home.session.comm.rank] is not None
-        self._put(boxes, elements if mine else None)
+        length = self._shape[axis]
+        begin = length + sum(every[: self._home.session.comm.rank])
+        self._grow((*self._shape[:axis], length + sum(every), *self._shape[axis + 1 :]))
+        self[(*(slice(None),) * axis, slice(begin, begin + rows))] = elements
 
     def _appended(self, part: npt.ArrayLike, axis: int, stored: Chunked | Contiguous) -> Array:
         given = _array(part, stored.dtype, self._where)
@@ -197,13 +193,6 @@ class ParallelDataset:
                 f"{axis} to one of shape {self._shape}"
             )
         return _as_stored(given, stored.dtype, self._where)
-
-    def _rows(self, axis: int, begin: int, end: int) -> Box | None:
-        if begin == end or 0 in self._shape:
-            return None
-        start, shape = [0] * self.ndim, list(self._shape)
-        start[axis], shape[axis] = begin, end - begin
-        return Box(tuple(start), tuple(shape))
 
     def resize(self, size: Any, axis: int | None = None) -> None:
         """Make it larger (collective).
@@ -307,25 +296,11 @@ class ParallelDataset:
             raise
 
     def _write_shared(self, data: Any) -> None:
-        """Write data that all ranks have, each a part of it."""
-        stored = self._stored()
-        whole = np.asarray(data)
-        n_ranks, rank = self._home.session.comm.size, self._home.session.comm.rank
-        rows = stored.rows()
-        n_rows = math.ceil(self._shape[0] / rows)
-        share = math.ceil(n_rows / n_ranks) * rows
-        cuts = [min(self._shape[0], share * one) for one in range(n_ranks + 1)]
-        boxes = [self._rows(0, *cuts[one : one + 2]) for one in range(n_ranks)]
-        error: Exception | None = None
-        elements: Array | None = None
-        try:
-            if boxes[rank] is not None:
-                part = whole.reshape(self._shape)[cuts[rank] : cuts[rank + 1]]
-                elements = _as_stored(part, stored.dtype, self._where)
-        except Exception as wrong:
-            error = wrong
-        self._home.session.meet(f"writing data of {self.name}", None, error=error)
-        self._put(boxes, elements)
+        """Write data that all ranks have, each a part of it: rows of whole chunks."""
+        comm, rows = self._home.session.comm, self._stored().rows()
+        share = math.ceil(math.ceil(self._shape[0] / rows) / comm.size) * rows
+        mine = slice(share * comm.rank, share * (comm.rank + 1))
+        self[mine] = np.asarray(data).reshape(self._shape)[mine]
 
     def __repr__(self) -> str:
         return f"<ParallelDataset {self.name!r}: shape {self._shape}>"
