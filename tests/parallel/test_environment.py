@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from chunkwise.mpi.libraries import Library, library_of
-from chunkwise.mpi.machine import memory_of_host
 from chunkwise.mpi.ranks import ALONE
 from chunkwise_lab.mpi_check.environment import (
     Libraries,
@@ -16,6 +15,7 @@ from chunkwise_lab.mpi_check.environment import (
     Ranks,
     look_at_libraries,
     look_at_ranks,
+    memory_of_host,
     mpi_io_component,
     srun_tasks,
 )

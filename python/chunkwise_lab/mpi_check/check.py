@@ -16,7 +16,6 @@ from chunkwise.mpi.ranks import (
     host,
     launched,
     on_first,
-    require_shared_folder,
     under_mpi,
     world,
 )
@@ -33,6 +32,7 @@ from chunkwise_lab.mpi_check.environment import (
     mpi_io_component,
     srun_tasks,
 )
+from chunkwise_lab.mpi_check.folder import require_shared_folder
 
 # Below this a rank can hardly hold what it encodes.
 _LEAST_MEMORY_NBYTES: Final = 1 << 30
