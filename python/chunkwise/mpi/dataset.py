@@ -299,7 +299,8 @@ class ParallelDataset:
         """Write data that all ranks have, each a part of it: rows of whole chunks."""
         comm, rows = self._home.session.comm, self._stored().rows()
         share = math.ceil(math.ceil(self._shape[0] / rows) / comm.size) * rows
-        mine = slice(share * comm.rank, share * (comm.rank + 1))
+        begin, end = (min(self._shape[0], share * n) for n in (comm.rank, comm.rank + 1))
+        mine = slice(begin, end)
         self[mine] = np.asarray(data).reshape(self._shape)[mine]
 
     def __repr__(self) -> str:
