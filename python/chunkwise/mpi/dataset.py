@@ -17,7 +17,7 @@ from chunkwise.mpi.committing import Chunked, Contiguous, Made
 from chunkwise.mpi.home import Home, ParallelAttributes
 from chunkwise.mpi.session import described
 from chunkwise.selection import Selection
-from chunkwise.writing.values import as_stored, converted
+from chunkwise.writing.values import appended, as_stored, axis_of, converted, resized
 
 Array = npt.NDArray[Any]
 
@@ -166,11 +166,11 @@ class ParallelDataset:
         error: Exception | None = None
         try:
             stored = self._stored()
-            if not -self.ndim <= axis < self.ndim:
-                raise SelectionError(f"{self._where}: there is no axis {axis} to append along")
-            axis %= self.ndim
+            axis = axis_of(axis, self._shape, self._where)
             if part is not None:
-                elements = self._appended(part, axis, stored)
+                given = _array(part, stored.dtype, self._where)
+                given = appended(given, self._shape, axis, self._where)
+                elements = _as_stored(given, stored.dtype, self._where)
                 rows = elements.shape[axis]
         except Exception as wrong:
             error = wrong
@@ -180,19 +180,6 @@ class ParallelDataset:
         begin = length + sum(every[: self._home.session.comm.rank])
         self._grow((*self._shape[:axis], length + sum(every), *self._shape[axis + 1 :]))
         self[(*(slice(None),) * axis, slice(begin, begin + rows))] = elements
-
-    def _appended(self, part: npt.ArrayLike, axis: int, stored: Chunked | Contiguous) -> Array:
-        given = _array(part, stored.dtype, self._where)
-        if given.ndim == self.ndim - 1:
-            given = np.expand_dims(given, axis)
-        rows = given.shape[axis] if axis < given.ndim else 0
-        want = (*self._shape[:axis], rows, *self._shape[axis + 1 :])
-        if given.shape != want:
-            raise SelectionError(
-                f"{self._where}: an array of shape {given.shape} cannot be appended along axis "
-                f"{axis} to one of shape {self._shape}"
-            )
-        return _as_stored(given, stored.dtype, self._where)
 
     def resize(self, size: Any, axis: int | None = None) -> None:
         """Make it larger (collective).
@@ -222,16 +209,8 @@ class ParallelDataset:
         self._grow(new)
 
     def _resized(self, size: Any, axis: int | None) -> Shape:
-        shape = self._shape
-        try:
-            if axis is None:
-                new = tuple(int(n) for n in size)
-            else:
-                at = range(len(shape))[axis]
-                new = (*shape[:at], int(size), *shape[at + 1 :])
-        except (TypeError, ValueError, IndexError):
-            new = ()
-        if len(new) != len(shape):
+        shape, new = self._shape, resized(self._shape, size, axis)
+        if new is None:
             raise UsageError(f"{self._where}: cannot be resized from {shape} to {described(size)}")
         if any(a < b for a, b in zip(new, shape, strict=True)):
             raise UsageError(
