@@ -173,7 +173,7 @@ def write_arrays(
 
     pieces = array_pieces(together) if together else ()
     done.blocks, done.again = write_pieces(
-        claim, pieces, scheduler, in_flight=in_flight, tell=tally.add_piece
+        claim, pieces, scheduler, in_flight=in_flight, tell=lambda piece: tally.add(piece.nbytes)
     )
 
 

@@ -43,10 +43,9 @@ from chunkwise.repacking.executor import Executor
 from chunkwise.repacking.options import Bound, Options, Verify
 from chunkwise.repacking.plan import Step
 from chunkwise.repacking.progress import Moment, Watch
-from chunkwise.repacking.records import DatasetResult, Summary
+from chunkwise.repacking.records import DatasetResult, Summary, result_of
 from chunkwise.repacking.rules import ChunkRules, FilterRules, Rules
 from chunkwise.repacking.run import Job, run
-from chunkwise.repacking.work import result_of
 
 if TYPE_CHECKING:
     from chunkwise.dask.finding import Scheduler

@@ -39,9 +39,9 @@ from chunkwise.repacking.options import Options
 from chunkwise.repacking.plan import Plan, make_plan, require_readable, who_loses
 from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.repacking.proving import beating, compared
-from chunkwise.repacking.records import Summary
+from chunkwise.repacking.records import Summary, result_of
 from chunkwise.repacking.rules import Rules
-from chunkwise.repacking.work import Run, carry_out, result_of
+from chunkwise.repacking.work import Run, carry_out
 from chunkwise.verifying.file import ends_early
 from chunkwise.words import counted
 

@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -33,7 +33,7 @@ from chunkwise.repacking.options import Options
 from chunkwise.repacking.orphans import orphans
 from chunkwise.repacking.plan import Plan, Step
 from chunkwise.repacking.progress import Teller, Watch
-from chunkwise.repacking.records import DatasetResult, Missing, storage_of
+from chunkwise.repacking.records import DatasetResult, Missing, result_of
 from chunkwise.repacking.trial import has_plugins, stored_filters
 from chunkwise.words import counted
 
@@ -194,13 +194,11 @@ class Copying:
         with closing(open_at(self.target.id, made_at)) as made, self._errors_of(step):
             one = self._copy(step, made)
             how: dict[str, Any] = {
-                "label": one.label,
+                **asdict(one),
                 "memory_nbytes": self.plan.memory_nbytes,
-                "effort": one.effort,
-                "raw": one.raw,
                 "salvage": self.options.salvage,
-                "likeness": one.likeness,
             }
+            source_id, target_id = how.pop("source_id"), how.pop("target_id")
             copied: _native.CopyResult | Copied
             copyable = source.plain and source.linked and step.action in ("copied", "rechunked")
             if copyable and self.executor.shares(made, source.nbytes, raw=one.raw):
@@ -208,8 +206,8 @@ class Copying:
             else:
                 copied = _native.copy_data(
                     library(),
-                    one.source_id,
-                    one.target_id,
+                    source_id,
+                    target_id,
                     journal=self.journal,
                     encoders=self.encoders,
                     progress=tell,
@@ -307,21 +305,3 @@ def _require_same_filters(step: Step, made: h5d.DatasetID) -> None:
             f"'{printable(step.source.path)}': its filters ({step.source.pipeline}) cannot be set "
             "as they are stored; name other filters by a rule for it"
         )
-
-
-def result_of(step: Step, taken_nbytes: int) -> DatasetResult:
-    """Return the result for a dataset: what the plan says, and its stored bytes."""
-    source, wanted = step.source, step.wanted
-    return DatasetResult(
-        path=source.path,
-        action=step.action,
-        chunk=storage_of(source, wanted.chunk, wanted.merged),
-        filters=str(wanted.pipeline),
-        chunk_before=storage_of(source, source.chunk),
-        filters_before=str(source.pipeline),
-        nbytes=source.nbytes,
-        stored_nbytes_before=source.stored_nbytes,
-        stored_nbytes=taken_nbytes,
-        left=wanted.left,
-        why=wanted.why,
-    )
