@@ -19,7 +19,7 @@ from chunkwise.verdicts import Exit, worst
 
 if TYPE_CHECKING:
     from chunkwise.newfile.target import Place
-    from chunkwise.repacking.crew import Crew
+    from chunkwise.repacking.executor import Executor
     from chunkwise.repacking.run import Job
 
 _SIZE = Size()
@@ -79,16 +79,6 @@ Exit code:
 )
 @click.option("--access", multiple=True, help="A pattern that auto chunks are for: 1x600x600.")
 @click.option("--min-size", type=_SIZE, default=0, help="Leave smaller datasets as they are.")
-@click.option(
-    "--manifest",
-    metavar="FILE",
-    help="Compare the values of OUT with FILE, as `chunkwise verify` writes it; else no OUT.",
-)
-@click.option(
-    "--write-manifest",
-    metavar="FILE",
-    help="Compare the values of OUT with those of IN, and write their checksums to FILE.",
-)
 @click.option("--salvage", is_flag=True, help="Continue if chunks cannot be read.")
 @click.option("--low", type=click.Choice(BOUNDS), help="Oldest format.  [default: IN's]")
 @click.option("--high", type=click.Choice(BOUNDS[1:]), help="Newest format.  [default: latest]")
@@ -103,8 +93,6 @@ def command(
     filters: tuple[str, ...],
     access: tuple[str, ...],
     min_size: int,
-    manifest: str | None,
-    write_manifest: str | None,
     salvage: bool,
     low: str | None,
     high: str | None,
@@ -129,7 +117,6 @@ def command(
     from chunkwise.newfile.target import choose as place_of
     from chunkwise.repacking.api import using_threads
     from chunkwise.repacking.crew import by_all
-    from chunkwise.repacking.proving import Proof
     from chunkwise.repacking.rules import Rules
     from chunkwise.repacking.run import Job
 
@@ -141,11 +128,6 @@ def command(
             "many files (--task), or start a command for each, as in docs/mpi.md"
         )
     memory, threads = share(comm, memory, threads)
-    if chosen.many and (manifest is not None or write_manifest is not None):
-        raise UsageError(
-            "--manifest and --write-manifest are for one file; for many, give them to "
-            "`chunkwise verify` before and after"
-        )
     job = Job(
         rules=Rules.of(chunks or None, filters or None, min_size),
         options=Options(
@@ -163,7 +145,6 @@ def command(
         access=access,
         resume=resume,
         anew=given["unchanged"] == "copy",
-        proof=Proof(manifest, write_manifest, chosen.force),
     )
     with using_threads(threads), ending() as ends, leaving():
         if chosen.many:
@@ -178,7 +159,10 @@ def command(
         )
         if chosen.dry_run:
             return 0 if comm.rank else _dry_run(chosen.arguments[0], place(), job, chosen.as_json)
-        return by_all(comm, lambda crew: _repack(place(), job, chosen.as_json, ends, crew))
+        return by_all(
+            comm,
+            lambda executor: _repack(place(), job, chosen.as_json, ends, executor, comm.size),
+        )
 
 
 def _dry_run(source: str, place: Place, job: Job, as_json: bool) -> int:
@@ -199,18 +183,20 @@ def _dry_run(source: str, place: Place, job: Job, as_json: bool) -> int:
     return 0
 
 
-def _repack(place: Place, job: Job, as_json: bool, ends: Ending, crew: Crew) -> int:
+def _repack(
+    place: Place, job: Job, as_json: bool, ends: Ending, executor: Executor, n_ranks: int
+) -> int:
     from chunkwise.repacking.render import summary_lines
     from chunkwise.repacking.run import run
 
-    if job.options.salvage and crew.comm.size == 1:
+    if job.options.salvage and n_ranks == 1:
         # libhdf5 may crash on a damaged file.
         from chunkwise.repacking.salvaging import salvage_as
 
         summary = salvage_as(job, place, ends.check)
     else:
         with showing(as_json, ends) as watch:
-            summary = run(job, place, watch, crew)
+            summary = run(job, place, watch, executor)
     if as_json:
         echo_json(summary.as_dict(), indent=2)
     else:
