@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import h5py
@@ -36,8 +36,9 @@ def format_facts(
     file: h5py.File,
     objects: tuple[ObjectFacts, ...],
     path: str | os.PathLike[str] | None = None,
+    type_versions: Mapping[str, int] | None = None,
 ) -> FormatFacts:
-    """Collect the settings of an open file.
+    """Collect the settings of an open file; `type_versions` has those that are known, by path.
 
     ``oldest_reader`` is a lower bound: releases before it certainly cannot open all of
     `objects`.  It is drawn from the superblock's version (2 needs 1.8; 3 needs 1.10),
@@ -58,7 +59,7 @@ def format_facts(
     flags = superblock.flags if superblock and not open_here else ()
     return FormatFacts(
         superblock_version=version,
-        oldest_reader=_oldest_reader(file, version, objects),
+        oldest_reader=_oldest_reader(file, version, objects, type_versions or {}),
         userblock_nbytes=fcpl.get_userblock(),
         space_strategy=_STRATEGIES.get(strategy, f"unknown ({strategy})"),
         space_persistent=bool(persistent),
@@ -77,16 +78,26 @@ def free_nbytes(file: h5py.File) -> int:
         return 0
 
 
-def _oldest_reader(file: h5py.File, version: int, objects: tuple[ObjectFacts, ...]) -> str:
+def _oldest_reader(
+    file: h5py.File,
+    version: int,
+    objects: tuple[ObjectFacts, ...],
+    type_versions: Mapping[str, int],
+) -> str:
     newest = _OF_SUPERBLOCK[version]
-    for needed in _needed(file, version, objects):
+    for needed in _needed(file, version, objects, type_versions):
         newest = max(newest, needed, key=_SERIES.index)
         if newest == _SERIES[-1]:
             break
     return newest
 
 
-def _needed(file: h5py.File, version: int, objects: tuple[ObjectFacts, ...]) -> Iterator[str]:
+def _needed(
+    file: h5py.File,
+    version: int,
+    objects: tuple[ObjectFacts, ...],
+    type_versions: Mapping[str, int],
+) -> Iterator[str]:
     """Give the series that each object needs, as far as its facts tell."""
     for entry in objects:
         dataset = entry.dataset
@@ -105,7 +116,9 @@ def _needed(file: h5py.File, version: int, objects: tuple[ObjectFacts, ...]) -> 
         if entry.kind == "named_type" or (
             dataset is not None and (version >= 3 or "complex" in dataset.dtype)
         ):
-            yield _OF_DATATYPE.get(_datatype_version(file, entry.path), "1.6")
+            known = type_versions.get(entry.path)
+            stated = _datatype_version(file, entry.path) if known is None else known
+            yield _OF_DATATYPE.get(stated, "1.6")
 
 
 def _datatype_version(file: h5py.File, path: str) -> int:
