@@ -170,7 +170,8 @@ def uncompressed(subject: Subject) -> Iterator[Unspelled]:
         summary=(
             f"{format_size(stored_nbytes)} are stored without compression; with {best.filters}"
             f"{need} a sample shrinks to {_share(best):.0%}, which would save about "
-            f"{format_size(saved_nbytes)}."
+            f"{format_size(saved_nbytes)}. From memory, or from a disk that is faster than "
+            "deflate, it is then read more slowly."
         ),
         evidence={
             "stored_nbytes": stored_nbytes,
@@ -182,6 +183,7 @@ def uncompressed(subject: Subject) -> Iterator[Unspelled]:
         source=f"{NETCDF4}, section 4.2 (Table 5, Figure 9), and a sample of the data",
         remedies=other_filters(subject, better, chunks),
         waste_nbytes=saved_nbytes,
+        is_offer=not subject.stated,
     )
 
 
