@@ -369,8 +369,13 @@ def _in_words(subject: Subject, block: Block) -> str:
 
 
 def _here(subject: Subject, needed_nbytes: int) -> str:
-    """Say that the library at hand is not concerned, if it is not."""
+    """Say that the library at hand is not concerned, if it is not.
+
+    Stated patterns may be those of a program that was traced, which has a library of its own.
+    """
     here = this_process()
+    if subject.stated:
+        return ""
     judged = any(each.cache_nbytes == here.cache_nbytes for each in subject.readers)
     if not judged or needed_nbytes > here.cache_nbytes:
         return ""

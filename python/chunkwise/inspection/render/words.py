@@ -167,7 +167,7 @@ def filter_words(dataset: DatasetFacts) -> str:
 
 
 def purpose_words(dataset: DatasetFacts) -> str:
-    """Say for which ways of reading it is judged; nothing if there is only one, or one was stated."""
+    """Say for which ways of reading it is judged; nothing if they were stated."""
     several = dataset.purpose is not None and sum(n > 1 for n in dataset.shape or ()) > 1
     return dataset.purpose.in_words if dataset.purpose is not None and several else ""
 
