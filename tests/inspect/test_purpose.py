@@ -69,7 +69,7 @@ RECOGNIZED: list[tuple[Shape, Shape | None, int, Signs, dict[str, Shape]]] = [
     ((128, 128, 128), None, 4, Signs(), {"rows": (1, 1, 128), "steps": (1, 128, 128)}),
     ((120, 150, 150), (1, 2, 50), 4, Signs(), {"rows": (1, 1, 150), "steps": (1, 150, 150)}),
     ((1_000_000,), (10_000,), 4, Signs(), {"pieces": (1024,)}),
-    ((1_000_000,), (10_000,), 4, Signs("sparse"), {"rows of a sparse matrix": (1024,)}),
+    ((1_000_000,), (10_000,), 4, Signs("sparse"), {"rows of a sparse matrix": (256,)}),
 ]
 
 

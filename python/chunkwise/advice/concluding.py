@@ -451,7 +451,7 @@ def _taken_for(case: Case, one: patterns.Asked) -> str:
     said = access.in_words(shape, case.target.itemsize)
     hint = ""
     if access.elements == 1 and access.limit is not None and len(shape) > 1:
-        hint = f"; for {access.limit:,} samples along the first dimension write samples:{access.limit}"
+        hint = f"; for samples along the first dimension write samples:{access.limit}"
     return f"'{printable(one.pattern.name)}' was taken for {said}{hint}."
 
 

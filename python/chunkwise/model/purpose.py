@@ -29,6 +29,8 @@ Axis = Literal["T", "Z", "Y", "X"]
 _MOST_CHANNELS: Final = 4
 # Shorter sides are no image's.
 _SHORTEST_SIDE: Final = 16
+# Elements of a row of a sparse matrix: hundreds, in matrices of cells and genes.
+_SPARSE_ROW: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,8 @@ def purpose(
     axes = [axis for axis, extent in enumerate(shape) if extent > 1]
     if len(axes) < 2:
         if signs.kind == "sparse":
-            use = Use("rows of a sparse matrix", piece(shape, itemsize), at_random=True)
+            block = tuple(min(n, _SPARSE_ROW) for n in shape)
+            use = Use("rows of a sparse matrix", block, at_random=True)
             return Purpose((use,), "'indptr' lies beside it", signs)
         return Purpose((Use("pieces", piece(shape, itemsize)),), "it has one dimension")
     said = _said(shape, itemsize, signs)
