@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final, TypeGuard
 
 from chunkwise.inspection.facts import FileFacts
-from chunkwise.inspection.finding import SEVERITIES, Finding, Unspelled, grouped
+from chunkwise.inspection.finding import SEVERITIES, Finding, Unspelled
 from chunkwise.inspection.findings import access, cache, chunks, file, filters, objects, placement
 from chunkwise.inspection.findings.subject import DatasetCheck, Subject
 from chunkwise.model import worth
@@ -86,10 +86,12 @@ def _together(found: list[Unspelled]) -> Iterator[Unspelled]:
 
     The commands of the others copy the whole file for their own dataset alone.
     """
-    groups = grouped(found)
+    groups: dict[tuple[str, str, bool], list[Unspelled]] = {}
     for finding in found:
-        group = groups[finding.severity, finding.code]
-        group = [one for one in group if one.is_offer == finding.is_offer]
+        key = finding.severity, finding.code, finding.is_offer
+        groups.setdefault(key, []).append(finding)
+    for finding in found:
+        group = groups[finding.severity, finding.code, finding.is_offer]
         if finding is group[0] and len(group) > 1:
             copies = [one for each in group for one in each.remedies if _changes_datasets(one)]
             datasets = tuple(dict.fromkeys(one for copy in copies for one in copy.datasets))
