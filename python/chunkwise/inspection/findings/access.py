@@ -46,10 +46,10 @@ def access_mismatch(subject: Subject) -> Iterator[Unspelled]:
     )
     if times < worth.MODELLED:
         return
-    # Only readers with a smaller cache than the library here gain: nobody said that they read it.
-    is_offer = times_here < worth.MODELLED
+    # Whether readers with a smaller cache than the library here gain alone.
+    for_others = times_here < worth.MODELLED
     whom = ""
-    if is_offer:
+    if for_others:
         whom = (
             f" to {reader.title}, whose chunk cache has {format_size(reader.cache_nbytes)}, and "
             f"{format_speed(times_here)} as fast to {here.title}"
@@ -64,9 +64,8 @@ def access_mismatch(subject: Subject) -> Iterator[Unspelled]:
         )
     yield Unspelled(
         code="access-mismatch",
-        is_offer=is_offer,
         severity="note"
-        if is_offer
+        if for_others
         else by_cost(
             nbytes=max(0, now - then),
             seconds=None if before is not None else saved_s,
@@ -86,6 +85,7 @@ def access_mismatch(subject: Subject) -> Iterator[Unspelled]:
             "offered_loaded_nbytes": then,
             "times": times,
             "reader": reader.name,
+            **({"cache_nbytes": reader.cache_nbytes} if for_others else {}),
         },
         source="the patterns of --access, and the model of docs/advise.md",
         remedies=other_chunks(subject, offered),
