@@ -115,7 +115,7 @@ def test_many_findings_at_once_with_the_gain_measured(tmp_path: Path) -> None:
     assert done.in_turns
     assert {change.path for change in done.changes} >= {"/tiny", "/both", "/edge"}
     both = next(change for change in done.changes if change.path == "/both")
-    assert set(both.why) == {"small-chunks", "shuffle-missing"}
+    assert set(both.why) == {"small-chunks"}
     measured = [gain for gain in done.gains if gain.times is not None]
     assert measured
     for gain in measured:

@@ -150,7 +150,7 @@ def _model(rng: np.random.Generator, file: h5py.File) -> Usual:
             (("time", "hours since 2000-01-01"), ("lev", "hPa"), ("y", "m"), ("x", "m"))
         ):
             _scale(file, made, axis, name, units)
-    reads = (Access("steps", (1, z, y, x)), Access("levels", (1, 1, y, x)))
+    reads: tuple[Access, ...] = (Access("steps", (1, z, y, x)), Access("levels", (1, 1, y, x)))
     if how["chunks"][0] > 1:
         reads = (Access("columns", (t, z, 1, 1)),)
     return Usual("model", "/u", reads)

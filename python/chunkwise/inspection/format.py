@@ -11,7 +11,7 @@ import h5py
 from h5py import h5f, h5o, h5t
 
 from chunkwise.files.causes import is_being_written
-from chunkwise.files.objects import HDF5_ERRORS, encode_name
+from chunkwise.files.objects import HDF5_ERRORS, address_of, encode_name, header_address
 from chunkwise.files.superblock import read_superblock
 from chunkwise.inspection.facts import FormatFacts, ObjectFacts
 
@@ -133,7 +133,7 @@ def _layout_version(file: h5py.File, path: str) -> int:
     continuation: nothing in HDF5's interface says it.
     """
     try:
-        address = h5o.get_info(file.id, encode_name(path)).addr
+        address = header_address(address_of(h5o.open(file.id, encode_name(path))))
         userblock = file.id.get_create_plist().get_userblock()
         with Path(file.filename).open("rb") as stream:
             stream.seek(userblock + address)

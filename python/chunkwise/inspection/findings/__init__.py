@@ -197,7 +197,7 @@ def _shape(found: Unspelled) -> Chunks | None:
 def _with_one_pipeline(by_code: dict[str, Unspelled]) -> list[Unspelled]:
     """Make all findings about a dataset offer the same filters."""
     offering = [by_code[code] for code in _BY_FILTERS if code in by_code]
-    offering = [found for found in offering if found.remedies]
+    offering = [found for found in offering if found.remedies and not found.is_offer]
     if len({_pipelines(found) for found in offering}) < 2:
         return list(by_code.values())
     first, *others = offering
