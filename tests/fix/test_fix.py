@@ -415,7 +415,7 @@ def test_a_run_that_is_ended_leaves_nothing(tmp_path: Path) -> None:
 def small_chunks(path: Path) -> Path:
     with h5py.File(path, "w") as file:
         file["t"] = numbers = np.arange(512 * 512, dtype="<i4").reshape(512, 512)
-        file.create_dataset("tiny", data=numbers, chunks=(8, 64), compression=1)
+        file.create_dataset("tiny", data=numbers, chunks=(8, 8), compression=1)
     return path
 
 
