@@ -16,6 +16,7 @@ import numpy as np
 
 import chunkwise
 from chunkwise.cli.main import main as command_line
+from chunkwise.manifest import manifest as manifests
 from tests.support.repacking import write_example
 
 VALUES = np.random.default_rng(3).integers(0, 90, (60, 40, 20), "i4").cumsum(axis=0, dtype="i4")
@@ -44,8 +45,15 @@ def repack_in_place(_: Path) -> int:
 
 
 def manifest(_: Path) -> int:
-    """`chunkwise repack --write-manifest`."""
-    return _command("repack", "in.h5", "out.h5", "--write-manifest", "m.json", "--filter", "lzf")
+    """`chunkwise repack`, and `chunkwise.verify` that writes a manifest of the result."""
+    code = _command("repack", "in.h5", "out.h5", "--filter", "lzf")
+    if code:
+        return code
+    found = chunkwise.verify("out.h5", write_manifest="m.json")
+    if found.verdict == "sound":
+        return 0
+    print(found, file=sys.stderr)
+    return 1
 
 
 def opened(folder: Path) -> int:
@@ -126,6 +134,9 @@ def prepare(name: str, folder: Path) -> None:
 def is_right(name: str, folder: Path, source: dict[str, Any]) -> bool:
     """Whether a writer's result is there, and whole; `source` is what its source holds."""
     kind, in_place = WRITERS[name], name in ("repack_in_place", "changed")
+    written = folder / "m.json"
+    if written.exists() and set(manifests.read(written)) != {"out.h5"}:
+        return False
     path = folder / ("in.h5" if in_place else "out.nc" if kind is to_netcdf else "out.h5")
     if not path.exists():
         return False

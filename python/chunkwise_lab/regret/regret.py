@@ -101,7 +101,7 @@ def of_file(
         say(f"{name}: {step.text}")
 
     advice = advise(path, dataset, access, reader=reader, budget_s=budget_s, progress=follow)
-    wanted = wishes.read("balanced", (), None, reader)
+    wanted = wishes.read("balanced", reader)
     work = Work.of(path, dataset, access, wanted, begun=0.0, budget_s=_LONG_S)
     with tempfile.TemporaryDirectory(prefix="chunkwise-") as folder:
         problem, _ = work.modelled(folder, calibrate=False)

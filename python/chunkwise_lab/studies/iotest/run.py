@@ -25,8 +25,8 @@ from chunkwise.errors import (
 )
 from chunkwise.files.durable import write_whole
 from chunkwise.measure.schedule import Step
-from chunkwise.mpi.ranks import require_shared_folder
 from chunkwise.names import hdf5_reason, printable
+from chunkwise_lab.mpi_check.folder import require_shared_folder
 from chunkwise_lab.studies.iotest import table
 from chunkwise_lab.studies.iotest.known import Known, known, names
 from chunkwise_lab.studies.iotest.leftover import removed

@@ -40,7 +40,7 @@ class Row:
     raw_nbytes: int  # Of all values
     least: tuple[float, ...]  # Over the ranks, of each of `PHASES`: seconds
     most: tuple[float, ...]
-    # Codes of what is known against it (`chunkwise.mpi.checks`)
+    # Codes of what is known against it (`chunkwise_lab.mpi_check.checks`)
     warnings: tuple[str, ...] = ()
 
     def figures(self) -> dict[str, float]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chunkwise.grammar.sizes import format_size
-from chunkwise.mpi.check import Report
-from chunkwise.mpi.checks import Finding
 from chunkwise.words import counted, wrapped
+from chunkwise_lab.mpi_check.check import Report
+from chunkwise_lab.mpi_check.checks import Finding
 
 _IO = {"ompio": "OMPIO", "romio": "ROMIO", "unknown": "not known"}
 

@@ -10,31 +10,29 @@ EXAMPLES = """\b
 Examples:
   chunkwise mpi-check
   mpirun -n 4 chunkwise mpi-check /scratch/me
-  mpirun -n 64 chunkwise mpi-check model.nc
 
 \b
 Exit code:
   0    nothing found that cannot work
   1    an error was found: it would fail, hang or spoil data
-  2    wrong usage, or FILE cannot be opened
+  2    wrong usage
 """
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("file", metavar="[FILE|FOLDER]", default=".")
+@click.argument("folder", metavar="[FOLDER]", default=".")
 @click.option("--json", "as_object", is_flag=True, help="Print all of it as JSON.")
-def command(file: str, as_object: bool) -> int:
+def command(folder: str, as_object: bool) -> int:
     """Say which MPI and HDF5 there are, and what is known to fail, hang or crawl with them.
 
     Start it as the program will be started, under mpirun or srun: then it also says where the
-    ranks run, and whether all of them see FOLDER, the place of the file. If FILE exists,
-    its datasets are checked as if the ranks wrote them.
+    ranks run, and whether all of them see FOLDER, the place of the file.
     """
     # Imported here, so that `--help` need not wait.
-    from chunkwise.mpi.check import check
-    from chunkwise.mpi.check_text import lines
+    from chunkwise_lab.mpi_check.check import check
+    from chunkwise_lab.mpi_check.text import lines
 
-    report = check(file)
+    report = check(folder)
     if report is None:
         return 0
     if as_object:

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from chunkwise.grammar.sizes import format_size
-from chunkwise.mpi.known import SEVERITIES as SEVERITIES
-from chunkwise.mpi.known import Finding as Finding
-from chunkwise.mpi.known import Settings as Settings
-from chunkwise.mpi.known import Severity, mpi_io_faults, said
-from chunkwise.mpi.known import Version as Version
 from chunkwise.words import counted
+from chunkwise_lab.mpi_check.known import SEVERITIES as SEVERITIES
+from chunkwise_lab.mpi_check.known import Finding as Finding
+from chunkwise_lab.mpi_check.known import Settings as Settings
+from chunkwise_lab.mpi_check.known import Severity, mpi_io_faults, said
+from chunkwise_lab.mpi_check.known import Version as Version
 
 Check = Callable[[Settings], Iterator[Finding]]
 

@@ -5,15 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 from chunkwise.errors import CannotWriteError, UsageError
-from chunkwise.grammar.codecs import CODECS_BY_ID
-from chunkwise.mpi.checks import SEVERITIES, Finding, Settings, warnings_for
-from chunkwise.mpi.environment import (
+from chunkwise.mpi.filesystems import FileSystem, filesystem_of
+from chunkwise.mpi.ranks import (
+    ALONE,
+    Alone,
+    host,
+    launched,
+    on_first,
+    under_mpi,
+    world,
+)
+from chunkwise.words import counted
+from chunkwise_lab.mpi_check.checks import SEVERITIES, Finding, Settings, warnings_for
+from chunkwise_lab.mpi_check.environment import (
     Component,
     Libraries,
     Ranks,
@@ -24,24 +32,10 @@ from chunkwise.mpi.environment import (
     mpi_io_component,
     srun_tasks,
 )
-from chunkwise.mpi.filesystems import FileSystem, filesystem_of
-from chunkwise.mpi.ranks import (
-    ALONE,
-    Alone,
-    host,
-    launched,
-    on_first,
-    require_shared_folder,
-    under_mpi,
-    world,
-)
-from chunkwise.names import printable
-from chunkwise.words import counted
+from chunkwise_lab.mpi_check.folder import require_shared_folder
 
 # Below this a rank can hardly hold what it encodes.
 _LEAST_MEMORY_NBYTES: Final = 1 << 30
-# In a file with very many datasets, this many are examined.
-_MOST_DATASETS: Final = 10_000
 _MAKE: Final = "https://docs.h5py.org/en/stable/mpi.html"
 
 
@@ -110,7 +104,7 @@ def check(path: str = ".") -> Report | None:
             *alone,
             *unseen,
             *_of_environment(libraries, ranks, comm),
-            *_of_program(path, known),
+            *warnings_for(known),
         ]
         findings.sort(key=lambda one: -SEVERITIES.index(one.severity))
         found = tuple(dict.fromkeys(findings))
@@ -150,81 +144,6 @@ def _known(
         h5py = tuple(int(part) for part in digits if part.isdigit())
         known = replace(known, hdf5=libraries.hdf5, h5py=h5py)
     return known
-
-
-def _of_program(path: str, known: Settings) -> Iterator[Finding]:
-    found: list[Finding] = []
-    if Path(path).is_file():
-        from chunkwise.files.contained import contained
-
-        # In a separate process: libhdf5 crashes on some damaged files.
-        read = partial(_of_file, path, known)
-        found = contained(read, printable(path))
-    codes = {one.code for one in found}
-    yield from (one for one in warnings_for(known) if one.code not in codes)
-    yield from found
-
-
-def _of_file(path: str, settings: Settings) -> list[Finding]:
-    """What is wrong with its datasets; one finding for all that have the same fault."""
-    found: dict[str, list[Finding]] = {}
-    for one in settings_of_file(path, settings):
-        for finding in warnings_for(one):
-            # A message without the dataset's name was shown already.
-            if finding.evidence.startswith(f"{one.path}: "):
-                found.setdefault(finding.code, []).append(finding)
-            elif finding.code == "fill-at-creation":
-                named = replace(finding, evidence=f"{one.path}: {finding.evidence}")
-                found.setdefault(finding.code, []).append(named)
-    merged = []
-    for same in found.values():
-        more = f"; and {counted(len(same) - 1, 'more dataset')}" if len(same) > 1 else ""
-        merged.append(replace(same[0], evidence=same[0].evidence + more))
-    return merged
-
-
-def settings_of_file(path: str, known: Settings) -> Iterator[Settings]:
-    """Give the settings of each chunked dataset of a file, as ranks would write it."""
-    # Each rank is taken to write one part of the slowest dimension.
-    from chunkwise.files.opening import open_h5, walk_datasets
-
-    with open_h5(path) as file:
-        for name, dataset in islice(walk_datasets(file), _MOST_DATASETS):
-            if dataset.chunks is None or not dataset.size:
-                continue
-            yield _of_dataset(printable(name), dataset, known)
-
-
-def _of_dataset(name: str, dataset: Any, known: Settings) -> Settings:
-    from h5py import h5d
-
-    dcpl = dataset.id.get_create_plist()
-    fills = {
-        h5d.FILL_TIME_IFSET: "ifset",
-        h5d.FILL_TIME_ALLOC: "alloc",
-        h5d.FILL_TIME_NEVER: "never",
-    }
-    filters = [dcpl.get_filter(number)[0] for number in range(dcpl.get_nfilters())]
-    tile = list(dataset.shape)
-    if known.n_ranks > 1:
-        # The slowest dimension that has something for each rank.
-        along = next((n for n, extent in enumerate(tile) if extent >= known.n_ranks), None)
-        if along is not None:
-            tile[along] = -(-tile[along] // known.n_ranks)
-    return replace(
-        known,
-        path=name,
-        shape=tuple(dataset.shape),
-        chunks=tuple(dataset.chunks),
-        tile=tuple(tile) if known.n_ranks > 1 else None,
-        itemsize=dataset.id.get_type().get_size(),
-        cache_nbytes=dataset.id.get_access_plist().get_chunk_cache()[1],
-        fill=fills.get(dcpl.get_fill_time()),
-        filters=tuple(
-            CODECS_BY_ID[number].name if number in CODECS_BY_ID else str(number)
-            for number in filters
-        ),
-    )
 
 
 def _of_environment(libraries: Libraries, ranks: Ranks, comm: Any) -> Iterator[Finding]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from chunkwise.grammar.boxes import chunk_counts
@@ -87,55 +87,43 @@ _NEWS: Final = "https://docs.open-mpi.org/en/v5.0.1/news"
 
 @dataclass(frozen=True)
 class _Fault:
-    """A fault of an MPI-IO component, in versions from `first` until before `fixed`."""
+    """A fault of an MPI-IO component, in versions from one until before another."""
 
     component: str
-    first: Version
-    fixed: Version
+    versions: tuple[tuple[Version, Version], ...]
     severity: Severity
     summary: str
     remedy: str
-    sources: tuple[str, ...] = field(default=())
+    sources: tuple[str, ...]
 
 
-_TO_ROMIO = "use a later Open MPI, or ROMIO: `mpirun --mca io ^ompio`"
+_SPOILED: Final = "OMPIO crashes in, or spoils, collective HDF5 writes of chunks."
+_ON_SPOILED: Final = (f"{_OMPI}/6285", f"{_OPENPMD}/issues/446")
 _FAULTS: Final = (
     _Fault(
-        "ompio", (2,), (3, 0, 4), "error",
-        "OMPIO crashes in, or spoils, collective HDF5 writes of chunks.",
+        "ompio", (((2,), (3, 0, 4)), ((3, 1), (3, 1, 4))), "error", _SPOILED,
         "use Open MPI 3.0.4, 3.1.4, 4.0.1 or later, or ROMIO: `mpirun --mca io ^ompio`",
-        (f"{_OMPI}/6285", f"{_OPENPMD}/issues/446"),
+        _ON_SPOILED,
     ),
     _Fault(
-        "ompio", (3, 1), (3, 1, 4), "error",
-        "OMPIO crashes in, or spoils, collective HDF5 writes of chunks.", _TO_ROMIO,
-        (f"{_OMPI}/6285", f"{_OPENPMD}/issues/446"),
-    ),
-    _Fault(
-        "ompio", (2,), (3, 0, 5), "warning",
-        "Reads and writes of 2 GB and more at once fail in OMPIO.", _TO_ROMIO,
-        (f"{_NEWS}/news-v3.0.x.html",),
-    ),
-    _Fault(
-        "ompio", (3, 1), (3, 1, 5), "warning",
-        "Reads and writes of 2 GB and more at once fail in OMPIO.", _TO_ROMIO,
-        (f"{_NEWS}/news-v3.1.x.html",),
-    ),
-    _Fault(
-        "ompio", (4,), (4, 0, 1), "error",
-        "OMPIO crashes in, or spoils, collective HDF5 writes of chunks.",
         # Its ROMIO crashes, too: below.
-        "use Open MPI 4.0.1 or later",
-        (f"{_OMPI}/6285", f"{_OPENPMD}/issues/446"),
+        "ompio", (((4,), (4, 0, 1)),), "error", _SPOILED, "use Open MPI 4.0.1 or later",
+        _ON_SPOILED,
     ),
     _Fault(
-        "ompio", (4,), (4, 1), "warning",
+        "ompio", (((2,), (3, 0, 5)), ((3, 1), (3, 1, 5))), "warning",
+        "Reads and writes of 2 GB and more at once fail in OMPIO.",
+        "use a later Open MPI, or ROMIO: `mpirun --mca io ^ompio`",
+        (f"{_NEWS}/news-v3.0.x.html", f"{_NEWS}/news-v3.1.x.html"),
+    ),
+    _Fault(
+        "ompio", (((4,), (4, 1)),), "warning",
         "Collective HDF5 writes can hang in OMPIO's component vulcan (seen with 31 ranks).",
         "use a later Open MPI, or another component: `mpirun --mca fcoll dynamic_gen2`",
         (f"{_HDF5}/issues/1227",),
     ),
     _Fault(
-        "ompio", (4,), (4, 1, 7), "warning",
+        "ompio", (((4,), (4, 1, 7)), ((5,), (5, 0, 6))), "warning",
         "OMPIO's component vulcan can spoil data where a communicator has other ranks than "
         "MPI_COMM_WORLD, such as a Cartesian one.",
         "use a release later than August 2024, or another component: `mpirun --mca fcoll "
@@ -143,15 +131,7 @@ _FAULTS: Final = (
         (f"{_OMPI}/12718",),
     ),
     _Fault(
-        "ompio", (5,), (5, 0, 6), "warning",
-        "OMPIO's component vulcan can spoil data where a communicator has other ranks than "
-        "MPI_COMM_WORLD, such as a Cartesian one.",
-        "use a release later than August 2024, or another component: `mpirun --mca fcoll "
-        "dynamic_gen2`; give HDF5 MPI_COMM_WORLD",
-        (f"{_OMPI}/12718",),
-    ),
-    _Fault(
-        "romio", (4,), (5,), "error",
+        "romio", (((4,), (5,)),), "error",
         "The ROMIO of Open MPI 4 crashes on HDF5's chunked datasets.",
         "use OMPIO, which is the default: leave OMPI_MCA_io out",
         (f"{_OMPI}/7795", f"{_OPENPMD}/pull/1441"),
@@ -165,7 +145,8 @@ def mpi_io_faults(settings: Settings) -> Iterator[Finding]:
     if settings.mpi != "Open MPI" or version is None or settings.hdf5 is None:
         return
     for fault in _FAULTS:
-        if settings.mpi_io == fault.component and fault.first <= version < fault.fixed:
+        fits = any(first <= version < fixed for first, fixed in fault.versions)
+        if settings.mpi_io == fault.component and fits:
             yield Finding(
                 "mpi-io",
                 fault.severity,
