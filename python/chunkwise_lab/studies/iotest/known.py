@@ -14,7 +14,7 @@ import h5py
 
 from chunkwise.mpi.filesystems import filesystem_of
 from chunkwise.mpi.libraries import library_of
-from chunkwise.words import counted
+from chunkwise.words import counted, joined
 from chunkwise_lab.mpi_check.checks import Finding, Settings, warnings_for
 from chunkwise_lab.mpi_check.environment import look_at_ranks, mpi_io_component
 from chunkwise_lab.studies.iotest.lists import takes_filters, uses_mpi
@@ -132,6 +132,18 @@ def said_of(rows: Sequence[Row]) -> list[str]:
         f"Do: {one['remedy']}."
         for code, (one, often) in found.items()
     ]
+
+
+def oversubscribed(rows: Sequence[Row], cpu_count: object) -> str:
+    """Say which rows show no scaling; nothing if there are none."""
+    crowded = [row.point for row in rows if row.point.get("oversubscribed") == "yes"]
+    numbers = sorted({point["ranks"] for point in crowded if "ranks" in point}, key=len)
+    if not numbers:
+        return ""
+    return (
+        f"{joined(numbers)} ranks on {cpu_count} processors: oversubscribed, they take turns. "
+        "These times say nothing about scaling, and no claim about time is judged by them."
+    )
 
 
 def _numbered(numbers: Sequence[int]) -> str:
