@@ -16,14 +16,13 @@ from chunkwise import _native
 from chunkwise_lab.peers.task import Sample, Task, timed
 
 
-def command(words: list[str]) -> Task:
-    """Run a command of chunkwise: seconds of processor time."""
+def command(command: str, file: str = "", folder: str = "") -> Task:
+    """Run a command of chunkwise on a file or a folder: seconds of processor time."""
 
     def measure() -> Sample:
         before = _children_s()
-        subprocess.run(
-            [sys.executable, "-m", "chunkwise", *words], check=False, stdout=subprocess.DEVNULL
-        )
+        words = [sys.executable, "-m", "chunkwise", command, file or folder]
+        subprocess.run(words, check=False, stdout=subprocess.DEVNULL)
         return Sample(_children_s() - before)
 
     yield measure
@@ -56,9 +55,9 @@ def once(reader: str, file: str) -> Task:
     yield lambda: timed(read)
 
 
-def row(reader: str, file: str) -> Task:
+def row(reader: str, folder: str) -> Task:
     """Open a file and read one row, again and again: seconds each."""
-    times = 200
+    times, file = 200, str(next(Path(folder).glob("*.h5")))
 
     def read() -> int:
         crc = 0
