@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Final
 
 import h5py
 from h5py import h5f, h5o, h5t
 
 from chunkwise.files.causes import is_being_written
-from chunkwise.files.objects import HDF5_ERRORS, encode_name
+from chunkwise.files.objects import HDF5_ERRORS, address_of, encode_name, header_address
 from chunkwise.files.superblock import read_superblock
 from chunkwise.inspection.facts import FormatFacts, ObjectFacts
 
@@ -25,6 +26,10 @@ _SERIES: Final = ("1.6", "1.8", "1.10", "1.12", "2.0")
 # Which series brought each version (HDF5 file format specification, release notes).
 _OF_SUPERBLOCK: Final = {0: "1.6", 1: "1.6", 2: "1.8", 3: "1.10"}
 _OF_DATATYPE: Final = {3: "1.8", 4: "1.12", 5: "2.0"}
+_OF_LAYOUT: Final = {4: "1.10", 5: "2.0"}
+# The message that says how a dataset's data is stored.
+_LAYOUT: Final = 8
+_HEADER_NBYTES: Final = 4096
 # Chunks from this size on need the data layout message of 2.0.
 _LARGE_CHUNK_NBYTES: Final = 1 << 32
 # An encoded datatype: the message's number, the encoding's version, then the datatype
@@ -43,7 +48,8 @@ def format_facts(
     ``oldest_reader`` is a lower bound: releases before it certainly cannot open all of
     `objects`.  It is drawn from the superblock's version (2 needs 1.8; 3 needs 1.10),
     external and user-defined links (1.8), chunk indexes other than the v1 B-tree and
-    virtual datasets (1.10), chunks of 4 GiB and more (2.0), and the versions of the
+    virtual datasets (1.10), chunks of 4 GiB and more (2.0), the versions of datasets' layout
+    messages (4 needs 1.10, 5 2.0, which writes them with ``libver="latest"``), and those of the
     datatypes of datasets and named types (3 needs 1.8, 4 1.12, 5 2.0, which is also what
     H5T_COMPLEX needs).  Not looked at: attributes, the versions of other header
     messages, and filters, without which an object opens and its data cannot be read.
@@ -110,6 +116,8 @@ def _needed(
                 yield "1.10"
             if dataset.chunks and dataset.chunks.nbytes >= _LARGE_CHUNK_NBYTES:
                 yield "2.0"
+            if version >= 3:
+                yield _OF_LAYOUT.get(_layout_version(file, entry.path), "1.6")
         # Whoever asks for new datatypes by version bounds gets superblock 3, too; in an
         # older one only a type that older versions cannot hold brings its version along.
         # Elsewhere the objects need not be opened again.
@@ -129,3 +137,32 @@ def _datatype_version(file: h5py.File, path: str) -> int:
         return int(datatype.encode()[_DATATYPE_VERSION_AT] >> 4)
     except HDF5_ERRORS:
         return 0
+
+
+def _layout_version(file: h5py.File, path: str) -> int:
+    """Give the version of a dataset's layout message; 0 if its header does not begin with it.
+
+    Of headers of version 2 (HDF5 file format specification, IV.A.1.b), up to their first
+    continuation: nothing in HDF5's interface says it.
+    """
+    try:
+        address = header_address(address_of(h5o.open(file.id, encode_name(path))))
+        userblock = file.id.get_create_plist().get_userblock()
+        with Path(file.filename).open("rb") as stream:
+            stream.seek(userblock + address)
+            header = stream.read(_HEADER_NBYTES)
+    except (*HDF5_ERRORS, OSError):
+        return 0
+    if header[:5] != b"OHDR\x02":
+        return 0
+    flags = header[5]
+    at = 6 + 16 * bool(flags & 0x20) + 4 * bool(flags & 0x10)
+    width = 1 << (flags & 3)
+    end = at + width + int.from_bytes(header[at : at + width], "little")
+    at += width
+    before = 4 + 2 * bool(flags & 4)
+    while at + before < min(end, len(header)):
+        if header[at] == _LAYOUT:
+            return header[at + before]
+        at += before + int.from_bytes(header[at + 1 : at + 3], "little")
+    return 0

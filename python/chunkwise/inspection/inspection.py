@@ -34,13 +34,17 @@ from chunkwise.inspection.metadata import recorded
 from chunkwise.inspection.native import listed
 from chunkwise.inspection.patterns import pattern_facts
 from chunkwise.inspection.sampling import choose, take_sample
-from chunkwise.inspection.stated import of_each
+from chunkwise.inspection.signs import Reading
+from chunkwise.inspection.stated import can_be_chunked, of_each
+from chunkwise.model.purpose import NO_SIGNS, purpose
 from chunkwise.model.readers import LIBRARIES, Reader, reader, this_process
 from chunkwise.model.traffic import Pattern
 from chunkwise.verdicts import Verdict
 
 # The most seconds for all sampling: a person waits for it.
 SAMPLING_S: Final = 1.5
+# Attributes of smaller datasets are not looked at.
+_SMALL_NBYTES: Final = 1 << 20
 
 
 def inspect(
@@ -155,6 +159,10 @@ def _look(
             collected = _sampled(found, collected)
         aside = coordinates(found.datasets()) if access and dataset is None else {}
         stated = of_each(access, file, collected, aside) if access else {}
+        signs = Reading(file)
+        collected = [
+            each if each.path in stated else _with_purpose(each, signs) for each in collected
+        ]
         if dataset is not None or sample:
             collected = [
                 _with_patterns(each, served, dataset, stated.get(each.path, ()))
@@ -240,6 +248,19 @@ def _sampled(found: _Collected, collected: list[ObjectFacts]) -> list[ObjectFact
             each = replace(each, dataset=replace(each.dataset, sample=taken))
         sampled.append(each)
     return sampled
+
+
+def _with_purpose(each: ObjectFacts, signs: Reading) -> ObjectFacts:
+    """Add what a dataset is read by, as far as the file and its layout say it."""
+    facts = each.dataset
+    if facts is None or facts.shape is None or not can_be_chunked(facts):
+        return each
+    # Of small ones nothing takes long.
+    small = (facts.logical_nbytes or 0) < _SMALL_NBYTES
+    said = NO_SIGNS if small else signs.of(each.path, facts.dimensions)
+    chunks = None if facts.chunks is None else facts.chunks.shape
+    found = purpose(facts.shape, chunks, facts.itemsize, said)
+    return replace(each, dataset=replace(facts, purpose=found))
 
 
 def _with_patterns(

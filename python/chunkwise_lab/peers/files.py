@@ -191,18 +191,18 @@ class Store:
         return Data(self.once(name, lambda partial: _variables(partial, variables, count)))
 
     def groups(self, count: int, datasets: int) -> Data:
-        """Give a file of groups, each with so many small datasets."""
+        """Give a file of so many groups, each with a few small datasets."""
         count = self.few(count, 20)
         name = f"groups-{count}-{datasets}.h5"
         return Data(self.once(name, lambda partial: write_groups(partial, count, datasets)))
 
     def cells(self, count: int) -> Data:
-        """Give a file with references to small arrays."""
+        """Give a file of references to so many small arrays, as MATLAB stores cells."""
         count = self.few(count, 20)
         return Data(self.once(f"cells-{count}.h5", lambda partial: write_cells(partial, count)))
 
     def small_files(self, count: int) -> Data:
-        """Give a folder of small files."""
+        """Give a folder of so many small files."""
         count = self.few(count, 5)
         return Data(self.once(f"small-{count}", lambda partial: write_small(partial, count)))
 

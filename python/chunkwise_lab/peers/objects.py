@@ -16,13 +16,16 @@ from chunkwise import _native
 from chunkwise_lab.peers.task import Sample, Task, timed
 
 
-def command(command: str, file: str = "", folder: str = "") -> Task:
+def command(words: list[str], file: str = "", folder: str = "") -> Task:
     """Run a command of chunkwise on a file or a folder: seconds of processor time."""
 
     def measure() -> Sample:
         before = _children_s()
-        words = [sys.executable, "-m", "chunkwise", command, file or folder]
-        subprocess.run(words, check=False, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [sys.executable, "-m", "chunkwise", *words, file or folder],
+            check=False,
+            stdout=subprocess.DEVNULL,
+        )
         return Sample(_children_s() - before)
 
     yield measure
@@ -56,8 +59,8 @@ def once(reader: str, file: str) -> Task:
 
 
 def row(reader: str, folder: str) -> Task:
-    """Open a file and read one row, again and again: seconds each."""
-    times, file = 200, str(next(Path(folder).glob("*.h5")))
+    """Open a file of a folder and read one row, again and again: seconds each."""
+    times, file = 200, str(min(Path(folder).iterdir()))
 
     def read() -> int:
         crc = 0
