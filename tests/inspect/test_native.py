@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chunkwise.files.contained import contained_each
 from chunkwise.inspection import FileFacts, inspect, inspection
 from chunkwise.inspection.collect import object_facts
 from chunkwise.inspection.native import Listed, listed
@@ -28,7 +29,7 @@ def look(path: Path, way: Callable[[h5py.File], Listed | None]) -> FileFacts:
     """Inspect a file in a way."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(inspection, "listed", way)
-        return inspect(path, sample=False, metadata=False)
+        return inspect(path, sample=False)
 
 
 def same(path: Path) -> bool:
@@ -43,7 +44,7 @@ def same(path: Path) -> bool:
     ours, theirs = look(path, noted), look(path, lambda _: None)
     assert ours == theirs
     assert json.dumps(ours.as_dict()) == json.dumps(theirs.as_dict())
-    return ways[0]
+    return ways == [True]
 
 
 @pytest.mark.parametrize("name", metadata_files.KINDS)
@@ -172,7 +173,7 @@ def test_only_unusual_objects_are_asked_of_libhdf5(
         return object_facts(file, entry, paths)
 
     monkeypatch.setattr("chunkwise.inspection.native.object_facts", noted)
-    inspect(path, sample=False, metadata=False)
+    inspect(path, sample=False)
     assert asked == ["/far", "/named", "/outside", "/soft", "/virtual"]
 
 
@@ -210,8 +211,8 @@ def test_a_file_that_this_process_writes_is_left_to_libhdf5(tmp_path: Path) -> N
             assert listed(other) is None
 
 
-@given(at=st.integers(0), byte=st.integers(0, 255))
-def test_a_changed_byte_changes_neither_way_alone(
+@given(at=st.integers(0, 5000), byte=st.integers(0, 255))
+def test_a_changed_byte_is_damage_both_ways(
     at: int, byte: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.mktemp("native") / "x.h5"
@@ -219,9 +220,10 @@ def test_a_changed_byte_changes_neither_way_alone(
     content = bytearray(path.read_bytes())
     content[at % len(content)] = byte
     path.write_bytes(content)
-    try:
-        with h5py.File(path) as file:
-            found = listed(file)
-    except OSError:
-        return
-    assert found is None or len(found.facts) <= 7
+
+    def verdict(way: Callable[[h5py.File], Listed | None]) -> Any:
+        # HDF5 crashes on some.
+        (found,) = contained_each([(lambda: look(path, way).verdict, "x")], 1)
+        return type(found.error) if found.error else found.result
+
+    assert verdict(listed) == verdict(lambda _: None)

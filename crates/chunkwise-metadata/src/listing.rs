@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use chunkwise_engine::{ChunkCensus, census_of_index};
 use chunkwise_format::{
-    Attribute, ChunkIndex, Class, Dataspace, Datatype, FillValue, FormatError, Kind, Layout,
-    Object, Target, Text,
+    Attribute, Charset, ChunkIndex, Class, Dataspace, Datatype, FillValue, FormatError, Kind,
+    Layout, Object, Target,
 };
 use chunkwise_select::{ChunkGrid, Dims};
 
@@ -313,8 +313,10 @@ fn number_of(index: ChunkIndex) -> i32 {
 fn says_scale(attribute: &Attribute) -> bool {
     const MOST_NBYTES: u32 = 64;
     let Attribute { name, datatype, dataspace, value, .. } = attribute;
-    let Class::Text(text @ Text { .. }) = &datatype.class else { return false };
+    let Class::Text(text) = &datatype.class else { return false };
     name == b"CLASS"
+        // h5py knows no others.
+        && !matches!(text.charset, Charset::Other(_))
         && datatype.nbytes <= MOST_NBYTES
         && *dataspace != Dataspace::Null
         && dataspace.count() == Some(1)

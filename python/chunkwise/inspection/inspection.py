@@ -30,7 +30,7 @@ from chunkwise.inspection.dimensions import coordinates
 from chunkwise.inspection.facts import FileFacts, ObjectFacts
 from chunkwise.inspection.findings import find
 from chunkwise.inspection.format import format_facts
-from chunkwise.inspection.metadata import metadata_facts
+from chunkwise.inspection.metadata import recorded
 from chunkwise.inspection.native import listed
 from chunkwise.inspection.patterns import pattern_facts
 from chunkwise.inspection.sampling import choose, take_sample
@@ -149,7 +149,11 @@ def _look(
     """Inspect a file as it is, or beyond the end that it states too early."""
     # Without a cache, so that a chunk read twice for its speed is decoded twice.
     with open_readable(path, rdcc_nbytes=0) if early is None else open_mended(path, early) as file:
-        found = _collected(file, dataset)
+        cost, is_sound = None, False
+        if metadata and dataset is None:
+            cost, is_sound = recorded(path, early)
+        # What HDF5 refuses, it has words for.
+        found = _collected(file, dataset, native=is_sound)
         collected = found.facts
         if sample:
             collected = _sampled(found, collected)
@@ -173,11 +177,9 @@ def _look(
                 format_facts(file, tuple(collected), path, found.type_versions),
                 early_end=None if early is None else early.stated,
             ),
-            metadata=None,
+            metadata=cost,
             objects=tuple(collected),
         )
-    if metadata and dataset is None:
-        facts = replace(facts, metadata=metadata_facts(path, early))
     return replace(facts, findings=find(facts, served, stated))
 
 
@@ -216,9 +218,9 @@ class _Collected(NamedTuple):
         return {**self.identifiers, **known}
 
 
-def _collected(file: h5py.File, dataset: str | None) -> _Collected:
+def _collected(file: h5py.File, dataset: str | None, *, native: bool) -> _Collected:
     """Collect the facts about each object, by the file's own bytes where that can be."""
-    found = listed(file) if dataset is None else None
+    found = listed(file) if native else None
     if found is not None:
         return _Collected(file, found.facts, {}, found.type_versions)
     if dataset is None:

@@ -46,7 +46,16 @@ Offsets = npt.NDArray[np.int64]
 def metadata_facts(
     path: str | os.PathLike[str], early: Mended | None = None
 ) -> MetadataFacts | None:
+    """Record what opening a file, listing it and finding its chunks reads; see `recorded`."""
+    return recorded(path, early)[0]
+
+
+def recorded(
+    path: str | os.PathLike[str], early: Mended | None = None
+) -> tuple[MetadataFacts | None, bool]:
     """Record what opening a file, listing it and finding its chunks reads.
+
+    Also tells whether HDF5 took all of it, without an error.
 
     Listing opens each object by its hard link, once, and each attribute, and reads no
     values: those of variable length lie on heaps that only reading them touches.  The
@@ -73,11 +82,11 @@ def metadata_facts(
                 free = free_nbytes(file)
             left = recorder.seek(0, os.SEEK_END) - accounts.metadata_nbytes - accounts.raw_nbytes
     except HDF5_ERRORS:
-        return None
+        return None, False
     if superblock is not None:
         left -= superblock.offset + len(superblock.content)
     unaccounted = max(0, left - free) if accounts.are_complete else None
-    return _facts(recorder, accounts.raw_nbytes, unaccounted)
+    return _facts(recorder, accounts.raw_nbytes, unaccounted), accounts.is_sound
 
 
 class _Recorder(ReadOnlyFile):
@@ -125,6 +134,7 @@ class _Accounts:
         self.raw_nbytes = 0
         # h5py tells the sizes of indexes and heaps from 3.11 on.
         self.are_complete = True
+        self.is_sound = True
         self._seen: set[int] = set()
 
     def add(self, found: Any) -> None:
@@ -153,7 +163,7 @@ def _visit(file: h5py.File, recorder: _Recorder) -> _Accounts:
     pending = [h5g.open(file.id, b"/")]
     while pending:
         group = pending.pop()
-        for found in _members(group, seen):
+        for found in _members(group, seen, accounts):
             if isinstance(found, h5g.GroupID):
                 pending.append(found)
             else:
@@ -163,11 +173,12 @@ def _visit(file: h5py.File, recorder: _Recorder) -> _Accounts:
     return accounts
 
 
-def _members(group: Any, seen: set[int]) -> Iterator[Any]:
+def _members(group: Any, seen: set[int], accounts: _Accounts) -> Iterator[Any]:
     """Open what the hard links of a group lead to, but nothing twice."""
     try:
         names = list(group)
     except HDF5_ERRORS:
+        accounts.is_sound = False
         return
     for name in names:
         try:
@@ -176,7 +187,7 @@ def _members(group: Any, seen: set[int]) -> Iterator[Any]:
                 seen.add(link.u)
                 yield h5o.open(group, name)
         except HDF5_ERRORS:
-            continue
+            accounts.is_sound = False
 
 
 def _look_into(found: Any, recorder: _Recorder, accounts: _Accounts) -> None:
@@ -194,7 +205,7 @@ def _look_into(found: Any, recorder: _Recorder, accounts: _Accounts) -> None:
         if layout is not None:
             accounts.raw_nbytes += stored_nbytes(same)
     except (*HDF5_ERRORS, CorruptDataError, FileFormatError):
-        pass
+        accounts.is_sound = False
     finally:
         recorder.phase = "list"
 
