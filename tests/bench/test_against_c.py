@@ -20,7 +20,6 @@ import numpy.typing as npt
 import pytest
 
 from chunkwise_lab import against_c
-from tests.support.processes import ran
 
 
 @pytest.fixture(scope="module")
@@ -109,44 +108,6 @@ def test_stops_after_the_read_that_takes_too_long(program: Path, file: Path) -> 
     assert (told["cache_nslots"], told["cache_w0"]) == (17, 0.5)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["none.h5", "x", "1"], "H5Fopen: "),
-        (["{file}", "none", "1"], "H5Dopen2: "),
-        (["{file}", "g", "1"], "H5Dopen2: "),
-        (["{file}", "deflate", "1x1"], "the block has 2 dimensions, the dataset 3"),
-        (["{file}", "deflate", "1x0x1"], "'0x1' is no whole number from 1 on"),
-        (["{file}", "deflate", "1x1x"], "'' is no whole number from 1 on"),
-        (["{file}", "deflate", "1,1,1"], "'1,1,1' is no shape: write a block as 1x30x717"),
-        (["{file}", "deflate", "x".join("1" * 33)], "a block has at most 32 dimensions"),
-        (["{file}", "scalar", "1"], "the block has 1 dimensions, the dataset 0"),
-        (["{file}", "empty", "1x1"], "empty has no elements"),
-        (["{file}", "words", "1"], "words does not hold numbers"),
-        (["--cache-nbytes", "-1", "{file}", "one", "1"], "'-1' is no whole number from 0 on"),
-        (["--w0", "2", "{file}", "one", "1"], "H5Pset_chunk_cache: "),
-        (["--max-seconds", "soon", "{file}", "one", "1"], "'soon' is no number from 0 on"),
-        (["--library", "/none.so", "{file}", "one", "1"], "/none.so: "),
-        (["{file}", "one"], "usage: "),
-        (["--none", "{file}", "one", "1"], "usage: "),
-    ],
-)
-def test_errors_are_one_line(
-    program: Path, file: Path, arguments: list[str], says: str, tmp_path: Path
-) -> None:
-    library = against_c.h5py_library()
-    command = [str(program), "--library", library]
-    command += [argument.format(file=file) for argument in arguments]
-    env = against_c.beside(library)
-    done = ran(command, env=env, cwd=tmp_path)
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert says in done.stderr
-    if says != "usage: ":
-        assert done.stderr.startswith("walk: ")
-        assert done.stderr.count("\n") == 1
-
-
 def test_a_damaged_chunk_is_an_error(program: Path, file: Path, tmp_path: Path) -> None:
     with h5py.File(file) as f:
         at = f["deflate"].id.get_chunk_info(0).byte_offset
@@ -209,13 +170,3 @@ def test_a_difference_is_named(other: dict[str, Any], says: str | None) -> None:
     assert row([run(1.0)], [run(1.0), run(1.0, **other)]).difference == says
     told = against_c.as_json([row([run(1.0)], [run(1.0, **other)])], "libhdf5.so", 5.0)
     assert told["agree"] is (says is None)
-
-
-def test_a_missing_compiler_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("CC", "no-such-compiler -O3")
-    assert against_c.main(["--folder", str(tmp_path)]) == 1
-    said = capsys.readouterr()
-    assert said.err == "against_c: no C compiler: there is no no-such-compiler (set CC)\n"
-    assert said.out == ""

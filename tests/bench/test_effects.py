@@ -6,7 +6,6 @@ The truth is made up: seconds for each combination, a factor for each value.
 from __future__ import annotations
 
 import io
-import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +16,6 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from chunkwise import measure
 from chunkwise.measure.closing import closing
 from chunkwise.measure.effects import best, effects, single_changes, worst
 from chunkwise.measure.planning import spell_out, trial_of
@@ -183,26 +181,6 @@ def test_estimates_are_marked_in_the_plot(target: Target) -> None:
 
 
 # --- a real run -----------------------------------------------------------------------------
-
-
-def test_a_real_run_names_what_was_made_slow(tmp_path: Path) -> None:
-    path = tmp_path / "slow.h5"
-    data = np.random.default_rng(1).integers(0, 99, (60, 100, 100), "i4")
-    with h5py.File(path, "w") as file:
-        file.create_dataset("x", data=data, chunks=(60, 100, 100), compression=1)
-    space = Space.of(
-        access=["row=1x1x100"], reader=["libhdf5"], cache=["1MiB", "64MiB"], w0=["0.75", "0"]
-    )
-    results = measure.run(path, "x", space, repeat=3, seconds=8)
-    (said,) = closing(results)
-    assert "Slowest: 'row' read by libhdf5, cache 1 MiB" in said
-    assert "One change to the slowest alone makes it: a cache of 64 MiB" in said
-    assert results.cells[0].extrapolated
-    assert "~" in said
-
-    found = json.loads(json.dumps(results.as_dict(), allow_nan=False))
-    assert found["varied"] == ["cache", "w0"]
-    assert [row["cache"] for row in found["summary"]] == ["1MiB", "1MiB", "64MiB", "64MiB"]
 
 
 def test_a_pattern_is_compared_with_itself(target: Target) -> None:

@@ -154,17 +154,6 @@ def test_a_worker_that_dies_is_a_row(trial: Trial, code: str, status: str, said:
     assert json.dumps(measurement.to_record())
 
 
-def test_a_worker_that_hangs_is_stopped(tmp_path: Path) -> None:
-    trial = Trial("f", "d", "step", (1,), "h5py", timeout_s=1.0)
-    mark = tmp_path / "pid"
-    code = f"open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
-    measurement = measure_in_worker(trial, stand_in(code))
-    assert measurement.status == "timeout"
-    if mark.exists():  # it may have been stopped while still starting
-        with pytest.raises(ProcessLookupError):
-            os.kill(int(mark.read_text()), 0)
-
-
 def test_errors_inside_the_worker_are_told(file: Path) -> None:
     measurement = measure_in_worker(Trial(str(file), "gone", "step", (1,), "h5py", shape=(1,)))
     assert measurement.status == "failed"
@@ -441,27 +430,6 @@ def test_spread_is_that_of_paper_001() -> None:
 
 
 # --- saving and going on ---------------------------------------------------------------
-
-
-def test_a_stopped_run_goes_on_where_it_was(file: Path, tmp_path: Path) -> None:
-    saved = tmp_path / "trials.jsonl"
-    first = run(file, "g/cube", ["all"], ["h5py", "libhdf5"], repeat=2, save=saved)
-    lines = saved.read_text().splitlines()
-    assert len(lines) == 1 + 4
-    # Killed while the last trial was being written.
-    saved.write_text("\n".join(lines[:-1]) + "\n" + lines[-1][:30])
-    made: list[Step] = []
-    again = run(
-        file, "g/cube", ["all"], ["h5py", "libhdf5"], repeat=2, save=saved, progress=made.append
-    )
-    assert len([step for step in made if step.total]) == 1
-    assert len(saved.read_text().splitlines()) == 1 + 4
-    assert [len(cell.measurements) for cell in again.cells] == [2, 2]
-    kept = first.records[:3]
-    assert [record for record in again.records if record in kept] == kept
-    # With all of it done, nothing is measured.
-    run(file, "g/cube", ["all"], ["h5py", "libhdf5"], repeat=2, save=saved, progress=made.append)
-    assert len([step for step in made if step.total]) == 1
 
 
 def test_trials_of_another_file_are_not_mixed_in(file: Path, tmp_path: Path) -> None:

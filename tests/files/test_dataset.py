@@ -197,21 +197,6 @@ def test_as_an_array_and_as_an_iterable(file: chunkwise.File, name: str) -> None
         d.__array__(copy=False)
 
 
-def test_scalars_and_nothing(file: chunkwise.File) -> None:
-    scalar = file["scalar"]
-    assert same(scalar[()], np.float64(2.5))
-    assert same(np.asarray(scalar), np.array(2.5))
-    assert same(scalar.read(), np.array(2.5))
-    for name in ("scalar", "null"):
-        with pytest.raises(TypeError):
-            list(file[name])
-    with pytest.raises(SelectionError, match="1 dimension, the dataset has 0"):
-        scalar.read(chunkwise.hyperslab(0, 1))
-    with pytest.raises(SelectionError, match="null"):
-        file["null"].read()
-    assert isinstance(file["null"][()], h5py.Empty)
-
-
 @pytest.mark.parametrize("name", ["a/b/chunked", "a/contiguous", "zfp"])
 def test_out_must_fit(file: chunkwise.File, name: str) -> None:
     d = file[name]

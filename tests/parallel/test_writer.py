@@ -730,10 +730,3 @@ def kill_one(folder: Path, n_ranks: int, victim: int, after_s: float) -> float:
         left = sorted(one.name for one in path.parent.iterdir())
         time.sleep(0.05)
     return took
-
-
-@needs_mpi
-@pytest.mark.parametrize("moment", range(3))
-def test_a_killed_rank_ends_all_and_damages_nothing(moment: int, tmp_path: Path) -> None:
-    rng = np.random.default_rng(moment)
-    kill_one(tmp_path, 2, moment % 2, float(rng.uniform(0, 1.0)))

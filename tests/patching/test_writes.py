@@ -265,7 +265,7 @@ def test_virtual_datasets_and_h5dump_see_what_was_written(tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_files_are_no_larger_than_zlibs(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
-    shape = (64, 256, 256)
+    shape = (16, 128, 256)
     fields = {
         "smooth": np.cumsum(rng.normal(size=shape) * 0.01, axis=2).astype("f4").round(2),
         "counts": rng.poisson(3, shape).astype("i4"),
@@ -277,9 +277,8 @@ def test_files_are_no_larger_than_zlibs(tmp_path: Path) -> None:
             for patched in (False, True):
                 path = tmp_path / f"{patched}.h5"
                 patch = by_the_engine() if patched else contextlib.nullcontext()
-                part = field if options is GZIP else field[:24]
                 with h5py.File(path, "w") as f, patch:
-                    f.create_dataset("x", data=part, chunks=(8, 64, 64), **options)
+                    f.create_dataset("x", data=field, chunks=(8, 64, 64), **options)
                 sizes.append(path.stat().st_size)
             assert sizes[1] <= 1.01 * sizes[0], (name, options, sizes)
 
