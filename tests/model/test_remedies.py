@@ -54,7 +54,6 @@ ODD_NAMES = [
 
 # Filters of `make_netcdf`.
 NETCDF = "shuffle+deflate:2"
-BY_ANY_NAME: tuple[Tool, ...] = ("chunkwise", "h5repack")
 
 
 def text(fixes: tuple[Fix, ...], tool: Tool) -> str:
@@ -168,13 +167,11 @@ def test_names_that_are_not_text(tmp_path: Path) -> None:
 def test_commands_take_any_name(tmp_path: Path, name: str) -> None:
     make(tmp_path / "o 'd.h5", name, "shuffle+deflate:2")
     file, now = "o 'd.h5", "shuffle+deflate:2"
-    for tool in BY_ANY_NAME:
-        made = paste(text(rechunk(file, name, (10, 20), now), tool), tmp_path)
-        assert stored(made, name) == ((10, 20), now)
-        made.unlink()
-        made = paste(text(refilter(file, name, "shuffle+deflate:3", stored=now), tool), tmp_path)
-        assert stored(made, name) == ((40, 60), "shuffle+deflate:3")
-        made.unlink()
+    made = paste(text(rechunk(file, name, (10, 20), now), "chunkwise"), tmp_path)
+    assert stored(made, name) == ((10, 20), now)
+    made.unlink()
+    made = paste(text(refilter(file, name, "shuffle+deflate:3", stored=now), "h5repack"), tmp_path)
+    assert stored(made, name) == ((40, 60), "shuffle+deflate:3")
 
 
 @pytest.mark.parametrize(("name", "like"), [("star*", "stars"), ("why?", "whys"), ("a[b]", "ab")])

@@ -6,7 +6,6 @@ import resource
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,12 +19,12 @@ from chunkwise.files.objects import walk_datasets
 from chunkwise.proof.compare import prove
 from chunkwise.proof.records import Allowed
 from chunkwise.repacking.progress import Moment
+from tests.support.commands import ended
 
 
 def command(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run ``chunkwise repack`` as a user would."""
-    words = [sys.executable, "-m", "chunkwise", "repack", *map(str, arguments)]
-    return subprocess.run(words, capture_output=True, text=True, timeout=120, **options)
+    return ended("repack", *arguments, **options)
 
 
 def interrupted(source: Path, target: Path, **how: Any) -> None:
