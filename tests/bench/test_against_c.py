@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 import subprocess
 import zlib
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ import numpy.typing as npt
 import pytest
 
 from chunkwise_lab import against_c
+from tests.support.damage import damage_chunk
 
 
 @pytest.fixture(scope="module")
@@ -109,15 +111,10 @@ def test_stops_after_the_read_that_takes_too_long(program: Path, file: Path) -> 
 
 
 def test_a_damaged_chunk_is_an_error(program: Path, file: Path, tmp_path: Path) -> None:
-    with h5py.File(file) as f:
-        at = f["deflate"].id.get_chunk_info(0).byte_offset
-    damaged = bytearray(file.read_bytes())
-    damaged[at : at + 16] = bytes(16)
-    (tmp_path / "damaged.h5").write_bytes(damaged)
+    damaged = Path(shutil.copy(file, tmp_path))
+    damage_chunk(damaged, "deflate", 0, bytes(16))
     with pytest.raises(against_c.CannotRunError, match=r"^walk: H5Dread: .* (returned|failed)"):
-        against_c.run_c(
-            program, against_c.h5py_library(), tmp_path / "damaged.h5", "deflate", (1, 1, 1)
-        )
+        against_c.run_c(program, against_c.h5py_library(), damaged, "deflate", (1, 1, 1))
 
 
 def test_all_of_it_on_small_files(

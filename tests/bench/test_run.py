@@ -27,6 +27,7 @@ from chunkwise.measure.verdict import spread
 from chunkwise.patterns.pattern import Access
 from chunkwise.trials.pagecache import drop, storage_nbytes, verdict, warm
 from chunkwise.trials.trial import Measurement, Trial, from_worker
+from tests.support.filtered import Case, create
 
 # Stand-ins for the worker: each reads the trial and ends in its own way.
 READ = "import json, sys, os, time; trial = json.load(sys.stdin); "
@@ -327,12 +328,8 @@ def test_what_cannot_be_timed_is_refused(file: Path, name: str) -> None:
 def test_a_filter_that_is_not_installed(tmp_path: Path, used: bool) -> None:
     path = tmp_path / "odd.h5"
     with h5py.File(path, "w") as f:
-        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-        properties.set_chunk((4,))
-        properties.set_filter(33333, h5py.h5z.FLAG_OPTIONAL, ())
-        space = h5py.h5s.create_simple((4,))
-        dataset = h5py.h5d.create(f.id, b"x", h5py.h5t.STD_I32LE, space, properties)
-        dataset.write_direct_chunk((0,), np.arange(4, dtype="<i4").tobytes(), 0 if used else 1)
+        made = create(f, "x", "<i4", (4,), (4,), [Case(33333)])
+        made.id.write_direct_chunk((0,), np.arange(4, dtype="<i4").tobytes(), 0 if used else 1)
     if used:
         with pytest.raises(CannotJudgeError, match="filter 33333"):
             measure.run(path, "x", repeat=1)

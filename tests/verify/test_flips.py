@@ -10,6 +10,7 @@ import h5py
 import pytest
 
 import chunkwise
+from tests.support.filtered import Case, create
 from tests.support.verifying import (
     CODECS,
     chunks_of,
@@ -85,13 +86,8 @@ def test_bytes_after_a_stream_and_more_than_a_chunk_holds_are_found(tmp_path: Pa
 def test_a_filter_that_is_not_here_is_said(tmp_path: Path) -> None:
     path = tmp_path / "a.h5"
     with h5py.File(path, "w") as file:
-        space = h5py.h5s.create_simple((8,))
-        dcpl = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-        dcpl.set_chunk((4,))
-        # Of the numbers for testing; optional, so that libhdf5 makes the dataset.
-        dcpl.set_filter(511, h5py.h5z.FLAG_OPTIONAL, ())
-        made = h5py.h5d.create(file.id, b"d", h5py.h5t.STD_U8LE, space, dcpl)
-        made.write_direct_chunk((0,), b"abcd", 0)
+        # Of the numbers for testing.
+        create(file, "d", "u1", (8,), (4,), [Case(511)]).id.write_direct_chunk((0,), b"abcd", 0)
     found = chunkwise.verify(path)
     assert found.verdict == "cannot be judged here"
     assert "filter 511" in found.notes[0].reason

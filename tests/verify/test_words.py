@@ -27,6 +27,7 @@ from chunkwise.files.causes import cause_of
 from chunkwise.files.filters import IN_HDF5PLUGIN, lacking
 from tests.support.checksums import state_end
 from tests.support.commands import run
+from tests.support.filtered import Case, create
 
 SOUND, LOOSE = "sound", "sound, with loose ends"
 UNJUDGED, DAMAGED = "cannot be judged here", "damaged"
@@ -58,12 +59,8 @@ def lost_scale(path: Path) -> None:
 
 def unknown_filter(path: Path) -> None:
     with h5py.File(path, "w") as file:
-        dcpl = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-        dcpl.set_chunk((10,))
-        dcpl.set_filter(32020, h5py.h5z.FLAG_OPTIONAL, (0, 2))
-        space = h5py.h5s.create_simple((10,))
-        made = h5py.h5d.create(file.id, b"v", h5py.h5t.STD_I16LE, space, dcpl)
-        made.write_direct_chunk((0,), b"\0" * 12)
+        made = create(file, "v", "<i2", (10,), (10,), [Case(32020, (0, 2))])
+        made.id.write_direct_chunk((0,), b"\0" * 12)
 
 
 def cut(path: Path) -> None:
