@@ -16,7 +16,6 @@ from chunkwise.cli import main
 from chunkwise.errors import BusyError, FileFormatError
 from chunkwise.measure.schedule import Step
 from chunkwise.measure.space import Space
-from chunkwise_lab import hstest
 from tests.files.test_unclosed import check, killed
 from tests.support.tools import paste
 
@@ -143,14 +142,6 @@ def test_the_state_of_the_file_is_said_first_and_the_command_saves_it(
     paste(commands[0], tmp_path)
     check(tmp_path / "run_repacked.h5", writer)
     assert path.exists()
-
-
-@pytest.mark.parametrize("writer", ["swmr", "flushed"])
-def test_hstest_reads_a_copy(writer: str, tmp_path: Path) -> None:
-    path = killed(writer, tmp_path)
-    results = hstest.run(path, "/g/x", planes=3, count=3)
-    assert not hstest.failed(results)
-    assert not any(cell.trial.swmr for cell in results.cells)
 
 
 def test_a_file_cut_short_is_refused_at_once(tmp_path: Path) -> None:

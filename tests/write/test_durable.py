@@ -49,16 +49,6 @@ def test_closing_and_flushing_through_h5py_writes_what_waits(tmp_path: Path) -> 
         d[0] = 1
 
 
-def test_what_nobody_refers_to_is_written(tmp_path: Path) -> None:
-    path = tmp_path / "x.h5"
-    with h5py.File(path, "w") as file:
-        d = new(file)
-        d[0] = NOISE[0]
-        del d
-        gc.collect()
-        np.testing.assert_array_equal(file["x"][0], NOISE[0])
-
-
 def test_what_nobody_refers_to_follows_the_dataset(tmp_path: Path) -> None:
     """It was resized meanwhile, and written to where it was not before."""
     with h5py.File(tmp_path / "x.h5", "w") as file:
@@ -206,14 +196,3 @@ try:
 except Exception as error:
     print("close:", type(error).__name__)
 """
-
-
-@pytest.mark.parametrize("which", ["new", "existing"])
-def test_a_full_disk_is_an_error_and_no_crash(tmp_path: Path, which: str) -> None:
-    path = tmp_path / "x.h5"
-    said = python(FULL, path, which)
-    assert "x.h5: dataset /x: the chunk at element [" in said
-    assert "make room" in said
-    # What was flushed before is there.
-    data = np.random.default_rng(0).integers(0, 255, (512, 4096), "u1")
-    np.testing.assert_array_equal(in_file(path)[:8], data[:8])
