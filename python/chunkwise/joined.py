@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from glob import glob, has_magic
 from types import TracebackType
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import h5py
 import numpy as np
@@ -29,7 +29,7 @@ from chunkwise.errors import (
     UsageError,
 )
 from chunkwise.file import File
-from chunkwise.names import is_url, printable
+from chunkwise.names import HDF5_ERRORS, is_url, printable
 from chunkwise.routing.conversions import identical
 from chunkwise.routing.elsewhere import file_names, leads_to, place_of
 from chunkwise.routing.reading import counts
@@ -42,6 +42,16 @@ __all__ = ["Joined", "open_many"]
 Array = npt.NDArray[Any]
 phil = h5py._objects.phil
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+# Attributes that say what a stored value is, by the conventions of netCDF and CF.
+MEANING: Final = (
+    "scale_factor",
+    "add_offset",
+    "units",
+    "calendar",
+    "_FillValue",
+    "missing_value",
+    "_Unsigned",
+)
 
 
 class Joined:
@@ -64,8 +74,10 @@ class Joined:
         The type of each.
     """
 
-    def __init__(self, paths: Sequence[str], name: str, axis: int) -> None:
-        self.paths, self._name = tuple(paths), name
+    def __init__(
+        self, paths: Sequence[str], name: str, axis: int, *, differing: bool = False
+    ) -> None:
+        self.paths, self._name, self._differing = tuple(paths), name, differing
         self._files: list[File] = []
         try:
             self._parts = [self._opened(path) for path in self.paths]
@@ -136,12 +148,28 @@ class Joined:
                     f"{printable(self.paths[0])} {shape}; all but axis {self.axis} have to be "
                     "equal: leave it out, or join along another axis"
                 )
+        if not self._differing:
+            self._require_one_meaning()
         self.dtype: np.dtype[Any] = first.dtype
         self.lengths = tuple(part.shape[self.axis] for part in self._parts)
         # Where each begins, and where the last ends.
         self._bounds = np.cumsum((0, *self.lengths))
         total = int(self._bounds[-1])
         self.shape: tuple[int, ...] = (*shape[: self.axis], total, *shape[self.axis + 1 :])
+
+    def _require_one_meaning(self) -> None:
+        """Refuse files in which equal stored values stand for different ones."""
+        first = _meaning(self._parts[0])
+        for number, part in enumerate(self._parts):
+            other = _meaning(part)
+            for name in MEANING:
+                if not _same(first.get(name), other.get(name)):
+                    raise MismatchError(
+                        f"{self._where(number)}: its {name} is {_shown(other.get(name))}, that of "
+                        f"{printable(self.paths[0])} {_shown(first.get(name))}, so that equal "
+                        "stored values mean different ones: convert one of them, or join the "
+                        "stored values by differing=True"
+                    )
 
     def _across(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return shape[: self.axis] + shape[self.axis + 1 :]
@@ -155,6 +183,11 @@ class Joined:
     def ndim(self) -> int:
         """Number of dimensions."""
         return len(self.shape)
+
+    @property
+    def attrs(self) -> h5py.AttributeManager:
+        """The attributes of the first file's dataset."""
+        return self._parts[0].attrs
 
     @property
     def size(self) -> int:
@@ -295,10 +328,14 @@ class Joined:
 
     def __reduce__(self) -> Any:
         absolute = [os.path.abspath(path) for path in self.paths]  # noqa: PTH100 (not resolved)
-        return Joined, (absolute, self._name, self.axis)
+        return _joined, (absolute, self._name, self.axis, self._differing)
 
 
-def open_many(paths: Paths, dataset: str, axis: int = 0) -> Joined:
+def _joined(paths: Sequence[str], name: str, axis: int, differing: bool) -> Joined:
+    return Joined(paths, name, axis, differing=differing)
+
+
+def open_many(paths: Paths, dataset: str, axis: int = 0, *, differing: bool = False) -> Joined:
     """Open a dataset of many files as one array, read when it is indexed.
 
     Parameters
@@ -310,6 +347,10 @@ def open_many(paths: Paths, dataset: str, axis: int = 0) -> Joined:
         Its path in each file.
     axis : int
         The axis along which they are joined; negative from the last.
+    differing : bool
+        Join stored values as they are, though equal ones may mean different ones: the attributes
+        ``scale_factor``, ``add_offset``, ``units``, ``calendar``, ``_FillValue``,
+        ``missing_value`` or ``_Unsigned`` differ.
 
     Returns
     -------
@@ -323,8 +364,8 @@ def open_many(paths: Paths, dataset: str, axis: int = 0) -> Joined:
     chunkwise.errors.DatasetNotFoundError
         When a file has no such dataset (a KeyError).
     chunkwise.errors.MismatchError
-        When a file has another type, or another shape apart from its length along `axis`; names
-        the file (a TypeError).
+        When a file has another type, another shape apart from its length along `axis`, or an
+        attribute by which its values mean others (see `differing`); names the file (a TypeError).
     chunkwise.errors.UsageError
         For an axis that they do not have; for a virtual dataset that has the data of another of
         the files, such as a master file's (a ValueError).
@@ -341,7 +382,45 @@ def open_many(paths: Paths, dataset: str, axis: int = 0) -> Joined:
         raise FileFormatError(
             f"{printable(pattern)}: there are no files; see what it should match"
         )
-    return Joined(found, dataset, axis)
+    return Joined(found, dataset, axis, differing=differing)
+
+
+def _meaning(part: Dataset) -> dict[str, Any]:
+    """The attributes that say what a stored value is; empty for one that cannot be read."""
+    with phil:
+        attributes = part.attrs
+        found: dict[str, Any] = {}
+        for name in MEANING:
+            if name in attributes:
+                try:
+                    found[name] = attributes[name]
+                except HDF5_ERRORS:
+                    found[name] = h5py.Empty("f4")
+    return found
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two attributes state the same; text of bytes as text, NaN as NaN."""
+    one, other = (
+        each.decode("utf-8", "surrogateescape") if isinstance(each, bytes) else each
+        for each in (one, other)
+    )
+    if isinstance(one, str | h5py.Empty | None) or isinstance(other, str | h5py.Empty | None):
+        return bool(type(one) is type(other) and one == other)
+    a, b = np.atleast_1d(one), np.atleast_1d(other)
+    if a.shape != b.shape:
+        return False
+    return bool(((a == b) | ((a != a) & (b != b))).all())
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "not stated"
+    if isinstance(value, np.ndarray) and value.size == 1:
+        value = value.reshape(-1)[0]  # netCDF's attributes are arrays
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    return repr(value) if isinstance(value, str) else printable(str(value))
 
 
 def _by_numbers(path: str) -> list[tuple[int, str]]:

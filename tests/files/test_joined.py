@@ -178,6 +178,51 @@ def test_what_does_not_fit_is_named(folder: Path, tmp_path: Path) -> None:
         pass
 
 
+MEANINGS: dict[str, tuple[Any, Any]] = {
+    "scale_factor": (0.01, 0.02),
+    "add_offset": (np.float32(0.1), 0.1),
+    "units": ("m s-1", np.bytes_(b"km h-1")),
+    "calendar": ("noleap", None),
+    "_FillValue": (np.array([-1], "i2"), np.array([-1, -2], "i2")),
+    "missing_value": (np.nan, -9999.0),
+    "_Unsigned": ("true", h5py.Empty("S1")),
+}
+
+
+@pytest.mark.parametrize("name", MEANINGS)
+@pytest.mark.parametrize("turned", [False, True])
+def test_values_of_different_meanings_are_not_joined(
+    name: str, turned: bool, tmp_path: Path
+) -> None:
+    files = []
+    for number, value in enumerate(MEANINGS[name][:: -1 if turned else 1]):
+        files.append(write(tmp_path / f"a{number}.h5", np.full((2, 3, 5), number), chunks=None))
+        if value is not None:
+            with h5py.File(files[-1], "r+") as file:
+                file["g/x"].attrs[name] = value
+    with pytest.raises(MismatchError, match=rf"a1\.h5.*its {name} is .*that of .*a0\.h5"):
+        chunkwise.open_many(files, "g/x")
+    with chunkwise.open_many(files, "g/x", differing=True) as joined:
+        assert joined[:, 0, 0].tolist() == [0, 0, 1, 1]
+        again = pickle.loads(pickle.dumps(joined))
+        assert again.shape == joined.shape
+        again.close()
+
+
+def test_attributes_that_state_the_same_differ_in_nothing(tmp_path: Path) -> None:
+    files = [write(tmp_path / f"a{n}.h5", np.zeros((2, 3, 5)), chunks=None) for n in range(2)]
+    stated: list[dict[str, Any]] = [
+        {"units": "K", "missing_value": np.nan, "scale_factor": 2},
+        {"units": np.bytes_(b"K"), "missing_value": np.array([np.nan]), "scale_factor": 2.0},
+    ]
+    for path, attributes in zip(files, stated, strict=True):
+        with h5py.File(path, "r+") as file:
+            file["g/x"].attrs.update(attributes)
+            file["g/x"].attrs["history"] = path.name
+    with chunkwise.open_many(files, "g/x") as joined:
+        assert joined.attrs["history"] == "a0.h5"
+
+
 def test_indices_that_do_not_fit(joined: Any) -> None:
     found, whole = joined
     for index in ((0, 0, 0, 0), whole.shape[0], [whole.shape[0]]):

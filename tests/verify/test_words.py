@@ -261,6 +261,24 @@ def test_inspect_shows_what_lies_beyond(make: Callable[[Path], None], tmp_path: 
     assert chunkwise.inspect(path, "g/text").verdict == LOOSE
 
 
+def test_inspect_finds_an_end_before_data_alone(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    early_end(path)
+    facts = chunkwise.inspect(path)
+    assert facts.findings[0].code == "early-end"
+    assert facts.verdict == LOOSE
+
+
+def test_bytes_behind_all_data_are_no_early_end(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    several(path, "earliest")
+    with path.open("ab") as stream:
+        stream.write(b"of another program")
+    facts = chunkwise.inspect(path)
+    assert facts.file_format.early_end is None
+    assert facts.verdict == SOUND
+
+
 @pytest.mark.parametrize("make", EARLY, ids=lambda make: make.__name__)
 def test_a_read_beyond_the_stated_end_says_what_helps(
     make: Callable[[Path], None], tmp_path: Path

@@ -55,10 +55,13 @@ impl Dataspace {
             (kind, _) => return Err(fields.unknown("a kind of number", kind)),
         }
         let shape = (0..rank).map(|_| fields.length()).collect::<Result<Dims, _>>()?;
-        let max_shape = match flags & 1 != 0 {
+        let max_shape: SmallVec<[Option<u64>; 4]> = match flags & 1 != 0 {
             true => (0..rank).map(|_| fields.defined_length()).collect::<Result<_, _>>()?,
             false => shape.iter().copied().map(Some).collect(),
         };
+        if shape.iter().zip(&max_shape).any(|(&n, most)| most.is_some_and(|most| n > most)) {
+            return Err(fields.wrong("its shape is larger than its largest shape"));
+        }
         Ok(Self::Simple { shape, max_shape })
     }
 

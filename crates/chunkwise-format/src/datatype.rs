@@ -213,12 +213,16 @@ fn read(fields: &mut Fields<'_>, levels: usize) -> Result<Datatype, FormatError>
     let class = match number {
         0 => {
             let padding = [flags.bit(1), flags.bit(2), false];
-            Class::Integer { bits: bits(fields, flags.order(), padding)?, signed: flags.bit(3) }
+            let bits = bits(fields, nbytes, flags.order(), padding)?;
+            Class::Integer { bits, signed: flags.bit(3) }
         }
         1 => float(fields, head)?,
         2 => Class::Time { order: flags.order(), precision: fields.u16()? },
         3 => Class::Text(flags.text(0)),
-        4 => Class::Bitfield(bits(fields, flags.order(), [flags.bit(1), flags.bit(2), false])?),
+        4 => {
+            let padding = [flags.bit(1), flags.bit(2), false];
+            Class::Bitfield(bits(fields, nbytes, flags.order(), padding)?)
+        }
         5 => Class::Opaque { tag: opaque(fields, flags)? },
         6 => Class::Compound(members(fields, head, levels)?),
         7 => match (flags.0 & 0xf) as u8 {
@@ -281,15 +285,30 @@ impl Flags {
     }
 }
 
+/// Where the bits of a number of so many bytes are; libhdf5 refuses those that it has not.
 fn bits(
     fields: &mut Fields<'_>,
+    nbytes: u32,
     order: ByteOrder,
     padding: [bool; 3],
 ) -> Result<Bits, FormatError> {
-    Ok(Bits { order, offset: fields.u16()?, precision: fields.u16()?, padding })
+    let (offset, precision) = (fields.u16()?, fields.u16()?);
+    let whole = u64::from(nbytes).saturating_mul(8);
+    if precision == 0 || !within(offset.into(), precision.into(), whole) {
+        return Err(fields.wrong("it uses bits that it has not"));
+    }
+    Ok(Bits { order, offset, precision, padding })
 }
 
-fn float(fields: &mut Fields<'_>, Head { version, flags, .. }: Head) -> Result<Class, FormatError> {
+/// Whether `len` bits from one on are among the first `whole`.
+fn within(from: u64, len: u64, whole: u64) -> bool {
+    from.saturating_add(len) <= whole
+}
+
+fn float(
+    fields: &mut Fields<'_>,
+    Head { version, nbytes, flags }: Head,
+) -> Result<Class, FormatError> {
     let order = match (flags.bit(6), flags.bit(0)) {
         (false, _) => flags.order(),
         (true, true) if version >= 3 => ByteOrder::Vax,
@@ -297,7 +316,7 @@ fn float(fields: &mut Fields<'_>, Head { version, flags, .. }: Head) -> Result<C
         (true, _) if version < 3 => flags.order(),
         (true, _) => return Err(fields.wrong("its order of bytes makes no sense")),
     };
-    let bits = bits(fields, order, [flags.bit(1), flags.bit(2), flags.bit(3)])?;
+    let bits = bits(fields, nbytes, order, [flags.bit(1), flags.bit(2), flags.bit(3)])?;
     let sign = (flags.0 >> 8 & 0xff) as u8;
     let normalization = (flags.0 >> 4 & 3) as u8;
     let float = FloatParts {
@@ -309,6 +328,15 @@ fn float(fields: &mut Fields<'_>, Head { version, flags, .. }: Head) -> Result<C
         mantissa_bits: fields.u8()?,
         exponent_bias: fields.u32()?,
     };
+    let [exponent, exponent_bits, mantissa, mantissa_bits] =
+        [float.exponent, float.exponent_bits, float.mantissa, float.mantissa_bits].map(u64::from);
+    let whole = bits.precision.into();
+    let apart =
+        within(exponent, exponent_bits, mantissa) || within(mantissa, mantissa_bits, exponent);
+    if !(within(exponent, exponent_bits, whole) && within(mantissa, mantissa_bits, whole) && apart)
+    {
+        return Err(fields.wrong("its exponent and mantissa are not within it, or overlap"));
+    }
     Ok(Class::Float { bits, float })
 }
 

@@ -45,7 +45,12 @@ const MOST_HEAD_LEN: u64 = 34;
 /// Bytes of a checksum.
 const CHECKSUM_LEN: u64 = 4;
 /// Bits of a message's flags.
-const SHARED: u8 = 2;
+const SHARED: u8 = 0x02;
+const NEVER_SHARED: u8 = 0x04;
+const FAIL_IF_UNKNOWN: u8 = 0x08;
+const MARK_IF_UNKNOWN: u8 = 0x10;
+const WAS_UNKNOWN: u8 = 0x20;
+const SHAREABLE: u8 = 0x40;
 
 /// A message of a header.
 #[derive(Debug, Clone)]
@@ -182,7 +187,7 @@ impl<'a> Header<'a> {
         };
         let mut fields = block.part.fields();
         fields.skip(block.head_len)?;
-        // What is left where no message fits is a gap.
+        // What is left where no message fits is a gap, which old headers do not have.
         while fields.rest().len() >= head_len {
             let (kind, len) = match old {
                 true => (fields.u16()?, fields.u16()?),
@@ -192,6 +197,9 @@ impl<'a> Header<'a> {
             let mut creation_order = None;
             if old {
                 fields.skip(3)?;
+                if len % 8 != 0 {
+                    return Err(fields.wrong("a message does not end at a multiple of 8 bytes"));
+                }
             } else if tracked {
                 creation_order = Some(fields.u16()?);
             }
@@ -201,7 +209,13 @@ impl<'a> Header<'a> {
             let place = Place::new(Structure::Message(kind), address);
             let part = block.part.slice(begin, u64::from(len), place)?;
             let shared = message_flags & SHARED != 0;
+            if !makes_sense(kind, message_flags) {
+                return Err(place.wrong("its flags make no sense"));
+            }
             self.messages.push(Message { kind, shared, creation_order, part });
+        }
+        if old && !fields.rest().is_empty() {
+            return Err(fields.wrong("a gap follows its last message"));
         }
         Ok(())
     }
@@ -214,6 +228,29 @@ impl<'a> Header<'a> {
     pub(crate) fn all(&self, kind: u16) -> impl Iterator<Item = &Message<'a>> {
         self.messages.iter().filter(move |message| message.kind == kind)
     }
+}
+
+/// Whether libhdf5 takes a message of a kind with these flags.
+fn makes_sense(kind: u16, flags: u8) -> bool {
+    let has = |bits: u8| flags & bits == bits;
+    let unknown = has(WAS_UNKNOWN) && (has(FAIL_IF_UNKNOWN) || !has(MARK_IF_UNKNOWN));
+    let shared = flags & (SHARED | SHAREABLE) != 0;
+    !unknown && !has(SHARED | NEVER_SHARED) && (!shared || may_be_shared(kind))
+}
+
+/// Whether messages of a kind may say where their content is.
+fn may_be_shared(kind: u16) -> bool {
+    // Of one that is not known, nothing is.
+    kind > kind::FILE_SPACE
+        || matches!(
+            kind,
+            kind::DATASPACE
+                | kind::DATATYPE
+                | kind::OLD_FILL_VALUE
+                | kind::FILL_VALUE
+                | kind::FILTERS
+                | kind::ATTRIBUTE
+        )
 }
 
 /// Where in a block its next field begins.
@@ -258,6 +295,22 @@ mod tests {
         assert_eq!(kinds(&old(0)).unwrap_err().problem, wrong);
         let problem = kinds(&old(1 << 40)).unwrap_err().problem;
         assert!(matches!(problem, Problem::Outside { nbytes: 16, .. }));
+    }
+
+    #[test]
+    fn old_headers_are_refused_as_libhdf5_does() {
+        let changed = |at: usize, byte: u8| {
+            let mut bytes = old(56);
+            bytes[at] = byte;
+            kinds(&bytes)
+        };
+        // Its first message's length, and flags: shared; marked as unknown, and not to be marked.
+        for (at, byte) in [(18, 7), (20, 0x02), (20, 0x40), (20, 0x20)] {
+            assert!(changed(at, byte).is_err(), "{at} {byte}");
+        }
+        assert!(changed(20, 0x30).is_ok());
+        // Two bytes are left behind the last message.
+        assert!(changed(8, 42).is_err());
     }
 
     #[test]

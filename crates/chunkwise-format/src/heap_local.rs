@@ -24,10 +24,10 @@ impl<'a> LocalHeap<'a> {
         fields.version(0)?;
         fields.skip(3)?;
         let nbytes = fields.length()?;
-        // The first of its free places.
-        fields.length()?;
+        let free = fields.length()?;
         let data = fields.defined()?;
         let data = source.read(Place::new(Structure::LocalHeap, data), nbytes)?;
+        check_free(place, &data, free)?;
         Ok(Self { place, data })
     }
 
@@ -40,6 +40,27 @@ impl<'a> LocalHeap<'a> {
     }
 }
 
+/// Refuse, as libhdf5 does, a heap whose free places are not in it, each behind the one before.
+fn check_free(place: Place, data: &Part<'_>, first: u64) -> Result<(), FormatError> {
+    /// The last of them leads here.
+    const NONE: u64 = 1;
+    let nbytes = data.bytes().len() as u64;
+    let mut next = first;
+    let mut most = nbytes;
+    while next != NONE {
+        let mut fields = data.fields();
+        fields.skip(next)?;
+        let (after, len) = (fields.length()?, fields.length()?);
+        if most == 0 || len == 0 || next.saturating_add(len) > nbytes {
+            return Err(place.wrong("a free place is not in it"));
+        }
+        // They cannot be more than bytes, unless they lead in a circle.
+        most = most.saturating_sub(len);
+        next = after;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::LocalHeap;
@@ -49,7 +70,7 @@ mod tests {
     #[test]
     fn texts_end_with_a_zero_or_with_the_heap() {
         let mut bytes = b"HEAP\0\0\0\0".to_vec();
-        for number in [6u32, 0xffff_ffff, 20] {
+        for number in [6u32, 1, 20] {
             bytes.extend(number.to_le_bytes());
         }
         bytes.extend(*b"\0ab\0cd");
@@ -59,5 +80,22 @@ mod tests {
         assert_eq!(heap.text(1).unwrap(), b"ab");
         assert_eq!(heap.text(4).unwrap(), b"cd");
         assert!(heap.text(6).is_err());
+    }
+
+    #[test]
+    fn free_places_are_in_the_heap_and_end() {
+        let opened = |first: u32, next: u32, nbytes: u32| {
+            let mut bytes = b"HEAP\0\0\0\0".to_vec();
+            for number in [16, first, 20, 0, 0, next, nbytes] {
+                bytes.extend(number.to_le_bytes());
+            }
+            let source = Source::new(&bytes, 0, Widths { offset: 4, length: 4 });
+            LocalHeap::open(&source, 0).is_ok()
+        };
+        assert!(opened(8, 1, 8));
+        assert!(!opened(8, 1, 9));
+        assert!(!opened(8, 1, 0));
+        assert!(!opened(8, 8, 8));
+        assert!(!opened(20, 1, 8));
     }
 }

@@ -28,6 +28,7 @@ pub(crate) fn each(
     each: &mut Each<'_>,
 ) -> Result<(), FormatError> {
     let heap = LocalHeap::open(source, heap)?;
+    let mut last = Vec::new();
     let mut seen = HashSet::new();
     let mut pending = vec![(tree, None)];
     while let Some((address, level)) = pending.pop() {
@@ -36,7 +37,7 @@ pub(crate) fn each(
             if !seen.insert(address) {
                 return Err(place.wrong("its tree leads to it twice"));
             }
-            if nodes(source, address, &heap, name, each)?.is_break() {
+            if nodes(source, address, &heap, name, &mut last, each)?.is_break() {
                 return Ok(());
             }
             continue;
@@ -101,6 +102,7 @@ fn nodes(
     address: u64,
     heap: &LocalHeap<'_>,
     name: Option<&[u8]>,
+    last: &mut Vec<u8>,
     each: &mut Each<'_>,
 ) -> Result<ControlFlow<()>, FormatError> {
     let place = Place::new(Structure::SymbolTableNode, address);
@@ -119,11 +121,20 @@ fn nodes(
     for _ in 0..count {
         const SOFT: u32 = 2;
         let its_name = heap.text(fields.length()?)?;
+        // libhdf5 looks names up by halves: it does not find what is out of order.
+        if its_name <= last.as_slice() {
+            return Err(place.wrong("its names are not in order"));
+        }
+        last.clear();
+        last.extend_from_slice(its_name);
         let (header, cached) = (fields.address()?, fields.u32()?);
         fields.skip(4)?;
         let mut scratch = fields.part(16)?;
         if name.is_some_and(|name| name != its_name) {
             continue;
+        }
+        if cached > SOFT {
+            return Err(place.wrong("an entry is of an unknown kind"));
         }
         let target = match (cached, header) {
             (SOFT, _) => Target::Soft(heap.text(u64::from(scratch.u32()?))?.to_vec()),

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from chunkwise.advice.answer import Advice, FrontPoint, PatternAdvice
 from chunkwise.advice.verifying import Timing
+from chunkwise.cells import Hung
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.measure.plot import bar
 from chunkwise.measure.printing import plain_table, say
@@ -63,7 +64,7 @@ def _before_and_after(advice: Advice) -> Table:
     if by_ours:
         table.add_column("by chunkwise, now", justify="right", no_wrap=True)
     for one in advice.patterns:
-        row = [Text(_named(one))]
+        row: list[Hung | Text] = [Hung(_named(one))]
         if advice.present is not None:
             row.append(Text(_seconds(one.present, one.present_model_s)))
         row.append(Text(_seconds(one.best, one.best_model_s)))

@@ -1,4 +1,4 @@
-"""How many bytes does a dataset take in its file?
+"""How many bytes does a dataset take in its file, and where do they end?
 
 ``H5Dget_storage_size`` goes through a fixed or an extensible array element by element, written or
 not: for 2^25 chunks, one of them written, it takes 2 s and more.  Our census reads only what was
@@ -43,3 +43,15 @@ def has_long_index(dataset: Any) -> bool:
     )
     places = math.prod(-(-n // c) for n, c in zip(lengths, chunk, strict=True))
     return bool(places > _FEW)
+
+
+def data_end(dataset: Any) -> int:
+    """Give the place in the file behind the last byte of a dataset's data; 0 for none."""
+    layout = dataset.get_create_plist().get_layout()
+    if layout == h5d.CONTIGUOUS:
+        begin = dataset.get_offset()
+        return 0 if begin is None else int(begin + dataset.get_storage_size())
+    ends = [0]
+    if layout == h5d.CHUNKED:
+        dataset.chunk_iter(lambda info: ends.append(int(info.byte_offset + info.size)))
+    return max(ends)

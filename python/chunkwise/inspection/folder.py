@@ -258,7 +258,7 @@ def _holds(file: str, dataset: str) -> bool:
     return True
 
 
-def _expanded(arguments: Iterable[str]) -> Iterator[str]:
+def _expanded(arguments: Sequence[str]) -> Iterator[str]:
     """Give the files and folders that arguments stand for."""
     for name in arguments:
         refuse_url(name)
@@ -267,9 +267,10 @@ def _expanded(arguments: Iterable[str]) -> Iterator[str]:
         elif os.path.lexists(name):
             yield name
         else:
-            raise FileFormatError(
-                f"{printable(name)}: no such file; a dataset can be named after one file only"
-            )
+            said = f"{printable(name)}: no such file"
+            if len(arguments) > 1:
+                said += " (a dataset's name is taken behind a single file only)"
+            raise FileFormatError(said)
 
 
 def _matches(pattern: str) -> list[str]:

@@ -21,6 +21,7 @@ from chunkwise.errors import CannotJudgeError, CorruptDataError
 from chunkwise.files.mended import Mended, early_end, open_mended
 from chunkwise.files.objects import Entry, walk
 from chunkwise.files.opening import find_dataset, full_name
+from chunkwise.files.stored import data_end
 from chunkwise.files.unclosed import open_readable
 from chunkwise.handles.pending import flush_beside
 from chunkwise.inspection.collect import forget_filters, object_facts
@@ -108,9 +109,19 @@ def inspect(
         if early is None:
             raise
         return look(early)
-    early = early_end(path) if any(_unreadable(facts)) else None
-    beyond = facts if early is None else look(early)
-    return beyond if _unreadable(beyond) < _unreadable(facts) else facts
+    early = early_end(path)
+    if early is None or not (any(_unreadable(facts)) or _goes_beyond(early, path)):
+        return facts
+    beyond = look(early)
+    better = _unreadable(beyond) < _unreadable(facts)
+    return beyond if better or not any(_unreadable(beyond)) else facts
+
+
+def _goes_beyond(early: Mended, path: str | os.PathLike[str]) -> bool:
+    """Tell whether data of a file lies beyond the end that it states: HDF5 does not read it."""
+    with open_mended(path, early) as file:
+        datasets = (each.identifier for each in walk(file) if each.kind == "dataset")
+        return any(data_end(dataset) > early.stated for dataset in datasets)
 
 
 def _unreadable(facts: FileFacts) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from chunkwise.cells import Hung
 from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.measure.compare import ORDER, Comparison, Match
@@ -145,13 +146,13 @@ def _table(comparison: Comparison) -> Table:
     return table
 
 
-def _pattern(sample: Sample) -> Text:
+def _pattern(sample: Sample) -> Hung:
     """Name the pattern, and below what is read if the name does not say it."""
     spelled = format_shape(tuple(sample.parameters["block"]))
     listed = (sample.parameters["slabs"], sample.parameters["cells"]) != (None, None)
     if listed or spelled in sample.access:
-        return Text(printable(sample.access))
-    return Text(f"{printable(sample.access)}\n{spelled}")
+        return Hung(printable(sample.access))
+    return Hung(f"{printable(sample.access)}\n{spelled}")
 
 
 def _who(parameters: Mapping[str, Any]) -> Text:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.table import Table
 from rich.text import Text
 
+from chunkwise.cells import Hung
 from chunkwise.grammar import format_shape
 from chunkwise.measure.columns import further, value
 from chunkwise.measure.labels import cell_label
@@ -82,10 +83,10 @@ def _fill(
     if len(group) == 1:
         labels = ["\n".join(labels)]
     for i, cell in enumerate(group):
-        first: tuple[Text | str, ...] = ()
+        first: tuple[Hung | str, ...] = ()
         if access is not None:
             count = f"{total:,}" if total is not None and i == 0 else ""
-            first = (Text(labels[i] if i < len(labels) else ""), count)
+            first = (Hung(labels[i] if i < len(labels) else ""), count)
         table.add_row(
             *first,
             Text(cell_label(results, cell)),

@@ -47,6 +47,8 @@ def read_ending(path: str | os.PathLike[str]) -> Ending:
             offset = hdf5_offset(stream, status.st_size)
     except FileFormatError:
         raise
+    except FileNotFoundError:
+        raise FileFormatError(f"{where}: no such file") from None
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or str(error)
         raise FileFormatError(f"{where}: cannot be read: {said}") from None

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from chunkwise.cells import Hung
 from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspection.facts import DatasetFacts, PatternFacts, Survival
@@ -136,8 +137,8 @@ def _table(titles: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
             table.add_column(title, overflow="fold", min_width=_NAME_WIDTH)
         else:
             table.add_column(title, justify="right", no_wrap=True, min_width=widest)
-    for row in rows:
-        table.add_row(*map(Text, row))
+    for first, *others in rows:
+        table.add_row(Hung(first), *map(Text, others))
     return table
 
 
