@@ -49,4 +49,4 @@ def ended(*words: object, cwd: Any = None, **options: Any) -> subprocess.Complet
     with pytest.MonkeyPatch.context() as here:
         here.chdir(cwd or os.curdir)
         done = run(*words)
-    return subprocess.CompletedProcess(words, done.code, done.out, done.err)
+    return subprocess.CompletedProcess([*map(str, words)], done.code, done.out, done.err)
