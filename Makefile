@@ -1,6 +1,6 @@
 # chunkwise: everything a fresh machine needs, from two commands.
 #
-#   make demo      run the main job on generated files (builds first)
+#   make demo      what chunkwise does, in a minute, on a generated file (builds first)
 #   make test      every check and every test
 #   make test-quick  the checks, the Rust tests, and the Python tests that start no process and
 #                  are not marked slow: while you work
@@ -82,13 +82,13 @@ $(VENV)/.created:
 # Editable: Python sources are used in place, Rust sources rebuild this.
 $(VENV)/.installed: $(VENV)/.created $(PACKAGE) $(RUST)
 	$(PIP) maturin
-	$(PIP) --no-build-isolation --editable .
+	@$(BIN)/python scripts/build/watched.py $(PIP) --no-build-isolation --editable .
 	touch $@
 
 dev: $(VENV)/.dev
 
 $(VENV)/.dev: $(VENV)/.installed
-	$(PIP) --no-build-isolation --editable '.[dev,wheel]'
+	@$(BIN)/python scripts/build/watched.py $(PIP) --no-build-isolation --editable '.[dev,wheel]'
 	touch $@
 
 tools:

@@ -6,8 +6,8 @@ Nothing that was measured is typed into these pages (`PAGES`).  A block
     <!-- end -->
 
 gets the command and what it prints; `<!--=row_speedup--><!--/-->` gets one figure
-of the study that the demo runs (`FIGURES`).  The commands run in a scratch folder, after
-the demo, so that its `demo-files/` are there.  A command that names another file
+of the study 'cris' (`FIGURES`).  The commands run in a scratch folder, after the demo and that
+study, so that `demo-files/` and `studies/` are there.  A command that names another file
 needs that file: give it by --foreign (or $FOREIGN), or the block stays as it is.
 
     python scripts/readme.py --foreign ~/data/nwm_channel_rt_conus.nc
@@ -37,7 +37,7 @@ from chunkwise_lab.studies.results import StudyResults
 from chunkwise_lab.studies.study import Published
 
 ROOT = Path(__file__).resolve().parent.parent
-STUDY = "demo-files/study"
+STUDY = "studies/cris-quick"
 READERS = ("libhdf5", "chunkwise")
 # Reads of the study 'cris' that the text quotes: pattern, filter, and libhdf5's cache.
 READS = {
@@ -73,7 +73,7 @@ def check(text: str) -> list[str]:
             wrong.append(f"{match['command']}: not filled: run make readme")
     for match in FIGURE.finditer(text):
         if match["name"] not in FIGURES:
-            wrong.append(f"{match['name']}: no figure of the demo has this name")
+            wrong.append(f"{match['name']}: no figure of the study has this name")
         elif not match["value"].strip():
             wrong.append(f"{match['name']}: not filled: run make readme")
     # What readers are told to type has to parse as well.
@@ -189,7 +189,8 @@ def main() -> None:
                 foreign = asked.foreign.expanduser().resolve(strict=True)
                 (folder / foreign.name).symlink_to(foreign)
             demo = [sys.executable, str(ROOT / "examples/demo.py")]
-            subprocess.run(demo, cwd=folder, stdout=sys.stderr, check=True)
+            for made in (demo, [*CLI, "study", "cris"]):
+                subprocess.run(made, cwd=folder, stdout=sys.stderr, check=True)
             results = StudyResults.read(folder / STUDY / "results.json.gz")
             for page, text in texts.items():
                 texts[page] = fill(text, runner(folder), figures(results))

@@ -1,30 +1,70 @@
-"""Does the demo run the study, and leave nothing behind when it is interrupted?"""
+"""Does the demo show its three acts, and leave nothing behind when it is interrupted?"""
 
 from __future__ import annotations
 
 import importlib
+import os
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from chunkwise_lab.sample import write
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "examples"))
 demo: Any = importlib.import_module("demo")
 
 
-def test_the_demo_runs_the_study_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo_has_three_acts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "demo-files/study/trials").mkdir(parents=True)
-    ran: list[tuple[str, ...]] = []
+    ran: list[str] = []
 
-    def run(*arguments: str) -> None:
-        # What an earlier demo has measured is gone by then.
-        assert arguments[0] != "study" or not (tmp_path / "demo-files/study").exists()
-        ran.append(arguments)
+    def run(*arguments: str, **_: Any) -> None:
+        ran.append(arguments[0])
+        if arguments[0] == "sample":
+            write("cube", Path(arguments[2]), shape=(4, 300, 300))
 
     monkeypatch.setattr(demo, "run", run)
     assert demo.main() == 0
-    assert [arguments[0] for arguments in ran] == ["sample", "inspect", "bench", "sample", "study"]
-    assert ran[-1] == ("study", "cris", "-o", "demo-files/study")
+    assert ran == ["sample", "inspect", "fix"]
+    printed = capsys.readouterr().out
+    assert "The values are the same, to the bit." in printed
+    # The file is there the next time.
+    assert demo.main() == 0
+    assert ran[3:] == ["inspect", "fix"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_demo_leaves_no_half_file(tmp_path: Path, number: signal.Signals) -> None:
+    files, scratch = tmp_path / "demo-files", tmp_path / "tmp"
+    files.mkdir()
+    scratch.mkdir()
+    write("cube", files / "cube.h5", shape=(120, 300, 300))
+    process = subprocess.Popen(
+        [sys.executable, str(ROOT / "examples/demo.py")],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(scratch)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("$ chunkwise fix"):
+            break
+    time.sleep(1)
+    # As a terminal does: to all of them.
+    os.killpg(process.pid, number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode in (128 + number, -number), said
+    assert "Traceback" not in said
+    assert [path.name for path in files.iterdir()] == ["cube.h5"]
+    assert not list(scratch.iterdir())
