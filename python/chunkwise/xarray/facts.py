@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -32,6 +33,8 @@ class VariableFacts:
     shuffle: bool
     compression: str | None
     compression_opts: Any
+    # The parameters of its other filters that netCDF has names for (`netcdf_filters`).
+    filters: dict[str, Any]
     attributes: dict[str, Any]
     # Where its header is; None of what only h5py reads.
     address: int | None = None
@@ -47,3 +50,13 @@ class GroupFacts:
     variables: dict[str, VariableFacts]
     attributes: dict[str, Any]
     groups: tuple[str, ...]
+
+
+def netcdf_filters(filters: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of szip, bzip2, blosc and zstd, by netCDF's names.
+
+    Of filters by h5py's names, or their numbers as text.
+    """
+    numbered = {"szip": "4", "bzip2": "307", "blosc": "32004", "zstd": "32015"}
+    found = {name: filters.get(name, filters.get(text)) for name, text in numbered.items()}
+    return {name: values for name, values in found.items() if values is not None}

@@ -19,7 +19,7 @@ from h5py._objects import phil
 from chunkwise import _native
 from chunkwise.errors import ChunkwiseError
 from chunkwise.xarray.attributes import HIDDEN, decoded
-from chunkwise.xarray.facts import Dimension, GroupFacts, VariableFacts
+from chunkwise.xarray.facts import Dimension, GroupFacts, VariableFacts, netcdf_filters
 
 _NOT_A_VARIABLE: Final = b"This is a netCDF dimension but not a netCDF variable."
 _NO_COORDINATE: Final = "_nc4_non_coord_"
@@ -221,12 +221,14 @@ def _variable(
         dimensions=dimensions,
         stored_shape=shape,
         dtype=dtype,
-        encoded_dtype=str if dtype.kind == "O" else dtype,
+        # xarray leaves ASCII text of variable length, whose values are bytes, an object.
+        encoded_dtype={str: str, None: dtype}.get(h5py.check_vlen_dtype(dtype)),
         chunks=record["chunk"] if shape else None,
         fletcher32=h5z.FILTER_FLETCHER32 in filters,
         shuffle=h5z.FILTER_SHUFFLE in filters,
         compression=compression,
         compression_opts=options,
+        filters=netcdf_filters({str(number): tuple(given) for number, given in filters.items()}),
         attributes=_attributes(record, path),
         address=address,
     )
@@ -240,6 +242,8 @@ def _dtype(kind: str) -> np.dtype[Any]:
         found = h5py.string_dtype("ascii" if kind[0] == "S" else "utf-8", int(kind[1:]))
     else:
         found = np.dtype(kind)
+        # h5py's dtypes name their order of bytes, also if it is this machine's.
+        found = found.newbyteorder("<") if kind.startswith("<") else found
     return found  # type: ignore[no-any-return]
 
 

@@ -6,6 +6,8 @@ import posixpath
 from collections.abc import Iterator
 from typing import Any, Final
 
+import xarray
+from packaging.version import Version
 from xarray import Variable
 from xarray.backends import AbstractDataStore
 from xarray.core import indexing
@@ -18,6 +20,8 @@ from chunkwise.xarray.reading import ConvertedArray, ShorterArray, StoredArray
 
 # Kinds of elements that a variable has as its dataset has them.
 _AS_STORED: Final = "biufcS"
+# From this version on, xarray's encoding says of each of netCDF's filters whether it is there.
+_NAMES_FILTERS: Final = Version(xarray.__version__) >= Version("2026.9")
 
 
 class Store(AbstractDataStore):
@@ -57,6 +61,8 @@ class Store(AbstractDataStore):
             "fletcher32": facts.fletcher32,
             "shuffle": facts.shuffle,
         }
+        if _NAMES_FILTERS:
+            encoding |= {"contiguous": not facts.chunks, **_netcdf_filters(facts)}
         if facts.chunks:
             encoding["preferred_chunks"] = dict(zip(dimensions, facts.chunks, strict=True))
         if facts.compression == "gzip":
@@ -69,6 +75,8 @@ class Store(AbstractDataStore):
         encoding |= {"source": self._source.name, "original_shape": shape}
         if facts.encoded_dtype is not None:
             encoding["dtype"] = facts.encoded_dtype
+        elif _NAMES_FILTERS:
+            encoding["dtype"] = dtype
         data: Any
         if dtype.kind in _AS_STORED:
             path = posixpath.join(self._path, facts.dataset)
@@ -77,6 +85,17 @@ class Store(AbstractDataStore):
         else:
             data = ConvertedArray(self._source, self._path, name, shape, dtype, self._lock)
         return Variable(dimensions, indexing.LazilyIndexedArray(data), facts.attributes, encoding)
+
+
+def _netcdf_filters(facts: VariableFacts) -> dict[str, Any]:
+    """Which of netCDF's filters a variable has, in the words of netCDF4's ``Variable.filters``."""
+    found: dict[str, Any] = {"zlib": facts.compression == "gzip"}
+    found |= dict.fromkeys(("szip", "bzip2", "blosc", "zstd"), False)
+    for name, values in facts.filters.items():
+        found[name] = True
+        if values:
+            found["complevel"] = values[0]
+    return found
 
 
 def group_paths(source: SharedFile, group: str | None) -> Iterator[str]:

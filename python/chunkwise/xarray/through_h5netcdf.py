@@ -14,7 +14,7 @@ import numpy as np
 from chunkwise.errors import DatasetNotFoundError, like
 from chunkwise.names import printable
 from chunkwise.xarray.attributes import decoded
-from chunkwise.xarray.facts import Dimension, GroupFacts, VariableFacts
+from chunkwise.xarray.facts import Dimension, GroupFacts, VariableFacts, netcdf_filters
 from chunkwise.xarray.opened import meant
 
 if TYPE_CHECKING:
@@ -56,8 +56,9 @@ def read_group(source: SharedFile, path: str) -> GroupFacts:
 def _variable(dataset: Any, found: Any) -> VariableFacts:
     dtype = dataset.dtype
     encoded: Any = None
-    if h5py.check_string_dtype(dtype) is not None and dtype.kind == "O":
+    if h5py.check_vlen_dtype(dtype) is str:
         encoded = str
+    # As xarray does, also for ASCII text of variable length: it is an object then.
     elif h5py.check_vlen_dtype(dtype) is None:
         encoded = _with_names(found, dtype)
     dimensions = tuple(found.dimensions)
@@ -72,6 +73,7 @@ def _variable(dataset: Any, found: Any) -> VariableFacts:
         shuffle=dataset.shuffle,
         compression=dataset.compression,
         compression_opts=dataset.compression_opts,
+        filters=netcdf_filters(dataset._filters),
         attributes=_attributes(found, dataset.name),
     )
 
