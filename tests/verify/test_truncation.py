@@ -24,7 +24,7 @@ def test_every_truncation_is_found(libver: str, user_block: int, tmp_path: Path)
     content = path.read_bytes()
     assert chunkwise.verify(path).verdict == "sound"
     step = max(1, len(content) // 250)
-    lengths = {*range(0, len(content), step), *range(0, 200, 3), *range(512, 720, 5), len(content) - 1}
+    lengths = {*range(0, len(content), step), *range(0, 720, 4), len(content) - 1}
     for length in sorted(lengths - {len(content)}):
         path.write_bytes(content[:length])
         found = chunkwise.verify(path)
