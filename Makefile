@@ -251,10 +251,6 @@ bench:
 	cargo run --locked --quiet --release -p chunkwise-measure --features simulated \
 	    --example cores --target-dir target/simulated -- $(THREADS)
 else
-ifeq ($(ONLY),trace)
-bench: $(VENV)/.peers
-	$(BIN)/python -m chunkwise_lab.traces $(if $(REPEAT),--repeat $(REPEAT))
-else
 # Of the advice, not of peers.
 ifneq ($(filter advise fix model,$(ONLY)),)
 bench: install
@@ -263,7 +259,6 @@ else
 bench: $(VENV)/.peers
 	cargo build --locked --quiet --release -p chunkwise-measure --example limits
 	$(BENCH)
-endif
 endif
 endif
 endif
@@ -304,7 +299,7 @@ docs: $(VENV)/.docs
 	@echo "make docs: target/site/index.html"
 
 bench-c: install
-	$(BIN)/python -m chunkwise_lab.against_c
+	$(BIN)/python -m chunkwise_lab.peers --only c $(if $(REPEAT),--repeat $(REPEAT))
 
 readme: dev
 	$(BIN)/python scripts/readme.py

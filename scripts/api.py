@@ -77,7 +77,7 @@ RECORDS: Final = {
         inspection,
         ("FileFacts", "ObjectFacts", "DatasetFacts", "Finding", "Fix"),
     ),
-    "What `bench` returns": (measure, ("Results", "Advice", "Measurement")),
+    "What `bench` returns": (measure, ("Results", "Advice")),
     "What `advise` returns": (
         answer,
         ("Advice", "PatternAdvice", "Timing", "FrontPoint", "CacheAdvice", "Layout"),

@@ -18,7 +18,7 @@ from rich.table import Table
 from chunkwise.errors import UsageError
 from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape
-from chunkwise.measure.labels import fallback_notes, unclosed_notes
+from chunkwise.measure.labels import fallback_notes
 from chunkwise.measure.printing import plain_table, say
 from chunkwise.measure.results import Cell, Results
 from chunkwise.measure.run import MOST_SECONDS
@@ -80,7 +80,7 @@ def failed(results: Results) -> bool:
 
 def show(results: Results, console: Console) -> None:
     """Print what was read, a row for each reader and library, and what was wrong."""
-    for line in [*unclosed_notes(results), *_heading(results)]:
+    for line in _heading(results):
         say(console, line)
     console.print()
     console.print(_table(results), highlight=False)

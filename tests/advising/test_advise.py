@@ -133,7 +133,7 @@ def test_a_layout_that_suits_is_left(
         return proof
 
     monkeypatch.setattr(work, "measure", measured)
-    advice = advise(path, "x", ("20x200x20",), keep=("filter",), budget_s=20)
+    advice = advise(path, "x", ("20x200x20",), objective="read", budget_s=20)
     assert advice.verified
     assert advice.leave == left
     assert (advice.best == present) == left
@@ -189,21 +189,6 @@ def test_the_usual_patterns_are_meant_where_none_is_stated(daily: Path) -> None:
     assert names == {"line-along-0", "line-along-1", "line-along-2", "step"}
 
 
-def test_what_is_kept_is_kept(daily: Path) -> None:
-    kept = advise(daily, "t2m", (SERIES,), keep=("filter",), budget_s=0.5)
-    assert kept.best.filters == "shuffle+deflate:4"
-    kept = advise(daily, "t2m", (SERIES,), keep=("chunk",), objective="read", budget_s=0.5)
-    assert kept.best.chunks == (1, 40, 60)
-
-
-def test_a_size_is_kept_to(daily: Path) -> None:
-    free = advise(daily, "t2m", (MAP,), objective="read", budget_s=0.5)
-    assert free.best.filters == "none"
-    bound = advise(daily, "t2m", (MAP,), objective="read", max_size="+5%", budget_s=0.5)
-    assert bound.present_nbytes is not None
-    assert bound.best_nbytes <= 1.05 * bound.present_nbytes
-
-
 def test_a_checksum_stays(tmp_path: Path) -> None:
     path = tmp_path / "checked.h5"
     values = np.arange(400 * 40 * 60, dtype="i4").reshape(400, 40, 60)
@@ -218,20 +203,11 @@ def test_what_may_round_values_again_is_given_to_no_other_chunks(tmp_path: Path)
     values = np.random.default_rng(0).normal(size=(400, 40, 60)).astype("f4")
     with h5py.File(path, "w") as file:
         file.create_dataset("x", data=values, chunks=(1, 40, 60), scaleoffset=2)
-        bits = np.arange(400 * 40 * 60, dtype="i4").reshape(400, 40, 60) % 200
-        file.create_dataset("i", data=bits, chunks=(1, 40, 60), scaleoffset=0)
     options: dict[str, Any] = {"reader": "libhdf5-1.10", "budget_s": 0.5, "objective": "read"}
     advice = advise(path, "x", (SERIES,), **options)
     assert advice.present is not None
     assert "scaleoffset" in advice.present.filters
     assert "scaleoffset" not in advice.best.filters
-    with pytest.raises(UsageError, match="--no-lossless"):
-        advise(path, "x", (SERIES,), keep=("filter",), **options)
-    kept = advise(path, "x", (SERIES,), keep=("filter",), lossless=False, **options)
-    assert kept.best.filters == kept.present.filters if kept.present else False
-    # As many bits as integers need keep each of them.
-    kept = advise(path, "i", (SERIES,), keep=("filter",), **options)
-    assert "scaleoffset" in kept.best.filters
 
 
 def test_programs_are_named_that_lose_access_and_others_are_kept_to(daily: Path) -> None:
@@ -308,9 +284,6 @@ def test_mistakes_are_one_line(odd: Path, monkeypatch: pytest.MonkeyPatch) -> No
 t2m --access row --access row
 t2m --budget soon
 t2m --objective speed
-t2m --keep chunk,filter
-t2m --keep cache
-t2m --max-size much
 """
     words = [*(f"t2m --access '{access}'" for access in ACCESSES), *options.strip().splitlines()]
     commands = [f"advise --budget 0.5s daily.nc {one}" for one in (*words, *names.split())]

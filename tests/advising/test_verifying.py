@@ -146,7 +146,7 @@ def concluded(
     samples: dict[Layout, dict[str, tuple[float, ...]]],
     **wanted: str,
 ) -> Advice:
-    asked_for = wishes.read(wanted.get("objective", "balanced"), (), wanted.get("max_size"), None)
+    asked_for = wishes.read(wanted.get("objective", "balanced"), None)
     of = replace(problem("map=1x40x60"), objective=asked_for.objective)
     target = Target(
         "a.nc", "a.nc", "/t", SHAPE, "<f4", 4, True, PRESENT.chunks, PRESENT.filters,
@@ -204,12 +204,6 @@ def test_one_lucky_run_is_no_proof() -> None:
         lucky: {"map": Timing(0.1, 0.1, 0.1, 1)},
     }
     assert concluded(timings, {}).best == OTHER
-
-
-def test_a_size_that_is_asked_for_moves_even_what_is_fast() -> None:
-    # Neither layout fits; the one that comes nearest is advised.
-    advice = conclusion((1.0, 0.9, 1.1), (0.5, 0.45, 0.55), max_size="10kB")
-    assert not advice.leave
 
 
 def test_the_conclusion_names_the_cache_where_the_file_cannot_be_changed() -> None:

@@ -52,7 +52,7 @@ def refined(measured: Measured, monkeypatch: pytest.MonkeyPatch, left_s: float =
         OF.outcome(PRESENT).nbytes, 521, 1 << 20, 0.75,
     )  # fmt: skip
     now = time.monotonic()
-    asked_for = wishes.read("balanced", (), None, None)
+    asked_for = wishes.read("balanced", None)
     work = Work(target, asked(*PATTERNS), True, asked_for, now, now + left_s, None, None)
     monkeypatch.setattr(work, "_measured", measured)
     return work._refined(PART, measured.proof([PRESENT, FIRST], 1), OF, FOUND, 1.0)

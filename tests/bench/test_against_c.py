@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import itertools
 import json
-import shutil
 import subprocess
 import zlib
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +18,16 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from chunkwise_lab import against_c
-from tests.support.damage import damage_chunk
+from chunkwise_lab.peers import against_c
+from chunkwise_lab.peers.task import EVERYTHING, CannotReadError
+from tests.support.processes import ran
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     try:
         built = against_c.build(tmp_path_factory.mktemp("built"))
-    except against_c.CannotRunError as missing:
+    except CannotReadError as missing:
         pytest.skip(f"{missing} (`make tools`)")
     return built
 
@@ -92,12 +91,12 @@ def test_reads_what_bench_reads(
     with h5py.File(file) as f:
         expected = bytes_in_blocks(f[dataset][...], block)
     for run in (by_c, by_bench):
-        assert run.operations == operations
-        assert run.selected_nbytes == len(expected)
-        assert run.checksum == zlib.crc32(expected)
-        assert 0 < run.first_s <= run.elapsed_s
-    assert by_c.cache == by_bench.cache
-    assert (by_c.hdf5, by_c.zlib) == (by_bench.hdf5, by_bench.zlib)
+        assert run.told["operations"] == operations
+        assert run.told["selected_nbytes"] == len(expected)
+        assert run.told["checksums"][EVERYTHING] == zlib.crc32(expected)
+        assert 0 < run.told["first_s"] <= run.value
+    for name in ("cache", "hdf5", "zlib"):
+        assert by_c.told[name] == by_bench.told[name]
 
 
 def test_stops_after_the_read_that_takes_too_long(program: Path, file: Path) -> None:
@@ -110,60 +109,68 @@ def test_stops_after_the_read_that_takes_too_long(program: Path, file: Path) -> 
     assert (told["cache_nslots"], told["cache_w0"]) == (17, 0.5)
 
 
-def test_a_damaged_chunk_is_an_error(program: Path, file: Path, tmp_path: Path) -> None:
-    damaged = Path(shutil.copy(file, tmp_path))
-    damage_chunk(damaged, "deflate", 0, bytes(16))
-    with pytest.raises(against_c.CannotRunError, match=r"^walk: H5Dread: .* (returned|failed)"):
-        against_c.run_c(program, against_c.h5py_library(), damaged, "deflate", (1, 1, 1))
-
-
-def test_all_of_it_on_small_files(
-    program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked = ["--folder", str(tmp_path), "--length", "6", "--repeat", "1", "--tolerance", "1e9"]
-    assert program.exists()  # or skipped
-    assert against_c.main(asked) == 0
-    said = capsys.readouterr().out
-    assert "All 5 patterns agree within" in said
-    assert "zlib differs" not in said
-    assert against_c.main([*asked, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["agree"] is True
-    assert [p["name"] for p in told["patterns"]] == ["row", "line", "chunk", "cell", "all"]
-    assert all(len(p["c"]["elapsed_s"]) == 1 for p in told["patterns"])
-
-
-def run(elapsed_s: float, **other: Any) -> Any:
-    usual = against_c.Run(elapsed_s, 0.1, 10, 400, 7, (521, 1 << 20, 0.75), "2.0.0", "1.2.13")
-    return replace(usual, **other)
-
-
-def row(c: Sequence[Any], bench: Sequence[Any]) -> Any:
-    return against_c.Row(against_c.PATTERNS[0], (1, 1, 1, 717), tuple(c), tuple(bench))
-
-
-def test_the_medians_decide() -> None:
-    near = row([run(1.0), run(1.1), run(9.0)], [run(1.13), run(0.1), run(1.15)])
-    assert near.ratio == pytest.approx(1.13 / 1.1)
-    assert not against_c.apart(near, 5)
-    assert against_c.apart(near, 2)
-    assert against_c.verdict([near, near], 5).startswith("All 2 patterns agree within 5%: ")
-    far = row([run(1.0)], [run(0.9)])
-    assert against_c.verdict([near, far], 5) == (
-        "Bench differs from the C program by more than 5%: row by -10.0%."
-    )
-
-
 @pytest.mark.parametrize(
-    ("other", "says"),
+    ("arguments", "says"),
     [
-        ({"checksum": 8}, "row: checksum differ: 7, 8"),
-        ({"operations": 9}, "row: operations differ: 9, 10"),
-        ({"cache": (521, 8, 0.75)}, "row: cache differ: (521, 8, 0.75), (521, 1048576, 0.75)"),
-        ({"first_s": 0.2, "zlib": "1.3"}, None),
+        (["none.h5", "x", "1"], "H5Fopen: "),
+        (["{file}", "none", "1"], "H5Dopen2: "),
+        (["{file}", "g", "1"], "H5Dopen2: "),
+        (["{file}", "deflate", "1x1"], "the block has 2 dimensions, the dataset 3"),
+        (["{file}", "deflate", "1x0x1"], "'0x1' is no whole number from 1 on"),
+        (["{file}", "deflate", "1x1x"], "'' is no whole number from 1 on"),
+        (["{file}", "deflate", "1,1,1"], "'1,1,1' is no shape: write a block as 1x30x717"),
+        (["{file}", "deflate", "x".join("1" * 33)], "a block has at most 32 dimensions"),
+        (["{file}", "scalar", "1"], "the block has 1 dimensions, the dataset 0"),
+        (["{file}", "empty", "1x1"], "empty has no elements"),
+        (["{file}", "words", "1"], "words does not hold numbers"),
+        (["--cache-nbytes", "-1", "{file}", "one", "1"], "'-1' is no whole number from 0 on"),
+        (["--w0", "2", "{file}", "one", "1"], "H5Pset_chunk_cache: "),
+        (["--max-seconds", "soon", "{file}", "one", "1"], "'soon' is no number from 0 on"),
+        (["--library", "/none.so", "{file}", "one", "1"], "/none.so: "),
+        (["{file}", "one"], "usage: "),
+        (["--none", "{file}", "one", "1"], "usage: "),
     ],
 )
-def test_a_difference_is_named(other: dict[str, Any], says: str | None) -> None:
-    assert row([run(1.0)], [run(1.0), run(1.0, **other)]).difference == says
-    told = against_c.as_json([row([run(1.0)], [run(1.0, **other)])], "libhdf5.so", 5.0)
-    assert told["agree"] is (says is None)
+def test_errors_are_one_line(
+    program: Path, file: Path, arguments: list[str], says: str, tmp_path: Path
+) -> None:
+    library = against_c.h5py_library()
+    command = [str(program), "--library", library]
+    command += [argument.format(file=file) for argument in arguments]
+    env = against_c.beside(library)
+    done = ran(command, env=env, cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert says in done.stderr
+    if says != "usage: ":
+        assert done.stderr.startswith("walk: ")
+        assert done.stderr.count("\n") == 1
+
+
+def test_a_damaged_chunk_is_an_error(program: Path, file: Path, tmp_path: Path) -> None:
+    with h5py.File(file) as f:
+        at = f["deflate"].id.get_chunk_info(0).byte_offset
+    damaged = bytearray(file.read_bytes())
+    damaged[at : at + 16] = bytes(16)
+    (tmp_path / "damaged.h5").write_bytes(damaged)
+    with pytest.raises(RuntimeError, match=r"^walk: H5Dread: .* (returned|failed)"):
+        against_c.run_c(
+            program, against_c.h5py_library(), tmp_path / "damaged.h5", "deflate", (1, 1, 1)
+        )
+
+
+def test_bench_and_c_are_compared_in_all_that_both_say(
+    program: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(against_c, "build", lambda: program)
+    by_c, by_bench = (
+        next(against_c.walked(by, str(file), "deflate", (0, 4, 9), 720))() for by in ("c", "bench")
+    )
+    assert {EVERYTHING, "operations", "cache"} <= by_c.told["checksums"].keys()
+    assert by_c.told["checksums"] == by_bench.told["checksums"]
+
+
+def test_a_missing_compiler_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler -O3")
+    with pytest.raises(CannotReadError, match=r"^no C compiler: there is no no-such-compiler"):
+        against_c.build(tmp_path)

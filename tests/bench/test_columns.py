@@ -8,9 +8,8 @@ import pytest
 from rich.console import Console
 
 from chunkwise.measure import Results, tables
-from chunkwise.measure.columns import FILE, MEMORY, further, notes, value
 from chunkwise.measure.results import Cell
-from chunkwise.measure.tables import tables_of
+from chunkwise.measure.tables import FILE, MEMORY, further, notes, tables_of, value
 from chunkwise.trials.trial import Operation
 from tests.bench.test_explain import ALL, CUBE, STEP, cell
 

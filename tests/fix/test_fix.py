@@ -452,7 +452,7 @@ def test_what_is_in_place_stays_there_and_is_told(
     ("where", "end", "code", "said"),
     [
         ((mending, "_once_more"), KeyboardInterrupt(), 130, "chunkwise: interrupted"),
-        ((repacking, "run_record"), SystemExit(143), 143, None),
+        ((repacking, "_missing"), SystemExit(143), 143, None),
         ((Claim, "give_back"), CorruptDataError("bad"), 1, "chunkwise: bad"),
         ((repacking, "publish"), KeyboardInterrupt(), 130, "chunkwise: interrupted"),
     ],

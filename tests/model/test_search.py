@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 
-import pytest
 from h5py._hl.filters import guess_chunk
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -189,15 +188,6 @@ def test_one_shape_serves_maps_and_series_where_each_alone_does_not() -> None:
     # Neither a map nor a series.
     assert 1 < best[0] < 366
     assert best != (1, 60, 90)
-
-
-@pytest.mark.parametrize("keep", ["chunk", "filter"])
-def test_what_is_to_be_kept_is_kept(keep: str) -> None:
-    for one in search(problem(keep=frozenset({keep}))).ranked:
-        if keep == "chunk":
-            assert one.layout.chunks == PRESENT.chunks
-        else:
-            assert one.layout.filters == PRESENT.filters
 
 
 def test_a_file_that_is_too_large_comes_last() -> None:

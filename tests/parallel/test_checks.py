@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chunkwise.mpi.checks import SEVERITIES, Settings, warnings_for
 from chunkwise.mpi.filesystems import FileSystem
+from chunkwise_lab.mpi_check.checks import SEVERITIES, Settings, warnings_for
 
 # What nothing is known against: whole chunks of 1 MiB, collective, never filled.
 GOOD = Settings(

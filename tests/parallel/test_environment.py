@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from chunkwise.mpi.environment import (
+from chunkwise.mpi.libraries import Library, library_of
+from chunkwise.mpi.ranks import ALONE
+from chunkwise_lab.mpi_check.environment import (
     Libraries,
     Rank,
     Ranks,
     look_at_libraries,
     look_at_ranks,
+    memory_of_host,
     mpi_io_component,
     srun_tasks,
 )
-from chunkwise.mpi.libraries import Library, library_of
-from chunkwise.mpi.machine import memory_of_host
-from chunkwise.mpi.ranks import ALONE
 from tests.support.h5pys import MPI as H5PY_WITH_MPI
 from tests.support.h5pys import is_there
 from tests.support.mpi import needs_mpi

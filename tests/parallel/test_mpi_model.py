@@ -129,7 +129,6 @@ def test_json_and_text_are_of_one_prediction(tmp_path: Path) -> None:
         ["--storage", "0"],
         ["--filesystem", "none"],
         ["none.json"],
-        ["--plot", "picture.unknown"],
     ],
 )
 def test_wrong_usage_is_an_error(words: list[str], tmp_path: Path) -> None:
@@ -137,16 +136,6 @@ def test_wrong_usage_is_an_error(words: list[str], tmp_path: Path) -> None:
     path.write_text(json.dumps([RECORD]))
     result = run(path, *words)
     assert isinstance(result.exception, UsageError)
-
-
-def test_a_picture_is_drawn(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    path, picture = tmp_path / "runs.json", tmp_path / "model.svg"
-    path.write_text(json.dumps([RECORD, {**RECORD, "n_ranks": 1}]))
-    result = run(path, "--nbytes", "1GB", "--chunk", "1MB", "--plot", picture)
-    assert result.exit_code == 0, result.exception
-    assert "<svg" in picture.read_text()
-    assert run("--plot", tmp_path / "none" / "x.png").exit_code != 0
 
 
 @pytest.mark.parametrize("n_ranks", [1, 3, 10_000])

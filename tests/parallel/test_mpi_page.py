@@ -12,7 +12,7 @@ from chunkwise_lab.mpi_model.model import PHASES
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "mpi.md").read_text("utf-8")
-PARALLEL = ROOT / "python" / "chunkwise" / "mpi"
+CHECKS = ROOT / "python" / "chunkwise_lab" / "mpi_check"
 
 
 def codes_in(source: Path) -> set[str]:
@@ -34,7 +34,7 @@ def test_each_code_is_explained() -> None:
         for code in re.findall(r"`([a-z0-9-]+)`", row)
     }
     sources = ("checks.py", "check.py", "known.py")
-    assert explained == set().union(*(codes_in(PARALLEL / name) for name in sources))
+    assert explained == set().union(*(codes_in(CHECKS / name) for name in sources))
 
 
 def test_each_phase_is_explained() -> None:
@@ -43,7 +43,7 @@ def test_each_phase_is_explained() -> None:
 
 
 def test_the_record_is_one() -> None:
-    text = PAGE.partition("or one after another:\n\n")[2].partition("\n\n")[0]
+    text = PAGE.partition("A record is an object like this one:\n\n")[2].partition("\n\n")[0]
     one = run_of(ast.literal_eval(text.strip()))
     assert one.job.n_ranks == 2
     assert set(one.phases) == {*PHASES, OTHER}

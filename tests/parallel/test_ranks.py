@@ -16,12 +16,14 @@ from hypothesis import strategies as st
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.mpi import ranks
 from chunkwise.mpi.ranks import ALONE, OtherRankFailedError
+from chunkwise_lab.mpi_check.folder import require_shared_folder
 from tests.support.mpi import mpirun, needs_mpi
 
 HEAD = """
 import json, os, sys, time
 from chunkwise.mpi import waiting
 from chunkwise.mpi import ranks
+from chunkwise_lab.mpi_check.folder import require_shared_folder
 from chunkwise.errors import *
 comm = ranks.world()
 rank, size = comm.rank, comm.size
@@ -297,7 +299,7 @@ def test_waiting_uses_no_core() -> None:
 @several
 def test_a_shared_folder_is_seen_by_all(n_ranks: int, tmp_path: Path) -> None:
     done = run(
-        n_ranks, "ranks.require_shared_folder(comm, sys.argv[1])\nsaid(os.listdir(sys.argv[1]))",
+        n_ranks, "require_shared_folder(comm, sys.argv[1])\nsaid(os.listdir(sys.argv[1]))",
         tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -313,7 +315,7 @@ def test_a_folder_of_one_rank_is_one_error(tmp_path: Path) -> None:
         """
         with ranks.ending(comm):
             os.chdir(os.path.join(sys.argv[1], str(rank % 2)))
-            ranks.require_shared_folder(comm, ".")
+            require_shared_folder(comm, ".")
         """,
         tmp_path,
     )
@@ -340,9 +342,9 @@ def test_one_process_needs_no_mpi(tmp_path: Path) -> None:
     assert ranks.agree(ALONE, lambda: 4) == 4
     assert ranks.on_first(ALONE, lambda: 5) == 5
     ranks.barrier(ALONE)
-    ranks.require_shared_folder(ALONE, tmp_path)
+    require_shared_folder(ALONE, tmp_path)
     with pytest.raises(CannotWriteError, match="cannot write there"):
-        ranks.require_shared_folder(ALONE, tmp_path / "none")
+        require_shared_folder(ALONE, tmp_path / "none")
     with pytest.raises(UsageError), ranks.together(ALONE):
         raise UsageError("own")
     with ranks.ending(ALONE):

@@ -19,9 +19,9 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise.mpi.checks import Settings, warnings_for
-from chunkwise.mpi.environment import Rank, Ranks
-from tests.parallel.test_mpi_page import PARALLEL, codes_in
+from chunkwise_lab.mpi_check.checks import Settings, warnings_for
+from chunkwise_lab.mpi_check.environment import Rank, Ranks
+from tests.parallel.test_mpi_page import CHECKS, codes_in
 from tests.support.mpi import LAUNCHER, environment, mpirun, needs_mpi
 from tests.support.mpi_h5py import PYTHON, needs_parallel_h5py
 from tests.support.processes import ran
@@ -56,7 +56,7 @@ def pasted(name: str) -> str:
 def test_every_remedy_with_a_command_or_a_line_of_code_is_run_here() -> None:
     """What is in the sources between backticks in a remedy has a case below."""
     text = "".join(
-        (PARALLEL / name).read_text("utf-8") for name in ("checks.py", "check.py", "known.py")
+        (CHECKS / name).read_text("utf-8") for name in ("checks.py", "check.py", "known.py")
     )
     text = re.sub(r'""".*?"""', "", text, flags=re.DOTALL)
     # Strings that go on in the next line are one.
@@ -70,7 +70,7 @@ def test_every_remedy_with_a_command_or_a_line_of_code_is_run_here() -> None:
         "srun --mpi=list",
     }
     assert run == written
-    assert "oversubscribed" in codes_in(PARALLEL / "checks.py")
+    assert "oversubscribed" in codes_in(CHECKS / "checks.py")
 
 
 def start(command: str, *more: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -117,7 +117,7 @@ def test_ranks_that_are_bound_to_a_core_are_let_go() -> None:
         assert done.stdout.split() == ["4"], done.stderr
     one = Rank(0, os.uname().nodename, (0,), 1 << 33, "")
     ranks = Ranks("mpirun", "multiple", (one, replace(one, rank=1, cores=(1,))))
-    from chunkwise.mpi import check
+    from chunkwise_lab.mpi_check import check
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(os, "cpu_count", lambda: 8)

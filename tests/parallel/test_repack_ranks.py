@@ -179,12 +179,12 @@ def test_ranks_go_on_from_what_was_left(source: Path, tmp_path: Path) -> None:
 
 def test_a_rank_that_does_not_see_the_folder_is_named(source: Path, tmp_path: Path) -> None:
     blind = (
-        "import chunkwise.repacking.rank as rank, chunkwise.cli as cli, dataclasses, sys\n"
+        "import chunkwise.repacking.rank as rank, chunkwise.cli as cli, sys\n"
         "opening = rank.Rank.open\n"
-        "def elsewhere(self, work):\n"
+        "def elsewhere(self, source, target, *others):\n"
         "    if self.comm.rank:\n"
-        "        work = dataclasses.replace(work, target=work.target + '.elsewhere')\n"
-        "    opening(self, work)\n"
+        "        target += '.elsewhere'\n"
+        "    opening(self, source, target, *others)\n"
         "rank.Rank.open = elsewhere\n"
         "sys.argv[0] = 'chunkwise'; cli.main()\n"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -28,23 +29,6 @@ def ratio(slow: Row, fast: Row, **settings: Any) -> Verdict:
 
 def caches(slow: tuple[float, ...], fast: tuple[float, ...]) -> tuple[Row, Row]:
     return row(*slow, cache="1MiB"), row(*fast, cache="3MiB")
-
-
-@pytest.mark.parametrize(
-    ("slow", "word"),
-    [
-        ((345, 346, 344), "holds"),
-        ((1.5, 1.51, 1.49), "weaker"),
-        ((1.2, 1.21, 1.19), "no longer holds"),
-        ((0.7, 0.71, 0.69), "reversed"),
-        ((2.02, 2.01, 2.0), "cannot tell"),
-        # One repeat tells the coarse and nothing else.
-        ((345,), "holds"),
-        ((2.5,), "cannot tell"),
-    ],
-)
-def test_ratio(slow: tuple[float, ...], word: str) -> None:
-    assert ratio(*caches(slow, (1.0, 1.01, 0.99))).word == word
 
 
 def test_sentences() -> None:
@@ -117,17 +101,6 @@ def test_sizes_have_no_noise() -> None:
     assert judge(beyond, rows, "mean").word == "weaker"
 
 
-@pytest.mark.parametrize(
-    ("nbytes", "word"), [(1040, "holds"), (1080, "weaker"), (1110, "no longer holds")]
-)
-def test_nearly_the_same_is_weaker(nbytes: int, word: str) -> None:
-    rows = [
-        row(1.0, extra={"file_nbytes": n}, cache=c) for n, c in ((nbytes, "1MiB"), (1000, "3MiB"))
-    ]
-    same = claim("same", "file_nbytes", one=SLOW, other=FAST, most=1.05)
-    assert judge(same, rows, "mean").word == word
-
-
 def test_rates_are_the_larger_the_better() -> None:
     rows = [
         row(1.0, 1.0, 1.0, extra={"selected_nbytes": n, "elapsed_s": 1.0}, reader=reader)
@@ -138,23 +111,6 @@ def test_rates_are_the_larger_the_better() -> None:
     assert told.word == "holds"
     best = judge(claim("best", "rate", axis="reader", value="libhdf5"), rows, "mean")
     assert best.word == "reversed"
-
-
-@pytest.mark.parametrize(
-    ("other", "word"),
-    [
-        ((1.05, 1.04, 1.06), "holds"),
-        ((0.95, 0.94, 0.96), "holds"),
-        ((1.5, 1.49, 1.51), "no longer holds"),
-        ((0.5, 0.49, 0.51), "no longer holds"),
-        ((1.22, 1.2, 1.24), "cannot tell"),
-        ((1.0, 3.0, 0.5), "cannot tell"),
-    ],
-)
-def test_same(other: tuple[float, ...], word: str) -> None:
-    rows = [row(1.0, 1.01, 0.99, reader="libhdf5"), row(*other, reader="chunkwise")]
-    same = claim("same", one={"reader": "libhdf5"}, other={"reader": "chunkwise"})
-    assert judge(same, rows, "median").word == word
 
 
 def along(*levels: float, axis: str = "sieve", **point: str) -> list[Row]:
@@ -168,19 +124,77 @@ def flat(standard: str = "1KiB", **settings: Any) -> Claim:
     return claim("flat", axis="sieve", standard=standard, **settings)
 
 
-def test_flat() -> None:
-    assert judge(flat(), along(1, 1.05, 1.02), "median").word == "holds"
-    assert judge(flat(), along(1, 3, 1), "median").word == "no longer holds"
-    assert judge(flat(), along(1, 1.22, 1), "median").word == "cannot tell"
-    assert judge(flat(most=1.12), along(1, 1.249, 1), "median").word == "no longer holds"
-    assert judge(flat(), along(1), "median").word == "not measured"
-    assert judge(flat("9KiB"), along(1, 1), "median").word == "not measured"
+def nearly(nbytes: int) -> list[Row]:
+    return [
+        row(1.0, extra={"file_nbytes": n}, cache=c) for n, c in ((nbytes, "1MiB"), (1000, "3MiB"))
+    ]
 
 
-def test_flat_compares_with_the_standard_value_and_not_the_extremes() -> None:
-    # 0.9 and 1.1 are 1.22 times apart, and neither is far from 1.
-    assert judge(flat("2KiB"), along(0.9, 1, 1.1), "median").word == "holds"
-    assert judge(flat("1KiB"), along(0.9, 1, 1.1), "median").word == "cannot tell"
+def best(value: str | tuple[str, ...], **settings: Any) -> Claim:
+    return claim("best", axis="sieve", value=value, **settings)
+
+
+RATIO = claim("ratio", slow=SLOW, fast=FAST)
+SAME = claim("same", one=SLOW, other=FAST)
+ALIKE = claim("same", "file_nbytes", one=SLOW, other=FAST, most=1.05)
+RISES, FALLS = (claim("trend", axis="sieve", rises=rises) for rises in (True, False))
+GAINS = best("2KiB", against="1KiB", least=2.0)
+ONE = (1.0, 1.01, 0.99)
+
+
+@pytest.mark.parametrize(
+    ("of", "rows", "word"),
+    [
+        (RATIO, caches((345, 346, 344), ONE), "holds"),
+        (RATIO, caches((1.5, 1.51, 1.49), ONE), "weaker"),
+        (RATIO, caches((1.2, 1.21, 1.19), ONE), "no longer holds"),
+        (RATIO, caches((0.7, 0.71, 0.69), ONE), "reversed"),
+        (RATIO, caches((2.02, 2.01, 2.0), ONE), "cannot tell"),
+        # One repeat tells the coarse and nothing else.
+        (RATIO, caches((345,), ONE), "holds"),
+        (RATIO, caches((2.5,), ONE), "cannot tell"),
+        (SAME, caches((1.05, 1.04, 1.06), ONE), "holds"),
+        (SAME, caches((0.95, 0.94, 0.96), ONE), "holds"),
+        (SAME, caches((1.5, 1.49, 1.51), ONE), "no longer holds"),
+        (SAME, caches((0.5, 0.49, 0.51), ONE), "no longer holds"),
+        (SAME, caches((1.22, 1.2, 1.24), ONE), "cannot tell"),
+        (SAME, caches((1.0, 3.0, 0.5), ONE), "cannot tell"),
+        # Nearly the same is weaker.
+        (ALIKE, nearly(1040), "holds"),
+        (ALIKE, nearly(1080), "weaker"),
+        (ALIKE, nearly(1110), "no longer holds"),
+        (flat(), along(1, 1.05, 1.02), "holds"),
+        (flat(), along(1, 3, 1), "no longer holds"),
+        (flat(), along(1, 1.22, 1), "cannot tell"),
+        (flat(most=1.12), along(1, 1.249, 1), "no longer holds"),
+        (flat(), along(1), "not measured"),
+        (flat("9KiB"), along(1, 1), "not measured"),
+        # The standard value counts, and not the extremes: 0.9 and 1.1 are 1.22 times apart.
+        (flat("2KiB"), along(0.9, 1, 1.1), "holds"),
+        (flat("1KiB"), along(0.9, 1, 1.1), "cannot tell"),
+        (RISES, along(1, 1.5, 2), "holds"),
+        (FALLS, along(1, 1.5, 2), "reversed"),
+        (RISES, along(1, 1.0, 1.0), "no longer holds"),
+        (RISES, along(1, 1.0, 1.08), "cannot tell"),
+        # In the order of the numbers, in whatever order they were measured.
+        (RISES, along(1, 1.5, 2)[::-1], "holds"),
+        (best("1KiB"), along(2, 1, 1.5), "reversed"),
+        (best("2KiB"), along(2, 1, 1.5), "holds"),
+        (best("4KiB"), along(2, 1, 1.5), "no longer holds"),
+        (best(("1KiB", "2KiB")), along(2, 1, 1.5), "holds"),
+        (best("8KiB"), along(2, 1, 1.5), "not measured"),
+        # The worst, but hardly worse than all others.
+        (best("1KiB"), along(1.21, 1), "no longer holds"),
+        (best("1KiB"), along(1.15, 1), "cannot tell"),
+        # Of equals none is the best.
+        (GAINS, along(3.0, 1, 1.05), "holds"),
+        (GAINS, along(1.5, 1, 1.05), "weaker"),
+        (GAINS, along(1.02, 1, 1.05), "no longer holds"),
+        (GAINS, along(2.0, 1, 1.05), "cannot tell"),
+    ],
+)
+def test_the_word_that_figures_deserve(of: Claim, rows: Sequence[Row], word: str) -> None:
+    assert judge(of, rows, "median").word == word
 
 
 def test_the_more_values_the_farther_one_must_be_to_decide() -> None:
@@ -226,48 +240,6 @@ def test_counts_of_nothing_are_flat_and_have_no_trend() -> None:
     assert judge(claim("trend", "chunk_loads", axis="cache", rises=True), rows, "mean").word == (
         "no longer holds"
     )
-
-
-def test_trend() -> None:
-    rises, falls = (
-        claim("trend", axis="sieve", rises=True),
-        claim("trend", axis="sieve", rises=False),
-    )
-    assert judge(rises, along(1, 1.5, 2), "median").word == "holds"
-    assert judge(falls, along(1, 1.5, 2), "median").word == "reversed"
-    assert judge(rises, along(1, 1.0, 1.0), "median").word == "no longer holds"
-    assert judge(rises, along(1, 1.0, 1.08), "median").word == "cannot tell"
-    # In the order of the numbers, in whatever order they were measured.
-    assert judge(rises, along(1, 1.5, 2)[::-1], "median").word == "holds"
-
-
-def test_best() -> None:
-    rows = along(2, 1, 1.5)
-    named = {
-        value: judge(claim("best", axis="sieve", value=value), rows, "median")
-        for value in ("1KiB", "2KiB", "4KiB")
-    }
-    assert [told.word for told in named.values()] == ["reversed", "holds", "no longer holds"]
-    # The worst, but hardly worse than all others.
-    assert judge(claim("best", axis="sieve", value="1KiB"), along(1.21, 1), "median").word == (
-        "no longer holds"
-    )
-    either = claim("best", axis="sieve", value=("1KiB", "2KiB"))
-    assert judge(either, rows, "median").word == "holds"
-    gone = judge(claim("best", axis="sieve", value="8KiB"), rows, "median")
-    assert gone.word == "not measured"
-    assert judge(claim("best", axis="sieve", value="1KiB"), along(1.15, 1), "median").word == (
-        "cannot tell"
-    )
-
-
-@pytest.mark.parametrize(
-    ("standard", "word"),
-    [(3.0, "holds"), (1.5, "weaker"), (1.02, "no longer holds"), (2.0, "cannot tell")],
-)
-def test_of_equals_none_is_the_best(standard: float, word: str) -> None:
-    best = claim("best", axis="sieve", value="2KiB", against="1KiB", least=2.0)
-    assert judge(best, along(standard, 1, 1.05), "median").word == word
 
 
 def test_repeats_are_summed_up_before_rows_are() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from chunkwise.mpi.checks import Settings as Here
-from chunkwise.mpi.checks import warnings_for
+from chunkwise_lab.mpi_check.checks import Settings as Here
+from chunkwise_lab.mpi_check.checks import warnings_for
 from chunkwise_lab.studies.iotest.known import Known, said, said_of, settings_of
 from chunkwise_lab.studies.iotest.pattern import Geometry
 from chunkwise_lab.studies.iotest.settings import Settings

@@ -20,6 +20,7 @@ import chunkwise.fixing.render
 from chunkwise.cli import repack as _repack  # noqa: F401
 from chunkwise.cli.main import main as command_line
 from chunkwise.errors import ChunkwiseError
+from chunkwise.manifest import manifest as manifests
 from tests.support.repacking import write_example
 
 # Once for all runs, each of which is a fork: importing takes longer than most of them.
@@ -56,8 +57,15 @@ def repack_in_place(_: Path) -> int:
 
 
 def manifest(_: Path) -> int:
-    """`chunkwise repack --write-manifest`."""
-    return _command("repack", "in.h5", "out.h5", "--write-manifest", "m.json", "--filter", "lzf")
+    """`chunkwise repack`, and `chunkwise.verify` that writes a manifest of the result."""
+    code = _command("repack", "in.h5", "out.h5", "--filter", "lzf")
+    if code:
+        return code
+    found = chunkwise.verify("out.h5", write_manifest="m.json")
+    if found.verdict == "sound":
+        return 0
+    print(found, file=sys.stderr)
+    return 1
 
 
 def fix(folder: Path) -> int:
@@ -143,6 +151,9 @@ def prepare(name: str, folder: Path) -> None:
 
 def is_right(name: str, folder: Path, source: dict[str, Any]) -> bool:
     """Whether a writer's result is there, and whole; `source` is what its source holds."""
+    written = folder / "m.json"
+    if written.exists() and set(manifests.read(written)) != {"out.h5"}:
+        return False
     path = folder / (
         "in.h5" if name in IN_PLACE else "out.nc" if name == "to_netcdf" else "out.h5"
     )

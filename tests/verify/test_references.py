@@ -38,7 +38,7 @@ def test_a_manifest_holds_for_the_copy(tmp_path: Path) -> None:
     chunkwise.verify(source, write_manifest=manifest)
     (known,) = json.loads(manifest.read_text())["files"].values()
     assert {"/value[0:1]->", "/value[0]->/b", "/value(type)->"} <= known.keys()
-    chunkwise.repack(source, target, chunk="50x50", filters="deflate:2", manifest=manifest)
+    chunkwise.repack(source, target, chunk="50x50", filters="deflate:2")
     assert not chunkwise.verify(target, manifest=manifest).damage_count
     with h5py.File(target, "r+") as file:
         file[file["value"][()]["more"][0]][3, 3] += 1

@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use chunkwise_codec::{Filter, Pipeline, Scratch};
+use chunkwise_codec::{Filter, Job, Pipeline, STREAMS, Scratch};
 use libdeflater::{CompressionLvl, Compressor, Decompressor};
 
 /// A chunk of 600 by 600 elements of 4 bytes, and one whose planes lie at powers of two.
@@ -40,6 +40,10 @@ fn main() {
                 len,
                 &mut [],
             );
+        }
+        if "together".contains(&wanted) {
+            together("noise", &noise(len));
+            together("shuffled noise", &shuffled(4, &noise(len)));
         }
         let planes = shuffled(4, &raw);
         for (name, filters, data) in [
@@ -91,6 +95,34 @@ fn report(
     }
     let speeds = best.iter().map(|best| format!("{:8.2}", len as f64 / best / 1e9));
     println!("{name:<34}{}", speeds.collect::<String>());
+}
+
+/// Print how fast four streams are inflated, one after another and at the same time.
+fn together(name: &str, raw: &[u8]) {
+    let (stored, mut scratch) = (deflated(raw), Scratch::default());
+    let mut outs = vec![vec![0; raw.len()]; STREAMS];
+    let mut best = [f64::INFINITY; 2];
+    for _ in 0..TURNS {
+        for (best, together) in best.iter_mut().zip([false, true]) {
+            let job = |out| Job { stored: &stored, out, done: false };
+            let mut jobs: Vec<Job<'_>> =
+                outs.iter_mut().map(|out| job(out.as_mut_slice())).collect();
+            *best = best.min(seconds(|| scratch.inflate(black_box(&mut jobs), together)));
+        }
+    }
+    let [alone, together] = best.map(|best| (STREAMS * raw.len()) as f64 / best / 1e9);
+    let name = format!("{name}, {}: alone, together", raw.len());
+    println!("{name:<34}{alone:8.2}{together:8.2}");
+}
+
+/// Floating-point numbers that are mostly noise.
+fn noise(len: usize) -> Vec<u8> {
+    let mut state = 1u64;
+    let numbers = (0..len / 4).map(|i| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (i as f32 / 20.0).sin() + (state >> 40) as f32 / (1 << 30) as f32
+    });
+    numbers.flat_map(f32::to_be_bytes).collect()
 }
 
 fn seconds(work: impl FnOnce()) -> f64 {

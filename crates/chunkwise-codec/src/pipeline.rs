@@ -49,6 +49,16 @@ impl Pipeline {
         Blocks::new(self.only_filter(filter_mask)?, stored, raw_len, &mut scratch.state)
     }
 
+    /// The filter mask of a chunk of which the deflate stream was inflated already, to just the chunk's
+    /// length; None where its stored bytes are no such stream.
+    pub fn mask_when_inflated(&self, filter_mask: u32) -> Option<u32> {
+        let mut applied = (0..self.filters.len()).rev().filter(|&i| !masked(filter_mask, i));
+        let last = applied.next().filter(|&last| self.filters[last] == Filter::Deflate)?;
+        let shuffled = applied.all(|i| matches!(self.filters[i], Filter::Shuffle { .. }));
+        let bit = 1u32.checked_shl(u32::try_from(last).ok()?)?;
+        shuffled.then_some(filter_mask | bit)
+    }
+
     /// The filter that was applied, if it is a single one.
     fn only_filter(&self, filter_mask: u32) -> Option<&Filter> {
         let mut applied = (0..self.filters.len()).filter(|&i| !masked(filter_mask, i));

@@ -8,6 +8,7 @@ use chunkwise_select::{ChunkGrid, Dims, Plan, Selected};
 
 use crate::access_pattern::AccessPattern;
 use crate::process::ProcessState;
+use crate::read::inflating::InflateTrial;
 use crate::{ChunkRecord, Chunks, ReadError, Storage};
 
 /// How a dataset's bytes are laid out in its file.
@@ -58,6 +59,7 @@ pub struct Dataset {
     pub(crate) pattern: AccessPattern,
     /// Chunks that reads of many of them touched for few bytes each.
     pub(crate) short_runs: AtomicU64,
+    pub(crate) inflating: InflateTrial,
     /// For work that outlives a call.
     pub(crate) itself: Weak<Dataset>,
 }
@@ -124,7 +126,18 @@ impl Dataset {
         let (pattern, short_runs) = (AccessPattern::new(), AtomicU64::new(0));
         Ok(Arc::new_cyclic(|itself| {
             let itself = Weak::clone(itself);
-            Self { number, storage, info, grid, chunk_nbytes, pattern, short_runs, itself }
+            let inflating = InflateTrial::default();
+            Self {
+                number,
+                storage,
+                info,
+                grid,
+                chunk_nbytes,
+                pattern,
+                short_runs,
+                inflating,
+                itself,
+            }
         }))
     }
 

@@ -27,9 +27,6 @@ def advise(
     access: Sequence[str] = (),
     *,
     objective: str = "balanced",
-    keep: Sequence[str] = (),
-    lossless: bool = True,
-    max_size: str | None = None,
     reader: str | None = None,
     budget_s: float = DEFAULT_BUDGET_S,
     calibrate: bool = False,
@@ -51,13 +48,6 @@ def advise(
     objective : str
         ``read``, ``write``, ``size``; or ``balanced``: reading counts most, and a compressed
         dataset grows by at most a tenth.
-    keep : sequence of str
-        ``chunk`` or ``filter``: what must not change.
-    lossless : bool
-        Choose only filters that keep each value.  If False, a lossy filter that the dataset
-        already has may stay; a new one is never proposed.
-    max_size : str, optional
-        The largest size in bytes: ``"500MB"``, or ``"+10%"`` more than now.
     reader : str, optional
         Who reads: ``libhdf5-1.10``, ``libhdf5-2``, ``netcdf-c``, ``chunkwise``.  None for the
         libhdf5 of this process.
@@ -97,7 +87,7 @@ def advise(
     begun = time.monotonic()
     if not budget_s > 0:
         raise UsageError(f"a budget of {budget_s:g} seconds is no time: give more than 0")
-    wanted = wishes.read(objective, keep, max_size, reader, lossless=lossless)
+    wanted = wishes.read(objective, reader)
     work = Work.of(
         path, dataset, access, wanted, begun=begun, budget_s=budget_s, scratch=scratch,
         progress=progress,

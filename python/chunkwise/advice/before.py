@@ -12,19 +12,19 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import h5py
 import numpy as np
+import numpy.typing as npt
 
 from chunkwise.advice import calibration, patterns, sampling, wishes
 from chunkwise.advice.answer import Advice, FrontPoint, PatternAdvice
 from chunkwise.errors import UsageError
-from chunkwise.files.opening import find_dataset
-from chunkwise.files.unclosed import open_readable
-from chunkwise.grammar import format_shape
-from chunkwise.measure.described import DATASET, check_like, described, smooth, source_of
+from chunkwise.files.opening import find_dataset, open_h5
+from chunkwise.grammar import format_shape, parse_shape
 from chunkwise.measure.schedule import Step
+from chunkwise.measure.target import look
 from chunkwise.measure.variants import scratch_folder
 from chunkwise.model.chunk_shape import default_chunk, shrunk
 from chunkwise.model.search import Problem, by_rule, search, worth_a_look
@@ -33,6 +33,8 @@ from chunkwise.remedy.records import Present, under_filters
 from chunkwise.remedy.writers import by_xarray, writers
 from chunkwise.words import joined
 
+# The name in lines to paste if none was given.
+DATASET: Final = "data"
 # This much data is generated if the user has shown none.
 _MADE_NBYTES: Final = 8 << 20
 _SMALL_NBYTES: Final = 1 << 16
@@ -45,8 +47,7 @@ def advise_new(
     *,
     like: str | os.PathLike[str] | None = None,
     dataset: str = DATASET,
-    objective: str = "balanced",  # As for `chunkwise.advise`; a `max_size` in bytes
-    max_size: str | None = None,
+    objective: str = "balanced",  # As for `chunkwise.advise`
     reader: str | None = None,
     budget_s: float = 60.0,
     calibrate: bool = False,
@@ -55,12 +56,11 @@ def advise_new(
 ) -> Advice:
     """Find the chunks and filters for a dataset before there is a file."""
     begun = time.monotonic()
-    extents, kind = described(shape, dtype)
+    extents, kind = _described(shape, dtype)
     itemsize = kind.itemsize
-    asked_for = wishes.read(objective, (), max_size, reader)
+    asked_for = wishes.read(objective, reader)
     where = f"a dataset of {format_shape(extents)}"
     asked = patterns.read(access, extents, itemsize, where)
-    most = asked_for.most_nbytes(None, compressed=False)
 
     def say(text: str) -> None:
         if progress is not None:
@@ -70,12 +70,12 @@ def advise_new(
         machine = calibration.machine(again=calibrate, say=say)
         usual = patterns.usual_chunks(extents, itemsize, None, asked, asked_for.readers)
         pipelines = wishes.pipelines(asked_for, None, itemsize)
-        file, name = source_of(like) if like is not None else (_made(folder, kind), DATASET)
+        file, name = _source_of(like) if like is not None else (_made(folder, kind), DATASET)
         deadline = begun + budget_s / 2
-        with open_readable(file) as source:
+        with open_h5(file) as source:
             known = find_dataset(source, name)
             if like is not None:
-                check_like(like, known, kind)
+                _check_like(like, known, kind)
             shapes = _within(known.shape, usual, itemsize)
             samples = sampling.take(
                 known, pipelines, shapes, machine, folder, deadline=deadline, say=say
@@ -91,13 +91,12 @@ def advise_new(
         machine=machine,
         codecs={n: _for_rank(one, usual) for n, one in samples.codecs.items()},
         objective=asked_for.objective,
-        most_nbytes=most,
         usual=usual,
     )
     ratio = min(one.ratio(usual) for one in problem.codecs.values())
     stored = math.prod(extents) * itemsize * min(1.0, ratio)
     problem = replace(problem, storage=calibration.storage_of(stored, machine))
-    if most is None and objective == "balanced":
+    if objective == "balanced":
         # A compressed dataset may grow by a tenth, so a planned one may be so much larger.
         problem = replace(problem, most_nbytes=round(stored * (1 + wishes.GROWTH)))
     say("comparing layouts by the model")
@@ -147,7 +146,7 @@ def _made(folder: str, kind: np.dtype[np.generic]) -> str:
     """Write something smooth to a file."""
     path = str(Path(folder) / "made.h5")
     with h5py.File(path, "w") as file:
-        file.create_dataset(DATASET, data=smooth(_MADE_NBYTES // kind.itemsize, kind))
+        file.create_dataset(DATASET, data=_smooth(_MADE_NBYTES // kind.itemsize, kind))
     return path
 
 
@@ -168,3 +167,47 @@ def _for_rank(codec: Codec, usual: tuple[int, ...]) -> Codec:
         mean = sum(ratio for _, ratio in codec.ratios) / len(codec.ratios)
         return replace(codec, ratios=(((), mean),))
     return codec
+
+
+def _described(
+    shape: str | Sequence[int], dtype: str
+) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
+    """Read the shape and the type of a dataset that is not there yet."""
+    extents = parse_shape(shape) if isinstance(shape, str) else tuple(map(int, shape))
+    if not isinstance(extents, tuple) or not extents or min(extents) < 1:
+        raise UsageError(
+            f"--shape {shape}: write the extents in elements, each at least 1, as 8760x721x1440"
+        )
+    try:
+        kind = np.dtype(dtype)
+    except TypeError:
+        raise UsageError(f"--type {dtype}: write a type as NumPy does: f4, i2, >f8, u1") from None
+    if kind.kind not in "iufcb":
+        raise UsageError(f"--type {dtype}: only numbers can be described before there is a file")
+    return extents, kind
+
+
+def _source_of(like: str | os.PathLike[str]) -> tuple[str, str]:
+    """Return the file and the dataset that ``--like FILE[:DATASET]`` names."""
+    text = os.fspath(like)
+    path, colon, name = text.rpartition(":")
+    target = look(path, name) if colon and not Path(text).exists() else look(text)
+    return target.file, target.dataset
+
+
+def _check_like(like: str | os.PathLike[str], known: h5py.Dataset, kind: np.dtype[Any]) -> None:
+    """Raise UsageError if similar data has elements of another size."""
+    if known.dtype.itemsize != kind.itemsize:
+        raise UsageError(
+            f"--like {os.fspath(like)}: '{known.name}' has elements of {known.dtype.itemsize} "
+            f"bytes, and {kind.str} has {kind.itemsize}: name data of that type, as FILE:DATASET"
+        )
+
+
+def _smooth(number: int, kind: np.dtype[np.generic], rows: int = 64) -> npt.NDArray[Any]:
+    """Make up data: a walk at random along rows, its last digits noise."""
+    generator = np.random.default_rng(0)
+    steps = generator.normal(size=(rows, -(-number // rows))).cumsum(axis=1)
+    if kind.kind in "iub":
+        steps = np.abs(steps).round() % 120
+    return steps.round(2).astype(kind)

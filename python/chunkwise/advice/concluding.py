@@ -228,9 +228,6 @@ def fixes(target: Target, best: Layout) -> tuple[Fix, ...]:
     """Give the lines that store a dataset so: a command for both chunks and filters."""
     if best.chunks is None:
         return ()
-    if target.unclosed:
-        # No command but the one that saves it takes a file that was not closed.
-        return ()
     now = Present(target.filters, target.chunks, target.shape, target.itemsize)
     own = Pipeline.parse(target.filters)
     copies: tuple[Copy, ...]
@@ -487,6 +484,4 @@ def _notes(case: Case, best: Layout) -> list[str]:
         notes.append(
             "The dataset is larger than half of the memory: it is taken to be read from storage."
         )
-    if case.target.unclosed:
-        notes.append("The file's writer has not closed it: save it first (chunkwise inspect).")
     return notes

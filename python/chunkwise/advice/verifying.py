@@ -22,8 +22,7 @@ import numpy as np
 from h5py import h5d, h5p, h5s, h5t
 
 from chunkwise.advice.patterns import Asked
-from chunkwise.files.opening import find_dataset
-from chunkwise.files.unclosed import open_readable
+from chunkwise.files.opening import find_dataset, open_h5
 from chunkwise.grammar import format_size
 from chunkwise.measure.results import Cell, Results
 from chunkwise.measure.run import run
@@ -121,7 +120,7 @@ def cut(
 ) -> Iterator[Part]:
     """Write a part of a dataset to a file, where the whole is too large to be measured."""
     # A part is at most about half of it: for less than twice as much, all of it is measured.
-    if target.nbytes < 2 * most_nbytes and not target.unclosed:
+    if target.nbytes < 2 * most_nbytes:
         yield Part.all_of(target)
         return
     shape = part_shape(
@@ -162,7 +161,7 @@ def part_shape(shape: Shape, itemsize: int, blocks: Sequence[Shape], most_nbytes
 
 
 def _copy(target: Target, path: str, start: Shape, shape: Shape) -> None:
-    with open_readable(target.file) as source, h5py.File(path, "w") as file:
+    with open_h5(target.file) as source, h5py.File(path, "w") as file:
         dataset = find_dataset(source, target.dataset)
         datatype = h5t.TypeID.copy(dataset.id.get_type())
         dcpl = h5p.create(h5p.DATASET_CREATE)

@@ -1,30 +1,26 @@
-"""Which objective, filters and sizes does the user want?"""
+"""Which objective does the user want, and which filters may be chosen for whom?"""
 
 from __future__ import annotations
 
 import importlib.util
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
 from chunkwise import _native
 from chunkwise.errors import UsageError
-from chunkwise.grammar import Pipeline, parse_size
-from chunkwise.grammar.parameters import carried, rounds
+from chunkwise.grammar import Pipeline
+from chunkwise.grammar.parameters import carried
 from chunkwise.model.layout import Layout
 from chunkwise.model.readability import program
 from chunkwise.model.readers import CHUNKWISE, LIBRARIES, Reader, reader, this_process
 from chunkwise.model.search import OBJECTIVES, Objective
 from chunkwise.words import offered
 
-KEEPABLE: Final = ("chunk", "filter")
 # Filters that every build of libhdf5, and all programs built on it, can read.
 _UNIVERSAL: Final = ("shuffle+deflate:1", "shuffle+deflate:4", "deflate:1", "none")
 _SMALLEST: Final = ("shuffle+deflate:9",)
 # With these plugins; the last ones are tried if there is time.
 _PLUGINS: Final = ("bitshuffle:lz4", "shuffle+zstd:1", "shuffle+lz4", "shuffle+zstd:9")
-_SHARE: Final = re.compile(r"\+(\d+(?:\.\d+)?)%")
 # Zarr's readers read HDF5 by references that kerchunk makes.
 _ALSO_CALLED: Final = {"zarr": "kerchunk"}
 # By how much a file may grow with the balanced objective.
@@ -36,12 +32,9 @@ class Wishes:
     """What was asked for, checked."""
 
     objective: Objective  # What the choice minimizes
-    keep: frozenset[str]  # ``chunk``, ``filter``: what of the present layout stays
     reader: Reader  # For whom: whose cache
     reader_name: str  # As `bench` calls it
     title: str  # The reader, in words
-    max_size: str | None = None  # As it was written; None for no limit but the objective's own
-    lossless: bool = True  # Whether each value must stay the same
     # Who must be able to read what is chosen: a name of `readability.PROGRAM_NAMES`; None for
     # whoever reads what every libhdf5 reads.
     program: str | None = None
@@ -51,56 +44,20 @@ class Wishes:
         """The readers whose caches decide about chunks: all if none is named, as for inspect."""
         return LIBRARIES if self.reader is this_process() else (self.reader,)
 
-    def most_nbytes(self, present_nbytes: int | None, compressed: bool) -> int | None:
+    def most_nbytes(self, present_nbytes: int, compressed: bool) -> int | None:
         """Return the most bytes that the dataset may take; None for any number."""
-        if self.max_size is not None:
-            share = _SHARE.fullmatch(self.max_size)
-            if share is None:
-                return parse_size(self.max_size)
-            if present_nbytes is None:
-                raise UsageError(
-                    f"--max-size {self.max_size} is a share of what the dataset takes, and there "
-                    "is no file yet: give a size such as 500MB"
-                )
-            return round(present_nbytes * (1 + float(share[1]) / 100))
         if self.objective == "balanced" and present_nbytes and compressed:
             return round(present_nbytes * (1 + GROWTH))
         return None
 
 
-def read(
-    objective: str,
-    keep: Sequence[str],
-    max_size: str | None,
-    reader_name: str | None,
-    *,
-    lossless: bool = True,
-) -> Wishes:
+def read(objective: str, reader_name: str | None) -> Wishes:
     """Check what was asked for."""
     reader_name = _ALSO_CALLED.get(reader_name or "", reader_name)
     if objective not in OBJECTIVES:
         raise UsageError(f"no objective is called '{objective}'{offered(objective, OBJECTIVES)}")
-    for word in keep:
-        if word not in KEEPABLE:
-            raise UsageError(f"nothing called '{word}' can be kept{offered(word, KEEPABLE)}")
-    if set(keep) == set(KEEPABLE):
-        raise UsageError(
-            "to keep chunk and filter leaves nothing to advise on but the cache: keep one of the "
-            "two, or ask `chunkwise inspect` about the cache"
-        )
-    if max_size is not None and not _SHARE.fullmatch(max_size):
-        try:
-            parse_size(max_size)
-        except UsageError:
-            raise UsageError(
-                f"--max-size {max_size}: give a size such as 500MB, or how much more than now, "
-                "such as +10%"
-            ) from None
     named, who, title = _reader(reader_name)
-    return Wishes(
-        cast("Objective", objective), frozenset(keep), who, named, title, max_size, lossless,
-        reader_name,
-    )  # fmt: skip
+    return Wishes(cast("Objective", objective), who, named, title, reader_name)
 
 
 def _reader(name: str | None) -> tuple[str, Reader, str]:
@@ -116,8 +73,6 @@ def pipelines(wishes: Wishes, present: Layout | None, itemsize: int) -> list[str
     filter already, so that whoever reads it has the plugin.
     """
     found = [present.filters] if present is not None and present.chunks is not None else []
-    if "filter" in wishes.keep and present is not None:
-        return [present.filters]
     if found and not isinstance(same := carried(Pipeline.parse(found[0])), str):
         found.append(str(same))
     wanted = [*_UNIVERSAL]
@@ -137,23 +92,13 @@ def pipelines(wishes: Wishes, present: Layout | None, itemsize: int) -> list[str
     return list(dict.fromkeys(found))
 
 
-def barred(wishes: Wishes, present: Layout | None) -> frozenset[str]:
+def barred(present: Layout) -> frozenset[str]:
     """Return pipelines that stay where they are, but are given to no other chunks.
 
     They would round values again, or have parameters that belong to the chunks.
     """
-    if present is None:
-        return frozenset()
     own = Pipeline.parse(present.filters)
-    if carried(own) == own or (rounds(own) and not wishes.lossless):
-        return frozenset()
-    if "filter" in wishes.keep:
-        allowed = ", or allow it with --no-lossless" if rounds(own) else ""
-        raise UsageError(
-            f"the filters {present.filters} may change values in newly encoded chunks: leave "
-            f"--keep filter out{allowed}"
-        )
-    return frozenset((present.filters,))
+    return frozenset() if carried(own) == own else frozenset((present.filters,))
 
 
 def plugins_may_be_used(wishes: Wishes, present: Layout | None) -> bool:

@@ -16,9 +16,8 @@ from chunkwise.advice.verifying import Part, Proof, cut, figures, measure, part_
 from chunkwise.advice.wishes import Wishes
 from chunkwise.errors import UsageError
 from chunkwise.files.around import Surroundings
-from chunkwise.files.opening import find_dataset
+from chunkwise.files.opening import find_dataset, open_h5
 from chunkwise.files.room import free_nbytes
-from chunkwise.files.unclosed import open_readable
 from chunkwise.measure.schedule import Step
 from chunkwise.measure.target import Target, look
 from chunkwise.measure.variants import SPARE_NBYTES, scratch_folder
@@ -116,7 +115,6 @@ class Work:
         """Look at the dataset, and check that there can be advice on it."""
         target = look(path, dataset)
         refuse(target)
-        wishes.barred(asked_for, Layout(target.chunks, target.filters))
         asked = patterns.read(
             access,
             target.shape,
@@ -175,7 +173,7 @@ class Work:
         if wishes.plugins_may_be_used(self.wishes, present):
             _load_plugins()
         deadline = time.monotonic() + _SAMPLING_SHARE * max(0.0, self._left_s)
-        with open_readable(target.file) as file:
+        with open_h5(target.file) as file:
             found = sampling.take(
                 find_dataset(file, target.dataset),
                 pipelines,
@@ -199,7 +197,7 @@ class Work:
         if present.chunks is None:
             codecs.setdefault("none", Codec("none"))
         compressed = present.filters not in ("none", "fletcher32", "shuffle")
-        problem = Problem(
+        return Problem(
             shape=target.shape,
             itemsize=target.itemsize,
             patterns=tuple(one.pattern for one in self.asked),
@@ -209,18 +207,12 @@ class Work:
             codecs=codecs,
             present=present,
             objective=self.wishes.objective,
-            keep=self.wishes.keep,
             most_nbytes=self.wishes.most_nbytes(target.stored_nbytes, compressed),
             maxshape=target.maxshape,
             storage=calibration.storage_of(target.stored_nbytes, machine),
-            barred=wishes.barred(self.wishes, present),
-            usual=None if "chunk" in self.wishes.keep else self._usual,
+            barred=wishes.barred(present),
+            usual=self._usual,
         )
-        if present.chunks is None and "chunk" in self.wishes.keep:
-            raise UsageError(
-                f"{target.where} has no chunks: there is nothing to keep; leave --keep chunk out"
-            )
-        return problem
 
     def _proof(self, problem: Problem, found: Found, folder: str) -> Proof:
         """Measure the best few and the present one, first once and then the best again."""

@@ -10,7 +10,7 @@ from chunkwise.cli.echo import echo_json
 from chunkwise.cli.progress import following
 from chunkwise.cli.terminal import for_results
 from chunkwise.cli.traced import followed, trace_option
-from chunkwise.cli.values import Duration, for_option, listed
+from chunkwise.cli.values import Duration, for_option
 from chunkwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ Examples:
   chunkwise advise era5.nc t2m --access 1x721x1440 --access 8760x1x1
   chunkwise advise data.nc t2m --access 'map=1x721x1440 weight 3' \\
       --access 'random:1000:8760x1x1'
-  chunkwise advise data.nc t2m --access row --objective size --max-size 500MB
-  chunkwise advise data.nc t2m --access row --keep filter --for libhdf5-1.10
+  chunkwise advise data.nc t2m --access row --objective size
+  chunkwise advise data.nc t2m --access row --for libhdf5-1.10
   chunkwise advise x.h5 frames --access plane:0 --access '1x2167x2070 append'
   chunkwise advise data.nc t2m --access row --tool all --json
   chunkwise advise --shape 8760x721x1440 --type f4 --like sample.nc \\
@@ -51,18 +51,6 @@ TOOLS = ("chunkwise", "h5repack", "nccopy", "h5py", "netCDF4", "xarray", "C", "F
     show_default=True,
     help="What to make small. Balanced: reading counts most; a compressed dataset grows by at "
     "most a tenth.",
-)
-@click.option("--keep", metavar="chunk|filter", help="Keep the present chunks, or filter.")
-@click.option(
-    "--lossless/--no-lossless",
-    default=True,
-    help="Only filters that keep each value. With --no-lossless, a lossy filter that the dataset "
-    "has may stay.  [default: --lossless]",
-)
-@click.option(
-    "--max-size",
-    metavar="SIZE|+N%",
-    help="Largest size of the dataset in the file: 500MB, or +10% more than now.",
 )
 @for_option("Who reads, by chunk cache and filters", multiple=False)
 @click.option(
@@ -123,8 +111,6 @@ def _found(
     shape: str | None,
     dtype: str | None,
     like: str | None,
-    keep: str | None,
-    lossless: bool,
     budget: float,
     **common: Any,
 ) -> Advice:
@@ -134,8 +120,6 @@ def _found(
             raise UsageError("--shape describes a dataset before there is a file: leave FILE out")
         if dtype is None:
             raise UsageError("--shape needs --type, such as f4")
-        if keep:
-            raise UsageError("--keep is about a dataset of a file; leave it out")
         from chunkwise.advice.before import advise_new
 
         return advise_new(shape, dtype, access, like=like, budget_s=budget, **common)
@@ -148,5 +132,4 @@ def _found(
         )
     from chunkwise.advice.api import advise
 
-    kept = listed(keep)
-    return advise(file, dataset, access, keep=kept, lossless=lossless, budget_s=budget, **common)
+    return advise(file, dataset, access, budget_s=budget, **common)

@@ -7,15 +7,17 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from chunkwise.cli.echo import echo
 from chunkwise.cli.moments import PATH_WIDTH, showing
 from chunkwise.cli.signals import Ending
-from chunkwise.cli.values import Command, Count, Renamed
+from chunkwise.cli.values import Command, Count, Renamed, Size
 from chunkwise.errors import UsageError
+from chunkwise.names import json_text
+from chunkwise.repacking.options import VERIFICATIONS
 from chunkwise.words import counted
 
 if TYPE_CHECKING:
@@ -30,36 +32,74 @@ files_from_option = click.option(
 )
 
 
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON; for many files, one line each."
+)
+_OPTIONS = (
+    click.option(
+        "-o",
+        "--output",
+        "out",
+        metavar="OUT",
+        cls=Renamed,
+        former="--out",
+        help="The new file, as OUT; for many files, a folder.",
+    ),
+    click.option(
+        "--in-place", is_flag=True, help="Replace the source when the result is verified."
+    ),
+    click.option("--dry-run", is_flag=True, help="Say what would be done, and write nothing."),
+    click.option(
+        "--unchanged",
+        type=click.Choice(["copy", "link", "skip"]),
+        help="For many files: what to do with those that need no change.  [default: copy; in "
+        "place: skip]",
+    ),
+    click.option(
+        "--verify",
+        metavar="|".join(VERIFICATIONS),
+        default="proof",
+        show_default=True,
+        help="Compare the finished result with the source as a reader sees both, or do not.",
+    ),
+    click.option("--merge", is_flag=True, help="Make virtual and external datasets real data."),
+    click.option("--force", is_flag=True, help="Replace a target that exists."),
+    click.option(
+        "--resume",
+        is_flag=True,
+        help="Go on with a run that was killed; if this one is stopped, leave what it has done.",
+    ),
+    click.option(
+        "--memory",
+        type=Size(),
+        help="Most bytes for data; under MPI, in each rank.  [default: a quarter of free memory]",
+    ),
+    click.option("--threads", type=int, help="Threads that decode and encode.  [default: all]"),
+    files_from_option,
+    click.option(
+        "--jobs",
+        type=Count(),
+        help="Files at the same time, each with its share of threads and memory.  [default: 1]",
+    ),
+    click.option(
+        "--task",
+        metavar="I/N",
+        help="Take part I of the files, for N runs as in a Slurm array: 3/8.",
+    ),
+    json_option,
+)
+
+
 def options(command: Command) -> Command:
-    """Add the options that choose among many files."""
-    for option in (
-        files_from_option,
-        click.option(
-            "--jobs",
-            type=Count(),
-            help="Files at the same time, each with its share of threads and memory.  "
-            "[default: 1]",
-        ),
-        click.option(
-            "--task",
-            metavar="I/N",
-            help="Take part I of the files, for N runs as in a Slurm array: 3/8.",
-        ),
-    ):
+    """Add the options of commands that write a file anew, or many."""
+    for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
-def out_option(about: str) -> Callable[[Command], Command]:
-    """The option that names the result."""
-    return click.option(
-        "-o", "--output", "out", metavar="OUT", cls=Renamed, former="--out", help=about
-    )
-
-
 @dataclass(frozen=True)
 class Chosen:
-    """Which files a command is for, and where results go."""
+    """Which files a command is for, where results go, and how they are shown."""
 
     arguments: tuple[str, ...]  # Files, folders and patterns; of one file, its name
     files_from: str | None  # A list of further ones; None for none
@@ -69,26 +109,40 @@ class Chosen:
     unchanged: Unchanged  # What becomes of files of many that need no change
     jobs: int | None  # How many at a time; None if nothing is said
     task: str | None  # The part of many that this run has; None for all
+    force: bool  # Whether what is there is replaced
+    dry_run: bool  # Whether nothing is written
+    as_json: bool
+
+    def memory_of(self, memory: int | None) -> int | None:
+        """The bytes for the data of each file; None for the usual."""
+        if not self.many or self.jobs is None:
+            return memory
+        # Imported where it is needed, as other commands need not wait for it.
+        from chunkwise.mpi.machine import default_budget
+
+        return (default_budget() if memory is None else memory) // self.jobs
 
 
 def choose(
     command: str,
     arguments: tuple[str, ...],
+    *,
+    several: bool,  # Whether several files may be named, and not only found in folders
     out: str | None,
     files_from: str | None,
-    *,
     in_place: bool,
     unchanged: Unchanged | None,
     jobs: int | None,
     task: str | None,
-    several: bool,  # Whether several files may be named, and not only found in folders
-    looks: bool,  # Whether nothing is written, so that a result needs no place
+    force: bool,
+    dry_run: bool,
+    as_json: bool,
 ) -> Chosen:
     """Decide which files are meant, and what OUT is."""
     if not arguments and files_from is None:
         raise UsageError(f"name a file, as in: chunkwise {command} IN OUT")
     elsewhere = out is not None or in_place or files_from is not None
-    both = several and looks and not elsewhere and Path(arguments[-1]).exists()
+    both = several and dry_run and not elsewhere and Path(arguments[-1]).exists()
     if len(arguments) == 2 and not elsewhere and not both:
         # As `cp` takes the second of two names.
         arguments, out = arguments[:1], arguments[-1]
@@ -106,7 +160,7 @@ def choose(
         raise UsageError(
             f"{counted(len(arguments), 'file')}: give IN and OUT, or -o FOLDER for many files"
         )
-    if out is None and not in_place and not looks:
+    if out is None and not in_place and not dry_run:
         raise UsageError(
             "name OUT for the result (or give -o OUT; for many files, a folder), or --in-place to "
             "replace IN"
@@ -118,7 +172,9 @@ def choose(
         if unchanged == "link":
             raise UsageError("--unchanged link is for -o; in place, write skip or copy")
     kept = unchanged or ("skip" if in_place else "copy")
-    return Chosen(arguments, files_from, out, in_place, many, kept, jobs, task)
+    return Chosen(
+        arguments, files_from, out, in_place, many, kept, jobs, task, force, dry_run, as_json
+    )
 
 
 def is_folder(out: str | None) -> bool:
@@ -138,18 +194,16 @@ def are_many(arguments: Sequence[str], files_from: str | None) -> bool:
 def do_each(
     chosen: Chosen,
     work: Work,
-    line: Callable[[FileResult], str],
-    *,
-    force: bool,
-    dry_run: bool,
-    as_json: bool,
     ends: Ending,
+    line: Callable[[FileResult], str],
+    record: Callable[[FileResult], dict[str, Any]],
 ) -> list[FileResult]:
     """Do the work on each file, print its result, and show the progress of the one at work."""
     from chunkwise.repacking.folder import check, survey
     from chunkwise.repacking.gathering import gather, read_list
     from chunkwise.repacking.render import batch_lines, shortened
 
+    force, dry_run, as_json = chosen.force, chosen.dry_run, chosen.as_json
     listed = () if chosen.files_from is None else read_list(chosen.files_from)
     batch = gather(chosen.arguments, chosen.out, listed)
     batch = batch if chosen.task is None else batch.task(chosen.task)
@@ -170,7 +224,7 @@ def do_each(
                 batch, work, force=force, watch=at, jobs=jobs, going_on=going_on, dry_run=dry_run
             ):
                 results.append(result)
-                watch.say(line(result))
+                watch.say(json_text(record(result)) if as_json else line(result))
                 ends.check()
     finally:
         if not as_json:

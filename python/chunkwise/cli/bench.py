@@ -194,7 +194,6 @@ def command(
             save=save,
             sample_nbytes=parse_size(sample) if sample else SAMPLE_NBYTES,
             scratch=scratch,
-            repacking=True,
         )
     if as_json:
         echo_json(results.as_dict(), indent=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,15 +10,14 @@ from chunkwise.cli import batches
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.moments import showing
 from chunkwise.cli.signals import Ending, ending, leaving
-from chunkwise.cli.values import Duration, Renamed, Size, for_option
+from chunkwise.cli.values import Duration, Renamed, for_option
 from chunkwise.errors import UsageError
-from chunkwise.names import json_text
-from chunkwise.repacking.options import VERIFICATIONS, Options
+from chunkwise.repacking.options import Options
 from chunkwise.verdicts import worst
 
 if TYPE_CHECKING:
     from chunkwise.fixing.run import Wish
-    from chunkwise.repacking.folder import FileResult, Unchanged
+    from chunkwise.repacking.folder import FileResult
 
 EXAMPLES = """\b
 Examples:
@@ -49,8 +48,6 @@ Exit code:
 
 @click.command(epilog=EXAMPLES)
 @click.argument("arguments", nargs=-1, metavar="FILE|FOLDER|GLOB... [OUT]")
-@batches.out_option("The new file; for many files, a folder.")
-@click.option("--in-place", is_flag=True, help="Replace FILE when the result is verified.")
 @click.option(
     "--access",
     multiple=True,
@@ -58,8 +55,6 @@ Exit code:
     help="A pattern that will be read, such as 1x600x600 or line:0; may be repeated.  [default: "
     "those that inspect looks at]",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be done and gained; write nothing.")
-@click.option("--merge", is_flag=True, help="Make virtual and external datasets real data.")
 @click.option(
     "--budget",
     "seconds",
@@ -78,52 +73,21 @@ Exit code:
     "the best.  [default: the model chooses]",
 )
 @click.option("--no-measure", is_flag=True, help="Do not measure the gain.")
-@click.option(
-    "--verify",
-    metavar="|".join(VERIFICATIONS),
-    default="proof",
-    show_default=True,
-    help="Compare the finished result with IN as a reader sees both, or do not.",
-)
-@click.option("--force", is_flag=True, help="Replace a target that exists.")
-@click.option(
-    "--resume",
-    is_flag=True,
-    help="Go on with a run that was killed; if this one is stopped, leave what it has done.",
-)
-@click.option(
-    "--memory", type=Size(), help="Most bytes for data.  [default: a quarter of free memory]"
-)
-@click.option("--threads", type=int, help="Threads that decode and encode.  [default: all]")
-@click.option(
-    "--unchanged",
-    type=click.Choice(["copy", "link", "skip"]),
-    help="For many files with -o: what to do with files that need no fix.  [default: copy]",
-)
 @for_option("Make no change that PROGRAM cannot read")
 @batches.options
-@click.option("--json", "as_json", is_flag=True, help="Print JSON; for many files, one line each.")
 def command(
     arguments: tuple[str, ...],
-    out: str | None,
-    in_place: bool,
     access: tuple[str, ...],
-    dry_run: bool,
-    merge: bool,
     seconds: float | None,
     advise_s: float | None,
     no_measure: bool,
+    readers: tuple[str, ...],
     verify: str,
-    force: bool,
+    merge: bool,
     resume: bool,
     memory: int | None,
     threads: int | None,
-    unchanged: Unchanged | None,
-    readers: tuple[str, ...],
-    files_from: str | None,
-    jobs: int | None,
-    task: str | None,
-    as_json: bool,
+    **given: Any,
 ) -> int:
     """Give a file a better layout, and measure the gain.
 
@@ -135,50 +99,35 @@ def command(
     each file is fixed separately.
     """
     from chunkwise.fixing.run import DEFAULT_SECONDS, Wish
-    from chunkwise.mpi.machine import default_budget
     from chunkwise.repacking.api import using_threads
 
-    chosen = batches.choose(
-        "fix",
-        arguments,
-        out,
-        files_from,
-        in_place=in_place,
-        unchanged=unchanged,
-        jobs=jobs,
-        task=task,
-        several=True,
-        looks=dry_run,
-    )
-    if (jobs or 1) > 1 and seconds is not None:
-        raise UsageError(
-            "--jobs and --budget: files at the same time cannot be measured; give one"
-        )
-    if (jobs or 1) > 1 and advise_s:
-        raise UsageError(
-            "--jobs and --advise: files at the same time cannot be measured; give one"
-        )
+    chosen = batches.choose("fix", arguments, several=True, **given)
+    for option, value in (("--budget", seconds), ("--advise", advise_s)):
+        if (chosen.jobs or 1) > 1 and value is not None:
+            raise UsageError(
+                f"--jobs and {option}: files at the same time cannot be measured; give one"
+            )
     if no_measure and seconds is not None:
         raise UsageError("--no-measure and --budget: give one of them")
-    if chosen.many and jobs is not None:
-        memory = (default_budget() if memory is None else memory) // jobs
     wish = Wish(
         access,
         merge,
-        Options(memory_nbytes=memory, verify=verify, readers=readers),  # type: ignore[arg-type]
+        Options(
+            memory_nbytes=chosen.memory_of(memory),
+            verify=verify,  # type: ignore[arg-type]
+            readers=readers,
+        ),
         0.0 if no_measure else seconds or (0.0 if chosen.many else DEFAULT_SECONDS),
         resume,
         advise_s or 0.0,
     )
     with using_threads(threads), ending() as ends, leaving():
         if chosen.many:
-            return _many(chosen, wish, force, dry_run, as_json, ends)
-        return _one(chosen, wish, force, dry_run, as_json, ends)
+            return _many(chosen, wish, ends)
+        return _one(chosen, wish, ends)
 
 
-def _one(
-    chosen: batches.Chosen, wish: Wish, force: bool, dry_run: bool, as_json: bool, ends: Ending
-) -> int:
+def _one(chosen: batches.Chosen, wish: Wish, ends: Ending) -> int:
     from chunkwise.fixing.folder import inspect_apart
     from chunkwise.fixing.render import lines
     from chunkwise.fixing.run import Doing, mend, plan
@@ -186,14 +135,14 @@ def _one(
 
     (file,), out, in_place = chosen.arguments, chosen.out, chosen.in_place
     named = out is not None or in_place
-    place = choose(file, out, in_place=in_place, force=force) if named else None
-    with showing(as_json, ends) as watch:
+    place = choose(file, out, in_place=in_place, force=chosen.force) if named else None
+    with showing(chosen.as_json, ends) as watch:
         do = Doing(inspect_apart, watch.tell, watch)
-        if dry_run or place is None:
+        if chosen.dry_run or place is None:
             fixed = plan(file, wish, do, place)
         else:
             fixed = mend(file, place, wish, do)
-    if as_json:
+    if chosen.as_json:
         echo_json(fixed.as_dict(), indent=2)
     else:
         for line in lines(fixed):
@@ -201,27 +150,16 @@ def _one(
     return 0
 
 
-def _many(
-    chosen: batches.Chosen, wish: Wish, force: bool, dry_run: bool, as_json: bool, ends: Ending
-) -> int:
+def _many(chosen: batches.Chosen, wish: Wish, ends: Ending) -> int:
     from chunkwise.fixing.folder import work_of
     from chunkwise.fixing.render import file_line
 
-    def line(result: FileResult) -> str:
-        if not as_json:
-            return file_line(result)
-        record = {**result.as_dict(), "format": "chunkwise-fix-file"}
-        record["fixed"] = None if result.summary is None else result.summary.as_dict()
-        del record["summary"]
-        return json_text(record)
+    def record(result: FileResult) -> dict[str, Any]:
+        found = {**result.as_dict(), "format": "chunkwise-fix-file"}
+        found["fixed"] = None if result.summary is None else result.summary.as_dict()
+        del found["summary"]
+        return found
 
-    results = batches.do_each(
-        chosen,
-        work_of(wish, chosen.unchanged),
-        line,
-        force=force,
-        dry_run=dry_run,
-        as_json=as_json,
-        ends=ends,
-    )
+    work = work_of(wish, chosen.unchanged)
+    results = batches.do_each(chosen, work, ends, file_line, record)
     return worst(result.exit_code for result in results)

@@ -39,7 +39,7 @@ COMMANDS = {
     "mpi-model": "Predict the time and the limit of a parallel write on many ranks.",
 }
 # Found by their entry points: those of the package chunkwise_lab, which need not be there.
-OF_THE_LAB = ("hstest", "study", "report", "sample", "mpi-model")
+OF_THE_LAB = ("hstest", "study", "report", "sample", "mpi-check", "mpi-model")
 # What the ranks of an MPI program do together: they fail and end as one.
 OF_MANY_RANKS = ("mpi-check", "repack", "study iotest")
 # What takes URLs, or programs with any arguments.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,14 +14,12 @@ from chunkwise.cli.moments import showing
 from chunkwise.cli.signals import Ending, ending, leaving
 from chunkwise.cli.values import Size, for_option
 from chunkwise.errors import UsageError
-from chunkwise.names import json_text
-from chunkwise.repacking.options import BOUNDS, VERIFICATIONS, Options
+from chunkwise.repacking.options import BOUNDS, Options
 from chunkwise.verdicts import Exit, worst
 
 if TYPE_CHECKING:
     from chunkwise.newfile.target import Place
-    from chunkwise.repacking.crew import Crew
-    from chunkwise.repacking.folder import Unchanged
+    from chunkwise.repacking.executor import Executor
     from chunkwise.repacking.run import Job
 
 _SIZE = Size()
@@ -81,44 +79,6 @@ Exit code:
 )
 @click.option("--access", multiple=True, help="A pattern that auto chunks are for: 1x600x600.")
 @click.option("--min-size", type=_SIZE, default=0, help="Leave smaller datasets as they are.")
-@click.option("--dry-run", is_flag=True, help="Print what would be done, and write nothing.")
-@click.option("--in-place", is_flag=True, help="Replace IN when the result is verified.")
-@batches.out_option("The new file, as OUT; for many files, a folder.")
-@click.option(
-    "--unchanged",
-    type=click.Choice(["copy", "link", "skip"]),
-    help="What to do with files that need no change.  [default: copy; in place: skip]",
-)
-@click.option(
-    "--verify",
-    metavar="|".join(VERIFICATIONS),
-    default="proof",
-    show_default=True,
-    help="Compare the finished result with IN as a reader sees both, or do not.",
-)
-@click.option(
-    "--manifest",
-    metavar="FILE",
-    help="Compare the values of OUT with FILE, as `chunkwise verify` writes it; else no OUT.",
-)
-@click.option(
-    "--write-manifest",
-    metavar="FILE",
-    help="Compare the values of OUT with those of IN, and write their checksums to FILE.",
-)
-@click.option("--force", is_flag=True, help="Replace a target that exists.")
-@click.option(
-    "--resume",
-    is_flag=True,
-    help="Go on with a run that was killed; if this one is stopped, leave what it has done.",
-)
-@click.option(
-    "--memory",
-    type=_SIZE,
-    help="Most bytes for data in each rank.  [default: a quarter of free memory]",
-)
-@click.option("--threads", type=int, help="Threads that decode and encode.  [default: all]")
-@click.option("--merge", is_flag=True, help="Make virtual and external datasets real data.")
 @click.option("--salvage", is_flag=True, help="Continue if chunks cannot be read.")
 @click.option("--low", type=click.Choice(BOUNDS), help="Oldest format.  [default: IN's]")
 @click.option("--high", type=click.Choice(BOUNDS[1:]), help="Newest format.  [default: latest]")
@@ -127,25 +87,12 @@ Exit code:
 @click.option("--metadata-block", type=_SIZE, help="Gather metadata in blocks of this size.")
 @for_option("Refuse changes that PROGRAM cannot read")
 @batches.options
-@click.option("--json", "as_json", is_flag=True, help="Print JSON; for many files, one line each.")
 def command(
     arguments: tuple[str, ...],
     chunks: tuple[str, ...],
     filters: tuple[str, ...],
     access: tuple[str, ...],
     min_size: int,
-    dry_run: bool,
-    in_place: bool,
-    out: str | None,
-    unchanged: Unchanged | None,
-    verify: str,
-    manifest: str | None,
-    write_manifest: str | None,
-    force: bool,
-    resume: bool,
-    memory: int | None,
-    threads: int | None,
-    merge: bool,
     salvage: bool,
     low: str | None,
     high: str | None,
@@ -153,37 +100,27 @@ def command(
     paged: int | None,
     metadata_block: int | None,
     readers: tuple[str, ...],
-    files_from: str | None,
-    jobs: int | None,
-    task: str | None,
-    as_json: bool,
+    verify: str,
+    merge: bool,
+    resume: bool,
+    memory: int | None,
+    threads: int | None,
+    **given: Any,
 ) -> int:
     """Copy the HDF5 or netCDF file IN to OUT, with other chunks and filters.
 
     Everything else stays as it was: groups, links, attributes, types, references,
     dimension scales.  OUT appears when it is complete and verified, or not at all.
     """
-    from chunkwise.mpi.machine import default_budget, share
+    from chunkwise.mpi.machine import share
     from chunkwise.mpi.ranks import of_many_ranks
     from chunkwise.newfile.target import choose as place_of
     from chunkwise.repacking.api import using_threads
     from chunkwise.repacking.crew import by_all
-    from chunkwise.repacking.proving import Proof
     from chunkwise.repacking.rules import Rules
     from chunkwise.repacking.run import Job
 
-    chosen = batches.choose(
-        "repack",
-        arguments,
-        out,
-        files_from,
-        in_place=in_place,
-        unchanged=unchanged,
-        jobs=jobs,
-        task=task,
-        several=False,
-        looks=dry_run,
-    )
+    chosen = batches.choose("repack", arguments, several=False, **given)
     comm = of_many_ranks()
     if comm.size > 1 and chosen.many:
         raise UsageError(
@@ -191,17 +128,10 @@ def command(
             "many files (--task), or start a command for each, as in docs/mpi.md"
         )
     memory, threads = share(comm, memory, threads)
-    if chosen.many and (manifest is not None or write_manifest is not None):
-        raise UsageError(
-            "--manifest and --write-manifest are for one file; for many, give them to "
-            "`chunkwise verify` before and after"
-        )
-    if chosen.many and jobs is not None:
-        memory = (default_budget() if memory is None else memory) // jobs
     job = Job(
         rules=Rules.of(chunks or None, filters or None, min_size),
         options=Options(
-            memory_nbytes=memory,
+            memory_nbytes=chosen.memory_of(memory),
             verify=verify,  # type: ignore[arg-type]
             merge=merge,
             salvage=salvage,
@@ -214,23 +144,25 @@ def command(
         ),
         access=access,
         resume=resume,
-        anew=unchanged == "copy",
-        proof=Proof(manifest, write_manifest, force),
+        anew=given["unchanged"] == "copy",
     )
     with using_threads(threads), ending() as ends, leaving():
         if chosen.many:
-            return _many(chosen, job, force, dry_run, as_json, ends)
+            return _many(chosen, job, ends)
         place = partial(
             place_of,
             chosen.arguments[0],
             chosen.out,
-            in_place=in_place,
-            force=force,
-            salvage=salvage and not dry_run,
+            in_place=chosen.in_place,
+            force=chosen.force,
+            salvage=salvage and not chosen.dry_run,
         )
-        if dry_run:
-            return 0 if comm.rank else _dry_run(chosen.arguments[0], place(), job, as_json)
-        return by_all(comm, lambda crew: _repack(place(), job, as_json, ends, crew))
+        if chosen.dry_run:
+            return 0 if comm.rank else _dry_run(chosen.arguments[0], place(), job, chosen.as_json)
+        return by_all(
+            comm,
+            lambda executor: _repack(place(), job, chosen.as_json, ends, executor, comm.size),
+        )
 
 
 def _dry_run(source: str, place: Place, job: Job, as_json: bool) -> int:
@@ -251,18 +183,20 @@ def _dry_run(source: str, place: Place, job: Job, as_json: bool) -> int:
     return 0
 
 
-def _repack(place: Place, job: Job, as_json: bool, ends: Ending, crew: Crew) -> int:
+def _repack(
+    place: Place, job: Job, as_json: bool, ends: Ending, executor: Executor, n_ranks: int
+) -> int:
     from chunkwise.repacking.render import summary_lines
     from chunkwise.repacking.run import run
 
-    if job.options.salvage and crew.comm.size == 1:
+    if job.options.salvage and n_ranks == 1:
         # libhdf5 may crash on a damaged file.
         from chunkwise.repacking.salvaging import salvage_as
 
         summary = salvage_as(job, place, ends.check)
     else:
         with showing(as_json, ends) as watch:
-            summary = run(job, place, watch, crew)
+            summary = run(job, place, watch, executor)
     if as_json:
         echo_json(summary.as_dict(), indent=2)
     else:
@@ -271,20 +205,11 @@ def _repack(place: Place, job: Job, as_json: bool, ends: Ending, crew: Crew) -> 
     return Exit.WRONG if summary.lost else Exit.DONE
 
 
-def _many(
-    chosen: batches.Chosen, job: Job, force: bool, dry_run: bool, as_json: bool, ends: Ending
-) -> int:
-    from chunkwise.repacking.folder import work_of
+def _many(chosen: batches.Chosen, job: Job, ends: Ending) -> int:
+    from chunkwise.repacking.folder import FileResult, work_of
     from chunkwise.repacking.render import file_line
 
-    results = batches.do_each(
-        chosen,
-        work_of(job, chosen.unchanged),
-        lambda result: json_text(result.as_dict()) if as_json else file_line(result),
-        force=force,
-        dry_run=dry_run,
-        as_json=as_json,
-        ends=ends,
-    )
-    lost = not dry_run and any(result.summary and result.summary.lost for result in results)
-    return worst([Exit.WRONG if lost else Exit.DONE, *(result.exit_code for result in results)])
+    work = work_of(job, chosen.unchanged)
+    results = batches.do_each(chosen, work, ends, file_line, FileResult.as_dict)
+    lost = not chosen.dry_run and any(one.summary and one.summary.lost for one in results)
+    return worst([Exit.WRONG if lost else Exit.DONE, *(one.exit_code for one in results)])

@@ -75,7 +75,7 @@ _NAMED = 20
 @click.option(
     "--jobs", type=Count(), help="Files to verify at the same time.  [default: all processors]"
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON; for many files, one line each.")
+@batches.json_option
 def command(
     arguments: tuple[str, ...],
     manifest: str | None,

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import h5py
 import numpy as np
-from h5py import h5p, h5s
+from h5py import h5s
 
 from chunkwise.dask.blocks import aligned, boxes, chosen_chunk
 from chunkwise.dask.finding import require_dask, scheduler_of
@@ -18,24 +17,13 @@ from chunkwise.dask.pieces import array_pieces
 from chunkwise.dask.writing import Progress, Tally, Written, target_of, write_pieces
 from chunkwise.errors import UsageError
 from chunkwise.files import unwritten
-from chunkwise.grammar import Effort, Pipeline
-from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
+from chunkwise.grammar import Effort
+from chunkwise.names import printable
 from chunkwise.newfile.index import FileIndex, access_list, open_index
 from chunkwise.newfile.publish import new_file
+from chunkwise.writing.creating import Request, create
 
 Shape = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class NewDataset:
-    """How one array is stored; see `to_hdf5` for what each means."""
-
-    name: str
-    array: Any
-    filters: Pipeline
-    chunks: Shape | None
-    maxshape: Sequence[int | None] | None
-    fillvalue: Any
 
 
 def to_hdf5(
@@ -113,32 +101,34 @@ def to_hdf5(
     require_dask()
     scheduler = scheduler_of(client)
     given = _named(array, name)
-    wanted = [
-        _wanted(
+    wanted = {
+        one: _wanted(
             one, values, _of(filters, one), _of(chunks, one), dtype, _of(maxshape, one), fillvalue
         )
         for one, values in given.items()
-    ]
+    }
     done = Written()
     with (
         new_file(path, overwrite=overwrite) as claim,
         open_index(claim, fapl=access_list(libver)) as index,
     ):
-        said = claim.place.said
-        made = [(one, _create(index, one, said)) for one in wanted]
-        tally = Tally(progress, sum(one.array.nbytes for one in wanted))
-        arrays = [(one.name, one.array, dataset) for one, dataset in made]
+        said = printable(claim.place.said)
+        made = {
+            one: create(index.file["/"], one, f"{said}: '{printable(one)}'", request)
+            for one, (_, request) in wanted.items()
+        }
+        tally = Tally(progress, sum(array.nbytes for array, _ in wanted.values()))
         write_arrays(
             claim,
             index,
-            arrays,
+            [(one, array, made[one].dataset) for one, (array, _) in wanted.items()],
             scheduler,
             done,
             in_flight,
             tally,
-            effort={one.name: one.filters.effort for one in wanted},
+            effort={one: created.effort for one, created in made.items()},
         )
-        done.stored_nbytes = sum(dataset.id.get_storage_size() for _, dataset in made)
+        done.stored_nbytes = sum(one.dataset.id.get_storage_size() for one in made.values())
     return done
 
 
@@ -183,7 +173,7 @@ def write_arrays(
 
     pieces = array_pieces(together) if together else ()
     done.blocks, done.again = write_pieces(
-        claim, pieces, scheduler, in_flight=in_flight, tell=tally.add_piece
+        claim, pieces, scheduler, in_flight=in_flight, tell=lambda piece: tally.add(piece.nbytes)
     )
 
 
@@ -240,7 +230,8 @@ def _wanted(
     dtype: Any,
     maxshape: Sequence[int | None] | None,
     fillvalue: Any,
-) -> NewDataset:
+) -> tuple[Any, Request]:
+    """Give the array to be written, and how it is stored."""
     import dask.array as da
 
     shown = f"'{printable(name)}'"
@@ -256,32 +247,21 @@ def _wanted(
     if dtype is not None and array.dtype != dtype:
         array = array.astype(dtype)
     _require_storable(shown, array.dtype)
-    if chunks is not None:
-        chunks = tuple(chunks)
-        if len(chunks) != array.ndim or any(c < 1 for c in chunks):
-            raise UsageError(f"{shown}: chunks {chunks} do not fit the shape {array.shape}")
-        if maxshape is None:
-            chunks = tuple(min(c, max(1, n)) for c, n in zip(chunks, array.shape, strict=True))
-    elif array.ndim:
+    if chunks is not None and maxshape is None:
+        fitting = map(min, chunks, (max(1, n) for n in array.shape))
+        chunks = tuple(fitting) if len(chunks) == array.ndim else chunks
+    elif chunks is None and array.ndim:
         shape = tuple(max(1, n) for n in array.shape)
         blocks = tuple(tuple(n for n in one if n) or (1,) for one in array.chunks)
         chunks = chosen_chunk(shape, array.dtype.itemsize, blocks, maxshape)
-    if maxshape is not None:
-        maxshape = tuple(maxshape)
-        fits = len(maxshape) == array.ndim and all(
-            most is None or most >= n for most, n in zip(maxshape, array.shape, strict=True)
-        )
-        if not fits:
-            raise UsageError(
-                f"{shown}: maxshape {maxshape} does not fit the shape {array.shape}: give each "
-                "dimension None or at least its length"
-            )
-    pipeline = Pipeline.parse(filters) if filters else Pipeline()
     if not array.size and maxshape is None:
         chunks = None  # HDF5 has no chunks along an extent of 0 that cannot grow.
     if chunks is None:
-        pipeline = Pipeline()
-    return NewDataset(name, array, pipeline, chunks, maxshape, fillvalue)
+        filters = maxshape = None
+    request = Request(
+        array.shape, array.dtype, None, chunks, maxshape, filters or None, (), fillvalue, {}
+    )
+    return array, request
 
 
 def _require_storable(shown: str, dtype: np.dtype[Any]) -> None:
@@ -294,25 +274,3 @@ def _require_storable(shown: str, dtype: np.dtype[Any]) -> None:
     }
     if dtype.kind in remedies:
         raise UsageError(f"{shown}: its elements {remedies[dtype.kind]}")
-
-
-def _create(index: FileIndex, wanted: NewDataset, said: str) -> h5py.Dataset:
-    dcpl = h5p.create(h5p.DATASET_CREATE)
-    shown = f"{printable(said)}: '{printable(wanted.name)}'"
-    try:
-        if wanted.chunks is not None:
-            dcpl.set_chunk(wanted.chunks)
-            wanted.filters.apply(dcpl)
-        return index.file.create_dataset(
-            wanted.name,
-            wanted.array.shape,
-            wanted.array.dtype,
-            dcpl=dcpl,
-            chunks=wanted.chunks,
-            maxshape=wanted.maxshape if wanted.chunks else None,
-            fillvalue=wanted.fillvalue,
-        )
-    except HDF5_ERRORS as wrong:
-        if isinstance(wrong, UsageError):
-            raise UsageError(f"{shown}: {wrong}") from None
-        raise UsageError(f"{shown}: cannot be made: {hdf5_reason(wrong)}") from wrong

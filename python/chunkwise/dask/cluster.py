@@ -21,6 +21,7 @@ from chunkwise.dask.lease import Lease
 from chunkwise.dask.pieces import Piece, token
 from chunkwise.dask.tasks import Wrote, see, table_of, to_storage, write
 from chunkwise.errors import CannotWriteError, UsageError
+from chunkwise.mpi.failing import host
 from chunkwise.names import printable
 from chunkwise.newfile.index import Table
 from chunkwise.words import counted
@@ -275,16 +276,16 @@ class Cluster:
     def _sync(self) -> list[Piece]:
         """Let each machine sync its writes to storage; return what was lost with one."""
         lost: list[Piece] = []
-        workers = self.client.run(_host, on_error="return")
-        by_host = {host: worker for worker, host in workers.items() if isinstance(host, str)}
+        workers = self.client.run(host, on_error="return")
+        by_host = {name: worker for worker, name in workers.items() if isinstance(name, str)}
         path = self.lease.where.path
-        for host, pieces in self._unsynced.items():
-            if host == _host():
+        for name, pieces in self._unsynced.items():
+            if name == host():
                 continue  # By this process, before the file comes into place.
             try:
-                if host not in by_host:
+                if name not in by_host:
                     raise OSError("lost")
-                self.client.run(to_storage, path, workers=[by_host[host]])
+                self.client.run(to_storage, path, workers=[by_host[name]])
             except Exception:  # Whatever is wrong there: others do it again.
                 lost += pieces
         self._unsynced.clear()
@@ -301,9 +302,3 @@ class Cluster:
         self._flights.clear()
         with suppress(Exception):  # The cluster may be what has failed.
             self.client.cancel(futures, force=True)
-
-
-def _host() -> str:
-    import socket
-
-    return socket.gethostname()

@@ -39,13 +39,13 @@ from chunkwise.newfile.target import choose
 from chunkwise.proof.compare import Comparison, Sharing
 from chunkwise.repacking.api import Size, as_nbytes
 from chunkwise.repacking.creation import access_list
+from chunkwise.repacking.executor import Executor
 from chunkwise.repacking.options import Bound, Options, Verify
 from chunkwise.repacking.plan import Step
 from chunkwise.repacking.progress import Moment, Watch
-from chunkwise.repacking.records import DatasetResult, Summary
+from chunkwise.repacking.records import DatasetResult, Summary, result_of
 from chunkwise.repacking.rules import ChunkRules, FilterRules, Rules
 from chunkwise.repacking.run import Job, run
-from chunkwise.repacking.work import result_of
 
 if TYPE_CHECKING:
     from chunkwise.dask.finding import Scheduler
@@ -125,14 +125,12 @@ metadata_block, progress
     job = Job(Rules.of(chunk, filters, as_nbytes(min_size) or 0), options, tuple(access))
     watch = progress or (lambda _: None)
     task_nbytes = memory_nbytes or _task_nbytes(scheduler)
-    return run(
-        job, place, watch, apart=_Workers(scheduler, options, task_nbytes, in_flight, watch)
-    )
+    return run(job, place, watch, _Workers(scheduler, options, task_nbytes, in_flight, watch))
 
 
 @dataclass
-class _Workers:
-    """Writes datasets of a plan by workers; see `repacking.work.Apart`."""
+class _Workers(Executor):
+    """Writes datasets of a plan by workers."""
 
     scheduler: Scheduler
     options: Options
@@ -189,8 +187,9 @@ class _Workers:
                 for step, dataset, _ in made
             ]
 
-    def sharing(self, claim: Claim, _: int, tell: Callable[[int], None]) -> Sharing:
+    def sharing(self, claim: Claim, memory_nbytes: int, tell: Callable[[int], None]) -> Sharing:
         """Return what lets workers compare the result with the source, too."""
+        del memory_nbytes
 
         def compare(what: Comparison) -> None:
             each = [what.part(number, len(what.pieces)).run for number in range(len(what.pieces))]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import socket
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from chunkwise.dask.flat import Flat, runs_of
 from chunkwise.errors import CannotWriteError
 from chunkwise.grammar import Effort
 from chunkwise.mpi.encoding import Likeness
+from chunkwise.mpi.failing import host
 from chunkwise.names import printable, system_reason
 from chunkwise.newfile.index import Table
 from chunkwise.selection import hyperslab
@@ -141,20 +141,19 @@ def table_of(encoded: Encoded) -> Table:
 
 def write(encoded: Encoded, expected: Table, addresses: Table, where: Where) -> Wrote:
     """Write the chunks of a block to their places."""
-    host = socket.gethostname()
     if not np.array_equal(encoded.table, expected):
-        return Wrote(host, other=encoded.table)
+        return Wrote(host(), other=encoded.table)
     try:
         with _lasting(where) as descriptor:
             if descriptor is None:
-                return Wrote(host, expired=True)
+                return Wrote(host(), expired=True)
             write_at(descriptor, encoded.chunks, addresses)
     except OSError as wrong:
         raise CannotWriteError(
-            f"{printable(where.path)}: cannot be written by the worker on {host}: "
+            f"{printable(where.path)}: cannot be written by the worker on {host()}: "
             f"{system_reason(wrong) or wrong}"
         ) from None
-    return Wrote(host)
+    return Wrote(host())
 
 
 def write_at(descriptor: int, chunks: Sequence[bytes], addresses: Table) -> None:
@@ -211,11 +210,10 @@ def see(lease: str) -> bytes:
         return b""
 
 
-def to_storage(path: str) -> str:
-    """Wait until what this machine has written is on storage; gives its name."""
+def to_storage(path: str) -> None:
+    """Wait until what this machine has written is on storage."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-    return socket.gethostname()

@@ -64,10 +64,6 @@ class Tally:
     _done_nbytes: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def add_piece(self, piece: Piece) -> None:
-        """Note that a piece is written."""
-        self.add(piece.nbytes)
-
     def add(self, nbytes: int) -> None:
         """Note that bytes of elements are written."""
         with self._lock:

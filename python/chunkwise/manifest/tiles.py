@@ -113,11 +113,7 @@ class Tiles:
 
     def box(self, number: int) -> Box:
         """Give the box of a tile, by its number in row-major order."""
-        at = []
-        for count in reversed(self._counts):
-            number, rest = divmod(number, count)
-            at.append(rest)
-        return self._tile_at(tuple(reversed(at)))
+        return self._tile_at(tuple(map(int, np.unravel_index(number, self._counts))))
 
     def _tile_at(self, at: Shape) -> Box:
         return chunk_at(self._shape, self.tile, tuple(map(mul, at, self.tile)))

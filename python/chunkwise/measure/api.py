@@ -152,7 +152,6 @@ def bench(
         sample_nbytes=sample_nbytes,
         scratch=scratch,
         check=check,
-        repacking=True,
     )
 
 

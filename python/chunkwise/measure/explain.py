@@ -12,12 +12,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from chunkwise.grammar import format_shape, format_size
-from chunkwise.measure.cause import Cause
-from chunkwise.measure.restoring import copied, pipelines
+from chunkwise.measure.cause import Cause, copied, faster, pipelines, total, verified
 from chunkwise.measure.results import Advice, Cell, Results
 from chunkwise.measure.target import Target
 from chunkwise.measure.variants import Variant, stored, suitable_chunks
-from chunkwise.measure.verified import faster, total, verified
 from chunkwise.model import worth
 from chunkwise.model.chunk_cache import FEWEST_SLOTS
 from chunkwise.model.cost import Stored, decodes_in_no_order, walk_cost
@@ -71,12 +69,7 @@ def explain(results: Results) -> Advice | None:
     cause = _explain(replace(alike, cells=cells, target=target))
     if cause is None:
         return None
-    if results.file.unclosed:
-        # No command but the one that saves it takes a file that was not closed.
-        cause = replace(cause, remedies=(), effect=None)
-    else:
-        cause = verified(cause, alike, main)
-    return _advice(cause)
+    return _advice(verified(cause, alike, main))
 
 
 def _advice(cause: Cause) -> Advice:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from chunkwise.measure.axes import AXES
 from chunkwise.measure.results import Cell, Results, standard_of
-from chunkwise.model.layout import Layout
 from chunkwise.names import printable
 from chunkwise.trials.readers import WITH_LIBRARY_CACHE
 
@@ -23,29 +22,42 @@ def cell_label(results: Results, cell: Cell) -> str:
 
     With one axis at a time, only by what differs from the standard trial.
     """
+    return ", ".join([reader_label(results, cell.reader), *_settings(results, cell).values()])
+
+
+def full_label(results: Results, cell: Cell) -> str:
+    """Name a trial in a sentence, without a table that says of what a value is."""
     parts = [reader_label(results, cell.reader)]
-    standard = standard_of(results, cell)
-    for name in results.varied:
-        if name in _ELSEWHERE or (
-            results.design == "each" and cell.point[name] == standard.point[name]
-        ):
-            continue
-        text = setting(results, cell, name)
-        if text:
-            # The table's head says of what.
-            parts.append(_version_label(results, cell) if name == "libhdf5" else text)
-    return ", ".join(parts)
+    if {"format", "chunk", "filter"} & set(results.varied):
+        parts.append(str(cell.variant))
+    said = {"cache": "cache ", "libhdf5": "HDF5 "}
+    found = _settings(results, cell)
+    return ", ".join([*parts, *(said.get(axis, "") + text for axis, text in found.items())])
 
 
-def setting(results: Results, cell: Cell, axis: str) -> str:
-    """Write a trial's value of an axis; nothing if it makes no difference to it."""
+def _settings(results: Results, cell: Cell) -> dict[str, str]:
+    """Write a trial's value of each axis that varies and makes a difference to it."""
+    standard = standard_of(results, cell) if results.design == "each" else None
+    found = {
+        name: _setting(results, cell, name)
+        for name in results.varied
+        if name not in _ELSEWHERE
+        and AXES[name].concerns(cell.point)
+        and (standard is None or cell.point[name] != standard.point[name])
+    }
+    return {name: text for name, text in found.items() if text}
+
+
+def _setting(results: Results, cell: Cell, axis: str) -> str:
     text = cell.point[axis]
-    if not AXES[axis].concerns(cell.point):
-        return ""
     if axis == "libhdf5":
-        return library_label(results, cell)
+        # By its version, and also by its path if several have it.
+        found = _in_force(cell, "hdf5")
+        same = {c.point[axis] for c in results.cells if _in_force(c, "hdf5") == found}
+        return text if found is None else found if len(same) == 1 else f"{found} ({text})"
     if axis == "zlib":
-        return zlib_label(cell)
+        found = _in_force(cell, "zlib")
+        return AXES[axis].label(text) if found is None else f"zlib {found}"
     if axis == "page-cache":
         return "cold" if text == "cold" else ""
     if axis == "cache" and text == AXES[axis].default:
@@ -53,60 +65,10 @@ def setting(results: Results, cell: Cell, axis: str) -> str:
     return AXES[axis].label(text)
 
 
-def library_label(results: Results, cell: Cell) -> str:
-    """Name a libhdf5 by its version, and also by its path if the version is not unique."""
-    return f"HDF5 {_version_label(results, cell)}"
-
-
-def _version_label(results: Results, cell: Cell) -> str:
-    text = cell.point["libhdf5"]
-    found = version(cell)
-    if found is None:
-        return text
-    same = {c.point["libhdf5"] for c in results.cells if version(c) == found}
-    return found if len(same) == 1 else f"{found} ({text})"
-
-
-def zlib_label(cell: Cell) -> str:
-    """Name a zlib by its own version, also libhdf5's."""
-    found = (m.environment.get("zlib") for m in cell.succeeded)
-    told = next((str(text) for text in found if text), None)
-    return AXES["zlib"].label(cell.point["zlib"]) if told is None else f"zlib {told}"
-
-
-def version(cell: Cell) -> str | None:
-    """Return the version of the libhdf5 that a trial used."""
-    found = (m.environment.get("hdf5") for m in cell.succeeded)
+def _in_force(cell: Cell, library: str) -> str | None:
+    """Return the version of a library that a trial used."""
+    found = (m.environment.get(library) for m in cell.succeeded)
     return next((str(text) for text in found if text), None)
-
-
-def full_label(results: Results, cell: Cell) -> str:
-    """Name a trial in a sentence: the reader, and everything that varies."""
-    parts = [reader_label(results, cell.reader)]
-    varied = results.varied
-    if {"format", "chunk", "filter"} & set(varied):
-        parts.append(str(cell.variant))
-    for name in varied:
-        if name not in _ELSEWHERE:
-            text = setting(results, cell, name)
-            if name == "cache" and text:
-                text = f"cache {text}"
-            parts.append(text)
-    return ", ".join(part for part in parts if part)
-
-
-def change_label(results: Results, cell: Cell, axis: str) -> str:
-    """Name a trial by its value of one axis."""
-    if axis == "reader":
-        return reader_label(results, cell.reader)
-    if axis == "chunk":
-        return Layout(cell.trial.chunks, "none").chunks_in_words
-    if axis == "filter":
-        return "no filter" if cell.trial.filters == "none" else cell.trial.filters
-    text = setting(results, cell, axis)
-    if axis == "cache":
-        return f"a cache of {text}" if text != "default" else "the default cache"
-    return text or f"{axis} {cell.point[axis]}"
 
 
 def fallback_notes(results: Results) -> list[str]:
@@ -121,19 +83,3 @@ def fallback_notes(results: Results) -> list[str]:
         what += f" (and {len(others)} more)" if others else ""
         notes.append(f"done by libhdf5 in chunkwise's place: {what}: {printable(why)}")
     return notes
-
-
-def unclosed_notes(results: Results) -> list[str]:
-    """Say which part of an unclosed file was measured."""
-    if not results.file.unclosed:
-        return []
-    if any(cell.trial.swmr for cell in results.cells):
-        how = (
-            "It was read along with its writer (SWMR, as h5py does with swmr=True), "
-            "by libhdf5 for all readers."
-        )
-    else:
-        how = (
-            "What it had flushed was copied to a temporary file, closed there, and measured there."
-        )
-    return [f"This file has not been closed: its writer is at work, or was killed. {how}"]

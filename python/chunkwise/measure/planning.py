@@ -123,7 +123,6 @@ def trial_of(target: Target, pattern: Access, reader: str, **parameters: Any) ->
     known = {field.name for field in fields(target)}
     facts = {name: getattr(target, name) for name in wanted & known}
     facts["filter_ids"] = tuple(f.filter_id for f in Pipeline.parse(target.filters).filters)
-    facts["swmr"] = target.unclosed == "swmr"
     blocks = {field.name: getattr(pattern, field.name) for field in fields(pattern)}
     blocks["access"] = blocks.pop("name")
     return Trial(**{**facts, **blocks, "reader": reader, **parameters})

@@ -9,35 +9,21 @@ from rich.text import Text
 
 from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
-from chunkwise.measure.closing import closing
-from chunkwise.measure.columns import further, notes
-from chunkwise.measure.effects import how, worst
 from chunkwise.measure.explain import explain
-from chunkwise.measure.labels import fallback_notes, full_label, reader_label, unclosed_notes
-from chunkwise.measure.layouts import show_layouts
-from chunkwise.measure.plot import effects_plot
+from chunkwise.measure.labels import fallback_notes, full_label, reader_label
 from chunkwise.measure.printing import say
 from chunkwise.measure.results import Advice, Cell, Results
-from chunkwise.measure.tables import tables_of
+from chunkwise.measure.tables import further, notes, tables_of
 from chunkwise.measure.variants import Variant, stored
 from chunkwise.names import printable_lines
-from chunkwise.remedy.records import saved_unclosed
-from chunkwise.remedy.spelling import in_short
 from chunkwise.trials import breakdown, write_breakdown
 from chunkwise.trials.readers import COMPILED
 from chunkwise.trials.trial import Operation
 from chunkwise.words import LAYOUTS, counted
 
-_EFFECTS = (
-    "speed: against the first value of each setting, the geometric mean over all pairs of "
-    "trials that differ in nothing else. Bars are logarithmic."
-)
-
 
 def show_briefly(results: Results, console: Console) -> None:
     """Print what was measured, and the table."""
-    for line in unclosed_notes(results):
-        say(console, line, "bold")
     for line in _heading(results):
         console.print(line, highlight=False, markup=False)
     console.print()
@@ -57,15 +43,6 @@ def show(results: Results, console: Console) -> None:
         say(console, line, indent="  ")
     for mismatch in results.mismatches:
         console.print(Text(f"DIFFERENT BYTES: {mismatch}", style="bold red"))
-    plot = effects_plot(results)
-    if plot is not None:
-        console.print()
-        console.print(plot, highlight=False)
-        say(console, _EFFECTS)
-    show_layouts(results, console)
-    for paragraph in closing(results):
-        console.print()
-        say(console, paragraph)
     where = _where_the_time_goes(results)
     if where:
         console.print()
@@ -75,14 +52,6 @@ def show(results: Results, console: Console) -> None:
     if advice is not None:
         console.print()
         _show_advice(advice, console)
-    if results.file.unclosed:
-        console.print()
-        console.print(
-            "If its writer was killed, what it had flushed is saved by:", highlight=False
-        )
-        # Never wrapped: it is there to be copied.
-        command = in_short(saved_unclosed(results.file.file)[0]) or ""
-        console.print(Text(textwrap.indent(printable(command), "  ")), soft_wrap=True)
 
 
 def _tables(results: Results) -> dict[tuple[Operation, Variant], list[Cell]]:
@@ -162,13 +131,13 @@ def _where_the_time_goes(results: Results) -> list[str]:
     """
     lines = []
     groups = results.patterns()
-    if not set(how(results)) - {"reader"}:
+    if not set(results.varied) - {"operation", "access", "reader"}:
         groups = [list(results.cells)]
     for cells in groups:
         told = [c for c in cells if any(m.breakdown for m in c.succeeded)]
         if not told:
             continue
-        cell = worst(told)
+        cell = max(told, key=lambda cell: cell.total_s or 0.0)
         measured = next(m for m in cell.succeeded if m.breakdown)
         assert measured.breakdown is not None
         done = ""
@@ -219,8 +188,6 @@ def _timing(results: Results) -> str:
 def _bytes(results: Results) -> str:
     if results.mismatches:
         return ""
-    if any(cell.trial.swmr for cell in results.cells):
-        return "Bytes not compared: a writer at work may change them between two reads."
     if not results.target.comparable:
         return "Bytes not compared: the elements hold padding."
     if not results.compared and any(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from operator import attrgetter
 from typing import Any, Final
@@ -172,9 +172,6 @@ class Results:
         How the parameters were combined (`chunkwise.measure.space.Space`).
     original : Target or None
         The dataset as the file has it, where `target` is another way of storing it.
-    repack_s : mapping of Variant to float
-        Seconds that repacking the data that was read (all of it, or a sample) into a variant
-        took, if that was measured.
     advice : Advice or None
         Why the slow pattern is slow, and what helps; None if nothing is to be said.
     """
@@ -186,7 +183,6 @@ class Results:
     sampled: int | None = None
     design: str = "product"
     original: Target | None = None
-    repack_s: Mapping[Variant, float] = field(default_factory=dict)
     advice: Advice | None = None
 
     @property
@@ -210,7 +206,7 @@ class Results:
 
     @property
     def records(self) -> list[dict[str, Any]]:
-        """One flat row for each trial, as `Measurement.to_record` gives it."""
+        """One flat row for each trial (docs/bench.md lists its keys)."""
         return [m.to_record() for cell in self.cells for m in cell.measurements]
 
     @property
@@ -248,16 +244,6 @@ class Results:
             "summary": self.summary(),
             "records": self.records,
         }
-
-    def whole_repack_s(self, variant: Variant) -> float | None:
-        """Return the seconds of repacking all of the dataset; of a sample an estimate.
-
-        None if it was not measured.
-        """
-        took = self.repack_s.get(variant)
-        if took is None or self.sampled is None:
-            return took
-        return took * self.file.nbytes / max(1, self.target.nbytes)
 
     def patterns(self) -> list[list[Cell]]:
         """Return the cells grouped by operation and access pattern, in order."""
@@ -304,7 +290,6 @@ class Results:
             "operations": cell.operations,
             "total_operations": cell.total_operations,
             "extrapolated": cell.extrapolated,
-            "repack_s": self.whole_repack_s(cell.variant),
             **{name: cell.median(attrgetter(name)) for name in _MEDIANS},
             "total_s": total and total.median,
             "total_lowest_s": total and total.lowest,

@@ -15,29 +15,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from chunkwise.errors import UsageError
-from chunkwise.files.room import free_nbytes
 from chunkwise.measure.explain import explain
 from chunkwise.measure.libraries import LibHDF5, check_zlib
 from chunkwise.measure.libraries import find as find_library
 from chunkwise.measure.planning import Plan, spell_out
 from chunkwise.measure.planning import check as check_plan
-from chunkwise.measure.restoring import repack_s
 from chunkwise.measure.results import Results
 from chunkwise.measure.schedule import Schedule, Step
-from chunkwise.measure.source import opened
 from chunkwise.measure.space import Space
 from chunkwise.measure.store import Store
 from chunkwise.measure.target import Target, look
-from chunkwise.measure.variants import (
-    SAMPLE_NBYTES,
-    SPARE_NBYTES,
-    Prepared,
-    Variant,
-    prepared,
-    stored,
-)
+from chunkwise.measure.variants import SAMPLE_NBYTES, Prepared, prepared
 from chunkwise.names import printable
-from chunkwise.trials.formats import is_netcdf3
 from chunkwise.trials.pagecache import warm
 from chunkwise.words import counted, format_seconds
 
@@ -45,8 +34,6 @@ DEFAULT_SECONDS = 30.0
 DEFAULT_REPEAT = 3
 # Eleven days: what systems let a process wait for another is bounded.
 MOST_SECONDS = 1e6
-# The share of the remaining time that repacking may take.
-_REPACKING = 0.25
 # What a plain `chunkwise bench` compares.
 DEFAULT_READERS = ("h5py", "chunkwise-py")
 
@@ -73,8 +60,6 @@ def run(
     # What the reads or writes of each trial may take, about; what would take longer is estimated.
     # None for its share of `seconds`.
     trial_seconds: float | None = None,
-    # Whether repacking the data into each variant is timed as well (`Results.repack_s`).
-    repacking: bool = False,
     # Whether a short trial that is not kept goes before the first, so that none is slower for
     # being first.
     touch: bool = False,
@@ -101,11 +86,6 @@ def run(
         # Whatever is refused is refused before anything is written.
         plan = spell_out(original, space)
         check_plan(original, plan)
-        opening = opened(original, plan, checked=check is not False, scratch=scratch, say=say)
-        source = stack.enter_context(opening)
-        plan = source.plan
-        for text in source.left_out:
-            say(text, warning=True)
         if plan.least_s > seconds:
             say(
                 f"{counted(len(plan.planned), 'combination')}, each measured once, take about "
@@ -114,7 +94,7 @@ def run(
                 warning=True,
             )
         making = prepared(
-            source.target,
+            original,
             plan.variants("read"),
             plan.variants("write"),
             sample_nbytes,
@@ -129,7 +109,6 @@ def run(
         if save is not None:
             store = stack.enter_context(contextlib.closing(Store(save, original)))
         deadline = begun + seconds
-        repacked = _repacked(source.target, plan, made, deadline, say) if repacking else {}
         cells = Schedule(
             plan.cells(made, repeat, seconds, known, trial_seconds),
             repeat,
@@ -149,12 +128,9 @@ def run(
             dataset=original.dataset,
             storage=original.storage,
             file_filters=original.file_filters,
-            unclosed=original.unclosed,
         )
         elapsed_s = time.monotonic() - begun
-        results = Results(
-            whole, cells, seconds, elapsed_s, made.sampled, space.design, original, repacked
-        )
+        results = Results(whole, cells, seconds, elapsed_s, made.sampled, space.design, original)
         return replace(results, advice=explain(results))
 
 
@@ -175,33 +151,6 @@ def _libraries(
     found = {asked: find_library(asked, folder) for asked in plan.libraries}
     for zlib, reader, asked in plan.zlibs:
         check_zlib(zlib, reader, found[asked])
-    return found
-
-
-def _repacked(
-    target: Target, plan: Plan, made: Prepared, deadline: float, say: Callable[[str], None]
-) -> dict[Variant, float]:
-    """Time repacking into each variant that the file does not have, as far as there is time."""
-    present = stored(target)
-    source = made.reading.get(present, target if made.sampled is None else None)
-    others = [v for v in plan.variants("read", "write")
-              if v != present and not is_netcdf3(v.format)]  # fmt: skip
-    until = time.monotonic() + _REPACKING * max(0.0, deadline - time.monotonic())
-    found: dict[Variant, float] = {}
-    if source is None:
-        return found
-    for variant in others:
-        free = free_nbytes(made.folder)
-        if time.monotonic() > until or free < source.nbytes + SPARE_NBYTES:
-            break
-        say(f"repacking into {variant}")
-        # Chunks that are longer than the sample are cut.
-        chunks = variant.chunks
-        if chunks is not None and made.sampled is not None:
-            chunks = (min(chunks[0], source.shape[0]), *chunks[1:])
-        took = repack_s(source, replace(variant, chunks=chunks), made.folder)
-        if took is not None:
-            found[variant] = took
     return found
 
 

@@ -27,10 +27,9 @@ from chunkwise.files.opening import (
     full_name,
     has_variable_length,
     largest_chunked,
+    open_h5,
 )
 from chunkwise.files.stored import stored_nbytes
-from chunkwise.files.superblock import read_superblock
-from chunkwise.files.unclosed import open_readable
 
 # With more objects than this, some filters are not examined: it would take seconds.
 _MOST_OBJECTS = 20_000
@@ -46,8 +45,7 @@ class Target:
     shape: tuple[int, ...]  # In elements
     dtype: str  # NumPy's name of the type that h5py gives
     itemsize: int  # Bytes per element in memory
-    # False where elements hold padding, whose bytes mean nothing and differ, and where a writer
-    # may change them.
+    # False where elements hold padding, whose bytes mean nothing and differ.
     comparable: bool
     chunks: tuple[int, ...] | None  # In elements; None if the dataset is not chunked
     filters: str  # The pipeline in chunkwise's grammar, such as ``shuffle+deflate:4``
@@ -65,8 +63,6 @@ class Target:
     is_number: bool = True
     # How far each dimension may grow, None without end; None if none may.
     maxshape: tuple[int | None, ...] | None = None
-    # The mark of a writer that has not closed the file: ``swmr``, ``write``, or nothing.
-    unclosed: str = ""
 
     @property
     def nbytes(self) -> int:
@@ -86,8 +82,7 @@ class Target:
 
 def look(path: str | os.PathLike[str], dataset: str | None = None) -> Target:
     """Open a file, choose the dataset and learn what decides its speed."""
-    unclosed = _mark_of_writer(path)
-    with open_readable(path) as file:
+    with open_h5(path) as file:
         if dataset is None:
             found = largest_chunked(file)
             name = str(found.name)
@@ -106,20 +101,15 @@ def look(path: str | os.PathLike[str], dataset: str | None = None) -> Target:
         except HDF5_ERRORS as error:
             raise unread(found.id, error) from error
         properties = found.id.get_create_plist()
-        # A file that was not closed is examined without a cache.
-        _, nslots, nbytes, w0 = h5p.create(h5p.FILE_ACCESS).get_cache()
-        if not unclosed:
-            nslots, nbytes, w0 = found.id.get_access_plist().get_chunk_cache()
+        nslots, nbytes, w0 = found.id.get_access_plist().get_chunk_cache()
         return Target(
             file=os.fspath(path),
-            # HDF5 does not know the name of a file that it reads through a file object.
-            storage=os.fspath(path) if unclosed else str(found.file.filename),
+            storage=str(found.file.filename),
             dataset=name,
             shape=tuple(int(n) for n in found.shape),
             dtype=_type_name(found),
             itemsize=int(found.dtype.itemsize),
-            # A writer at work may write to what was read already.
-            comparable=unclosed != "swmr" and _value_nbytes(found.dtype) == found.dtype.itemsize,
+            comparable=_value_nbytes(found.dtype) == found.dtype.itemsize,
             chunks=tuple(int(n) for n in found.chunks) if found.chunks else None,
             filters=str(grammar.Pipeline.from_dcpl(properties)),
             stored_nbytes=stored,
@@ -131,14 +121,7 @@ def look(path: str | os.PathLike[str], dataset: str | None = None) -> Target:
             native_order=bool(found.dtype.isnative),
             is_number=found.dtype.kind in "iuf" and found.dtype.itemsize <= 8,
             maxshape=None if found.maxshape == found.shape else found.maxshape,
-            unclosed=unclosed,
         )
-
-
-def _mark_of_writer(path: str | os.PathLike[str]) -> str:
-    superblock = read_superblock(path)
-    flags = superblock.flags if superblock else ()
-    return "swmr" if "swmr" in flags else "".join(flags)
 
 
 def _refuse_what_cannot_be_timed(dataset: h5py.Dataset, where: str) -> None:

@@ -12,14 +12,16 @@ import contextlib
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import h5py
 import numpy as np
+import numpy.typing as npt
 from h5py import h5d, h5o, h5p, h5s
 
-from chunkwise.errors import ChunkwiseError, UsageError
+from chunkwise.errors import ChunkwiseError, CorruptDataError, UsageError
 from chunkwise.files.around import Surroundings
 from chunkwise.files.filters import missing_filter
 from chunkwise.files.objects import HDF5_ERRORS, encode_name, hdf5_reason
@@ -27,7 +29,6 @@ from chunkwise.files.opening import find_dataset, open_h5
 from chunkwise.files.room import free_nbytes
 from chunkwise.grammar import Pipeline, format_shape, format_size, parse_shape
 from chunkwise.measure import netcdf3
-from chunkwise.measure.rows import read_rows
 from chunkwise.measure.target import Target, look
 from chunkwise.model.chunk_shape import PAGE_NBYTES, default_chunk
 from chunkwise.model.layout import Layout
@@ -227,7 +228,7 @@ def write(
             made = create(file, target.dataset, dataset, rows, variant)
             if not empty:
                 for first, last in _pieces(target, len(made), variant.chunks):
-                    made[first:last] = read_rows(target, dataset, rows, first, last)
+                    made[first:last] = _read_rows(target, dataset, rows, first, last)
         except HDF5_ERRORS as error:
             if isinstance(error, ChunkwiseError):
                 raise
@@ -243,7 +244,7 @@ def _write_elements(target: Target, rows: list[int] | None, path: str) -> None:
         missing_filter(dataset.id.get_create_plist())
         extent = target.shape[0] if rows is None else len(rows)
         for first, last in _pieces(target, extent, target.chunks):
-            read = np.ascontiguousarray(read_rows(target, dataset, rows, first, last))
+            read = np.ascontiguousarray(_read_rows(target, dataset, rows, first, last))
             try:
                 read.tofile(stream)
             except OSError as error:
@@ -300,3 +301,48 @@ def create(
     made = h5d.create(file.id, None, like.id.get_type().copy(), space, dcpl)
     h5o.link(made, file.id, path, lcpl=lcpl)
     return h5py.Dataset(made)
+
+
+def _read_rows(
+    target: Target, dataset: h5py.Dataset, rows: list[int] | None, first: int, last: int
+) -> npt.NDArray[Any]:
+    """Read rows of the data, or of the sample of it."""
+    wanted = np.arange(first, last) if rows is None else np.array(rows[first:last])
+    slabs = np.split(wanted, np.flatnonzero(np.diff(wanted) != 1) + 1)
+    spans = [(int(slab[0]), int(slab[-1]) + 1) for slab in slabs if len(slab)]
+    try:
+        read: list[npt.NDArray[Any]] = [dataset[begin:end] for begin, end in spans]
+    except HDF5_ERRORS as error:
+        if isinstance(error, ChunkwiseError):
+            raise
+        raise _damaged(target, dataset, spans, hdf5_reason(error)) from None
+    if not read:
+        read = [dataset[:0]]
+    return read[0] if len(read) == 1 else np.concatenate(read)
+
+
+def _damaged(
+    target: Target, dataset: h5py.Dataset, spans: list[tuple[int, int]], reason: str
+) -> CorruptDataError:
+    """Name the first chunk of some rows that cannot be read: an element of each is tried."""
+    remedy = "get the file again or restore it, or name another dataset"
+    for origin in _origins(dataset, spans):
+        try:
+            dataset[origin]
+        except HDF5_ERRORS as error:
+            return CorruptDataError(
+                f"{target.where}: the chunk at element {list(origin)} cannot be read: "
+                f"{hdf5_reason(error)}; {remedy}"
+            )
+    return CorruptDataError(f"{target.where}: cannot be read: {reason}; {remedy}")
+
+
+def _origins(dataset: h5py.Dataset, spans: list[tuple[int, int]]) -> Iterator[tuple[int, ...]]:
+    """Give the first element of each chunk that some rows touch; nothing without chunks."""
+    if dataset.chunks is None:
+        return
+    length, *others = dataset.chunks
+    _, *extents = dataset.shape
+    across = [range(0, n, c) for n, c in zip(extents, others, strict=True)]
+    for begin, end in spans:
+        yield from product(range(begin // length * length, end, length), *across)

@@ -89,7 +89,6 @@ class Problem:
     codecs: Mapping[str, Codec]
     present: Layout | None = None  # How it is stored; None before there is a file
     objective: Objective = "balanced"  # What the choice minimizes
-    keep: frozenset[str] = frozenset()  # ``chunk``, ``filter``: what of the present layout stays
     most_nbytes: int | None = None  # The most bytes in the file; None for any number
     maxshape: tuple[int | None, ...] | None = None  # As h5py has it
     storage: Storage | None = None  # Where bytes come from; None for memory
@@ -207,20 +206,17 @@ def search(problem: Problem) -> Found:
     """Search layouts for the patterns of a problem."""
     named = dict(_named(problem))
     starts = list(named)
-    filters = _filters(problem)
-    if "chunk" in problem.keep and problem.present is not None:
-        for one in filters:
-            problem.outcome(Layout(problem.present.chunks, one))
-    else:
-        steps = _Steps(problem)
-        spread: dict[bool, list[Shape]] = {}
-        for one in filters:
-            # The best places to begin depend little on the filter.
-            also = spread.setdefault(one == "none", [])
-            if not also:
-                also += steps.spread(one)
-            for start in (*starts, *also):
-                steps.descend(start, one)
+    steps = _Steps(problem)
+    spread: dict[bool, list[Shape]] = {}
+    for one in problem.codecs:
+        if one in problem.barred:
+            continue
+        # The best places to begin depend little on the filter.
+        also = spread.setdefault(one == "none", [])
+        if not also:
+            also += steps.spread(one)
+        for start in (*starts, *also):
+            steps.descend(start, one)
     if problem.present is not None:
         problem.outcome(problem.present)
     outcomes = [
@@ -262,23 +258,16 @@ def _named(problem: Problem) -> Iterator[tuple[Shape, list[str]]]:
     found: dict[Shape, list[str]] = {}
     if problem.present is not None and problem.present.chunks is not None:
         found[problem.present.chunks] = ["the present one"]
-    if "chunk" not in problem.keep:
-        if problem.usual is not None:
-            found.setdefault(problem.usual, []).append("chunkwise's own")
-        blocks = [pattern.block for pattern in problem.patterns]
-        weights = [pattern.weight for pattern in problem.patterns]
-        shapes = references(problem.shape, problem.itemsize, blocks, weights, problem.maxshape)
-        for name, shape in shapes:
-            names = found.setdefault(shape, [])
-            if name not in names:
-                names.append(name)
+    if problem.usual is not None:
+        found.setdefault(problem.usual, []).append("chunkwise's own")
+    blocks = [pattern.block for pattern in problem.patterns]
+    weights = [pattern.weight for pattern in problem.patterns]
+    shapes = references(problem.shape, problem.itemsize, blocks, weights, problem.maxshape)
+    for name, shape in shapes:
+        names = found.setdefault(shape, [])
+        if name not in names:
+            names.append(name)
     yield from found.items()
-
-
-def _filters(problem: Problem) -> list[str]:
-    if "filter" in problem.keep and problem.present is not None:
-        return [problem.present.filters]
-    return [filters for filters in problem.codecs if filters not in problem.barred]
 
 
 class _Steps:

@@ -17,7 +17,7 @@ from chunkwise.mpi.committing import Chunked, Contiguous, Made
 from chunkwise.mpi.home import Home, ParallelAttributes
 from chunkwise.mpi.session import described
 from chunkwise.selection import Selection
-from chunkwise.writing.values import as_stored, converted
+from chunkwise.writing.values import appended, as_stored, axis_of, converted, resized
 
 Array = npt.NDArray[Any]
 
@@ -166,44 +166,20 @@ class ParallelDataset:
         error: Exception | None = None
         try:
             stored = self._stored()
-            if not -self.ndim <= axis < self.ndim:
-                raise SelectionError(f"{self._where}: there is no axis {axis} to append along")
-            axis %= self.ndim
+            axis = axis_of(axis, self._shape, self._where)
             if part is not None:
-                elements = self._appended(part, axis, stored)
+                given = _array(part, stored.dtype, self._where)
+                given = appended(given, self._shape, axis, self._where)
+                elements = _as_stored(given, stored.dtype, self._where)
                 rows = elements.shape[axis]
         except Exception as wrong:
             error = wrong
         what = f"appending to {self.name}"
         every = self._home.session.meet(what, rows, same=f"axis {axis}", error=error)
-        begin, bounds = self._shape[axis], []
-        for one in every:
-            bounds.append((begin, begin + one))
-            begin += one
-        self._grow((*self._shape[:axis], begin, *self._shape[axis + 1 :]))
-        boxes = [self._rows(axis, *one) for one in bounds]
-        mine = boxes[self._home.session.comm.rank] is not None
-        self._put(boxes, elements if mine else None)
-
-    def _appended(self, part: npt.ArrayLike, axis: int, stored: Chunked | Contiguous) -> Array:
-        given = _array(part, stored.dtype, self._where)
-        if given.ndim == self.ndim - 1:
-            given = np.expand_dims(given, axis)
-        rows = given.shape[axis] if axis < given.ndim else 0
-        want = (*self._shape[:axis], rows, *self._shape[axis + 1 :])
-        if given.shape != want:
-            raise SelectionError(
-                f"{self._where}: an array of shape {given.shape} cannot be appended along axis "
-                f"{axis} to one of shape {self._shape}"
-            )
-        return _as_stored(given, stored.dtype, self._where)
-
-    def _rows(self, axis: int, begin: int, end: int) -> Box | None:
-        if begin == end or 0 in self._shape:
-            return None
-        start, shape = [0] * self.ndim, list(self._shape)
-        start[axis], shape[axis] = begin, end - begin
-        return Box(tuple(start), tuple(shape))
+        length = self._shape[axis]
+        begin = length + sum(every[: self._home.session.comm.rank])
+        self._grow((*self._shape[:axis], length + sum(every), *self._shape[axis + 1 :]))
+        self[(*(slice(None),) * axis, slice(begin, begin + rows))] = elements
 
     def resize(self, size: Any, axis: int | None = None) -> None:
         """Make it larger (collective).
@@ -233,16 +209,8 @@ class ParallelDataset:
         self._grow(new)
 
     def _resized(self, size: Any, axis: int | None) -> Shape:
-        shape = self._shape
-        try:
-            if axis is None:
-                new = tuple(int(n) for n in size)
-            else:
-                at = range(len(shape))[axis]
-                new = (*shape[:at], int(size), *shape[at + 1 :])
-        except (TypeError, ValueError, IndexError):
-            new = ()
-        if len(new) != len(shape):
+        shape, new = self._shape, resized(self._shape, size, axis)
+        if new is None:
             raise UsageError(f"{self._where}: cannot be resized from {shape} to {described(size)}")
         if any(a < b for a, b in zip(new, shape, strict=True)):
             raise UsageError(
@@ -307,25 +275,12 @@ class ParallelDataset:
             raise
 
     def _write_shared(self, data: Any) -> None:
-        """Write data that all ranks have, each a part of it."""
-        stored = self._stored()
-        whole = np.asarray(data)
-        n_ranks, rank = self._home.session.comm.size, self._home.session.comm.rank
-        rows = stored.rows()
-        n_rows = math.ceil(self._shape[0] / rows)
-        share = math.ceil(n_rows / n_ranks) * rows
-        cuts = [min(self._shape[0], share * one) for one in range(n_ranks + 1)]
-        boxes = [self._rows(0, *cuts[one : one + 2]) for one in range(n_ranks)]
-        error: Exception | None = None
-        elements: Array | None = None
-        try:
-            if boxes[rank] is not None:
-                part = whole.reshape(self._shape)[cuts[rank] : cuts[rank + 1]]
-                elements = _as_stored(part, stored.dtype, self._where)
-        except Exception as wrong:
-            error = wrong
-        self._home.session.meet(f"writing data of {self.name}", None, error=error)
-        self._put(boxes, elements)
+        """Write data that all ranks have, each a part of it: rows of whole chunks."""
+        comm, rows = self._home.session.comm, self._stored().rows()
+        share = math.ceil(math.ceil(self._shape[0] / rows) / comm.size) * rows
+        begin, end = (min(self._shape[0], share * n) for n in (comm.rank, comm.rank + 1))
+        mine = slice(begin, end)
+        self[mine] = np.asarray(data).reshape(self._shape)[mine]
 
     def __repr__(self) -> str:
         return f"<ParallelDataset {self.name!r}: shape {self._shape}>"

@@ -49,7 +49,7 @@ def share(
 
 def default_budget(proc: Path = Path("/proc"), cgroup: Path = Path("/sys/fs/cgroup")) -> int:
     """Give a quarter of the memory that is free, of this control group's if it has a limit."""
-    found = (_meminfo("MemAvailable", proc), _left_in_group(proc, cgroup))
+    found = (meminfo("MemAvailable", proc), _left_in_group(proc, cgroup))
     known = [nbytes for nbytes in found if nbytes is not None]
     return max(_LEAST_NBYTES, min(known, default=_UNKNOWN_NBYTES) // _SHARE)
 
@@ -58,7 +58,7 @@ def _left_in_group(proc: Path, cgroup: Path) -> int | None:
     """Return the memory that the tightest control group (version 2) leaves."""
     # Its page cache of files can be had back, and counts as free.
     left: list[int] = []
-    for folder, version in _groups(proc, cgroup):
+    for folder, version in groups(proc, cgroup):
         # No limit is "max"; the topmost group has no such file.
         with contextlib.suppress(OSError, ValueError):
             if version == 2:
@@ -74,21 +74,7 @@ def _cached(folder: Path) -> int:
     return sum(int(line.split()[1]) for line in lines if line.startswith(wanted))
 
 
-def memory_of_host(
-    proc: Path = Path("/proc"), cgroup: Path = Path("/sys/fs/cgroup")
-) -> int | None:
-    """Give the machine's memory, or the limit of this process's control group if that is less."""
-    limits = []
-    for folder, version in _groups(proc, cgroup):
-        name = "memory.max" if version == 2 else "memory.limit_in_bytes"
-        # No limit is "max"; the topmost group has no such file.
-        with contextlib.suppress(OSError, ValueError):
-            limits.append(int((folder / name).read_text()))
-    total = _meminfo("MemTotal", proc)
-    return min([*limits, *([] if total is None else [total])], default=None)
-
-
-def _meminfo(field: str, proc: Path = Path("/proc")) -> int | None:
+def meminfo(field: str, proc: Path = Path("/proc")) -> int | None:
     """Give a figure of ``/proc/meminfo`` in bytes; None if the system does not say."""
     try:
         for line in (proc / "meminfo").read_text().splitlines():
@@ -99,7 +85,7 @@ def _meminfo(field: str, proc: Path = Path("/proc")) -> int | None:
     return None
 
 
-def _groups(proc: Path, cgroup: Path) -> Iterator[tuple[Path, Literal[1, 2]]]:
+def groups(proc: Path, cgroup: Path) -> Iterator[tuple[Path, Literal[1, 2]]]:
     """Give the folders of this process's control groups for memory, and of those above them."""
     try:
         lines = (proc / "self" / "cgroup").read_text().splitlines()

@@ -29,7 +29,6 @@ from chunkwise.mpi.failing import on_first as on_first
 from chunkwise.mpi.failing import together as together
 from chunkwise.mpi.filesystems import FileSystem as FileSystem
 from chunkwise.mpi.filesystems import filesystem_of as filesystem_of
-from chunkwise.mpi.folder import require_shared_folder as require_shared_folder
 from chunkwise.mpi.libraries import Library, library_of
 from chunkwise.mpi.waiting import ALONE as ALONE
 from chunkwise.mpi.waiting import Alone as Alone

@@ -37,16 +37,6 @@ class _Leaving:
     failure: Failure | None
 
 
-@dataclass(frozen=True)
-class _Reply:
-    """An answer, or an error that the question has led to."""
-
-    value: Any = None
-    error: BaseException | None = None
-    # Another rank's failure, in place of an answer.
-    failed: Failure | None = None
-
-
 @contextmanager
 def serving(comm: Comm, answer: Answer | None) -> Iterator[Ask]:
     """Let ranks ask rank 0 within a block (collective)."""
@@ -73,9 +63,8 @@ def serving(comm: Comm, answer: Answer | None) -> Iterator[Ask]:
     wait(request)
     with together(comm):
         if comm.rank:
-            asking = _Asking(apart)
-            with asking.leaving():
-                yield asking.ask
+            with _asking(apart) as ask:
+                yield ask
         else:
             assert answer is not None
             server = _Server(apart, answer)
@@ -163,49 +152,41 @@ class _Server:
                 continue
             wait(self._comm.isend(self._reply(rank, question), rank, _REPLY))
 
-    def _reply(self, rank: int, question: Any) -> _Reply:
+    def _reply(self, rank: int, question: Any) -> tuple[Any, BaseException | None]:
+        """Give an answer, or the error that the question has led to."""
         if self._failed is not None:
-            return _Reply(failed=self._failed)
+            return None, OtherRankFailedError(*self._failed)
         try:
             with self._lock:
-                return _Reply(self._answer(rank, question))
+                return self._answer(rank, question), None
+        except ChunkwiseError as wrong:
+            return None, wrong
         except Exception as wrong:
-            # Unchanged if pickle takes it; otherwise its text.
-            error = (
-                wrong
-                if isinstance(wrong, ChunkwiseError)
-                else ChunkwiseError(failure_of(self._comm, wrong).reason)
-            )
-            return _Reply(error=error)
+            # Pickle may not take it: its text.
+            return None, ChunkwiseError(failure_of(self._comm, wrong).reason)
 
 
-class _Asking:
-    """Asks rank 0."""
+@contextmanager
+def _asking(comm: Any) -> Iterator[Ask]:
+    """Give what asks rank 0, and say when nothing more is asked."""
 
-    def __init__(self, comm: Any) -> None:
-        self._comm = comm
-
-    @contextmanager
-    def leaving(self) -> Iterator[None]:
-        failure: Failure | None = None
-        try:
-            yield
-        except BaseException as wrong:
-            failure = failure_of(self._comm, wrong)
-            raise
-        finally:
-            wait(self._comm.isend(_Leaving(failure), 0, _QUESTION))
-
-    def ask(self, question: Any) -> Any:
-        wait(self._comm.isend(question, 0, _QUESTION))
+    def ask(question: Any) -> Any:
+        wait(comm.isend(question, 0, _QUESTION))
         for pause in pauses():
-            message = self._comm.improbe(0, _REPLY)
+            message = comm.improbe(0, _REPLY)
             if message is not None:
                 break
             time.sleep(pause)
-        reply: _Reply = message.recv()
-        if reply.failed is not None:
-            raise OtherRankFailedError(*reply.failed)
-        if reply.error is not None:
-            raise reply.error
-        return reply.value
+        value, error = message.recv()
+        if error is not None:
+            raise error
+        return value
+
+    failure: Failure | None = None
+    try:
+        yield ask
+    except BaseException as wrong:
+        failure = failure_of(comm, wrong)
+        raise
+    finally:
+        wait(comm.isend(_Leaving(failure), 0, _QUESTION))

@@ -14,11 +14,11 @@ from chunkwise.grammar import parse_size
 from chunkwise.mpi.machine import share
 from chunkwise.mpi.waiting import ALONE
 from chunkwise.newfile.target import choose
-from chunkwise.repacking.crew import Crew, by_all
+from chunkwise.repacking.crew import by_all
+from chunkwise.repacking.executor import Executor
 from chunkwise.repacking.options import Bound, Options, Verify
 from chunkwise.repacking.plan import Plan
 from chunkwise.repacking.progress import Watch
-from chunkwise.repacking.proving import Proof
 from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import ChunkRules, FilterRules, Rules
 from chunkwise.repacking.run import Job, planned, run
@@ -49,8 +49,6 @@ def repack(
     page_size: Size | None = None,
     metadata_block: Size | None = None,
     readers: Sequence[str] = (),
-    manifest: str | os.PathLike[str] | None = None,
-    write_manifest: str | os.PathLike[str] | None = None,
     resume: bool = False,
     progress: Watch | None = None,
     comm: Any = None,
@@ -100,12 +98,6 @@ def repack(
     readers : sequence of str, optional
         Programs that must read the result, such as ``"netcdf-java"`` (`docs/readers.md` lists
         them); if one cannot, nothing is written.
-    manifest : path, optional
-        Compare the values of the result with a manifest from `chunkwise.verify`, before the
-        result gets its name.
-    write_manifest : path, optional
-        Compare the values of the result with those of the source, whatever their chunks and
-        filters, and write a manifest of them.
     resume : bool, default False
         Continue a run that was stopped, if source and rules are the same; and keep the work of
         this run if an exception stops it.
@@ -148,17 +140,12 @@ def repack(
         access=tuple(access),
         resume=resume,
         anew=unchanged == "copy",
-        proof=Proof(
-            None if manifest is None else os.fspath(manifest),
-            None if write_manifest is None else os.fspath(write_manifest),
-            force,
-        ),
     )
     with using_threads(threads):
 
-        def work(crew: Crew) -> Summary:
+        def work(executor: Executor) -> Summary:
             place = choose(source, target, in_place=in_place, force=force, salvage=salvage)
-            return run(job, place, progress or (lambda _: None), crew)
+            return run(job, place, progress or (lambda _: None), executor)
 
         return by_all(ranks, work)
 

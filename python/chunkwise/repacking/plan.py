@@ -127,11 +127,6 @@ class Plan:
         return sum(step.out_nbytes for step in self.steps)
 
     @property
-    def encoded_nbytes(self) -> int:
-        """Bytes, before filters, that are not copied as they are."""
-        return sum(step.source.nbytes for step in self.steps if step.action == "rechunked")
-
-    @property
     def needed_nbytes(self) -> int:
         """Peak memory for data."""
         return max((step.memory_nbytes for step in self.steps), default=0)

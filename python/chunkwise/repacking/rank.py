@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
 import h5py
@@ -24,13 +24,13 @@ from chunkwise.files.unclosed import open_readable
 from chunkwise.mpi.encoding import Likeness
 from chunkwise.mpi.folder import open_seen
 from chunkwise.mpi.machine import neighbours
-from chunkwise.mpi.ranks import Failure, host, together
+from chunkwise.mpi.ranks import host, together
 from chunkwise.mpi.serving import Ask, Questions, serving
 from chunkwise.mpi.waiting import exchange, pauses
 from chunkwise.names import encode_name, printable
-from chunkwise.newfile.index import Places, Table
+from chunkwise.newfile.index import Table
 from chunkwise.proof.compare import Comparison
-from chunkwise.repacking.phases import Figures, Meter
+from chunkwise.repacking.executor import Copied, Tell
 
 if TYPE_CHECKING:
     from chunkwise.mpi.waiting import Comm
@@ -39,61 +39,6 @@ if TYPE_CHECKING:
 _NOTED_S: Final = 3.0
 # Each rank gets its pieces in this many turns, so that all end at about the same time.
 _TURNS: Final = 8
-
-Tell = Callable[[int, int, int], None]
-
-
-@dataclass(frozen=True)
-class Work:
-    """The files that ranks work on; each rank opens them itself."""
-
-    source: str  # Paths: of the source, and of the half-written target
-    target: str
-    # What shows that a rank sees the same files: size and time of the source, and the inode
-    # of the target.
-    same: tuple[int, ...]
-    # The journal, and what is half written, of a stopped run; none if nothing is resumed.
-    before: tuple[str, ...]
-    identity: bytes  # Of which work a journal is
-
-
-@dataclass(frozen=True)
-class Copy:
-    """A dataset that all copy."""
-
-    path: str
-    image: bytes  # What makes a likeness of the target's dataset
-    how: dict[str, Any]  # Arguments of `_native.copy_data` that are equal on all ranks
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Each rank sends what it has measured."""
-
-
-Message = Work | Copy | Comparison | Measured | Failure | None
-
-
-@dataclass(frozen=True)
-class Copied:
-    """The result of copying a dataset on all ranks; see `_native.CopyResult`."""
-
-    decodes: int
-    chunks_written: int
-    chunks_replayed: int
-    stored_nbytes_written: int
-    tuning: str | None
-    lost_chunks: list[tuple[list[int], str]]
-    through_libhdf5: str | None
-    elapsed_s: float
-
-
-def placed(meter: Meter, places: Places, chunks: Table) -> tuple[Table, float]:
-    """Give chunks their places, for a rank; return them, and how many seconds it took."""
-    begun = time.monotonic()
-    with meter.keeping():
-        addresses = places.allocate(chunks)
-    return addresses, time.monotonic() - begun
 
 
 class Dividing:
@@ -145,11 +90,9 @@ class Dividing:
 class FirstRank(Questions):
     """The index of a dataset, and its pieces, which rank 0 keeps; as `_native` asks for them."""
 
-    def __init__(
-        self, ask: Ask, note: Callable[[], bytes | None], *, meter: Meter, near: bool
-    ) -> None:
+    def __init__(self, ask: Ask, note: Callable[[], bytes | None], *, near: bool) -> None:
         super().__init__(ask)
-        self._note, self._meter = note, meter
+        self._note = note
         # Whether there are several ranks, all on one machine.
         self._near = near
         self._meetings = 0
@@ -162,10 +105,7 @@ class FirstRank(Questions):
 
     def allocate(self, chunks: Table) -> Table:
         """Get places for chunks; see `Places.allocate`."""
-        begun = time.monotonic()
-        addresses: Table
-        addresses, answered_s = self._answer("allocate", chunks, self._note())
-        self._meter.question(time.monotonic() - begun, answered_s)
+        addresses: Table = self._answer("allocate", chunks, self._note())
         return addresses
 
     def find(self, origins: Table) -> Table:
@@ -175,14 +115,12 @@ class FirstRank(Questions):
 
     def next(self, number: int, count: int, least: int) -> tuple[int, int]:
         """Take the next pieces of a round; see `Dividing.take`."""
-        with self._meter.waiting():
-            given: tuple[int, int] = self._answer("pieces", number, count, least, self._note())
+        given: tuple[int, int] = self._answer("pieces", number, count, least, self._note())
         return given
 
     def meet(self) -> None:
         """Wait for all ranks."""
-        with self._meter.waiting():
-            self._agree(True)
+        self._agree(True)
 
     def memory(self, nbytes: int) -> int | None:
         """Share memory with all ranks; gives a descriptor, or None if there is none."""
@@ -223,36 +161,45 @@ class Rank:
         self._noted_at = 0.0
         self._sent_nbytes = 0
         self._encoders = _native.Encoders()
-        self.meter = Meter()
 
     def close(self) -> None:
         """Close what is open, and give up what is not complete."""
         self._open.close()
 
-    def open(self, work: Work) -> None:
-        """Open the files (collective)."""
+    def open(
+        self,
+        source: str,  # Paths: of the source, and of the half-written target
+        target: str,
+        # What shows that a rank sees the same files: size and time of the source, and the inode
+        # of the target.
+        same: tuple[int, ...],
+        # The journal, and what is half written, of a stopped run; none if nothing is resumed.
+        before: tuple[str, ...],
+        identity: bytes,  # Of which work a journal is
+    ) -> None:
+        """Open the files, on each rank by itself (collective)."""
         self._near = neighbours(self.comm) == self.comm.size > 1
         with together(self.comm):
             try:
-                self._source = self._open.enter_context(open_readable(work.source))
+                self._source = self._open.enter_context(open_readable(source))
             except ChunkwiseError as wrong:
                 # Rank 0 has it open: what is wrong is where this rank runs.
                 raise type(wrong)(f"rank {self.comm.rank} on {host()}: {wrong}") from None
-            self._target = self._held(open_seen(work.target, self.comm.rank))
-            found = os.stat(work.source)  # noqa: PTH116 (a str, of any bytes)
+            self._target = self._held(open_seen(target, self.comm.rank))
+            found = os.stat(source)  # noqa: PTH116 (a str, of any bytes)
             inode = os.fstat(self._target).st_ino
-            if work.same != (found.st_size, found.st_mtime_ns, inode):
+            if same != (found.st_size, found.st_mtime_ns, inode):
                 raise FileChangedError(
-                    f"{printable(work.source)}: this rank sees other files than rank 0: repeat "
+                    f"{printable(source)}: this rank sees other files than rank 0: repeat "
                     "when nothing writes to them, in a folder that all ranks share"
                 )
             self._noted = self._held(os.memfd_create("journal"))
-            before = None
-            if work.before:
+            both = None
+            if before:
                 flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
-                journal, half = (self._held(os.open(name, flags)) for name in work.before)
-                before = (journal, half)
-            self._journal = _native.Journal(self._noted, work.identity, before)
+                journal, half = (self._held(os.open(name, flags)) for name in before)
+                both = (journal, half)
+            self._journal = _native.Journal(self._noted, identity, both)
             # What rank 0 has written to the journal itself.
             self._sent_nbytes = os.fstat(self._noted).st_size
 
@@ -275,19 +222,23 @@ class Rank:
         return found
 
     def copy(
-        self, what: Copy, answer: Callable[[int, Any], Any] | None, tell: Tell | None
+        self,
+        path: str,  # Of the source's dataset
+        image: bytes,  # What makes a likeness of the target's dataset
+        how: dict[str, Any],  # Arguments of `_native.copy_data` that are equal on all ranks
+        answer: Callable[[int, Any], Any] | None = None,
+        tell: Tell | None = None,
     ) -> Copied:
         """Copy this rank's part of a dataset, and sum up what all did (collective)."""
         assert self._source is not None
         begun = time.monotonic()
         with serving(self.comm, answer) as ask, ExitStack() as opened:
-            source = h5d.open(self._source.id, encode_name(what.path))
+            source = h5d.open(self._source.id, encode_name(path))
             opened.enter_context(closing(source))
-            like = opened.enter_context(closing(Likeness(what.image, what.how["label"])))
-            first = FirstRank(ask, self._note, meter=self.meter, near=self._near)
+            like = opened.enter_context(closing(Likeness(image, how["label"])))
+            first = FirstRank(ask, self._note, near=self._near)
             opened.enter_context(closing(first))
             with first.raising():
-                opened.enter_context(self.meter.copying())
                 mine = _native.copy_data(
                     library(),
                     source.id,
@@ -296,16 +247,12 @@ class Rank:
                     encoders=self._encoders,
                     part=(self.comm.size, first, first, self._target),
                     progress=tell,
-                    **what.how,
+                    **how,
                 )
             ask(("note", self._rest()))
         figures = {one.name: getattr(mine, one.name) for one in fields(Copied)}
         parts = exchange(self.comm, Copied(**figures))
         return _summed(parts, time.monotonic() - begun)
-
-    def measured(self) -> list[Figures]:
-        """Return the measurements of all ranks (collective)."""
-        return exchange(self.comm, self.meter.figures())
 
     def compare(self, what: Comparison, tell: Callable[[int], None] = lambda _: None) -> None:
         """Compare this rank's part of the pieces (collective)."""

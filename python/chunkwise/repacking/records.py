@@ -74,9 +74,6 @@ class Summary:
         Seconds in all.
     left
         Whether the file needed no change, and nothing was written (in place).
-    run
-        The run as ``chunkwise mpi-model`` takes it, with the seconds of each phase; None if no
-        chunks were written, or workers of Dask wrote some.
     readers
         Which programs read less of the result than of the source, a sentence for each reason.
     missing
@@ -94,7 +91,6 @@ class Summary:
     warnings: tuple[str, ...] = ()
     elapsed_s: float = 0.0
     left: bool = False
-    run: dict[str, Any] | None = None
     readers: tuple[str, ...] = ()
     missing: tuple[Missing, ...] = ()
     proof: Proved | None = None
@@ -119,26 +115,38 @@ def storage_of(source: SourceDataset, chunk: tuple[int, ...] | None, merged: boo
     return source.layout
 
 
-def planned_record(step: Step) -> dict[str, Any]:
-    """Give a step of a plan as JSON has it."""
+def _of_step(step: Step) -> dict[str, Any]:
+    """Say what a plan, and its result, have of a dataset."""
     source, wanted = step.source, step.wanted
     return {
         "path": source.path,
         "action": step.action,
-        "changes": step.changes,
-        "shape": source.shape,
-        "nbytes": source.nbytes,
-        "chunk_before": storage_of(source, source.chunk),
         "chunk": storage_of(source, wanted.chunk, wanted.merged),
-        "filters_before": str(source.pipeline),
         "filters": str(wanted.pipeline),
+        "chunk_before": storage_of(source, source.chunk),
+        "filters_before": str(source.pipeline),
+        "nbytes": source.nbytes,
         "stored_nbytes_before": source.stored_nbytes,
+        "left": wanted.left,
+    }
+
+
+def result_of(step: Step, taken_nbytes: int) -> DatasetResult:
+    """Return the result for a dataset: what the plan says, and its stored bytes."""
+    return DatasetResult(**_of_step(step), stored_nbytes=taken_nbytes, why=step.wanted.why)
+
+
+def planned_record(step: Step) -> dict[str, Any]:
+    """Give a step of a plan as JSON has it."""
+    return {
+        **_of_step(step),
+        "changes": step.changes,
+        "shape": step.source.shape,
         "expected_stored_nbytes": step.out_nbytes,
         "memory_nbytes": step.memory_nbytes,
         "chunks": step.chunks,
         "decodes": step.decodes,
         "expected_s": step.expected_s,
-        "left": wanted.left,
     }
 
 

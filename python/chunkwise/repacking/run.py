@@ -27,23 +27,21 @@ from chunkwise.files.superblock import read_superblock
 from chunkwise.files.unclosed import closed_patch, copy_patched, is_unclosed, open_readable
 from chunkwise.grammar import format_size
 from chunkwise.mpi.machine import default_budget
-from chunkwise.mpi.waiting import ALONE
 from chunkwise.names import printable
 from chunkwise.newfile.claim import BEFORE, JOURNAL, Claim, claimed, let_go
 from chunkwise.newfile.publish import noting_it_stays, publish
 from chunkwise.newfile.target import Place, writing_to
 from chunkwise.proof.conversion import as_proved_netcdf4
 from chunkwise.repacking.creation import require_room_for_user_block
-from chunkwise.repacking.crew import Crew
+from chunkwise.repacking.executor import Executor
 from chunkwise.repacking.facts import look
 from chunkwise.repacking.options import Options
-from chunkwise.repacking.phases import run_record
 from chunkwise.repacking.plan import Plan, make_plan, require_readable, who_loses
 from chunkwise.repacking.progress import Moment, Watch
-from chunkwise.repacking.proving import Proof, beating, compared, summed
-from chunkwise.repacking.records import Summary
+from chunkwise.repacking.proving import beating, compared
+from chunkwise.repacking.records import Summary, result_of
 from chunkwise.repacking.rules import Rules
-from chunkwise.repacking.work import Apart, Run, carry_out, result_of
+from chunkwise.repacking.work import Run, carry_out
 from chunkwise.verifying.file import ends_early
 from chunkwise.words import counted
 
@@ -61,7 +59,6 @@ class Job:
     strict: bool = True  # Whether a rule that means no dataset of the file is an error
     # Whether a file that needs no change is copied in place; else it is left alone.
     anew: bool = False
-    proof: Proof = field(default_factory=Proof)  # What must be proved about the result's values
 
 
 @contextmanager
@@ -106,11 +103,9 @@ def run(
     job: Job,
     place: Place,
     watch: Watch,
-    crew: Crew | None = None,
-    apart: Apart | None = None,
+    executor: Executor | None = None,
 ) -> Summary:
     """Repack one file."""
-    job.proof.require_possible(job.options)
     watch(Moment("planning"))
     with (
         ExitStack() as placed,
@@ -119,10 +114,8 @@ def run(
     ):
         needed = job.anew or plan.changes or job.options.reshapes_file
         if place.in_place and readable == place.source and not needed:
-            nbytes = sum(step.source.nbytes for step in plan.steps)
-            summed(job.proof, place.source, place.said, nbytes, watch)()
             return _left(place, plan)
-        return run_plan(job, place, file, plan, watch, placed, crew, apart)
+        return run_plan(job, place, file, plan, watch, placed, executor)
 
 
 @contextmanager
@@ -174,35 +167,25 @@ def run_plan(
     plan: Plan,
     watch: Watch,
     placed: ExitStack,
-    crew: Crew | None = None,
-    apart: Apart | None = None,
+    executor: Executor | None = None,
 ) -> Summary:
     """Carry out the plan of a file that is open; see `run`."""
     # What leaves `placed` by an exception gets a note if the new file is in place.
     begin = time.monotonic()
     warning = check_room(place, plan)
     before = place.source.stat().st_size
-    crew = Crew(ALONE) if crew is None else crew
+    executor = executor or Executor()
     with claimed(place, resume=job.resume) as claim, ExitStack() as opened:
         identity = _identity(job, place, plan)
         journal, descriptor = _journal(claim, identity, opened)
-        crew.note_to(descriptor, identity)
-        run = carry_out(claim, file, plan, job.options, journal, watch, crew, apart)
-        with crew.meter.verifying():
-            tell, others = beating(watch, plan), crew if apart is None else apart
-            sharing = others.sharing(claim, plan.memory_nbytes, tell)
-            proved = compared(file, claim, plan, job.options, tell, sharing, _lost(run))
-        nbytes = sum(step.source.nbytes for step in plan.steps)
-        written = summed(job.proof, claim.partial, place.said, nbytes, watch)
+        executor.note_to(descriptor, identity)
+        run = carry_out(claim, file, plan, job.options, journal, watch, executor)
+        tell = beating(watch, plan)
+        sharing = executor.sharing(claim, plan.memory_nbytes, tell)
+        proved = compared(file, claim, plan, job.options, tell, sharing, _lost(run))
         watch(Moment("syncing"))
-        figures = crew.measured()
         publish(claim)
         placed.enter_context(noting_it_stays(place.said))
-    written()
-    elapsed_s, measured = time.monotonic() - begin, None
-    if apart is None:
-        verified = proved is not None
-        measured = run_record(figures, run.results, str(place.target), elapsed_s, verified)
     said = (warning, *run.warnings, *_missing(place, salvage=job.options.salvage))
     return Summary(
         source=str(place.source),
@@ -214,8 +197,7 @@ def run_plan(
         verified="none" if proved is None else "proof",
         proof=proved,
         warnings=tuple(one for one in said if one),
-        elapsed_s=elapsed_s,
-        run=measured,
+        elapsed_s=time.monotonic() - begin,
         readers=plan.readers,
     )
 

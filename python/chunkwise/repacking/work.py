@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 import h5py
 from h5py import h5d
@@ -25,17 +25,15 @@ from chunkwise.files.stored import stored_nbytes
 from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.newfile.claim import Claim
 from chunkwise.newfile.target import cannot_write, writing_to
-from chunkwise.proof.compare import Sharing
 from chunkwise.proof.records import GOES_ON
 from chunkwise.repacking.beyond import leave_out, real_end
 from chunkwise.repacking.creation import copy_user_block
-from chunkwise.repacking.crew import Crew
+from chunkwise.repacking.executor import Copied, Executor
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.orphans import orphans
 from chunkwise.repacking.plan import Plan, Step
 from chunkwise.repacking.progress import Teller, Watch
-from chunkwise.repacking.rank import Copied
-from chunkwise.repacking.records import DatasetResult, Missing, storage_of
+from chunkwise.repacking.records import DatasetResult, Missing, result_of
 from chunkwise.repacking.trial import has_plugins, stored_filters
 from chunkwise.words import counted
 
@@ -58,19 +56,6 @@ class Run:
     missing: list[Missing] = field(default_factory=list)  # What could not be read
 
 
-class Apart(Protocol):
-    """What writes data of some datasets into a target that is complete but for them."""
-
-    def takes(self, step: Step) -> bool:
-        """Return whether a dataset is one of these."""
-
-    def write(self, claim: Claim, source: h5py.File, steps: Sequence[Step]) -> list[DatasetResult]:
-        """Write their data into the closed partial file."""
-
-    def sharing(self, claim: Claim, memory_nbytes: int, tell: Callable[[int], None]) -> Sharing:
-        """Return what compares the result with the source, too."""
-
-
 def carry_out(
     claim: Claim,
     source: h5py.File,
@@ -78,17 +63,16 @@ def carry_out(
     options: Options,
     journal: _native.Journal,
     watch: Watch,
-    crew: Crew,
-    apart: Apart | None = None,
+    executor: Executor,
 ) -> Run:
     """Write the target's partial file."""
     run, place = Run(), claim.place
-    others = [step for step in plan.steps if apart is not None and apart.takes(step)]
+    others = [step for step in plan.steps if executor.takes(step)]
     with writing_to(place.said, HDF5_ERRORS):
-        target = crew.create(claim, source, options)
+        target = executor.create(claim, source, options)
     try:
-        crew.begin(claim, source)
-        copying = Copying(run, source, target.file, plan, options, journal, watch, crew)
+        executor.begin(claim, source)
+        copying = Copying(run, source, target.file, plan, options, journal, watch, executor)
         copying.fill(claim, others)
     except BaseException as wrong:
         target.give_up()
@@ -99,8 +83,8 @@ def carry_out(
         raise
     with writing_to(place.said, HDF5_ERRORS):
         target.close()
-        if apart is not None and others:
-            made = {one.path: one for one in apart.write(claim, source, others)}
+        if others:
+            made = {one.path: one for one in executor.write(claim, source, others)}
             run.results = [made.get(one.path, one) for one in run.results]
         place.require_unchanged()
         with os.fdopen(claim.open_partial(os.O_RDWR), "r+b") as writing:
@@ -131,7 +115,7 @@ class Copying:
     options: Options
     journal: _native.Journal
     watch: Watch
-    crew: Crew
+    executor: Executor
     teller: Teller = field(init=False)
     results: dict[str, DatasetResult] = field(default_factory=dict)
     encoders: _native.Encoders = field(default_factory=_native.Encoders)
@@ -210,28 +194,25 @@ class Copying:
         with closing(open_at(self.target.id, made_at)) as made, self._errors_of(step):
             one = self._copy(step, made)
             how: dict[str, Any] = {
-                "label": one.label,
+                **asdict(one),
                 "memory_nbytes": self.plan.memory_nbytes,
-                "effort": one.effort,
-                "raw": one.raw,
                 "salvage": self.options.salvage,
-                "likeness": one.likeness,
             }
+            source_id, target_id = how.pop("source_id"), how.pop("target_id")
             copied: _native.CopyResult | Copied
             copyable = source.plain and source.linked and step.action in ("copied", "rechunked")
-            if copyable and self.crew.shares(made, source.nbytes, raw=one.raw):
-                copied = self.crew.copy(source.path, made, source.nbytes, tell, how)
+            if copyable and self.executor.shares(made, source.nbytes, raw=one.raw):
+                copied = self.executor.copy(source.path, made, source.nbytes, tell, how)
             else:
-                with self.crew.meter.copying():
-                    copied = _native.copy_data(
-                        library(),
-                        one.source_id,
-                        one.target_id,
-                        journal=self.journal,
-                        encoders=self.encoders,
-                        progress=tell,
-                        **how,
-                    )
+                copied = _native.copy_data(
+                    library(),
+                    source_id,
+                    target_id,
+                    journal=self.journal,
+                    encoders=self.encoders,
+                    progress=tell,
+                    **how,
+                )
             self._note(step, made, copied)
         self.teller.ended(source.nbytes)
 
@@ -249,7 +230,7 @@ class Copying:
                 for _, made_at in few
             ]
             steps = [step for step, _ in few]
-            with self._errors_of(*steps), self.crew.meter.copying():
+            with self._errors_of(*steps):
                 results = _native.copy_many(
                     library(),
                     [self._copy(*pair) for pair in zip(steps, made, strict=True)],
@@ -324,21 +305,3 @@ def _require_same_filters(step: Step, made: h5d.DatasetID) -> None:
             f"'{printable(step.source.path)}': its filters ({step.source.pipeline}) cannot be set "
             "as they are stored; name other filters by a rule for it"
         )
-
-
-def result_of(step: Step, taken_nbytes: int) -> DatasetResult:
-    """Return the result for a dataset: what the plan says, and its stored bytes."""
-    source, wanted = step.source, step.wanted
-    return DatasetResult(
-        path=source.path,
-        action=step.action,
-        chunk=storage_of(source, wanted.chunk, wanted.merged),
-        filters=str(wanted.pipeline),
-        chunk_before=storage_of(source, source.chunk),
-        filters_before=str(source.pipeline),
-        nbytes=source.nbytes,
-        stored_nbytes_before=source.stored_nbytes,
-        stored_nbytes=taken_nbytes,
-        left=wanted.left,
-        why=wanted.why,
-    )

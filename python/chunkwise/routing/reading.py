@@ -15,7 +15,6 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 import h5py
@@ -210,7 +209,3 @@ def _warn(error: Exception) -> None:
     ):
         frame, level = frame.f_back, level + 1
     warnings.warn(f"{error}: reading through libhdf5", RuntimeWarning, stacklevel=level)
-
-
-def _package(frame: FrameType) -> str:
-    return str(frame.f_globals["__name__"]).partition(".")[0]

@@ -236,18 +236,7 @@ def _name_of(number: int, tallied: Tallies) -> str:
 
 
 def sentence(found: Breakdown) -> str:
-    """Say in one sentence where the time went.
-
-    >>> sentence({
-    ...     "method": "filters measured, storage from bare reading", "elapsed_s": 243.0,
-    ...     "index_s": None, "storage_s": 6.0, "filters_s": {"deflate": 231.0},
-    ...     "scatter_s": None, "other_s": 6.0, "waiting_s": None, "other_threads_s": None,
-    ...     "chunk_touches": 16200, "chunk_loads": 16200, "chunk_hits": 0, "chunks_touched": 15,
-    ...     "chunks_encoded": None,
-    ... })  # doctest: +NORMALIZE_WHITESPACE
-    'Of 4.05 min, 3.85 min decode 16,200 chunks (deflate; each of 15 chunks 1,080 times: the
-    chunk cache missed every time), 6.00 s read storage, 6.00 s are the rest.'
-    """
+    """Say in one sentence where the time went."""
     why = "what filters take is not known"
     if not found["filters_s"]:
         why = "the data is not filtered, and storage, copying and calls are not told apart"
@@ -304,10 +293,15 @@ def _cache(found: Breakdown) -> str | None:
         return None
     if loads <= distinct:
         return "each of them once" if loads == distinct else None
-    which = f"each of {distinct:,} chunks" if distinct > 1 else "the same chunk"
-    often = f"{which} {format_ratio(loads / distinct)}"
+    often = each_of(distinct, loads)
     if loads == touches:
         return f"{often}: the chunk cache missed every time"
     if touches is None:
         return often
     return f"{often}: the chunk cache missed {loads:,} of {counted(touches, 'time')}"
+
+
+def each_of(distinct: int, times: int) -> str:
+    """Say how often each of some chunks was loaded, or encoded."""
+    which = f"each of {distinct:,} chunks" if distinct > 1 else "the same chunk"
+    return f"{which} {format_ratio(times / distinct)}"

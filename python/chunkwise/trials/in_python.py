@@ -258,8 +258,7 @@ def _dataset(trial: Trial) -> Iterator[tuple[_native.Library, h5py.Dataset, floa
     lists = {"file_access": fapl.id, "dataset_access": dapl.id}
     _native.set_properties(library, trial.properties, lists)
     begun = time.perf_counter()
-    flags = h5f.ACC_RDONLY | (h5f.ACC_SWMR_READ if trial.swmr else 0)
-    file_id = h5f.open(os.fsencode(trial.file), flags, fapl)
+    file_id = h5f.open(os.fsencode(trial.file), h5f.ACC_RDONLY, fapl)
     with contextlib.closing(h5py.File(file_id)):
         # Read-only, as `file[name]` is: h5py then remembers shape and type, and a small
         # read takes a fraction of the time.

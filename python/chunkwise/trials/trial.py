@@ -30,7 +30,6 @@ PROPERTIES: Final = (
     "metadata_block_nbytes",
     "small_data_block_nbytes",
     "alloc_time",
-    "swmr",
 )
 # How a trial is bounded, and where its files happen to lie: no part of what it measures.
 BOUNDS: Final = ("max_seconds", "timeout_s", "file", "storage", "data", "scratch")
@@ -83,7 +82,6 @@ class Trial:
     metadata_block_nbytes: int | None = None  # H5Pset_meta_block_size
     small_data_block_nbytes: int | None = None  # H5Pset_small_data_block_size
     alloc_time: str | None = None  # ``early``, ``late``, ``incremental``
-    swmr: bool = False  # Whether a writer has not closed the file (H5F_ACC_SWMR_READ)
     zlib_path: str | None = None  # The zlib that libhdf5 is to call; None is its own
     cells: int | None = None  # As in `chunkwise.patterns.pattern.Access`
     reopen: bool = False  # Whether each operation opens the file again, as a part of it
@@ -131,84 +129,7 @@ def _frozen(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Measurement:
-    """The result of one trial; a failed trial leaves some fields None.
-
-    Attributes
-    ----------
-    trial : Trial
-        The trial.
-    status : str
-        ``ok``; ``failed`` (see `error`); or ``timeout``: ended after
-        `timeout_s` seconds before its first bounded walk was over.
-    error : str or None
-        One line that says why there are no figures.
-    repeat : int
-        0 for the first time this combination was measured, 1 for the next, ...
-    page_cache : str
-        ``warm`` if the file's bytes were read once before; ``uncontrolled`` if
-        the file is too large for that; ``cold`` if they were dropped and then came from
-        storage; ``cold, unverified`` if that cannot be told, or less than half did.
-    operations, total_operations : int or None
-        Reads or writes done, and those that the whole pattern has.
-    elapsed_s : float or None
-        Seconds spent in those alone: opening (but with `Trial.reopen`), checksums and the
-        loop around them are outside; the chunk index, read on first use, is inside.
-    open_s : float or None
-        Of reads: seconds to open file and dataset, once, before `elapsed_s`; with
-        `Trial.reopen` those of all operations done, which are a part of it.  None if
-        nobody took the time.
-    select_s : float or None
-        Of reads: the part of `elapsed_s` in which unions were put together
-        (H5Sselect_hyperslab, chunkwise's own algebra); None without unions.
-    read_s : float or None
-        Of reads: the rest of `elapsed_s`.
-    checked_elements : int or None
-        Elements that were compared with their known values; None if none were.
-    wrong : bool
-        Whether the trial failed because one of them was another.
-    create_s, flush_s, close_s, sync_s : float or None
-        Of writes: seconds to create the file and the dataset; to flush; to close both; and
-        until the system had the file on storage.
-    written_s, put_off_s : float or None
-        Of writes: seconds for all writes of the pattern, and for the flush and the close
-        after all of them; estimates where not all were done.
-    extrapolated : bool
-        True if not all operations were done, so that `total_s` is an estimate.
-    total_s : float or None
-        Seconds for the whole pattern: `elapsed_s`, or what it extrapolates to (so, with
-        `Trial.reopen`, openings are in it, and otherwise the one opening is not); of writes
-        with `create_s`, in which space may be allocated and filled, and `put_off_s`.
-    selected_nbytes : int or None
-        Bytes asked for by the operations done.
-    mb_per_s : float or None
-        `selected_nbytes` per second, in 10^6 bytes.
-    first_s : float or None
-        Seconds of the first operation, which finds nothing in any chunk cache.
-    median_s, p95_s, p99_s : float or None
-        Seconds per operation done: median, 95th and 99th percentile.
-    storage_nbytes : int or None
-        Bytes that the process read from storage during the walk (not from the page
-        cache); None if the system does not tell.
-    cpu_s : float or None
-        Processor seconds of all threads during the walk, checksums included.
-    decoded_chunks : int or None
-        Chunks that chunkwise decoded; None for the other readers.
-    fallback : str or None
-        Why libhdf5 read in the place of chunkwise's engine; None if it did not.
-    breakdown : Breakdown or None
-        Where the seconds went, and what the chunk cache did.
-    file_nbytes : int or None
-        Of writes: bytes of the whole file; None for reads.
-    peak_rss_nbytes : int or None
-        The worker's peak memory, Python and libraries included.
-    actual_cache_nslots, actual_cache_nbytes, actual_cache_w0
-        The chunk cache that the library says was in force.
-    checksums : dict of int to int
-        CRC-32 of all bytes read in the first 1, 2, 4, 8, ... operations and in
-        all of them; empty if bytes are not comparable.
-    environment : dict of str to str or int
-        Machine, processors, and versions of all that took part.
-    """
+    """The result of one trial; a failed trial leaves some fields None (docs/bench.md, JSON)."""
 
     trial: Trial
     status: Status
@@ -217,6 +138,7 @@ class Measurement:
     page_cache: str = "uncontrolled"
     operations: int | None = None
     total_operations: int | None = None
+    # Without opening (but with `Trial.reopen`), checksums and the loop; with the chunk index.
     elapsed_s: float | None = None
     open_s: float | None = None
     select_s: float | None = None
@@ -230,6 +152,7 @@ class Measurement:
     written_s: float | None = None
     put_off_s: float | None = None
     extrapolated: bool = False
+    # For the whole pattern; of writes `create_s`, `written_s` and `put_off_s` together.
     total_s: float | None = None
     selected_nbytes: int | None = None
     mb_per_s: float | None = None
@@ -247,6 +170,7 @@ class Measurement:
     actual_cache_nslots: int | None = None
     actual_cache_nbytes: int | None = None
     actual_cache_w0: float | None = None
+    # By number of operations, the first 1, 2, 4, ... and all; empty if bytes do not compare.
     checksums: dict[int, int] = field(default_factory=dict)
     environment: dict[str, str | int] = field(default_factory=dict)
 

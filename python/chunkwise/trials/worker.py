@@ -41,7 +41,7 @@ from chunkwise.trials.readers import (
     netcdf_library,
 )
 from chunkwise.trials.trial import Trial
-from chunkwise.trials.write_breakdown import Written, taken_apart
+from chunkwise.trials.write_breakdown import taken_apart
 from chunkwise.trials.zlibs import check_in_force
 
 if TYPE_CHECKING:
@@ -176,8 +176,7 @@ def _write(trial: Trial) -> dict[str, Any]:
         spent = None
         # A write that fell back was not observed.
         if "fallback" not in result:
-            written = Written(result, walk, str(path), stored_nbytes, table)
-            spent = taken_apart(watch, written)
+            spent = taken_apart(watch, result, walk, str(path), stored_nbytes, table)
     finally:
         path.unlink(missing_ok=True)
     written_s = figures["total_s"]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,11 +22,11 @@ from chunkwise.trials.breakdown import (
     Method,
     Watch,
     by_library,
+    each_of,
     filters_told,
     told,
     unskipped_calls,
 )
-from chunkwise.words import format_ratio
 
 if TYPE_CHECKING:
     from chunkwise._native import WriteResult
@@ -41,66 +40,46 @@ OF_ENGINE: Final[Method] = "measured, storage from bare writing"
 _MOST_PIECE_NBYTES: Final = 1 << 20
 
 
-@dataclass(frozen=True)
-class Written:
-    """What was written, when it is in the file."""
-
-    result: WriteResult  # What the reader measured
-    walk: _native.Walk  # What was written
-    path: str  # The file that was made
-    stored_nbytes: int  # Bytes that the dataset's elements take in it
+def taken_apart(
+    watch: Watch,
+    result: WriteResult,  # What the reader measured
+    walk: _native.Walk,  # What was written
+    path: str,  # The file that was made
+    stored_nbytes: int,  # Bytes that the dataset's elements take in it
     # Its chunks; None if there are none, or they cannot be listed.
-    table: _native.ChunkTable | None
+    table: _native.ChunkTable | None,
+) -> Breakdown:
+    """Tell where the time of writes went that were watched."""
+    touches, distinct = table.touches(walk, result["operations"]) if table else (None, None)
+    phases = (result["create_s"], result["elapsed_s"], result["flush_s"], result["close_s"])
+    elapsed_s = sum(phases)
+    # Data without chunks is written in blocks, as far as they can lie together.
+    block = min(result["selected_nbytes"] / max(1, result["operations"]), _MOST_PIECE_NBYTES)
 
-    @property
-    def elapsed_s(self) -> float:
-        """Seconds, split into their parts."""
-        result = self.result
-        return result["create_s"] + result["elapsed_s"] + result["flush_s"] + result["close_s"]
-
-    def touches(self) -> tuple[int | None, int | None]:
-        """Chunks that the writes touched, and how many different ones."""
-        if self.table is None:
-            return None, None
-        return self.table.touches(self.walk, self.result["operations"])
-
-    def storage_s(self, encoded: int | None, distinct: int | None) -> float | None:
+    def storage_s(encoded: int | None) -> float | None:
         """Estimate what storage took for chunks that were encoded so often.
 
         Where nobody knows how often, each byte counts once.
         """
-        nbytes = float(self.stored_nbytes)
-        if distinct and encoded is not None:
-            nbytes *= encoded / distinct
-        each = self.stored_nbytes / distinct if distinct else self._block_nbytes
-        per_byte_s = bare_seconds(self.path, max(1, round(each)))
-        return None if per_byte_s is None else nbytes * per_byte_s
+        each = stored_nbytes / distinct if distinct else block
+        per_byte_s = bare_seconds(path, max(1, round(each)))
+        often = encoded / distinct if distinct and encoded is not None else 1
+        return None if per_byte_s is None else stored_nbytes * often * per_byte_s
 
-    @property
-    def _block_nbytes(self) -> float:
-        """Bytes of one write, as far as it can lie together."""
-        mean = self.result["selected_nbytes"] / max(1, self.result["operations"])
-        return min(mean, _MOST_PIECE_NBYTES)
-
-
-def taken_apart(watch: Watch, written: Written) -> Breakdown:
-    """Tell where the time of writes went that were watched."""
-    touches, distinct = written.touches()
     if watch.library is None:
-        found = watch.by_engine(OF_ENGINE, written.elapsed_s)
-        result: dict[str, Any] = {**written.result}
-        encoded, loads = result["encoded_chunks"], result["read_back_chunks"]
+        found = watch.by_engine(OF_ENGINE, elapsed_s)
+        of_engine: dict[str, Any] = {**result}
+        encoded, loads = of_engine["encoded_chunks"], of_engine["read_back_chunks"]
         # Handing a chunk over is writing its bytes, and entering it into the chunk index.
         commit_s, read_s = found["index_s"] or 0.0, found["storage_s"] or 0.0
-        bare_s = written.storage_s(encoded, distinct)
+        bare_s = storage_s(encoded)
         written_s = None if bare_s is None else min(bare_s, commit_s)
         found["index_s"] = None if written_s is None else commit_s - written_s
         found["storage_s"] = None if written_s is None else written_s + read_s
     else:
         filters_s, calls = watch.by_filter("encode", "decode")
-        encoded, loads = (unskipped_calls(written.table, calls[w]) for w in ("encode", "decode"))
-        bare_s = written.storage_s(encoded, distinct)
-        found = by_library(FROM_BARE, written.elapsed_s, filters_s, bare_s)
+        encoded, loads = (unskipped_calls(table, calls[way]) for way in ("encode", "decode"))
+        found = by_library(FROM_BARE, elapsed_s, filters_s, storage_s(encoded))
     return {
         **found,
         "chunk_touches": touches,
@@ -135,18 +114,7 @@ def bare_seconds(path: str, piece_nbytes: int) -> float | None:
 
 
 def sentence(found: Breakdown) -> str:
-    """Say in one sentence where the time of writing went.
-
-    >>> sentence({
-    ...     "method": "filters measured, storage from bare writing", "elapsed_s": 5.0,
-    ...     "index_s": None, "storage_s": 0.5, "filters_s": {"deflate": 4.0},
-    ...     "scatter_s": None, "other_s": 0.5, "waiting_s": None, "other_threads_s": None,
-    ...     "chunk_touches": 300, "chunk_loads": 45, "chunk_hits": None, "chunks_touched": 15,
-    ...     "chunks_encoded": 60,
-    ... })  # doctest: +NORMALIZE_WHITESPACE
-    'Of 5.00 s, 4.00 s encode 60 chunks (deflate; each of 15 chunks 4.00 times: 45 were loaded
-    again), 500 ms write storage, 500 ms are the rest.'
-    """
+    """Say in one sentence where the time of writing went."""
     phases = {
         "put elements into chunks": found["scatter_s"],
         "write storage": found["storage_s"],
@@ -163,7 +131,6 @@ def _often(found: Breakdown) -> str | None:
         return None
     if encoded == distinct:
         return "each of them once"
-    which = f"each of {distinct:,} chunks" if distinct > 1 else "the same chunk"
     loads = found["chunk_loads"]
     again = f": {loads:,} were loaded again" if loads else ""
-    return f"{which} {format_ratio(encoded / distinct)}{again}"
+    return f"{each_of(distinct, encoded)}{again}"

@@ -39,7 +39,16 @@ from chunkwise.selecting import lowlevel
 from chunkwise.selecting.indexing import without_names
 from chunkwise.selection import Selection
 from chunkwise.writing import direct, unfiltered_edges
-from chunkwise.writing.values import Assignment, as_stored, assignment, converted, parts_of
+from chunkwise.writing.values import (
+    Assignment,
+    appended,
+    as_stored,
+    assignment,
+    axis_of,
+    converted,
+    parts_of,
+    resized,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -168,31 +177,21 @@ class Writing:
         """Grow by an array along an axis; see `Dataset.append`."""
         with self._turn():
             shape = self._h5.shape
-            if not shape or not -len(shape) <= axis < len(shape):
-                raise SelectionError(f"{self.label}: there is no axis {axis} to append along")
-            axis %= len(shape)
-            array = self._array(value)
             inner = lowlevel.element_of(self._h5.dtype)[1]
-            if array.ndim == len(shape) + len(inner) - 1:
-                array = np.expand_dims(array, axis)
-            rows = array.shape[axis] if axis < array.ndim else 0
-            want = (*shape[:axis], rows, *shape[axis + 1 :])
-            if array.shape != want + inner:
-                raise SelectionError(
-                    f"{self.label}: an array of shape {array.shape} cannot be appended along "
-                    f"axis {axis} to one of shape {shape}"
-                )
+            axis = axis_of(axis, shape, self.label)
+            array = appended(self._array(value), shape, axis, self.label, inner)
             begin = shape[axis]
-            self.resize((*shape[:axis], begin + rows, *shape[axis + 1 :]))
-            if 0 not in want:
-                self.put((slice(None),) * axis + (slice(begin, begin + rows),), array)
+            end = begin + array.shape[axis]
+            self.resize((*shape[:axis], end, *shape[axis + 1 :]))
+            if 0 not in array.shape[: len(shape)]:
+                self.put((slice(None),) * axis + (slice(begin, end),), array)
 
     def resize(self, size: Any, axis: int | None = None) -> None:
         """Change the shape as ``h5py.Dataset.resize`` does."""
         with self._turn():
             native = self._writer()
             old = self._h5.shape
-            new = _resized(old, size, axis)
+            new = resized(old, size, axis)
             if native.reason is None and new is not None and direct.has_short_edge(self._h5):
                 self._complete_edges(native, new)
             grows = new is not None and all(b >= a for a, b in zip(old, new, strict=True))
@@ -483,14 +482,3 @@ def sync(file: h5py.File) -> None:
     """Sync a flushed file to storage, if it is a plain local one."""
     if file.driver == "sec2":
         os.fsync(cast("int", file.id.get_vfd_handle()))
-
-
-def _resized(shape: Shape, size: Any, axis: int | None) -> Shape | None:
-    """Give the shape that h5py's `resize` would make; None for what it refuses."""
-    try:
-        if axis is None:
-            new = tuple(int(n) for n in size)
-            return new if len(new) == len(shape) else None
-        return (*shape[:axis], int(size), *shape[axis + 1 :]) if 0 <= axis < len(shape) else None
-    except (TypeError, ValueError, OverflowError):
-        return None

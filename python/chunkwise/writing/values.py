@@ -15,6 +15,7 @@ import numpy as np
 from h5py import h5t
 
 from chunkwise import _native
+from chunkwise.errors import SelectionError
 from chunkwise.routing.conversions import convert, identical
 from chunkwise.routing.indexing import plain
 from chunkwise.selecting import indexing
@@ -157,6 +158,38 @@ def converted(array: Array, dtype: np.dtype[Any]) -> Array:
     types = h5t.py_create(array.dtype), h5t.py_create(dtype, logical=True)
     h5t.convert(*types, array.size, buffer)
     return buffer[: array.size * dtype.itemsize].view(dtype).reshape(array.shape)
+
+
+def resized(shape: Shape, size: Any, axis: int | None) -> Shape | None:
+    """Give the shape that h5py's `resize` would make; None for what it refuses."""
+    try:
+        if axis is None:
+            new = tuple(int(n) for n in size)
+            return new if len(new) == len(shape) else None
+        return (*shape[:axis], int(size), *shape[axis + 1 :]) if 0 <= axis < len(shape) else None
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def axis_of(axis: int, shape: Shape | None, label: str) -> int:
+    """Count an axis along which something is appended from the first."""
+    rank = len(shape or ())
+    if not -rank <= axis < rank:
+        raise SelectionError(f"{label}: there is no axis {axis} to append along")
+    return axis % rank
+
+
+def appended(array: Array, shape: Shape, axis: int, label: str, inner: Shape = ()) -> Array:
+    """Give an array all dimensions of a dataset to which it is appended along an axis."""
+    if array.ndim == len(shape) + len(inner) - 1:
+        array = np.expand_dims(array, axis)
+    rows = array.shape[axis] if axis < array.ndim else 0
+    if array.shape != (*shape[:axis], rows, *shape[axis + 1 :], *inner):
+        raise SelectionError(
+            f"{label}: an array of shape {array.shape} cannot be appended along axis {axis} to "
+            f"one of shape {shape}"
+        )
+    return array
 
 
 def parts_of(

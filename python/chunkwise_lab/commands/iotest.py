@@ -89,7 +89,10 @@ def _grid(text: str | None) -> dict[str, int]:
 )
 @click.option("--filter", "filters", metavar="CHAIN", help="shuffle+deflate:1, szip:nn:8 ...")
 @click.option(
-    "--driver", type=click.Choice(DRIVERS), help="Driver of a single process.  [default: posix]"
+    "--driver",
+    "single_process",
+    type=click.Choice(DRIVERS),
+    help="Driver of a single process.  [default: posix]",
 )
 @click.option(
     "--only",
@@ -97,22 +100,18 @@ def _grid(text: str | None) -> dict[str, int]:
     metavar="COLUMN=VALUE,...",
     help="Walk what has these values: rank=4,layout=chunked,io=collective.",
 )
-@click.option("--case", type=click.IntRange(1), help="Walk one combination, by its number.")
+@click.option(
+    "--case", "one_case", type=click.IntRange(1), help="Walk one combination, by its number."
+)
 @click.option("--restart", is_flag=True, help="Go on after the rows that the CSV file has.")
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
 def command(
     ini_file: str | None,
-    csv_file: str | None,
-    hdf5_file: str | None,
     quick: bool,
     grid: str | None,
-    filters: str | None,
-    driver: str | None,
     only: tuple[str, ...],
-    case: int | None,
-    restart: bool,
     as_json: bool,
-    **sizes: Any,
+    **named: Any,
 ) -> int:
     """Walk HDF5's parameters under MPI, as hdf5-iotest does.
 
@@ -126,6 +125,7 @@ def command(
     --ranks).
     """
     given: dict[str, Any] = dict(_QUICK) if quick else {}
+    driver = named["single_process"]
     needs_mpi = driver == "mpi-io-uni"
     ranks = world(needs_mpi) if ini_file is None else None
     ignored: list[str] = []
@@ -137,16 +137,10 @@ def command(
         if values.get("single_process") == "mpi-io-uni" and ranks.comm is None and driver is None:
             ranks = world(True)
         given |= values
-    given |= {name: value for name, value in sizes.items() if value is not None} | _grid(grid)
-    named = {
-        "hdf5_file": hdf5_file,
-        "csv_file": csv_file,
-        "single_process": driver,
-        "one_case": case,
-        "filters": None if filters is None else Pipeline.parse(filters),
-        "restart": restart or None,
-    }
-    given |= {name: value for name, value in named.items() if value is not None}
+    if named["filters"] is not None:
+        named["filters"] = Pipeline.parse(named["filters"])
+    named["restart"] = named["restart"] or None
+    given |= {name: value for name, value in named.items() if value is not None} | _grid(grid)
     settings = replace(Settings(), **given)
     if ignored and ranks.rank == 0:
         text = "walked anyway, as by hdf5-iotest: to walk a part, give --only"

@@ -20,7 +20,7 @@ Examples:
   chunkwise mpi-model --nbytes 20TB --chunk 4MiB --n-ranks 2048 --storage 80GB
   chunkwise mpi-model --n-ranks 4096 --chunk 64KiB
   chunkwise mpi-model runs-1.json runs-2.json runs-4.json --storage 20GB
-  chunkwise mpi-model runs.json --plot model.png --json > model.json
+  chunkwise mpi-model runs.json --json > model.json
 """
 # Whole powers of 4, to 10,000.
 RANKS = "1,4,16,64,256,1024,4096,10000"
@@ -72,7 +72,6 @@ option = partial(click.option, show_default=True)
     "--filesystem", metavar="NAME", help="Use RUNS on this `storage`.  [default: the first]"
 )
 @option("--ranks", metavar="N,...", default=RANKS, help="Numbers of ranks in the tables.")
-@click.option("--plot", metavar="FILE", help="Also draw a plot: png, svg or pdf.")
 @click.option("--json", "as_object", is_flag=True, help="Print the whole answer as JSON.")
 def command(runs: tuple[str, ...], **words: Any) -> None:
     """Predict how long a parallel write or repack takes, and what its limit is.
@@ -109,10 +108,6 @@ def command(runs: tuple[str, ...], **words: Any) -> None:
         machine = replace(fitted.machine, storage_rate=float(parse_size(words["storage"])))
         told = {name: one for name, one in fitted.estimates.items() if name != "storage_rate"}
         fitted = Calibration(machine, told, fitted.most_ranks)
-    if words["plot"]:
-        from chunkwise_lab.mpi_model.picture import draw
-
-        draw(fitted, job, ranks, words["plot"], measured)
     if words["as_object"]:
         echo_json(_record(fitted, job, ranks, checked), indent=1)
         return
@@ -146,7 +141,7 @@ def _assumed(words: tuple[str, ...]) -> Machine:
 def _record(fitted: Any, job: Job, ranks: list[int], checked: Any) -> dict[str, Any]:
     predictions = []
     for n_ranks in sorted({*ranks, job.n_ranks}):
-        one = job if n_ranks == job.n_ranks else replace(job, n_ranks=n_ranks, n_cores=None)
+        one = job if n_ranks == job.n_ranks else job.on(n_ranks)
         found, low, high = fitted.predict(one)
         predictions.append({**asdict(found), "n_ranks": n_ranks, "low_s": low, "high_s": high})
     return {

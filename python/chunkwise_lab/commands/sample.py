@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn
 
 from chunkwise.cli.echo import echo
 from chunkwise.cli.progress import bar
-from chunkwise.cli.signals import leaving
+from chunkwise.cli.signals import ending, leaving
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline, format_shape, format_size, parse_shape
 from chunkwise.names import printable
@@ -74,14 +75,7 @@ def _type(sample: Sample) -> str:
     help="Print the samples and what they stand for.",
 )
 def command(
-    name: str,
-    out: Path,
-    shape: str | None,
-    chunk: str | None,
-    filters: str | None,
-    resolution: str | None,
-    seed: int,
-    force: bool,
+    name: str, out: Path, shape: str | None, chunk: str | None, filters: str | None, **given: Any
 ) -> None:
     """Write sample NAME to the new HDF5 file OUT.
 
@@ -99,18 +93,22 @@ def command(
         DownloadColumn(binary_units=True),
         TimeRemainingColumn(),
     )
-    with leaving(), bar(*columns, hidden=not sys.stderr.isatty()) as shown:
+    hidden = not sys.stderr.isatty()
+    with leaving(), ending() as end, bar(*columns, hidden=hidden) as shown:
         task = shown.add_task(f"writing {out.name}", total=None)
+
+        def follow(done: int, total: int) -> None:
+            end.check()
+            shown.update(task, completed=done, total=total)
+
         written = write(
             name,
             out,
             shape=lengths,
             chunk=None if chunk is None else parse_shape(chunk),
             filters=None if filters is None else Pipeline.parse(filters),
-            seed=seed,
-            resolution=resolution,
-            force=force,
-            progress=lambda done, total: shown.update(task, completed=done, total=total),
+            **given,
+            progress=follow,
         )
     _print_written(out, written)
 

@@ -27,7 +27,7 @@ from chunkwise_lab.studies.load import NAMES, load
 from chunkwise_lab.studies.own_data import study_of
 from chunkwise_lab.studies.results import StudyResults
 from chunkwise_lab.studies.run import Options, run
-from chunkwise_lab.studies.study import SCALES, Scale, Study
+from chunkwise_lab.studies.study import SCALES, Study
 
 EXAMPLES = """\b
 Examples:
@@ -86,7 +86,7 @@ class Studies(click.Command):
     help="Everything at reduced size, in about two minutes; or the paper's sizes and repeats.",
 )
 @click.option("--only", metavar="EXPERIMENT,...", help="These experiments alone.")
-@click.option("--reader", metavar="NAME,...", help="These readers alone.")
+@click.option("--reader", "readers", metavar="NAME,...", help="These readers alone.")
 @click.option(
     "--libhdf5",
     metavar="PATH,...",
@@ -140,21 +140,11 @@ class Studies(click.Command):
 def command(
     name: str | None,
     listing: bool,
-    scale: Scale,
-    only: str | None,
-    reader: str | None,
-    libhdf5: str | None,
-    repeat: int | None,
-    undecided: int | None,
-    seconds: float | None,
     out: Path | None,
-    ranks: str | None,
-    file: str | None,
-    dataset: str | None,
-    resume: bool,
     show: bool,
     table: str | None,
     as_json: bool,
+    **given: Any,
 ) -> int:
     """Measure again, on this machine, what a paper has measured.
 
@@ -171,8 +161,9 @@ def command(
     if listing:
         render.list_experiments(study, console)
         return 0
+    file = given["file"]
     own = "" if file is None else f"-{Path(file).stem}"
-    folder = Folder(out or Path("studies") / f"{study.name}-{scale}{own}")
+    folder = Folder(out or Path("studies") / f"{study.name}-{given['scale']}{own}")
     if show:
         results = StudyResults.read(folder.results)
         if results.study != study.name:
@@ -180,25 +171,14 @@ def command(
                 f"{folder.name}: holds results of {printable(results.study)}, not of {study.name}"
             )
         return _say(study, results, folder, console, as_json, table)
-    if dataset is not None and file is None:
+    if given["dataset"] is not None and file is None:
         raise UsageError("--dataset names a dataset of --file: add that")
     if table is not None:
         raise UsageError("--table draws results that are there already: add --show")
-    options = Options(
-        scale,
-        folder.path,
-        listed(only),
-        listed(reader),
-        listed(libhdf5),
-        repeat,
-        resume,
-        file,
-        dataset,
-        source="" if name in NAMES else str(Path(name).resolve()),
-        seconds=seconds,
-        ranks=launching.numbers(ranks, study),
-        undecided=undecided,
-    )
+    given |= {key: listed(given[key]) for key in ("only", "readers", "libhdf5")}
+    given["ranks"] = launching.numbers(given["ranks"], study)
+    source = "" if name in NAMES else str(Path(name).resolve())
+    options = Options(out=folder.path, source=source, **given)
     if launching.starts_ranks(study):
         launching.require()
     return _say(study, _measured(study, options), folder, console, as_json)

@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from chunkwise.files.durable import write_whole
 from chunkwise.measure.verdict import spread
 from chunkwise.words import counted
 from chunkwise_lab.checkout import FOLDER
@@ -49,9 +50,7 @@ def main() -> None:
             continue
         print(f"{number} of {len(wanted)}: {case.name}", file=sys.stderr)
         kept[case.name] = measured(case, files, options.seconds, options.most)
-        partial_file = kept_in.with_suffix(".partial")
-        partial_file.write_text(json.dumps(kept, indent=1))
-        partial_file.rename(kept_in)
+        write_whole(kept_in, json.dumps(kept, indent=1).encode())
     print(table(wanted, kept))
 
 

@@ -13,7 +13,10 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 from typing import Final
 
+import numpy as np
+
 from chunkwise.errors import UsageError
+from chunkwise.model.fitting import non_negative
 from chunkwise.names import shown
 from chunkwise.words import offered
 from chunkwise_lab.mpi_model.model import (
@@ -260,25 +263,11 @@ def _exchange(runs: Sequence[Run]) -> dict[str, Estimate]:
     ]
     if not told:
         return {}
-    a = [(x / y, z / y) for x, z, y in told]
-    xx = sum(x * x for x, _ in a)
-    xz = sum(x * z for x, z in a)
-    zz = sum(z * z for _, z in a)
-    x1, z1 = sum(x for x, _ in a), sum(z for _, z in a)
-    determinant = xx * zz - xz * xz
-    if determinant > 1e-12 * max(xx * zz, 1e-300):
-        answer = (x1 * zz - z1 * xz) / determinant
-        question = (z1 * xx - x1 * xz) / determinant
-    else:
-        answer, question = -1.0, -1.0
-    if answer < 0 or question < 0:
-        # Only one can be found: the one that explains more alone.
-        by_answer, by_question = x1 / xx, z1 / zz
-        error_a = sum((by_answer * x - 1) ** 2 for x, _ in a)
-        error_q = sum((by_question * z - 1) ** 2 for _, z in a)
-        # If both explain the same, the one that does not shrink with more ranks.
-        answer, question = (by_answer, 0.0) if error_a < error_q else (0.0, by_question)
-    ratios = [1 / max(answer * x + question * z, 1e-9) for x, z in a]
+    counts = np.array(
+        [(answers / seconds, questions / seconds) for answers, questions, seconds in told]
+    )
+    answer, question = map(float, non_negative(counts, np.ones(len(told))))
+    ratios = [1 / max(answer * x + question * z, 1e-9) for x, z in counts.tolist()]
     factor = _estimate(ratios).factor
     return {
         "exchange_s": Estimate(answer, factor, len(told)),

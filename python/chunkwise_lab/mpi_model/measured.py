@@ -58,10 +58,6 @@ def run_of(record: Any) -> Run:
     """Make a run of a record."""
     if not isinstance(record, dict):
         raise UsageError(f"a record is an object, not {shown(record)}")
-    if "run" in record:
-        if record["run"] is None:
-            raise UsageError("no chunks were written in that run: repack a larger file")
-        return run_of(record["run"])
     missing = [name for name in _NEEDED if record.get(name) is None]
     if missing:
         raise UsageError(f"{', '.join(missing)} missing")

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Final
 
 from chunkwise.errors import UsageError
@@ -97,6 +97,10 @@ class Job:
             raise UsageError(f"n_cores must be at least 1, not {self.n_cores}")
         if not math.isfinite(self.ratio) or self.ratio <= 0 or self.source_nbytes < 0:
             raise UsageError("ratio must be above 0, and source_nbytes not below it")
+
+    def on(self, n_ranks: int) -> Job:
+        """Return the same job on other ranks, each with a core."""
+        return replace(self, n_ranks=n_ranks, n_cores=None)
 
     @property
     def n_chunks(self) -> int:

@@ -114,15 +114,10 @@ def _job(fitted: Calibration, job: Job) -> Iterator[str]:
 def _by_ranks(fitted: Calibration, job: Job, ranks: Sequence[int]) -> Iterator[str]:
     yield f"{'ranks':>7} {'':1}" + "".join(f"{name:>10}" for name in (*PHASES, "all"))
     for n_ranks in ranks:
-        found = predict(fitted.machine, _on(job, n_ranks))
+        found = predict(fitted.machine, job.on(n_ranks))
         times = [*(found.phases[phase] for phase in PHASES), found.elapsed_s]
         cells = "".join(f"{_short(seconds):>10}" for seconds in times)
         yield f"{n_ranks:>7,} {'':1}{cells}"
-
-
-def _on(job: Job, n_ranks: int) -> Job:
-    """The same job on more ranks, each with a core."""
-    return replace(job, n_ranks=n_ranks, n_cores=None)
 
 
 def _short(seconds: float) -> str:
@@ -136,7 +131,7 @@ def _by_chunks(fitted: Calibration, job: Job, ranks: Sequence[int]) -> Iterator[
     for n_chunks in CHUNK_COUNTS:
         cells = ""
         for n_ranks in shown:
-            found = predict(fitted.machine, sized(_on(job, n_ranks), n_chunks))
+            found = predict(fitted.machine, sized(job.on(n_ranks), n_chunks))
             cells += f"{f'{_short(found.elapsed_s)} {_LETTERS[found.limit]}':>11}"
         yield f"{n_chunks:>11,} {cells}"
     yield "  limit: " + ", ".join(f"{letter} {LIMITS[name]}" for name, letter in _SAID)
@@ -167,7 +162,7 @@ def _lifted(fitted: Calibration, job: Job, n_ranks: int) -> Iterator[str]:
             f"{feeds:,.0f} ranks that encode, and as a storage that takes "
             f"{format_size(round(rate))}/s.",
         )
-    many = sized(_on(job, n_ranks), CHUNK_COUNTS[-1])
+    many = sized(job.on(n_ranks), CHUNK_COUNTS[-1])
     before = predict(fitted.machine, many)
     if before.limit != "allocate":
         yield from _wrapped(

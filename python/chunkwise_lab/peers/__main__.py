@@ -10,19 +10,19 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import signal
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
+from chunkwise.cli.progress import following
 from chunkwise.errors import ChunkwiseError
+from chunkwise.measure.schedule import Step
 from chunkwise_lab.checkout import FOLDER
 from chunkwise_lab.peers import table
-from chunkwise_lab.peers.comparisons import GROUPS
+from chunkwise_lab.peers.comparisons import APART, GROUPS
 from chunkwise_lab.peers.files import Store
 from chunkwise_lab.peers.results import Result, to_json
 from chunkwise_lab.peers.schedule import measure
@@ -33,51 +33,26 @@ FIGURES = re.compile(
 )
 
 
-class Progress:
-    """One line on a terminal, written over and over; a line each elsewhere."""
-
-    def __init__(self) -> None:
-        self.begun = time.monotonic()
-        self.name = ""
-
-    def begin(self, name: str) -> None:
-        """Say which comparison comes next."""
-        self.name = name
-        if not sys.stderr.isatty():
-            print(f"{self._clock()} {name}", file=sys.stderr, flush=True)
-
-    def __call__(self, text: str) -> None:
-        """Say what is being done."""
-        if sys.stderr.isatty():
-            line = f"{self._clock()} {self.name}: {text}"[:110]
-            print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        """Leave the terminal clean."""
-        if sys.stderr.isatty():
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-    def _clock(self) -> str:
-        minutes, seconds = divmod(int(time.monotonic() - self.begun), 60)
-        return f"{minutes}:{seconds:02}"
-
-
 def run(
-    store: Store, only: Sequence[str], repeat: int | None, keep: Path, progress: Progress
+    store: Store,
+    only: Sequence[str],
+    repeat: int | None,
+    keep: Path,
+    say: Callable[[str], None],
 ) -> tuple[list[Result], dict[str, Any]]:
     """Run the comparisons that are asked for; what is done is kept after each."""
     results: list[Result] = []
     saved = to_json(results)
     for group, comparisons in GROUPS.items():
         wanted = {name.partition("/")[2] for name in only if name.partition("/")[0] == group}
-        if only and not wanted:
+        if not wanted and (only or group in APART):
             continue
-        progress.begin(f"{group}: files")
         for comparison in comparisons(store):
             if only and not wanted & {"", comparison.name}:
                 continue
-            progress.begin(comparison.name)
-            samples = measure(comparison, repeat, progress=progress)
+            if not sys.stderr.isatty():
+                print(comparison.name, file=sys.stderr, flush=True)
+            samples = measure(comparison, repeat, progress=say)
             results.append(Result(comparison, tuple(samples)))
             saved = to_json(results)
             keep.write_text(json.dumps(saved, indent=1), encoding="utf-8")
@@ -88,15 +63,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Compare, show, keep."""
     options = _parser().parse_args(arguments)
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
-    # As Ctrl-C: workers are ended, half-written files removed.
-    signal.signal(signal.SIGTERM, _interrupt)
-    progress = Progress()
     failed = False
     try:
         if options.drawn is None:
-            store = Store(options.folder, options.small, progress)
             keep = options.json or options.folder / "benchmarks.json"
-            results, saved = run(store, _names(options.only), options.repeat, keep, progress)
+            # A signal ends workers, and half-written files are removed.
+            with following() as follow:
+
+                def say(text: str) -> None:
+                    follow(Step(text))
+
+                store = Store(options.folder, options.small, say)
+                results, saved = run(store, _names(options.only), options.repeat, keep, say)
             if not results:
                 print(f"bench: nothing is called {options.only}", file=sys.stderr)
                 return 2
@@ -104,14 +82,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             saved = json.loads(options.drawn.read_text(encoding="utf-8"))
     except KeyboardInterrupt:
-        progress.end()
         print("bench: stopped", file=sys.stderr)
         return 130
     except (ChunkwiseError, OSError, RuntimeError) as wrong:
-        progress.end()
         print(f"bench: {wrong}", file=sys.stderr)
         return 1
-    progress.end()
     table.show(saved, console)
     if options.docs is not None:
         fill(options.docs, saved)
@@ -145,10 +120,6 @@ def fill(path: Path, saved: dict[str, Any]) -> None:
     if not filled:
         raise SystemExit(f"bench: {path} has no place for these figures")
     path.write_text(text, encoding="utf-8")
-
-
-def _interrupt(_number: int, _frame: object) -> None:
-    raise KeyboardInterrupt
 
 
 def _names(text: str) -> list[str]:

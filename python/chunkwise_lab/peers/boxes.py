@@ -14,8 +14,13 @@ import numpy as np
 Box = tuple[list[int], list[int]]
 
 
-def random_boxes(shape: Sequence[int], cuts: int, seed: int) -> list[Box]:
+# As the paper's.
+CUTS, SEED = 20, 3
+
+
+def random_boxes(shape: Sequence[int], cuts: int | None = None, seed: int = SEED) -> list[Box]:
     """Return start and count of each selected cell; at least one."""
+    cuts = min(CUTS, shape[0] // 4) if cuts is None else cuts
     rng = np.random.default_rng(seed)
     sides = []
     for size in shape:

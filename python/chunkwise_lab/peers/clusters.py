@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import h5py
 
-from chunkwise_lab.peers.task import CannotReadError, Task, made_anew
+from chunkwise_lab.peers.task import Task, imported, made_anew
 
 WORKERS: Final = 2
 NAME: Final = "t"
@@ -27,20 +27,15 @@ def to_netcdf(
     effort: str = "as-stated",
 ) -> Task:
     """Write with shuffle and deflate 4, as ``xarray`` does or as ``chunkwise`` does."""
-    try:
-        import dask.array as da
-        import xarray as xr
-        from distributed import Client, LocalCluster
+    da, xr, distributed = map(imported, ("dask.array", "xarray", "distributed"))
+    import chunkwise.xarray
 
-        import chunkwise.xarray
-    except ImportError as wrong:
-        raise CannotReadError(f"not installed: {wrong.name}") from None
     chunk = tuple(chunk)
     with (
-        LocalCluster(
+        distributed.LocalCluster(
             processes=True, n_workers=WORKERS, threads_per_worker=1, dashboard_address=None
         ) as cluster,
-        Client(cluster) as client,
+        distributed.Client(cluster) as client,
         h5py.File(file) as opened,
     ):
         shape, dtype = opened[dataset].shape, opened[dataset].dtype

@@ -26,16 +26,17 @@ _NUMBER = np.dtype("<u8")
 
 @dataclass(frozen=True)
 class Data:
-    """A dataset in a file."""
+    """A dataset in a file, or files in a folder."""
 
     path: Path
-    name: str  # The dataset's
-    shape: tuple[int, ...]  # In elements
+    name: str = ""  # The dataset's
+    shape: tuple[int, ...] = ()  # In elements
 
     @property
     def arguments(self) -> dict[str, Any]:
         """What a task needs to open it."""
-        return {"file": str(self.path), "dataset": self.name}
+        kind = "folder" if self.path.is_dir() else "file"
+        return {kind: str(self.path)} | ({"dataset": self.name} if self.name else {})
 
 
 class Store:
@@ -53,12 +54,16 @@ class Store:
         """Return an array's shape, or that of its tiny stand-in."""
         return tuple(min(size, 24) for size in shape) if self.small else shape
 
+    def few(self, count: int, most: int) -> int:
+        """Return a count, or that of a tiny stand-in."""
+        return min(count, most) if self.small else count
+
     def sampled(
         self,
         name: str,
         shape: tuple[int, ...],
-        chunk: tuple[int, ...] | None,
-        filters: str,
+        chunk: tuple[int, ...] | None = None,
+        filters: str = "none",
     ) -> Data:
         """Give a sample of this shape and storage (chunk None: contiguous), in memory."""
         if self.small and chunk is not None:
@@ -110,6 +115,7 @@ class Store:
 
     def many_chunks(self, count: int) -> Data:
         """Give a dataset of so many chunks of 64 bytes, without filters, in memory."""
+        count = self.few(count, 100)
 
         def write(partial: Path) -> None:
             with h5py.File(partial, "w") as file:
@@ -119,15 +125,16 @@ class Store:
 
         return Data(self.once(f"chunks-{count}.h5", write), "/chunks", (count, 16))
 
-    def copies(self, data: Data, count: int) -> Path:
+    def copies(self, data: Data, count: int) -> Data:
         """Give a folder with so many copies of a file, each a file of its own."""
+        count = self.few(count, 20)
 
         def write(partial: Path) -> None:
             partial.mkdir()
             for number in range(count):
                 shutil.copyfile(data.path, partial / f"{number}.h5")
 
-        return self.once(f"{data.path.stem}-{count}-times", write)
+        return Data(self.once(f"{data.path.stem}-{count}-times", write), data.name)
 
     def mapped(
         self, shape: tuple[int, ...], chunk: tuple[int, ...], filters: str, count: int
@@ -171,15 +178,47 @@ class Store:
         path = self.once(f"{data.path.stem}.nc", write)
         return Data(path, data.name.strip("/"), data.shape)
 
-    def series(self, count: int) -> Path:
+    def series(self, count: int) -> Data:
         """Give a folder with so many netCDF-4 files, of ten days each, that make one series."""
-        shape = self.shape((10, 90, 180))
-        return self.once(f"series-{count}", lambda partial: _series(partial, count, shape))
+        shape, count = self.shape((10, 90, 180)), self.few(count, 4)
+        return Data(self.once(f"series-{count}", lambda partial: _series(partial, count, shape)))
 
-    def variables(self, variables: int, count: int) -> Path:
+    def variables(self, variables: int, count: int) -> Data:
         """Give a folder with files of so many variables, three of them coordinates."""
+        variables, count = self.few(variables, 40), self.few(count, 3)
         name = f"variables-{variables}-{count}"
-        return self.once(name, lambda partial: _variables(partial, variables, count))
+        return Data(self.once(name, lambda partial: _variables(partial, variables, count)))
+
+    def one_of_many(self) -> Data:
+        """Give a file of 1 GB, in 64 datasets, and one small dataset."""
+        shape = (self.few(1_000_000_000, 64_000) // 64 // 4,)
+
+        def write(partial: Path) -> None:
+            random = np.random.default_rng(0)
+            with h5py.File(partial, "w") as file:
+                for number in range(64):
+                    values = random.integers(0, 1 << 31, shape, "i4")
+                    chunk = (min(shape[0], 1 << 18),)
+                    file.create_dataset(f"large/{number}", data=values, chunks=chunk, shuffle=True)
+                file["small"] = np.arange(1000.0)
+
+        return Data(self.once(f"one-of-many-{256 * shape[0]}.h5", write), "large/63", shape)
+
+    def many_small(self) -> Data:
+        """Give a file of 100 datasets of 0.5 MiB in 10 groups, and one of 46 MiB."""
+        shape, large = self.shape((8, 128, 128)), self.shape((184, 256, 256))
+
+        def write(partial: Path) -> None:
+            random = np.random.default_rng(0)
+            with h5py.File(partial, "w") as file:
+                for number in range(101):
+                    lengths, rows = (large, 4) if number == 100 else (shape, 1)
+                    # Numbers that wander, to two decimals, as instruments give them.
+                    values = random.normal(size=lengths).cumsum(axis=0).round(2).astype("f4")
+                    chunk = (min(lengths[0], rows), *lengths[1:])
+                    file.create_dataset(f"{number % 10}/{number}", data=values, chunks=chunk)
+
+        return Data(self.once(f"many-small-{format_shape(large)}.h5", write), "9/99", shape)
 
     def chunks(
         self, data: Data, wanted: Callable[[tuple[int, ...]], bool] = lambda _: True

@@ -7,7 +7,6 @@ counts.
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import tempfile
 import zlib
@@ -16,7 +15,7 @@ from typing import Final
 
 from chunkwise.measure.process import finished
 from chunkwise.running import environment
-from chunkwise_lab.peers.task import CannotReadError, Sample, Task
+from chunkwise_lab.peers.task import CannotReadError, Sample, Task, imported, tool
 
 SOURCE: Final = Path(__file__).with_name("whole.c")
 
@@ -52,7 +51,7 @@ def ran(program: str, under: bool, file: str, dataset: str, target: str) -> Task
     path = Path(target)
     with tempfile.TemporaryDirectory() as folder:
         words = _words(program, file, dataset, target, Path(folder))
-        tells = program not in ("timmean", "tenth_rows")
+        tells = program not in ("timmean", "tenth-rows")
 
         def measure() -> Sample:
             path.unlink(missing_ok=True)
@@ -66,7 +65,7 @@ def ran(program: str, under: bool, file: str, dataset: str, target: str) -> Task
                 elapsed, found = float(seconds), int(told)
             if program == "timmean":
                 found = zlib.crc32(path.read_bytes())
-            elif program in ("tenth_rows", "to_netcdf"):
+            elif program in ("tenth-rows", "to-netcdf"):
                 # Chunks that are compressed by another encoder are other bytes.
                 found = _values(path, dataset)
             path.unlink(missing_ok=True)
@@ -85,30 +84,19 @@ def _values(path: Path, dataset: str) -> int:
 
 def _words(program: str, file: str, dataset: str, target: str, folder: Path) -> list[str]:
     """Give the command of a program."""
-    if program in ("c", "c_as_doubles"):
+    if program in ("c", "c-as-doubles"):
         made = folder / "whole"
-        compiler = _tool("h5cc")
+        compiler = tool("h5cc")
         done = finished([compiler, "-shlib", "-O2", "-o", made, SOURCE], folder=folder)
         if done.returncode:
             raise CannotReadError(f"{compiler} {done.how}")
         return [str(made), file, dataset, "f" if program == "c" else "d"]
     if program == "timmean":
-        return [_tool("cdo"), "-s", "--no_history", "timmean", file, target]
-    if program == "tenth_rows":
-        return [_tool("ncks"), "-h", "-d", f"{dataset}_y,,,10", "-v", dataset, file, target]
-    try:
-        import netCDF4  # noqa: F401
-        import xarray  # noqa: F401
-    except ImportError as wrong:
-        raise CannotReadError(f"not installed: {wrong.name}") from None
-    if program == "to_netcdf":
+        return [tool("cdo"), "-s", "--no_history", "timmean", file, target]
+    if program == "tenth-rows":
+        return [tool("ncks"), "-h", "-d", f"{dataset}_y,,,10", "-v", dataset, file, target]
+    imported("netCDF4", "xarray")
+    if program == "to-netcdf":
         return [sys.executable, "-c", _TO_NETCDF, file, dataset, target]
-    how = "masked" if program == "netcdf4_masked" else "plain"
+    how = "masked" if program == "netcdf4-masked" else "plain"
     return [sys.executable, "-c", _NETCDF4, file, dataset, how]
-
-
-def _tool(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
-        raise CannotReadError(f"{name} is not installed")
-    return found

@@ -9,7 +9,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from chunkwise_lab.peers.task import CannotReadError, Sample, Task
+from chunkwise_lab.peers.task import Sample, Task, imported, timed
 
 
 def _chunkwise(file: str, target: Path) -> None:
@@ -51,20 +51,13 @@ _WRITERS = {"chunkwise": _chunkwise, "kerchunk": _kerchunk, "virtualizarr": _vir
 def references(writer: str, file: str, dataset: str, form: str) -> Task:
     """Write Kerchunk's references of a file, as one JSON file or as a folder of Parquet."""
     warnings.simplefilter("ignore")
-    try:
-        __import__(writer)
-        if form == "parquet":
-            __import__("fastparquet")
-    except ImportError as wrong:
-        raise CannotReadError(f"not installed: {wrong.name}") from None
+    imported(writer, *(["fastparquet"] if form == "parquet" else []))
     with tempfile.TemporaryDirectory() as folder:
 
         def measure() -> Sample:
             target = Path(folder) / f"{time.monotonic_ns()}.{form}"
-            begun = time.perf_counter()
-            _WRITERS[writer](file, target)
-            elapsed = time.perf_counter() - begun
-            return Sample(elapsed, _sum(target, dataset.strip("/")))
+            took = timed(lambda: _WRITERS[writer](file, target)).value
+            return Sample(took, _sum(target, dataset.strip("/")))
 
         yield measure
 

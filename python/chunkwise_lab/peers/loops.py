@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
+import h5py
 import numpy as np
 
 import chunkwise
@@ -26,19 +27,20 @@ def blocks(
     reader: str,
     file: str,
     dataset: str,
-    shape: Sequence[int],
-    block: Sequence[int],
+    block: Sequence[int],  # 0 stands for all of a dimension
     cache_nbytes: int | None = None,
     operations: int | None = None,
 ) -> Task:
     """Read block by block in C order; after so many, the rest is extrapolated."""
-    walk = _native.Walk(shape, block)
+    shape = _shape(file, dataset)
+    walk = _native.Walk(shape, [b or n for b, n in zip(block, shape, strict=True)])
     yield lambda: _walked(reader, file, dataset, walk, cache_nbytes, operations)
 
 
-def columns(reader: str, file: str, dataset: str, shape: Sequence[int], count: int) -> Task:
+def columns(reader: str, file: str, dataset: str, count: int) -> Task:
     """Read so many columns of a matrix, spread over it; seconds for each."""
-    rows, width = shape
+    rows, width = shape = _shape(file, dataset)
+    count = min(count, width)
     step = width // count
     one = ([1, 1], [1, 1], [rows, 1])
     walk = _native.Walk.listed(shape, [([0, n * step], *one) for n in range(count)])
@@ -50,21 +52,17 @@ def columns(reader: str, file: str, dataset: str, shape: Sequence[int], count: i
     yield measure
 
 
-def union(
-    reader: str, file: str, dataset: str, shape: Sequence[int], cuts: int, seed: int
-) -> Task:
-    """Read a union of random boxes, putting the selection together included."""
-    boxes = random_boxes(shape, cuts, seed)
+def union(reader: str, file: str, dataset: str) -> Task:
+    """Read a union of random boxes, putting the selection together included.
+
+    The reader ``python`` is chunkwise's Python interface, from lists of numbers on.
+    """
+    shape = _shape(file, dataset)
+    boxes = random_boxes(shape)
     ones = [1] * len(shape)
     walk = _native.Walk.listed(shape, [[(start, ones, ones, count) for start, count in boxes]])
-    yield lambda: _walked(reader, file, dataset, walk)
 
-
-def union_in_python(file: str, dataset: str, shape: Sequence[int], cuts: int, seed: int) -> Task:
-    """As `union`, by chunkwise's Python interface, from lists of numbers on."""
-    boxes = random_boxes(shape, cuts, seed)
-
-    def measure() -> Sample:
+    def in_python() -> Sample:
         with chunkwise.open(file) as opened:
             begun = time.perf_counter()
             selection = chunkwise.union(chunkwise.hyperslab(*box) for box in boxes)
@@ -72,14 +70,15 @@ def union_in_python(file: str, dataset: str, shape: Sequence[int], cuts: int, se
             data = found.read(selection)
             return Sample(time.perf_counter() - begun, data)
 
-    yield measure
+    yield in_python if reader == "python" else lambda: _walked(reader, file, dataset, walk)
 
 
-def small(reader: str, file: str, dataset: str, shape: Sequence[int]) -> Task:
+def small(reader: str, file: str, dataset: str) -> Task:
     """Read row by row; seconds for each row but the first, which loads what is cached.
 
     libhdf5 has a cache that holds all of it.
     """
+    shape = _shape(file, dataset)
     walk = _native.Walk(shape, (1, *shape[1:]))
 
     def measure() -> Sample:
@@ -87,6 +86,12 @@ def small(reader: str, file: str, dataset: str, shape: Sequence[int]) -> Task:
         return Sample(float(np.mean(result["latencies_s"][1:])), told=_told(result))
 
     yield measure
+
+
+def _shape(file: str, dataset: str) -> tuple[int, ...]:
+    with h5py.File(file) as opened:
+        shape: tuple[int, ...] = opened[dataset].shape
+    return shape
 
 
 def _walked(

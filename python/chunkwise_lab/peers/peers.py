@@ -8,7 +8,6 @@ reading, as it is for a user.
 from __future__ import annotations
 
 import contextlib
-import importlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,7 +18,7 @@ import numpy as np
 
 import chunkwise
 from chunkwise_lab.peers.picks import Pick, by_slices, pick
-from chunkwise_lab.peers.task import CannotReadError, Sample, Task, timed
+from chunkwise_lab.peers.task import CannotReadError, Sample, Task, imported, timed
 
 # What is compared with, by the name of its package.
 PEERS: Final = (
@@ -48,7 +47,7 @@ def whole(reader: str, file: str, dataset: str, plugins: bool = False) -> Task:
 def picked(reader: str, file: str, dataset: str, kind: str, plugins: bool = False) -> Task:
     """Read what `picks.pick` names."""
     if plugins:
-        _imported("hdf5plugin")
+        imported("hdf5plugin")
     opened, selection = OPENERS[reader], None
 
     def measure() -> Sample:
@@ -60,13 +59,6 @@ def picked(reader: str, file: str, dataset: str, kind: str, plugins: bool = Fals
     yield measure
 
 
-def _imported(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError as why:
-        raise CannotReadError(f"not installed ({why}); it comes with the extra 'bench'") from why
-
-
 Opened = Iterator[tuple[tuple[int, ...], Reading]]
 
 
@@ -75,8 +67,13 @@ def _h5py(file: str, dataset: str) -> Opened:
     import h5py
 
     with h5py.File(file) as opened:
-        shape = opened[dataset].shape
-        yield shape, lambda selection: selection.by_h5py(opened[dataset])
+        yield opened[dataset].shape, lambda selection: selection.by_h5py(opened[dataset])
+
+
+@contextmanager
+def _patched(file: str, dataset: str) -> Opened:
+    with chunkwise.patch_h5py(), _h5py(file, dataset) as opened:
+        yield opened
 
 
 @contextmanager
@@ -93,17 +90,8 @@ def _one_thread(file: str, dataset: str) -> Opened:
 
 
 @contextmanager
-def _patched(file: str, dataset: str) -> Opened:
-    import h5py
-
-    with chunkwise.patch_h5py(), h5py.File(file) as opened:
-        shape = opened[dataset].shape
-        yield shape, lambda selection: selection.by_h5py(opened[dataset])
-
-
-@contextmanager
 def _netcdf4(file: str, dataset: str) -> Opened:
-    with _imported("netCDF4").Dataset(file) as opened:
+    with imported("netCDF4").Dataset(file) as opened:
         variable = opened[dataset.strip("/")]
         # Values as they are stored; what is missing is not looked for.
         variable.set_auto_maskandscale(False)
@@ -113,21 +101,17 @@ def _netcdf4(file: str, dataset: str) -> Opened:
 @contextmanager
 def _hidefix(file: str, dataset: str) -> Opened:
     # It indexes the whole file when it opens it.
-    index = _imported("hidefix").Index(file)
+    index = imported("hidefix").Index(file)
     group, _, name = dataset.strip("/").rpartition("/")
     found = index.dataset(name, group or None)
     if found is None:
         raise CannotReadError(f"does not list {dataset}")
-
-    def read(selection: Pick) -> Any:
-        return found[by_slices("hidefix", selection)]
-
-    yield tuple(found.shape()), read
+    yield tuple(found.shape()), lambda selection: found[by_slices("hidefix", selection)]
 
 
 @contextmanager
 def _pyfive(file: str, dataset: str) -> Opened:
-    with _imported("pyfive").File(file) as opened:
+    with imported("pyfive").File(file) as opened:
         shape = opened[dataset].shape
         yield shape, lambda selection: opened[dataset][by_slices("pyfive", selection)]
 
@@ -136,18 +120,14 @@ def _pyfive(file: str, dataset: str) -> Opened:
 def _b2h5py(file: str, dataset: str) -> Opened:
     import h5py
 
-    package = _imported("b2h5py")
+    of = imported("b2h5py").B2Dataset
     with h5py.File(file) as opened:
         blosc2 = 32026
         dcpl = opened[dataset].id.get_create_plist()
         if [dcpl.get_filter(n)[0] for n in range(dcpl.get_nfilters())] != [blosc2]:
             raise CannotReadError("reads Blosc2 alone faster than h5py; the rest is h5py's")
         shape = opened[dataset].shape
-
-        def read(selection: Pick) -> Any:
-            return package.B2Dataset(opened[dataset])[by_slices("b2h5py", selection)]
-
-        yield shape, read
+        yield shape, lambda selection: of(opened[dataset])[by_slices("b2h5py", selection)]
 
 
 OPENERS: Final[dict[str, Callable[[str, str], Any]]] = {
@@ -183,7 +163,7 @@ def single_points(
 
 def regions(reader: str, file: str, dataset: str, size: int = 50, seed: int = 0) -> Task:
     """Read a square of each frame, one call each, of frames that were not met before."""
-    _imported("hdf5plugin")
+    imported("hdf5plugin")
 
     def measure() -> Sample:
         with OPENERS[reader](file, dataset) as (shape, read):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -47,7 +47,7 @@ class Pick:
 
 
 def pick(kind: str, shape: tuple[int, ...]) -> Pick:
-    """Return a selection of an array of this shape by its name in `KINDS`; always the same."""
+    """Return a selection of an array of this shape by its name; always the same."""
     rng = np.random.default_rng(5)
     if kind == "all":
         return Pick(tuple(slice(0, size, 1) for size in shape))
@@ -65,15 +65,6 @@ def pick(kind: str, shape: tuple[int, ...]) -> Pick:
     if kind == "box":
         return Pick((slice(None), *(slice(size // 3, size // 3 + 10) for size in shape[1:])))
     raise ValueError(f"no selection is called {kind}")
-
-
-KINDS: Final = {
-    "points": "10,000 random points in one read",
-    "rows": "100 rows by index list, [:, rows, :]",
-    "mask": "a boolean mask with 1% set",
-    "series": "one time series, [:, y, x]",
-    "strided": "[::10, ::7, ::3]",
-}
 
 
 def by_slices(reader: str, selection: Pick) -> Any:

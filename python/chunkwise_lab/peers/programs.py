@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 
 import chunkwise
-from chunkwise_lab.peers.task import CannotReadError, Sample, Task, made_anew
+from chunkwise_lab.peers.task import Sample, Task, imported, made_anew
 
 NAME: Final = "t"
 FILTERS: Final[dict[str, Any]] = {"compression": "gzip", "compression_opts": 4, "shuffle": True}
@@ -36,11 +36,7 @@ def written(
 
 
 def _xarray(data: Any, chunk: tuple[int, ...]) -> Callable[[str], None]:
-    try:
-        import h5netcdf as h5netcdf
-        import xarray as xr
-    except ImportError as wrong:
-        raise CannotReadError(f"not installed: {wrong.name}") from None
+    xr = imported("xarray", "h5netcdf")
     field = xr.Dataset({NAME: (("time", "y", "x"), data)})
     stored = {"zlib": True, "complevel": 4, "shuffle": True, "chunksizes": chunk}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import socket
 import subprocess
 import sys
@@ -19,7 +18,7 @@ import numpy as np
 
 import chunkwise
 import chunkwise.file
-from chunkwise_lab.peers.task import CannotReadError, Sample, Task, timed
+from chunkwise_lab.peers.task import Sample, Task, imported, timed
 
 # Reads a part of a dataset behind a URL.
 Reading = Callable[[str, str], Any]
@@ -31,12 +30,10 @@ CONNECTIONS: Final = 8
 
 
 @contextmanager
-def served(file: str, latency_s: float, rate: float | None) -> Iterator[str]:
+def served(file: str, latency_s: float, rate: float) -> Iterator[str]:
     """The URL of a file that a process of its own serves, at most at ``rate`` bytes a second."""
     server_path = str(Path(__file__).with_name("web.py"))
-    command = [sys.executable, server_path, file, str(latency_s)]
-    if rate is not None:
-        command.append(str(rate))
+    command = [sys.executable, server_path, file, str(latency_s), str(rate)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdout is not None
         port = int(server.stdout.readline())
@@ -52,14 +49,10 @@ def opened_and_read(
     dataset: str,
     kind: str,
     latency_s: float = 0.05,
-    rate: float | None = None,
+    rate: float = 0,
 ) -> Task:
     """Open a file and read some of it: 60 ``maps`` in a row, or ``points`` anywhere."""
-    for name in ("fsspec", "aiohttp"):
-        try:
-            importlib.import_module(name)
-        except ImportError as why:
-            raise CannotReadError(f"not installed ({why}); it comes with 'bench'") from why
+    imported("fsspec", "aiohttp")
     points, ranges = _wanted(file, dataset)
     read = _READERS[reader](kind, points, ranges)
     with served(file, latency_s, rate) as url:
@@ -67,7 +60,7 @@ def opened_and_read(
 
 
 def three_rounds(
-    file: str, dataset: str, kind: str, latency_s: float = 0.05, rate: float | None = None
+    file: str, dataset: str, kind: str, latency_s: float = 0.05, rate: float = 0
 ) -> Task:
     """The latency of three rounds, and the time that all their bytes take by bare sockets.
 

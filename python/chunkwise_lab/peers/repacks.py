@@ -5,28 +5,25 @@ Each is run as a process, as its users do, from its start until storage has the 
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from chunkwise.measure.process import finished
-from chunkwise_lab.peers.task import CannotReadError, Sample, Task, made_anew
+from chunkwise_lab.peers.task import CannotReadError, Sample, Task, made_anew, tool
 
 
 def run(
     argv: Sequence[str],
-    source: str,
-    target: str,
+    file: str,
     dataset: str,
+    target: str,
     unit: str = "seconds",
     keep: bool = False,
 ) -> Task:
-    """Run a program that makes `target` of `source`; seconds, or the most memory it had."""
-    program = _program(argv[0])
-    files = {"{in}": source, "{out}": target}
-    command = [program, *(files.get(word, word) for word in argv[1:])]
+    """Run a program that makes `target` of `file`; seconds, or the most memory it had."""
+    files = {"{in}": file, "{out}": target}
+    command = [tool(argv[0]), *(files.get(word, word) for word in argv[1:])]
 
     def write() -> dict[str, int]:
         done = finished(command, watches_memory=True)
@@ -49,13 +46,3 @@ def size(target: str) -> Task:
     nbytes = path.stat().st_size
     path.unlink()
     yield lambda: Sample(float(nbytes))
-
-
-def _program(name: str) -> str:
-    found = shutil.which(name)
-    if name == "chunkwise":
-        # Of this environment, whichever comes first on the path.
-        found = str(Path(sys.executable).with_name(name))
-    if found is None:
-        raise CannotReadError(f"{name} is not installed: `make tools`")
-    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -64,22 +64,26 @@ class Result:
     @property
     def differing(self) -> list[str]:
         """Name the readers whose bytes are not those of chunkwise."""
-        ours = next((s.checksums for s in self.samples if s.reader.name == SUBJECT), {})
-        differing = []
-        for one in self.samples:
-            shared = one.checksums.keys() & ours.keys() if one.reader.compared else set()
-            if any(len(one.checksums[what] | ours[what]) > 1 for what in shared):
-                differing.append(one.reader.name)
-        return differing
+        ours = self._ours
+        return [
+            one.reader.name
+            for one, shared in self._shared()
+            if any(len(one.checksums[what] | ours[what]) > 1 for what in shared)
+        ]
 
     @property
     def compared(self) -> int:
         """Count the readers whose bytes were compared with each other."""
-        ours = next((s.checksums for s in self.samples if s.reader.name == SUBJECT), {})
-        return sum(
-            bool(one.checksums.keys() & ours.keys()) and one.reader.compared
-            for one in self.samples
-        )
+        return sum(bool(shared) for _, shared in self._shared())
+
+    @property
+    def _ours(self) -> Mapping[str, set[int]]:
+        return next((s.checksums for s in self.samples if s.reader.name == SUBJECT), {})
+
+    def _shared(self) -> Iterator[tuple[Samples, Set[str]]]:
+        """Give each reader with what both its and chunkwise's checksums are of."""
+        for one in self.samples:
+            yield one, one.checksums.keys() & self._ours.keys() if one.reader.compared else set()
 
     @property
     def failed(self) -> bool:
@@ -139,13 +143,9 @@ def to_json(results: Sequence[Result]) -> dict[str, Any]:
 
 
 def _as_json(result: Result) -> dict[str, Any]:
-    comparison = result.comparison
+    names = ("name", "group", "title", "unit", "note")
     return {
-        "name": comparison.name,
-        "group": comparison.group,
-        "title": comparison.title,
-        "unit": comparison.unit,
-        "note": comparison.note,
+        **{name: getattr(result.comparison, name) for name in names},
         "compared": result.compared,
         "differing": result.differing,
         "readers": [_reader(samples) for samples in result.samples],
@@ -159,9 +159,7 @@ def _reader(samples: Samples) -> dict[str, Any]:
         "name": samples.reader.name,
         "limit": samples.reader.limit,
         "values": samples.values,
-        "median": total and total.median,
-        "lowest": total and total.lowest,
-        "highest": total and total.highest,
+        **{name: total and getattr(total, name) for name in ("median", "lowest", "highest")},
         "told": samples.told,
         "others_share": samples.busy.of_others,
         "skipped": samples.skipped,
@@ -176,9 +174,5 @@ def _target(judged: Judged) -> dict[str, Any]:
         "against": target.against,
         "at_least": target.value if target.against else None,
         "at_most": None if target.against else target.value,
-        "measured": judged.measured,
-        "low": judged.low,
-        "high": judged.high,
-        "limit": judged.limit,
-        "word": judged.word,
+        **{name: getattr(judged, name) for name in ("measured", "low", "high", "limit", "word")},
     }

@@ -88,7 +88,7 @@ class Worker:
         enough = enough or (most is not None and number >= most)
         if self.process is None or not self.wants_more or enough:
             return
-        progress(f"{number + 1} of {rounds}: {self.samples.reader.name}")
+        progress(f"{number + 1} of {rounds}, {self.samples.reader.name}")
         begun = time.perf_counter()
         self.samples.take(self.process.ask())
         took = time.perf_counter() - begun
@@ -108,9 +108,13 @@ def measure(
 ) -> list[Samples]:
     """Let all readers of a comparison read in turns."""
     rounds = repeat or comparison.repeat
-    with _workers(comparison, progress) as workers:
+
+    def say(text: str) -> None:
+        progress(f"{comparison.name}: {text}")
+
+    with _workers(comparison, say) as workers:
         works = {
-            worker.samples.reader.name: partial(worker.turn, rounds, budget_s, progress)
+            worker.samples.reader.name: partial(worker.turn, rounds, budget_s, say)
             for worker in workers
         }
         in_turns(works, rounds)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -26,18 +26,6 @@ class Reader:
     compared: bool = True  # Whether its bytes have to be those of the others
     # Samples that are enough of it, where one takes minutes; None for the comparison's.
     most: int | None = None
-
-
-def alike(
-    task: str, names: Iterable[str], arguments: Mapping[str, Any], key: str = "reader"
-) -> tuple[Reader, ...]:
-    """Return readers that differ in their name alone, which is an argument of their task."""
-    return tuple(Reader(name, task, {key: name, **arguments}) for name in names)
-
-
-def limit(name: str, argv: Sequence[Any], compared: bool = True) -> Reader:
-    """Return what the compiled program measures of the machine."""
-    return Reader(name, "limits", {"argv": argv}, limit=True, compared=compared)
 
 
 @dataclass(frozen=True)

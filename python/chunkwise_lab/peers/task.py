@@ -6,7 +6,10 @@ a clock of its own around the reading alone.
 
 from __future__ import annotations
 
+import importlib
 import os
+import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -32,6 +35,26 @@ class Sample:
 
 # What the checksum of a sample's data is of; compiled loops tell those of their beginnings, too.
 EVERYTHING = "everything"
+
+
+def imported(*names: str) -> Any:
+    """Import what a reader needs, and return the first of it."""
+    try:
+        found = [importlib.import_module(name) for name in names]
+    except ImportError as why:
+        raise CannotReadError(f"not installed ({why}); it comes with the extra 'bench'") from why
+    return found[0]
+
+
+def tool(name: str) -> str:
+    """Return the path of a program."""
+    found = shutil.which(name)
+    if name == "chunkwise":
+        # Of this environment, whichever comes first on the path.
+        found = str(Path(sys.executable).with_name(name))
+    if found is None:
+        raise CannotReadError(f"{name} is not installed: `make tools`")
+    return found
 
 
 def timed(call: Callable[[], Any]) -> Sample:

@@ -1,6 +1,7 @@
 """Serve one file by HTTP on loopback, each answer after a while, over a line of some bandwidth.
 
-``python web.py FILE SECONDS [BYTES_PER_S]`` says its port, and ends with its standard input.
+``python web.py FILE SECONDS BYTES_PER_S`` (0: of any) says its port, and ends with its standard
+input.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Line:
             await writer.drain()
 
 
-async def serve(content: bytes, latency_s: float, rate: float | None) -> None:
+async def serve(content: bytes, latency_s: float, rate: float) -> None:
     """Answer until nobody holds standard input any more."""
     size = len(content)
     line = Line(rate) if rate else None
@@ -76,5 +77,5 @@ async def serve(content: bytes, latency_s: float, rate: float | None) -> None:
 
 
 if __name__ == "__main__":
-    file, latency_s, *rate = sys.argv[1:]
-    asyncio.run(serve(Path(file).read_bytes(), float(latency_s), float(rate[0]) if rate else None))
+    file, latency_s, rate = sys.argv[1:]
+    asyncio.run(serve(Path(file).read_bytes(), float(latency_s), float(rate)))

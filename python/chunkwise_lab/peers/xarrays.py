@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from chunkwise_lab.peers.task import CannotReadError, Sample, Task
+from chunkwise_lab.peers.task import CannotReadError, Sample, Task, imported, timed
 
 
 def _xarray(engine: str) -> Any:
     # Something of a file that netCDF-C wrote is no matter of an engine's.
     warnings.simplefilter("ignore")
-    try:
-        import dask.array  # noqa: F401
-        import xarray as xr
-    except ImportError as wrong:
-        raise CannotReadError(f"not installed: {wrong.name}") from None
+    xr = imported("xarray", "dask.array")
     if engine not in xr.backends.list_engines():
         raise CannotReadError(f"xarray has no engine {engine!r} here")
     return xr
@@ -31,39 +27,34 @@ def mean(engine: str, file: str, dataset: str, steps: int) -> Task:
     xr = _xarray(engine)
     import dask
 
-    def measure() -> Sample:
-        begun = time.perf_counter()
+    def read() -> Any:
         with (
             dask.config.set(scheduler="threads"),
             xr.open_dataset(file, engine=engine) as opened,
         ):
             field = opened[dataset]
             field = field.chunk({field.dims[0]: steps})
-            means = field.mean(field.dims[0]).values
-            elapsed = time.perf_counter() - begun
-            return Sample(elapsed, means)
+            return field.mean(field.dims[0]).values
 
-    yield measure
+    yield lambda: timed(read)
 
 
 def here_and_there(engine: str, file: str, dataset: str, neighbours: int) -> Task:
     """Open, read three time series, then so many neighbouring points of one map, each alone."""
     xr = _xarray(engine)
 
-    def measure() -> Sample:
-        begun = time.perf_counter()
+    def read() -> Any:
         with xr.open_dataset(file, engine=engine) as opened:
             field = opened[dataset]
             steps, rows, columns = field.shape
             series = [field[:, rows // n, columns // n].values for n in (2, 3, 4)]
             values = [
                 field[steps // 2, at // 40 % rows, at % 40 % columns].values
-                for at in range(neighbours)
+                for at in range(min(neighbours, rows * columns))
             ]
-        elapsed = time.perf_counter() - begun
-        return Sample(elapsed, np.concatenate([*series, np.array(values)]))
+        return np.concatenate([*series, np.array(values)])
 
-    yield measure
+    yield lambda: timed(read)
 
 
 def opening(engine: str, folder: str, count: int) -> Task:
@@ -71,49 +62,33 @@ def opening(engine: str, folder: str, count: int) -> Task:
     xr = _xarray(engine)
     paths = sorted(Path(folder).glob("*.nc"))[:count]
 
-    def measure() -> Sample:
+    def open_all() -> int:
         found = []
-        begun = time.perf_counter()
         for path in paths:
             with xr.open_dataset(path, engine=engine) as opened:
                 found.append(str(sorted(opened.sizes.items())))
-        elapsed = time.perf_counter() - begun
-        return Sample(elapsed / len(paths), zlib.crc32("".join(found).encode()))
+        return zlib.crc32("".join(found).encode())
+
+    def measure() -> Sample:
+        sample = timed(open_all)
+        return replace(sample, value=sample.value / len(paths))
 
     yield measure
 
 
-def many(engine: str, folder: str) -> Task:
-    """Open all files of a folder as one dataset of Dask arrays."""
+def many(engine: str, folder: str, nested: bool = False) -> Task:
+    """Open all files of a folder as one dataset of Dask arrays; `nested`, as they are given."""
     xr = _xarray(engine)
     paths = sorted(Path(folder).glob("*.nc"))
+    how: dict[str, Any] = {}
+    if nested:
+        how = {"combine": "nested", "concat_dim": "time", "compat": "override"}
+        how |= {"coords": "minimal", "data_vars": "minimal"}
 
     def measure() -> Sample:
-        begun = time.perf_counter()
-        with xr.open_mfdataset(paths, engine=engine) as opened:
-            elapsed = time.perf_counter() - begun
-            return Sample(elapsed, opened["time"].values.astype("i8"))
-
-    yield measure
-
-
-def nested(engine: str, folder: str) -> Task:
-    """As `many`, one file after another as they are given."""
-    xr = _xarray(engine)
-    paths = sorted(Path(folder).glob("*.nc"))
-
-    def measure() -> Sample:
-        begun = time.perf_counter()
-        with xr.open_mfdataset(
-            paths,
-            engine=engine,
-            combine="nested",
-            concat_dim="time",
-            coords="minimal",
-            data_vars="minimal",
-            compat="override",
-        ) as opened:
-            elapsed = time.perf_counter() - begun
-            return Sample(elapsed, opened["time"].values.astype("i8"))
+        sample = timed(lambda: xr.open_mfdataset(paths, engine=engine, **how))
+        opened: Any = sample.data
+        with opened:
+            return replace(sample, data=opened["time"].values.astype("i8"))
 
     yield measure

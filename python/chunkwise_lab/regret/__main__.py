@@ -2,7 +2,6 @@
 
 python -m chunkwise_lab.regret model [STUDY.json.gz ...]     # `make bench ONLY=model`
 python -m chunkwise_lab.regret advise [--cases N] [--sides N] [--budget S]
-python -m chunkwise_lab.regret advise --file FILE:DATASET --access PATTERN
 python -m chunkwise_lab.regret fix [--files N]               # `make bench ONLY=fix`
 """
 
@@ -11,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 from chunkwise_lab.checkout import FOLDER
@@ -29,16 +29,9 @@ def main() -> None:
     of_model.add_argument("studies", nargs="*", type=Path)
     of_advice = kinds.add_parser("advise")
     of_advice.add_argument("--cases", type=int, help="how many of them, spread over all")
-    of_advice.add_argument(
-        "--sides", type=int, default=4, help="lengths of a dimension that are measured"
-    )
+    of_advice.add_argument("--sides", type=int, default=4, help="lengths a dimension (default 4)")
     of_advice.add_argument("--budget", type=float, default=60.0, help="seconds for each advice")
-    of_advice.add_argument(
-        "--again", action="store_true", help="measure cases again that an earlier run measured"
-    )
-    of_advice.add_argument("--file", help="FILE:DATASET instead of the cases")
-    of_advice.add_argument("--access", action="append", default=[])
-    of_advice.add_argument("--for", dest="reader")
+    of_advice.add_argument("--again", action="store_true", help="measure what is kept again")
     of_fix = kinds.add_parser("fix")
     of_fix.add_argument("--files", type=int, default=40, help="how many files are mended")
     arguments = parser.parse_args()
@@ -48,7 +41,11 @@ def main() -> None:
         halves, studies = model.other_half(found), model.other_studies(found)
         for line in model.lines(found, halves, studies):
             print(line)
-        (FOLDER / "model.json").write_text(json.dumps(model.as_records(halves), indent=1))
+        told = [
+            {**asdict(one.trial), "predicted_s": one.predicted_s, "parts": one.parts}
+            for one in halves
+        ]
+        (FOLDER / "model.json").write_text(json.dumps(told, indent=1))
     elif arguments.kind == "fix":
         # Generated as the tests generate theirs.
         from chunkwise_lab.regret import promises
@@ -75,26 +72,17 @@ def _say(text: str) -> None:
 
 
 def _advise(arguments: argparse.Namespace) -> None:
-    if arguments.file:
-        path, _, dataset = arguments.file.rpartition(":")
-        found = [
-            regret.of_file(
-                dataset, path, dataset, arguments.access, arguments.reader,
-                sides=arguments.sides, budget_s=arguments.budget, say=_say,
-            )
-        ]  # fmt: skip
-    else:
-        all_of_them = list(cases.cases())
-        step = max(1, len(all_of_them) // (arguments.cases or len(all_of_them)))
-        wanted = all_of_them[::step][: arguments.cases]
-        # Hours, which may be spread over several runs.
-        known = {} if arguments.again else _known(arguments)
-        left = [case for case in wanted if case.name not in known]
-        for one in regret.run(left, sides=arguments.sides, budget_s=arguments.budget, say=_say):
-            known[one.name] = one
-            print(f"{one.name}: regret {one.regret:.0%}", file=sys.stderr, flush=True)
-            RECORD.write_text(json.dumps(regret.as_records(list(known.values())), indent=1))
-        found = [known[case.name] for case in wanted]
+    all_of_them = list(cases.cases())
+    step = max(1, len(all_of_them) // (arguments.cases or len(all_of_them)))
+    wanted = all_of_them[::step][: arguments.cases]
+    # Hours, which may be spread over several runs.
+    known = {} if arguments.again else _known(arguments)
+    left = [case for case in wanted if case.name not in known]
+    for one in regret.run(left, sides=arguments.sides, budget_s=arguments.budget, say=_say):
+        known[one.name] = one
+        print(f"{one.name}: regret {one.regret:.0%}", file=sys.stderr, flush=True)
+        RECORD.write_text(json.dumps([asdict(each) for each in known.values()], indent=1))
+    found = [known[case.name] for case in wanted]
     for line in regret.lines(found):
         print(line)
 

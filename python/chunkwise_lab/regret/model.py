@@ -7,16 +7,13 @@ its turn.  The second is what rates come to for walks that are unlike those they
 All programs that use libhdf5 have its rates; h5py and netCDF-C add calls of their own.  What bytes
 cost that come from storage is fitted, too.  How fast filters are is what was measured around them,
 in trials of the fitted half.
-
-python -m chunkwise_lab.regret model     # `make bench ONLY=model`
-python -m chunkwise_lab.regret model docs/studies/cris-paper.json.gz
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -181,36 +178,33 @@ def _speeds(samples: Sequence[Trial]) -> dict[tuple[str, ...], Speed]:
 
 def errors(found: Sequence[Predicted]) -> list[Error]:
     """Sum up by operation and study."""
-    names = {
-        name
-        for one in found
-        for name in (f"{one.trial.operation}s", f"{one.trial.study}, {one.trial.operation}s")
-    }
-    return [
-        _error(name, [one for one in found if name in _names(one.trial)])
-        for name in sorted(names, key=lambda name: ("," in name, name))
-    ]
+    by_name = _summed(found, lambda one: (f"{one.operation}s", f"{one.study}, {one.operation}s"))
+    return sorted(by_name, key=lambda error: ("," in error.name, error.name))
 
 
 def groups(found: Sequence[Predicted]) -> list[Error]:
     """Sum up by reader, layout, filter, walk and page cache; the worst first."""
+    by_kind = _summed(
+        found, lambda one: [f"{one.operation}s, {kind}: {v}" for kind, v in one.kinds.items()]
+    )
+    shown = [error for error in by_kind if error.predicted >= _FEWEST_SHOWN]
+    return sorted(shown, key=lambda error: -error.median)
+
+
+def _summed(found: Sequence[Predicted], names: Callable[[Trial], Iterable[str]]) -> list[Error]:
+    """Sum up the predictions that have a name in common."""
     mine: dict[str, list[Predicted]] = {}
     for one in found:
-        for kind, value in one.trial.kinds.items():
-            mine.setdefault(f"{one.trial.operation}s, {kind}: {value}", []).append(one)
-    worst = [_error(name, group) for name, group in mine.items() if len(group) >= _FEWEST_SHOWN]
-    return sorted(worst, key=lambda one: -one.median)
-
-
-def _names(trial: Trial) -> tuple[str, str]:
-    return f"{trial.operation}s", f"{trial.study}, {trial.operation}s"
-
-
-def _error(name: str, group: Sequence[Predicted]) -> Error:
-    off = [one.off for one in group]
-    spreads = [one.trial.spread for one in group if one.trial.repeats > 1]
-    spread = float(np.median(spreads)) if spreads else None
-    return Error(name, len(off), float(np.median(off)), float(np.quantile(off, 0.9)), spread)
+        for name in names(one.trial):
+            mine.setdefault(name, []).append(one)
+    errors = []
+    for name, group in mine.items():
+        off = [one.off for one in group]
+        spreads = [one.trial.spread for one in group if one.trial.repeats > 1]
+        spread = float(np.median(spreads)) if spreads else None
+        median, high = float(np.median(off)), float(np.quantile(off, 0.9))
+        errors.append(Error(name, len(off), median, high, spread))
+    return errors
 
 
 def counted(found: Sequence[Trial]) -> list[float]:
@@ -258,10 +252,3 @@ def _table(found: Sequence[Error], *, claims: bool) -> Iterator[str]:
             yield row if claimed is None else f"{row}  {claimed[0]:.0%} and {claimed[1]:.0%}"
         else:
             yield row if one.spread is None else f"{row} {one.spread:8.0%}"
-
-
-def as_records(found: Sequence[Predicted]) -> list[dict[str, Any]]:
-    """Return plain JSON values."""
-    return [
-        {**asdict(one.trial), "predicted_s": one.predicted_s, "parts": one.parts} for one in found
-    ]

@@ -2,8 +2,6 @@
 
 Random files are mended, and the gains of their patterns measured before and after in turns.  What
 was promised is compared with what was measured.
-
-python -m chunkwise_lab.regret fix [--files 40]     # `make bench ONLY=fix`
 """
 
 from __future__ import annotations

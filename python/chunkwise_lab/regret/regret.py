@@ -4,11 +4,6 @@ For each case the advice is asked for, with a budget; then every layout of a gri
 and filters is measured; then the best of those, what was advised, the present layout and what
 rules of thumb would take are measured together, in turns.  Regret is the time of what was advised
 over that of the best, less 1.
-
-python -m chunkwise_lab.regret advise     # `make bench ONLY=advise`: hours, and goes on where an
-                                          # earlier run ended
-python -m chunkwise_lab.regret advise --cases 4 --sides 4
-python -m chunkwise_lab.regret advise --file data.nc:t2m --access 1x721x1440
 """
 
 from __future__ import annotations
@@ -17,9 +12,9 @@ import itertools
 import math
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -101,7 +96,7 @@ def of_file(
         say(f"{name}: {step.text}")
 
     advice = advise(path, dataset, access, reader=reader, budget_s=budget_s, progress=follow)
-    wanted = wishes.read("balanced", (), None, reader)
+    wanted = wishes.read("balanced", reader)
     work = Work.of(path, dataset, access, wanted, begun=0.0, budget_s=_LONG_S)
     with tempfile.TemporaryDirectory(prefix="chunkwise-") as folder:
         problem, _ = work.modelled(folder, calibrate=False)
@@ -152,12 +147,11 @@ def _measured(
 
 
 def _errors(proof: Proof, asked: Sequence[Asked], problem: Problem) -> list[float]:
-    found = []
-    for layout, timings in proof.timings.items():
-        predicted = problem.outcome(layout).pattern_s
-        for one, seconds in zip(asked, predicted, strict=True):
-            found.append(seconds / timings[one.pattern.name].median - 1)
-    return found
+    return [
+        seconds / timings[one.pattern.name].median - 1
+        for layout, timings in proof.timings.items()
+        for one, seconds in zip(asked, problem.outcome(layout).pattern_s, strict=True)
+    ]
 
 
 def _sums(proof: Proof, asked: Sequence[Asked]) -> dict[Layout, float]:
@@ -218,8 +212,3 @@ def table(found: Sequence[Regret]) -> Iterator[str]:
             f"| {text} | {np.median(times):.3g}x | {min(times):.3g}x | {max(times):.3g}x | "
             f"{slower} |"
         )
-
-
-def as_records(found: Sequence[Regret]) -> list[dict[str, Any]]:
-    """Return plain JSON values."""
-    return [asdict(one) for one in found]

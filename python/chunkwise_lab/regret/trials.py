@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from chunkwise.advice.patterns import as_pattern
+from chunkwise.grammar import format_shape
 from chunkwise.measure.verdict import spread
 from chunkwise.model.cost import Stored
 from chunkwise.model.readers import CHUNKWISE, Reader
@@ -207,12 +208,9 @@ def _kinds(record: dict[str, Any], pattern: Pattern) -> dict[str, str]:
 
 
 def _text(record: dict[str, Any]) -> str:
-    def shape(sides: Any) -> str:
-        return "x".join(map(str, sides))
-
     chunks = record.get("chunks")
-    layout = "contiguous" if chunks is None else f"{shape(chunks)} {record['filters']}"
-    return f"{shape(record['block'])} of {shape(record['shape'])} in {layout}"
+    layout = "contiguous" if chunks is None else f"{format_shape(chunks)} {record['filters']}"
+    return f"{format_shape(record['block'])} of {format_shape(record['shape'])} in {layout}"
 
 
 def _access(record: dict[str, Any]) -> Access:

@@ -117,16 +117,17 @@ def _against(
     """Draw the front: reading along, something else up."""
     said = {"nbytes": "size in the file, MiB", "write_s": "writing all of it, seconds"}[name]
     groups: dict[str, list[Point]] = {"choices": [], "advised": [], "as it is": []}
+    present = _present(values)
+    if present is not None and all(one["layout"] != values["present"] for one in front):
+        front = [*front, present]
     for one in front:
         group = "choices"
-        if one["layout"] == values["best"]:
+        if one["layout"] == values["best"] and one is not present:
             group = "advised"
         elif one["layout"] == values["present"]:
             group = "as it is"
-        groups[group].append(_point(one, name))
-    present = _present(values, name)
-    if present is not None and all(one["layout"] != values["present"] for one in front):
-        groups["as it is"].append(present)
+        if one[name] is not None:
+            groups[group].append(_point(one, name))
     series = [
         Series(text, style, False, (tuple(points),))
         for style, (text, points) in enumerate(groups.items())
@@ -147,37 +148,28 @@ def _against(
 
 def _point(one: Mapping[str, Any], name: str) -> Point:
     value = one["nbytes"] / (1 << 20) if name == "nbytes" else one["write_s"]
+    writing_s = one["write_s"]
     details = (
         _layout(one["layout"]),
         f"reading: {format_seconds(one['read_s'])}",
-        f"writing: {format_seconds(one['write_s'])}, by the model",
+        *(() if writing_s is None else (f"writing: {format_seconds(writing_s)}, by the model",)),
         f"size: {format_size(one['nbytes'])}",
         "reading was measured" if one["measured"] else "by the model",
     )
-    return Point(
-        math.log10(max(one["read_s"], 1e-9)), value, value, value, details, not one["measured"]
-    )
+    at = math.log10(max(one["read_s"], 1e-9))
+    return Point(at, value, value, value, details, not one["measured"])
 
 
-def _present(values: Mapping[str, Any], name: str) -> Point | None:
-    """Return the present layout's place, if it is known."""
+def _present(values: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what is known of the present layout, as of a choice; None without its place."""
     reads = [one for one in values["patterns"] if not one["writes"]]
     times = [_seconds(one, "present") for one in reads]
-    if values["present"] is None or None in times or name != "nbytes":
+    if values["present"] is None or None in times or values["present_nbytes"] is None:
         return None
     read_s = sum(float(one["weight"]) * (t or 0.0) for one, t in zip(reads, times, strict=True))
-    nbytes = values["present_nbytes"]
-    if not read_s or nbytes is None:
-        return None
     measured = all(one["present"] for one in reads)
-    details = (
-        _layout(values["present"]),
-        f"reading: {format_seconds(read_s)}",
-        f"size: {format_size(nbytes)}",
-        "reading was measured" if measured else "by the model",
-    )
-    size = nbytes / (1 << 20)
-    return Point(math.log10(read_s), size, size, size, details, not measured)
+    found = {"layout": values["present"], "read_s": read_s, "write_s": None}
+    return {**found, "nbytes": values["present_nbytes"], "measured": measured} if read_s else None
 
 
 def _ticks(points: Sequence[Point]) -> tuple[Tick, ...]:

@@ -176,23 +176,20 @@ def _numbers(name: str, rows: Sequence[Row]) -> set[float]:
 def _table(rows: Sequence[Row], title: str) -> Table:
     names = differing([row.point for row in rows]) or ["reader"]
     base = next((_median(row) for row in rows if row.values("total_s")), 0.0)
-    lines = []
-    for row in rows:
-        times = row.values("total_s")
-        who = phrase(row.point, names, {})
-        if not times:
-            lines.append((who, row.problem or "", "", "", ""))
-            continue
-        middle = _median(row)
-        estimated = any(record.get("extrapolated") for record in row.records)
-        lines.append(
-            (
-                who,
-                ("~ " if estimated else "") + format_seconds(middle),
-                f"{format_seconds(min(times))} to {format_seconds(max(times))}",
-                counted(len(times), "repeat"),
-                format_speed(base / middle),
-            )
-        )
     columns = ("by", "median", "lowest to highest", "of", "speed")
-    return Table(title, columns, (False, True, True, True, True), tuple(lines))
+    lines = tuple((phrase(row.point, names, {}), *_cells(row, base)) for row in rows)
+    return Table(title, columns, (False, True, True, True, True), lines)
+
+
+def _cells(row: Row, base: float) -> tuple[str, ...]:
+    times = row.values("total_s")
+    if not times:
+        return row.problem or "", "", "", ""
+    middle = _median(row)
+    estimated = any(record.get("extrapolated") for record in row.records)
+    return (
+        ("~ " if estimated else "") + format_seconds(middle),
+        f"{format_seconds(min(times))} to {format_seconds(max(times))}",
+        counted(len(times), "repeat"),
+        format_speed(base / middle),
+    )

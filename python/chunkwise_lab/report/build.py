@@ -12,7 +12,7 @@ from chunkwise.errors import UsageError
 from chunkwise.names import printable
 from chunkwise_lab.report import advice, benches, studies, traced
 from chunkwise_lab.report.model import Kind, Report, Section
-from chunkwise_lab.report.sources import Advised, Source, Traced, read
+from chunkwise_lab.report.sources import Source, read
 from chunkwise_lab.studies.load import load
 from chunkwise_lab.studies.results import StudyResults
 
@@ -39,34 +39,27 @@ def report(paths: Sequence[str | Path]) -> Report:
 def _section(source: Source, path: str | Path, id_: str) -> Section:
     if isinstance(source, StudyResults):
         return studies.section(source, load(source.source or source.study), id_)
-    of = "advise" if isinstance(source, Advised) else "bench"
-    if isinstance(source, Traced):
-        of = "trace"
     try:
-        if isinstance(source, Advised):
-            return advice.section(source.values, source.path, id_)
-        if isinstance(source, Traced):
-            return traced.section(source.values, source.path, id_)
-        return benches.section(*source, id_)
+        if source.saved is not None:
+            return benches.section(source.saved, source.values, id_)
+        made = advice.section if source.kind == "advise" else traced.section
+        return made(source.values, str(path), id_)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as wrong:
         raise UsageError(
-            f"{printable(str(path))}: is no whole file of chunkwise {of} "
+            f"{printable(str(path))}: is no whole file of chunkwise {source.kind} "
             f"({printable(f'{type(wrong).__name__}: {wrong}')})"
         ) from None
 
 
 def _scaled(sections: Sequence[Section], sources: Sequence[Source]) -> list[Section]:
     """Name the scale if a study was run at several."""
-    runs = [source for source in sources if isinstance(source, StudyResults)]
-    several = {
-        one.study
-        for one in runs
-        for other in runs
-        if one.study == other.study and one.scale != other.scale
-    }
+    scales: dict[str, set[str]] = {}
+    for source in sources:
+        if isinstance(source, StudyResults):
+            scales.setdefault(source.study, set()).add(source.scale)
     return [
         replace(section, title=f"{section.title}, {source.scale}")
-        if isinstance(source, StudyResults) and source.study in several
+        if isinstance(source, StudyResults) and len(scales[source.study]) > 1
         else section
         for section, source in zip(sections, sources, strict=True)
     ]

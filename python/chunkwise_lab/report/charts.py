@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final
 
@@ -98,23 +98,18 @@ def _chart(
     if scale.of_words or plot.kind == "bar":
         scale = scales.words(texts, whole_label)
     kept = set(map(id, everything))
-    mine = _groups([v for v in values if id(v) in kept], dims)
-    its = _groups([v for v in printed if id(v) in kept], dims)
-    partners = {key: _partner(key, mine) for key in its}
-    styles = _styles(list(mine), partners)
-    slots = _slots(list(mine), partners) if scale.of_words else {}
+    groups = _groups([v for v in (*values, *printed) if id(v) in kept], dims, drawing.libraries)
     gaps = _gaps(plot, dims, scale, drawing)
     series = []
-    for is_published, groups in ((False, mine), (True, its)):
-        for key, members in groups.items():
-            shift = slots.get((is_published, key), 0.0)
-            name = _name(key, dims, drawing.libraries, published=is_published)
-            points = [_point(plot, value, factor, log, drawing) for value in members]
-            places = [scale.places[value.point[plot.x]] + shift for value in members]
-            placed = [replace(p, at=at) for p, at in zip(points, places, strict=True)]
-            broken = [*scale.breaks, *(() if is_published else gaps.get(key, ()))]
-            runs = _runs(placed, broken, joined=not scale.of_words and plot.x not in FIGURES)
-            series.append(Series(name, styles[is_published, key], is_published, runs))
+    for group in groups:
+        shift = group.slot if scale.of_words else 0.0
+        points = [
+            _point(plot, value, scale.places[value.point[plot.x]] + shift, factor, log, drawing)
+            for value in group.members
+        ]
+        broken = [*scale.breaks, *(() if group.published else gaps.get(group.key, ()))]
+        runs = _runs(points, broken, joined=not scale.of_words and plot.x not in FIGURES)
+        series.append(Series(group.name, group.style, group.published, runs))
     if any(v.estimated for v in everything):
         notes.append("Hollow marks are estimates: not all of the operations were done.")
     if scale.breaks:
@@ -137,7 +132,7 @@ def _chart(
         Axis(along, False, scale.ticks, scale.breaks, _marks(plot, scale)),
         Axis(title, log),
         tuple(series),
-        _alt(plot, title, along, mine, its, dims, drawing),
+        _alt(plot, title, along, groups, drawing),
         tuple(notes),
     )
 
@@ -169,43 +164,47 @@ def _key(value: Value, dims: Sequence[str]) -> Key:
     return (*key, (_ELSEWHERE, value.label or value.note or "else")) if value.elsewhere else key
 
 
-def _groups(values: Iterable[Value], dims: Sequence[str]) -> dict[Key, list[Value]]:
-    groups: dict[Key, list[Value]] = {}
+@dataclass
+class _Group:
+    """The values of a series."""
+
+    key: Key
+    published: bool
+    name: str
+    members: list[Value] = field(default_factory=list)
+    # As of a `Series`; and where its marks are in a row of words.
+    style: int | None = None
+    slot: float = 0.0
+
+
+def _groups(values: Iterable[Value], dims: Sequence[str], libraries: Libraries) -> list[_Group]:
+    """Put values into series, each published one beside the only measured one it can be of."""
+    found: dict[tuple[Key, bool], _Group] = {}
     for value in values:
-        groups.setdefault(_key(value, dims), []).append(value)
-    return groups
-
-
-def _partner(key: Key, mine: Iterable[Key]) -> Key | None:
-    """Return the only measured series that a published one can be of."""
-    fitting = [other for other in mine if set(key) - {_MODELLED} <= set(other)]
-    return fitting[0] if len(fitting) == 1 else None
-
-
-def _styles(
-    mine: list[Key], partners: dict[Key, Key | None]
-) -> dict[tuple[bool, Key], int | None]:
-    """Give each series a style; of several that stand beside none, each its own."""
-    styles: dict[tuple[bool, Key], int | None] = {(False, key): n for n, key in enumerate(mine)}
-    alone = [key for key, partner in partners.items() if partner is None]
-    for n, key in enumerate(alone, len(mine)):
-        styles[True, key] = n if len(alone) > 1 else None
-    for key, partner in partners.items():
-        if partner is not None:
-            styles[True, key] = styles[False, partner]
-    return styles
-
-
-def _slots(mine: list[Key], partners: dict[Key, Key | None]) -> dict[tuple[bool, Key], float]:
-    """Put series of a row one below the other, each with its published values beside it."""
-    alone = [key for key, partner in partners.items() if partner is None]
-    order = [*((False, key) for key in mine), *((True, key) for key in alone)]
-    step = min(_OFFSET, _ROW / len(order))
-    slots = {slot: (n - (len(order) - 1) / 2) * step for n, slot in enumerate(order)}
-    for key, partner in partners.items():
-        if partner is not None:
-            slots[True, key] = slots[False, partner]
-    return slots
+        key, is_published = _key(value, dims), value.published
+        group = found.get((key, is_published))
+        if group is None:
+            name = _name(key, dims, libraries, published=is_published)
+            group = found[key, is_published] = _Group(key, is_published, name)
+        group.members.append(value)
+    mine = [group for group in found.values() if not group.published]
+    alone, beside = [], []
+    for group in found.values():
+        if group.published:
+            fitting = [one for one in mine if set(group.key) - {_MODELLED} <= set(one.key)]
+            if len(fitting) == 1:
+                beside.append((group, fitting[0]))
+            else:
+                alone.append(group)
+    # One below the other in a row; of several that stand beside none, each has a style of its own.
+    order = [*mine, *alone]
+    step = min(_OFFSET, _ROW / len(order)) if order else 0.0
+    for n, group in enumerate(order):
+        group.slot = (n - (len(order) - 1) / 2) * step
+        group.style = n if not group.published or len(alone) > 1 else None
+    for group, partner in beside:
+        group.style, group.slot = partner.style, partner.slot
+    return list(found.values())
 
 
 def _name(key: Key, dims: Sequence[str], libraries: Libraries, *, published: bool) -> str:
@@ -246,12 +245,14 @@ def _runs(
     return tuple(map(tuple, runs))
 
 
-def _point(plot: Plot, value: Value, factor: float, log: bool, drawing: Drawing) -> Point:
+def _point(
+    plot: Plot, value: Value, at: float, factor: float, log: bool, drawing: Drawing
+) -> Point:
     drawn = value.scaled(factor)
     # An error as large as the value would reach to 0, which a logarithmic axis has not.
     low = max(drawn.low, drawn.middle / 10) if log else drawn.low
     details = _details(plot, value, drawing)
-    return Point(0.0, drawn.middle, low, drawn.high, details, value.estimated)
+    return Point(at, drawn.middle, low, drawn.high, details, value.estimated)
 
 
 def _details(plot: Plot, value: Value, drawing: Drawing) -> tuple[str, ...]:
@@ -285,27 +286,17 @@ def _details(plot: Plot, value: Value, drawing: Drawing) -> tuple[str, ...]:
     return (*lines, *value.versions)
 
 
-def _alt(
-    plot: Plot,
-    figure: str,
-    along: str,
-    mine: dict[Key, list[Value]],
-    its: dict[Key, list[Value]],
-    dims: Sequence[str],
-    drawing: Drawing,
-) -> str:
+def _alt(plot: Plot, figure: str, along: str, groups: Iterable[_Group], drawing: Drawing) -> str:
     """Say in words what is drawn."""
     relative = plot.relative is not None
     parts = [f"{plot.title}. {figure}, by: {along[:1].lower()}{along[1:]}."]
-    for is_published, groups in ((False, mine), (True, its)):
-        for key, members in groups.items():
-            least = min(members, key=lambda value: value.middle)
-            most = max(members, key=lambda value: value.middle)
-            name = _name(key, dims, drawing.libraries, published=is_published)
-            texts = [
-                f"{figure_text(FIGURES[plot.figure], v.middle, relative=relative)}"
-                f" at {value_text(plot.x, v.point[plot.x], drawing.libraries)}"
-                for v in (least, most)
-            ]
-            parts.append(f"{name}: {' to '.join(dict.fromkeys(texts))}.")
+    for group in groups:
+        least = min(group.members, key=lambda value: value.middle)
+        most = max(group.members, key=lambda value: value.middle)
+        texts = [
+            f"{figure_text(FIGURES[plot.figure], v.middle, relative=relative)}"
+            f" at {value_text(plot.x, v.point[plot.x], drawing.libraries)}"
+            for v in (least, most)
+        ]
+        parts.append(f"{group.name}: {' to '.join(dict.fromkeys(texts))}.")
     return " ".join(parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from chunkwise.words import counted, joined
@@ -49,13 +49,11 @@ def environment(records: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
 
 def problems(rows: Sequence[Row], libraries: Libraries) -> list[str]:
     """Say which rows have no figures, or not from all repeats, and why."""
-    names = differing([row.point for row in rows])
     told: dict[str, list[str]] = {}
-    for row in rows:
+    for row, what in _named(rows, libraries):
         failed = [record for record in row.records if record["status"] != "ok"]
         if not failed or row.refused:
             continue
-        what = phrase(row.point, names, libraries) or "all of it"
         if row.problem is None:
             what += f" ({len(failed)} of {counted(len(row.records), 'repeat')})"
         why = str(failed[0].get("error") or failed[0]["status"])
@@ -69,13 +67,18 @@ def problems(rows: Sequence[Row], libraries: Libraries) -> list[str]:
 
 def fallbacks(rows: Sequence[Row], libraries: Libraries) -> list[str]:
     """Say which rows of chunkwise are libhdf5's, and why."""
-    names = differing([row.point for row in rows])
     told: dict[str, list[str]] = {}
-    for row in rows:
+    for row, what in _named(rows, libraries):
         if row.fallback is not None:
-            what = phrase(row.point, names, libraries) or "all of it"
             told.setdefault(row.fallback, []).append(what)
     return shortened(f"{_first(what)}: {why}." for why, what in told.items())
+
+
+def _named(rows: Sequence[Row], libraries: Libraries) -> Iterator[tuple[Row, str]]:
+    """Give each row with what tells it from the others."""
+    names = differing([row.point for row in rows])
+    for row in rows:
+        yield row, phrase(row.point, names, libraries) or "all of it"
 
 
 def _first(several: Sequence[str]) -> str:

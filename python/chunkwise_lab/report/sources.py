@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from chunkwise.errors import UsageError
 from chunkwise.measure import store
@@ -34,22 +34,15 @@ _HELP: Final = (
 
 
 @dataclass(frozen=True)
-class Advised:
-    """What ``chunkwise advise --json`` printed, and where it was saved."""
+class Printed:
+    """What another command printed as JSON, and where it was saved."""
 
-    path: str
+    kind: Literal["bench", "advise", "trace"]
     values: dict[str, Any]
+    saved: Saved | None = None  # Of bench
 
 
-@dataclass(frozen=True)
-class Traced:
-    """What ``chunkwise trace -o`` wrote, and where."""
-
-    path: str
-    values: dict[str, Any]
-
-
-Source = StudyResults | tuple[Saved, dict[str, Any]] | Advised | Traced
+Source = StudyResults | Printed
 
 
 def read(paths: Sequence[str | Path]) -> list[tuple[Source, Path]]:
@@ -69,11 +62,9 @@ def _read(path: Path) -> Sequence[Source]:
     if kind == STUDY:
         return [StudyResults.read(path)]
     if kind in (BENCH, store.FORMAT):
-        return [(load_bench(path), head if kind == BENCH else {})]
-    if kind == ADVICE:
-        return [Advised(str(path), head)]
-    if kind == TRACE:
-        return [Traced(str(path), head)]
+        return [Printed("bench", head if kind == BENCH else {}, load_bench(path))]
+    if kind in (ADVICE, TRACE):
+        return [Printed("advise" if kind == ADVICE else "trace", head)]
     what = (
         f"its format is '{printable(str(kind))}'" if kind else "it does not say of what kind it is"
     )

@@ -22,8 +22,7 @@ from chunkwise_lab.report.model import Block, Chart, Finding, Section, Table
 from chunkwise_lab.report.values import Drawing, published
 from chunkwise_lab.studies.claims import judge
 from chunkwise_lab.studies.figures import FIGURES
-from chunkwise_lab.studies.iotest.crowding import oversubscribed
-from chunkwise_lab.studies.iotest.known import said_of
+from chunkwise_lab.studies.iotest.known import oversubscribed, said_of
 from chunkwise_lab.studies.iotest.modelled import SAID, modelled
 from chunkwise_lab.studies.own_data import adapted
 from chunkwise_lab.studies.published import measured

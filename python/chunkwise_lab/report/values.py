@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from chunkwise_lab.report.labels import Libraries
 from chunkwise_lab.report.scales import number
+from chunkwise_lab.studies.comparing import Sample, samples
 from chunkwise_lab.studies.figures import FIGURES
 from chunkwise_lab.studies.iotest.modelled import Modelled
 from chunkwise_lab.studies.results import Row
@@ -66,36 +67,26 @@ class Drawing:
 
 def measured(plot: Plot, rows: Iterable[Row], statistic: Statistic, *, ends: bool) -> list[Value]:
     """Return what a plot shows of some rows."""
+    drawn = [row for row in rows if matches(row.point, plot.where)]
     found = []
-    for row in rows:
-        summary = row.summary(plot.figure, statistic) if matches(row.point, plot.where) else None
-        if summary is None or not math.isfinite(summary.middle):
-            continue
-        low, high = summary.middle - summary.error, summary.middle + summary.error
-        if ends:
-            low, high = min(summary.values), max(summary.values)
-        found.append(
-            Value(
-                _placed(plot, row, statistic),
-                summary.middle,
-                low,
-                high,
-                len(summary.values),
-                summary.estimated,
-                _versions(row.records),
-            )
-        )
-    if plot.over is not None:
-        found = _summed(found, plot.over, plot.total)
+    for one in samples(drawn, plot.figure, statistic, plot.over, plot.total):
+        if math.isfinite(one.middle):
+            low, high = one.middle - one.error, one.middle + one.error
+            if ends:
+                low, high = min(one.values), max(one.values)
+            point, versions = _placed(plot, one, statistic), _versions(one.records)
+            repeats = len(one.values)
+            found.append(Value(point, one.middle, low, high, repeats, one.estimated, versions))
     return found if plot.relative is None else _divided(found, plot, plot.relative)
 
 
-def _placed(plot: Plot, row: Row, statistic: Statistic) -> dict[str, str]:
-    """Return a row's point with the value that it is drawn at."""
+def _placed(plot: Plot, one: Sample, statistic: Statistic) -> dict[str, str]:
+    """Return a point with the value that it is drawn at."""
+    point = dict(one.point)
     if plot.x in FIGURES:
-        along = row.summary(plot.x, statistic)
-        return row.point if along is None else {**row.point, plot.x: f"{along.middle:.12g}"}
-    return _split(plot, row.point)
+        along = samples([Row(point, one.records)], plot.x, statistic)
+        return {**point, plot.x: f"{along[0].middle:.12g}"} if along else point
+    return _split(plot, point)
 
 
 def _split(plot: Plot, point: dict[str, str]) -> dict[str, str]:
@@ -114,36 +105,6 @@ def _versions(records: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     if str(record.get("reader", "")).startswith("chunkwise"):
         names["chunkwise"] = "chunkwise"
     return tuple(f"{names[name]} {record[name]}" for name in names if record.get(name))
-
-
-def _summed(values: list[Value], over: str, total: str) -> list[Value]:
-    """Sum up over a label; only if every value of the label exists, as for the others."""
-    groups: dict[tuple[tuple[str, str], ...], list[Value]] = {}
-    for value in values:
-        key = tuple((k, v) for k, v in value.point.items() if k != over)
-        groups.setdefault(key, []).append(value)
-    most = max(map(len, groups.values()), default=0)
-    found = []
-    for key, group in groups.items():
-        if len(group) < most:
-            continue
-        share = 1.0 if total == "sum" else 1 / len(group)
-        middle = sum(value.middle for value in group) * share
-        # Errors of separate measurements add up in squares.
-        below = math.hypot(*(value.middle - value.low for value in group)) * share
-        above = math.hypot(*(value.high - value.middle for value in group)) * share
-        found.append(
-            Value(
-                dict(key),
-                middle,
-                middle - below,
-                middle + above,
-                min(value.repeats for value in group),
-                any(value.estimated for value in group),
-                tuple(dict.fromkeys(v for value in group for v in value.versions)),
-            )
-        )
-    return found
 
 
 def _divided(values: list[Value], plot: Plot, base: Where) -> list[Value]:

@@ -23,7 +23,7 @@ import numpy as np
 
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline, Shape, ShapeWord, format_shape
-from chunkwise_lab.sample.interrupt import deferred_interrupt
+from chunkwise.trials.environment import usable_cpus
 from chunkwise_lab.sample.layout import Box, Layout, boxes, make_layout
 from chunkwise_lab.sample.registry import find
 from chunkwise_lab.sample.spec import Region, Sample, Values
@@ -72,13 +72,12 @@ def write(
         raise UsageError(f"seed {seed}: must be from 0 to 2**64 - 1")
     nbytes = prod(layout.shape) * np.dtype(sample.dtype).itemsize * len(sample.datasets)
     done = stored = 0
-    with deferred_interrupt() as check, new_file(path, overwrite=force) as file:
+    with new_file(path, overwrite=force) as file:
         file.attrs["sample"], file.attrs["seed"] = sample.name, np.uint64(seed)
         datasets = [_create(file, dataset, sample, layout) for dataset in sample.datasets]
         for variable, dataset in enumerate(datasets):
             with contextlib.closing(_fill(dataset, sample, layout, seed, variable)) as slabs:
                 for slab_nbytes in slabs:
-                    check()
                     done += slab_nbytes
                     if progress is not None:
                         progress(done, nbytes)
@@ -229,5 +228,4 @@ def _in_order(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> Itera
 
 def _thread_count() -> int:
     """CPUs that this process may use, at most 8."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return min(8, len(affinity(0)) if affinity else os.cpu_count() or 1)
+    return min(8, usable_cpus())

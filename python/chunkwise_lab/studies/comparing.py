@@ -22,7 +22,7 @@ from chunkwise.measure.verdict import (
     verdict,
     widened,
 )
-from chunkwise_lab.studies.figures import FIGURES, Figure
+from chunkwise_lab.studies.figures import FIGURES
 from chunkwise_lab.studies.results import Row, middle, standard_error
 from chunkwise_lab.studies.study import LIBRARIES, Statistic, Where, matches
 
@@ -42,7 +42,12 @@ class Sample:
     error: float = 0.0
     estimated: bool = False  # Whether some of it is extrapolated
     noisy: bool = True  # Whether another run would give other values
-    versions: tuple[str, ...] = ()  # The libraries that were measured, such as ``HDF5 2.0.0``
+    records: tuple[dict[str, Any], ...] = ()  # Of what was measured
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """The libraries that were measured, such as ``HDF5 2.0.0``."""
+        return tuple(dict.fromkeys(text for one in self.records if (text := _version(one))))
 
 
 def samples(
@@ -77,28 +82,11 @@ def samples(
             error = math.hypot(*map(standard_error, parts)) / (
                 len(parts) if total == "mean" else 1
             )
-            found.append(_sample(dict(key), added, middles, error, group, FIGURES[figure]))
+            records = tuple(r for row in group for r in row.records if r["status"] == "ok")
+            estimated = any(record.get("extrapolated") for record in records)
+            noisy = FIGURES[figure].unit in _TIMED or len(set(added)) > 1
+            found.append(Sample(dict(key), added, middles, error, estimated, noisy, records))
     return found
-
-
-def _sample(
-    point: Mapping[str, str],
-    values: tuple[float, ...],
-    middle: float,
-    error: float,
-    rows: Sequence[Row],
-    figure: Figure,
-) -> Sample:
-    records = [record for row in rows for record in row.records if record["status"] == "ok"]
-    return Sample(
-        point,
-        values,
-        middle,
-        error,
-        any(record.get("extrapolated") for record in records),
-        figure.unit in _TIMED or len(set(values)) > 1,
-        tuple(dict.fromkeys(text for record in records if (text := _version(record)))),
-    )
 
 
 def _version(record: Mapping[str, Any]) -> str:

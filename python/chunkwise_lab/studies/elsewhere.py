@@ -63,17 +63,18 @@ def _known(record: Mapping[str, Any], cell: Cell) -> dict[str, Any]:
     found = {name: record[name] for name in kept if record.get(name) is not None}
     if record["status"] != "ok":
         return found
-    if record["operation"] != "read":
-        nbytes = record.get("file_nbytes") or 0
-        requests = record.get("time_chunk_loads") or record["operations"]
-        return {**found, "memory_s": record["total_s"], "requests": requests, "moved": nbytes}
-    touched = _touches(cell, record["shape"], record.get("chunks"))
-    requests = record.get("time_chunk_loads") or touched
-    raw_nbytes = math.prod(record["shape"]) * record["itemsize"]
-    share = (record.get("stored_nbytes") or raw_nbytes) / raw_nbytes
     chunk = record.get("chunks")
-    each = math.prod(chunk) * record["itemsize"] * share if chunk else None
-    moved = requests * each if each is not None else record["selected_nbytes"]
+    if record["operation"] != "read":
+        requests = record.get("time_chunk_loads") or record["operations"]
+        moved = record.get("file_nbytes") or 0
+    else:
+        requests = record.get("time_chunk_loads") or _touches(cell, record["shape"], chunk)
+        moved = record["selected_nbytes"]
+    if chunk and record["operation"] == "read":
+        # As much of each chunk as is stored of all.
+        raw_nbytes = math.prod(record["shape"]) * record["itemsize"]
+        share = (record.get("stored_nbytes") or raw_nbytes) / raw_nbytes
+        moved = requests * (math.prod(chunk) * record["itemsize"] * share)
     return {**found, "memory_s": record["total_s"], "requests": requests, "moved": moved}
 
 

@@ -1,68 +1,15 @@
 """How is a study written down?
 
-In a folder, of this package or of a user: ``study.toml`` says what it is and names the files
-of its experiments.  ::
-
-    # study.toml
-    name = "cris"
-    files = ["tables.toml"]
-    statistic = "median"
-    repeat = {quick = 3, paper = 5}
-    ...
-    [data.cris]
-    sample = "cris"
-    quick = {shape = [20, 30, 9, 717]}     # keywords of chunkwise_lab.sample.write; `both = {...}`
-    [axes]                                 # what every run has, unless it says otherwise
-    reader = ["libhdf5"]
-
-    [own]                                  # only if the user's data can be measured too
-    data = "cris"                          # in the place of this
-    cache = {"1MiB" = "@small-cache"}      # by axis: values that take the place of the study's
-
-    # tables.toml
-    [[experiment]]
-    id = "rows"
-    ...
-    [[experiment.run]]
-    data = ["cris"]
-    design = "product"                     # or each, or list (`chunkwise.measure.space`)
-    axes = {reader = ["libhdf5"], cache = ["1MiB", "3MiB"]}
-    quick = {cache = ["1MiB"]}             # axes that differ at this scale
-    seconds = {quick = 20}
-    repeat = 1                             # where it differs from the study
-    own = false                            # not of the user's dataset
-    scales = ["paper"]                     # if it is not measured at both
-    datasets = {quick = ["/a"], paper = ["/a", "/b"]}   # each, where a file has several
-    check = true                           # compare every element that is read
-    [[experiment.plot]]
-    [[experiment.published]]
-    [[experiment.claim]]
-
-Values of ``[own]`` are worked out from the user's dataset where they are placeholders
-(`chunkwise_lab.studies.own_data`):
-
-===================  ============================================================
-``@row``             the pattern of lines along the last dimension
-``@whole-chunk``     the pattern of its chunk's shape
-``@small-chunk``     its chunk, cut along the slowest dimensions until a row's chunks
-                     fit ``@small-cache``
-``@small-cache``     half of a chunk's bytes, 1 MiB at most
-``@row-chunks``      the bytes of the chunks that one row goes through;
-                     ``@row-chunks-1``: one less
-``@large-cache``     what reading by rows needs, so that no chunk is decoded twice:
-                     two chunks at the least, 512 MiB at most
-``@filters``         as it is stored; ``deflate:6`` if it has no filter
-===================  ============================================================
-
-What is unknown or missing is an error that names the file and the entry
-(`chunkwise_lab.studies.checks`): a published value that nothing is compared with must not pass
-unseen.
+In a folder, of this package or of a user: ``study.toml`` says what it is and names the files of
+its experiments; docs/studies.md ("Writing one") has every key.  What is unknown or missing is an
+error that names the file and the entry (`chunkwise_lab.studies.checks`): a published value that
+nothing is compared with must not pass unseen.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields
 from importlib.resources import files
 from pathlib import Path
@@ -199,8 +146,8 @@ def _data(name: str, values: dict[str, Any]) -> Data:
 def _experiment(entry: dict[str, Any], standard: Mapping[str, Any]) -> Experiment:
     parts = {
         "runs": tuple(_run(one, standard) for one in entry.pop("run")),
-        "plots": tuple(map(_plot, entry.pop("plot", ()))),
-        "published": tuple(map(_published, entry.pop("published", ()))),
+        "plots": _parts(Plot, "a plot", entry.pop("plot", ())),
+        "published": _parts(Published, "a published value", entry.pop("published", ())),
         "claims": tuple(map(_claim, entry.pop("claim", ()))),
     }
     return _made(Experiment, "an experiment", {**entry, **parts})
@@ -233,12 +180,8 @@ def _space(axes: Mapping[str, Any], design: str, trials: Any) -> Space:
     return Space({name: tuple(texts) for name, texts in axes.items()}, design, tuple(trials))
 
 
-def _plot(entry: dict[str, Any]) -> Plot:
-    return _made(Plot, "a plot", _tuples(entry))
-
-
-def _published(entry: dict[str, Any]) -> Published:
-    return _made(Published, "a published value", _tuples(entry))
+def _parts(kind: type[T], what: str, entries: Iterable[dict[str, Any]]) -> tuple[T, ...]:
+    return tuple(_made(kind, what, _tuples(entry)) for entry in entries)
 
 
 def _claim(entry: dict[str, Any]) -> Claim:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final
 
 from chunkwise.errors import UsageError
@@ -19,7 +19,7 @@ from chunkwise.measure.target import Target, look
 from chunkwise.model.chunk_shape import shrunk
 from chunkwise.model.geometry import Walk, line
 from chunkwise_lab.studies.results import StudyResults
-from chunkwise_lab.studies.study import Claim, Experiment, Plot, Run, Study, Where
+from chunkwise_lab.studies.study import Experiment, Study
 
 # By axis: a value of the study's, and what stands in its place.
 Values = Mapping[str, Mapping[str, str]]
@@ -66,59 +66,28 @@ def study_of(study: Study, results: StudyResults) -> Study:
 
 
 def _experiment(one: Experiment, data: str, values: Values) -> Experiment:
-    return replace(
-        one,
-        runs=tuple(_run(run, values) for run in one.runs if run.own and run.data == (data,)),
-        plots=tuple(_plot(plot, values) for plot in one.plots),
-        claims=tuple(_claim(claim, values) for claim in one.claims),
-        published=(),
-        note="",
-    )
+    runs = tuple(run for run in one.runs if run.own and run.data == (data,))
+    found: Experiment = _put(replace(one, runs=runs, published=(), note=""), values)
+    return found
 
 
-def _run(run: Run, values: Values) -> Run:
-    spaces = {
-        scale: replace(
-            space,
-            axes={
-                axis: tuple(_text(axis, text, values) for text in texts)
-                for axis, texts in space.axes.items()
-            },
-            trials=tuple(
-                {axis: _text(axis, text, values) for axis, text in trial.items()}
-                for trial in space.trials
-            ),
-        )
-        for scale, space in run.spaces.items()
-    }
-    settings = {scale: _where(told, values) for scale, told in run.settings.items()}
-    return replace(run, spaces=spaces, settings=settings)
-
-
-def _plot(plot: Plot, values: Values) -> Plot:
-    relative = None if plot.relative is None else _where(plot.relative, values)
-    return replace(plot, where=_where(plot.where, values), relative=relative)
-
-
-def _claim(claim: Claim, values: Values) -> Claim:
-    settings = {
-        name: _where(setting, values) if isinstance(setting, Mapping) else setting
-        for name, setting in claim.settings.items()
-    }
-    for name in {"value", "standard", "against"} & settings.keys():
-        settings[name] = _text(str(settings["axis"]), settings[name], values)
-    return replace(claim, settings=settings)
-
-
-def _where(where: Mapping[str, Any], values: Values) -> Where:
-    return {name: _text(name, value, values) for name, value in where.items()}
-
-
-def _text(axis: str, value: Any, values: Values) -> Any:
-    """Translate one value, or each of several; what no table has stays."""
-    if isinstance(value, tuple):
-        return tuple(_text(axis, one, values) for one in value)
-    return values.get(axis, {}).get(value, value)
+def _put(one: Any, values: Values, axis: str = "") -> Any:
+    """Translate each value of an axis, wherever it stands; what no table has stays."""
+    if isinstance(one, str):
+        return values.get(axis, {}).get(one, one)
+    if isinstance(one, tuple):
+        return tuple(_put(each, values, axis) for each in one)
+    if isinstance(one, Mapping):
+        # These are of the axis that a claim names.
+        of_axis = {"value", "standard", "against"} if "axis" in one else set()
+        return {
+            name: _put(each, values, str(one["axis"]) if name in of_axis else name)
+            for name, each in one.items()
+        }
+    if is_dataclass(one) and not isinstance(one, type):
+        found = {field.name: getattr(one, field.name) for field in fields(one)}
+        return replace(one, **{name: _put(each, values, name) for name, each in found.items()})
+    return one
 
 
 def _refuse(target: Target) -> None:

@@ -20,8 +20,7 @@ from chunkwise.measure.printing import WIDTH, plain_table
 from chunkwise.names import printable, shell_word
 from chunkwise.words import counted, format_seconds, joined
 from chunkwise_lab.studies.claims import Judged, judge_all
-from chunkwise_lab.studies.iotest.crowding import oversubscribed
-from chunkwise_lab.studies.iotest.known import said_of
+from chunkwise_lab.studies.iotest.known import oversubscribed, said_of
 from chunkwise_lab.studies.results import StudyResults
 from chunkwise_lab.studies.rules import Word
 from chunkwise_lab.studies.study import SCALES, Experiment, Study

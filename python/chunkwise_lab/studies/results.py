@@ -14,10 +14,11 @@ import math
 import os
 import statistics
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from types import UnionType
+from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 from chunkwise.errors import UsageError
 from chunkwise.files.durable import write_whole
@@ -25,23 +26,22 @@ from chunkwise.measure.verdict import spread
 from chunkwise.names import printable
 from chunkwise_lab.studies.figures import FIGURES
 from chunkwise_lab.studies.study import Scale, Statistic, Where, matches
-from chunkwise_lab.studies.wellformed import check
 
 FORMAT: Final = "chunkwise-study"
 VERSION: Final = 2
 # Fields of a record that no figure and no report needs.
 _LEFT_OUT: Final = frozenset({"checksums", "slabs", "file", "storage", "data", "scratch"})
-
-
-@dataclass(frozen=True)
-class Summary:
-    """The repeats of one figure."""
-
-    values: tuple[float, ...]  # Each repeat, in the order in which they were made
-    # As the study sums them up: the mean, the mean without best and worst, or the median.
-    middle: float
-    error: float  # The standard error of the mean; 0 of one repeat
-    estimated: bool = False  # Whether one of them was extrapolated
+# What no figure can be; so much less than a float can hold that sums of squares are floats.
+_MOST: Final = 1e100
+# What all other code relies on, of a file that may come from anywhere.
+_TARGET: Final = {
+    "file": str, "dataset": str, "shape": list[int], "dtype": str, "chunks": list[int],
+    "filters": str,
+}  # fmt: skip
+_RECORD: Final = {
+    "status": str, "error": str | None, "fallback": str | None, "point": dict[str, str],
+    "shape": list[int] | None, "cpu_count": str | int | None,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,6 @@ class Row:
         """Return a figure of all repeats that have it."""
         found = (FIGURES[figure].of(record) for record in self.records if record["status"] == "ok")
         return tuple(value for value in found if value is not None)
-
-    def summary(self, figure: str, statistic: Statistic) -> Summary | None:
-        """Sum up a figure; None if no repeat has it."""
-        values = self.values(figure)
-        if not values:
-            return None
-        estimated = any(record.get("extrapolated") for record in self.records)
-        return Summary(values, middle(values, statistic), standard_error(values), estimated)
 
     @property
     def problem(self) -> str | None:
@@ -165,7 +157,7 @@ class StudyResults:
         """Undo `to_json`."""
         if values.get("format") != FORMAT or values.get("version") != VERSION:
             raise UsageError("no results of a study, or of a version that is not known here")
-        check(values)
+        _check(values)
         kept = {k: v for k, v in values.items() if k not in ("format", "version", "verdicts")}
         outcomes = {k: Outcome(**v) for k, v in kept.pop("outcomes").items()}
         return cls(outcomes=outcomes, **kept)
@@ -205,3 +197,51 @@ def labelled(
         }
         for record in records
     ]
+
+
+def _check(values: Mapping[str, Any]) -> None:
+    """Raise ValueError if a run's JSON values are not of the types that the records here state."""
+    _each("", values, get_type_hints(StudyResults))
+    if not values["repeat"] or not 0 <= values["elapsed_s"] < _MOST:
+        raise ValueError("repeat or elapsed_s is missing, or no such value")
+    if values.get("target") is not None:
+        _each("target", values["target"], _TARGET)
+    for name, outcome in values["outcomes"].items():
+        _each(name, outcome, get_type_hints(Outcome))
+        for number, record in enumerate(outcome["records"]):
+            _each(f"{name}, record {number}", record, _RECORD)
+            for figure in FIGURES.values():
+                try:
+                    value = figure.of(record)
+                    if value is not None and not (_fits(value, float) and abs(value) < _MOST):
+                        raise ValueError(value)
+                except (KeyError, TypeError, ValueError, ArithmeticError):
+                    place = f"{name}, record {number}"
+                    raise ValueError(f"{place}: gives no {figure.name}") from None
+
+
+def _each(place: str, values: Any, kinds: Mapping[str, Any]) -> None:
+    if not isinstance(values, Mapping):
+        raise ValueError(f"{place}: is no object")
+    for name, kind in kinds.items():
+        if not _fits(values.get(name), kind):
+            raise ValueError(
+                f"{place}: {name}".removeprefix(": ") + " is missing, or no such value"
+            )
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Whether a JSON value is of a type; whole numbers are counts, and numbers are finite."""
+    origin, of = get_origin(kind), get_args(kind)
+    if origin is UnionType:
+        return any(_fits(value, one) for one in of)
+    if origin is Literal:
+        return value in of
+    if origin is list:
+        return isinstance(value, list | tuple) and all(_fits(one, of[0]) for one in value)
+    if origin is dict:
+        return isinstance(value, dict) and all(_fits(one, of[1]) for one in value.values())
+    if kind in (int, float):
+        is_number = isinstance(value, int | kind) and not isinstance(value, bool)
+        return is_number and math.isfinite(value) and (kind is float or value >= 0)
+    return kind is Any or isinstance(value, dict if kind is Outcome else kind)

@@ -91,10 +91,10 @@ def _version(row: Row) -> object:
 
 
 def _today(row: Row, figure: str, statistic: Statistic) -> Text:
-    found = row.summary(figure, statistic)
-    if found is None:
+    summed = samples([row], figure, statistic)
+    if not summed:
         return Text(row.records[0]["status"], style="bold red")
-    unit = FIGURES[figure].unit
+    found, unit = summed[0], FIGURES[figure].unit
     text = f"{'~' if found.estimated else ''}{quantity(found.middle, unit)}"
     if found.error:
         text += f" ± {quantity(found.error, unit)}"

@@ -21,6 +21,9 @@ const CHECKED_NBYTES: u64 = 1 << 20;
 pub(crate) struct Buffers {
     pub stored: Vec<u8>,
     pub raw: Vec<u8>,
+    /// Stored bytes of several chunks, and all of them inflated.
+    pub several: Vec<Vec<u8>>,
+    pub inflated: Vec<u8>,
     /// A chunk of which a part is decoded.
     pub part: Vec<u8>,
     /// At most so many bytes of its memory are in use: the system gives none for the others.
@@ -33,7 +36,8 @@ impl Buffers {
     const KEEP_NBYTES: usize = 32 << 20;
 
     fn trim(&mut self) {
-        for buffer in [&mut self.stored, &mut self.raw] {
+        let own = [&mut self.stored, &mut self.raw, &mut self.inflated];
+        for buffer in own.into_iter().chain(&mut self.several) {
             if buffer.capacity() > Self::KEEP_NBYTES {
                 *buffer = Vec::new();
             }

@@ -8,6 +8,7 @@ pub(crate) mod decode;
 mod edges;
 mod fetch;
 mod fields;
+pub(crate) mod inflating;
 mod mapped;
 mod numbers;
 mod one_pass;

@@ -17,6 +17,7 @@ use crate::profile::{Phase, timed};
 use crate::read::decode::{Buffers, StoredBytes, StoredChunk, with_buffers};
 use crate::read::fetch::{FetchAhead, Fetched, FetchedFirst};
 use crate::read::fields::Fields;
+use crate::read::inflating::Waiting;
 use crate::read::read_map::ReadMap;
 use crate::read::repeated::{is_small, leaves_room, was_wanted_whole};
 use crate::read::runs::{RawRead, raw_batches};
@@ -31,7 +32,7 @@ use crate::{ChunkRecord, Dataset, OnePass, ReadError, Storage};
 pub(crate) const SHARED_NBYTES: u64 = 1 << 20;
 
 /// Where the stored bytes of a segment come from.
-enum Source<'s, 'scope> {
+pub(crate) enum Source<'s, 'scope> {
     /// The storage, when they are needed.
     Storage(&'s dyn Storage),
     /// What was fetched ahead, or else the storage.
@@ -45,7 +46,11 @@ enum Source<'s, 'scope> {
 
 impl Source<'_, '_> {
     /// The bytes of a batch.
-    fn read<'b>(&'b self, batch: &Batch, stored: &'b mut Vec<u8>) -> Result<&'b [u8], ReadError> {
+    pub(crate) fn read<'b>(
+        &'b self,
+        batch: &Batch,
+        stored: &'b mut Vec<u8>,
+    ) -> Result<&'b [u8], ReadError> {
         match self {
             Self::Storage(storage) => {
                 let nbytes = usize::try_from(batch.nbytes);
@@ -206,7 +211,7 @@ impl Reading<'_> {
         buffers: &mut Buffers,
         helpers: usize,
     ) -> Result<(), ReadError> {
-        let mut waiting: SmallVec<[(TaskView<'_>, StoredChunk); 1]> = SmallVec::new();
+        let mut waiting = Waiting::new();
         tasks.each(|mut view, placed| {
             self.check_cancelled()?;
             let begun = self.begin(&mut view, placed, source.fetched(), buffers, helpers);
@@ -221,6 +226,7 @@ impl Reading<'_> {
             }
             Ok(())
         })?;
+        self.inflate_together(&mut waiting, source, buffers)?;
         let records: SmallVec<[ChunkRecord; 4]> =
             waiting.iter().map(|(_, chunk)| chunk.record).collect();
         let Buffers { stored, raw, scratch, .. } = buffers;
@@ -254,7 +260,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    fn check_cancelled(&self) -> Result<(), ReadError> {
+    pub(crate) fn check_cancelled(&self) -> Result<(), ReadError> {
         if self.cancelled.load(Relaxed) { Err(ReadError::Cancelled) } else { Ok(()) }
     }
 
@@ -308,6 +314,20 @@ impl Reading<'_> {
             && (is_small(self.nbytes) || was_wanted_whole(key))
     }
 
+    /// Whether a task's chunk is decoded for this read alone.  A chunk that a large read wants whole is
+    /// not wanted again by the same walk: it is decoded in place, or through a buffer that is reused, and
+    /// not kept.
+    pub(crate) fn passes(&self, view: &TaskView<'_>) -> bool {
+        let state = ProcessState::of_this_process();
+        let key: ChunkKey = (self.dataset.number, view.task().linear_index());
+        let kept = || {
+            self.once.is_none()
+                && (!view.task().takes_all() || self.may_return(key))
+                && state.cache().would_keep(self.dataset.chunk_nbytes, self.read)
+        };
+        !state.in_flight.has(key) && !kept()
+    }
+
     /// Decode a chunk, unless another thread is at it, and copy what is wanted.
     pub(crate) fn finish(
         &self,
@@ -319,14 +339,7 @@ impl Reading<'_> {
         let dataset = self.dataset;
         let state = ProcessState::of_this_process();
         let key: ChunkKey = (dataset.number, view.task().linear_index());
-        // A chunk that a large read wants whole is not wanted again by the same walk: it is
-        // decoded in place, or through a buffer that is reused, and not kept.
-        let kept = || {
-            self.once.is_none()
-                && (!view.task().takes_all() || self.may_return(key))
-                && state.cache().would_keep(dataset.chunk_nbytes, self.read)
-        };
-        if !state.in_flight.has(key) && !kept() {
+        if self.passes(view) {
             let some = |error: ReadError, decoded: &mut [u8]| {
                 if self.lose_some(chunk, &error, decoded) { Ok(()) } else { Err(error) }
             };

@@ -16,11 +16,17 @@ const SEGMENT_CHUNKS: u64 = 256;
 /// There are at least so many pieces for each thread, so that all end at about the same time.
 const SEGMENTS_A_THREAD: u64 = 8;
 
-/// How many neighbouring tasks of `tasks` a thread takes at a time.
-fn segment_len(tasks: u64, chunk_nbytes: u64, threads: usize) -> u64 {
-    let pieces = SEGMENTS_A_THREAD * threads.max(1) as u64;
+/// ... unless these are to have several chunks each, for which so many are enough.
+const LEAST_SEGMENTS_A_THREAD: u64 = 4;
+
+/// How many neighbouring tasks of `tasks` a thread takes at a time: `least` of them, as far as there
+/// are enough, however large their chunks are.
+fn segment_len(tasks: u64, chunk_nbytes: u64, threads: usize, least: u64) -> u64 {
+    let threads = threads.max(1) as u64;
     let large = (SEGMENT_NBYTES / chunk_nbytes.max(1)).clamp(1, SEGMENT_CHUNKS);
-    large.min((tasks / pieces).max(1))
+    let len = large.min((tasks / (SEGMENTS_A_THREAD * threads)).max(1));
+    let enough = tasks >= LEAST_SEGMENTS_A_THREAD * threads * least;
+    if enough { len.max(least) } else { len }
 }
 
 /// The last segments, of which there is one for each thread, are divided into so many.
@@ -40,9 +46,9 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// For `threads` that take them at the same time.
-    pub fn new(tasks: u64, chunk_nbytes: u64, threads: usize) -> Self {
-        let len = segment_len(tasks, chunk_nbytes, threads);
+    /// For `threads` that take them at the same time, at least `least` tasks each if there are enough.
+    pub fn new(tasks: u64, chunk_nbytes: u64, threads: usize, least: u64) -> Self {
+        let len = segment_len(tasks, chunk_nbytes, threads, least);
         let shared = threads > 1;
         let last = if shared { len.saturating_mul(threads as u64).min(tasks) } else { 0 };
         let large = (tasks - last).div_ceil(len);
@@ -161,8 +167,9 @@ mod tests {
             tasks in 0u64..5000,
             chunk_nbytes in 1u64..1 << 21,
             threads in 1usize..130,
+            least in 1u64..5,
         ) {
-            let segments = Segments::new(tasks, chunk_nbytes, threads);
+            let segments = Segments::new(tasks, chunk_nbytes, threads, least);
             let mut next = 0;
             for number in 0..segments.count() {
                 let part = segments.tasks(number);
@@ -177,17 +184,19 @@ mod tests {
 
     #[test]
     fn the_last_segments_are_smaller() {
-        let segments = Segments::new(16 * 1024, 1000, 64);
+        let segments = Segments::new(16 * 1024, 1000, 64, 1);
         assert_eq!((segments.tasks(0), segments.count()), (0..32, 448 + 64 * 4));
         assert_eq!(segments.tasks(segments.count() - 1), 16 * 1024 - 8..16 * 1024);
-        assert_eq!(Segments::new(16 * 1024, 1000, 1).count(), 64);
+        assert_eq!(Segments::new(16 * 1024, 1000, 1, 1).count(), 64);
     }
 
     #[test]
     fn large_chunks_are_taken_one_by_one() {
-        assert_eq!(segment_len(1000, 10 << 20, 2), 1);
-        assert_eq!(segment_len(12_000, 10_000, 2), 52);
-        assert_eq!(segment_len(20, 10_000, 2), 1);
-        assert_eq!(segment_len(1 << 40, 1, 64), SEGMENT_CHUNKS);
+        assert_eq!(segment_len(1000, 10 << 20, 2, 1), 1);
+        assert_eq!(segment_len(12_000, 10_000, 2, 1), 52);
+        assert_eq!(segment_len(20, 10_000, 2, 1), 1);
+        assert_eq!(segment_len(1000, 10 << 20, 2, 4), 4);
+        assert_eq!(segment_len(20, 10 << 20, 2, 4), 1);
+        assert_eq!(segment_len(1 << 40, 1, 64, 1), SEGMENT_CHUNKS);
     }
 }

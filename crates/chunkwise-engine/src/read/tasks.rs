@@ -99,7 +99,8 @@ impl<'a> Tasks<'a> {
 
     /// In segments, which so many threads take one after the other.
     pub fn for_threads(self, threads: usize) -> SharedTasks<'a> {
-        let segments = Segments::new(self.len(), self.dataset.chunk_nbytes, threads);
+        let least = self.dataset.chunks_in_hand(threads);
+        let segments = Segments::new(self.len(), self.dataset.chunk_nbytes, threads, least);
         SharedTasks { tasks: self, segments, next: AtomicU64::new(0) }
     }
 }

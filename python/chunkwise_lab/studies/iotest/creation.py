@@ -15,13 +15,12 @@ from time import perf_counter
 from typing import Any, Final
 
 import numpy as np
-from h5py import h5d, h5f, h5p, h5s, h5t
-from numpy.typing import NDArray
+from h5py import h5d, h5f, h5s, h5t
 
 from chunkwise.errors import WrongValueError
 from chunkwise.grammar import Pipeline
 from chunkwise_lab.studies.iotest.leftover import removed
-from chunkwise_lab.studies.iotest.lists import access, transfer
+from chunkwise_lab.studies.iotest.lists import access, chunked, transfer
 from chunkwise_lab.studies.iotest.walk import Combination
 from chunkwise_lab.studies.iotest.world import World
 
@@ -62,10 +61,7 @@ def _once(
     rows, columns, count = settings["rows"], settings["columns"], settings["chunks"]
     shape = (count, world.size * rows, columns)
     chunk = (1, rows, columns)
-    made = h5p.create(h5p.DATASET_CREATE)
-    made.set_chunk(chunk)
-    filters.apply(made)
-    made.set_fill_time(_FILL[fill])
+    made = chunked(chunk, filters, _FILL[fill])
     one = Combination(io="collective")
     how, all_ranks = transfer(one, filters), access(one, world.comm)
     data = np.random.default_rng(world.rank).integers(0, 2**16, chunk[1:]) / 2**16
@@ -97,7 +93,18 @@ def _once(
     opened.close()
     world.barrier()
     total_s = perf_counter() - begun
-    _check(world, file, memory, space, chunk, data, how, all_ranks)
+    # Read all that was written, and compare it.
+    opened = h5f.open(name, h5f.ACC_RDONLY, fapl=all_ranks)
+    dataset = h5d.open(opened, b"d")
+    found = np.empty_like(data)
+    for number in range(count):
+        found.fill(np.nan)
+        space.select_hyperslab((number, world.rank * rows, 0), (1, 1, 1), block=chunk)
+        dataset.read(memory, space, found, h5t.NATIVE_DOUBLE, how)
+        if not np.array_equal(found, data):
+            raise WrongValueError(f"{file}: chunk {number} of rank {world.rank} has other values")
+    del dataset
+    opened.close()
     slowest = world.gather((made_s, calls_s))
     if world.rank:
         return {}
@@ -112,30 +119,6 @@ def _once(
         "shape": list(shape),
         "itemsize": 8,
     }
-
-
-def _check(
-    world: World,
-    file: str,
-    memory: Any,
-    space: Any,
-    chunk: tuple[int, ...],
-    data: NDArray[np.float64],
-    how: Any,
-    all_ranks: Any,
-) -> None:
-    """Read all that was written, and compare it."""
-    opened = h5f.open(file.encode(), h5f.ACC_RDONLY, fapl=all_ranks)
-    dataset = h5d.open(opened, b"d")
-    found = np.empty_like(data)
-    for number in range(space.shape[0]):
-        found.fill(np.nan)
-        space.select_hyperslab((number, world.rank * chunk[1], 0), (1, 1, 1), block=chunk)
-        dataset.read(memory, space, found, h5t.NATIVE_DOUBLE, how)
-        if not np.array_equal(found, data):
-            raise WrongValueError(f"{file}: chunk {number} of rank {world.rank} has other values")
-    del dataset
-    opened.close()
 
 
 def _alone(io: str) -> Any:

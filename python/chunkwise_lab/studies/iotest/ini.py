@@ -97,29 +97,23 @@ def _szip(text: str) -> Pipeline:
     return Pipeline.parse(f"szip:{_SZIP[parts[0]]}:{_whole(parts[1])}")
 
 
-def _text(text: str) -> str:
-    return text
-
-
+# Each by its name in the file: the attribute of `Settings`, and how it is read.
 _READ: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
-    "steps": ("steps", _whole),
-    "arrays": ("arrays", _whole),
-    "rows": ("rows", _whole),
-    "columns": ("columns", _whole),
-    "process-rows": ("process_rows", _whole),
-    "process-columns": ("process_columns", _whole),
-    "scaling": ("scaling", _text),
-    "alignment-increment": ("alignment_increment", _whole),
-    "alignment-threshold": ("alignment_threshold", _whole),
-    "meta-block-size": ("meta_block_size", _whole),
-    "single-process": ("single_process", _text),
-    "hdf5-file": ("hdf5_file", _text),
-    "csv-file": ("csv_file", _text),
+    **{
+        name: (name.replace("-", "_"), _whole)
+        for name in (
+            "steps", "arrays", "rows", "columns", "process-rows", "process-columns",
+            "alignment-increment", "alignment-threshold", "meta-block-size", "one-case",
+        )
+    },
+    **{
+        name: (name.replace("-", "_"), str)
+        for name in ("scaling", "single-process", "hdf5-file", "csv-file")
+    },
     "restart": ("restart", lambda text: bool(_whole(text))),
-    "one-case": ("one_case", _whole),
     "delay": ("delay_s", _delay),
     "gzip": ("filters", lambda text: Pipeline.parse(f"deflate:{_whole(text)}")),
     "szip": ("filters", _szip),
     # Ours: any chain.
     "filters": ("filters", Pipeline.parse),
-}
+}  # fmt: skip

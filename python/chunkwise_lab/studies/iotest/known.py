@@ -1,6 +1,6 @@
 """Which combinations of the walk are known to hang or crawl, and why?
 
-`chunkwise.mpi.checks` knows.  This module describes a combination to it.
+`chunkwise_lab.mpi_check.checks` knows.  This module describes a combination to it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import h5py
 
-from chunkwise.mpi.checks import Finding, Settings, warnings_for
-from chunkwise.mpi.environment import look_at_ranks, mpi_io_component
 from chunkwise.mpi.filesystems import filesystem_of
 from chunkwise.mpi.libraries import library_of
-from chunkwise.words import counted
+from chunkwise.words import counted, joined
+from chunkwise_lab.mpi_check.checks import Finding, Settings, warnings_for
+from chunkwise_lab.mpi_check.environment import look_at_ranks, mpi_io_component
 from chunkwise_lab.studies.iotest.lists import takes_filters, uses_mpi
 
 if TYPE_CHECKING:
@@ -132,6 +132,18 @@ def said_of(rows: Sequence[Row]) -> list[str]:
         f"Do: {one['remedy']}."
         for code, (one, often) in found.items()
     ]
+
+
+def oversubscribed(rows: Sequence[Row], cpu_count: object) -> str:
+    """Say which rows show no scaling; nothing if there are none."""
+    crowded = [row.point for row in rows if row.point.get("oversubscribed") == "yes"]
+    numbers = sorted({point["ranks"] for point in crowded if "ranks" in point}, key=len)
+    if not numbers:
+        return ""
+    return (
+        f"{joined(numbers)} ranks on {cpu_count} processors: oversubscribed, they take turns. "
+        "These times say nothing about scaling, and no claim about time is judged by them."
+    )
 
 
 def _numbered(numbers: Sequence[int]) -> str:

@@ -111,15 +111,23 @@ def _links() -> Any:
 
 def creation(geometry: Geometry, filters: Pipeline) -> Any:
     """Return how datasets are made."""
-    made = h5p.create(h5p.DATASET_CREATE)
-    chunk = geometry.chunk
-    if chunk is None:
-        made.set_layout(h5d.CONTIGUOUS)
-    else:
-        made.set_chunk(chunk)
-        filters.apply(made)
     fills = geometry.combination.fill == "true"
-    made.set_fill_time(h5d.FILL_TIME_ALLOC if fills else h5d.FILL_TIME_NEVER)
+    fill = h5d.FILL_TIME_ALLOC if fills else h5d.FILL_TIME_NEVER
+    if geometry.chunk is not None:
+        return chunked(geometry.chunk, filters, fill)
+    made = h5p.create(h5p.DATASET_CREATE)
+    made.set_layout(h5d.CONTIGUOUS)
+    made.set_fill_time(fill)
+    return made
+
+
+def chunked(chunk: tuple[int, ...], filters: Pipeline, fill: int | None = None) -> Any:
+    """Return how a dataset of chunks is made, filled by HDF5's own rule or by `fill`."""
+    made = h5p.create(h5p.DATASET_CREATE)
+    made.set_chunk(chunk)
+    filters.apply(made)
+    if fill is not None:
+        made.set_fill_time(fill)
     return made
 
 

@@ -30,7 +30,7 @@ from h5py import h5d, h5f, h5s, h5t
 from chunkwise.errors import WrongValueError
 from chunkwise.mpi.waiting import abandoned
 from chunkwise_lab.studies.iotest.lists import Lists, space
-from chunkwise_lab.studies.iotest.pattern import Geometry, Values
+from chunkwise_lab.studies.iotest.pattern import Geometry, Tile, Values
 
 if TYPE_CHECKING:
     from chunkwise_lab.studies.iotest.world import World
@@ -66,18 +66,18 @@ def measure(
     clock = Clock()
     world.barrier()
     begun = perf_counter()
-    _write(world, geometry, told, values, file, delay_s, clock)
+    _passed(world, geometry, told, values, file, delay_s, clock, writing=True)
     clock.write_phase = perf_counter() - begun - clock.values
     world.barrier()
     made_s, read_begun = clock.values, perf_counter()
-    _read(world, geometry, told, values, file, delay_s, clock)
+    _passed(world, geometry, told, values, file, delay_s, clock, writing=False)
     clock.read_phase = perf_counter() - read_begun - (clock.values - made_s)
     world.barrier()
     clock.wall = perf_counter() - begun - clock.values
     return clock
 
 
-def _write(
+def _passed(
     world: World,
     geometry: Geometry,
     told: Lists,
@@ -85,14 +85,21 @@ def _write(
     file: str,
     delay_s: float,
     clock: Clock,
+    *,
+    writing: bool,
 ) -> None:
+    """Write all tiles of this rank to a new file, or read them."""
     tile = np.empty(geometry.settings.tile)
     memory = h5s.create_simple(tile.shape)
     double, whole = h5t.NATIVE_DOUBLE, space(geometry)
     block, once = geometry.block, (1,) * len(geometry.block)
-    now = perf_counter()
-    opened = h5f.create(file.encode(), h5f.ACC_TRUNC, fapl=told.access)
-    clock.creat += perf_counter() - now
+    begun = perf_counter()
+    if writing:
+        opened = h5f.create(file.encode(), h5f.ACC_TRUNC, fapl=told.access)
+    else:
+        opened = h5f.open(file.encode(), h5f.ACC_RDONLY, fapl=told.access)
+    # Of reading, the file and its datasets are opened outside of `creat`.
+    making_s = perf_counter() - begun
     dataset: Any = None
     with _left_open(world, opened):
         for one in geometry.tiles(world.rank):
@@ -101,76 +108,56 @@ def _write(
             if one.first:
                 name = one.dataset.encode()
                 now = perf_counter()
-                if one.new:
+                if writing and one.new:
                     dataset = h5d.create(
                         opened, name, double, whole, dcpl=told.creation, lcpl=told.links
                     )
                 else:
                     dataset = h5d.open(opened, name)
-                clock.creat += perf_counter() - now
+                making_s += perf_counter() - now
             now = perf_counter()
-            values.fill(tile, one.step, one.array)
-            made = perf_counter()
+            if writing:
+                values.fill(tile, one.step, one.array)
+            else:
+                # Elements that a read leaves out must not come from the tile before.
+                tile.fill(np.nan)
+            filled = perf_counter()
             whole.select_hyperslab(one.start, once, block=block)
             selected = perf_counter()
-            dataset.write(memory, whole, tile, double, told.transfer)
-            written = perf_counter()
-            clock.values += made - now
-            clock.creat += selected - made
-            clock.write += written - selected
+            (dataset.write if writing else dataset.read)(
+                memory, whole, tile, double, told.transfer
+            )
+            done = perf_counter()
+            clock.values += filled - now
+            clock.creat += selected - filled
+            if writing:
+                clock.write += done - selected
+            else:
+                clock.read += done - selected
+                _require_right(world, geometry, values, file, tile, one)
+                clock.values += perf_counter() - done
             if one.last:
                 # h5py closes it when nothing holds it any more.
                 dataset = None
         now = perf_counter()
         opened.close()
-        clock.creat += perf_counter() - now
+        making_s += perf_counter() - now
+    if writing:
+        clock.creat += making_s
 
 
-def _read(
-    world: World,
-    geometry: Geometry,
-    told: Lists,
-    values: Values,
-    file: str,
-    delay_s: float,
-    clock: Clock,
+def _require_right(
+    world: World, geometry: Geometry, values: Values, file: str, tile: Any, one: Tile
 ) -> None:
-    tile = np.empty(geometry.settings.tile)
-    memory = h5s.create_simple(tile.shape)
-    double, whole = h5t.NATIVE_DOUBLE, space(geometry)
-    block, once = geometry.block, (1,) * len(geometry.block)
-    opened = h5f.open(file.encode(), h5f.ACC_RDONLY, fapl=told.access)
-    dataset: Any = None
-    with _left_open(world, opened):
-        for one in geometry.tiles(world.rank):
-            if delay_s and one.array == 0 and one.step:
-                sleep(delay_s)
-            if one.first:
-                dataset = h5d.open(opened, one.dataset.encode())
-            # Elements that a read leaves out must not come from the tile before.
-            now = perf_counter()
-            tile.fill(np.nan)
-            blank = perf_counter()
-            whole.select_hyperslab(one.start, once, block=block)
-            selected = perf_counter()
-            dataset.read(memory, whole, tile, double, told.transfer)
-            done = perf_counter()
-            wrong = values.wrong(tile, one.step, one.array)
-            compared = perf_counter()
-            clock.creat += selected - blank
-            clock.read += done - selected
-            clock.values += blank - now + compared - done
-            if wrong is not None:
-                (row, column), found, expected = wrong
-                place = f"step {one.step}, array {one.array}, row {row}, column {column}"
-                raise WrongValueError(
-                    f"{file}: {one.dataset}: rank {world.rank}: {place} of its tile was read as "
-                    f"{found!r}, and written as {expected!r}; do not trust this HDF5 with "
-                    f"{geometry.combination.label}"
-                )
-            if one.last:
-                dataset = None
-        opened.close()
+    wrong = values.wrong(tile, one.step, one.array)
+    if wrong is not None:
+        (row, column), found, expected = wrong
+        place = f"step {one.step}, array {one.array}, row {row}, column {column}"
+        raise WrongValueError(
+            f"{file}: {one.dataset}: rank {world.rank}: {place} of its tile was read as "
+            f"{found!r}, and written as {expected!r}; do not trust this HDF5 with "
+            f"{geometry.combination.label}"
+        )
 
 
 @contextmanager

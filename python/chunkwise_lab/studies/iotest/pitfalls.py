@@ -13,13 +13,13 @@ from time import perf_counter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from h5py import h5d, h5f, h5p, h5s, h5t
+from h5py import h5d, h5f, h5s, h5t
 
 from chunkwise.errors import WrongValueError
 from chunkwise.grammar import Pipeline
 from chunkwise.names import hdf5_reason
 from chunkwise_lab.studies.iotest.leftover import removed
-from chunkwise_lab.studies.iotest.lists import access, transfer
+from chunkwise_lab.studies.iotest.lists import access, chunked, transfer
 from chunkwise_lab.studies.iotest.walk import Combination
 from chunkwise_lab.studies.iotest.world import World
 
@@ -36,6 +36,8 @@ class Parts(NamedTuple):
 
 
 Record = tuple[dict[str, str], dict[str, Any]]
+# Points, each with what writes a file and gives its record.
+Ways = Iterator[tuple[dict[str, str], Callable[[str], dict[str, Any]]]]
 _GIB: Final = 1 << 30
 
 
@@ -50,21 +52,18 @@ def measure(world: World, settings: Mapping[str, Any], folder: Path) -> Iterator
         yield point, record
 
 
-def _independent(
-    world: World, settings: Mapping[str, Any]
-) -> Iterator[tuple[dict[str, str], Callable[[str], dict[str, Any]]]]:
+def _independent(world: World, settings: Mapping[str, Any]) -> Ways:
     """Write a chunk of each rank, collectively or not, with filters or without."""
 
     def write(file: str, io: str, filters: Pipeline) -> dict[str, Any]:
         chunk = (1, settings["columns"])
         space = h5s.create_simple((world.size, settings["columns"]))
-        made = h5p.create(h5p.DATASET_CREATE)
-        made.set_chunk(chunk)
-        filters.apply(made)
         opened = h5f.create(
             file.encode(), h5f.ACC_TRUNC, fapl=access(Combination(io=io), world.comm)
         )
-        dataset: Any = h5d.create(opened, b"d", h5t.NATIVE_DOUBLE, space, dcpl=made)
+        dataset: Any = h5d.create(
+            opened, b"d", h5t.NATIVE_DOUBLE, space, dcpl=chunked(chunk, filters)
+        )
         space.select_hyperslab((world.rank, 0), (1, 1), block=chunk)
         data = np.arange(settings["columns"], dtype="f8").reshape(chunk)
         memory = h5s.create_simple(chunk)
@@ -92,17 +91,13 @@ def _refused_or(call: Callable[[], object], what: str) -> dict[str, Any]:
     return {"status": "ok", "total_s": perf_counter() - begun}
 
 
-def _four_gib(
-    world: World, settings: Mapping[str, Any]
-) -> Iterator[tuple[dict[str, str], Callable[[str], dict[str, Any]]]]:
+def _four_gib(world: World, settings: Mapping[str, Any]) -> Ways:
     """Make a dataset of chunks of 4 GiB, and of an element less; nothing is written."""
     del world, settings
 
     def make(file: str, elements: int) -> dict[str, Any]:
         def call() -> None:
-            made = h5p.create(h5p.DATASET_CREATE)
-            made.set_chunk((elements,))
-            made.set_fill_time(h5d.FILL_TIME_NEVER)
+            made = chunked((elements,), Pipeline(), h5d.FILL_TIME_NEVER)
             opened = h5f.create(file.encode(), h5f.ACC_TRUNC, fapl=access(_POSIX, None))
             space = h5s.create_simple((elements,))
             h5d.create(opened, b"d", h5t.NATIVE_DOUBLE, space, dcpl=made)
@@ -114,9 +109,7 @@ def _four_gib(
         yield {"size": words}, partial(make, elements=elements)
 
 
-def _parts(
-    world: World, settings: Mapping[str, Any]
-) -> Iterator[tuple[dict[str, str], Callable[[str], dict[str, Any]]]]:
+def _parts(world: World, settings: Mapping[str, Any]) -> Ways:
     """Write chunks in parts, by a cache that holds one and one that does not, in two orders."""
     del world
     count, parts, part = settings["chunks"], settings["parts"], settings["part"]
@@ -151,9 +144,7 @@ def _in_parts(file: str, told: tuple[Pipeline, int, Parts]) -> dict[str, Any]:
     return _done(file, took, written, values.reshape(count, -1))
 
 
-def _first_writes(
-    world: World, settings: Mapping[str, Any]
-) -> Iterator[tuple[dict[str, str], Callable[[str], dict[str, Any]]]]:
+def _first_writes(world: World, settings: Mapping[str, Any]) -> Ways:
     """Write a few elements of each uncompressed chunk, which is new, or in the file already."""
     del world
     count, elements = settings["chunks"], settings["elements"]
@@ -186,14 +177,12 @@ def _posix(
     file: str, shape: tuple[int, ...], chunk: tuple[int, ...], filters: Pipeline, cache: int
 ) -> tuple[Any, Any]:
     """Make a dataset in a file of one process, with a chunk cache of so many bytes."""
-    made = h5p.create(h5p.DATASET_CREATE)
-    made.set_chunk(chunk)
-    filters.apply(made)
     how = access(_POSIX, None)
     how.set_cache(0, 521, cache, 0.75)
     opened = h5f.create(file.encode(), h5f.ACC_TRUNC, fapl=how)
     space = h5s.create_simple(shape)
-    return h5d.create(opened, b"d", h5t.NATIVE_DOUBLE, space, dcpl=made), opened
+    made = h5d.create(opened, b"d", h5t.NATIVE_DOUBLE, space, dcpl=chunked(chunk, filters))
+    return made, opened
 
 
 def _done(file: str, took: float, written: int, values: Any) -> dict[str, Any]:

@@ -25,8 +25,8 @@ from chunkwise.errors import (
 )
 from chunkwise.files.durable import write_whole
 from chunkwise.measure.schedule import Step
-from chunkwise.mpi.ranks import require_shared_folder
 from chunkwise.names import hdf5_reason, printable
+from chunkwise_lab.mpi_check.folder import require_shared_folder
 from chunkwise_lab.studies.iotest import table
 from chunkwise_lab.studies.iotest.known import Known, known, names
 from chunkwise_lab.studies.iotest.leftover import removed
@@ -55,19 +55,21 @@ class Walked:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        settings = self.settings
+        names = (
+            "steps",
+            "arrays",
+            "rows",
+            "columns",
+            "process_rows",
+            "process_columns",
+            "scaling",
+        )
         return {
             "format": "chunkwise-iotest",
             "version": 1,
             "ranks": self.ranks,
             "hdf5": self.version,
-            "steps": settings.steps,
-            "arrays": settings.arrays,
-            "rows": settings.rows,
-            "columns": settings.columns,
-            "process_rows": settings.process_rows,
-            "process_columns": settings.process_columns,
-            "scaling": settings.scaling,
+            **{name: getattr(self.settings, name) for name in names},
             "oversubscribed": bool(self.crowded),
             "combinations": [row.to_json() for row in self.rows],
             "warnings": [] if self.known is None else self.known.to_json(),
@@ -181,6 +183,3 @@ def _note(settings: Settings, walked: Walked, row: Row) -> None:
         raise CannotWriteError(
             f"{printable(settings.csv_file)}: cannot be written: {wrong.strerror}"
         ) from None
-
-
-__all__ = ["Walked", "once", "walk"]

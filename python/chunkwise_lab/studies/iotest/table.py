@@ -15,7 +15,7 @@ from typing import Any, Final
 from chunkwise.errors import UsageError
 from chunkwise_lab.studies.iotest.measure import PHASES, Clock
 from chunkwise_lab.studies.iotest.settings import Settings
-from chunkwise_lab.studies.iotest.walk import COLUMNS, Combination
+from chunkwise_lab.studies.iotest.walk import Combination
 
 # Of hdf5-iotest, as it prints them.
 HEADER: Final = (
@@ -40,7 +40,7 @@ class Row:
     raw_nbytes: int  # Of all values
     least: tuple[float, ...]  # Over the ranks, of each of `PHASES`: seconds
     most: tuple[float, ...]
-    # Codes of what is known against it (`chunkwise.mpi.checks`)
+    # Codes of what is known against it (`chunkwise_lab.mpi_check.checks`)
     warnings: tuple[str, ...] = ()
 
     def figures(self) -> dict[str, float]:
@@ -79,16 +79,10 @@ def header(settings: Settings) -> str:
 
 def line(settings: Settings, version: str, one: Row) -> str:
     """Return the line of one combination, numbers as hdf5-iotest writes them."""
-    point = one.combination.point()
     known: Mapping[str, object] = {
-        **point,
-        "steps": settings.steps,
-        "arrays": settings.arrays,
-        "rows": settings.rows,
-        "cols": settings.columns,
+        **one.combination.point(),
+        **_shape(settings),
         "scaling": settings.scaling,
-        "proc-rows": settings.process_rows,
-        "proc-cols": settings.process_columns,
         "version": f'"{version}"',
         " async": "false",
         "fsize [B]": one.file_nbytes,
@@ -97,6 +91,19 @@ def line(settings: Settings, version: str, one: Row) -> str:
         "ratio": f"{one.raw_nbytes / one.file_nbytes:.3f}" if one.file_nbytes else "",
     }
     return ",".join(str(known[name]) for name in header(settings).split(","))
+
+
+def _shape(settings: Settings) -> dict[str, str]:
+    """Return the columns that say how large all combinations of a walk are."""
+    values = {
+        "steps": settings.steps,
+        "arrays": settings.arrays,
+        "rows": settings.rows,
+        "cols": settings.columns,
+        "proc-rows": settings.process_rows,
+        "proc-cols": settings.process_columns,
+    }
+    return {name: str(value) for name, value in values.items()}
 
 
 def _named(one: Row) -> dict[str, float]:
@@ -115,21 +122,10 @@ def done(text: str, settings: Settings, combinations: Sequence[Combination]) -> 
     if len(found) > len(combinations):
         raise UsageError("it has more rows than this walk: name another file (--csv)")
     for number, (has, one) in enumerate(zip(found, combinations, strict=False), 2):
-        wanted = one.point() | {
-            "steps": str(settings.steps),
-            "arrays": str(settings.arrays),
-            "rows": str(settings.rows),
-            "cols": str(settings.columns),
-            "proc-rows": str(settings.process_rows),
-            "proc-cols": str(settings.process_columns),
-        }
-        for name, value in wanted.items():
+        for name, value in (one.point() | _shape(settings)).items():
             if has[name] != value:
                 raise UsageError(
                     f"line {number} has {name} {has[name]}, where this walk has {value}: name "
                     "another file (--csv)"
                 )
     return len(found)
-
-
-__all__ = ["COLUMNS", "HEADER", "OURS", "Row", "done", "header", "line", "row"]

@@ -19,6 +19,8 @@ from chunkwise_lab.studies.iotest.world import World
 _PATTERN: Final = (
     "steps", "arrays", "rows", "columns", "scaling", "alignment_increment", "alignment_threshold",
 )  # fmt: skip
+# What a record keeps of each thing that is known against a combination.
+_SAID: Final = ("code", "severity", "summary", "remedy")
 
 
 def measure(
@@ -64,12 +66,7 @@ def measure(
                     "itemsize": 8,
                     "weak": whole.scaling == "weak",
                     "warnings": [
-                        {
-                            "code": finding.code,
-                            "severity": finding.severity,
-                            "summary": finding.summary,
-                            "remedy": finding.remedy,
-                        }
+                        {name: getattr(finding, name) for name in _SAID}
                         for finding in looked.look(Geometry(one_of, one), names(one_of))
                     ],
                 },
