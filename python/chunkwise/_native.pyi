@@ -1,7 +1,7 @@
 """Types of the Rust extension module: what it takes, gives and raises."""
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from typing import Any, Protocol, TypedDict, final, type_check_only
+from typing import Any, Literal, Protocol, TypedDict, final, type_check_only
 
 import numpy as np
 import numpy.typing as npt
@@ -615,6 +615,41 @@ class ObjectRecord(TypedDict):
     filters: list[tuple[int, list[int]]]  # Number and options
 
 @final
+@type_check_only
+class StoredRecord(TypedDict):
+    """How a dataset is stored."""
+
+    datatype: bytes  # The message that states the type of its elements
+    shape: tuple[int, ...] | None  # None of a null dataspace
+    max_shape: tuple[int | None, ...]  # None where there is no end
+    layout: Literal["compact", "contiguous", "chunked"]
+    stored_nbytes: int
+    # Only of chunks.
+    chunk: tuple[int, ...]
+    census: ChunkCensus
+    filters: tuple[tuple[int, list[int]], ...]  # Number and options
+    # When storage is allocated and filled, by the numbers in the file.
+    fill_times: tuple[int, int]
+    fill: bytes | None  # None if it is undefined; empty if it is the default
+    scales: tuple[int | None, ...]  # The address of the last scale of each dimension
+    is_scale: bool
+
+# A path, the groups above it, what has that name, where it leads (a path), the address of an
+# object and how many attributes it has, and how a dataset is stored.  No attributes are known of
+# objects that libhdf5 has to describe.
+ListedName = tuple[
+    str,
+    int,
+    Literal[
+        "group", "dataset", "named_type", "hard_link", "soft_link", "external_link", "user_link"
+    ],
+    str | None,
+    int | None,
+    int | None,
+    StoredRecord | None,
+]
+
+@final
 class Metadata:
     """The metadata of a local HDF5 file, read without libhdf5."""
 
@@ -637,6 +672,11 @@ class Metadata:
         """The shape of a dataset; None of what has none."""
     def dataset(self, address: int, dtype: np.dtype[Any], label: str) -> Dataset | None:
         """A dataset of numbers that the engine reads; None where libhdf5 has to describe it."""
+    def listing(self) -> list[ListedName] | None:
+        """All names in the file, in the order of `chunkwise.files.objects.walk`.
+
+        None where only libhdf5 knows which there are.
+        """
 
 @final
 @type_check_only

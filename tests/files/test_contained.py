@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from chunkwise.errors import CrashedError, FileFormatError
-from chunkwise.files.contained import contained, contained_each
+from chunkwise.files.contained import contained, contained_each, contained_files
 from tests.support.processes import descriptors
 
 
@@ -44,6 +44,29 @@ def test_a_crash_is_one_error() -> None:
         contained(crash, "a.h5")
 
 
+def test_one_crash_among_small_files_is_theirs_alone(tmp_path: Path) -> None:
+    paths = [str(tmp_path / f"{i}.h5") for i in range(40)]
+    for path in paths:
+        Path(path).write_bytes(bytes(1000))
+
+    def work(path: str) -> int:
+        number = int(Path(path).stem)
+        if number == 20:
+            crash()
+        if number == 21:
+            refuse()
+        return os.getpid()
+
+    found = list(contained_files(work, paths, 2))
+    assert [one.error is None for one in found] == [i not in (20, 21) for i in range(40)]
+    assert isinstance(found[20].error, CrashedError)
+    assert str(found[20].error).startswith(paths[20])
+    assert isinstance(found[21].error, FileFormatError)
+    # The others of its process were worked on again, each alone.
+    assert len({one.result for one in found[:16]}) == 1
+    assert len({one.result for one in found[16:32]}) == 15
+
+
 def children() -> set[int]:
     """Processes that this one has started, those of other tests among them, also ended ones."""
     found = set()
@@ -67,7 +90,7 @@ def test_no_child_and_no_descriptor_is_left() -> None:
 def test_ctrl_c_ends_the_child(tmp_path: Path) -> None:
     program = f"""
 import os, time
-from chunkwise.files.contained import contained, contained_each
+from chunkwise.files.contained import contained, contained_each, contained_files
 from tests.support.processes import descriptors
 def work():
     open({str(tmp_path / "child")!r}, "w").write(str(os.getpid()))

@@ -111,11 +111,11 @@ def test_many_findings_at_once_with_the_gain_measured(tmp_path: Path) -> None:
     told: list[str] = []
     done = chunkwise.fix(tmp_path / "a.h5", tmp_path / "b.h5", seconds=8, tell=told.append)
     nothing_lost(tmp_path / "a.h5", tmp_path / "b.h5")
-    assert done.left == ()
+    assert [one for one in done.left if not one.is_offer] == []
     assert done.in_turns
     assert {change.path for change in done.changes} >= {"/tiny", "/both", "/edge"}
     both = next(change for change in done.changes if change.path == "/both")
-    assert set(both.why) == {"small-chunks", "shuffle-missing"}
+    assert set(both.why) == {"small-chunks"}
     measured = [gain for gain in done.gains if gain.times is not None]
     assert measured
     for gain in measured:
@@ -415,7 +415,7 @@ def test_a_run_that_is_ended_leaves_nothing(tmp_path: Path) -> None:
 def small_chunks(path: Path) -> Path:
     with h5py.File(path, "w") as file:
         file["t"] = numbers = np.arange(512 * 512, dtype="<i4").reshape(512, 512)
-        file.create_dataset("tiny", data=numbers, chunks=(8, 64), compression=1)
+        file.create_dataset("tiny", data=numbers, chunks=(8, 8), compression=1)
     return path
 
 

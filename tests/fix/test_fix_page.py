@@ -41,7 +41,8 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Fixed, str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         # As the command does, but for measuring.
-        found = chunkwise.fix(fix_page.FILE, "model_fixed.nc", seconds=0)
+        access = ("plane:0", "line:0")
+        found = chunkwise.fix(fix_page.FILE, "model_fixed.nc", access=access, seconds=0)
     return found, "\n".join(lines(found))
 
 

@@ -17,7 +17,7 @@ from chunkwise.inspection.facts import FileFacts
 from chunkwise.inspection.patterns import stored_as
 from chunkwise.model.chunk_shape import default_chunk
 from chunkwise.model.cost import decodes_in_no_order
-from chunkwise.model.readers import LIBHDF5_1
+from chunkwise.model.readers import LIBHDF5_1, this_process
 
 SHAPE = (120, 150, 150)
 
@@ -67,6 +67,22 @@ def test_chunks_are_offered_for_what_is_stated(path: Path) -> None:
     # Maps are served well.
     assert about(inspect(path, access=["plane:0"])) == []
     assert about(inspect(path)) == []
+
+
+def test_a_gain_that_only_smaller_caches_have_names_its_reader(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        data = np.arange(2048.0 * 2048).reshape(2048, 2048).astype("f4")
+        file.create_dataset("x", data=data, chunks=(512, 512), compression="gzip")
+    found = [one for one in inspect(path, access=["64x64"]).findings if one.path == "/x"]
+    (mismatch,) = [one for one in found if one.code == "access-mismatch"]
+    assert mismatch.evidence["reader"] == LIBHDF5_1.name
+    older = this_process().cache_nbytes <= LIBHDF5_1.cache_nbytes
+    if not older:
+        assert f"as fast to {LIBHDF5_1.title}" in mismatch.summary
+        # `fix` promises and measures the gain with that cache.
+        assert mismatch.evidence["cache_nbytes"] == LIBHDF5_1.cache_nbytes
+        assert mismatch.severity == "note"
 
 
 def test_ways_of_reading_that_nobody_stated_are_no_matter(path: Path) -> None:

@@ -125,8 +125,11 @@ def test_one_byte_more_than_the_cache(tmp_path: Path) -> None:
 def test_series_through_maps(tmp_path: Path) -> None:
     """120 maps in a chunk each: series come back to a chunk after all the others."""
     (found,) = findings(reads_exceed_cache, tmp_path / "a.h5", *MAPS, **GZIP)
-    # Many minutes in place of a moment, though nobody may read so.
-    assert (found.code, found.severity) == ("reads-exceed-cache", "warning")
+    # Chunks are maps: nothing says that anybody reads series.
+    assert (found.code, found.severity) == ("reads-exceed-cache", "note")
+    assert found.is_offer
+    assert found.layout is None
+    assert found.summary.startswith("If you read lines along dimension 0 (120x1x1)")
     assert found.evidence["pattern"] == "line along 0"
     assert found.evidence["chunks_to_cache"] == 120
     assert found.evidence["decodes_per_chunk"] == 22_500
@@ -211,7 +214,7 @@ def test_series_through_chunks_of_one_step_are_one_finding(tmp_path: Path) -> No
     codes = [finding.code for finding in inspect(path, sample=False).findings]
     assert codes == ["unlimited-chunk-1"]
     (found,) = inspect(path, sample=False).findings
-    assert found.severity == "warning"
+    assert (found.severity, found.is_offer) == ("note", True)
     assert "22,500 times" in found.summary
 
 
@@ -229,7 +232,7 @@ def test_more_chunks_in_a_line_than_slots(tmp_path: Path) -> None:
     (found,) = findings(
         slot_collision, path, (1024, 1024), (1, 1024), dtype="u1", compression="gzip"
     )
-    assert (found.code, found.severity) == ("slot-collision", "warning")
+    assert (found.code, found.severity, found.is_offer) == ("slot-collision", "note", True)
     assert found.evidence["reader"] == "libhdf5-1.10"
     assert found.evidence["collisions"] == 2 * (1024 - 521)
     assert "521 slots" in found.summary

@@ -93,10 +93,11 @@ def test_strided(file: h5py.File, shape: Shape, dimension: int | None) -> None:
     )
 
 
-@pytest.mark.parametrize(("rows", "severity"), [(8000, "warning"), (7000, "note")])
-def test_strided_and_larger_than_caches(file: h5py.File, rows: int, severity: str) -> None:
-    allocate(file, (rows, 1 << 12), h5t.IEEE_F64LE)  # nothing of it is on disk
-    assert [f.severity for f in findings(file)] == [severity]
+def test_strided_and_larger_than_caches(file: h5py.File) -> None:
+    allocate(file, (8000, 1 << 12), h5t.IEEE_F64LE)  # nothing of it is on disk
+    (found,) = findings(file)
+    # Rows are quick, and nothing says that columns are read.
+    assert (found.severity, found.is_offer, found.layout) == ("note", True, None)
 
 
 def test_not_strided(file: h5py.File) -> None:

@@ -182,6 +182,16 @@ def test_complex_numbers_of_hdf5_2_need_it(tmp_path: Path) -> None:
     assert (facts.superblock_version, facts.oldest_reader) == (0, "2.0")
 
 
+@pytest.mark.skipif(h5py.version.hdf5_version_tuple < (2, 0), reason="HDF5 2.0 writes such files")
+def test_what_hdf5_2_writes_by_default_of_the_latest_needs_it(tmp_path: Path) -> None:
+    """Layout messages of version 5, which HDF5 1.14 cannot open."""
+    path = tmp_path / "a.h5"
+    for bound, series in (("latest", "2.0"), ("v110", "1.10")):
+        with h5py.File(path, "w", libver=(bound, bound), userblock_size=512) as file:
+            file.create_dataset("g/d", data=np.zeros((8, 64)), chunks=(1, 64), compression="gzip")
+        assert facts_of(path).oldest_reader == series
+
+
 @pytest.mark.parametrize("libver", ["earliest", "v108", "v110", "v112"])
 def test_an_older_library_agrees(tmp_path: Path, libver: str) -> None:
     h5dump = require_tool("h5dump")

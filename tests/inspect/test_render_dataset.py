@@ -9,6 +9,7 @@ import pytest
 
 from chunkwise.inspection.facts import FileFacts
 from chunkwise.inspection.render import patterns
+from chunkwise.model.purpose import Purpose, Use
 from chunkwise.model.readers import LIBHDF5_1, LIBHDF5_2
 from tests.support import inspect_fakes
 from tests.support.inspect_fakes import (
@@ -57,6 +58,7 @@ OTHERS: dict[str, Any] = {
     "ratio": 5.1,
     "sample": None,
     "patterns": None,
+    "purpose": Purpose((Use("maps", (1, 100, 201)),), "each chunk is one of them"),
     "unlisted": "bad index",
 }
 

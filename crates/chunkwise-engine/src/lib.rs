@@ -8,6 +8,7 @@
 mod access_pattern;
 mod cache;
 mod cache_entry;
+mod census;
 mod crew;
 mod dataset;
 mod error;
@@ -31,6 +32,7 @@ mod threads;
 mod write;
 
 pub use cache::CacheStats;
+pub use census::{ChunkCensus, ChunkPlacement, census_of_index, spread_of};
 pub use dataset::{Dataset, DatasetInfo, Explanation, Layout};
 pub use error::{ChunkPlace, Lacking, ReadError};
 pub use examine::{Examined, Examining, Fault, Flaw};

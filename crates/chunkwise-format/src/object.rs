@@ -177,6 +177,16 @@ impl<'f> Object<'f> {
         Ok(found.map(|(datatype, committed)| Datatype { committed, ..datatype }))
     }
 
+    /// The bytes that state the type of a dataset's elements, or a committed type; other bytes may
+    /// follow them.
+    ///
+    /// # Errors
+    /// The message is elsewhere, and that place is damaged.
+    pub fn datatype_message(&self) -> Result<Option<Vec<u8>>, FormatError> {
+        let found = self.message(kind::DATATYPE, |_, part| Ok(part.bytes().to_vec()))?;
+        Ok(found.map(|(bytes, _)| bytes))
+    }
+
     /// The shape of a dataset.
     ///
     /// # Errors

@@ -40,7 +40,7 @@ mod written;
 pub use abandoned::flush_or_abandon;
 pub use api::{Api, hid_t};
 pub use boxes::{BoxCommitter, StoredBoxes};
-pub use census::{ChunkCensus, Placement, census};
+pub use census::census;
 pub use committer::ChunkCommitter;
 pub use eligibility::{
     Asked, Described, EXTERNAL_LAYOUT, Examinable, ExternalFile, Saved, VIRTUAL_LAYOUT, describe,

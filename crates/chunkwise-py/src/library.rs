@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use chunkwise_engine::{ChunkCensus, ChunkPlacement};
 use chunkwise_libhdf5::{
-    Calls, FileBytes, Library, LibraryLock, MutexLock, Placement, Unsuited, Witness, driver_info,
+    Calls, FileBytes, Library, LibraryLock, MutexLock, Unsuited, Witness, driver_info,
 };
 use chunkwise_measure::{OpenDataset, Properties};
 use pyo3::exceptions::PyKeyboardInterrupt;
@@ -120,19 +121,7 @@ impl PyLibrary {
         // SAFETY: a live handle of this library, by the contract above.
         let census = unsafe { chunkwise_libhdf5::census(&self.library, dataset_id) };
         let census = census.map_err(|error| unread_index(py, &error))?;
-        let dict = PyDict::new(py);
-        dict.set_item("index_type", census.index_type)?;
-        dict.set_item("allocated", census.allocated)?;
-        dict.set_item("stored_nbytes", census.stored_nbytes)?;
-        dict.set_item("sizes", census.sizes)?;
-        dict.set_item("unfiltered", census.unfiltered)?;
-        dict.set_item("masked", census.masked)?;
-        let placement = census.placement.map(|found| {
-            let Placement { covered_elements, pairs, adjacent, backward, span_nbytes } = found;
-            (covered_elements, pairs, adjacent, backward, span_nbytes)
-        });
-        dict.set_item("placement", placement)?;
-        Ok(dict)
+        census_to_dict(py, census)
     }
 
     /// Where the first written chunks begin, `most` of them.  The handle must be of this
@@ -246,4 +235,21 @@ pub fn file_object<'py>(
     // SAFETY: the driver is h5py's own for file objects, which was given such an object, and keeps it
     // as long as the file is open: it is, as the dataset is.
     unsafe { Bound::from_borrowed_ptr_or_opt(py, found.as_ptr().cast()) }
+}
+
+/// A `ChunkCensus` (see `_native.pyi`).
+pub fn census_to_dict(py: Python<'_>, census: ChunkCensus) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("index_type", census.index_type)?;
+    dict.set_item("allocated", census.allocated)?;
+    dict.set_item("stored_nbytes", census.stored_nbytes)?;
+    dict.set_item("sizes", census.sizes)?;
+    dict.set_item("unfiltered", census.unfiltered)?;
+    dict.set_item("masked", census.masked)?;
+    let placement = census.placement.map(|found| {
+        let ChunkPlacement { covered_elements, pairs, adjacent, backward, span_nbytes } = found;
+        (covered_elements, pairs, adjacent, backward, span_nbytes)
+    });
+    dict.set_item("placement", placement)?;
+    Ok(dict)
 }

@@ -2,117 +2,28 @@
 //!
 //! Records are Python's: of what is not known here, the kind is None, and libhdf5 is asked.
 
-use std::borrow::Cow;
-use std::cell::RefCell;
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::mem::ManuallyDrop;
 use std::os::fd::FromRawFd;
-use std::sync::{Arc, Mutex, PoisonError};
 
-use chunkwise_codec::{Filter, Pipeline};
-use chunkwise_engine::{
-    ChunkIndexBuilder, ChunkRecord, Chunks, Dataset, DatasetInfo, FileStorage, Layout, ReadError,
-    Storage,
-};
 use chunkwise_format::{
-    Attribute, Bits, ByteOrder, Bytes, Charset, Class, Collection, Dataspace, Datatype,
-    FormatError, Kind, Object, Problem, Structure, Target, Text, Value,
+    Attribute, Class, Dataspace, FormatError, Kind, Layout, Object, Target, Value,
 };
-use chunkwise_select::{ChunkGrid, Dims};
+use chunkwise_metadata::{
+    Entry, Facts, Found, Metadata, Shown, StoredFacts, Values, trimmed, type_of,
+};
 use numpy::{PyArrayDescr, PyArrayDescrMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::dataset::PyDataset;
 use crate::errors::raise;
-
-/// Files up to this size are read whole; of others, parts of this size are kept.
-const WHOLE_NBYTES: u64 = 1 << 20;
-const PART_NBYTES: u64 = 16 << 10;
-/// So many parts are kept.
-const MOST_PARTS: usize = 1 << 10;
-/// Of a dataset with more chunks, libhdf5's binding looks up those that are needed.
-const MOST_CHUNKS: u64 = 1 << 16;
-
-/// A file's bytes.
-struct Stored {
-    storage: Arc<dyn Storage>,
-    nbytes: u64,
-    whole: Option<Vec<u8>>,
-    parts: Mutex<HashMap<u64, Arc<[u8]>>>,
-}
-
-impl Stored {
-    fn new(storage: Arc<dyn Storage>) -> Result<Self, ReadError> {
-        let nbytes = storage.end();
-        let whole = match nbytes <= WHOLE_NBYTES {
-            true => {
-                let mut bytes = vec![0; usize::try_from(nbytes).unwrap_or_default()];
-                storage.read_at(0, &mut bytes)?;
-                Some(bytes)
-            }
-            false => None,
-        };
-        Ok(Self { storage, nbytes, whole, parts: Mutex::default() })
-    }
-
-    fn part(&self, number: u64) -> Result<Arc<[u8]>, ReadError> {
-        let parts = || self.parts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(part) = parts().get(&number) {
-            return Ok(Arc::clone(part));
-        }
-        let begin = number * PART_NBYTES;
-        let len = PART_NBYTES.min(self.nbytes.saturating_sub(begin));
-        let mut bytes = vec![0; usize::try_from(len).unwrap_or_default()];
-        self.storage.read_at(begin, &mut bytes)?;
-        let part: Arc<[u8]> = bytes.into();
-        let mut parts = parts();
-        if parts.len() >= MOST_PARTS {
-            parts.clear();
-        }
-        parts.insert(number, Arc::clone(&part));
-        Ok(part)
-    }
-
-    fn gathered(&self, position: u64, nbytes: usize) -> Result<Vec<u8>, ReadError> {
-        let mut found = Vec::with_capacity(nbytes);
-        if nbytes as u64 > PART_NBYTES {
-            found.resize(nbytes, 0);
-            self.storage.read_at(position, &mut found)?;
-            return Ok(found);
-        }
-        while found.len() < nbytes {
-            let at = position + found.len() as u64;
-            let part = self.part(at / PART_NBYTES)?;
-            let begin = usize::try_from(at % PART_NBYTES).unwrap_or(usize::MAX);
-            // Short only at the end of the file, beyond which nothing is wanted.
-            let Some(rest) = part.get(begin..).filter(|rest| !rest.is_empty()) else { break };
-            found.extend_from_slice(&rest[..rest.len().min(nbytes - found.len())]);
-        }
-        Ok(found)
-    }
-}
-
-impl Bytes for Stored {
-    fn read(&self, position: u64, nbytes: usize) -> Result<Cow<'_, [u8]>, String> {
-        match &self.whole {
-            Some(whole) => whole.read(position, nbytes),
-            None => self.gathered(position, nbytes).map(Cow::Owned).map_err(|e| e.to_string()),
-        }
-    }
-
-    fn nbytes(&self) -> u64 {
-        self.nbytes
-    }
-}
+use crate::library::census_to_dict;
 
 /// The metadata of a local file (see `_native.pyi`).
 #[pyclass(name = "Metadata", module = "chunkwise._native", frozen)]
 pub struct PyMetadata {
-    file: chunkwise_format::File<Stored>,
-    storage: Arc<dyn Storage>,
+    metadata: Metadata,
 }
 
 #[pymethods]
@@ -123,37 +34,19 @@ impl PyMetadata {
         py.detach(|| {
             // SAFETY: it is only borrowed, and stays open while the caller waits for this.
             let borrowed = ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) });
-            if !borrowed.metadata().ok()?.is_file() {
-                return None;
-            }
-            let storage: Arc<dyn Storage> = FileStorage::reopening(&borrowed).ok()?;
-            let stored = Stored::new(Arc::clone(&storage)).ok()?;
-            let file = chunkwise_format::File::open(stored).ok()?;
-            let superblock = file.superblock();
-            let unusual = superblock.open_for_writing
-                || superblock.open_for_swmr
-                || superblock.driver.is_some()
-                || superblock.base.checked_add(superblock.end)? > file.bytes().nbytes();
-            (!unusual).then_some(Self { file, storage })
+            Metadata::of_file(&borrowed).map(|metadata| Self { metadata })
         })
     }
 
     #[getter]
     fn root(&self) -> u64 {
-        self.file.superblock().root
+        self.metadata.root()
     }
 
     /// The links of a group in the order of h5py, each a name and an address; None where one is not
     /// hard, or not UTF-8.
     fn links(&self, py: Python<'_>, address: u64) -> PyResult<Option<Vec<(String, u64)>>> {
-        let found = py.detach(|| {
-            let group = self.file.object(address)?;
-            let mut links = group.links()?;
-            if group.tracks_links()? {
-                links.sort_by_key(|link| link.creation_order);
-            }
-            Ok(links)
-        });
+        let found = py.detach(|| self.metadata.links(&self.metadata.object(address)?));
         let links = found.map_err(|error| damaged(py, &error))?;
         let hard = links.into_iter().map(|link| match link.target {
             Target::Hard(address) => String::from_utf8(link.name).ok().map(|name| (name, address)),
@@ -168,17 +61,15 @@ impl PyMetadata {
         py: Python<'py>,
         addresses: Vec<u64>,
     ) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let records = Records { py, file: &self.file, collections: RefCell::default() };
+        let metadata = &self.metadata;
+        let records = Records { py, metadata, values: Values::new(metadata) };
         addresses.into_iter().map(|address| records.record(address)).collect()
     }
 
     /// The shape of a dataset; None of what has none.
     fn shape<'py>(&self, py: Python<'py>, address: u64) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let found = self.file.object(address).and_then(|object| object.dataspace());
-        match found.map_err(|error| damaged(py, &error))? {
-            Some(Dataspace::Null) | None => Ok(None),
-            Some(dataspace) => PyTuple::new(py, dataspace.shape()).map(Some),
-        }
+        let found = self.metadata.shape(address).map_err(|error| damaged(py, &error))?;
+        found.map(|shape| PyTuple::new(py, &shape)).transpose()
     }
 
     /// A dataset that the engine reads, where its numbers are stored as in memory; None for libhdf5.
@@ -189,10 +80,83 @@ impl PyMetadata {
         dtype: Bound<'_, PyArrayDescr>,
         label: String,
     ) -> Option<PyDataset> {
-        let made = py.detach(|| self.engine_dataset(address))?;
+        let made = py.detach(|| self.metadata.dataset(address))?;
         (made.element_size() == dtype.itemsize())
             .then(|| PyDataset::of_engine(made, dtype.unbind(), label))
     }
+
+    /// All names in the file, in the order of `chunkwise.files.objects.walk`; None where only
+    /// libhdf5 knows which there are.
+    fn listing<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
+        let Some(found) = py.detach(|| self.metadata.listing()) else { return Ok(None) };
+        let list = PyList::empty(py);
+        for Entry { path, depth, found } in found {
+            let (mut target, mut at, mut facts) = (None, None, None);
+            let (kind, attributes) = match found {
+                Found::Again(first) => {
+                    target = Some(PyString::new(py, &first));
+                    ("hard_link", None)
+                }
+                Found::Soft(to) => {
+                    target = Some(PyString::new(py, &to));
+                    ("soft_link", None)
+                }
+                Found::External(file, to) => {
+                    target = Some(PyString::new(py, &format!("{file}:{to}")));
+                    ("external_link", None)
+                }
+                Found::Other => ("user_link", None),
+                Found::Object(address, shown) => {
+                    at = Some(address);
+                    match shown {
+                        Shown::Group(attributes) => ("group", Some(attributes)),
+                        Shown::Datatype(attributes) => ("named_type", Some(attributes)),
+                        Shown::Dataset(attributes, found) => {
+                            facts = Some(facts_to_dict(py, *found)?);
+                            ("dataset", Some(attributes))
+                        }
+                        Shown::Left(Kind::Group) => ("group", None),
+                        Shown::Left(Kind::Dataset) => ("dataset", None),
+                        Shown::Left(_) => ("named_type", None),
+                    }
+                }
+            };
+            list.append((path, depth, kind, target, at, attributes, facts))?;
+        }
+        Ok(Some(list))
+    }
+}
+
+/// A `StoredRecord` (see `_native.pyi`).
+fn facts_to_dict(py: Python<'_>, facts: Facts) -> PyResult<Bound<'_, PyDict>> {
+    let Facts { datatype, shape, max_shape, stored, filters, fill, scales, is_scale } = facts;
+    let found = PyDict::new(py);
+    found.set_item("datatype", PyBytes::new(py, &datatype))?;
+    found.set_item("shape", shape.map(|shape| PyTuple::new(py, &shape)).transpose()?)?;
+    found.set_item("max_shape", PyTuple::new(py, max_shape)?)?;
+    let (layout, nbytes) = match stored {
+        StoredFacts::Compact(nbytes) => ("compact", nbytes),
+        StoredFacts::Contiguous(nbytes) => ("contiguous", nbytes),
+        StoredFacts::Chunked(chunk, census) => {
+            found.set_item("chunk", PyTuple::new(py, &chunk)?)?;
+            let nbytes = census.stored_nbytes.unwrap_or(0);
+            found.set_item("census", census_to_dict(py, census)?)?;
+            ("chunked", nbytes)
+        }
+    };
+    found.set_item("layout", layout)?;
+    found.set_item("stored_nbytes", nbytes)?;
+    found.set_item("filters", PyTuple::new(py, filters)?)?;
+    found.set_item("fill_times", (fill.allocated, fill.written))?;
+    let value = match fill.value {
+        Value::Undefined => None,
+        Value::Default => Some(PyBytes::new(py, b"")),
+        Value::Given(bytes) => Some(PyBytes::new(py, &bytes)),
+    };
+    found.set_item("fill", value)?;
+    found.set_item("scales", PyTuple::new(py, scales)?)?;
+    found.set_item("is_scale", is_scale)?;
+    Ok(found)
 }
 
 fn damaged(py: Python<'_>, error: &FormatError) -> PyErr {
@@ -202,18 +166,14 @@ fn damaged(py: Python<'_>, error: &FormatError) -> PyErr {
 /// Python's records of objects.
 struct Records<'f, 'py> {
     py: Python<'py>,
-    file: &'f chunkwise_format::File<Stored>,
-    /// Those of the global heap that were read: one holds values of many objects.
-    collections: RefCell<HashMap<u64, Collection<'f>>>,
+    metadata: &'f Metadata,
+    values: Values<'f>,
 }
 
-/// So many collections are kept.
-const MOST_COLLECTIONS: usize = 64;
-
-impl<'f, 'py> Records<'f, 'py> {
+impl<'py> Records<'_, 'py> {
     fn record(&self, address: u64) -> PyResult<Bound<'py, PyDict>> {
         let record = PyDict::new(self.py);
-        let object = self.file.object(address).map_err(|error| damaged(self.py, &error))?;
+        let object = self.metadata.object(address).map_err(|error| damaged(self.py, &error))?;
         self.describe(&object, &record)?;
         Ok(record)
     }
@@ -247,7 +207,7 @@ impl<'f, 'py> Records<'f, 'py> {
         }
         record.set_item("max_shape", PyTuple::new(py, dataspace.max_shape())?)?;
         let chunk = match &layout {
-            chunkwise_format::Layout::Chunked(chunked) => Some(PyTuple::new(py, &chunked.chunk)?),
+            Layout::Chunked(chunked) => Some(PyTuple::new(py, &chunked.chunk)?),
             _ => None,
         };
         record.set_item("chunk", chunk)?;
@@ -294,13 +254,16 @@ impl<'f, 'py> Records<'f, 'py> {
                 (kind, PyList::new(py, texts)?.into_any())
             }
             Class::Sequence(base) if base.class == (Class::Reference { kind: 0 }) => {
-                let lists = each().map(|value| self.references(value));
-                let lists = lists.collect::<PyResult<Vec<_>>>()?;
+                let lists = each().map(|value| self.values.references(value));
+                let lists = lists.collect::<Result<Vec<_>, _>>();
+                let lists = lists.map_err(|error| damaged(py, &error))?;
                 ("references".into(), PyList::new(py, lists)?.into_any())
             }
             Class::Reference { .. } => ("reference".into(), py.None().into_bound(py)),
             Class::Compound(members) => {
-                let Some(places) = self.scales_of(members, value, nbytes) else { return Ok(None) };
+                let Some(places) = self.values.places(members, value, nbytes) else {
+                    return Ok(None);
+                };
                 ("places".into(), PyList::new(py, places)?.into_any())
             }
             _ => {
@@ -312,34 +275,11 @@ impl<'f, 'py> Records<'f, 'py> {
         PyTuple::new(py, items).map(Some)
     }
 
-    /// The bytes of a value of variable length, whose elements have `nbytes` each.
-    fn variable(&self, value: &[u8], nbytes: usize) -> PyResult<Vec<u8>> {
-        let found = self.file.variable(value).and_then(|found| {
-            let Some((count, address, number)) = found else { return Ok(Vec::new()) };
-            let mut known = self.collections.borrow_mut();
-            if known.len() >= MOST_COLLECTIONS && !known.contains_key(&address) {
-                known.clear();
-            }
-            let collection = match known.entry(address) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(free) => free.insert(self.file.collection(address)?),
-            };
-            let len = (count as usize).saturating_mul(nbytes);
-            let bytes = collection.get(number).and_then(|bytes| bytes.get(..len));
-            bytes.map(<[u8]>::to_vec).ok_or(FormatError {
-                object: None,
-                structure: Structure::GlobalHeap,
-                address,
-                problem: Problem::Wrong("it lacks an object to which a value leads"),
-            })
-        });
-        found.map_err(|error| damaged(self.py, &error))
-    }
-
     /// Text of any length: up to the first zero, as C has it.
     fn long_text(&self, value: &[u8]) -> PyResult<Bound<'py, PyAny>> {
         let py = self.py;
-        let mut bytes = self.variable(value, 1)?;
+        let found = self.values.variable(value, 1);
+        let mut bytes = found.map_err(|error| damaged(py, &error))?;
         if let Some(len) = bytes.iter().position(|&byte| byte == 0) {
             bytes.truncate(len);
         }
@@ -349,202 +289,4 @@ impl<'f, 'py> Records<'f, 'py> {
             Err(_) => PyBytes::new(py, &bytes).call_method1("decode", ("utf-8", "surrogateescape")),
         }
     }
-
-    /// The addresses to which a sequence of references leads.
-    fn references(&self, value: &[u8]) -> PyResult<Bound<'py, PyList>> {
-        let py = self.py;
-        let width = usize::from(self.file.superblock().offset_nbytes).max(1);
-        let bytes = self.variable(value, width)?;
-        let leads = bytes.chunks_exact(width).map(|bytes| {
-            let found = self.file.reference(0, bytes).map_err(|error| damaged(py, &error))?;
-            Ok(found.map(|found| found.object))
-        });
-        PyList::new(py, leads.collect::<PyResult<Vec<_>>>()?)
-    }
-
-    /// The places of `REFERENCE_LIST`: a dataset's address, and which of its dimensions.
-    fn scales_of(
-        &self,
-        members: &[chunkwise_format::Member],
-        value: &[u8],
-        nbytes: usize,
-    ) -> Option<Vec<(u64, u32)>> {
-        let [dataset, dimension] = members else { return None };
-        let is_reference = dataset.datatype.class == (Class::Reference { kind: 0 });
-        let order = match &dimension.datatype.class {
-            Class::Integer { bits, .. } if dimension.datatype.nbytes == 4 => bits.order,
-            _ => return None,
-        };
-        if !is_reference {
-            return None;
-        }
-        let places = value.chunks_exact(nbytes).map(|value| {
-            let begin = dataset.offset as usize;
-            let bytes = value.get(begin..begin + dataset.datatype.nbytes as usize)?;
-            let object = self.file.reference(0, bytes).ok()??.object;
-            let number = value.get(dimension.offset as usize..)?.first_chunk().copied()?;
-            let number = match order {
-                ByteOrder::Little => u32::from_le_bytes(number),
-                ByteOrder::Big => u32::from_be_bytes(number),
-                ByteOrder::Vax => return None,
-            };
-            Some((object, number))
-        });
-        places.collect()
-    }
-}
-
-impl PyMetadata {
-    fn engine_dataset(&self, address: u64) -> Option<Arc<Dataset>> {
-        let object = self.file.object(address).ok()?;
-        let datatype = object.datatype().ok()??;
-        // Text may have to be converted.
-        type_of(&datatype).filter(|kind| !kind.contains(['S', 'U', 'O']))?;
-        let element_size = datatype.nbytes as usize;
-        let dataspace = object.dataspace().ok()??;
-        let shape = Dims::from_slice(dataspace.shape());
-        if shape.is_empty() || !object.external_files().ok()?.is_empty() {
-            return None;
-        }
-        let base = self.file.superblock().base;
-        let fill = object.fill_value().ok()??;
-        let fill = match (fill.written, fill.value) {
-            (0 | 2, Value::Given(bytes)) if bytes.len() == element_size => bytes,
-            (0 | 2, Value::Default) => vec![0; element_size],
-            // Such elements are left as they are, or are an error.
-            _ => return None,
-        };
-        let layout = match object.layout().ok()?? {
-            chunkwise_format::Layout::Contiguous { address, nbytes } => {
-                let whole = dataspace.count()?.checked_mul(element_size as u64)?;
-                if nbytes.is_some_and(|nbytes| nbytes != whole) {
-                    return None;
-                }
-                let address = match address {
-                    Some(address) => Some(base.checked_add(address)?),
-                    None => None,
-                };
-                if address.is_some_and(|at| at.saturating_add(whole) > self.storage.end()) {
-                    return None;
-                }
-                Layout::Contiguous { address }
-            }
-            chunkwise_format::Layout::Chunked(chunked) => {
-                let filters = object.filters().ok()?;
-                let filters = filters
-                    .iter()
-                    .map(|filter| Filter::from_hdf5(filter.number.into(), &filter.options));
-                let pipeline = Pipeline::new(filters.collect::<Option<Vec<_>>>()?);
-                let chunk = Dims::from_slice(&chunked.chunk);
-                let grid = ChunkGrid::new(&shape, &chunk).ok()?;
-                if grid.len() > MOST_CHUNKS || chunked.element_nbytes != element_size as u64 {
-                    return None;
-                }
-                Layout::Chunked {
-                    unfiltered_partial_chunks: chunked.edges_unfiltered,
-                    index: self.chunks(&object, &grid, base)?,
-                    chunk,
-                    pipeline,
-                }
-            }
-            _ => return None,
-        };
-        let info = DatasetInfo { shape, element_size, fill: Some(fill), layout };
-        Dataset::new(info, Arc::clone(&self.storage)).ok()
-    }
-
-    fn chunks(&self, object: &Object<'_>, grid: &ChunkGrid, base: u64) -> Option<Chunks> {
-        let end = self.storage.end();
-        let mut found = object.chunks().ok()?;
-        found.retain(|chunk| {
-            let within = |(&at, (&n, &len)): (&u64, (&u64, &u64))| at < n.div_ceil(len);
-            chunk.scaled.iter().zip(grid.shape().iter().zip(grid.chunk())).all(within)
-        });
-        let mut records = Vec::with_capacity(found.len());
-        for chunk in found {
-            let origin: Dims =
-                chunk.scaled.iter().zip(grid.chunk()).map(|(at, len)| at * len).collect();
-            let address = base.checked_add(chunk.address)?;
-            // The other way has words for what is damaged.
-            if address.checked_add(chunk.stored_nbytes)? > end {
-                return None;
-            }
-            let record = ChunkRecord {
-                address,
-                stored_nbytes: chunk.stored_nbytes,
-                filter_mask: chunk.filter_mask,
-            };
-            records.push((grid.linear_index_of_origin(&origin)?, record));
-        }
-        records.sort_unstable_by_key(|&(position, _)| position);
-        let mut builder = ChunkIndexBuilder::with_capacity(records.len() as u64).ok()?;
-        for (position, record) in records {
-            builder.push(position, record).ok()?;
-        }
-        Some(Chunks::from(builder.finish(grid.len()).ok()?))
-    }
-}
-
-/// The type as NumPy writes it: numbers as h5py reads them without a conversion, text of a fixed
-/// length (``S`` of ASCII, ``U`` of UTF-8), ``O`` of text of any length; None of others.
-fn type_of(datatype: &Datatype) -> Option<String> {
-    let nbytes = datatype.nbytes;
-    let order = |bits: &Bits| {
-        let plain = bits.offset == 0 && u32::from(bits.precision) == nbytes * 8;
-        match bits.order {
-            _ if !plain => None,
-            _ if nbytes == 1 => Some('|'),
-            ByteOrder::Little => Some('<'),
-            ByteOrder::Big => Some('>'),
-            ByteOrder::Vax => None,
-        }
-    };
-    match &datatype.class {
-        Class::Integer { bits, signed } if [1, 2, 4, 8].contains(&nbytes) => {
-            Some(format!("{}{}{nbytes}", order(bits)?, if *signed { 'i' } else { 'u' }))
-        }
-        Class::Float { bits, float } => {
-            let parts = (
-                float.mantissa_bits,
-                float.exponent,
-                float.exponent_bits,
-                float.sign,
-                float.exponent_bias,
-            );
-            let ieee = match nbytes {
-                2 => parts == (10, 10, 5, 15, 15),
-                4 => parts == (23, 23, 8, 31, 127),
-                8 => parts == (52, 52, 11, 63, 1023),
-                _ => false,
-            };
-            let plain = ieee && float.mantissa == 0 && float.normalization == 2;
-            plain.then_some(format!("{}f{nbytes}", order(bits)?))
-        }
-        Class::Text(Text { charset, .. }) => match charset {
-            Charset::Ascii => Some(format!("S{nbytes}")),
-            Charset::Utf8 => Some(format!("U{nbytes}")),
-            Charset::Other(_) => None,
-        },
-        Class::LongText { text, .. } => match text.charset {
-            Charset::Ascii => Some("O:ascii".into()),
-            Charset::Utf8 => Some("O:utf-8".into()),
-            Charset::Other(_) => None,
-        },
-        _ => None,
-    }
-}
-
-/// Text of a fixed length as libhdf5 gives it to h5py, which fills with zeros.
-fn trimmed<'v>(text: &Text, value: &'v [u8]) -> &'v [u8] {
-    const ENDS_WITH_ZERO: u8 = 0;
-    const FILLED_WITH_BLANKS: u8 = 2;
-    let len = match text.padding {
-        ENDS_WITH_ZERO => value.iter().position(|&byte| byte == 0),
-        FILLED_WITH_BLANKS => value.iter().rposition(|&byte| byte != b' ').map(|last| last + 1),
-        _ => None,
-    };
-    let blank = text.padding == FILLED_WITH_BLANKS && value.iter().all(|&byte| byte == b' ');
-    let kept = if blank { &[] } else { &value[..len.unwrap_or(value.len())] };
-    let end = kept.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-    &kept[..end]
 }

@@ -442,6 +442,16 @@ def _beside_the_rule(case: Case, best: Layout) -> str | None:
     )
 
 
+def _taken_for(case: Case, one: patterns.Asked) -> str:
+    """Say in words what a pattern was taken for."""
+    shape, access = case.target.shape, one.access
+    said = access.in_words(shape, case.target.itemsize)
+    hint = ""
+    if access.elements == 1 and access.limit is not None and len(shape) > 1:
+        hint = f"; for samples along the first dimension write samples:{access.limit}"
+    return f"'{printable(one.pattern.name)}' was taken for {said}{hint}."
+
+
 def _notes(case: Case, best: Layout) -> list[str]:
     notes = []
     beside = _beside_the_rule(case, best)
@@ -450,7 +460,9 @@ def _notes(case: Case, best: Layout) -> list[str]:
     smaller = _with_smaller_cache(case, best)
     if smaller is not None:
         notes.append(smaller)
-    if not case.stated:
+    if case.stated:
+        notes += [_taken_for(case, one) for one in case.asked]
+    else:
         notes.append(
             "No pattern was stated (--access): these are the usual ones, a line along each "
             "dimension and a step."

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
@@ -65,12 +64,11 @@ class Shown:
 def each_contained(
     paths: Sequence[str], inspect: Callable[[str], FileFacts]
 ) -> Iterator[Outcome[FileFacts]]:
-    """Inspect files on all processors, each in a process of its own."""
-    from chunkwise.files.contained import contained_each
+    """Inspect files on all processors, in other processes."""
+    from chunkwise.files.contained import contained_files
     from chunkwise.trials.environment import usable_cpus
 
-    works = ((partial(inspect, path), printable(path)) for path in paths)
-    return contained_each(works, usable_cpus(), LIMIT_S)
+    return contained_files(inspect, paths, usable_cpus(), LIMIT_S)
 
 
 def show_many(

@@ -20,11 +20,14 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, NoReturn, TypeVar, cast
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Generic, NoReturn, TypeVar, cast
 
 import h5py
 
 from chunkwise.errors import CrashedError
+from chunkwise.names import printable
 
 Result = TypeVar("Result")
 
@@ -33,6 +36,9 @@ _CRASHED = (
     "that is a fault of the library, which a damaged file may bring about, or a sound one; read "
     "it with another version of HDF5"
 )
+# A child gets up to this many files and bytes; a larger file has a child alone.
+_TOGETHER: Final = 16
+_TOGETHER_NBYTES: Final = 4 << 20
 # Results that wait for an earlier one, for each child at work: memory is bounded by it.
 _AHEAD = 4
 
@@ -87,6 +93,61 @@ def contained_each(
     finally:
         for child in begun:
             child.end()
+
+
+def contained_files(
+    work: Callable[[str], Result], paths: Iterable[str], at_once: int, limit_s: float | None = None
+) -> Iterator[Outcome[Result]]:
+    """Work on file after file in children; small files share one, if none of them crashes."""
+    together = [
+        [path for path, _ in batch] for batch in batches((one, _size(one)) for one in paths)
+    ]
+    works = ((partial(_each, work, batch), printable(batch[0])) for batch in together)
+    outcomes = contained_each(works, at_once, limit_s)
+    for batch, outcome in zip(together, outcomes, strict=True):
+        if outcome.error is None:
+            yield from outcome.get()
+        elif len(batch) == 1:
+            yield Outcome(None, outcome.error)
+        else:
+            # One of them has ended the child.
+            alone = ((partial(work, path), printable(path)) for path in batch)
+            yield from contained_each(alone, at_once, limit_s)
+
+
+def batches(files: Iterable[tuple[str, int]]) -> Iterator[list[tuple[str, int]]]:
+    """Put small files that follow each other together: a child takes longer to begin than they.
+
+    A file is a path and its size.
+    """
+    batch: list[tuple[str, int]] = []
+    nbytes = 0
+    for file in files:
+        if batch and (len(batch) == _TOGETHER or nbytes + file[1] > _TOGETHER_NBYTES):
+            yield batch
+            batch, nbytes = [], 0
+        batch.append(file)
+        nbytes += file[1]
+    if batch:
+        yield batch
+
+
+def _each(work: Callable[[str], Result], paths: Iterable[str]) -> list[Outcome[Result]]:
+    return [_outcome(partial(work, path)) for path in paths]
+
+
+def _outcome(work: Callable[[], Result]) -> Outcome[Result]:
+    try:
+        return Outcome(work())
+    except BaseException as error:
+        return Outcome(None, error)
+
+
+def _size(path: str) -> int:
+    try:
+        return Path(path).stat().st_size
+    except (OSError, ValueError):
+        return 0
 
 
 def _at_work(children: Iterable[_Child]) -> int:
@@ -182,8 +243,7 @@ class _Child:
                 # The work had set itself an alarm.
                 wrong = "stood still with it: storage does not answer, or the file is damaged"
         else:
-            done, outcome = pickle.loads(self._answer)
-            return Outcome(outcome) if done else Outcome(None, outcome)
+            return cast("Outcome[Any]", pickle.loads(self._answer))
         return Outcome(None, CrashedError(f"{self._what}: HDF5 {version} {wrong}"))
 
 
@@ -197,10 +257,7 @@ def _work_and_leave(work: Callable[[], object], writing: int) -> NoReturn:
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)
     try:
-        try:
-            outcome: tuple[bool, object] = (True, work())
-        except BaseException as error:
-            outcome = (False, error)
+        outcome = _outcome(work)
         with os.fdopen(writing, "wb") as stream:
             pickle.dump(outcome, stream, pickle.HIGHEST_PROTOCOL)
     finally:

@@ -85,15 +85,18 @@ class ReadOnlyFile(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Fill a buffer from the current position on."""
+        begin = self._position
         view = memoryview(buffer).cast("B")
-        begin, filled = self._position, 0
+        # Nearly always, all comes at once.
+        filled = os.preadv(self._descriptor, [view], begin)
         while filled < len(view):
             count = os.preadv(self._descriptor, [view[filled:]], begin + filled)
             if not count:
                 view[filled:] = bytes(len(view) - filled)
                 break
             filled += count
-        self._mend(view[:filled], begin)
+        if self._patch:
+            self._mend(view[:filled], begin)
         self._position = begin + filled
         return filled
 

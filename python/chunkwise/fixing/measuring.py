@@ -16,14 +16,14 @@ from chunkwise.files.around import Surroundings
 from chunkwise.fixing.choose import Choice
 from chunkwise.fixing.promise import promised_s
 from chunkwise.fixing.records import Gain
-from chunkwise.inspection.facts import FileFacts
+from chunkwise.inspection.facts import DatasetFacts, FileFacts
 from chunkwise.measure.planning import trial_of
 from chunkwise.measure.schedule import measure_in_worker
 from chunkwise.measure.target import look
 from chunkwise.measure.verdict import spread
 from chunkwise.model.readers import Reader, this_process
 from chunkwise.names import printable
-from chunkwise.patterns import Access, defaults, done, parse
+from chunkwise.patterns import Access, done, parse, whole
 from chunkwise.trials.pagecache import warm
 from chunkwise.trials.trial import Measurement, Trial
 
@@ -58,7 +58,7 @@ def questions(facts: FileFacts, choice: Choice, access: Sequence[str]) -> tuple[
         after = change.chunk_before if change.chunk is None else change.chunk
         filters = dataset.filters if change.filters is None else change.filters
         of_one = []
-        for one in _patterns(facts.path, change.path, dataset.shape, dataset.itemsize, access):
+        for one in _patterns(facts.path, change.path, dataset, access):
             reader = _reader(change.cache_nbytes)
             before_s, after_s = (
                 promised_s(dataset, one, chunk=chunk, filters=pipeline, reader=reader)
@@ -88,12 +88,14 @@ def _saved_s(question: Question) -> float:
     return 0.0 if before is None or after is None else before - after
 
 
-def _patterns(
-    file: str, path: str, shape: tuple[int, ...], itemsize: int, access: Sequence[str]
-) -> list[Access]:
-    if not access:
-        return defaults(shape, itemsize)
+def _patterns(file: str, path: str, dataset: DatasetFacts, access: Sequence[str]) -> list[Access]:
+    """Give the patterns that are stated; if none is, those that the dataset is made for."""
+    shape, itemsize = dataset.shape or (), dataset.itemsize
     found = []
+    if not access:
+        uses = [] if dataset.purpose is None else dataset.purpose.uses
+        found = [Access(use.name, use.block) for use in uses if use.block != shape]
+        return [*found, Access("all", whole(shape, itemsize))]
     for text in access:
         what, rest = done(text)
         if what != "read":

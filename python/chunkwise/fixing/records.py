@@ -24,6 +24,7 @@ class Found:
     severity: str
     path: str | None
     summary: str
+    is_offer: bool = False
 
 
 @dataclass(frozen=True)

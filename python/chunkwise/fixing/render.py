@@ -63,6 +63,8 @@ def file_line(result: FileResult) -> str:
 def _nothing(fixed: Fixed) -> str:
     if not fixed.left:
         return "nothing to mend; it was left as it is"
+    if any(one.is_offer for one in fixed.left):
+        return "nothing that costs every way of reading it; it was left as it is"
     return "nothing that another layout mends; it was left as it is"
 
 
@@ -230,9 +232,10 @@ def _sizes(fixed: Fixed, planned: bool) -> Iterator[str]:
 
 
 def _left(left: Sequence[Found], word: str) -> Iterator[str]:
-    counts = Counter(one.code for one in left)
-    for code, number in counts.items():
-        first = next(one for one in left if one.code == code)
+    counts = Counter((one.is_offer, one.code) for one in left)
+    for (is_offer, code), number in sorted(counts.items()):
+        first = next(one for one in left if (one.is_offer, one.code) == (is_offer, code))
+        word = "Left for you to decide" if is_offer else word
         where = "the file" if first.path is None else printable(first.path)
         more = f" and {number - 1:,} more" if number > 1 else ""
         hint = "; --merge makes it the file's own data" if code == ASKED_FOR else ""

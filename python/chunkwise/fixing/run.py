@@ -260,7 +260,9 @@ def _untouched(facts: FileFacts, choice: Choice, begin: float) -> Fixed:
 
 
 def _found(findings: Iterable[Finding]) -> tuple[Found, ...]:
-    return tuple(Found(one.code, one.severity, one.path, one.summary) for one in findings)
+    return tuple(
+        Found(one.code, one.severity, one.path, one.summary, one.is_offer) for one in findings
+    )
 
 
 def _metadata(facts: FileFacts) -> Metadata | None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from h5py import h5d
 
 from chunkwise._lib import library
 from chunkwise.inspection.facts import ChunkFacts
+
+if TYPE_CHECKING:
+    from chunkwise._native import ChunkCensus
 
 # H5D_chunk_index_t
 _INDEXES: Final = {
@@ -26,6 +29,13 @@ def chunk_facts(
 ) -> tuple[ChunkFacts, int | None]:
     """Collect where the chunks of a chunked dataset are, from its index alone."""
     found = library().chunk_census(dataset.id)
+    return facts_of_census(found, shape, chunk, itemsize), found["stored_nbytes"]
+
+
+def facts_of_census(
+    found: ChunkCensus, shape: tuple[int, ...], chunk: tuple[int, ...], itemsize: int
+) -> ChunkFacts:
+    """Say how chunks lie of which a census was taken."""
     nbytes = math.prod(chunk) * itemsize
     grid = math.prod(-(-n // c) for n, c in zip(shape, chunk, strict=True))
     allocated = found["allocated"]
@@ -33,7 +43,7 @@ def chunk_facts(
     # If chunks cannot be told apart, some are missing: count none of them as edges.
     covered, pairs, adjacent, backward, span = found["placement"] or (None, 0, 0, 0, 0)
     edge_nbytes = 0 if covered is None else allocated * nbytes - covered * itemsize
-    facts = ChunkFacts(
+    return ChunkFacts(
         shape=chunk,
         nbytes=nbytes,
         grid=grid,
@@ -51,4 +61,3 @@ def chunk_facts(
         span_nbytes=span,
         order_known=found["placement"] is not None,
     )
-    return facts, found["stored_nbytes"]

@@ -79,13 +79,13 @@ def dataset_facts(
         mappings=mappings,
         chunks=chunks,
         filters=str(Pipeline.from_dcpl(dcpl)),
-        unavailable_filters=tuple(code for code in codes if not _is_available(code)),
+        unavailable_filters=tuple(code for code in codes if not is_available(code)),
         fill_value=fill_value(dcpl, datatype),
         fill_time=fill_time(dcpl),
         allocation_time=allocation_time(dcpl),
         logical_nbytes=logical_nbytes,
         stored_nbytes=stored_nbytes,
-        ratio=logical_nbytes / stored_nbytes if logical_nbytes and stored_nbytes else None,
+        ratio=ratio_of(logical_nbytes, stored_nbytes),
         unlisted=unlisted,
     )
 
@@ -133,7 +133,7 @@ def object_facts(
 
 def forget_filters() -> None:
     """Ask HDF5 again which filters there are, when a dataset uses one."""
-    _is_available.cache_clear()
+    is_available.cache_clear()
 
 
 def extent_of(
@@ -159,7 +159,13 @@ def layout_of(dcpl: h5py.h5p.PropDCID) -> tuple[Layout, int | None]:
     return layout, None
 
 
+def ratio_of(logical_nbytes: int | None, stored_nbytes: int | None) -> float | None:
+    """Divide the bytes of all elements by those stored."""
+    return logical_nbytes / stored_nbytes if logical_nbytes and stored_nbytes else None
+
+
 @cache
-def _is_available(code: int) -> bool:
+def is_available(code: int) -> bool:
+    """Tell whether HDF5 has a filter."""
     # Asking may search the plugin folders, hence once for each filter.
     return bool(h5z.filter_avail(code))

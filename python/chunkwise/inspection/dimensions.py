@@ -138,4 +138,9 @@ def _name(scale: h5d.DatasetID | None, paths: Mapping[Address, str] | None) -> s
             path = paths.get(address_of(scale), "")
     except HDF5_ERRORS:
         return None
+    return short(path)
+
+
+def short(path: str) -> str | None:
+    """Name a scale by its path; those in the root group by their names."""
     return (path[1:] if path.rfind("/") == 0 else path) or None

@@ -16,6 +16,7 @@ from chunkwise.inspection.datatypes import ByteOrder
 from chunkwise.inspection.finding import Finding
 from chunkwise.inspection.records import plain
 from chunkwise.model.layout import FileLayout, metadata_block, together
+from chunkwise.model.purpose import Purpose
 from chunkwise.remedy.commands import commands
 from chunkwise.remedy.fix import Fix
 from chunkwise.remedy.records import Anew, Copy, Present
@@ -191,6 +192,8 @@ class DatasetFacts:
         What a sample of its data shows; None if none was taken.
     patterns
         What reading it costs; None if it was not computed.
+    purpose
+        What it is read by, as far as file and layout say it; None if patterns were stated.
     unlisted
         Of a chunked dataset without `chunks`, why its chunks cannot be listed.
     """
@@ -217,6 +220,7 @@ class DatasetFacts:
     ratio: float | None
     sample: SampleFacts | None = None
     patterns: tuple[PatternFacts, ...] | None = None
+    purpose: Purpose | None = None
     unlisted: str | None = None
 
 

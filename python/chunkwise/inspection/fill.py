@@ -44,7 +44,12 @@ def fill_value(dcpl: h5p.PropDCID, datatype: h5t.TypeID) -> str:
         read_fill(dcpl, datatype, value)
     except HDF5_ERRORS:
         return "set"
-    words = _words(value[0], dtype)
+    return in_words(value[0], dtype)
+
+
+def in_words(value: Any, dtype: np.dtype[Any]) -> str:
+    """Say a fill value that is set."""
+    words = _words(value, dtype)
     return words if len(words) <= _LONGEST else words[: _LONGEST - 3] + "..."
 
 

@@ -88,10 +88,18 @@ class Finding:
     waste_nbytes: int = 0
     # What it says of the file's bytes.
     verdict: Verdict = Verdict.SOUND
+    # Whether what mends it serves a way of reading that nobody stated, or costs another one: a
+    # person chooses it, and `chunkwise fix` leaves it.
+    is_offer: bool = False
 
     @property
     def layout(self) -> FileLayout | None:
-        """How a copy of the file is to be stored, without what is found; None if none mends it."""
+        """How a copy of the file is to be stored, without what is found; None if none mends it.
+
+        None too if that is only offered.
+        """
+        if self.is_offer:
+            return None
         return next((fix.layout for fix in self.fixes if fix.layout is not None), None)
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Final
 
 import h5py
 from h5py import h5f, h5o, h5t
 
 from chunkwise.files.causes import is_being_written
-from chunkwise.files.objects import HDF5_ERRORS, encode_name
+from chunkwise.files.objects import HDF5_ERRORS, address_of, encode_name, header_address
 from chunkwise.files.superblock import read_superblock
 from chunkwise.inspection.facts import FormatFacts, ObjectFacts
 
@@ -25,6 +26,10 @@ _SERIES: Final = ("1.6", "1.8", "1.10", "1.12", "2.0")
 # Which series brought each version (HDF5 file format specification, release notes).
 _OF_SUPERBLOCK: Final = {0: "1.6", 1: "1.6", 2: "1.8", 3: "1.10"}
 _OF_DATATYPE: Final = {3: "1.8", 4: "1.12", 5: "2.0"}
+_OF_LAYOUT: Final = {4: "1.10", 5: "2.0"}
+# The message that says how a dataset's data is stored.
+_LAYOUT: Final = 8
+_HEADER_NBYTES: Final = 4096
 # Chunks from this size on need the data layout message of 2.0.
 _LARGE_CHUNK_NBYTES: Final = 1 << 32
 # An encoded datatype: the message's number, the encoding's version, then the datatype
@@ -36,13 +41,15 @@ def format_facts(
     file: h5py.File,
     objects: tuple[ObjectFacts, ...],
     path: str | os.PathLike[str] | None = None,
+    type_versions: Mapping[str, int] | None = None,
 ) -> FormatFacts:
-    """Collect the settings of an open file.
+    """Collect the settings of an open file; `type_versions` has those that are known, by path.
 
     ``oldest_reader`` is a lower bound: releases before it certainly cannot open all of
     `objects`.  It is drawn from the superblock's version (2 needs 1.8; 3 needs 1.10),
     external and user-defined links (1.8), chunk indexes other than the v1 B-tree and
-    virtual datasets (1.10), chunks of 4 GiB and more (2.0), and the versions of the
+    virtual datasets (1.10), chunks of 4 GiB and more (2.0), the versions of datasets' layout
+    messages (4 needs 1.10, 5 2.0, which writes them with ``libver="latest"``), and those of the
     datatypes of datasets and named types (3 needs 1.8, 4 1.12, 5 2.0, which is also what
     H5T_COMPLEX needs).  Not looked at: attributes, the versions of other header
     messages, and filters, without which an object opens and its data cannot be read.
@@ -58,7 +65,7 @@ def format_facts(
     flags = superblock.flags if superblock and not open_here else ()
     return FormatFacts(
         superblock_version=version,
-        oldest_reader=_oldest_reader(file, version, objects),
+        oldest_reader=_oldest_reader(file, version, objects, type_versions or {}),
         userblock_nbytes=fcpl.get_userblock(),
         space_strategy=_STRATEGIES.get(strategy, f"unknown ({strategy})"),
         space_persistent=bool(persistent),
@@ -77,16 +84,26 @@ def free_nbytes(file: h5py.File) -> int:
         return 0
 
 
-def _oldest_reader(file: h5py.File, version: int, objects: tuple[ObjectFacts, ...]) -> str:
+def _oldest_reader(
+    file: h5py.File,
+    version: int,
+    objects: tuple[ObjectFacts, ...],
+    type_versions: Mapping[str, int],
+) -> str:
     newest = _OF_SUPERBLOCK[version]
-    for needed in _needed(file, version, objects):
+    for needed in _needed(file, version, objects, type_versions):
         newest = max(newest, needed, key=_SERIES.index)
         if newest == _SERIES[-1]:
             break
     return newest
 
 
-def _needed(file: h5py.File, version: int, objects: tuple[ObjectFacts, ...]) -> Iterator[str]:
+def _needed(
+    file: h5py.File,
+    version: int,
+    objects: tuple[ObjectFacts, ...],
+    type_versions: Mapping[str, int],
+) -> Iterator[str]:
     """Give the series that each object needs, as far as its facts tell."""
     for entry in objects:
         dataset = entry.dataset
@@ -99,13 +116,17 @@ def _needed(file: h5py.File, version: int, objects: tuple[ObjectFacts, ...]) -> 
                 yield "1.10"
             if dataset.chunks and dataset.chunks.nbytes >= _LARGE_CHUNK_NBYTES:
                 yield "2.0"
+            if version >= 3:
+                yield _OF_LAYOUT.get(_layout_version(file, entry.path), "1.6")
         # Whoever asks for new datatypes by version bounds gets superblock 3, too; in an
         # older one only a type that older versions cannot hold brings its version along.
         # Elsewhere the objects need not be opened again.
         if entry.kind == "named_type" or (
             dataset is not None and (version >= 3 or "complex" in dataset.dtype)
         ):
-            yield _OF_DATATYPE.get(_datatype_version(file, entry.path), "1.6")
+            known = type_versions.get(entry.path)
+            stated = _datatype_version(file, entry.path) if known is None else known
+            yield _OF_DATATYPE.get(stated, "1.6")
 
 
 def _datatype_version(file: h5py.File, path: str) -> int:
@@ -116,3 +137,32 @@ def _datatype_version(file: h5py.File, path: str) -> int:
         return int(datatype.encode()[_DATATYPE_VERSION_AT] >> 4)
     except HDF5_ERRORS:
         return 0
+
+
+def _layout_version(file: h5py.File, path: str) -> int:
+    """Give the version of a dataset's layout message; 0 if its header does not begin with it.
+
+    Of headers of version 2 (HDF5 file format specification, IV.A.1.b), up to their first
+    continuation: nothing in HDF5's interface says it.
+    """
+    try:
+        address = header_address(address_of(h5o.open(file.id, encode_name(path))))
+        userblock = file.id.get_create_plist().get_userblock()
+        with Path(file.filename).open("rb") as stream:
+            stream.seek(userblock + address)
+            header = stream.read(_HEADER_NBYTES)
+    except (*HDF5_ERRORS, OSError):
+        return 0
+    if header[:5] != b"OHDR\x02":
+        return 0
+    flags = header[5]
+    at = 6 + 16 * bool(flags & 0x20) + 4 * bool(flags & 0x10)
+    width = 1 << (flags & 3)
+    end = at + width + int.from_bytes(header[at : at + width], "little")
+    at += width
+    before = 4 + 2 * bool(flags & 4)
+    while at + before < min(end, len(header)):
+        if header[at] == _LAYOUT:
+            return header[at + before]
+        at += before + int.from_bytes(header[at + 1 : at + 3], "little")
+    return 0

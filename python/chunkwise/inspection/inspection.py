@@ -9,17 +9,18 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import h5py
+from h5py import h5d, h5o
 
 from chunkwise.errors import CannotJudgeError, CorruptDataError
 from chunkwise.files.mended import Mended, early_end, open_mended
-from chunkwise.files.objects import Entry, walk
+from chunkwise.files.objects import Entry, encode_name, walk
 from chunkwise.files.opening import find_dataset, full_name
 from chunkwise.files.stored import data_end
 from chunkwise.files.unclosed import open_readable
@@ -30,15 +31,20 @@ from chunkwise.inspection.facts import FileFacts, ObjectFacts
 from chunkwise.inspection.findings import find
 from chunkwise.inspection.format import format_facts
 from chunkwise.inspection.metadata import metadata_facts
+from chunkwise.inspection.native import listed
 from chunkwise.inspection.patterns import pattern_facts
 from chunkwise.inspection.sampling import choose, take_sample
-from chunkwise.inspection.stated import of_each
+from chunkwise.inspection.signs import Reading
+from chunkwise.inspection.stated import can_be_chunked, of_each
+from chunkwise.model.purpose import NO_SIGNS, purpose
 from chunkwise.model.readers import LIBRARIES, Reader, reader, this_process
 from chunkwise.model.traffic import Pattern
 from chunkwise.verdicts import Verdict
 
 # The most seconds for all sampling: a person waits for it.
 SAMPLING_S: Final = 1.5
+# Attributes of smaller datasets are not looked at.
+_SMALL_NBYTES: Final = 1 << 20
 
 
 def inspect(
@@ -143,17 +149,16 @@ def _look(
     """Inspect a file as it is, or beyond the end that it states too early."""
     # Without a cache, so that a chunk read twice for its speed is decoded twice.
     with open_readable(path, rdcc_nbytes=0) if early is None else open_mended(path, early) as file:
-        entries = _entries(file, dataset)
-        datasets = [each for each in entries if each.kind == "dataset"]
-        # What names the datasets of a file by their addresses; of one dataset HDF5 does.
-        known = {each.address: each.path for each in datasets if each.address is not None}
-        paths = known if dataset is None else None
-        collected = [object_facts(file, entry, paths) for entry in entries]
+        found = _collected(file, dataset)
+        collected = found.facts
         if sample:
-            collected = _sampled(entries, collected)
-        mine = {each.path: each.identifier for each in datasets}
-        aside = coordinates(mine) if access and dataset is None else {}
+            collected = _sampled(found, collected)
+        aside = coordinates(found.datasets()) if access and dataset is None else {}
         stated = of_each(access, file, collected, aside) if access else {}
+        signs = Reading(file)
+        collected = [
+            each if each.path in stated else _with_purpose(each, signs) for each in collected
+        ]
         if dataset is not None or sample:
             collected = [
                 _with_patterns(each, served, dataset, stated.get(each.path, ()))
@@ -165,7 +170,7 @@ def _look(
             hdf5_version=h5py.version.hdf5_version,
             h5py_version=h5py.version.version,
             file_format=replace(
-                format_facts(file, tuple(collected), path),
+                format_facts(file, tuple(collected), path, found.type_versions),
                 early_end=None if early is None else early.stated,
             ),
             metadata=None,
@@ -191,25 +196,69 @@ def everyone() -> tuple[Reader, ...]:
     return LIBRARIES + own
 
 
-def _entries(file: h5py.File, dataset: str | None) -> list[Entry]:
+class _Collected(NamedTuple):
+    """The objects of a file."""
+
+    file: h5py.File
+    facts: list[ObjectFacts]
+    # Of datasets, as far as they are open or known, by path.
+    identifiers: Mapping[str, h5d.DatasetID]
+    type_versions: Mapping[str, int]
+
+    def identifier(self, path: str) -> h5d.DatasetID:
+        """Open a dataset."""
+        found = self.identifiers.get(path)
+        return h5o.open(self.file.id, encode_name(path)) if found is None else found
+
+    def datasets(self) -> dict[str, h5d.DatasetID]:
+        """Open all of them."""
+        known = {one.path: self.identifier(one.path) for one in self.facts if one.dataset}
+        return {**self.identifiers, **known}
+
+
+def _collected(file: h5py.File, dataset: str | None) -> _Collected:
+    """Collect the facts about each object, by the file's own bytes where that can be."""
+    found = listed(file) if dataset is None else None
+    if found is not None:
+        return _Collected(file, found.facts, {}, found.type_versions)
     if dataset is None:
-        return list(walk(file))
-    name = full_name(file, dataset)
-    found = find_dataset(file, name)
-    return [Entry("/" + name.strip("/"), 0, "dataset", found.id)]
+        entries = list(walk(file))
+    else:
+        name = full_name(file, dataset)
+        entries = [Entry("/" + name.strip("/"), 0, "dataset", find_dataset(file, name).id)]
+    datasets = [each for each in entries if each.kind == "dataset"]
+    # What names the datasets of a file by their addresses; of one dataset HDF5 does.
+    known = {each.address: each.path for each in datasets if each.address is not None}
+    paths = known if dataset is None else None
+    facts = [object_facts(file, entry, paths) for entry in entries]
+    return _Collected(file, facts, {each.path: each.identifier for each in datasets}, {})
 
 
-def _sampled(entries: list[Entry], collected: list[ObjectFacts]) -> list[ObjectFacts]:
+def _sampled(found: _Collected, collected: list[ObjectFacts]) -> list[ObjectFacts]:
     """Read samples of the datasets that matter most, as far as time allows."""
     deadline = time.monotonic() + SAMPLING_S
     chosen = {each.path for each in choose(collected)}
     sampled = []
-    for entry, each in zip(entries, collected, strict=True):
+    for each in collected:
         if each.dataset is not None and each.path in chosen and time.monotonic() < deadline:
-            found = take_sample(entry.identifier, each.dataset, deadline=deadline)
-            each = replace(each, dataset=replace(each.dataset, sample=found))
+            identifier = found.identifier(each.path)
+            taken = take_sample(identifier, each.dataset, deadline=deadline)
+            each = replace(each, dataset=replace(each.dataset, sample=taken))
         sampled.append(each)
     return sampled
+
+
+def _with_purpose(each: ObjectFacts, signs: Reading) -> ObjectFacts:
+    """Add what a dataset is read by, as far as the file and its layout say it."""
+    facts = each.dataset
+    if facts is None or facts.shape is None or not can_be_chunked(facts):
+        return each
+    # Of small ones nothing takes long.
+    small = (facts.logical_nbytes or 0) < _SMALL_NBYTES
+    said = NO_SIGNS if small else signs.of(each.path, facts.dimensions)
+    chunks = None if facts.chunks is None else facts.chunks.shape
+    found = purpose(facts.shape, chunks, facts.itemsize, said)
+    return replace(each, dataset=replace(facts, purpose=found))
 
 
 def _with_patterns(

@@ -10,7 +10,10 @@ import json
 import math
 from collections.abc import Iterator
 from enum import Enum
-from typing import Any
+from typing import Any, Final
+
+# Most of what records hold.
+_AS_IS: Final = frozenset({str, int, bool, type(None)})
 
 
 def plain(value: Any) -> Any:
@@ -18,6 +21,8 @@ def plain(value: Any) -> Any:
 
     Numbers that JSON lacks (infinite, not a number) become None.
     """
+    if type(value) in _AS_IS:
+        return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, tuple):

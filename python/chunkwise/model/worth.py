@@ -23,6 +23,9 @@ PROGRAM: Final = 1.3
 NOTICED: Final = 2.0
 # A remedy that was measured to gain this much comes before one that was only computed.
 MUCH: Final = 5.0
+# By the model, of a way of reading that fits a dataset and that nobody stated: what takes longer
+# than this share of before stops a change.
+HARMLESS: Final = 1 / 0.95
 # The largest chunk cache to advise for one dataset: more memory than that is a program's own
 # decision.
 LARGEST_CACHE_NBYTES: Final = 512 << 20

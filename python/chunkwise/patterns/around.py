@@ -26,6 +26,8 @@ _DRAWN: Final = 1_000
 _PART: Final = re.compile(r"\s*([^=,\s\[\]|:@][^=,\[\]|]*?)\s*=\s*(all|:|[0-9]+)\s*")
 _DRAWING: Final = re.compile(r"(csr|events|roi):(.+?)(?::([0-9][0-9.,]*\s*[a-z]*))?(?::([0-9]+))?")
 
+_HELD: Final = {"csr": "row pointers", "events": "indices"}
+
 
 class Around(Protocol):
     """What lies around a dataset in its file."""
@@ -129,6 +131,12 @@ def drawn(
         raise SelectionError(f"{said}: {where} is a scalar")
     if kind == "roi":
         slabs = _regions(what, number, seed, said, shape, where)
+    elif what.isdecimal():
+        word = "csr:indptr" if kind == "csr" else "events:DATASET"
+        raise UsageError(
+            f"{said}: name the dataset that holds the {_HELD[kind]} first, and then how many: "
+            f"{word}:{what}"
+        )
     elif around is None:
         raise UsageError(f"{said} needs a file with the dataset '{printable(what)}'")
     elif kind == "csr":

@@ -32,7 +32,8 @@ WHOLE_NBYTES = 512 << 20
 MOST_LISTED: Final = 1_000_000
 
 HOW_TO_WRITE: Final = (
-    "write a block such as 1x1x717 or 1x1x:, all, row, line:0, plane:1, random:1000, an index "
+    "write a block such as 1x1x717 or 1x1x:, all, row, line:0, plane:1, frames, samples:64, "
+    "random:1000, an index "
     "such as [::2, 5], a union of several such as [0:5, ::2] | [10:20], or list:FILE with one of "
     "these a line; names of dimensions such as time=all,y=1,x=1; roi:200x200:1000, csr:INDPTR, "
     "events:DATASET; cells:20 for unions of random cells; and behind a block its order: @f, "
@@ -44,6 +45,8 @@ WORDS: Final = {
     "row": ("", ""),
     "line": (":D", ":0"),
     "plane": (":D", ":0"),
+    "frames": ("", ""),
+    "samples": (":N", ":64"),
     "random": (":N", ":1000"),
     "cells": (":K", ":20"),
     "list": (":FILE", ":FILE"),
@@ -55,6 +58,7 @@ WORDS: Final = {
 _WORD: Final = re.compile(r"\s*(?!x(?:\d|$))[^\W\d]")
 _NUMBERED: Final = re.compile(r"(line|plane):([0-9]+)(?::(.+))?")
 # How many, as `grammar.parse_count` reads it, and blocks of which shape.
+_SAMPLES: Final = re.compile(r"samples:([^:]+)")
 _AT_RANDOM: Final = re.compile(r"random:([^:]+)(?::(.+))?")
 # How often a pattern counts beside others.
 _WEIGHT: Final = re.compile(r"\s+weight[\s=]+(\S+)\s*$")
@@ -131,6 +135,11 @@ def _blocks(
         return Access(name or "all", whole(shape, itemsize))
     if what == "row" and shape:
         return Access(name or "row", line(shape, len(shape) - 1))
+    if what == "frames" and len(shape) > 1:
+        return Access(name or "frames", (1,) * (len(shape) - 2) + shape[-2:])
+    samples = _SAMPLES.fullmatch(what)
+    if samples is not None and shape:
+        return _random(name or what, samples[1], _spelled((1, *shape[1:])), text, shape, where)
     at_random = _AT_RANDOM.fullmatch(what)
     if at_random is not None:
         return _random(name or what, at_random[1], at_random[2], text, shape, where)
@@ -161,6 +170,10 @@ def _random(
     if count < 1:
         raise UsageError(f"access pattern '{text}' reads nothing: give a number from 1 on")
     return Access(name, block, seed=0, limit=count)
+
+
+def _spelled(block: Sequence[int]) -> str:
+    return "x".join(map(str, block))
 
 
 def _unknown(what: str) -> str:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 from chunkwise import _native
+from chunkwise.grammar.sizes import format_size
+from chunkwise.words import counted
 
 Hyperslab = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 # A union is read at once: each of its elements one time, in C order.
@@ -68,6 +70,26 @@ class Access:
         if first is not None and is_union(first):
             return _native.union_len(len(self.block), first)
         return math.prod(self.block)
+
+    def in_words(self, shape: Sequence[int], itemsize: int) -> str:
+        """Say what it was taken for: ``64 single elements (1 byte each) at random places``."""
+        walk = math.prod(-(-n // b) for n, b in zip(shape, self.block, strict=True))
+        number = walk if self.limit is None else self.limit
+        number = number if self.slabs is None else len(self.slabs)
+        if self.has_unions:
+            return counted(number, "union")
+        nbytes = self.elements * itemsize
+        what = counted(number, "block") + f" of {'x'.join(map(str, self.block))}"
+        if self.elements == 1:
+            what = counted(number, "single element")
+        how = ", one after the other"
+        if self.slabs is not None:
+            how, what = "", counted(number, "selection")
+            nbytes = 0
+        elif self.seed is not None:
+            how = " at random places"
+        each = f" ({format_size(nbytes)}{' each' if number > 1 else ''})" if nbytes else ""
+        return f"{what}{each}{how if number > 1 else ''}"
 
     @property
     def has_unions(self) -> bool:

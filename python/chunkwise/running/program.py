@@ -5,13 +5,14 @@ From the first bytes of its file, as the kernel and the loader look at them (``e
 
 from __future__ import annotations
 
+import mmap
 import os
 import shutil
 import struct
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
@@ -20,6 +21,11 @@ _HEADER_NBYTES: Final = 64
 _PROGRAM_HEADER_NBYTES: Final = 56
 _INTERPRETER: Final = 3
 _LITTLE_64: Final = b"\x7fELF\x02\x01"
+# Of H5check_version, since HDF5 1.2.
+_ONLY_IN_LIBHDF5: Final = b"Headers are %u.%u.%u, library is %u.%u.%u"
+_HDF5_INSIDE: Final = (
+    "HDF5 is linked into it statically: link it with HDF5's shared library, as 'h5cc -shlib' does"
+)
 
 
 @dataclass(frozen=True)
@@ -73,8 +79,14 @@ def _looked_at(path: Path) -> Program:
                 loader = os.fsdecode(file.read(min(nbytes, 4096)).rstrip(b"\0"))
                 if "musl" in loader:
                     return Program(path, f"it is made for musl ({loader})", harms=True)
-                return Program(path)
+                return Program(path, _HDF5_INSIDE if _holds_hdf5(file) else None)
     return Program(path, "it is linked statically, so that no loader runs")
+
+
+def _holds_hdf5(file: BinaryIO) -> bool:
+    """Whether libhdf5 itself is in the program, by a message that only the library has."""
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return content.find(_ONLY_IN_LIBHDF5) >= 0
 
 
 def _head(path: Path) -> bytes:

@@ -17,7 +17,7 @@ from typing import Final
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import ChunkwiseError, CrashedError
-from chunkwise.files.contained import contained_each
+from chunkwise.files.contained import batches, contained_each
 from chunkwise.manifest.manifest import FileManifest
 from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.settings import settings
@@ -28,9 +28,6 @@ STILL_S: Final = 300.0
 # A file of fewer bytes is read on one thread, where several are verified at a time.
 _SMALL_NBYTES: Final = 32 << 20
 _WORD: Final = 8
-# A child gets up to this many files and bytes; a larger file has a child alone.
-_TOGETHER: Final = 16
-_TOGETHER_NBYTES: Final = 4 << 20
 
 
 @dataclass
@@ -82,7 +79,7 @@ def verify_apart(
     """Verify files in other processes."""
     # Here, so that not every child has to find it.
     library()
-    batches = list(_batches(files))
+    together = list(batches(files))
     threads = _native.thread_count()
 
     def work(number: int, batch: list[tuple[str, int]]) -> Callable[[], list[Checked]]:
@@ -91,9 +88,11 @@ def verify_apart(
         count = partial(counter.add, number % counter.slots)
         return partial(_verify_each, known, options, 1 if small else threads, count, still_s)
 
-    works = ((work(number, batch), printable(batch[0][0])) for number, batch in enumerate(batches))
+    works = (
+        (work(number, batch), printable(batch[0][0])) for number, batch in enumerate(together)
+    )
     outcomes = contained_each(works, jobs)
-    for number, (batch, outcome) in enumerate(zip(batches, outcomes, strict=True)):
+    for number, (batch, outcome) in enumerate(zip(together, outcomes, strict=True)):
         error = outcome.error
         if isinstance(error, CrashedError) and len(batch) > 1:
             # One of them has ended the child.
@@ -108,20 +107,6 @@ def verify_apart(
             yield from (failed(path, error) for path, _ in batch)
         else:
             yield from outcome.get()
-
-
-def _batches(files: Sequence[tuple[str, int]]) -> Iterator[list[tuple[str, int]]]:
-    """Put small files that follow each other together: a child takes longer to begin than they."""
-    batch: list[tuple[str, int]] = []
-    nbytes = 0
-    for file in files:
-        if batch and (len(batch) == _TOGETHER or nbytes + file[1] > _TOGETHER_NBYTES):
-            yield batch
-            batch, nbytes = [], 0
-        batch.append(file)
-        nbytes += file[1]
-    if batch:
-        yield batch
 
 
 def _verify_each(

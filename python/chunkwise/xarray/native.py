@@ -13,8 +13,7 @@ from typing import Any, Final
 
 import h5py
 import numpy as np
-from h5py import h5f, h5fd, h5z
-from h5py._objects import phil
+from h5py import h5z
 
 from chunkwise import _native
 from chunkwise.errors import ChunkwiseError
@@ -29,21 +28,6 @@ _UNKNOWN: Final = h5py.Dataset.compression.fget(SimpleNamespace(_filters={"32015
 
 class LeftToH5netcdfError(Exception):
     """What only h5netcdf has an answer for."""
-
-
-def open_metadata(file: h5py.File) -> _native.Metadata | None:
-    """Read the bytes of an open file; None where libhdf5 has to: written to, or no local file.
-
-    It stays open in libhdf5, which keeps others, and this process, from writing to it.
-    """
-    with phil:
-        identifier = file.id
-        if identifier.get_access_plist().get_driver() != h5fd.SEC2:
-            return None
-        # Also of a file that was opened for writing elsewhere in this process.
-        if identifier.get_intent() != h5f.ACC_RDONLY:
-            return None
-        return _native.Metadata.of_descriptor(identifier.get_vfd_handle())
 
 
 class NativeFile:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from chunkwise.errors import ChunkwiseError, FileFormatError, like
 from chunkwise.file import File
+from chunkwise.files.native import open_metadata
 from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.settings import settings as change_settings
-from chunkwise.xarray.native import NativeFile, open_metadata
+from chunkwise.xarray.native import NativeFile
 
 if TYPE_CHECKING:
     import numpy as np

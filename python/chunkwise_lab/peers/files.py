@@ -19,6 +19,7 @@ import chunkwise
 from chunkwise.grammar import format_shape
 from chunkwise.trials.pagecache import warm
 from chunkwise_lab import sample
+from chunkwise_lab.peers.objects import write_cells, write_groups, write_small
 
 # The lists that the compiled program reads: 64-bit numbers.
 _NUMBER = np.dtype("<u8")
@@ -188,6 +189,22 @@ class Store:
         variables, count = self.few(variables, 40), self.few(count, 3)
         name = f"variables-{variables}-{count}"
         return Data(self.once(name, lambda partial: _variables(partial, variables, count)))
+
+    def groups(self, count: int, datasets: int) -> Data:
+        """Give a file of so many groups, each with a few small datasets."""
+        count = self.few(count, 20)
+        name = f"groups-{count}-{datasets}.h5"
+        return Data(self.once(name, lambda partial: write_groups(partial, count, datasets)))
+
+    def cells(self, count: int) -> Data:
+        """Give a file of references to so many small arrays, as MATLAB stores cells."""
+        count = self.few(count, 20)
+        return Data(self.once(f"cells-{count}.h5", lambda partial: write_cells(partial, count)))
+
+    def small_files(self, count: int) -> Data:
+        """Give a folder of so many small files."""
+        count = self.few(count, 5)
+        return Data(self.once(f"small-{count}", lambda partial: write_small(partial, count)))
 
     def one_of_many(self) -> Data:
         """Give a file of 1 GB, in 64 datasets, and one small dataset."""

@@ -164,9 +164,9 @@ def _escaped(text: str) -> str:
 def _figure(value: float | None, unit: str) -> str:
     if value is None:
         return "-"
-    if unit == "seconds":
-        return format_seconds(value)
-    return f"{three_digits(value / 1e6)} MB"
+    if unit == "bytes":
+        return f"{three_digits(value / 1e6)} MB"
+    return format_seconds(value)
 
 
 def _mark(reader: Saved, unit: str) -> str:

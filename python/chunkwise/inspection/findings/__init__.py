@@ -12,9 +12,10 @@ from types import MappingProxyType
 from typing import Final, TypeGuard
 
 from chunkwise.inspection.facts import FileFacts
-from chunkwise.inspection.finding import SEVERITIES, Finding, Unspelled, grouped
+from chunkwise.inspection.finding import SEVERITIES, Finding, Unspelled
 from chunkwise.inspection.findings import access, cache, chunks, file, filters, objects, placement
 from chunkwise.inspection.findings.subject import DatasetCheck, Subject
+from chunkwise.model import worth
 from chunkwise.model.readers import Reader
 from chunkwise.model.traffic import Pattern
 from chunkwise.remedy.records import Chunks, Copy, Examine, Remedy
@@ -85,9 +86,12 @@ def _together(found: list[Unspelled]) -> Iterator[Unspelled]:
 
     The commands of the others copy the whole file for their own dataset alone.
     """
-    groups = grouped(found)
+    groups: dict[tuple[str, str, bool], list[Unspelled]] = {}
     for finding in found:
-        group = groups[finding.severity, finding.code]
+        key = finding.severity, finding.code, finding.is_offer
+        groups.setdefault(key, []).append(finding)
+    for finding in found:
+        group = groups[finding.severity, finding.code, finding.is_offer]
         if finding is group[0] and len(group) > 1:
             copies = [one for each in group for one in each.remedies if _changes_datasets(one)]
             datasets = tuple(dict.fromkeys(one for copy in copies for one in copy.datasets))
@@ -132,30 +136,53 @@ def _with_one_shape(subject: Subject, by_code: dict[str, Unspelled]) -> dict[str
 
     A finding by itself may offer what is next to the dataset's own shape.  Where several do not
     agree, or what is offered would have a finding again, the rule for all datasets decides
-    (`chunks.offered_chunks`).
+    (`chunks.offered_chunks`).  If nobody stated a pattern, and every shape has a finding again or
+    makes a way of reading that fits slower, all of them are only offers.
     """
-    rivals = {code: found for code, found in by_code.items() if _shape(found) is not None}
+    rivals = {
+        code: found
+        for code, found in by_code.items()
+        if _shape(found) is not None and not found.is_offer
+    }
     shapes = {shape for found in rivals.values() if (shape := _shape(found)) is not None}
-    offered = chunks.offered_chunks(subject) if shapes else ()
-    if shapes <= {offered} or (len(shapes) == 1 and _serves(subject, *shapes)):
+    if not shapes:
         return by_code
-    anew = {one.code: one for one in chunks.check_reach(subject, offered)}
-    copies = chunks.other_chunks(subject, offered)
-    agreed = dict(by_code)
-    for code, found in rivals.items():
-        at = next(i for i, one in enumerate(found.remedies) if _rechunks(one))
-        kept = [one for one in found.remedies if not _rechunks(one)]
-        agreed[code] = replace(
-            anew.get(code, found), remedies=(*kept[:at], *copies, *kept[at:]), block=found.block
+    offered = chunks.offered_chunks(subject)
+    if subject.stated and shapes <= {offered}:
+        return by_code
+    tried = [*shapes, offered] if len(shapes) == 1 else [offered]
+    if not subject.stated:
+        tried.append(chunks.chunks_for_uses(subject))
+    agreed = next((one for one in tried if _serves(subject, one)), None)
+    if agreed is None and subject.stated:
+        agreed = offered
+    if agreed is None:
+        return by_code | {code: replace(one, is_offer=True) for code, one in rivals.items()}
+    if shapes == {agreed}:
+        return by_code
+    anew = {one.code: one for one in chunks.check_reach(subject, agreed)}
+    copies = chunks.other_chunks(subject, agreed)
+    found = dict(by_code)
+    for code, rival in rivals.items():
+        at = next(i for i, one in enumerate(rival.remedies) if _rechunks(one))
+        kept = [one for one in rival.remedies if not _rechunks(one)]
+        found[code] = replace(
+            anew.get(code, rival), remedies=(*kept[:at], *copies, *kept[at:]), block=rival.block
         )
-    return agreed
+    return found
 
 
 def _serves(subject: Subject, shape: Chunks) -> bool:
-    """Whether a dataset in chunks of this shape would not be offered others again."""
+    """Whether a dataset in chunks of this shape would have no finding that asks for others.
+
+    And whether each way of reading that fits it is about as fast as before.
+    """
     instead = chunks.if_chunked(subject, shape)
     checks = (*cache.CHECKS, *chunks.CHECKS, *access.CHECKS)
-    return all(_shape(found) is None for check in checks for found in check(instead))
+    again = (one for check in checks for one in check(instead))
+    if any(_shape(one) is not None and not one.is_offer for one in again):
+        return False
+    return bool(subject.stated) or chunks.slowdown(subject, shape) <= worth.HARMLESS
 
 
 def _rechunks(remedy: Remedy) -> TypeGuard[Copy]:
@@ -170,7 +197,7 @@ def _shape(found: Unspelled) -> Chunks | None:
 def _with_one_pipeline(by_code: dict[str, Unspelled]) -> list[Unspelled]:
     """Make all findings about a dataset offer the same filters."""
     offering = [by_code[code] for code in _BY_FILTERS if code in by_code]
-    offering = [found for found in offering if found.remedies]
+    offering = [found for found in offering if found.remedies and not found.is_offer]
     if len({_pipelines(found) for found in offering}) < 2:
         return list(by_code.values())
     first, *others = offering

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from chunkwise.grammar import format_shape
+from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspection.finding import Unspelled
 from chunkwise.inspection.findings.chunks import (
     SMALL_DATASET_NBYTES,
@@ -18,9 +18,9 @@ from chunkwise.model import worth
 from chunkwise.model.chunk_shape import reason, smallest
 from chunkwise.model.cost import Stored
 from chunkwise.model.nominal import LOAD_S, MEMORY_LOAD_S, nominal_s
-from chunkwise.model.readers import LIBRARIES, Reader
+from chunkwise.model.readers import LIBRARIES, Reader, this_process
 from chunkwise.model.traffic import traffic
-from chunkwise.words import format_ratio
+from chunkwise.words import format_ratio, format_speed
 
 
 def access_mismatch(subject: Subject) -> Iterator[Unspelled]:
@@ -31,17 +31,29 @@ def access_mismatch(subject: Subject) -> Iterator[Unspelled]:
     if (facts.logical_nbytes or 0) < SMALL_DATASET_NBYTES:
         return
     reader = smallest(subject.readers if subject.names_readers else LIBRARIES)
+    here = reader if subject.names_readers else this_process()
     offered = offered_chunks(subject)
     before = None if facts.chunks is None else facts.chunks.shape
     if offered == before:
         return
     filtered = facts.filters != "none"
-    saved_s, times = min(
-        (_gain(subject, before, offered, reader, load_s) for load_s in (MEMORY_LOAD_S, LOAD_S)),
-        key=lambda gain: gain[1],
+    (saved_s, times), (_, times_here) = (
+        min(
+            (_gain(subject, before, offered, one, load_s) for load_s in (MEMORY_LOAD_S, LOAD_S)),
+            key=lambda gain: gain[1],
+        )
+        for one in (reader, here)
     )
     if times < worth.MODELLED:
         return
+    # Whether readers with a smaller cache than the library here gain alone.
+    for_others = times_here < worth.MODELLED
+    whom = ""
+    if for_others:
+        whom = (
+            f" to {reader.title}, whose chunk cache has {format_size(reader.cache_nbytes)}, and "
+            f"{format_speed(times_here)} as fast to {here.title}"
+        )
     now, then = (0 if one is None else _loaded_nbytes(subject, one) for one in (before, offered))
     names = " and ".join(f"'{one.name}'" for one in subject.stated)
     if before is None:
@@ -52,7 +64,9 @@ def access_mismatch(subject: Subject) -> Iterator[Unspelled]:
         )
     yield Unspelled(
         code="access-mismatch",
-        severity=by_cost(
+        severity="note"
+        if for_others
+        else by_cost(
             nbytes=max(0, now - then),
             seconds=None if before is not None else saved_s,
             times=times,
@@ -61,7 +75,7 @@ def access_mismatch(subject: Subject) -> Iterator[Unspelled]:
         path=subject.path,
         summary=(
             f"{told}. Chunks of {format_shape(offered)} serve {names} about "
-            f"{format_ratio(times)} as fast, by the model: "
+            f"{format_ratio(times)} as fast{whom}, by the model: "
             f"{reason(facts.shape, facts.itemsize, offered, subject.stated)}."
         ),
         evidence={
@@ -70,6 +84,8 @@ def access_mismatch(subject: Subject) -> Iterator[Unspelled]:
             "loaded_nbytes": now,
             "offered_loaded_nbytes": then,
             "times": times,
+            "reader": reader.name,
+            **({"cache_nbytes": reader.cache_nbytes} if for_others else {}),
         },
         source="the patterns of --access, and the model of docs/advise.md",
         remedies=other_chunks(subject, offered),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import h5py
@@ -14,19 +14,12 @@ from chunkwise.inspection.finding import SEVERITIES, Severity, Unspelled
 from chunkwise.inspection.findings.chunks import offered_chunks, other_chunks
 from chunkwise.inspection.findings.severity import by_cost
 from chunkwise.inspection.findings.subject import COMPRESSED, DatasetCheck, Subject
-from chunkwise.inspection.patterns import (
-    Block,
-    decoding_speed,
-    row,
-    stored_as,
-    survival,
-    walked,
-)
+from chunkwise.inspection.patterns import Block, decoding_speed, stored_as, survival, walked
 from chunkwise.model import readers, worth
 from chunkwise.model.chunk_shape import shrunk
 from chunkwise.model.cost import decodes_by_size
-from chunkwise.model.geometry import plane
 from chunkwise.model.held import holding
+from chunkwise.model.purpose import in_words
 from chunkwise.model.readers import CHUNKWISE, Reader, this_process
 from chunkwise.model.traffic import Pattern
 from chunkwise.remedy.records import Copy, ReadOnce, Remedy, SetCache, larger_cache, natively
@@ -38,6 +31,20 @@ NOTICED_NBYTES: Final = 256 << 20
 FETCHING_SPEED: Final = 8
 # The most that may be kept in memory as a whole without asking.
 READ_ONCE_NBYTES: Final = 1 << 30
+# More ways of reading are not named.
+_MOST_NAMED: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """One way of reading, part after part, and what it does to the cache of some readers."""
+
+    name: str
+    block: Block
+    fits: bool  # Whether somebody stated it, or the dataset is made for it
+    decodes: float = 1.0  # The most of each chunk
+    affected: tuple[Reader, ...] = ()
+    severity: Severity = "note"
 
 
 def chunk_exceeds_cache(subject: Subject) -> Iterator[Unspelled]:
@@ -46,7 +53,7 @@ def chunk_exceeds_cache(subject: Subject) -> Iterator[Unspelled]:
     if facts.filters == "none" or chunks is None:
         return
     small = [each for each in subject.readers if chunks.nbytes > each.cache_nbytes]
-    block = _in_a_loop(subject)
+    block = next((one.block for one in _walks(subject) if one.fits), None)
     if not small or block is None:
         return
     lost = survival(facts, Pattern("", block), small[0], decoding_speed(facts))
@@ -56,12 +63,12 @@ def chunk_exceeds_cache(subject: Subject) -> Iterator[Unspelled]:
     smaller = shrunk(chunks.shape, facts.itemsize, limit)
     yield Unspelled(
         code="chunk-exceeds-cache",
-        severity=_severity(facts, lost.decodes, rare=False),
+        severity=_severity(facts, lost.decodes),
         path=subject.path,
         summary=(
             f"A chunk ({format_shape(chunks.shape)}, {format_size(chunks.nbytes)}) "
             f"does not fit the default chunk cache of {_named(small)}: reading "
-            f"{_in_words(facts, block)} decodes each chunk {_times(lost.decodes)}"
+            f"{_in_words(subject, block)} decodes each chunk {_times(lost.decodes)}"
             f"{_seconds(facts, lost)}.{_here(subject, chunks.nbytes)}"
         ),
         evidence={
@@ -85,40 +92,44 @@ def reads_exceed_cache(subject: Subject) -> Iterator[Unspelled]:
     if chunks is None or chunks.grid * chunks.nbytes <= smallest:
         return
     stored = stored_as(facts)
-    found: list[tuple[Severity, float, str, Block, list[Reader]]] = []
-    for name, block in _walks(subject):
-        affected = [
-            (decodes, reader)
+    found = []
+    for one in _walks(subject):
+        affected = {
+            reader: decodes
             for reader in subject.readers
             if reader.cache_nbytes >= chunks.nbytes
-            and (decodes := decodes_by_size(stored, block, reader)) >= worth.NOTICED
-        ]
-        if affected:
-            decodes = max(decodes for decodes, _ in affected)
-            concerned = [reader for _, reader in affected]
-            severity = _of_walk(subject, block, decodes, concerned)
-            if _is_noticed(facts, decodes):
-                found.append((severity, decodes, name, block, concerned))
-    worst = max(found, key=lambda each: (SEVERITIES.index(each[0]), each[1]), default=None)
+            and (decodes := decodes_by_size(stored, one.block, reader)) >= worth.NOTICED
+        }
+        if affected and _is_noticed(facts, max(affected.values())):
+            found.append(_judged(subject, one, affected))
+    worst = max(
+        found,
+        key=lambda each: (SEVERITIES.index(each.severity), each.fits, each.decodes),
+        default=None,
+    )
     if worst is None:
         return
-    severity, _, name, block, affected_readers = worst
+    block, affected_readers = worst.block, worst.affected
     reader = min(affected_readers, key=lambda each: each.cache_nbytes)
-    lost = survival(facts, Pattern(name, block), reader, decoding_speed(facts))
+    lost = survival(facts, Pattern(worst.name, block), reader, decoding_speed(facts))
     needed = stored.walk(block).chunks_to_cache()
     verb = "fetches" if facts.filters == "none" else "decodes"
+    others = [one for one in found if one is not worst and _is_served(subject, one.block)]
+    also = [_in_words(subject, one.block) for one in others[:_MOST_NAMED]]
     yield Unspelled(
         code="reads-exceed-cache",
-        severity=severity,
+        severity=worst.severity,
         path=subject.path,
         summary=(
-            f"Reading {_in_words(facts, block)}, one after the other, comes back to each chunk "
+            f"{'Reading' if worst.fits else 'If you read'} {_in_words(subject, block)}, one after "
+            f"the other, {'comes' if worst.fits else 'that comes'} back to each chunk "
             f"after {needed:,} of them ({format_size(needed * chunks.nbytes)}), more than "
             f"the default chunk cache of {_named(affected_readers)} holds: it {verb} each chunk "
-            f"{_times(lost.decodes)}{_seconds(facts, lost)}."
+            f"{_times(lost.decodes)}{_seconds(facts, lost, None if worst.fits else block)}."
+            + (f" The same holds for {joined(also)}." if also else "")
         ),
         evidence={
-            "pattern": name,
+            "pattern": worst.name,
             "chunks_to_cache": needed,
             "chunks_to_cache_nbytes": needed * chunks.nbytes,
             "cache_nbytes": max(each.cache_nbytes for each in affected_readers),
@@ -126,11 +137,12 @@ def reads_exceed_cache(subject: Subject) -> Iterator[Unspelled]:
         },
         source=f"{COMPRESSED}, 'Adjust Chunk Cache Size'; H5Pset_chunk_cache",
         remedies=(
-            *_reading(subject, block, affected_readers),
+            *_reading(subject, block, affected_readers, others),
             *_other_chunks(subject, block, affected_readers),
         ),
         waste_nbytes=_waste(facts, lost.decodes),
         block=block,
+        is_offer=not subject.stated,
     )
 
 
@@ -140,30 +152,33 @@ def slot_collision(subject: Subject) -> Iterator[Unspelled]:
     if chunks is None:
         return
     stored = stored_as(facts)
-    found: list[tuple[Survival, str, Block, Reader]] = []
+    found: list[tuple[Survival, _Walk, Reader]] = []
     for reader in subject.readers:
         if not _may_collide(facts, reader):
             continue
-        for name, block in _walks(subject):
-            touched = stored.walk(block).chunks_per_operation
+        for one in _walks(subject):
+            touched = stored.walk(one.block).chunks_per_operation
             # Chunks that do not fit by their bytes are lost with any number of slots.
             if touched * chunks.nbytes > reader.cache_nbytes:
                 continue
-            kept = survival(facts, Pattern(name, block), reader, decoding_speed(facts))
-            if kept.decodes >= worth.NOTICED and _is_noticed(facts, kept.decodes):
-                found.append((kept, name, block, reader))
-    worst = max(found, key=lambda each: each[0].decodes, default=None)
+            kept = survival(facts, Pattern(one.name, one.block), reader, decoding_speed(facts))
+            lost = kept.collisions and kept.decodes >= worth.NOTICED
+            if lost and _is_noticed(facts, kept.decodes):
+                found.append((kept, one, reader))
+    worst = max(found, key=lambda each: (each[1].fits, each[0].decodes), default=None)
     if worst is None:
         return
-    kept, name, block, reader = worst
+    kept, walk, reader = worst
+    name, block = walk.name, walk.block
     touched = stored.walk(block).chunks_per_operation
     verb = "fetched" if facts.filters == "none" else "decoded"
     yield Unspelled(
         code="slot-collision",
-        severity=_severity(facts, kept.decodes, rare=False),
+        severity=_severity(facts, kept.decodes) if walk.fits else "note",
         path=subject.path,
         summary=(
-            f"The {touched:,} chunks of one read of {format_shape(block)} ({name}) fit the chunk "
+            f"{'The' if walk.fits else f'If you read {_in_words(subject, block)}: the'} "
+            f"{touched:,} chunks of one read of {format_shape(block)} ({name}) fit the chunk "
             f"cache of {reader.title} by their bytes, but {kept.collisions:,} of them have "
             f"to share its {counted(reader.nslots or 0, 'slot')} and drop each other: read after "
             "read, each "
@@ -183,6 +198,7 @@ def slot_collision(subject: Subject) -> Iterator[Unspelled]:
             *_other_chunks(subject, block, [reader]),
         ),
         waste_nbytes=_waste(facts, kept.decodes),
+        is_offer=not walk.fits,
     )
 
 
@@ -202,45 +218,39 @@ def _chunks(subject: Subject) -> ChunkFacts | None:
     return chunks if chunks and chunks.allocated and not subject.facts.variable_length else None
 
 
-def _walks(subject: Subject) -> Iterator[tuple[str, Block]]:
+def _walks(subject: Subject) -> Iterator[_Walk]:
     """Give the patterns that come back to chunks: not everything at once, nor by chunks.
 
-    Of those that are stated, the ones in C order; `access` judges all.
+    First those that fit.  Of those that are stated, the ones in C order; `access` judges all.
     """
-    for one in walked(subject.facts, subject.stated):
-        plain = one.order is None and not one.scattered and not one.writes
-        if plain if subject.stated else one.name not in ("all", "chunk"):
-            yield one.name, one.block
+    if subject.stated:
+        for one in walked(subject.facts, subject.stated):
+            if one.order is None and not one.scattered and not one.writes:
+                yield _Walk(one.name, one.block, fits=True)
+        return
+    uses = subject.purpose.uses
+    guesses = [one for one in walked(subject.facts) if one.name not in ("all", "chunk")]
+    names = {one.block: one.name for one in guesses}
+    fitting = [one.block for one in uses]
+    yield from (_Walk(names.get(one.block, one.name), one.block, fits=True) for one in uses)
+    yield from (_Walk(one.name, one.block, False) for one in guesses if one.block not in fitting)
 
 
-def _in_a_loop(subject: Subject) -> Block | None:
-    """Give the block that programs read in a loop; of stated ones the first, if there is any."""
-    if not subject.stated:
-        return row(subject.facts)
-    return next((block for _, block in _walks(subject)), None)
-
-
-def _severity(facts: DatasetFacts, decodes: float, *, rare: bool) -> Severity:
+def _severity(facts: DatasetFacts, decodes: float) -> Severity:
     """Judge chunks that are decoded so often, each once being what it must be."""
-    filtered = facts.filters != "none"
-    return by_cost(nbytes=_waste(facts, decodes), times=decodes, rare=rare, filtered=filtered)
+    return by_cost(nbytes=_waste(facts, decodes), times=decodes, filtered=facts.filters != "none")
 
 
-def _of_walk(
-    subject: Subject, block: Block, decodes: float, affected: Sequence[Reader]
-) -> Severity:
-    """Judge a walk: chunks that serve one way of reading cost another, which is no fault.
+def _judged(subject: Subject, walk: _Walk, affected: Mapping[Reader, float]) -> _Walk:
+    """Judge a walk by how often some readers decode each chunk.
 
-    The usual way is row by row or plane by plane in C order.  What does not concern the
-    reader at hand, nor the only one asked for, is a note.
+    What nobody reads for all that is known, and what does not concern the reader at hand, nor the
+    only one asked for, is a note.
     """
-    shape = subject.facts.shape or ()
-    axes = [d for d, n in enumerate(shape) if n > 1]
-    # Nobody states a way of reading that nobody uses.
-    natural = bool(subject.stated) or block in (row(subject.facts), plane(shape, axes[0]))
-    here = this_process().cache_nbytes
+    decodes, here = max(affected.values()), this_process().cache_nbytes
     concerned = len(subject.readers) == 1 or any(each.cache_nbytes >= here for each in affected)
-    return _severity(subject.facts, decodes, rare=not natural) if concerned else "note"
+    severity = _severity(subject.facts, decodes) if walk.fits and concerned else "note"
+    return replace(walk, decodes=decodes, affected=tuple(affected), severity=severity)
 
 
 def _may_collide(facts: DatasetFacts, reader: Reader) -> bool:
@@ -285,19 +295,28 @@ def _once_s(facts: DatasetFacts) -> float | None:
 # --- remedies --------------------------------------------------------------------------
 
 
-def _reading(subject: Subject, block: Block, affected: Sequence[Reader]) -> Iterator[Remedy]:
+def _reading(
+    subject: Subject, block: Block, affected: Sequence[Reader], others: Sequence[_Walk] = ()
+) -> Iterator[Remedy]:
     """Read the file as it is: with a larger cache, by chunkwise, or all at once."""
     facts = subject.facts
-    assert facts.chunks is not None
     stored = stored_as(facts)
-    held = stored.walk(block).chunks_to_cache()
-    if holding(held, facts.chunks.nbytes).is_moderate:
+    if _is_served(subject, block):
+        blocks = [block, *(one.block for one in others)]
+        held = max(stored.walk(one).chunks_to_cache() for one in blocks)
         yield _cache_for(subject, held, affected)
     # If chunkwise's own cache loses the same chunks, it is no remedy.
     if decodes_by_size(stored, block, readers.reader(CHUNKWISE)) < worth.NOTICED:
         yield from natively(subject.file, subject.path, facts.filters)
     if (facts.logical_nbytes or 0) <= READ_ONCE_NBYTES:
         yield ReadOnce(subject.file, subject.path)
+
+
+def _is_served(subject: Subject, block: Block) -> bool:
+    """Whether a cache that one dataset may be given holds what a walk needs again."""
+    assert subject.facts.chunks is not None
+    held = stored_as(subject.facts).walk(block).chunks_to_cache()
+    return holding(held, subject.facts.chunks.nbytes).is_moderate
 
 
 def _cache_for(subject: Subject, held: int, affected: Sequence[Reader]) -> SetCache:
@@ -335,24 +354,28 @@ def _named(readers: Sequence[Reader]) -> str:
     return joined([f"{each.title} ({format_size(each.cache_nbytes)})" for each in others])
 
 
-def _in_words(facts: DatasetFacts, block: Block) -> str:
+def _in_words(subject: Subject, block: Block) -> str:
     """Say what is read, as a scientist would."""
-    shape = facts.shape or ()
+    shape = subject.facts.shape or ()
     axes = [d for d, n in enumerate(shape) if n > 1]
-    long = [d for d in axes if block[d] > 1]
     spelled = format_shape(block)
     if len(axes) < 2:
         return f"small pieces (such as {counted(block[axes[0]], 'value')})" if axes else spelled
-    if len(long) == 1:
-        word = "row by row" if long == axes[-1:] else f"lines along dimension {long[0]}"
-        return f"{word} ({spelled})"
-    across = [d for d in axes if d not in long]
-    return f"planes across dimension {across[0]} ({spelled})" if len(across) == 1 else spelled
+    use = None if subject.stated else subject.purpose.named(block)
+    name = in_words(shape, block) if use is None else use.name
+    if name == "blocks":
+        return spelled
+    return f"{'row by row' if name == 'rows' else name} ({spelled})"
 
 
 def _here(subject: Subject, needed_nbytes: int) -> str:
-    """Say that the library at hand is not concerned, if it is not."""
+    """Say that the library at hand is not concerned, if it is not.
+
+    Stated patterns may be those of a program that was traced, which has a library of its own.
+    """
     here = this_process()
+    if subject.stated:
+        return ""
     judged = any(each.cache_nbytes == here.cache_nbytes for each in subject.readers)
     if not judged or needed_nbytes > here.cache_nbytes:
         return ""
@@ -363,8 +386,13 @@ def _times(decodes: float) -> str:
     return f"{decodes:,.0f} times" if decodes >= 10 else f"{decodes:.1f} times"
 
 
-def _seconds(facts: DatasetFacts, lost: Survival) -> str:
+def _seconds(facts: DatasetFacts, lost: Survival, block: Block | None = None) -> str:
+    """Say how long reading everything takes, and would take, or one read of a block."""
     once_s = _once_s(facts)
     if lost.total_s is None or once_s is None:
         return ""
-    return f", about {format_seconds(lost.total_s)} instead of {format_seconds(once_s)}"
+    reads, each = 1, ""
+    if block is not None:
+        reads, each = stored_as(facts).walk(block).operations, " for each read"
+    now, then = (format_seconds(seconds / reads) for seconds in (lost.total_s, once_s))
+    return f", about {now} instead of {then}{each}"

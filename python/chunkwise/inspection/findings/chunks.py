@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from typing import Final
 
 from chunkwise.files.objects import printable
@@ -28,7 +29,10 @@ from chunkwise.model.chunk_shape import (
 )
 from chunkwise.model.cost import Stored, decodes_by_size, walk_cost
 from chunkwise.model.geometry import line, plane
+from chunkwise.model.nominal import nominal_s
+from chunkwise.model.purpose import purpose
 from chunkwise.model.readers import LIBRARIES
+from chunkwise.model.traffic import Pattern
 from chunkwise.remedy.records import Copy, in_chunks
 from chunkwise.words import counted
 
@@ -47,6 +51,9 @@ FLOOR_SHARE: Final = 0.1
 EDGE_SHARE: Final = 0.5
 # Decoding this at zlib's 200 to 400 MB/s is noticed by someone who wanted one number.
 SINGLE_CHUNK_NBYTES: Final = 1 << 23
+# To find a chunk in memory; and to start zlib, which clears its tables.
+_FOUND_S: Final = 4e-6
+_STARTED_S: Final = 5e-5
 
 
 def offered_chunks(subject: Subject) -> tuple[int, ...]:
@@ -64,6 +71,43 @@ def offered_chunks(subject: Subject) -> tuple[int, ...]:
         grown_nbytes=PAGE_NBYTES,
         readers=subject.readers if subject.names_readers else LIBRARIES,
     )
+
+
+def chunks_for_uses(subject: Subject) -> tuple[int, ...]:
+    """Return the chunks that suit the ways of reading that fit a dataset."""
+    facts = subject.facts
+    shape = _shape(subject)
+    found = [one for use in subject.purpose.uses for one in use.patterns(shape)]
+    readers = subject.readers if subject.names_readers else LIBRARIES
+    return default_chunk(
+        shape, facts.itemsize, facts.maxshape, found, grown_nbytes=PAGE_NBYTES, readers=readers
+    )
+
+
+def slowdown(subject: Subject, chunks: tuple[int, ...]) -> float:
+    """Return how many times as long reading takes in other chunks, by the model.
+
+    Of all that fits the dataset, and of all readers, the one that suffers most; from memory.
+    """
+    facts, shape = subject.facts, _shape(subject)
+    before = None if facts.chunks is None else facts.chunks.shape
+    uses = [one for use in subject.purpose.uses for one in use.patterns(shape)]
+    worst, filtered = 0.0, facts.filters != "none"
+    for reader, one in product(subject.readers or LIBRARIES, (*uses, Pattern("all", shape))):
+        then_s, now_s = (
+            nominal_s(
+                shape,
+                facts.itemsize,
+                stored,
+                (one,),
+                reader,
+                filtered=filtered,
+                load_s=_STARTED_S if filtered else _FOUND_S,
+            )
+            for stored in (chunks, before)
+        )
+        worst = max(worst, then_s / now_s)
+    return worst
 
 
 def other_chunks(subject: Subject, chunks: tuple[int, ...]) -> tuple[Copy, ...]:
@@ -85,7 +129,8 @@ def if_chunked(subject: Subject, shape: tuple[int, ...]) -> Subject:
         allocated=grid,
         edge_nbytes=_edge_nbytes(subject, shape),
     )
-    return replace(subject, facts=replace(facts, chunks=chunks))
+    used = purpose(_shape(subject), shape, facts.itemsize, subject.purpose.signs)
+    return replace(subject, facts=replace(facts, chunks=chunks, purpose=used))
 
 
 def index_nbytes(chunks: ChunkFacts) -> int:
@@ -149,17 +194,11 @@ def _unlimited_chunk_1(subject: Subject, chunks: ChunkFacts) -> Unspelled | None
         return None
     steps_then = f", and one step through {then:,} instead of {now:,}" if then != now else ""
     waste = max(_decoded_again(subject, chunks, along), decoded - asked)
-    severity = by_cost(
-        nbytes=waste,
-        times=1 + waste / _array_nbytes(subject),
-        rare=True,
-        filtered=subject.facts.filters != "none",
-    )
-    if small:
-        severity = max(severity, _smallness(chunks), key=SEVERITIES.index)
     return Unspelled(
         code="unlimited-chunk-1",
-        severity=severity,
+        # Nobody said that series are read; but small chunks cost every reader.
+        severity=_smallness(chunks) if small else "note",
+        is_offer=not small,
         path=subject.path,
         summary=(
             f"{_dimension(subject, axis)} can grow and is chunked at 1: no chunk "

@@ -58,15 +58,12 @@ def check_strided(subject: Subject) -> Iterator[Unspelled]:
     offered = offered_chunks(subject)
     yield Unspelled(
         code="strided-contiguous",
-        severity=by_cost(
-            nbytes=lines * (line_fetched - asked),
-            times=line_fetched / asked,
-            rare=True,
-            filtered=False,
-        ),
+        severity="note",
+        is_offer=True,
         path=subject.path,
         summary=(
-            f"Stored in one piece, row after row: a line along dimension {axis} is gathered from "
+            f"If you read lines along dimension {axis}: stored in one piece, row after row, each "
+            f"is gathered from "
             f"{shape[axis]:,} places, {format_size(strides[axis])} apart. For "
             f"{format_size(asked)} the system reads {format_size(line_fetched)}; chunks of "
             f"{format_shape(offered)} serve lines along every dimension."

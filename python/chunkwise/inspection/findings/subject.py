@@ -10,6 +10,7 @@ from typing import Final
 from chunkwise.grammar import Pipeline
 from chunkwise.inspection.facts import DatasetFacts, FileFacts, ObjectFacts
 from chunkwise.inspection.finding import Unspelled
+from chunkwise.model.purpose import Purpose, purpose
 from chunkwise.model.readers import LIBRARIES, Reader
 from chunkwise.model.traffic import Pattern
 from chunkwise.remedy.records import Present
@@ -35,6 +36,15 @@ class Subject:
     def names_readers(self) -> bool:
         """Whether someone in particular is to read it; all libraries stand for nobody."""
         return not set(LIBRARIES) <= set(self.readers)
+
+    @property
+    def purpose(self) -> Purpose:
+        """The ways of reading that fit it."""
+        facts = self.facts
+        if facts.purpose is not None:
+            return facts.purpose
+        chunks = None if facts.chunks is None else facts.chunks.shape
+        return purpose(facts.shape or (), chunks, facts.itemsize)
 
     @property
     def present(self) -> Present:

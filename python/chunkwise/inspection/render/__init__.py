@@ -105,14 +105,19 @@ def _print_commands(facts: FileFacts, console: Console, tool: str | None) -> Non
     if not found:
         return
     mended = [one for one in facts.findings if one.layout is not None]
-    others = list(dict.fromkeys(one.code for one in facts.findings if one.layout is None))
+    left = [one for one in facts.findings if one.layout is None]
+    offers, others = (
+        list(dict.fromkeys(one.code for one in left if one.is_offer == which))
+        for which in (True, False)
+    )
     total = len(facts.findings)
-    if not others:
+    if not left:
         what = counted(total, "finding")
         said = f"One command mends {f'all {what}' if total > 1 else 'it'}:"
     else:
-        said = f"One command mends {len(mended):,} of {total:,} findings; no layout mends "
-        said += f"{enumerated(others, None)}:"
+        said = f"One command mends {len(mended):,} of {total:,} findings"
+        said += f"; no layout mends {enumerated(others, None)}" if others else ""
+        said += f"; you decide about {enumerated(offers, None)}:" if offers else ":"
     shown = [fix for fix in found if tool in ("all", PRESENT, fix.tool)] or found[:1]
     console.print()
     print_wrapped(said, console, indent="")

@@ -18,6 +18,7 @@ from chunkwise.inspection.render.words import (
     growth_words,
     layout_words,
     missing_filter_words,
+    purpose_words,
     ratio_words,
     shape_words,
     type_words,
@@ -75,6 +76,8 @@ def _facts(entry: ObjectFacts) -> Iterator[tuple[str, str]]:
     yield "stored", _bytes(dataset.stored_nbytes, elsewhere)
     if dataset.ratio is not None:
         yield "ratio", ratio_words(dataset.ratio)
+    if judged := purpose_words(dataset):
+        yield "judged for", judged
     if dataset.sample is not None:
         yield from _sample_facts(dataset.sample)
 

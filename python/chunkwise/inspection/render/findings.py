@@ -88,6 +88,9 @@ def _print_group(
         print_wrapped(f"  The same: {enumerated(names[1:], limit)}", console)
     print_wrapped(f"  See {printable(worst.source)}", console, "dim")
     fixes = _chosen(worst.fixes, tool)
+    if tool is None and worst.is_offer:
+        # Other chunks would cost other reads; a larger cache costs none.
+        fixes = tuple(fix for fix in worst.fixes if _reads(fix))[:1] or fixes
     if refer and worst.layout is not None:
         print_wrapped("  Fix: the command at the end", console)
         fixes = ()

@@ -16,6 +16,7 @@ from chunkwise.inspection.render.words import (
     growth_words,
     layout_words,
     missing_filter_words,
+    purpose_words,
     shape_words,
     size_words,
     type_words,
@@ -27,6 +28,8 @@ from chunkwise.words import counted
 # Types such as a compound of fifty members are shown whole for one dataset only.
 _DTYPE_WIDTH = 48
 _SOURCES_SHOWN = 3
+# Smaller ones are quick however they are read.
+_JUDGED_NBYTES = 1 << 20
 # Below this depth the tree stops moving to the right, to leave room for the text.
 _DEPTH_SHOWN = 8
 _GUIDE, _FORK, _END = "│   ", "├── ", "└── "
@@ -147,6 +150,8 @@ def _dataset_words(dataset: DatasetFacts) -> list[str]:
         index = f", {chunks.index}" if chunks.index and chunks.grid > 1 else ""
         lines.append(f"{chunk_words(chunks)}, {filter_words(dataset)}{index}")
         lines.append(size_words(dataset))
+    if (judged := purpose_words(dataset)) and (dataset.stored_nbytes or 0) >= _JUDGED_NBYTES:
+        lines.append(f"judged for {judged}")
     if dataset.unlisted is not None:
         lines.append(f"chunks {unlisted_words(dataset)}")
     lacking = missing_filter_words(dataset)

@@ -166,6 +166,12 @@ def filter_words(dataset: DatasetFacts) -> str:
     return "no filter" if dataset.filters == "none" else printable(dataset.filters)
 
 
+def purpose_words(dataset: DatasetFacts) -> str:
+    """Say for which ways of reading it is judged; nothing if they were stated."""
+    several = dataset.purpose is not None and sum(n > 1 for n in dataset.shape or ()) > 1
+    return dataset.purpose.in_words if dataset.purpose is not None and several else ""
+
+
 def size_words(dataset: DatasetFacts) -> str:
     """Say how many bytes the data has, and how many it takes in the file."""
     stored = dataset.stored_nbytes

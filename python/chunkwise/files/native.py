@@ -1,0 +1,24 @@
+"""Which open files can be read by their own bytes, without libhdf5?"""
+
+from __future__ import annotations
+
+import h5py
+from h5py import h5f, h5fd
+from h5py._objects import phil
+
+from chunkwise import _native
+
+
+def open_metadata(file: h5py.File) -> _native.Metadata | None:
+    """Read the bytes of an open file; None where libhdf5 has to: written to, or no local file.
+
+    It stays open in libhdf5, which keeps others, and this process, from writing to it.
+    """
+    with phil:
+        identifier = file.id
+        if identifier.get_access_plist().get_driver() != h5fd.SEC2:
+            return None
+        # Also of a file that was opened for writing elsewhere in this process.
+        if identifier.get_intent() != h5f.ACC_RDONLY:
+            return None
+        return _native.Metadata.of_descriptor(identifier.get_vfd_handle())

@@ -1,0 +1,191 @@
+"""What do a file's own bytes say of all its objects, at once and without libhdf5?
+
+The facts are those of `chunkwise.inspection.collect`, which asks libhdf5.  It is asked here about
+one object if that has something that is not known here, or damaged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import h5py
+import numpy as np
+from h5py import h5o, h5t
+
+from chunkwise import _native
+from chunkwise.errors import UsageError
+from chunkwise.files.native import open_metadata
+from chunkwise.files.objects import HDF5_ERRORS, Address, Entry, Kind, address_of, encode_name
+from chunkwise.files.opening import has_variable_length
+from chunkwise.grammar import Filter, Pipeline
+from chunkwise.inspection.chunks import facts_of_census
+from chunkwise.inspection.collect import is_available, object_facts, ratio_of
+from chunkwise.inspection.datatypes import ByteOrder, byte_order, describe
+from chunkwise.inspection.dimensions import short
+from chunkwise.inspection.facts import DatasetFacts, ObjectFacts
+from chunkwise.inspection.fill import in_words
+
+# What H5Tencode writes before the message of a type.
+_ENCODED: Final = b"\x03\x00"
+_NUMBERS: Final = frozenset(
+    [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+    + ["float16", "float32", "float64"]
+)
+# By their numbers in the file.
+_FILL_TIMES: Final = ("alloc", "never", "if set")
+_ALLOCATION_TIMES: Final = (None, "early", "late", "incremental")
+
+
+class Listed(NamedTuple):
+    """The objects of a file."""
+
+    facts: list[ObjectFacts]
+    # By path, the version of the message that states the type of a dataset.
+    type_versions: dict[str, int]
+
+
+def listed(file: h5py.File) -> Listed | None:
+    """Collect the facts about each name in a file; None where only libhdf5 can."""
+    metadata = open_metadata(file)
+    found = None if metadata is None else metadata.listing()
+    if found is None:
+        return None
+    try:
+        return _listed(file, found)
+    except HDF5_ERRORS:
+        # Something that libhdf5 refuses, and the walk has words for it.
+        return None
+
+
+def _listed(file: h5py.File, found: list[_native.ListedName]) -> Listed:
+    paths = {
+        at: path for path, _, kind, _, at, *_ in found if kind == "dataset" and at is not None
+    }
+    collected: list[ObjectFacts] = []
+    versions: dict[str, int] = {}
+    asked: Mapping[Address, str] | None = None
+    for path, depth, kind, target, _, attributes, stored in found:
+        dataset = None if stored is None else _dataset(stored, paths)
+        known = kind in ("hard_link", "user_link") or (
+            attributes is not None and kind != "dataset"
+        )
+        if dataset is not None and stored is not None:
+            versions[path] = stored["datatype"][0] >> 4
+            known = True
+        if known:
+            facts = ObjectFacts(path, depth, kind, attributes, target=target, dataset=dataset)
+        else:
+            if asked is None:
+                asked = _by_address(file, paths)
+            facts = object_facts(file, _entry(file, path, depth, kind, target), asked)
+        collected.append(facts)
+    return Listed(collected, versions)
+
+
+def _entry(file: h5py.File, path: str, depth: int, kind: Kind, target: str | None) -> Entry:
+    """What the walk meets under a name, opened."""
+    if kind in ("soft_link", "external_link"):
+        group = h5o.open(file.id, encode_name(path.rpartition("/")[0] or "/"))
+        return Entry(path, depth, kind, target=target, group=group)
+    return Entry(path, depth, kind, h5o.open(file.id, encode_name(path)))
+
+
+def _by_address(file: h5py.File, paths: Mapping[int, str]) -> dict[Address, str]:
+    """Paths by addresses as libhdf5 has them."""
+    *number, _, _ = address_of(h5o.open(file.id, b"/"))
+    return {(*number, at, 0): path for at, path in paths.items()}
+
+
+def _dataset(stored: _native.StoredRecord, paths: Mapping[int, str]) -> DatasetFacts | None:
+    """The facts about a dataset; None where libhdf5 has to say them."""
+    kind = _type(stored["datatype"])
+    allocated, written = stored["fill_times"]
+    allocation_time = _ALLOCATION_TIMES[allocated] if allocated < len(_ALLOCATION_TIMES) else None
+    fill = None if kind is None else _fill(kind, stored["fill"])
+    filters = _filters(tuple((number, tuple(options)) for number, options in stored["filters"]))
+    if kind is None or fill is None or filters is None or allocation_time is None:
+        return None
+    if written >= len(_FILL_TIMES):
+        return None
+    shape = stored["shape"]
+    logical_nbytes = None
+    if not kind.variable_length:
+        logical_nbytes = (0 if shape is None else math.prod(shape)) * kind.itemsize
+    chunks, stored_nbytes = None, stored["stored_nbytes"]
+    if stored["layout"] == "chunked":
+        assert shape is not None
+        chunks = facts_of_census(stored["census"], shape, stored["chunk"], kind.itemsize)
+    names = tuple(None if at is None else short(paths.get(at, "")) for at in stored["scales"])
+    text, unavailable = filters
+    return DatasetFacts(
+        shape=shape,
+        maxshape=None if shape is None else stored["max_shape"],
+        dimensions=names if any(names) else None,
+        is_scale=stored["is_scale"],
+        dtype=kind.words,
+        byte_order=kind.order,
+        itemsize=kind.itemsize,
+        variable_length=kind.variable_length,
+        layout=stored["layout"],
+        sources=None,
+        mappings=None,
+        chunks=chunks,
+        filters=text,
+        unavailable_filters=unavailable,
+        fill_value=fill,
+        fill_time=_FILL_TIMES[written],
+        allocation_time=allocation_time,
+        logical_nbytes=logical_nbytes,
+        stored_nbytes=stored_nbytes,
+        ratio=ratio_of(logical_nbytes, stored_nbytes),
+    )
+
+
+class _Type(NamedTuple):
+    words: str
+    order: ByteOrder | None
+    itemsize: int
+    variable_length: bool
+    plain: np.dtype[Any] | None  # Of numbers; None of others
+
+
+@lru_cache(maxsize=1000)
+def _type(message: bytes) -> _Type | None:
+    """What libhdf5 makes of a type's message; None where that is nothing."""
+    try:
+        datatype = h5t.decode(_ENCODED + message)
+        words = describe(datatype)
+        # Not what only looks like a number, such as an enumeration.
+        plain = datatype.dtype if words in _NUMBERS else None
+        variable_length = has_variable_length(datatype)
+        return _Type(words, byte_order(datatype), datatype.get_size(), variable_length, plain)
+    except HDF5_ERRORS:
+        return None
+
+
+def _fill(kind: _Type, value: bytes | None) -> str | None:
+    """The fill value in words; None where libhdf5 has to convert it."""
+    if not value:
+        return "undefined" if value is None else "default"
+    if kind.plain is None or len(value) != kind.itemsize:
+        return None
+    return in_words(np.frombuffer(value, kind.plain)[0], kind.plain)
+
+
+def _filters(
+    stored: tuple[tuple[int, tuple[int, ...]], ...],
+) -> tuple[str, tuple[int, ...]] | None:
+    """The pipeline in words, and the filters that libhdf5 lacks; None where libhdf5 names it."""
+    try:
+        text = _pipeline(stored)
+    except UsageError:
+        return None
+    return text, tuple(number for number, _ in stored if not is_available(number))
+
+
+@lru_cache(maxsize=1000)
+def _pipeline(stored: tuple[tuple[int, tuple[int, ...]], ...]) -> str:
+    return str(Pipeline(tuple(Filter.from_cd(number, options) for number, options in stored)))

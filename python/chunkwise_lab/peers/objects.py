@@ -1,0 +1,114 @@
+"""What does it cost to find objects: all of a file, by reference, or one after another?"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+import chunkwise
+from chunkwise import _native
+from chunkwise_lab.peers.task import Sample, Task, timed
+
+
+def command(words: list[str], file: str = "", folder: str = "") -> Task:
+    """Run a command of chunkwise on a file or a folder: seconds of processor time."""
+
+    def measure() -> Sample:
+        before = _children_s()
+        subprocess.run(
+            [sys.executable, "-m", "chunkwise", *words, file or folder],
+            check=False,
+            stdout=subprocess.DEVNULL,
+        )
+        return Sample(_children_s() - before)
+
+    yield measure
+
+
+def by_reference(reader: str, file: str) -> Task:
+    """Read what each reference of a dataset leads to."""
+
+    def read() -> int:
+        crc = 0
+        with _opened(reader, file) as opened:
+            for reference in opened["references"][()]:
+                crc = _native.crc32(opened[reference][()], crc)
+        return crc
+
+    yield lambda: timed(read)
+
+
+def once(reader: str, file: str) -> Task:
+    """Read each dataset of each group."""
+
+    def read() -> int:
+        crc = 0
+        with _opened(reader, file) as opened:
+            for group in opened.values():
+                for name in group:
+                    crc = _native.crc32(group[name][()], crc)
+        return crc
+
+    yield lambda: timed(read)
+
+
+def row(reader: str, folder: str) -> Task:
+    """Open a file of a folder and read one row, again and again: seconds each."""
+    times, file = 200, str(min(Path(folder).iterdir()))
+
+    def read() -> int:
+        crc = 0
+        for _ in range(times):
+            with _opened(reader, file) as opened:
+                crc = _native.crc32(opened["x"][3], crc)
+        return crc
+
+    def measure() -> Sample:
+        found = timed(read)
+        return Sample(found.value / times, found.data)
+
+    yield measure
+
+
+def write_groups(path: Path, count: int, datasets: int) -> None:
+    """Write groups with a few small datasets each."""
+    with h5py.File(path, "w") as file:
+        for number in range(count):
+            group = file.create_group(f"group {number:05d}")
+            for each in range(datasets):
+                group[f"x{each}"] = np.arange(10.0) + number
+
+
+def write_cells(path: Path, count: int) -> None:
+    """Write references to small arrays, as MATLAB stores cells."""
+    with h5py.File(path, "w") as file:
+        for number in range(count):
+            file[f"#refs#/{number}"] = np.arange(10.0) + number
+        references = [one.ref for one in file["#refs#"].values()]
+        file["references"] = np.array(references, h5py.ref_dtype)
+
+
+def write_small(path: Path, count: int) -> None:
+    """Write a folder of small files."""
+    path.mkdir()
+    for number in range(count):
+        with h5py.File(path / f"{number:05d}.h5", "w") as file:
+            for name in ("x", "y", "z"):
+                values = np.arange(600.0).reshape(20, 30) + number
+                one = file.create_dataset(name, data=values, chunks=(10, 10), compression=4)
+                one.attrs["units"] = "m"
+
+
+def _opened(reader: str, file: str) -> Any:
+    return h5py.File(file) if reader == "h5py" else chunkwise.open(file)
+
+
+def _children_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
