@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 
 import chunkwise
-from tests.attack._partial import create
+from tests.support.filtered import with_plain_edges
 
 SHORT = 6
 STEPS = 60
@@ -45,7 +45,7 @@ def attempt(seed: int, folder: Path) -> None:
         how["rdcc_nbytes"] = int(np.prod(chunks)) * dtype.itemsize * int(rng.integers(0, 3))
     model = np.zeros(shape, dtype)
     with h5py.File(path, "w", **how) as file:
-        create(file, "x", shape, most, chunks, dtype, filters)
+        with_plain_edges(file, shape, most, chunks, dtype, filters)
     file = h5py.File(path, "r+", **how)
     try:
         for step in range(STEPS):

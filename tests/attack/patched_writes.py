@@ -8,7 +8,6 @@ written over them it reads wrongly itself.
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import random
 from collections.abc import Callable
@@ -21,7 +20,8 @@ from h5py import h5d, h5p, h5s, h5t, h5z
 
 import chunkwise
 from chunkwise.writing import at_once
-from tests.attack.writes import NUMBERS, OTHERS, PIPELINES, UNFILTERED_EDGES
+from tests.attack.writes import NUMBERS, OTHERS, PIPELINES
+from tests.support.native import leave_partial_chunks_unfiltered
 
 SHORT = 60
 
@@ -215,9 +215,7 @@ class _Story:
         for case in PIPELINES[self.pipeline]:
             dcpl.set_filter(case.number, h5z.FLAG_OPTIONAL, case.cd_values)
         if self.edges:
-            set_options = ctypes.CDLL(h5d.__file__).H5Pset_chunk_opts
-            set_options.argtypes = [ctypes.c_int64, ctypes.c_uint]
-            assert set_options(dcpl.id, UNFILTERED_EDGES) >= 0
+            leave_partial_chunks_unfiltered(dcpl)
         alloc = rng.choice([h5d.ALLOC_TIME_EARLY, h5d.ALLOC_TIME_INCR, h5d.ALLOC_TIME_LATE])
         dcpl.set_alloc_time(alloc)
         dcpl.set_fill_time(rng.choice([h5d.FILL_TIME_ALLOC, h5d.FILL_TIME_IFSET]))

@@ -6,7 +6,6 @@ ones of a NumPy array.
 
 from __future__ import annotations
 
-import ctypes
 import random
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,10 @@ from typing import Any
 import h5py
 import hdf5plugin
 import numpy as np
-from h5py import h5d, h5p, h5s, h5t, h5z
+from h5py import h5z
 
 import chunkwise
-from tests.support.filtered import Case, of_plugin
+from tests.support.filtered import Case, create, of_plugin
 
 SHORT = 60
 
@@ -57,7 +56,6 @@ OTHERS = [
     np.dtype([("a", "<i4"), ("b", ">f4"), ("c", "S2"), ("d", "<i2", (2,))]),
 ]
 # H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS
-UNFILTERED_EDGES = 2
 
 
 def attempt(seed: int, folder: Path, pipeline: str | None = None) -> None:
@@ -101,17 +99,16 @@ class _Story:
         )
 
     def _create(self, file: h5py.File, filters: list[Case], edges: bool) -> None:
-        dcpl = h5p.create(h5p.DATASET_CREATE)
-        dcpl.set_chunk(self.chunks)
-        for case in filters:
-            dcpl.set_filter(case.number, h5z.FLAG_OPTIONAL, case.cd_values)
-        if edges:
-            set_options = ctypes.CDLL(h5d.__file__).H5Pset_chunk_opts
-            set_options.argtypes = [ctypes.c_int64, ctypes.c_uint]
-            assert set_options(dcpl.id, UNFILTERED_EDGES) >= 0
-        space = h5s.create_simple(self.shape, (h5s.UNLIMITED,) * len(self.shape))
-        kind = h5t.py_create(self.dtype, logical=True)
-        made = h5py.Dataset(h5d.create(file.id, b"x", kind, space, dcpl))
+        made = create(
+            file,
+            "x",
+            self.dtype,
+            self.shape,
+            self.chunks,
+            filters,
+            (None,) * len(self.shape),
+            unfiltered_edges=edges,
+        )
         if edges:
             # Before a chunk was written, libhdf5 refuses to resize such a dataset.
             made[...] = self.model

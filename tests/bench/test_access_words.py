@@ -14,12 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import chunkwise
-from chunkwise.advice import patterns
 from chunkwise.cli.main import main
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.files.around import Surroundings
-from chunkwise.fixing.choose import choose
-from chunkwise.inspection import inspect
 from chunkwise.measure.planning import spell_out
 from chunkwise.measure.space import Space
 from chunkwise.measure.target import look
@@ -211,17 +208,6 @@ def test_a_file_tells_names_and_numbers(path: Path) -> None:
             around.numbers(name)
 
 
-def test_repack_and_fix_take_them(path: Path) -> None:
-    shape = (120, 100, 110)
-    expected = default_chunk(shape, 4, shape, [(120, 1, 1)])
-    for access in ("time=all,y=1,x=1", "series=y=1,x=1 weight 2"):
-        plan = chunkwise.plan_repack(path, chunk={"/g/t": "auto"}, access=[access])
-        (step,) = [step for step in plan.steps if step.source.path == "/g/t"]
-        assert step.wanted.chunk == expected
-        (change,) = choose(inspect(path, access=[access])).changes
-        assert (change.path, change.chunk) == ("/g/t", expected)
-
-
 def test_auto_in_bench_is_what_repack_takes_for_the_same_patterns(path: Path) -> None:
     target = look(path, "g/t")
     shape = (120, 100, 110)
@@ -233,21 +219,6 @@ def test_auto_in_bench_is_what_repack_takes_for_the_same_patterns(path: Path) ->
         (step,) = [step for step in plan.steps if step.source.path == "/g/t"]
         assert variant.chunks == step.wanted.chunk
     assert variant.chunks != default_chunk(shape, 4, shape, [(120, 1, 1)])
-
-
-def test_advise_takes_them(path: Path) -> None:
-    asked = patterns.read(
-        ["series=y=1,x=1 weight 3", "events:events"],
-        (120, 100, 110),
-        4,
-        "/g/t",
-        Surroundings(path, "/g/t"),
-    )
-    assert [(one.access.name, one.pattern.weight) for one in asked] == [
-        ("series", 3.0),
-        ("events:events", 1.0),
-    ]
-    assert asked[0].access.block == (120, 1, 1)
 
 
 def test_bench_takes_them(

@@ -44,22 +44,6 @@ def test_plain(file: Path) -> None:
     assert "chunkwise-py" not in done.out
 
 
-def test_the_widest_table_keeps_its_names(file: Path) -> None:
-    done = run("bench",
-        file, "t", "--access", "row=1x1x20", "--access", "all", "--cache", "default,1.5MiB,64MiB",
-        "--reader", "libhdf5,h5py,chunkwise,chunkwise-py", "--repeat", 1, "--budget", 12,
-    )  # fmt: skip
-    assert done.code == 0, done.err
-    table = done.out.partition("\n\n")[2].partition("\n\n")[0]
-    assert max(map(len, table.splitlines())) <= 80
-    assert "\u2026" not in table
-    for name in ("chunkwise-py", "libhdf5, 1.5 MiB", "libhdf5, 64 MiB", "h5py, default"):
-        assert table.count(name) == 2
-    # One read that is all of the pattern has one time.
-    for line in table.splitlines()[-8:]:
-        assert line.split()[-6:-4] == ["-", "-"]
-
-
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_a_pipe_that_closes_early_is_no_error(file: Path, options: list[str]) -> None:
     command = [sys.executable, "-c", "from chunkwise.cli import main; main()", "bench", str(file)]

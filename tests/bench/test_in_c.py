@@ -9,11 +9,9 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise.measure import Target
-from chunkwise.measure.target import look
 from chunkwise.remedy.records import ReadOnce, SetCache
 from chunkwise.remedy.spelling import in_c
-from tests.bench.test_explain import ALL, CUBE, LINE, WHOLE, advise, cell
+from tests.bench.test_explain import ALL, CUBE, LINE, advise, cell
 from tests.support.processes import ran
 from tests.support.tools import require_tool
 
@@ -74,52 +72,6 @@ def test_all_is_read_once(folder: Path, name: str) -> None:
 def test_the_cache_is_in_force(folder: Path, name: str) -> None:
     path = make(folder / f"{name.replace('/', '-')}.h5", name)
     assert run(in_c(SetCache(path.name, name, 3 << 20, 1009)) or "", folder) == [1009, 3 << 20]
-
-
-def of_file(like: Target, folder: Path) -> Target:
-    """Have advice that was drawn up for a target be about a file that is there."""
-    there = look(make(folder / "pasted.h5", like.dataset), like.dataset)
-    return replace(like, file=Path(there.file).name, storage=there.storage)
-
-
-def test_advice_on_a_cache_says_the_same_in_c(folder: Path) -> None:
-    target = of_file(replace(CUBE, chunks=(10, 20, 600)), folder)
-    step = replace(ALL, name="step", block=(1, 600, 600))
-    advice = advise(
-        target,
-        cell(target, step, 30.0, cache_nbytes=1 << 20),
-        cell(target, ALL, 3.0, cache_nbytes=1 << 20),
-    )
-    assert advice.fix == 'h5py.File("pasted.h5", rdcc_nbytes=14 * 2**20, rdcc_nslots=3001)'
-    assert advice.in_c is not None
-    assert run(advice.in_c, folder) == [3001, 14 << 20]
-
-
-def test_advice_on_a_measured_cache_says_the_same_in_c(folder: Path) -> None:
-    target = of_file(CUBE, folder)
-    advice = advise(
-        target,
-        cell(target, LINE, 90.0, cache_nbytes=1 << 20, asked=1 << 20),
-        cell(target, LINE, 3.0, cache_nbytes=600 << 20, asked=600 << 20),
-        cell(target, ALL, 3.0, cache_nbytes=1 << 20, asked=1 << 20),
-    )
-    assert "rdcc_nbytes=600 * 2**20" in str(advice.fix)
-    assert advice.in_c is not None
-    assert run(advice.in_c, folder) == [8191, 600 << 20]
-
-
-def test_advice_to_read_once_says_the_same_in_c(folder: Path) -> None:
-    target = of_file(replace(CUBE, shape=(60, 30, 9, 717), chunks=(60, 30, 9, 717)), folder)
-    row = replace(WHOLE, name="row", block=(1, 1, 1, 717))
-    advice = advise(
-        target,
-        cell(target, row, 2.0, cache_nbytes=1 << 30, first_s=1e-4, median_s=1e-4),
-        cell(target, WHOLE, 0.5, cache_nbytes=1 << 30),
-    )
-    assert "[...]" in str(advice.fix)
-    assert advice.in_c is not None
-    *_, found = run(advice.in_c, folder, SUM)
-    assert found == VALUES.sum()
 
 
 def test_a_command_has_no_like_in_c() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ctypes.util
 import importlib.util
-import shutil
-import subprocess
 import sys
 import tempfile
 import textwrap
@@ -23,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chunkwise._native import NetCdf, Walk
-from chunkwise.errors import CannotWriteError, SelectionError, UsageError
+from chunkwise.errors import CannotWriteError, UsageError
 from tests.support.processes import ran
 
 if TYPE_CHECKING:
@@ -196,20 +194,6 @@ def test_szip_is_applied(library: str, before: Filters, tmp_path: Path) -> None:
 
 
 @each_library
-def test_data_may_be_a_read_only_memory_map(library: str, tmp_path: Path) -> None:
-    case = Case()
-    case.data.tofile(tmp_path / "data")
-    data = np.memmap(tmp_path / "data", dtype=np.uint8, mode="r")
-    NetCdf(library).write_walk(
-        str(tmp_path / "mapped.nc"), "values", "i4", False, case.shape, None, [], None,
-        data, case.walk(), 100, 100.0,
-    )  # fmt: skip
-    with h5py.File(tmp_path / "mapped.nc") as file:
-        assert np.array_equal(file["values"][()], case.data)
-        assert file["values"].chunks is None
-
-
-@each_library
 def test_without_filling_nothing_is_filled(library: str, tmp_path: Path) -> None:
     for fill, expected in [(True, h5py.h5d.FILL_TIME_IFSET), (False, h5py.h5d.FILL_TIME_NEVER)]:
         path = tmp_path / f"{fill}.nc"
@@ -280,17 +264,6 @@ def test_data_that_are_not_plain_bytes_are_refused(library: str, tmp_path: Path)
 
 
 @each_library
-def test_selections_beyond_the_array_leave_no_file(library: str, tmp_path: Path) -> None:
-    data = np.zeros(24, np.uint8)
-    with pytest.raises(SelectionError, match="ends at 7 in dimension 1"):
-        NetCdf(library).write_walk(
-            str(tmp_path / "beyond.nc"), "values", "u1", False, (4, 6), None, [], None,
-            data, Walk((4, 7), (4, 7)), 1, 1.0,
-        )  # fmt: skip
-    assert not list(tmp_path.iterdir())
-
-
-@each_library
 def test_a_file_that_exists_is_left_alone(library: str, tmp_path: Path) -> None:
     path = tmp_path / "precious.nc"
     path.write_text("precious")
@@ -353,31 +326,6 @@ def test_a_file_that_cannot_grow_is_one_error_and_leaves_none(
     assert said.startswith(f"{path}: variable values: ")
     assert "File too large" in said
     assert left.startswith("[] ")
-
-
-@each_library
-@each_way
-@pytest.mark.parametrize("kib", [4, 100, 900])
-def test_a_full_disk_is_one_error_and_the_file_is_closed(
-    library: str, kib: int, cached: str, filled: str, tmp_path: Path
-) -> None:
-    # A file system of its own, for a process that is root only there.
-    mount = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
-    script = f'mount -t tmpfs -o size={kib}k none "$0" && exec "$@"'
-    if (
-        shutil.which("unshare") is None
-        or subprocess.run(
-            [*mount, script, tmp_path, "true"], capture_output=True, check=False
-        ).returncode
-    ):
-        pytest.skip("no file system can be mounted here")
-    path = tmp_path / "full.nc"
-    said, left = run(
-        FULL_DISK, library, str(path), "", filled, cached, before=[*mount, script, str(tmp_path)]
-    ).splitlines()
-    assert said.startswith(f"{path}: variable values: ")
-    assert "No space left on device" in said
-    assert left == "[] False"
 
 
 FAILING_FILTER = """

@@ -27,6 +27,7 @@ from chunkwise.measure.verdict import spread
 from chunkwise.patterns.pattern import Access
 from chunkwise.trials.pagecache import drop, storage_nbytes, verdict, warm
 from chunkwise.trials.trial import Measurement, Trial, from_worker
+from tests.support.filtered import Case, create
 
 # Stand-ins for the worker: each reads the trial and ends in its own way.
 READ = "import json, sys, os, time; trial = json.load(sys.stdin); "
@@ -152,17 +153,6 @@ def test_a_worker_that_dies_is_a_row(trial: Trial, code: str, status: str, said:
     assert measurement.error is not None
     assert said in measurement.error
     assert json.dumps(measurement.to_record())
-
-
-def test_a_worker_that_hangs_is_stopped(tmp_path: Path) -> None:
-    trial = Trial("f", "d", "step", (1,), "h5py", timeout_s=1.0)
-    mark = tmp_path / "pid"
-    code = f"open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
-    measurement = measure_in_worker(trial, stand_in(code))
-    assert measurement.status == "timeout"
-    if mark.exists():  # it may have been stopped while still starting
-        with pytest.raises(ProcessLookupError):
-            os.kill(int(mark.read_text()), 0)
 
 
 def test_errors_inside_the_worker_are_told(file: Path) -> None:
@@ -338,12 +328,8 @@ def test_what_cannot_be_timed_is_refused(file: Path, name: str) -> None:
 def test_a_filter_that_is_not_installed(tmp_path: Path, used: bool) -> None:
     path = tmp_path / "odd.h5"
     with h5py.File(path, "w") as f:
-        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-        properties.set_chunk((4,))
-        properties.set_filter(33333, h5py.h5z.FLAG_OPTIONAL, ())
-        space = h5py.h5s.create_simple((4,))
-        dataset = h5py.h5d.create(f.id, b"x", h5py.h5t.STD_I32LE, space, properties)
-        dataset.write_direct_chunk((0,), np.arange(4, dtype="<i4").tobytes(), 0 if used else 1)
+        made = create(f, "x", "<i4", (4,), (4,), [Case(33333)])
+        made.id.write_direct_chunk((0,), np.arange(4, dtype="<i4").tobytes(), 0 if used else 1)
     if used:
         with pytest.raises(CannotJudgeError, match="filter 33333"):
             measure.run(path, "x", repeat=1)
@@ -441,27 +427,6 @@ def test_spread_is_that_of_paper_001() -> None:
 
 
 # --- saving and going on ---------------------------------------------------------------
-
-
-def test_a_stopped_run_goes_on_where_it_was(file: Path, tmp_path: Path) -> None:
-    saved = tmp_path / "trials.jsonl"
-    first = run(file, "g/cube", ["all"], ["h5py", "libhdf5"], repeat=2, save=saved)
-    lines = saved.read_text().splitlines()
-    assert len(lines) == 1 + 4
-    # Killed while the last trial was being written.
-    saved.write_text("\n".join(lines[:-1]) + "\n" + lines[-1][:30])
-    made: list[Step] = []
-    again = run(
-        file, "g/cube", ["all"], ["h5py", "libhdf5"], repeat=2, save=saved, progress=made.append
-    )
-    assert len([step for step in made if step.total]) == 1
-    assert len(saved.read_text().splitlines()) == 1 + 4
-    assert [len(cell.measurements) for cell in again.cells] == [2, 2]
-    kept = first.records[:3]
-    assert [record for record in again.records if record in kept] == kept
-    # With all of it done, nothing is measured.
-    run(file, "g/cube", ["all"], ["h5py", "libhdf5"], repeat=2, save=saved, progress=made.append)
-    assert len([step for step in made if step.total]) == 1
 
 
 def test_trials_of_another_file_are_not_mixed_in(file: Path, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import subprocess
 import sys
@@ -16,7 +15,6 @@ import pytest
 
 from chunkwise import measure
 from chunkwise.errors import UsageError
-from chunkwise.measure import explain
 from chunkwise.measure.schedule import Step
 from chunkwise.measure.space import Space
 from chunkwise.measure.target import Target, look
@@ -130,22 +128,6 @@ def test_a_run_compares_variants(file: Path, tmp_path: Path) -> None:
     made: list[Step] = []
     measure.run(file, "g/x", space, repeat=1, save=saved, progress=made.append)
     assert [step for step in made if step.total] == []
-
-
-def test_what_was_measured_to_help_is_offered(tmp_path: Path) -> None:
-    path = tmp_path / "slow.h5"
-    with h5py.File(path, "w") as f:
-        data = np.random.default_rng(1).integers(0, 99, (60, 200, 200), "i4")
-        f.create_dataset("x", data=data, chunks=(60, 200, 200), compression=1)
-    space = Space.of(
-        access=["1x1x200"], reader=["libhdf5"], cache=["1MiB"], chunk=["stored", "1x200x200"]
-    )
-    results = measure.run(path, "x", space, repeat=1, seconds=10)
-    advice = explain(results)
-    assert advice is not None
-    assert advice.fix == f"chunkwise repack --chunk /x:1x200x200 {path} slow_rechunked.h5"
-    said = r"(measured|estimated from a part of the reads): all reads of '1x1x200' "
-    assert re.match(said, advice.effect or "")
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ import dask.array as da
 
 from chunkwise.dask import to_hdf5
 from chunkwise.dask.blocks import aligned, boxes, chosen_chunk
-from chunkwise.errors import CannotWriteError, UsageError
+from chunkwise.errors import UsageError
 from tests.support.clusters import cluster, left_in
 
 FILTERS = ["none", "deflate:1", "shuffle+deflate:4", "lzf", "deflate:fast+fletcher32"]
@@ -246,15 +246,3 @@ def test_the_scheduler_is_found_as_dask_finds_it(tmp_path: Path) -> None:
         to_hdf5(_with("f4"), tmp_path / "a.h5", "x")
     with dask.config.set(scheduler="sync"):
         to_hdf5(_with("f4"), tmp_path / "a.h5", "x")
-
-
-def test_a_full_disk_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from chunkwise.dask import local
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(local, "write_at", full)
-    with pytest.raises(CannotWriteError, match="No space left"):
-        to_hdf5(_with("f4"), tmp_path / "a.h5", "x", client="threads")
-    assert left_in(tmp_path) == []

@@ -25,7 +25,7 @@ from tests.attack.dask_workers import attempt
 from tests.support.clusters import cluster, left_in
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.slow
 def test_a_worker_that_is_killed(seed: int, tmp_path: Path) -> None:
     attempt(seed, tmp_path)

@@ -171,47 +171,6 @@ def test_a_file_opened_again_while_open_for_writing(path: Path) -> None:
             assert f["a/b/chunked"][0, 1] == 51
 
 
-def test_two_open_files_do_not_share_chunks(tmp_path: Path, path: Path) -> None:
-    with h5py.File(tmp_path / "two.h5", "w") as f:
-        f.create_dataset("a/b/chunked", data=DATA + 500, chunks=(3, 4), compression=1)
-    with chunkwise.open(path) as one, chunkwise.open(tmp_path / "two.h5") as two:
-        with chunkwise.open(path) as again:
-            for _ in range(3):
-                assert one["a/b/chunked"][0, 1] == 1
-                assert two["a/b/chunked"][0, 1] == 501
-                assert again["a/b/chunked"][0, 1] == 1
-        assert one["a/b/chunked"][4, 1] == 41
-
-
-@pytest.mark.parametrize("name", ["a/b/chunked", "a/contiguous", "zfp"])
-def test_as_an_array_and_as_an_iterable(file: chunkwise.File, name: str) -> None:
-    d = file[name]
-    assert same(np.asarray(d), DATA)
-    assert same(np.asarray(d, "f8"), DATA.astype("f8"))
-    assert same(np.array(d, copy=True), DATA)
-    assert np.sum(d) == DATA.sum()
-    rows = list(d)
-    assert len(rows) == 8
-    assert all(same(ours, theirs) for ours, theirs in zip(rows, DATA, strict=True))
-    with pytest.raises(ValueError, match="without copying"):
-        d.__array__(copy=False)
-
-
-def test_scalars_and_nothing(file: chunkwise.File) -> None:
-    scalar = file["scalar"]
-    assert same(scalar[()], np.float64(2.5))
-    assert same(np.asarray(scalar), np.array(2.5))
-    assert same(scalar.read(), np.array(2.5))
-    for name in ("scalar", "null"):
-        with pytest.raises(TypeError):
-            list(file[name])
-    with pytest.raises(SelectionError, match="1 dimension, the dataset has 0"):
-        scalar.read(chunkwise.hyperslab(0, 1))
-    with pytest.raises(SelectionError, match="null"):
-        file["null"].read()
-    assert isinstance(file["null"][()], h5py.Empty)
-
-
 @pytest.mark.parametrize("name", ["a/b/chunked", "a/contiguous", "zfp"])
 def test_out_must_fit(file: chunkwise.File, name: str) -> None:
     d = file[name]

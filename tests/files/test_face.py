@@ -140,39 +140,6 @@ def test_what_is_made_is_ours(tmp_path: Path, path: Path) -> None:
             assert same(file[name][...], DATA)
 
 
-READS: dict[str, Any] = {
-    "astype": lambda f: f["g/x"].astype("f8")[3:5],
-    "astype of lists": lambda f: f["g/x"].astype("f8")[[3, 5]],
-    "astype, clipped": lambda f: f["g/x"].astype("i1")[...],
-    "asstr": lambda f: f["words"].asstr()[...],
-    "fields": lambda f: f["records"].fields(["n", "s"])[...],
-    "field": lambda f: f["records"].fields("x")[1:],
-    "region": lambda f: f["g/x"][f["regions"][0]],
-    "chunks": lambda f: [f["g/x"][one] for one in f["g/x"].iter_chunks()][-1],
-    "read_direct": lambda f: direct(f["g/x"], "f4"),
-    "read_direct, converted": lambda f: direct(f["g/x"], "f8"),
-    "new_dtype": lambda f: f["g/x"].__getitem__(np.s_[2], new_dtype=np.dtype("f8")),
-    "low level": lambda f: f["g/x"].id.read_direct_chunk((0, 0))[1],
-    "iteration": lambda f: list(f["scale"])[-1],
-    "array": lambda f: np.asarray(f["g/x"]),
-}
-
-
-def direct(dataset: h5py.Dataset, dtype: str) -> Any:
-    out = np.zeros((4, 40), dtype)
-    dataset.read_direct(out, np.s_[5:7], np.s_[1:3])
-    return out
-
-
-@pytest.mark.parametrize("read", READS.values(), ids=READS.keys())
-@pytest.mark.parametrize("mode", ["r", "r+"])
-def test_reads_are_those_of_h5py(path: Path, read: Any, mode: Any) -> None:
-    with h5py.File(path) as theirs:
-        want = read(theirs)
-    with chunkwise.open(path, mode, sync=False) as ours:
-        assert same(read(ours), want)
-
-
 @pytest.mark.parametrize("first", ["patch", "face"])
 def test_the_patch_and_the_face_stand_together(path: Path, first: str) -> None:
     file = chunkwise.open(path) if first == "face" else None
@@ -314,12 +281,3 @@ def test_a_second_name_is_told(tmp_path: Path) -> None:
         assert third[:].tolist() == made[:].tolist() == [1] * 5 + [2] * 7 + [0] * 18
         f.move("g/b", "c")
         assert f["c"].name == "/c"
-
-
-def test_a_closed_file_raises_as_h5pys(path: Path) -> None:
-    with chunkwise.open(path) as f:
-        dataset = f["g/x"]
-    with pytest.raises(KeyError, match="closed"):
-        f["g/x"]
-    with pytest.raises(RuntimeError, match="closed"):
-        dataset[0]

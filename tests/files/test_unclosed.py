@@ -6,7 +6,9 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import h5py
@@ -22,6 +24,7 @@ from chunkwise.files.unclosed import is_unclosed, open_unclosed
 from chunkwise.inspection import inspect
 from chunkwise.remedy.records import FollowWriter, saved_unclosed
 from chunkwise.remedy.spelling import in_short, spelled
+from tests.support.processes import ran
 from tests.support.tools import paste, require_tool
 
 # Ends as a killed program does: nothing is closed, nothing is tidied up.
@@ -82,12 +85,21 @@ def expected(rows: int) -> npt.NDArray[np.int64]:
     return np.concatenate(steps)[:rows]
 
 
-def killed(writer: str, folder: Path) -> Path:
-    """Have a writer killed at work, and give the file that it leaves."""
+@cache
+def left_by(writer: str) -> bytes:
+    """Have a writer killed at work, and give what it leaves: the same each time."""
     code = WRITERS[writer] + KILL
-    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
-    assert done.returncode < 0, done.stderr
-    return folder / "run.h5"
+    with TemporaryDirectory() as folder:
+        done = ran([sys.executable, "-c", code], cwd=folder)
+        assert done.returncode < 0, done.stderr
+        return Path(folder, "run.h5").read_bytes()
+
+
+def killed(writer: str, folder: Path) -> Path:
+    """Write the file that a writer left which was killed."""
+    path = folder / "run.h5"
+    path.write_bytes(left_by(writer))
+    return path
 
 
 def check(path: Path, writer: str) -> None:

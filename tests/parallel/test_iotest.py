@@ -42,7 +42,7 @@ ranks = world(mpi_alone=True)
 settings = replace(Settings(**plan["settings"]), filters=filters, single_process="mpi-io-uni")
 settings = settings.on(ranks.size)
 values = Values(settings, ranks.rank)
-for one in combinations(settings, ranks.size):
+for one in list(combinations(settings, ranks.size))[:: plan["step"]]:
     geometry = Geometry(settings, one)
     told = lists(geometry, filters, ranks.comm)
     measure(ranks, geometry, told, values, f"{plan['folder']}/{one.number}.h5")
@@ -63,7 +63,7 @@ def _require_warnings(told: dict[str, Any]) -> None:
 
 
 @needs_parallel_h5py
-@pytest.mark.parametrize("n_ranks", [1, 2, 4])
+@pytest.mark.parametrize("n_ranks", [1, 2])
 def test_a_walk_of_ranks(n_ranks: int, tmp_path: Path) -> None:
     done = chunkwise(n_ranks, "study", "iotest", *WORDS, "--csv", "a.csv", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -102,7 +102,9 @@ def test_files_of_ranks_hold_what_they_must(
     n_ranks: int, grid: tuple[int, int], scaling: str, filters: str, tmp_path: Path
 ) -> None:
     pattern = {**SIZES, "process_rows": grid[0], "process_columns": grid[1], "scaling": scaling}
-    plan = {"filters": filters, "settings": pattern, "folder": str(tmp_path)}
+    # More ranks than cores take long: every fifth has each value of each parameter.
+    step = 5 if n_ranks > 2 else 1
+    plan = {"filters": filters, "settings": pattern, "folder": str(tmp_path), "step": step}
     done = mpirun(n_ranks, "-c", WRITE, json.dumps(plan), python=PYTHON)
     assert done.returncode == 0, done.stderr
     settings = replace(
@@ -113,7 +115,7 @@ def test_files_of_ranks_hold_what_they_must(
     ).on(n_ranks)
     found = list(combinations(settings, n_ranks))
     assert len(found) == (96 if n_ranks > 1 else 48)
-    for one in found:
+    for one in found[::step]:
         # Independent ranks cannot write what is filtered.
         has = "none" if one.io == "independent" else filters
         assert stored(tmp_path / f"{one.number}.h5", settings, one, has) * 8 == settings.nbytes
@@ -226,8 +228,10 @@ main()
 
 
 @needs_parallel_h5py
-@pytest.mark.parametrize("victims", ["01", "0", "1"])
-@pytest.mark.parametrize("io", ["independent", "collective"])
+@pytest.mark.parametrize(
+    ("victims", "io"),
+    [("01", "independent"), ("1", "independent"), ("0", "collective"), ("1", "collective")],
+)
 def test_a_file_that_cannot_grow_ends_all(victims: str, io: str, tmp_path: Path) -> None:
     done = mpirun(2, "-c", FULL, victims, f"--only=io={io}", python=PYTHON, cwd=tmp_path)
     assert done.returncode == 2

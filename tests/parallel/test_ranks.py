@@ -57,7 +57,7 @@ def by_rank(done: Run) -> list[Any]:
     return [value for _, value in sorted(done.said.items())]
 
 
-several = pytest.mark.parametrize("n_ranks", [1, 2, 4])
+several = pytest.mark.parametrize("n_ranks", [1, 3])
 
 
 @needs_mpi
@@ -174,7 +174,7 @@ def test_one_message_and_code_2(n_ranks: int, where: str) -> None:
 
 
 @needs_mpi
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_wherever_a_rank_fails_all_end(seed: int) -> None:
     done = run(
         4,
@@ -256,13 +256,6 @@ def test_a_rank_that_dies_ends_the_others() -> None:
 
 
 @needs_mpi
-def test_success_is_silent_and_goes_on() -> None:
-    done = run(2, "with ranks.ending(comm): pass\nsaid('on')")
-    assert by_rank(done) == ["on", "on"]
-    assert done.stderr == ""
-
-
-@needs_mpi
 def test_an_interrupt_of_all_ends_all_with_its_code() -> None:
     done = run(
         2,
@@ -331,18 +324,6 @@ def test_a_folder_of_one_rank_is_one_error(tmp_path: Path) -> None:
     assert "ranks 1, 3 on " in done.stderr
     assert "No such file or directory" in done.stderr
     assert not list(tmp_path.glob("*/*"))
-
-
-@needs_mpi
-def test_a_folder_that_is_not_there_is_one_error(tmp_path: Path) -> None:
-    done = run(
-        2,
-        "with ranks.ending(comm): require_shared_folder(comm, sys.argv[1])",
-        tmp_path / "none",
-    )
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert "cannot write there: No such file or directory" in done.stderr
 
 
 @needs_mpi

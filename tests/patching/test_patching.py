@@ -13,6 +13,7 @@ import pytest
 
 import chunkwise
 from chunkwise.routing import bindings, eligibility
+from tests.support.damage import damage_chunk
 from tests.support.patched import bound_always, engine_reads, left_to_h5py
 from tests.support.processes import descriptors
 
@@ -274,11 +275,7 @@ def test_each_reason_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_a_damaged_chunk_is_an_error_for_h5py_too(tmp_path: Path) -> None:
     path = write(tmp_path / "a.h5", 3)
-    with h5py.File(path) as f:
-        chunk = f["d0"].id.get_chunk_info(0)
-    with path.open("r+b") as raw:
-        raw.seek(chunk.byte_offset)
-        raw.write(b"\xff" * chunk.size)
+    damage_chunk(path, "d0", 0)
     chunkwise.patch_h5py()
     with h5py.File(path) as f:
         assert (f["d0"][20:] == 3).all()

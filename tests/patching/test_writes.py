@@ -19,7 +19,7 @@ import pytest
 import chunkwise
 from chunkwise.patching.ending import line_about
 from chunkwise.writing import at_once
-from tests.support.patched import bound_always, engine_writes, outcome
+from tests.support.patched import bound_always, engine_writes
 from tests.support.processes import python, ran
 from tests.support.threads import run_in_threads
 from tests.support.tools import require_tool
@@ -96,79 +96,6 @@ def test_chunks_written_whole_are_the_engines_and_the_rest_is_h5pys(tmp_path: Pa
         assert (d[5:40, :45] == NUMBERS[:35, :45]).all()
         assert (d[:5] == 0).all()
         assert (d[:, 45:] == 0).all()
-
-
-def test_values_are_converted_as_libhdf5_does(tmp_path: Path) -> None:
-    values = {
-        "clipped": (np.array([-5, 3, 300, 7] * 30), "u1"),
-        "rounded": (np.array([-5.5, 3.5, 1e300, np.nan] * 30), "f4"),
-        "swapped": (np.arange(120, dtype="<i4"), ">i4"),
-        "cut": (np.linspace(-3, 400, 120), "i2"),
-        "half": (np.linspace(-3, 400, 120), "f2"),
-        "true": (np.arange(120) % 2 == 0, "?"),
-        "text": (np.array([b"a", b"bcd"] * 60), "S3"),
-        "transposed": (np.arange(120.0).reshape(12, 10).T, "f8"),
-        "back": (np.arange(120.0)[::-1], "f4"),
-    }
-    for name, (array, dtype) in values.items():
-        found = []
-        for patched in (False, True):
-            path = tmp_path / f"{name}{patched}.h5"
-            patch = chunkwise.patch_h5py() if patched else contextlib.nullcontext()
-            with h5py.File(path, "w") as f, patch, np.errstate(all="ignore"):
-                chunks = (7,) * array.ndim
-                d = f.create_dataset("x", array.shape, dtype, chunks=chunks, **GZIP)
-                d[...] = array
-                f.create_dataset("y", data=array, dtype=dtype, chunks=chunks, **GZIP)
-            with h5py.File(path) as f:
-                found.append([(f[n].dtype, f[n][...].tobytes()) for n in "xy"])
-        assert found[0] == found[1], name
-
-
-def test_errors_are_h5pys(tmp_path: Path) -> None:
-    path = tmp_path / "x.h5"
-    with h5py.File(path, "w") as f:
-        f.create_dataset("x", data=NUMBERS, chunks=(7, 11), **GZIP)
-    bad: list[Callable[[h5py.File], Any]] = [
-        lambda f: f["x"].__setitem__(..., NUMBERS[:3]),
-        lambda f: f["x"].__setitem__(99, NUMBERS[0]),
-        lambda f: f["x"].__setitem__((0, 0, 0), NUMBERS),
-        lambda f: f["x"].__setitem__(slice(None, None, -1), NUMBERS),
-        lambda f: f["x"].__setitem__("no field", NUMBERS),
-        lambda f: f["x"].__setitem__(..., "text"),
-        lambda f: f["x"].__setitem__(..., np.array(["text"])),
-        lambda f: f["x"].__setitem__(..., NUMBERS.astype("O")),
-        lambda f: f["x"].write_direct(NUMBERS.T),
-        lambda f: f["x"].write_direct([1]),
-        lambda f: f.create_dataset("x", data=NUMBERS),
-        lambda f: f.create_dataset("y", (3, 3), data=NUMBERS),
-        lambda f: f.create_dataset("z", data=NUMBERS, chunks=(99, 99), compression=1),
-        lambda f: f.create_dataset("w", data=NUMBERS, compression="no filter"),
-    ]
-    for mode in ("r+", "r"):
-        for number, work in enumerate(bad):
-            with h5py.File(path, mode) as f:
-                plain = outcome(lambda w=work, f=f: w(f))  # type: ignore[misc]
-                with chunkwise.patch_h5py():
-                    patched = outcome(lambda w=work, f=f: w(f))  # type: ignore[misc]
-            assert patched == plain, (mode, number)
-    with h5py.File(path, "r+") as f:
-        d = f["x"]
-    closed = outcome(lambda: d.__setitem__(..., NUMBERS))
-    with chunkwise.patch_h5py():
-        assert outcome(lambda: d.__setitem__(..., NUMBERS)) == closed
-    assert closed[0] is ValueError
-
-
-def test_a_dataset_made_in_the_place_of_another_is_another(tmp_path: Path) -> None:
-    with h5py.File(tmp_path / "x.h5", "w") as f, by_the_engine(20):
-        for number in range(20):
-            options = GZIP if number % 2 else {"compression": "lzf"}
-            chunks = (7, 11 + number)
-            d = f.create_dataset("x", (40, 50), "f4", chunks=chunks, **options)
-            d[...] = NUMBERS + number
-            assert (f["x"][...] == NUMBERS + number).all()
-            del d, f["x"]
 
 
 def test_threads_that_append_lose_nothing(tmp_path: Path) -> None:
@@ -265,7 +192,7 @@ def test_virtual_datasets_and_h5dump_see_what_was_written(tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_files_are_no_larger_than_zlibs(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
-    shape = (64, 256, 256)
+    shape = (16, 128, 256)
     fields = {
         "smooth": np.cumsum(rng.normal(size=shape) * 0.01, axis=2).astype("f4").round(2),
         "counts": rng.poisson(3, shape).astype("i4"),
@@ -277,9 +204,8 @@ def test_files_are_no_larger_than_zlibs(tmp_path: Path) -> None:
             for patched in (False, True):
                 path = tmp_path / f"{patched}.h5"
                 patch = by_the_engine() if patched else contextlib.nullcontext()
-                part = field if options is GZIP else field[:24]
                 with h5py.File(path, "w") as f, patch:
-                    f.create_dataset("x", data=part, chunks=(8, 64, 64), **options)
+                    f.create_dataset("x", data=field, chunks=(8, 64, 64), **options)
                 sizes.append(path.stat().st_size)
             assert sizes[1] <= 1.01 * sizes[0], (name, options, sizes)
 

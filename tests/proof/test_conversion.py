@@ -81,46 +81,6 @@ def other_value(file: h5py.File) -> None:
     file["v.f4"][29, 39, 49] += 1
 
 
-def other_letter(file: h5py.File) -> None:
-    file["name_of_step"][3, 4] = b"r"
-
-
-def zero_that_is_negative(file: h5py.File) -> None:
-    file["time"][0] = -0.0
-
-
-def other_scalar(file: h5py.File) -> None:
-    file["scalar"][()] = 41
-
-
-def other_attribute(file: h5py.File) -> None:
-    file["v.i2"].attrs.modify("range", np.array([-1, 101], "i2"))
-
-
-def other_type_of_attribute(file: h5py.File) -> None:
-    file["v.i2"].attrs["range"] = np.array([-1, 100], "i4")
-
-
-def other_text(file: h5py.File) -> None:
-    file.attrs["title"] = np.bytes_(b"another")
-
-
-def lost_attribute(file: h5py.File) -> None:
-    del file["v.i1"].attrs["units"]
-
-
-def more_attributes(file: h5py.File) -> None:
-    file.attrs["more"] = 1
-
-
-def lost_variable(file: h5py.File) -> None:
-    del file["never_written"]
-
-
-def other_name(file: h5py.File) -> None:
-    file.move("scalar", "number")
-
-
 def swapped_variables(file: h5py.File) -> None:
     file.move("v.i4", "z")
     file.move("v.f4", "v.i4")
@@ -133,10 +93,6 @@ def other_dimension(file: h5py.File) -> None:
     made.dims[2].attach_scale(file["y"])
 
 
-def longer(file: h5py.File) -> None:
-    file["v.i1"].resize(31, 0)
-
-
 def not_unlimited(file: h5py.File) -> None:
     """A dimension of the same length that cannot grow."""
     times = file["time"][:]
@@ -147,18 +103,27 @@ def not_unlimited(file: h5py.File) -> None:
     made.attrs["_Netcdf4Dimid"] = attributes["_Netcdf4Dimid"]
 
 
-def no_variable(file: h5py.File) -> None:
-    """A coordinate that is a dimension without values."""
-    file["x"].attrs["NAME"] = np.bytes_(
-        b"This is a netCDF dimension but not a netCDF variable.        50"
-    )
-
-
-MUTATIONS = (
-    *(other_value, other_letter, zero_that_is_negative, other_scalar, other_attribute),
-    *(other_type_of_attribute, other_text, lost_attribute, more_attributes, lost_variable),
-    *(other_name, swapped_variables, other_dimension, longer, not_unlimited, no_variable),
-)
+NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable.        50"
+RANGE = np.array([-1, 101], "i2")
+MUTATIONS: dict[str, Callable[[h5py.File], object]] = {
+    "value": other_value,
+    "letter": lambda f: f["name_of_step"].__setitem__((3, 4), b"r"),
+    "zero that is negative": lambda f: f["time"].__setitem__(0, -0.0),
+    "scalar": lambda f: f["scalar"].__setitem__((), 41),
+    "attribute": lambda f: f["v.i2"].attrs.modify("range", RANGE),
+    "type of an attribute": lambda f: f["v.i2"].attrs.__setitem__("range", [-1, 100]),
+    "text": lambda f: f.attrs.__setitem__("title", np.bytes_(b"another")),
+    "lost attribute": lambda f: f["v.i1"].attrs.__delitem__("units"),
+    "more attributes": lambda f: f.attrs.__setitem__("more", 1),
+    "lost variable": lambda f: f.__delitem__("never_written"),
+    "name": lambda f: f.move("scalar", "number"),
+    "swapped variables": swapped_variables,
+    "dimension": other_dimension,
+    "longer": lambda f: f["v.i1"].resize(31, 0),
+    "not unlimited": not_unlimited,
+    # A coordinate that is a dimension without values.
+    "no variable": lambda f: f["x"].attrs.__setitem__("NAME", np.bytes_(NO_VARIABLE)),
+}
 
 
 @pytest.fixture(scope="module")
@@ -168,13 +133,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda one: one.__name__)
-def test_a_wrong_copy_is_noticed(
-    mutation: Callable[[h5py.File], None], made: Path, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("mutation", MUTATIONS)
+def test_a_wrong_copy_is_noticed(mutation: str, made: Path, tmp_path: Path) -> None:
     shutil.copyfile(made / "b.nc", tmp_path / "b.nc")
     with h5py.File(tmp_path / "b.nc", "r+") as file:
-        mutation(file)
+        MUTATIONS[mutation](file)
     with pytest.raises(WrongValueError):
         prove_conversion(made / "a.nc", tmp_path / "b.nc")
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import chunkwise
 from tests.support.filtered import values
-from tests.support.reading import by_libhdf5, outcome, same
+from tests.support.reading import by_libhdf5, same
 
 DTYPES = ["u1", ">i2", "<i4", ">f4", "<f8", "<c16", "S3", "V5", "?", ("<i2", (3,))]
 RECORD = np.dtype([("a", "<i2"), ("b", ">f4")])
@@ -109,21 +109,6 @@ def hyperslabs(draw: st.DrawFn, shape: tuple[int, ...]) -> chunkwise.Hyperslab:
     return chunkwise.hyperslab(start_, count, stride_, block_)
 
 
-@st.composite
-def wild_indices(draw: st.DrawFn, rank: int) -> Any:
-    """An index that may be wrong in any way."""
-    number = st.integers(-9, 9) | st.sampled_from([2**31, -(2**63), 2**63, 2**70])
-    bound = st.none() | number
-    item = st.one_of(
-        number,
-        st.builds(slice, bound, bound, st.none() | number),
-        st.just(...),
-        st.sampled_from([None, 1.5, np.float32(2), True, "x", np.uint8(3), np.array(1), b"a"]),
-    )
-    items = draw(st.lists(item, max_size=rank + 1))
-    return tuple(items) if len(items) != 1 or draw(st.booleans()) else items[0]
-
-
 def write(path: Path, spec: Spec) -> None:
     dtype = np.dtype(spec.dtype)
     more: dict[str, Any] = {}
@@ -189,35 +174,3 @@ def by_numpy(whole: Any, selection: chunkwise.Hyperslab) -> Any:
         for start, stride, count, block in zip(*selection.parts, strict=True)
     ]
     return whole[np.ix_(*[np.array(each, "i8") for each in lists])]
-
-
-@SLOW
-@given(data=st.data())
-@pytest.mark.slow
-def test_a_wrong_index_fails_as_in_h5py(folder: Path, data: st.DataObject) -> None:
-    shape = data.draw(st.lists(st.integers(0, 6), min_size=1, max_size=3).map(tuple))
-    chunks = data.draw(st.sampled_from([None, (2,) * len(shape)]))
-    path = folder / "wrong.h5"
-    path.unlink(missing_ok=True)
-    with h5py.File(path, "w") as f:
-        whole = np.arange(np.prod(shape), dtype="i4").reshape(shape)
-        maxshape = None if chunks is None else (None,) * len(shape)
-        f.create_dataset("d", data=whole, chunks=chunks, maxshape=maxshape)
-    with h5py.File(path) as f:
-        for _ in range(12):
-            index = data.draw(wild_indices(len(shape)))
-            theirs, ours = (
-                outcome(lambda d=d, index=index: d[index])
-                for d in (f["d"], chunkwise.wrap(f["d"]))
-            )
-            if not isinstance(theirs, Exception):
-                assert same(ours, theirs), (index, ours, theirs)
-            elif not isinstance(ours, Exception):
-                # Slices backwards, and steps beyond 64 bits, are refused by h5py alone.
-                refused = "Step must be >= 1 (got -" in str(theirs)
-                assert refused or isinstance(theirs, OverflowError), (index, repr(theirs))
-                assert np.array_equal(ours, whole[index]), index
-            else:
-                kind = next(c for c in type(theirs).__mro__ if c.__module__ == "builtins")
-                kinds = (kind, IndexError) if kind is OverflowError else (kind,)
-                assert isinstance(ours, kinds), (index, repr(ours), repr(theirs))

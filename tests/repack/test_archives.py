@@ -97,20 +97,6 @@ def test_a_folder_in_place(jobs: int, archive: Path) -> None:
     assert stamps(archive) == after
 
 
-def test_a_file_that_cannot_be_repacked_does_not_stop_the_rest(archive: Path) -> None:
-    damaged = archive / "2.h5"
-    damaged.write_bytes(damaged.read_bytes()[:2000])
-    before = stamps(archive)["2.h5"]
-    for jobs in (1, 2):
-        arguments = (archive, "--in-place", "--chunk", "200x100", "--jobs", jobs)
-        code, out, _ = run("repack", *arguments)
-        assert code == 1
-        assert "FAILED" in out
-        assert "2.h5" in out
-        assert stamps(archive)["2.h5"] == before
-    assert is_done(archive / "4.h5", 4)
-
-
 def test_a_file_that_may_not_be_replaced_does_not_stop_the_rest(
     archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

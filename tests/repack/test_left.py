@@ -13,6 +13,7 @@ import pytest
 
 import chunkwise
 from chunkwise.errors import CannotJudgeError, UsageError
+from tests.support.filtered import Case, create
 from tests.support.processes import ran
 from tests.support.repacking import command
 
@@ -102,12 +103,8 @@ def test_a_dataset_whose_filter_is_missing_is_left_by_a_pattern(tmp_path: Path) 
     stored = bytes(range(24))
     with h5py.File(path, "w") as file:
         file["here"] = np.arange(1000)
-        dcpl = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-        dcpl.set_chunk((10,))
-        dcpl.set_filter(305, h5py.h5z.FLAG_OPTIONAL, (2,))
-        space = h5py.h5s.create_simple((10,))
-        made = h5py.h5d.create(file.id, b"lzo", h5py.h5t.STD_I32LE, space, dcpl)
-        made.write_direct_chunk((0,), stored)
+        made = create(file, "lzo", "<i4", (10,), (10,), [Case(305, (2,))])
+        made.id.write_direct_chunk((0,), stored)
     done = chunkwise.repack(path, out, chunk="*:500", filters="deflate:1")
     lzo = next(one for one in done.datasets if one.path == "/lzo")
     assert any("filter 305 (LZO) is not here" in reason for reason in lzo.left)

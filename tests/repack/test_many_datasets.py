@@ -13,11 +13,10 @@ import chunkwise
 from chunkwise.errors import CorruptDataError
 from chunkwise.repacking.progress import Moment
 from tests.support.damage import damage_chunk
-from tests.support.repacking import command, interrupted, limited, require_equal
+from tests.support.repacking import interrupted, require_equal
 
 COUNT = 70  # more than go together at a time
 RULES: dict[str, Any] = {"chunk": "8x16x16", "filters": "shuffle+deflate:6"}
-SAID = ("--chunk", "8x16x16", "--filter", "shuffle+deflate:6")
 
 
 @pytest.fixture
@@ -113,20 +112,6 @@ def test_one_that_is_damaged_is_named(source: Path) -> None:
     assert [path.name for path in source.parent.iterdir()] == ["in.h5"]
     done = chunkwise.repack(source, out, **RULES, threads=3, salvage=True)
     assert [one.path for one in done.datasets if one.lost_chunks] == ["/d40"]
-
-
-@pytest.mark.parametrize("share", [0.02, 0.3, 0.9])
-@pytest.mark.slow
-def test_a_full_disk(source: Path, share: float) -> None:
-    whole, out = source.with_name("whole.h5"), source.with_name("out.h5")
-    chunkwise.repack(source, whole, **RULES)
-    limit = int(whole.stat().st_size * share)
-    whole.unlink()
-    done = command(source, out, *SAID, preexec_fn=limited(limit))
-    assert done.returncode == 2, done.stderr
-    assert "out.h5" in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert [path.name for path in source.parent.iterdir()] == ["in.h5"]
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ import chunkwise
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline
 from chunkwise.repacking.bounds import bound_of
+from tests.support.commands import ended
 from tests.support.repacking import command
 
 SETTINGS = settings(
@@ -235,10 +236,8 @@ def test_fix_leaves_what_it_cannot_give_other_chunks(tmp_path: Path) -> None:
         ):
             file.create_dataset(name, data=data, chunks=(1, 100), maxshape=(None, 100), **how)
     names = ("rounded", "zfp", "exact")
-    words = [sys.executable, "-m", "chunkwise", "fix", str(source), "-o", str(target)]
-    words.append("--no-measure")
     for more in ((), ("--access", "line:0")):
-        done = subprocess.run([*words, *more, "--force"], capture_output=True, text=True)
+        done = ended("fix", source, "-o", target, "--no-measure", *more, "--force")
         assert done.returncode == 0, done.stderr + done.stdout
         for name in names:
             before, after = read(source, name), read(target, name)
@@ -349,9 +348,7 @@ def test_an_unknown_filter_is_left_out_if_that_is_named(
 
 def test_fix_leaves_an_unknown_filter(keyed: Path, plugins: dict[str, str]) -> None:
     target = keyed.with_name("out.h5")
-    words = [sys.executable, "-m", "chunkwise", "fix", str(keyed), "-o", str(target)]
-    words += ["--access", "line:0"]
-    done = subprocess.run(words, capture_output=True, text=True, env=plugins)
+    done = ended("fix", keyed, "-o", target, "--access", "line:0", env=plugins)
     assert done.returncode == 0, done.stderr
     if target.exists():
         assert stored(target) == stored(keyed)

@@ -23,7 +23,7 @@ from chunkwise.repacking.gathering import gather
 from chunkwise.repacking.progress import Moment
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.run import Job
-from tests.support.repacking import command, nobody, require_equal
+from tests.support.repacking import nobody, require_equal
 
 MARK = b"chunkwise repack 0123456789abcdef\n"
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to others")
@@ -111,17 +111,6 @@ def test_a_folder_of_another_user_is_not_used(source: Path, shared: Path) -> Non
     with pytest.raises(UsageError, match="not its own"):
         chunkwise.repack(source, shared / "out.h5")
     assert content(planted) == {"lock": MARK}
-
-
-def test_a_hard_link_in_the_work_folder_is_not_used(
-    source: Path, victim: Path, shared: Path
-) -> None:
-    planted = shared / ".out.h5.repack"
-    planted.mkdir(mode=0o700)
-    os.link(victim / "lock", planted / "lock")
-    with pytest.raises(UsageError, match="not its own"):
-        chunkwise.repack(source, shared / "out.h5")
-    assert (victim / "lock").read_bytes() == b"precious"
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
@@ -221,37 +210,6 @@ def many(source: Path, out: Path, *, resume: bool) -> list[FileResult]:
     return list(survey(batch, work, force=not resume, watch=lambda *_: nobody))
 
 
-@pytest.mark.parametrize("resume", [False, True])
-@pytest.mark.parametrize("kind", ["link", "hard link", "other", "pipe", "folder"])
-def test_what_has_the_manifests_name_stays(
-    source: Path, victim: Path, shared: Path, kind: str, resume: bool
-) -> None:
-    manifest = shared / FINISHED
-    match kind:
-        case "link":
-            manifest.symlink_to(victim / "thesis.tex")
-        case "hard link":
-            os.link(victim / "thesis.tex", manifest)
-        case "other":
-            manifest.write_bytes(b"precious")
-        case "pipe":
-            os.mkfifo(manifest)
-        case _:
-            manifest.mkdir()
-    before = manifest.lstat()
-    with pytest.raises(UsageError, match="not the list of results"):
-        many(source, shared, resume=resume)
-    after = manifest.lstat()
-    # Looking at a file may set its access time; nothing else of it changes.
-    assert (after.st_ino, after.st_mode, after.st_size) == (
-        before.st_ino,
-        before.st_mode,
-        before.st_size,
-    )
-    assert after.st_mtime_ns == before.st_mtime_ns
-    assert (victim / "thesis.tex").read_bytes() == b"precious"
-
-
 def test_what_gets_the_manifests_name_meanwhile_stays(source: Path, shared: Path) -> None:
     def plant(_: Moment) -> None:
         (shared / FINISHED).write_bytes(b"precious")
@@ -281,16 +239,6 @@ def test_results_of_many_files_go_through_no_link(
     (shared / "in.h5").unlink()
     assert [one.outcome for one in many(source, shared, resume=False)] == ["failed"]
     assert content(victim) == dict.fromkeys(("thesis.tex", "lock", "journal"), b"precious")
-
-
-def test_the_command_says_what_to_do(source: Path, victim: Path, shared: Path) -> None:
-    (shared / ".out.h5.repack").symlink_to(victim)
-    said = command(source, shared / "out.h5")
-    assert said.returncode == 2
-    assert "it was left as it is: move it away" in said.stderr
-    (shared / ".out.h5.repack").rename(shared / "away")
-    assert command(source, shared / "out.h5").returncode == 0
-    require_equal(source, shared / "out.h5")
 
 
 @pytest.mark.parametrize("in_place", [False, True])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -22,13 +21,11 @@ from chunkwise.errors import (
     CannotJudgeError,
     CannotWriteError,
     CorruptDataError,
-    FileChangedError,
     UsageError,
 )
-from chunkwise.proof.values import ValuesDifferError
 from tests.support.damage import damage_chunk
 from tests.support.reading import LEFT_TO_LIBHDF5
-from tests.support.rechunking import bits, content, copied, datasets, verify, written
+from tests.support.rechunking import bits, content, copied, datasets, written
 from tests.support.repacking import require_equal
 
 FILTERED: dict[str, Any] = {"shuffle": True, "compression": 4, "fletcher32": True}
@@ -150,36 +147,6 @@ def test_what_was_undefined_is_not_what_memory_held(tmp_path: Path) -> None:
     assert bits(content(target)) == bits(expected)
 
 
-@pytest.mark.parametrize("raw", [False, True])
-def test_verification_names_what_is_not_what_was_written(tmp_path: Path, raw: bool) -> None:
-    source = make(tmp_path, numbers(31, 29), chunks=(8, 10), compression=4)
-    target = tmp_path / "t.h5"
-    chunks = (8, 10) if raw else (8, 11)
-    copied(source, target, {"chunks": chunks, "compression": 4}, raw=raw)
-    with h5py.File(target, "r+") as file:
-        file["d"][9, 12] += 1
-    with pytest.raises(ValuesDifferError) as found:
-        verify(source, target)
-    assert found.value.start == (9, 12)
-
-
-def test_verification_misses_nothing(tmp_path: Path) -> None:
-    source, target = tmp_path / "s.h5", tmp_path / "t.h5"
-    with h5py.File(source, "w") as file:
-        file.create_dataset("d", (20, 20), "i4", chunks=(5, 5))[:5, :5] = 1
-    copied(source, target, {"chunks": (4, 4)})
-    with h5py.File(target, "r+") as file:
-        file["d"][19, 19] = 1
-    with pytest.raises(ValuesDifferError) as found:
-        verify(source, target)
-    assert found.value.start == (19, 19)
-    with h5py.File(target, "w") as file:
-        file.create_dataset("d", (20, 20), "i4", chunks=(4, 4))
-    with pytest.raises(ValuesDifferError) as found:
-        verify(source, target)
-    assert found.value.start == (0, 0)
-
-
 def test_too_little_memory_says_how_much_is_needed(tmp_path: Path) -> None:
     source = make(tmp_path, numbers(100, 100), chunks=(10, 10))
     created = {"chunks": (100, 100), "compression": 1}
@@ -207,32 +174,6 @@ def test_progress_is_told_on_the_calling_thread_and_may_stop_it(tmp_path: Path) 
 
     with pytest.raises(KeyboardInterrupt):
         copied(source, target, created, progress=stop)
-
-
-def test_ctrl_c_ends_it(tmp_path: Path) -> None:
-    source = make(tmp_path, numbers(64, 256, 256), chunks=(1, 256, 256), compression=1)
-    timer = threading.Timer(0.15, signal.raise_signal, [signal.SIGINT])
-    timer.start()
-
-    def until_stopped() -> None:
-        while True:
-            copied(source, tmp_path / "t.h5", {"chunks": (64, 8, 8), "compression": 9})
-
-    with pytest.raises(KeyboardInterrupt):
-        until_stopped()
-    timer.join()
-
-
-def test_a_source_that_changes_meanwhile_is_an_error(tmp_path: Path) -> None:
-    data = numbers(64, 256, 256)
-    source = make(tmp_path, data, chunks=(1, 256, 256), compression=1)
-
-    def touch(*_: int) -> None:
-        with source.open("ab") as file:
-            file.write(b"more")
-
-    with pytest.raises(FileChangedError, match="changed meanwhile"):
-        copied(source, tmp_path / "t.h5", {"chunks": (64, 8, 8), "compression": 9}, progress=touch)
 
 
 class StopError(Exception):

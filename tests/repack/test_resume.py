@@ -18,6 +18,7 @@ from chunkwise.repacking.gathering import gather
 from chunkwise.repacking.progress import Moment
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.run import Job
+from tests.support.damage import damage_chunk
 from tests.support.repacking import interrupted, nobody, require_equal
 
 RULES: dict[str, Any] = {"chunk": "x:40x50", "filters": "deflate:3"}
@@ -50,11 +51,7 @@ def test_a_source_that_was_rewritten_with_its_times_restored(tmp_path: Path, how
         write(source, 2)
     else:
         # Not even libhdf5's own metadata change.
-        with h5py.File(source) as file:
-            at = file["x"].id.get_chunk_info(3).byte_offset
-        with source.open("r+b") as stream:
-            stream.seek(at)
-            stream.write(bytes(400))
+        damage_chunk(source, "x", 3, bytes(400))
     restore(source, before)
     done = chunkwise.repack(source, out, **RULES, resume=True)
     assert replayed(done) == 0

@@ -21,7 +21,7 @@ from chunkwise.files.objects import open_at
 from tests.support.checksums import lookup3
 from tests.support.everything import BOUNDS, write_everything
 from tests.support.processes import ran
-from tests.support.same_tree import Teller
+from tests.support.repacking import require_proof
 from tests.support.tools import require_tool
 
 FOREIGN = os.environ.get("CHUNKWISE_FOREIGN_FILES")
@@ -79,19 +79,6 @@ def copy_plain(source: h5d.DatasetID, target: h5d.DatasetID) -> None:
         target.write_direct_chunk(chunk.chunk_offset, stored, filter_mask=mask)
 
 
-def facts(path: Path) -> dict[bytes, dict[str, object]]:
-    with h5py.File(path) as file:
-        return Teller(file).tell()
-
-
-def assert_same(source: Path, target: Path) -> None:
-    old, new = facts(source), facts(target)
-    assert list(old) == list(new)
-    for path, expected in old.items():
-        for name, fact in expected.items():
-            assert new[path][name] == fact, f"{path!r}: {name}"
-
-
 def text_of(tool: str, path: Path, *options: str) -> str:
     """What a tool prints of a file, without its name and where its objects lie."""
     done = subprocess.run(
@@ -122,10 +109,10 @@ def test_everything_survives(kind: str, tmp_path: Path) -> None:
         "/references/objects: 1 of its references led to nothing and are null in the copy"
     ]
     assert len(warnings) == 2
-    assert_same(source, target)
+    require_proof(source, target)
     # The copy of the copy, the dangling references being null by now, warns of nothing.
     assert copy(target, tmp_path / "again.h5", libver=libver) == []
-    assert_same(target, tmp_path / "again.h5")
+    require_proof(target, tmp_path / "again.h5")
 
 
 # Debian's tools do not read all of what the newest format has.
@@ -228,7 +215,7 @@ def test_netcdf_files_stay_netcdf_files(tmp_path: Path) -> None:
     source, target = tmp_path / "old_file.nc", tmp_path / "new_file.nc"
     write_netcdf(source)
     assert copy(source, target, libver=("v108", "v108")) == []
-    assert_same(source, target)
+    require_proof(source, target)
     assert text_of("ncdump", source, "-s") == text_of("ncdump", target, "-s")
     xarray = pytest.importorskip("xarray")
     with xarray.open_dataset(source) as old, xarray.open_dataset(target) as new:
@@ -384,4 +371,4 @@ def test_files_of_others_survive(tmp_path: Path) -> None:
             continue
         target = tmp_path / source.name
         copy(source, target)
-        assert_same(source, target)
+        require_proof(source, target)

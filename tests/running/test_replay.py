@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import h5py
@@ -13,6 +11,7 @@ import pytest
 
 from chunkwise.errors import UsageError
 from chunkwise.running.replay import recorded
+from tests.support.commands import run
 
 
 @pytest.fixture
@@ -69,12 +68,9 @@ def test_the_commands_follow_a_trace(tmp_path: Path) -> None:
     trace.write_text(json.dumps({"datasets": [columns]}))
 
     def ran(*words: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "chunkwise", *words, "--trace", str(trace), "--json"],
-            capture_output=True, text=True,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        done = run(*words, "--trace", trace, "--json")
+        assert done.code == 0, done.err
+        return done.out
 
     assert {one["code"] for one in json.loads(ran("inspect", str(path)))["findings"]} >= {
         "access-mismatch"

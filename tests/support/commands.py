@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
+import subprocess
 import sys
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from unittest import mock
 
 import pytest
 
 from chunkwise.cli.main import main
+from tests.support.processes import ran
 
 
 class Done(NamedTuple):
@@ -36,3 +39,14 @@ def run(*words: object) -> Done:
     ):
         main()
     return Done(int(left.value.code or 0), out.getvalue(), err.getvalue())
+
+
+def ended(*words: object, cwd: Any = None, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run ``chunkwise`` in a folder; with options of a process, in one of its own."""
+    if options:
+        command = [sys.executable, "-m", "chunkwise", *map(str, words)]
+        return ran(command, cwd=cwd, timeout=120, **options)
+    with pytest.MonkeyPatch.context() as here:
+        here.chdir(cwd or os.curdir)
+        done = run(*words)
+    return subprocess.CompletedProcess([*map(str, words)], done.code, done.out, done.err)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from h5py import h5d, h5p, h5s, h5t
 
 import chunkwise
-from tests.support.native import undefine_fill
+from tests.support.native import leave_partial_chunks_unfiltered, undefine_fill
 from tests.support.reading import assert_reads_like_h5py, same
 
 # Filters that add to their options what they find out about the dataset.
@@ -27,6 +27,28 @@ class Case:
 
     number: int
     cd_values: tuple[int, ...] = ()
+
+
+# HDF5's own.
+PLAIN: dict[str, Case] = {
+    "deflate": Case(h5py.h5z.FILTER_DEFLATE, (1,)),
+    "shuffle": Case(h5py.h5z.FILTER_SHUFFLE),
+    "fletcher32": Case(h5py.h5z.FILTER_FLETCHER32),
+    "lzf": Case(h5py.h5z.FILTER_LZF),
+}
+
+
+def with_plain_edges(
+    file: h5py.File,
+    shape: tuple[int, ...],
+    maxshape: tuple[int | None, ...],
+    chunk: tuple[int, ...],
+    dtype: Any,
+    filters: Sequence[str],
+) -> h5py.Dataset:
+    """A dataset ``x`` whose partial chunks are stored without filters."""
+    cases = [PLAIN[name] for name in filters]
+    return create(file, "x", dtype, shape, chunk, cases, maxshape, unfiltered_edges=True)
 
 
 def of_plugin(options: Any) -> Case:
@@ -102,19 +124,25 @@ def create(
     dtype: Any,
     shape: tuple[int, ...],
     chunk: tuple[int, ...],
-    filters: list[Case],
+    filters: Sequence[Case],
+    maxshape: tuple[int | None, ...] | None = None,
+    unfiltered_edges: bool = False,
     **more: Any,
 ) -> h5py.Dataset:
     """A dataset with any filters in any order, which `create_dataset` does not allow."""
     dcpl = h5p.create(h5p.DATASET_CREATE)
     dcpl.set_chunk(chunk)
+    if unfiltered_edges:
+        leave_partial_chunks_unfiltered(dcpl)
     if more.get("fill") == "undefined":
         undefine_fill(dcpl, h5t.NATIVE_INT32)
     elif "fill" in more:
         dcpl.set_fill_value(np.array(more["fill"], dtype))
     for case in filters:
         dcpl.set_filter(case.number, h5py.h5z.FLAG_OPTIONAL, case.cd_values)
-    space = h5s.create_simple(shape)
+    space = h5s.create_simple(
+        shape, maxshape and tuple(h5s.UNLIMITED if n is None else n for n in maxshape)
+    )
     kind = h5t.py_create(np.dtype(dtype), logical=True)
     return h5py.Dataset(h5d.create(file.id, name.encode(), kind, space, dcpl))
 

@@ -6,7 +6,6 @@ import resource
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,12 +19,12 @@ from chunkwise.files.objects import walk_datasets
 from chunkwise.proof.compare import prove
 from chunkwise.proof.records import Allowed
 from chunkwise.repacking.progress import Moment
+from tests.support.commands import ended
 
 
 def command(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run ``chunkwise repack`` as a user would."""
-    words = [sys.executable, "-m", "chunkwise", "repack", *map(str, arguments)]
-    return subprocess.run(words, capture_output=True, text=True, timeout=120, **options)
+    return ended("repack", *arguments, **options)
 
 
 def interrupted(source: Path, target: Path, **how: Any) -> None:
@@ -54,14 +53,18 @@ def nobody(_: Moment) -> None:
     """Watch nothing."""
 
 
+def require_proof(source: Path, target: Path) -> None:
+    """Have the proof (see tests/proof) find no difference."""
+    with h5py.File(source) as mine:
+        # Of merged data, the place is not compared.
+        allowed = Allowed(moved=frozenset(path for path, _ in walk_datasets(mine)))
+        prove(mine, target, str(target), allowed=allowed, memory_nbytes=64 << 20)
+
+
 def require_equal(source: Path, target: Path, *, unread: tuple[str, ...] = ()) -> None:
     """Have libhdf5 through h5py, and h5diff, find no difference."""
-    with h5py.File(source) as mine:
-        if not unread:
-            # Of merged data, the place is not compared.
-            moved = frozenset(path for path, _ in walk_datasets(mine))
-            allowed = Allowed(moved=moved)
-            prove(mine, target, str(target), allowed=allowed, memory_nbytes=64 << 20)
+    if not unread:
+        require_proof(source, target)
     with h5py.File(target) as theirs:
         datasets = [one for _, one in walk_datasets(theirs)]
         filters = {name for one in datasets for name in one._filters}

@@ -7,7 +7,6 @@ import hashlib
 import random
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -22,6 +21,7 @@ from chunkwise.files.contained import contained
 from chunkwise.verifying.apart import SLOTS_EACH, Counter, verify_apart
 from chunkwise.verifying.file import ManifestOptions
 from chunkwise.verifying.records import Verified
+from tests.support.commands import ended
 
 # Pipelines without a checksum of HDF5's.
 CODECS: dict[str, dict[str, Any]] = {
@@ -41,8 +41,7 @@ CODECS: dict[str, dict[str, Any]] = {
 
 def command(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run ``chunkwise verify`` as a user would."""
-    words = [sys.executable, "-m", "chunkwise", "verify", *map(str, arguments)]
-    return subprocess.run(words, capture_output=True, text=True, timeout=120, **options)
+    return ended("verify", *arguments, **options)
 
 
 def field(seed: int = 0, shape: tuple[int, ...] = (60, 70)) -> np.ndarray[Any, Any]:

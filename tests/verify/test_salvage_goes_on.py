@@ -167,7 +167,7 @@ def test_nothing_is_lost_of_a_sound_file(tmp_path: Path, libver: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("libver", LIBVERS)
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_what_h5py_reads_of_a_damaged_file_is_saved(
     tmp_path: Path, libver: str, seed: int
 ) -> None:
@@ -190,9 +190,9 @@ def test_what_h5py_reads_of_a_damaged_file_is_saved(
             list(file)
 
 
-def datasets(path: Path, *, libver: Any = "earliest") -> None:
+def datasets(path: Path, count: int = 30, *, libver: Any = "earliest") -> None:
     with h5py.File(path, "w", libver=libver) as file:
-        for number in range(30):
+        for number in range(count):
             values = np.arange(5000).reshape(50, 100) + number
             file.create_dataset(f"d{number:02}", data=values, chunks=(10, 100), compression=1)
 
@@ -356,7 +356,7 @@ def test_an_attribute_that_is_lost_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("libver", LIBVERS)
 def test_a_superblock_with_one_damaged_byte(tmp_path: Path, libver: str) -> None:
     path, out = tmp_path / "a.h5", tmp_path / "out.h5"
-    datasets(path, libver=libver)
+    datasets(path, 5, libver=libver)
     whole = path.read_bytes()
     for at in (3, 8, 14, 20, 29, 41, 44, 46):
         content = bytearray(whole)
@@ -364,8 +364,8 @@ def test_a_superblock_with_one_damaged_byte(tmp_path: Path, libver: str) -> None
         path.write_bytes(content)
         salvage(path, out, force=True)
         with h5py.File(out) as file:
-            assert len(file) == 30, at
-            np.testing.assert_array_equal(file["d29"][0], np.arange(100) + 29)
+            assert len(file) == 5, at
+            np.testing.assert_array_equal(file["d04"][0], np.arange(100) + 4)
 
 
 def test_no_file_of_another_kind_is_salvaged(tmp_path: Path) -> None:
@@ -374,18 +374,6 @@ def test_no_file_of_another_kind_is_salvaged(tmp_path: Path) -> None:
     with pytest.raises(ChunkwiseError):
         salvage(path, tmp_path / "out.h5")
     assert not (tmp_path / "out.h5").exists()
-
-
-def test_repack_goes_on_too(tmp_path: Path) -> None:
-    path, out = tmp_path / "a.h5", tmp_path / "out.h5"
-    datasets(path)
-    path.write_bytes(path.read_bytes()[:-4000])
-    with pytest.raises(ChunkwiseError):
-        chunkwise.repack(path, out)
-    done = chunkwise.repack(path, out, salvage=True, filters="shuffle+deflate:2")
-    assert done.lost
-    with h5py.File(out) as file:
-        np.testing.assert_array_equal(file["d00"][0], np.arange(100))
 
 
 def test_a_sound_file_has_nothing_to_avoid(tmp_path: Path) -> None:

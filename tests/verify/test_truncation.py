@@ -23,8 +23,8 @@ def test_every_truncation_is_found(libver: str, user_block: int, tmp_path: Path)
     path = write(tmp_path / "a.h5", libver=libver, user_block=user_block, **CODECS["deflate"])
     content = path.read_bytes()
     assert chunkwise.verify(path).verdict == "sound"
-    step = max(1, len(content) // 700)
-    lengths = {*range(0, len(content), step), *range(200), *range(512, 720), len(content) - 1}
+    step = max(1, len(content) // 250)
+    lengths = {*range(0, len(content), step), *range(0, 720, 4), len(content) - 1}
     for length in sorted(lengths - {len(content)}):
         path.write_bytes(content[:length])
         found = chunkwise.verify(path)
@@ -70,7 +70,7 @@ os._exit(0)
 def test_what_is_no_hdf5_file_cannot_be_looked_at(tmp_path: Path) -> None:
     other = tmp_path / "a.txt"
     other.write_text("a text, longer than a signature")
-    for path, said in ((other, "not an HDF5 file"), (tmp_path / "b.h5", "No such file")):
+    for path, said in ((other, "not an HDF5 file"), (tmp_path / "b.h5", "no such file")):
         with pytest.raises(FileFormatError, match=said):
             chunkwise.verify(path)
     with pytest.raises(FileFormatError, match="not a regular file"):

@@ -26,6 +26,8 @@ from chunkwise.errors import (
 from chunkwise.files.causes import cause_of
 from chunkwise.files.filters import IN_HDF5PLUGIN, lacking
 from tests.support.checksums import state_end
+from tests.support.commands import run
+from tests.support.filtered import Case, create
 
 SOUND, LOOSE = "sound", "sound, with loose ends"
 UNJUDGED, DAMAGED = "cannot be judged here", "damaged"
@@ -57,12 +59,8 @@ def lost_scale(path: Path) -> None:
 
 def unknown_filter(path: Path) -> None:
     with h5py.File(path, "w") as file:
-        dcpl = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-        dcpl.set_chunk((10,))
-        dcpl.set_filter(32020, h5py.h5z.FLAG_OPTIONAL, (0, 2))
-        space = h5py.h5s.create_simple((10,))
-        made = h5py.h5d.create(file.id, b"v", h5py.h5t.STD_I16LE, space, dcpl)
-        made.write_direct_chunk((0,), b"\0" * 12)
+        made = create(file, "v", "<i2", (10,), (10,), [Case(32020, (0, 2))])
+        made.id.write_direct_chunk((0,), b"\0" * 12)
 
 
 def cut(path: Path) -> None:
@@ -193,11 +191,10 @@ def test_the_commands_end_with_its_code(make: Callable[[Path], None], tmp_path: 
     words, code = CASES[make]
     for command in (["verify", path], ["inspect", path, "--json", "--no-sample"]):
         # Whether a list of references leads somewhere is not in the metadata that inspect reads.
-        run = [sys.executable, "-m", "chunkwise", *map(str, command)]
-        done = subprocess.run(run, capture_output=True, text=True)
-        assert done.returncode == code, (command, done)
+        done = run(*command)
+        assert done.code == code, (command, done)
         if words != DAMAGED:
-            assert "is damaged" not in done.stdout + done.stderr
+            assert "is damaged" not in done.out + done.err
 
 
 @pytest.mark.parametrize("make", IN_VALUES, ids=lambda make: make.__name__)
@@ -364,8 +361,7 @@ def test_a_file_that_is_written_is_busy(tmp_path: Path) -> None:
         writer.stdout.readline()
         with pytest.raises(BusyError):
             chunkwise.verify(path)
-        done = subprocess.run([sys.executable, "-m", "chunkwise", "verify", path], check=False)
-        assert done.returncode == 4
+        assert run("verify", path).code == 4
         writer.stdin.close()
 
 

@@ -56,6 +56,10 @@ MEASURED: Final = (
 # One import for all, as it takes longer than most commands.  Some end their process themselves.
 DRIVER: Final = """
 import os, sys
+import h5py
+import chunkwise.fixing.render, chunkwise.indexing.api, chunkwise.inspection.render
+import chunkwise.verifying.survey
+from chunkwise.cli import advise, bench, fix, index, inspect, repack, verify
 from chunkwise.cli.main import main
 for arguments in ARGUMENTS:
     child = os.fork()

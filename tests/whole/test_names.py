@@ -27,6 +27,7 @@ from chunkwise.names import (
 )
 from chunkwise_lab.report.model import Report, Section
 from tests.attack.names import hostile
+from tests.support.commands import ended
 from tests.support.processes import ran
 
 NAMES = [hostile(random.Random(seed), bare="\0") for seed in range(300)]
@@ -112,12 +113,6 @@ def test_a_report_holds_no_raw_text() -> None:
 # --- lines to paste ------------------------------------------------------------------------
 
 
-def _chunkwise(folder: Path, *words: str | bytes) -> str:
-    command = [sys.executable, "-m", "chunkwise", *words]
-    done = subprocess.run(command, cwd=folder, capture_output=True, timeout=100)
-    return (done.stdout + done.stderr).decode()
-
-
 def _pasted(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
     """Run a line in bash, with this Python's chunkwise."""
     line = f'chunkwise() {{ "{sys.executable}" -m chunkwise "$@"; }}; {line}'
@@ -130,7 +125,7 @@ def test_the_commands_that_inspect_prints_work_as_pasted(tmp_path: Path) -> None
     # Small chunks, so that there is a finding.
     with h5py.File(tmp_path / file, "w") as made:
         made.create_dataset(dataset, data=np.zeros((12_000, 2)), chunks=(1, 2))
-    told = _chunkwise(tmp_path, "inspect", file)
+    told = ended("inspect", file, cwd=tmp_path).stdout
     lines = [line.strip() for line in told.splitlines() if line.startswith("    chunkwise ")]
     *_, look, time_it, repack = lines
     assert [line.split()[1] for line in (look, time_it, repack)] == ["inspect", "bench", "repack"]
@@ -151,7 +146,7 @@ def test_the_line_for_a_dataset_without_chunks_works_as_pasted(tmp_path: Path) -
     file, dataset = "x\x9b '.h5", "y\u202e\n "
     with h5py.File(tmp_path / file, "w") as made:
         made[dataset] = np.zeros((100, 100))
-    told = _chunkwise(tmp_path, "bench", file)
+    told = ended("bench", file, cwd=tmp_path).stderr
     line = told.partition("to measure it: ")[2].strip()
     done = _pasted(tmp_path, f"{line} --budget 30 --access row --reader h5py --repeat 1")
     assert done.returncode == 0, done.stderr

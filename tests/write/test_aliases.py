@@ -44,43 +44,6 @@ def virtual(file: h5py.File, path: str, name: str = "x", dtype: str = "i4") -> N
     file.create_virtual_dataset("v", layout)
 
 
-def test_a_virtual_dataset_shows_what_waits_in_its_own_file(tmp_path: Path) -> None:
-    file, d = made(tmp_path / "x.h5")
-    with file:
-        virtual(file.h5py, ".")
-        v: Any = file["v"]
-        d[90] = 7
-        assert v[90] == 7
-        d[91:93] = 8
-        held = v.h5py
-        np.testing.assert_array_equal(held[90:93], [7, 8, 8])
-        # Not the other way round either: what is older does not come after what is newer.
-        d[20:29] = 1
-        v[20:25] = 2
-        np.testing.assert_array_equal(d[19:30], [19, 2, 2, 2, 2, 2, 1, 1, 1, 1, 29])
-
-
-@pytest.mark.parametrize("reader", ["r", "r+", "wrapped"])
-def test_a_virtual_dataset_shows_what_waits_in_another_file(tmp_path: Path, reader: str) -> None:
-    with h5py.File(tmp_path / "v.h5", "w") as other:
-        virtual(other, "x.h5")
-        other["linked"] = h5py.ExternalLink("x.h5", "/x")
-    file, d = made(tmp_path / "x.h5")
-    opened: Any
-    if reader == "wrapped":
-        opened = h5py.File(tmp_path / "v.h5")
-        v, linked = chunkwise.wrap(opened["v"]), chunkwise.wrap(opened["linked"])
-    else:
-        opened = chunkwise.open(tmp_path / "v.h5", reader)  # type: ignore[arg-type]
-        v, linked = opened["v"], opened["linked"]
-    with file, opened:
-        np.testing.assert_array_equal(v[...], expected())
-        d[99] = 5
-        np.testing.assert_array_equal(v.read(chunkwise.hyperslab((98,), (2,))), [0, 5])
-        d[98] = 6
-        np.testing.assert_array_equal(linked[[98, 99]], [6, 5])
-
-
 @pytest.mark.parametrize(
     "value",
     [
@@ -144,31 +107,6 @@ def test_h5py_reads_what_was_written_before_it_was_asked_for(tmp_path: Path, way
         want = expected()
         want[4] = 77
         np.testing.assert_array_equal(REACHED[way](file), want)
-
-
-def test_patched_h5py_reads_what_waits(tmp_path: Path) -> None:
-    file, d = made(tmp_path / "x.h5")
-    with file, h5py.File(tmp_path / "x.h5") as second, chunkwise.patch_h5py():
-        virtual(file.h5py, ".")
-        theirs, v = second["x"], second["v"]
-        reads: list[Callable[[], Any]] = [
-            lambda: theirs[3:6],
-            lambda: v[3:6],
-            lambda: np.asarray(theirs)[3:6],
-            lambda: np.asarray(v)[3:6],
-            lambda: theirs.astype("f8")[3:6],
-            lambda: into(theirs),
-            lambda: into(v),
-        ]
-        for number, read in enumerate(reads):
-            d[3:6] = number + 1
-            np.testing.assert_array_equal(read(), [number + 1] * 3)
-
-
-def into(dataset: h5py.Dataset) -> Any:
-    out = np.zeros(3, "i4")
-    dataset.read_direct(out, np.s_[3:6])
-    return out
 
 
 def test_a_second_reader_does_not_remember_what_a_name_meant(tmp_path: Path) -> None:

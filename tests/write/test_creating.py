@@ -282,25 +282,3 @@ def test_required_datasets(file: chunkwise.File) -> None:
         assert isinstance(error.value, TypeError)
     with pytest.raises(MismatchError, match="no group"):
         file.require_group("x")
-
-
-def test_attributes_are_h5pys(file: chunkwise.File) -> None:
-    made = file.create_dataset("x", (3,), "i4")
-    made.attrs["unit"] = "K"
-    made.attrs.create("range", [1, 2], dtype="i2")
-    made.attrs.modify("unit", "degC")
-    file.attrs["Conventions"] = "CF-1.8"
-    del made.attrs["range"]
-    assert dict(made.attrs) == {"unit": "degC"}
-    assert isinstance(file.attrs, h5py.AttributeManager)
-
-
-def test_a_file_opened_again_is_added_to(tmp_path: Path) -> None:
-    path = tmp_path / "x.h5"
-    with chunkwise.open(path, "w", sync=False) as file:
-        file["x"] = np.arange(3)
-    with chunkwise.open(path, "a", sync=False) as file:
-        file["y"] = file["x"]
-        file["z"] = np.asarray(file["x"]) + 1
-    with chunkwise.open(path) as read:
-        assert [list(read[name]) for name in "xyz"] == [[0, 1, 2], [0, 1, 2], [1, 2, 3]]

@@ -49,16 +49,6 @@ def test_closing_and_flushing_through_h5py_writes_what_waits(tmp_path: Path) -> 
         d[0] = 1
 
 
-def test_what_nobody_refers_to_is_written(tmp_path: Path) -> None:
-    path = tmp_path / "x.h5"
-    with h5py.File(path, "w") as file:
-        d = new(file)
-        d[0] = NOISE[0]
-        del d
-        gc.collect()
-        np.testing.assert_array_equal(file["x"][0], NOISE[0])
-
-
 def test_what_nobody_refers_to_follows_the_dataset(tmp_path: Path) -> None:
     """It was resized meanwhile, and written to where it was not before."""
     with h5py.File(tmp_path / "x.h5", "w") as file:
@@ -177,43 +167,3 @@ with h5py.File({str(path)!r}, "w") as file:
     with h5py.File(path) as file:
         first = np.random.default_rng(0).integers(0, 255, (1 << 10, 1 << 17), "u1")[:8]
         np.testing.assert_array_equal(file["x"][:8], first)
-
-
-FULL = """
-import h5py, numpy as np, chunkwise, resource, signal, sys
-from chunkwise.errors import CannotWriteError
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-path, existing = sys.argv[1], sys.argv[2] == "existing"
-data = np.random.default_rng(0).integers(0, 255, (512, 4096), "u1")
-if existing:
-    with h5py.File(path, "w") as file:
-        file.create_dataset("x", data.shape, "u1", chunks=(2, 4096), compression=1)
-        file["x"][:8] = data[:8]
-file = h5py.File(path, "a")
-x = file["x"] if existing else file.create_dataset("x", data.shape, "u1", chunks=(2, 4096),
-                                                   compression=1)
-d = chunkwise.wrap(x)
-d[:8] = data[:8]
-d.flush()
-resource.setrlimit(resource.RLIMIT_FSIZE, (1_200_000, resource.RLIM_INFINITY))
-try:
-    d[8:] = data[8:]
-    d.flush()
-except CannotWriteError as error:
-    print(error)
-try:
-    file.close()
-except Exception as error:
-    print("close:", type(error).__name__)
-"""
-
-
-@pytest.mark.parametrize("which", ["new", "existing"])
-def test_a_full_disk_is_an_error_and_no_crash(tmp_path: Path, which: str) -> None:
-    path = tmp_path / "x.h5"
-    said = python(FULL, path, which)
-    assert "x.h5: dataset /x: the chunk at element [" in said
-    assert "make room" in said
-    # What was flushed before is there.
-    data = np.random.default_rng(0).integers(0, 255, (512, 4096), "u1")
-    np.testing.assert_array_equal(in_file(path)[:8], data[:8])

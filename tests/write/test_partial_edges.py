@@ -10,7 +10,7 @@ import pytest
 
 import chunkwise
 from chunkwise.errors import UsageError
-from tests.attack._partial import create
+from tests.support.filtered import with_plain_edges
 
 
 @pytest.mark.parametrize("libver", ["earliest", "latest"])
@@ -19,7 +19,7 @@ def test_what_was_never_written_grows(tmp_path: Path, libver: str, append: bool)
     path = tmp_path / "x.h5"
     model = np.zeros((7, 11), "i4")
     with h5py.File(path, "w", libver=libver) as file:
-        create(file, "x", (7, 5), (None, None), (4, 4), model.dtype, ("shuffle", "deflate"))
+        with_plain_edges(file, (7, 5), (None, None), (4, 4), model.dtype, ("shuffle", "deflate"))
         d = chunkwise.wrap(file["x"])
         if append:
             d.append(np.ones((7, 6), "i4"), axis=1)
@@ -45,7 +45,7 @@ def test_what_is_whole_after_a_resize_is_not_lost(
     rng = np.random.default_rng(1)
     model = rng.integers(0, 256, shape, "u1")
     with h5py.File(path, "w", libver="latest") as file:
-        create(file, "x", shape, (None, None), (4, 4), model.dtype, filters)
+        with_plain_edges(file, shape, (None, None), (4, 4), model.dtype, filters)
         d = chunkwise.wrap(file["x"])
         d[...] = model
         d.resize((12, 8))
@@ -61,7 +61,7 @@ def test_what_is_whole_after_a_resize_is_not_lost(
 def test_a_resize_that_is_refused_leaves_chunks_as_they_are(tmp_path: Path) -> None:
     values = np.random.default_rng(2).integers(0, 256, 10, "u1")
     with h5py.File(tmp_path / "x.h5", "w", libver="latest") as file:
-        create(file, "x", (10,), (14,), (8,), values.dtype, ("lzf",))
+        with_plain_edges(file, (10,), (14,), (8,), values.dtype, ("lzf",))
         d = chunkwise.wrap(file["x"])
         d[...] = values
         with pytest.raises(UsageError, match="cannot be resized"):

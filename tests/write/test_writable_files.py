@@ -40,26 +40,6 @@ def message(error: pytest.ExceptionInfo[BaseException]) -> str:
     return text
 
 
-@pytest.mark.parametrize("mode", ["w", "a", "x", "w-"])
-def test_a_new_file_is_one_that_h5py_opens(tmp_path: Path, mode: Any) -> None:
-    path = tmp_path / "new.h5"
-    with chunkwise.open(path, mode) as file:
-        assert file.mode == "r+"
-        file.create_group("g").attrs["unit"] = "K"
-    with h5py.File(path) as file:
-        assert file["g"].attrs["unit"] == "K"
-
-
-@pytest.mark.parametrize(("mode", "kept"), [("r+", True), ("a", True), ("w", False)])
-def test_an_existing_file_is_kept_or_truncated(existing: Path, mode: Any, kept: bool) -> None:
-    with chunkwise.open(existing, mode) as file:
-        assert ("x" in file) is kept
-        file.attrs["n"] = 1
-    with h5py.File(existing) as file:
-        assert list(file) == (["x"] if kept else [])
-        assert file.attrs["n"] == 1
-
-
 def test_the_mode_is_for_reading_unless_said(existing: Path) -> None:
     with chunkwise.open(existing) as file:
         assert file.mode == "r"
@@ -118,17 +98,6 @@ def test_an_option_that_h5py_lacks_is_named_and_no_file_is_made(tmp_path: Path) 
     assert not list(tmp_path.iterdir())
 
 
-def test_options_are_those_of_h5py(tmp_path: Path) -> None:
-    path = tmp_path / "x.h5"
-    with chunkwise.open(
-        path, "w", libver="latest", userblock_size=4096, fs_strategy="page", fs_page_size=4096
-    ) as file:
-        file["x"] = 1
-    with h5py.File(path) as read:
-        assert read.userblock_size == 4096
-        assert read.id.get_create_plist().get_file_space_page_size() == 4096
-
-
 # h5py's "w" empties such a file before it fails.
 @pytest.mark.parametrize("mode", ["w", "r+", "a"])
 def test_a_file_that_another_program_has_open_is_left_alone(existing: Path, mode: Any) -> None:
@@ -170,14 +139,6 @@ def leave(path: Path, error: BaseException) -> None:
     with chunkwise.open(path, "w") as file:
         file.create_dataset("x", data=np.arange(1000), filters="deflate:1")
         raise error
-
-
-def test_an_exception_leaves_a_file_that_opens(tmp_path: Path) -> None:
-    path = tmp_path / "x.h5"
-    with pytest.raises(KeyboardInterrupt):
-        leave(path, KeyboardInterrupt())
-    with h5py.File(path) as read:
-        assert read["x"][999] == 999
 
 
 def test_a_failure_to_close_is_told_beside_what_went_wrong_first(

@@ -25,6 +25,7 @@ from chunkwise.errors import DatasetNotFoundError, FileFormatError, UsageError
 from chunkwise.handles import handle
 from chunkwise.routing.reading import counts
 from tests.support.clusters import cluster
+from tests.support.damage import damage_chunk
 from tests.support.netcdf_cases import CASES, DEFLATED, N, cube
 
 # What h5netcdf's engine tells besides from xarray 2026 on: filters that are not there, and more.
@@ -475,10 +476,6 @@ def test_a_file_of_many_variables_asks_for_each_name_once(
 
 
 def test_damage_is_named(path: Path) -> None:
-    with h5py.File(path) as f:
-        found = f["t"].id.get_chunk_info(0)
-    with path.open("r+b") as stream:
-        stream.seek(found.byte_offset)
-        stream.write(bytes(found.size))
+    damage_chunk(path, "t", 0)
     with opened(path, "chunkwise") as here, pytest.raises(OSError, match=r"cube\.nc.*/t.*chunk"):
         here["t"].load()

@@ -51,8 +51,7 @@ def test_the_file_is_xarrays(name: str, engine: str, tmp_path: Path, client: Any
         assert left_in(tmp_path) == ["mine.nc", "theirs.nc"]
         # The system's netCDF-C does not read h5py's own filter.
         if "invalid_netcdf" not in more and not name.startswith("lzf"):
-            assert _ncdump(mine) == _ncdump(theirs)
-            assert _ncdump(mine, "-sh") == _ncdump(theirs, "-sh")
+            assert _ncdump(mine, "-s") == _ncdump(theirs, "-s")
         for reader in ("netcdf4", "h5netcdf"):
             if reader == "netcdf4" and ("invalid_netcdf" in more or name.startswith("lzf")):
                 continue
