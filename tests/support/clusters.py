@@ -6,6 +6,7 @@ import contextlib
 import os
 import random
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ import pytest
 def cluster(workers: int = 2, threads: int = 1) -> Iterator[Any]:
     """A client of a cluster of processes on the loopback interface."""
     distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
+    # A run without processes skips the test here; a cluster that may start none waits for ever.
+    sys.audit("subprocess.Popen", sys.executable, [], None, None)
     with (
         distributed.LocalCluster(
             processes=True,
