@@ -14,28 +14,15 @@ mod tables;
 mod tests;
 mod turns;
 
+pub use stream::Job;
 use stream::{Next, Stream};
 use tables::{Kind, Tables};
-
-use crate::Scratch;
-use crate::state::State;
 
 /// Streams that are inflated at the same time.
 pub const STREAMS: usize = 4;
 
 /// More streams with matches than this do not gain.
 const MIXED_STREAMS: usize = 3;
-
-/// A zlib stream, and where its bytes go.
-#[derive(Debug)]
-pub struct Job<'a> {
-    /// The stream; bytes after its end are ignored.
-    pub stored: &'a [u8],
-    /// Exactly as long as what the stream holds.
-    pub out: &'a mut [u8],
-    /// Whether all went well; otherwise what is in `out` is unspecified.
-    pub done: bool,
-}
 
 /// State that is used again; one for each thread.
 #[derive(Default)]
@@ -61,7 +48,7 @@ impl Interleaved {
     }
 
     /// Inflate each of `jobs`, of which [`Job::done`] then says whether it went well.
-    fn inflate(&mut self, jobs: &mut [Job<'_>]) {
+    pub(crate) fn inflate(&mut self, jobs: &mut [Job<'_>]) {
         if !Self::is_possible() {
             return;
         }
@@ -72,20 +59,6 @@ impl Interleaved {
         #[cfg(target_arch = "x86_64")]
         unsafe {
             inflate(&mut self.tables, jobs);
-        }
-    }
-}
-
-impl Scratch {
-    /// Inflate each of `jobs`, of which [`Job::done`] then says whether it went well: by libdeflate one
-    /// after another, or at the same time.
-    pub fn inflate(&mut self, jobs: &mut [Job<'_>], together: bool) {
-        let State { inflater, interleaved, .. } = &mut self.state;
-        if together {
-            return interleaved.inflate(jobs);
-        }
-        for job in jobs {
-            job.done = inflater.inflate_exactly(job.stored, job.out);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What does a thread that decodes reuse from chunk to chunk?
 
+use crate::interleaved::Job;
 use crate::state::State;
 
 /// Buffers and state that decoding reuses; one for each thread.
@@ -27,5 +28,19 @@ impl Scratch {
     pub(crate) fn nbytes(&self) -> usize {
         let State { packed, planes, block, .. } = &self.state;
         self.buffers.iter().chain([packed, planes, block]).map(Vec::capacity).sum()
+    }
+}
+
+impl Scratch {
+    /// Inflate each of `jobs`, of which [`Job::done`] then says whether it went well: by libdeflate one
+    /// after another, or at the same time.
+    pub fn inflate(&mut self, jobs: &mut [Job<'_>], together: bool) {
+        let State { inflater, interleaved, .. } = &mut self.state;
+        if together {
+            return interleaved.inflate(jobs);
+        }
+        for job in jobs {
+            job.done = inflater.inflate_exactly(job.stored, job.out);
+        }
     }
 }

@@ -1,8 +1,31 @@
 //! One stream: its blocks' heads, its end, and symbols that take care.
 
-use super::Job;
 use super::tables::{Code, END, Kind, LENGTHS, OFFSETS, Tables, low};
-use super::turns::{Why, repeat};
+
+/// A zlib stream, and where its bytes go.
+#[derive(Debug)]
+pub struct Job<'a> {
+    /// The stream; bytes after its end are ignored.
+    pub stored: &'a [u8],
+    /// Exactly as long as what the stream holds.
+    pub out: &'a mut [u8],
+    /// Whether all went well; otherwise what is in `out` is unspecified.
+    pub done: bool,
+}
+
+/// Why a loop ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Why {
+    /// The next symbol has to be found in the code.
+    Symbol,
+    /// So does the distance of a match of that length.
+    Distance(usize),
+    /// The end of the stored bytes or of the output is near.
+    Edge,
+}
+
+/// Bytes that are copied at once.
+pub(super) const COPIED: usize = 16;
 
 /// Bytes that a zlib stream has before the blocks, and after them.
 const HEAD_NBYTES: usize = 2;
@@ -234,5 +257,28 @@ impl<'a> Stream<'a> {
         let check = self.stored.get(self.pos.div_ceil(8)..).and_then(|rest| rest.first_chunk());
         let sound = check.is_some_and(|check| u32::from_be_bytes(*check) == self.adler);
         *self.done = sound && self.at == self.out.len();
+    }
+}
+
+/// Copy `len` bytes from `back` bytes before `at`; they may overlap.
+#[inline(never)]
+pub(super) fn repeat(out: &mut [u8], at: usize, back: usize, len: usize) {
+    let room = out.len() - at;
+    if len + COPIED > room {
+        for to in at..at + len {
+            out[to] = out[to - back];
+        }
+        return;
+    }
+    // Bytes that come again every few come again every twenty or so.
+    let (mut done, far) = (0, if back >= COPIED { back } else { back * COPIED.div_ceil(back) });
+    while done < far - back {
+        out[at + done] = out[at + done - back];
+        done += 1;
+    }
+    while done < len {
+        let to = at + done;
+        out.copy_within(to - far..to - far + COPIED, to);
+        done += COPIED;
     }
 }

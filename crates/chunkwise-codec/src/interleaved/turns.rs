@@ -3,19 +3,8 @@
 //! A look-up waits for the one before it in its stream, so a processor has time for those of other
 //! streams.  What needs more care ends the loop.
 
-use super::stream::Stream;
+use super::stream::{COPIED, Stream, Why, repeat};
 use super::tables::{Kind, Several, Symbol, Tables, low};
-
-/// Why a loop ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Why {
-    /// The next symbol has to be found in the code.
-    Symbol,
-    /// So does the distance of a match of that length.
-    Distance(usize),
-    /// The end of the stored bytes or of the output is near.
-    Edge,
-}
 
 /// What of a stream changes from turn to turn, held in registers.
 struct Lane<'s> {
@@ -30,8 +19,6 @@ struct Lane<'s> {
 
 /// Literals in a turn: with the bits before them in their first byte, they fit into 64 bits.
 const LITERALS: usize = 5;
-/// Bytes that are copied at once.
-const COPIED: usize = 16;
 /// Bytes that a turn in a mixed block may write to: behind up to three literals, as two bits tell.
 const ROOM: usize = 3 + COPIED;
 
@@ -131,29 +118,6 @@ impl<'s> Lane<'s> {
         }
         self.at += len as u32;
         Ok(())
-    }
-}
-
-/// Copy `len` bytes from `back` bytes before `at`; they may overlap.
-#[inline(never)]
-pub(super) fn repeat(out: &mut [u8], at: usize, back: usize, len: usize) {
-    let room = out.len() - at;
-    if len + COPIED > room {
-        for to in at..at + len {
-            out[to] = out[to - back];
-        }
-        return;
-    }
-    // Bytes that come again every few come again every twenty or so.
-    let (mut done, far) = (0, if back >= COPIED { back } else { back * COPIED.div_ceil(back) });
-    while done < far - back {
-        out[at + done] = out[at + done - back];
-        done += 1;
-    }
-    while done < len {
-        let to = at + done;
-        out.copy_within(to - far..to - far + COPIED, to);
-        done += COPIED;
     }
 }
 

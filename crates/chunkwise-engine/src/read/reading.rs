@@ -17,7 +17,6 @@ use crate::profile::{Phase, timed};
 use crate::read::decode::{Buffers, StoredBytes, StoredChunk, with_buffers};
 use crate::read::fetch::{FetchAhead, Fetched, FetchedFirst};
 use crate::read::fields::Fields;
-use crate::read::inflating::Waiting;
 use crate::read::read_map::ReadMap;
 use crate::read::repeated::{is_small, leaves_room, was_wanted_whole};
 use crate::read::runs::{RawRead, raw_batches};
@@ -30,6 +29,9 @@ use crate::{ChunkRecord, Dataset, OnePass, ReadError, Storage};
 /// From so many bytes on, several threads work on a chunk, or a part of it: less takes as long as
 /// they take to come.
 pub(crate) const SHARED_NBYTES: u64 = 1 << 20;
+
+/// A task, and the chunk that it needs.
+pub(crate) type Waiting<'a> = SmallVec<[(TaskView<'a>, StoredChunk); 1]>;
 
 /// Where the stored bytes of a segment come from.
 pub(crate) enum Source<'s, 'scope> {
