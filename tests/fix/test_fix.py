@@ -218,6 +218,10 @@ def test_a_file_that_needs_nothing_is_left_alone(
     assert run(monkeypatch, path, "-o", tmp_path / "b.h5") == 0
     assert not (tmp_path / "b.h5").exists()
     assert stamp(path) == before
+    (tmp_path / "b.h5").write_bytes(b"of an earlier run")
+    assert run(monkeypatch, path, "-o", tmp_path / "b.h5", "--force") == 0
+    assert "b.h5: left as it was" in capsys.readouterr().err
+    (tmp_path / "b.h5").unlink()
     assert names(tmp_path) == ["a.h5"]
 
 

@@ -12,6 +12,7 @@ from chunkwise.cli.moments import showing
 from chunkwise.cli.signals import Ending, ending, leaving
 from chunkwise.cli.values import Duration, Renamed, for_option
 from chunkwise.errors import UsageError
+from chunkwise.names import printable
 from chunkwise.repacking.options import Options
 from chunkwise.verdicts import worst
 
@@ -147,6 +148,9 @@ def _one(chosen: batches.Chosen, wish: Wish, ends: Ending) -> int:
     else:
         for line in lines(fixed):
             echo(line)
+    if place and not in_place and fixed.outcome == "nothing to mend" and place.target.exists():
+        old = f"{printable(place.said)}: left as it was: it is of an earlier run"
+        echo(f"chunkwise: warning: {old}", err=True)
     return 0
 
 
