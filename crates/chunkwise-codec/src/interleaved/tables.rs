@@ -415,13 +415,13 @@ impl Tables {
     /// The distance after `several`, if there is one.
     #[inline(always)]
     pub(super) fn distance_after(&self, several: Several, bits: u64) -> Distance {
-        let index = (2 * bits + 1) as usize & (DISTANCES - 1);
+        let index = (bits << 1 | 1) as usize & (DISTANCES - 1);
         self.distances[index & several.has_distance()]
     }
 
     /// A distance.
     #[inline(always)]
     pub(super) fn distance(&self, bits: u64) -> Distance {
-        self.distances[(2 * bits + 1) as usize & (DISTANCES - 1)]
+        self.distances[(bits << 1 | 1) as usize & (DISTANCES - 1)]
     }
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Final
 
 import h5py
@@ -335,14 +336,20 @@ def _cache_for(subject: Subject, held: int, affected: Sequence[Reader]) -> SetCa
 
 
 def _other_chunks(subject: Subject, block: Block, affected: Sequence[Reader]) -> tuple[Copy, ...]:
-    """Offer other chunks, if one of the readers decodes those much less often."""
+    """Offer other chunks, if a reader decodes those much less often, and no fitting walk loses."""
     offered = offered_chunks(subject)
     stored = stored_as(subject.facts)
+    other = replace(stored, chunks=offered)
     largest = max(affected, key=lambda each: each.cache_nbytes)
-    before, after = (
-        decodes_by_size(each, block, largest) for each in (stored, replace(stored, chunks=offered))
-    )
-    return () if after * worth.NOTICED > before else other_chunks(subject, offered)
+    before, after = (decodes_by_size(each, block, largest) for each in (stored, other))
+    if after * worth.NOTICED > before:
+        return ()
+    fitting = [walk for walk in _walks(subject) if walk.fits]
+    for walk, reader in product(fitting, subject.readers):
+        before, after = (decodes_by_size(each, walk.block, reader) for each in (stored, other))
+        if after >= worth.NOTICED and after > before * worth.HARMLESS:
+            return ()
+    return other_chunks(subject, offered)
 
 
 # --- words -----------------------------------------------------------------------------
