@@ -96,7 +96,7 @@ def test_what_could_not_be_looked_at(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a text")
     for words, said in (
         (["a.txt"], "not an HDF5 file"),
-        (["missing.h5"], "No such file"),
+        (["missing.h5"], "no such file"),
     ):
         done = command(*words, cwd=tmp_path)
         assert done.returncode == 2
