@@ -45,6 +45,15 @@ fn regular_item(item: &Bound<'_, PyAny>) -> Option<IndexItem<'static>> {
     integer(item).map(IndexItem::Integer)
 }
 
+/// Have made what is made once: names of attributes, and the interface of NumPy.
+///
+/// A child that is forked while another thread makes them would wait for them for ever.
+pub fn prepare(py: Python<'_>) {
+    let slice = PySlice::full(py);
+    regular_items(&slice);
+    is_mask(&slice);
+}
+
 /// Whether an index is one array of booleans, alone or in a tuple.
 pub fn is_mask(index: &Bound<'_, PyAny>) -> bool {
     let is_mask = |item: &Bound<'_, PyAny>| {
