@@ -45,13 +45,15 @@ fn regular_item(item: &Bound<'_, PyAny>) -> Option<IndexItem<'static>> {
     integer(item).map(IndexItem::Integer)
 }
 
-/// Have made what is made once: names of attributes, and the interface of NumPy.
+/// Have made what is made once: names of attributes, and with NumPy its interface.
 ///
 /// A child that is forked while another thread makes them would wait for them for ever.
-pub fn prepare(py: Python<'_>) {
+pub fn prepare(py: Python<'_>, with_numpy: bool) {
     let slice = PySlice::full(py);
     regular_items(&slice);
-    is_mask(&slice);
+    if with_numpy {
+        is_mask(&slice);
+    }
 }
 
 /// Whether an index is one array of booleans, alone or in a tuple.

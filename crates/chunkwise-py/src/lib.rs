@@ -139,7 +139,7 @@ fn profile(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 
 #[pymodule]
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    index::prepare(m.py());
+    index::prepare(m.py(), false);
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add("VIRTUAL_LAYOUT", chunkwise_libhdf5::VIRTUAL_LAYOUT)?;
     m.add("EXTERNAL_LAYOUT", chunkwise_libhdf5::EXTERNAL_LAYOUT)?;

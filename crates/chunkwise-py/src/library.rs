@@ -16,6 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::{bind_error, raise};
+use crate::index;
 use crate::listing::PyChunkListing;
 use crate::names::Name;
 use crate::storage::PyStorage;
@@ -86,6 +87,8 @@ impl PyLibrary {
         modules: Vec<String>,
         lock: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
+        // Of the first file that is opened: h5py, and so NumPy, is there.
+        index::prepare(py, true);
         let lock = Box::new(PhilLock {
             acquire: lock.getattr("acquire")?.unbind(),
             release: lock.getattr("release")?.unbind(),
