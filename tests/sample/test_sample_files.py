@@ -152,7 +152,8 @@ def test_a_read_only_folder_is_one_line() -> None:
         done = run_cli(Path(folder), "cube", "x.h5", before=NOT_ROOT)
         Path(folder).chmod(0o755)
         assert list(Path(folder).iterdir()) == []
-    assert done.stderr == "chunkwise: x.h5: cannot be written: Permission denied; nothing was changed\n"
+    said = "chunkwise: x.h5: cannot be written: Permission denied; nothing was changed\n"
+    assert done.stderr == said
     assert (done.returncode, done.stdout) == (2, "")
 
 
