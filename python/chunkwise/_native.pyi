@@ -670,6 +670,8 @@ class Metadata:
     def objects(self, addresses: Sequence[int]) -> list[ObjectRecord]: ...
     def shape(self, address: int) -> tuple[int, ...] | None:
         """The shape of a dataset; None of what has none."""
+    def layout_version(self, address: int) -> int | None:
+        """The version of a dataset's data layout message; None if nothing says it."""
     def dataset(self, address: int, dtype: np.dtype[Any], label: str) -> Dataset | None:
         """A dataset of numbers that the engine reads; None where libhdf5 has to describe it."""
     def listing(self) -> list[ListedName] | None:

@@ -220,6 +220,15 @@ impl<'f> Object<'f> {
         Ok(found.map(|(layout, _)| layout))
     }
 
+    /// The version of the message that says how a dataset is stored; None of what has none.
+    ///
+    /// # Errors
+    /// The message is damaged.
+    pub fn layout_version(&self) -> Result<Option<u8>, FormatError> {
+        let found = self.message(kind::LAYOUT, |_, part| part.fields().u8())?;
+        Ok(found.map(|(version, _)| version))
+    }
+
     /// The filters of a dataset's chunks, in the order in which they are encoded.
     ///
     /// # Errors

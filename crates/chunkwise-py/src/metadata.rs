@@ -72,6 +72,11 @@ impl PyMetadata {
         found.map(|shape| PyTuple::new(py, &shape)).transpose()
     }
 
+    /// The version of the message that says how a dataset is stored; None if nothing says it.
+    fn layout_version(&self, address: u64) -> Option<u8> {
+        self.metadata.object(address).and_then(|object| object.layout_version()).ok().flatten()
+    }
+
     /// A dataset that the engine reads, where its numbers are stored as in memory; None for libhdf5.
     fn dataset(
         &self,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Final
 
 import h5py
 from h5py import h5f, h5o, h5t
 
+from chunkwise import _native
 from chunkwise.files.causes import is_being_written
+from chunkwise.files.native import open_metadata
 from chunkwise.files.objects import HDF5_ERRORS, address_of, encode_name, header_address
 from chunkwise.files.superblock import read_superblock
 from chunkwise.inspection.facts import FormatFacts, ObjectFacts
@@ -27,9 +28,6 @@ _SERIES: Final = ("1.6", "1.8", "1.10", "1.12", "2.0")
 _OF_SUPERBLOCK: Final = {0: "1.6", 1: "1.6", 2: "1.8", 3: "1.10"}
 _OF_DATATYPE: Final = {3: "1.8", 4: "1.12", 5: "2.0"}
 _OF_LAYOUT: Final = {4: "1.10", 5: "2.0"}
-# The message that says how a dataset's data is stored.
-_LAYOUT: Final = 8
-_HEADER_NBYTES: Final = 4096
 # Chunks from this size on need the data layout message of 2.0.
 _LARGE_CHUNK_NBYTES: Final = 1 << 32
 # An encoded datatype: the message's number, the encoding's version, then the datatype
@@ -105,6 +103,7 @@ def _needed(
     type_versions: Mapping[str, int],
 ) -> Iterator[str]:
     """Give the series that each object needs, as far as its facts tell."""
+    metadata = open_metadata(file) if version >= 3 else None
     for entry in objects:
         dataset = entry.dataset
         if entry.kind in ("external_link", "user_link"):
@@ -117,7 +116,7 @@ def _needed(
             if dataset.chunks and dataset.chunks.nbytes >= _LARGE_CHUNK_NBYTES:
                 yield "2.0"
             if version >= 3:
-                yield _OF_LAYOUT.get(_layout_version(file, entry.path), "1.6")
+                yield _OF_LAYOUT.get(_layout_version(metadata, file, entry.path), "1.6")
         # Whoever asks for new datatypes by version bounds gets superblock 3, too; in an
         # older one only a type that older versions cannot hold brings its version along.
         # Elsewhere the objects need not be opened again.
@@ -139,30 +138,12 @@ def _datatype_version(file: h5py.File, path: str) -> int:
         return 0
 
 
-def _layout_version(file: h5py.File, path: str) -> int:
-    """Give the version of a dataset's layout message; 0 if its header does not begin with it.
-
-    Of headers of version 2 (HDF5 file format specification, IV.A.1.b), up to their first
-    continuation: nothing in HDF5's interface says it.
-    """
+def _layout_version(metadata: _native.Metadata | None, file: h5py.File, path: str) -> int:
+    """Give the version of a dataset's layout message, which no function of HDF5 says; or 0."""
+    if metadata is None:
+        return 0
     try:
         address = header_address(address_of(h5o.open(file.id, encode_name(path))))
-        userblock = file.id.get_create_plist().get_userblock()
-        with Path(file.filename).open("rb") as stream:
-            stream.seek(userblock + address)
-            header = stream.read(_HEADER_NBYTES)
-    except (*HDF5_ERRORS, OSError):
+    except HDF5_ERRORS:
         return 0
-    if header[:5] != b"OHDR\x02":
-        return 0
-    flags = header[5]
-    at = 6 + 16 * bool(flags & 0x20) + 4 * bool(flags & 0x10)
-    width = 1 << (flags & 3)
-    end = at + width + int.from_bytes(header[at : at + width], "little")
-    at += width
-    before = 4 + 2 * bool(flags & 4)
-    while at + before < min(end, len(header)):
-        if header[at] == _LAYOUT:
-            return header[at + before]
-        at += before + int.from_bytes(header[at + 1 : at + 3], "little")
-    return 0
+    return metadata.layout_version(address) or 0
