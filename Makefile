@@ -268,7 +268,7 @@ benchmarks: $(VENV)/.peers
 	$(BENCH) --docs docs/benchmarks.md
 
 $(VENV)/.report: $(VENV)/.installed
-	$(PIP) matplotlib plotly netCDF4
+	$(PIP) plotly netCDF4
 	touch $@
 
 SCALE ?= quick

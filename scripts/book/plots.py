@@ -9,9 +9,11 @@ import json
 import os
 from pathlib import Path
 
+from book.stills import still
 from book.text import put
 from chunkwise_lab.report.build import report
-from chunkwise_lab.report.write import save, save_stills
+from chunkwise_lab.report.markdown import markdown
+from chunkwise_lab.report.write import save
 
 
 def write(results: Path, folder: Path) -> list[str]:
@@ -24,14 +26,17 @@ def write(results: Path, folder: Path) -> list[str]:
     for file in files:
         drawn = report([file])
         folder.mkdir(parents=True, exist_ok=True)
-        pictures = save_stills(drawn, folder / "pictures" / _name(file), ["svg"])
-        save(drawn, folder / f"{_name(file)}.md", pictures)
-        page = folder / f"{_name(file)}.md"
-        text = page.read_text("utf-8")
+        pictures = {}
+        for chart in drawn.charts:
+            pictures[chart.id] = f"pictures/{_name(file)}/{chart.id}.svg"
+            path = folder / pictures[chart.id]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(still(chart))
+        text = markdown(drawn, pictures)
         title = f"# {_name(file)}: {drawn.sections[0].source.rpartition(': ')[2]}"
-        put(page, title + text[text.index("\n") :])
+        put(folder / f"{_name(file)}.md", title + text[text.index("\n") :])
     # All of them with what a pointer tells, in one file that stands alone.
-    save(report(files), folder / "report.html", {})
+    save(report(files), folder / "report.html")
     put(stamp, made)
     return [_name(file) for file in files]
 
@@ -46,5 +51,5 @@ def _state(files: list[Path]) -> str:
 
     package = Path(os.fspath(chunkwise_lab.__file__)).parent
     code = [*sorted((package / "report").glob("*.py")), *sorted(package.glob("studies/**/*.*"))]
-    code.append(Path(__file__))
+    code += sorted(Path(__file__).parent.glob("*.py"))
     return json.dumps([[str(one), one.stat().st_mtime_ns] for one in (*files, *code)])

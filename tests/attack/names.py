@@ -159,19 +159,7 @@ def attempt(seed: int, folder: Path) -> None:
         (("hstest", file, full, "--count", "2", "-k", "3"), (0,)),
         (("compare", "run.json", "run.json"), (0, 1, 2)),
         (("report", "run.json", "-o", "page.html"), (0,)),
-        (
-            (
-                "report",
-                "run.json",
-                "-o",
-                "page.md",
-                "--stills",
-                "stills",
-                "--stills-format",
-                "svg",
-            ),
-            (0,),
-        ),
+        (("report", "run.json", "-o", "page.md"), (0,)),
         (("repack", file, "--dry-run", "out.h5"), (0,)),
         (("repack", file, "out.h5", "--chunks", "20x1000"), (0, 1, 2)),
         (("repack", file, "--in-place", "--json"), (0, 1, 2)),
@@ -184,11 +172,7 @@ def attempt(seed: int, folder: Path) -> None:
         check(text, what)
         if "--json" in words and code == 0:
             _parsed(text)
-    for name in (
-        "page.html",
-        "page.md",
-        *(f"stills/{p.name}" for p in (folder / "stills").iterdir()),
-    ):
+    for name in ("page.html", "page.md"):
         check(_visible((folder / name).read_text(encoding="utf-8")), name)
     for words in (("inspect", "."), ("inspect", file), ("hstest", file, full, "--count", "2")):
         _, text = run(folder, *(os.fsencode(word) for word in words), terminal=True)

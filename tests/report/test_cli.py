@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import gzip
 import json
-import re
 import sys
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from chunkwise_lab.report import studies
 from chunkwise_lab.report.build import report
 from chunkwise_lab.report.markdown import escape, markdown
 from chunkwise_lab.report.model import Report
-from chunkwise_lab.report.stills import still
 from chunkwise_lab.studies.results import Outcome, StudyResults
 from tests.support.golden import assert_golden, refused
 from tests.support.reports import HOSTILE, made_up, repeats
@@ -80,26 +78,13 @@ def test_each_kind_is_recognised(study: Path, benches: tuple[Path, Path], tmp_pa
 
 
 @pytest.mark.slow
-def test_the_page_and_markdown_with_pictures(study: Path, tmp_path: Path) -> None:
+def test_the_page_and_markdown(study: Path, tmp_path: Path) -> None:
     done = run(study, "-o", tmp_path / "r.html")
     assert done.exit_code == 0, done.output
     assert (tmp_path / "r.html").read_text(encoding="utf-8").startswith("<!doctype html>")
-    done = run(
-        study, "-o", tmp_path / "r.md", "--stills", tmp_path / "p", "--stills-format", "svg,png"
-    )
+    done = run(study, "-o", tmp_path / "r.md")
     assert done.exit_code == 0, done.output
-    text = (tmp_path / "r.md").read_text(encoding="utf-8")
-    (link,) = re.findall(r"!\[.*\]\((p/.*\.svg)\)", text)
-    assert b"<svg" in (tmp_path / link).read_bytes()
-    assert (tmp_path / link).with_suffix(".png").read_bytes().startswith(b"\x89PNG")
-    assert "## Measured on" in text
-
-
-def test_pictures_alone(study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert run(study, "--stills", "p").exit_code == 0
-    assert [path.suffix for path in Path("p").iterdir()] == [".png"]
-    assert not Path("report.html").exists()
+    assert "## Measured on" in (tmp_path / "r.md").read_text(encoding="utf-8")
 
 
 def test_other_files_are_refused_in_one_line(
@@ -169,36 +154,23 @@ def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
 
 def test_requests_that_make_no_sense(study: Path, tmp_path: Path) -> None:
     assert "name a report .html" in str(run(study, "-o", tmp_path / "r.pdf").exception)
-    wrong = run(study, "--stills", tmp_path / "p", "--stills-format", "gif")
-    assert "'gif' is no format" in str(wrong.exception)
     assert "cannot be written" in str(run(study, "-o", tmp_path / "no/r.html").exception)
 
 
-@pytest.mark.parametrize(("module", "more"), [("plotly", ()), ("matplotlib", ("--stills", "p"))])
 def test_what_is_missing_is_named(
-    study: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    module: str,
-    more: tuple[str, ...],
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in [name for name in sys.modules if name.partition(".")[0] == module]:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "plotly"]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, module, None)
-    done = run(study, *more)
+    monkeypatch.setitem(sys.modules, "plotly", None)
+    done = run(study)
     assert "pip install 'chunkwise[report]'" in str(done.exception)
     assert "\n" not in str(done.exception)
 
 
 def test_markdown_escapes_what_results_say() -> None:
-    text = markdown(Report("t", (studies.section(*made_up(), "r1"),)), {})
+    text = markdown(Report("t", (studies.section(*made_up(), "r1"),)))
     assert escape(HOSTILE) in text
     assert "</script>" not in text.replace("\\", "") or "\\</script\\>" in text
     assert all(line.count(" | ") for line in text.splitlines() if line.startswith("| "))
-
-
-@pytest.mark.slow
-def test_equal_charts_are_equal_pictures() -> None:
-    chart = next(Report("t", (studies.section(*made_up(), "r1"),)).charts)
-    assert still(chart, "svg") == still(chart, "svg")

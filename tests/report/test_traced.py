@@ -15,7 +15,6 @@ from chunkwise_lab.commands.report import command
 from chunkwise_lab.report.build import report
 from chunkwise_lab.report.markdown import markdown
 from chunkwise_lab.report.page import page
-from chunkwise_lab.report.stills import still
 from tests.support.reports import HOSTILE
 from tests.support.traces import dataset, walk
 
@@ -96,9 +95,7 @@ def test_each_writer_writes_it(tmp_path: Path) -> None:
     html = page(made)
     assert HOSTILE not in html
     assert "Reads over time" in html
-    assert "How often its chunks were read" in markdown(made, {})
-    for chart in made.charts:
-        assert still(chart, "svg")
+    assert "How often its chunks were read" in markdown(made)
 
 
 def test_much_is_cut_and_said(tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
-"""How is a report written as Markdown, with its tables and links to still pictures?"""
+"""How is a report written as Markdown, with its tables?"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Final
 from urllib.parse import quote
 
@@ -24,8 +25,8 @@ _MARKS: Final[dict[Word, str]] = {
 _MARKUP: Final = re.compile(r"([\\`*_\[\]<>|#~])")
 
 
-def markdown(report: Report, pictures: Mapping[str, str]) -> str:
-    """Write a report as Markdown."""
+def markdown(report: Report, pictures: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Write a report as Markdown, with links to pictures of charts, if there are any."""
     lines = [f"# {escape(report.title)}", "", escape(lead(report)), ""]
     lines += _listed(f"**{text}**" for text in map(escape, troubles(report)))
     for section in report.sections:

@@ -1,4 +1,4 @@
-"""How is a chart drawn as a still picture, for papers and slides?"""
+"""How is a chart of a report drawn as a still picture, for the site?"""
 
 from __future__ import annotations
 
@@ -6,20 +6,17 @@ import io
 import textwrap
 from typing import TYPE_CHECKING, Final
 
-from chunkwise.errors import UsageError
 from chunkwise_lab.report.model import Chart, Point, Series
-from chunkwise_lab.report.palette import style
+from chunkwise_lab.report.palette import Style, style
 from chunkwise_lab.report.plots import CLOSE_DECADES, decades, point_places
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FORMATS: Final = ("png", "svg")
 _WIDTH_IN: Final = 6.5
 _HEIGHT_IN: Final = 3.6
 _ROW_IN: Final = 0.26
 _SERIES_IN: Final = 0.13
-_DPI: Final = 200
 _GRID: Final = "#dfe3e7"
 _BAND: Final = "#f1f3f5"
 _INK: Final = "#1b1f24"
@@ -38,17 +35,25 @@ _SETTINGS: Final = {
     "text.parse_math": False,
     "svg.hashsalt": "chunkwise",
 }
+# Matplotlib's names of the palette's marks.
+_MARKS: Final = {
+    "circle": "o",
+    "square": "s",
+    "triangle-up": "^",
+    "diamond": "D",
+    "triangle-down": "v",
+    "pentagon": "p",
+    "x": "X",
+    "cross": "P",
+    "star": "*",
+}
 
 
-def still(chart: Chart, kind: str) -> bytes:
-    """Draw a chart."""
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UsageError(
-            "still pictures need matplotlib: pip install 'chunkwise[report]'"
-        ) from None
+def still(chart: Chart) -> bytes:
+    """Draw a chart as SVG."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
     with mpl.rc_context(_SETTINGS):  # type: ignore[arg-type]
         figure = Figure(figsize=(_WIDTH_IN, _height(chart)), layout="constrained")
         axes = figure.add_subplot()
@@ -63,8 +68,7 @@ def still(chart: Chart, kind: str) -> bytes:
             figure.legend(loc="outside lower left", ncols=columns, frameon=False, fontsize=9)
         stream = io.BytesIO()
         # A date would make each drawing another file.
-        metadata = {"Date": None} if kind == "svg" else {}
-        figure.savefig(stream, format=kind, dpi=_DPI, metadata=metadata)
+        figure.savefig(stream, format="svg", metadata={"Date": None})
     return stream.getvalue()
 
 
@@ -88,8 +92,8 @@ def _draw(axes: Axes, series: Series, lying: bool) -> None:
             at if lying else value,
             **bars,  # type: ignore[arg-type]
             color=look.colour,
-            linestyle="none" if lying else look.still_dash,
-            marker=look.still_mark,
+            linestyle="none" if lying else _line(look),
+            marker=_MARKS[look.mark],
             markersize=6,
             linewidth=1.4,
             elinewidth=1.0,
@@ -104,12 +108,19 @@ def _draw(axes: Axes, series: Series, lying: bool) -> None:
                 [p.value if lying else p.at for p in hollow],
                 [p.at if lying else p.value for p in hollow],
                 linestyle="none",
-                marker=look.still_mark,
+                marker=_MARKS[look.mark],
                 markersize=6,
                 markeredgecolor=look.colour,
                 markerfacecolor="white",
                 zorder=5,
             )
+
+
+def _line(look: Style) -> str | tuple[int, tuple[int, ...]]:
+    """Write a dash such as ``7px,3px`` as Matplotlib has it."""
+    if look.dash == "solid":
+        return "-"
+    return 0, tuple(int(part.removesuffix("px")) for part in look.dash.split(","))
 
 
 def _has_error(point: Point) -> bool:
