@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from chunkwise_lab.report.model import Chart, Point, Series
 from chunkwise_lab.report.palette import Style, style
-from chunkwise_lab.report.plots import CLOSE_DECADES, decades, point_places
+from chunkwise_lab.report.plots import CLOSE_DECADES, decades, ends, point_places
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -155,7 +155,7 @@ def _dress(axes: Axes, chart: Chart, lying: bool) -> None:
         axes.tick_params(axis="y", length=0)
     if chart.figure.log:
         (axes.set_xscale if lying else axes.set_yscale)("log")
-        near = decades(chart) < CLOSE_DECADES
+        near = decades(ends(chart)) < CLOSE_DECADES
         figure.set_major_locator(
             LogLocator(subs=(1.0, 2.0, 5.0), numticks=50) if near else LogLocator()
         )

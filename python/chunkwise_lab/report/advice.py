@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final
@@ -15,9 +14,6 @@ from chunkwise_lab.report.model import Axis, Block, Chart, Point, Section, Serie
 FORMAT: Final = "chunkwise-advise"
 # If figures differ by more, a linear axis shows only the largest.
 _FAR_APART: Final = 20.0
-# Along a logarithmic axis stand such numbers; of more of them powers of ten alone.
-_STEPS: Final = (1, 2, 5)
-_MOST_TICKS: Final = 7
 _CHOICES: Final = "The choices"
 _COLUMNS: Final = ("layout", "reading", "writing", "size", "")
 # Writing that differs by less is no choice.
@@ -139,7 +135,7 @@ def _against(
         id_,
         f"Reading against {said.partition(',')[0]}",
         "lines",
-        Axis("reading all patterns, each as often as its weight says", ticks=_ticks(points)),
+        Axis("reading all patterns, each as often as its weight says, seconds", log=True),
         Axis(said, log=min(heights) > 0 and max(heights) > _FAR_APART * min(heights)),
         shown,
         f"{len(points)} layouts by the time of reading and by {said}; the table has them all.",
@@ -156,8 +152,7 @@ def _point(one: Mapping[str, Any], name: str) -> Point:
         f"size: {format_size(one['nbytes'])}",
         "reading was measured" if one["measured"] else "by the model",
     )
-    at = math.log10(max(one["read_s"], 1e-9))
-    return Point(at, value, value, value, details, not one["measured"])
+    return Point(max(one["read_s"], 1e-9), value, value, value, details, not one["measured"])
 
 
 def _present(values: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -170,24 +165,6 @@ def _present(values: Mapping[str, Any]) -> dict[str, Any] | None:
     measured = all(one["present"] for one in reads)
     found = {"layout": values["present"], "read_s": read_s, "write_s": None}
     return {**found, "nbytes": values["present_nbytes"], "measured": measured} if read_s else None
-
-
-def _ticks(points: Sequence[Point]) -> tuple[Tick, ...]:
-    """Name places of a logarithmic axis of seconds."""
-    least, most = min(p.at for p in points), max(p.at for p in points)
-    decades = range(math.floor(least) - 1, math.ceil(most) + 1)
-    found = [
-        (math.log10(step) + power, step * 10.0**power) for power in decades for step in _STEPS
-    ]
-    # One beyond each end.
-    below = max((at for at, _ in found if at <= least), default=least)
-    above = min((at for at, _ in found if at >= most), default=most)
-    kept = [(at, seconds) for at, seconds in found if below <= at <= above]
-    if len(kept) > _MOST_TICKS:
-        powers = range(math.floor(least), math.ceil(most) + 1)
-        whole = [(float(power), 10.0**power) for power in powers]
-        kept = whole[:: -(-len(whole) // _MOST_TICKS)]
-    return tuple(Tick(at, format_seconds(seconds)) for at, seconds in kept)
 
 
 # --- before and after ----------------------------------------------------------------------

@@ -59,8 +59,8 @@ class Axis:
     """One axis."""
 
     title: str
-    # Whether the writer draws it logarithmically.  Where there are ticks it does not: their places
-    # are logarithms already.
+    # Whether the writer draws it logarithmically; where there are ticks, their places are
+    # logarithms already.
     log: bool = False
     ticks: tuple[Tick, ...] = ()  # Empty if the writer chooses
     # Between these places nothing is to scale: words, and 0 on a logarithmic axis, stand apart

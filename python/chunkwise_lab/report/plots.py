@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import math
 import textwrap
+from collections.abc import Iterable
 from typing import Any, Final
 
 from chunkwise_lab.report.model import Axis, Chart, Point, Series
@@ -86,7 +87,8 @@ def _symbol(look: Style, point: Point | None) -> str:
 
 
 def _layout(chart: Chart, lying: bool) -> dict[str, Any]:
-    along, value = _along(chart.along), _value(chart.figure, decades(chart))
+    value = _value(chart.figure, ends(chart))
+    along = _along(chart.along) if chart.along.ticks else _value(chart.along, _places(chart))
     rows = len(chart.along.ticks)
     height = _HEIGHT
     if lying:
@@ -135,8 +137,17 @@ def _layout(chart: Chart, lying: bool) -> dict[str, Any]:
 
 def point_places(chart: Chart, row: float) -> set[float]:
     """Return the places that are used around a row of a chart of dots."""
-    places = {point.at for series in chart.series for point in series.points}
-    return {at for at in places if abs(at - row) < 0.5}
+    return {at for at in _places(chart) if abs(at - row) < 0.5}
+
+
+def _places(chart: Chart) -> set[float]:
+    return {point.at for series in chart.series for point in series.points}
+
+
+def ends(chart: Chart) -> list[float]:
+    """Return all values of a chart, with the ends of their error bars."""
+    points = (point for series in chart.series for point in series.points)
+    return [value for point in points for value in (point.low, point.high)]
 
 
 def _along(axis: Axis) -> dict[str, Any]:
@@ -148,19 +159,18 @@ def _along(axis: Axis) -> dict[str, Any]:
     }
 
 
-def _value(axis: Axis, decades: float) -> dict[str, Any]:
+def _value(axis: Axis, values: Iterable[float]) -> dict[str, Any]:
     if axis.log:
-        every = math.ceil(decades / _MOST_TICKS) if decades >= CLOSE_DECADES else "D2"
+        span = decades(values)
+        every = math.ceil(span / _MOST_TICKS) if span >= CLOSE_DECADES else "D2"
         return {**_both(axis.title), "type": "log", "tickformat": ",~g", "dtick": every}
     return {**_both(axis.title), "rangemode": "tozero", "tickformat": ",~g"}
 
 
-def decades(chart: Chart) -> float:
-    """Return how many powers of ten its values span, error bars included."""
-    points = [point for series in chart.series for point in series.points]
-    least = min((point.low for point in points if point.low > 0), default=1.0)
-    most = max((point.high for point in points if point.high > 0), default=1.0)
-    return math.log10(max(most, least) / least)
+def decades(values: Iterable[float]) -> float:
+    """Return how many powers of ten values span, those of 0 left out."""
+    known = [value for value in values if value > 0] or [1.0]
+    return math.log10(max(known) / min(known))
 
 
 def _both(title: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from chunkwise.running import telling
 from chunkwise.running.trace import Run, Trace, TracedDataset, in_words, of_run, totals
 from chunkwise.words import counted, format_seconds
 from chunkwise_lab.report import places
-from chunkwise_lab.report.model import Axis, Block, Chart, Point, Section, Series, Table, Tick
+from chunkwise_lab.report.model import Axis, Block, Chart, Point, Section, Series, Table
 
 # Of so many datasets each is shown; the others are counted.
 _MOST_SHOWN: Final = 12
@@ -29,7 +29,6 @@ _MOST_BINS: Final = 80
 _MOST_ROWS: Final = 50
 # Processes with a colour of their own.
 _MOST_PROCESSES: Final = 6
-_TICKS: Final = 6
 # How often a chunk was read, from each of these to below the next.
 _OFTEN: Final = (0, 1, 2, 11, 101, 1001)
 
@@ -144,7 +143,7 @@ def _over_time(one: TracedDataset, cells: places.Cells, id_: str) -> Chart:
         id_,
         f"{one.operation.capitalize()}s over time",
         "lines",
-        Axis("time since the program's first call", ticks=_along(since, until, format_seconds)),
+        Axis("seconds since the program's first call"),
         Axis(f"which of the {_unit(cells)}, in row-major order"),
         tuple(series),
         f"{counted(len(runs), 'walk')} over {format_seconds(until - since)}; the table has them.",
@@ -165,16 +164,6 @@ def _marks(one: TracedDataset, run: Run, each: int, cells: places.Cells) -> Iter
             f"the walk took {format_seconds(run.seconds)}",
         )
         yield Point(at, low, low, high, details)
-
-
-def _along(least: float, most: float, said: Callable[[float], str]) -> tuple[Tick, ...]:
-    """Name round places of an axis."""
-    if most <= least:
-        return (Tick(least, said(least) if least else "0"),)
-    step = 10.0 ** math.floor(math.log10((most - least) / _TICKS))
-    step = next(step * by for by in (1, 2, 5, 10) if (most - least) / (step * by) <= _TICKS)
-    places = [n * step for n in range(math.ceil(least / step), math.floor(most / step) + 1)]
-    return tuple(Tick(at, said(at) if at else "0") for at in places)
 
 
 def _walks(one: TracedDataset) -> Table:
@@ -228,10 +217,7 @@ def _over_chunks(
         id_,
         f"{what.capitalize()}s over its {'chunks' if cells.chunks else 'rows'}",
         "lines",
-        Axis(
-            f"which of the {_unit(cells)}, in row-major order",
-            ticks=_along(0, max(len(counts) - 1, 1), lambda at: f"{at:,.0f}"),
-        ),
+        Axis(f"which of the {_unit(cells)}, in row-major order"),
         Axis(f"{what}s that touched it", log=least > 0 and most > 100 * least),
         (Series(f"{what}s", 0, False, (tuple(points),)),),
         f"{len(counts):,} {_unit(cells)}, touched by {_times(least, what)} to "
