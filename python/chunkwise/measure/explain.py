@@ -8,8 +8,8 @@ the remedy follows from which of the two is out of proportion.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.measure.cause import Cause, copied, faster, pipelines, total, verified
@@ -66,18 +66,13 @@ def explain(results: Results) -> Advice | None:
     target = replace(
         alike.target, chunks=main.chunks and cells[0].trial.chunks, filters=main.filters
     )
-    cause = _explain(replace(alike, cells=cells, target=target))
-    if cause is None:
+    found = _explain(replace(alike, cells=cells, target=target))
+    if found is None:
         return None
-    return _advice(verified(cause, alike, main))
-
-
-def _advice(cause: Cause) -> Advice:
-    """Say what helps in the words of the advice."""
-    remedies = cause.remedies
-    lines = [text for text in map(in_short, remedies) if text is not None]
+    cause = verified(found, alike, main)
+    lines = [text for text in map(in_short, cause.remedies) if text is not None]
     # The lines that follow a command are for its output alone.
-    of_c = in_c(remedies[0]) if len(remedies) == 1 else None
+    of_c = in_c(cause.remedies[0]) if len(cause.remedies) == 1 else None
     return Advice(cause.why, "\n".join(lines) or None, cause.effect, of_c)
 
 
@@ -91,22 +86,31 @@ def _explain(results: Results) -> Cause | None:
     cells = [c for c in results.cells if c.reader in WITH_LIBRARY_CACHE and c.total_s]
     if not cells:
         return _unfinished(results)
-    worst = max(cells, key=total)
-    alike = [c for c in cells if _reader(c) == _reader(worst)]
+    slow = Slow(results, max(cells, key=total))
+    if slow.target.stored_nbytes and slow.decodes >= worth.NOTICED:
+        return _decoded_again(slow)
+    alike = [cell for cell in cells if _reader(cell) == _reader(slow.cell)]
     best = min(alike, key=total)
-    # If all patterns decode chunks again and again, the best one is no measure.
-    alone = (
-        _decodes(results.target, best) >= worth.NOTICED
-        and _decodes(results.target, worst) >= worth.NOTICED
-    )
-    if alone or total(worst) >= worth.NOTICED * total(best):
-        reason = _slow_pattern(results, worst, best, alike)
-        if reason is not None:
-            return reason
-    cured = _cured(results, worst)
-    if cured is not None:
-        return _beside(_other_cache(results.target, worst, cured), results, worst)
-    return _no_slow_pattern(results, worst)
+    if total(slow.cell) >= worth.NOTICED * total(best):
+        each = slow.cell.spread(lambda m: m.mean_s)
+        call = slow.cell.spread(lambda m: m.median_s)
+        # If a few reads decode and many others do not, the mean is no call's cost.
+        if each and call and call.median <= CALL_S and each.median <= 2 * call.median:
+            largest = max(alike, key=lambda cell: math.prod(cell.access.block))
+            return _calls(slow, largest, call.median)
+        if slow.target.chunks is None:
+            return _instead(_scattered(slow, best), slow)
+        if slow.is_piecemeal:
+            return _beside(_scattered(slow, best), slow)
+    if slow.cured is not None:
+        why = (
+            f"The chunk cache decides: '{slow.name}' takes {format_seconds(total(slow.cell))} "
+            f"with {_named_cache(slow.target, slow.cell)}, and "
+            f"{format_seconds(total(slow.cured))} with {_named_cache(slow.target, slow.cured)}."
+        )
+        # Shapes alone do not tell why.
+        return _beside(_held(slow, why), slow)
+    return _no_slow_pattern(slow)
 
 
 def _reader(cell: Cell) -> tuple[str, int | None, int | None, float | None]:
@@ -117,320 +121,263 @@ def _reader(cell: Cell) -> tuple[str, int | None, int | None, float | None]:
 
 def _unfinished(results: Results) -> Cause | None:
     """Explain a run in which not one read through libhdf5 came back in time."""
-    target = results.target
     for cell in results.cells:
+        slow = Slow(results, cell)
         late = cell.problem is not None and cell.problem.status == "timeout"
-        if not late or cell.reader not in WITH_LIBRARY_CACHE or target.chunks is None:
-            continue
-        if _goes_through_many(target, cell, _walk(target, cell)):
-            return _layout(results, cell)
+        if late and cell.reader in WITH_LIBRARY_CACHE and slow.goes_through_many:
+            return _layout(slow)
     return None
-
-
-def _walk(target: Target, cell: Cell) -> Walk:
-    """Return the walk in the order of its dimensions; of others, what one read is like."""
-    return _stored_as(target).walk(cell.access.block, cell.access.order)
-
-
-def _stored_as(target: Target) -> Stored:
-    """Say how the dataset is stored, as the cost model takes it."""
-    assert target.chunks is not None
-    return Stored(target.shape, target.chunks, target.itemsize, target.filters != "none")
 
 
 def _in_force(cell: Cell) -> Reader:
     """Return the chunk cache that was in force; without slots it holds nothing."""
-    measured = cell.succeeded[0]
+    measured, w0 = cell.succeeded[0], cell.trial.cache_w0
     nslots, nbytes = measured.actual_cache_nslots, measured.actual_cache_nbytes or 0
-    w0 = cell.trial.cache_w0
-    return Reader(cell.reader, cell.reader, nbytes, nslots, DEFAULT_W0 if w0 is None else w0)
+    held = 0 if nslots == 0 else nbytes
+    return Reader(cell.reader, cell.reader, held, nslots, DEFAULT_W0 if w0 is None else w0)
 
 
-def _goes_through_many(target: Target, cell: Cell, walk: Walk) -> bool:
-    """Whether already one single read is out of proportion."""
-    if cell.access.has_unions:
-        return False  # the box around a union may touch far more chunks
-    asked = cell.access.elements * target.itemsize
-    decoded = walk.chunks_per_operation * target.chunk_nbytes
-    return walk.chunks_per_operation >= MANY_CHUNKS and decoded >= MUCH_DECODED * asked
+@dataclass(frozen=True)
+class Slow:
+    """The slowest pattern of a run, and what shapes and the cache in force say of it."""
+
+    results: Results
+    cell: Cell
+
+    @property
+    def target(self) -> Target:
+        """The dataset."""
+        return self.results.target
+
+    @property
+    def name(self) -> str:
+        """The pattern's."""
+        return self.cell.access.name
+
+    @cached_property
+    def stored(self) -> Stored:
+        """How the dataset is stored, as the cost model takes it; it has chunks."""
+        target = self.target
+        assert target.chunks is not None
+        return Stored(target.shape, target.chunks, target.itemsize, target.filters != "none")
+
+    @cached_property
+    def walk(self) -> Walk:
+        """The walk in the order of its dimensions; of others, what one read is like."""
+        return self.stored.walk(self.cell.access.block, self.cell.access.order)
+
+    @cached_property
+    def cache(self) -> Reader:
+        """Who read, with the cache in force."""
+        return _in_force(self.cell)
+
+    @cached_property
+    def decodes(self) -> float:
+        """How often the walk decodes each chunk; 1 if there is nothing to decode."""
+        return self.decodes_with(self.cache)
+
+    def decodes_with(self, cache: Reader) -> float:
+        """Return the same for another cache."""
+        access = self.cell.access
+        if self.target.chunks is None:
+            return 1.0
+        if access.is_ordered:
+            return walk_cost(self.stored, access.block, cache, order=access.order).decodes
+        operations = self.cell.total_operations or 0
+        return decodes_in_no_order(self.stored, access.block, cache, operations)
+
+    @property
+    def goes_through_many(self) -> bool:
+        """Whether already one single read is out of proportion."""
+        if self.target.chunks is None or self.cell.access.has_unions:
+            return False  # the box around a union may touch far more chunks
+        selected = self.cell.access.elements * self.target.itemsize
+        decoded = self.walk.chunks_per_operation * self.target.chunk_nbytes
+        many = self.walk.chunks_per_operation >= MANY_CHUNKS
+        return many and decoded >= MUCH_DECODED * selected
+
+    @property
+    def is_piecemeal(self) -> bool:
+        """Whether libhdf5 reads just the elements it needs, as from contiguous storage."""
+        return self.target.chunks is None or self.stored.is_read_in_pieces(self.cache)
+
+    @property
+    def amplification(self) -> float | None:
+        """How many times what all reads select is decoded, with the cache in force.
+
+        None if shapes do not tell: the box around a union may touch far more chunks.
+        """
+        if self.is_piecemeal:
+            return 1.0
+        if self.cell.access.has_unions:
+            return None
+        operations = self.cell.total_operations or 1
+        touched = min(operations * self.walk.chunks_per_operation, self.walk.chunk_count)
+        selected = operations * self.cell.access.elements * self.target.itemsize
+        return self.decodes * touched * self.target.chunk_nbytes / max(selected, 1)
+
+    @cached_property
+    def cured(self) -> Cell | None:
+        """The smallest cache measured to make the pattern much faster, if one was."""
+        cells = [
+            cell
+            for cell in self.results.cells
+            if (cell.reader, cell.access) == (self.cell.reader, self.cell.access)
+            and cell.total_s
+            and total(self.cell) >= worth.MUCH * cell.total_s
+        ]
+        return min(cells, key=lambda cell: _in_force(cell).cache_nbytes, default=None)
+
+    @cached_property
+    def fastest(self) -> tuple[float, Cell | None]:
+        """How much faster the fastest of chunkwise's is, and that one.
+
+        Only where both are called from the same language; 0 if that was not measured.
+        """
+        gains = [
+            (total(self.cell) / cell.total_s, cell)
+            for cell in self.results.cells
+            if cell.reader not in WITH_LIBRARY_CACHE
+            and cell.total_s
+            and cell.access == self.cell.access
+            and (cell.reader in COMPILED) == (self.cell.reader in COMPILED)
+        ]
+        return max(gains, key=lambda found: found[0], default=(0.0, None))
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether chunkwise's own cache holds the chunks that the walk comes back to.
+
+        Where it loses the same chunks, it is no remedy.
+        """
+        return self.decodes_with(reader(CHUNKWISE)) < worth.NOTICED
+
+    @property
+    def natively(self) -> tuple[Remedy]:
+        """Open it with chunkwise."""
+        return (OpenNatively(self.target.file, self.target.dataset),)
+
+    def with_cache(self, cache: Cache, *, own_slots: bool = False) -> tuple[Remedy]:
+        """Give the dataset a cache, in the language of the reader."""
+        file, dataset = self.target.file, self.target.dataset
+        names = (self.cell.reader,)
+        return (larger_cache(file, dataset, cache, readers=names, own_slots=own_slots),)
 
 
-def _piecemeal(target: Target, cell: Cell) -> bool:
-    """Whether libhdf5 reads just the elements it needs, as from contiguous storage.
-
-    It does so from a chunk that is neither filtered nor fits its cache.
-    """
-    return _stored_as(target).is_read_in_pieces(_in_force(cell))
+# --- what makes it slow -----------------------------------------------------------------
 
 
-def _decodes(target: Target, cell: Cell) -> float:
-    """Return how often the walk decodes each chunk; 1 if there is nothing to decode."""
-    return 1.0 if target.chunks is None else _decodes_with(target, cell, _in_force(cell))
-
-
-def _decodes_with(target: Target, cell: Cell, cache: Reader) -> float:
-    stored, block = _stored_as(target), cell.access.block
-    if cell.access.is_ordered:
-        return walk_cost(stored, block, cache, order=cell.access.order).decodes
-    return decodes_in_no_order(stored, block, cache, cell.total_operations or 0)
-
-
-def _slow_pattern(
-    results: Results, worst: Cell, best: Cell, alike: Sequence[Cell]
-) -> Cause | None:
-    """Explain a pattern that takes much longer than the best of those measured alike."""
-    target = results.target
-    if _decodes(target, worst) >= worth.NOTICED:
-        return _decoded_again(results, worst)
-    each = worst.spread(lambda m: m.mean_s)
-    call = worst.spread(lambda m: m.median_s)
-    # If a few reads decode and many others do not, the mean is no call's cost.
-    if each and call and call.median <= CALL_S and each.median <= 2 * call.median:
-        largest = max(alike, key=lambda cell: math.prod(cell.access.block))
-        return _calls(results, worst, largest, call.median)
-    if target.chunks is None or _piecemeal(target, worst):
-        cause = _scattered(results, worst, best)
-        offer = _instead if target.chunks is None else _beside
-        return offer(cause, results, worst)
-    return None
-
-
-def _decoded_again(results: Results, worst: Cell) -> Cause:
+def _decoded_again(slow: Slow) -> Cause:
     """Explain a walk that decodes each chunk again and again."""
-    target, walk = results.target, _walk(results.target, worst)
-    decodes = _decodes(target, worst)
-    if not worst.access.is_ordered:
-        return _instead(_in_no_order(results, worst, walk, decodes), results, worst)
-    held = _chunks_to_hold(target, walk, decodes)
-    if held is None and _cured(results, worst) is None:
-        return _instead(_layout(results, worst), results, worst)
-    return _beside(_cache(results, worst, walk, decodes, held), results, worst)
+    if not slow.cell.access.is_ordered:
+        return _instead(_in_no_order(slow), slow)
+    held = _chunks_to_hold(slow)
+    if held is None and slow.cured is None:
+        return _instead(_layout(slow), slow)
+    return _beside(_cache(slow, held), slow)
 
 
-def _amplification(target: Target, cell: Cell) -> float | None:
-    """Return how many times what all reads ask for is decoded, with the cache in force.
-
-    None if shapes do not tell: the box around a union may touch far more chunks.
-    """
-    if target.chunks is None or _piecemeal(target, cell):
-        return 1.0
-    if cell.access.has_unions:
-        return None
-    walk, operations = _walk(target, cell), cell.total_operations or 1
-    touched = min(operations * walk.chunks_per_operation, walk.chunk_count)
-    asked = operations * cell.access.elements * target.itemsize
-    return _decodes(target, cell) * touched * target.chunk_nbytes / max(asked, 1)
-
-
-def _keeps(target: Target, cell: Cell) -> bool:
-    """Whether chunkwise's own cache holds the chunks that a walk comes back to.
-
-    Where it loses the same chunks, it is no remedy.
-    """
-    if target.chunks is None:
-        return True
-    return _decodes_with(target, cell, reader(CHUNKWISE)) < worth.NOTICED
-
-
-def _chunks_to_hold(target: Target, walk: Walk, decodes: float) -> int | None:
+def _chunks_to_hold(slow: Slow) -> int | None:
     """Return how many chunks a larger cache should hold; None if no such cache would do.
 
     The one that leaves the fewest decodes, and of equals the smallest.
     """
+    walk = slow.walk
     affordable = [
         held
         for held in {*walk.footprints(), walk.chunks_to_cache()}
-        if holding(held, target.chunk_nbytes).is_moderate
-        and decodes >= worth.NOTICED * walk.decodes_per_chunk(held)
+        if holding(held, slow.target.chunk_nbytes).is_moderate
+        and slow.decodes >= worth.NOTICED * walk.decodes_per_chunk(held)
     ]
     return min(affordable, key=lambda held: (walk.decodes_per_chunk(held), held), default=None)
 
 
-def _instead(cause: Cause, results: Results, worst: Cell) -> Cause:
-    """Offer chunkwise in the place of a copy of the file, if it was measured to gain much."""
-    said = _measured(results, worst)
-    if said is None:
-        untried = not cause.remedies and cause.effect and not _fastest(results, worst)[0]
-        if untried and _keeps(results.target, worst):
-            effect = f"{cause.effect}; chunkwise was not measured here"
-            return replace(cause, remedies=_open(results.target), effect=effect)
-        return cause
-    much = _fastest(results, worst)[0] >= worth.MUCH or not cause.remedies
-    if much and _keeps(results.target, worst):
-        return replace(cause, remedies=_open(results.target), effect=said)
-    return _beside(cause, results, worst)
+def _held(slow: Slow, why: str, chunks: int | None = None, effect: str = "") -> Cause:
+    """Advise the cache that was measured to help, or else one that holds so many chunks."""
+    target, cured = slow.target, slow.cured
+    if cured is not None:
+        nslots = cured.succeeded[0].actual_cache_nslots or FEWEST_SLOTS
+        cache = Cache(_in_force(cured).cache_nbytes, nslots)
+        effect = (
+            f"measured with a chunk cache of {_named_cache(target, cured)}: all reads of "
+            f"'{slow.name}' {format_ratio(total(slow.cell) / total(cured))} as fast"
+        )
+        return Cause(why, slow.with_cache(cache, own_slots=True), effect)
+    assert chunks is not None
+    remedy = slow.with_cache(holding(chunks, target.chunk_nbytes))
+    return Cause(why, remedy, f"{effect} (computed, not measured)")
 
 
-def _beside(cause: Cause, results: Results, worst: Cell) -> Cause:
-    """Add to a remedy what chunkwise was measured to gain without it."""
-    said = _measured(results, worst)
-    if said is None:
-        return cause
-    said = f"by chunkwise.open, {said}"
-    return replace(cause, effect=f"{cause.effect}; {said}" if cause.effect else said)
-
-
-def _measured(results: Results, worst: Cell) -> str | None:
-    """Say how much faster chunkwise reads a pattern; None if it is not much."""
-    gain, cell = _fastest(results, worst)
-    if cell is None or gain < worth.NOTICED:
-        return None
-    said = faster(worst, cell)
-    first, first_here = (c.spread(lambda m: m.first_s) for c in (worst, cell))
-    if first and first_here and first_here.median:
-        said += f", the first one {format_ratio(first.median / first_here.median)}"
-        said += " (measured)" * (worst.extrapolated or cell.extrapolated)
-    return said
-
-
-def _fastest(results: Results, base: Cell) -> tuple[float, Cell | None]:
-    """Return how much faster than one cell the fastest of chunkwise's is, and that one.
-
-    Only where both are called from the same language; 0 if that was not measured.
-    """
-    gains = [
-        (total(base) / cell.total_s, cell)
-        for cell in results.cells
-        if cell.reader not in WITH_LIBRARY_CACHE
-        and cell.total_s
-        and cell.access == base.access
-        and (cell.reader in COMPILED) == (base.reader in COMPILED)
-    ]
-    return max(gains, key=lambda found: found[0], default=(0.0, None))
-
-
-def _open(target: Target) -> tuple[OpenNatively]:
-    return (OpenNatively(target.file, target.dataset),)
-
-
-def _cache_for(target: Target, cache: Cache, worst: Cell, *, own_slots: bool = False) -> Remedy:
-    """Give the dataset a cache, in the language of a reader."""
-    names = (worst.reader,)
-    return larger_cache(target.file, target.dataset, cache, readers=names, own_slots=own_slots)
-
-
-def _cured(results: Results, worst: Cell) -> Cell | None:
-    """Return the smallest cache measured to make a pattern much faster, if one was."""
-    cells = [
-        cell
-        for cell in results.cells
-        if (cell.reader, cell.access) == (worst.reader, worst.access)
-        and cell.total_s
-        and total(worst) >= worth.MUCH * cell.total_s
-    ]
-    return min(cells, key=_cache_nbytes, default=None)
-
-
-def _cache_nbytes(cell: Cell) -> int:
-    """Return the chunk cache that was in force; without slots it holds nothing."""
-    cache = _in_force(cell)
-    return 0 if cache.nslots == 0 else cache.cache_nbytes
-
-
-def _with_measured_cache(why: str, target: Target, worst: Cell, cured: Cell) -> Cause:
-    """Advise the cache that was measured to help."""
-    nbytes = _cache_nbytes(cured)
-    nslots = cured.succeeded[0].actual_cache_nslots or FEWEST_SLOTS
-    remedy = _cache_for(target, Cache(nbytes, nslots), worst, own_slots=True)
-    effect = (
-        f"measured with a chunk cache of {_named_cache(target, cured)}: all reads of "
-        f"'{worst.access.name}' {format_ratio(total(worst) / total(cured))} as fast"
-    )
-    return Cause(why, (remedy,), effect)
-
-
-def _other_cache(target: Target, worst: Cell, cured: Cell) -> Cause:
-    """Another cache was measured to help, though shapes alone do not tell why."""
-    why = (
-        f"The chunk cache decides: '{worst.access.name}' takes "
-        f"{format_seconds(total(worst))} with {_named_cache(target, worst)}, and "
-        f"{format_seconds(total(cured))} with {_named_cache(target, cured)}."
-    )
-    return _with_measured_cache(why, target, worst, cured)
-
-
-def _cache(results: Results, worst: Cell, walk: Walk, decodes: float, needed: int | None) -> Cause:
+def _cache(slow: Slow, needed: int | None) -> Cause:
     """A cache that holds what the walk comes back to spares it the decodes."""
-    target = results.target
-    chunk = format_size(target.chunk_nbytes)
-    cache = format_size(_cache_nbytes(worst))
-    if worst.cache_nbytes is not None and _cache_nbytes(worst) != target.cache_nbytes:
+    target, walk, nbytes = slow.target, slow.walk, slow.cache.cache_nbytes
+    chunk, cache = format_size(target.chunk_nbytes), format_size(nbytes)
+    if slow.cell.cache_nbytes is not None and nbytes != target.cache_nbytes:
         cache += f", as asked for; by default {format_size(target.cache_nbytes)}"
-    times = f"{decodes:,.0f} times"
-    if target.chunk_nbytes > _cache_nbytes(worst):
+    times = f"{slow.decodes:,.0f} times"
+    if target.chunk_nbytes > nbytes:
         held = f"A chunk ({chunk}) does not fit into the chunk cache ({cache})"
     else:
-        between = walk.chunks_to_cache()
         held = (
-            f"Between two reads of a chunk ({chunk}) this walk needs {counted(between, 'chunk')}, "
-            f"more than the chunk cache ({cache}) holds"
+            f"Between two reads of a chunk ({chunk}) this walk needs "
+            f"{counted(walk.chunks_to_cache(), 'chunk')}, more than the chunk cache ({cache}) "
+            "holds"
         )
     verb = "fetches" if target.filters == "none" else "decodes"
-    why = f"{held}, so that reading '{worst.access.name}' {verb} each chunk about {times}."
-    cured = _cured(results, worst)
-    if cured is not None:
-        return _with_measured_cache(why, target, worst, cured)
-    assert needed is not None
-    after = walk.decodes_per_chunk(needed)
+    why = f"{held}, so that reading '{slow.name}' {verb} each chunk about {times}."
+    after = 1.0 if needed is None else walk.decodes_per_chunk(needed)
     left = "once" if after < 1.05 else f"{format_ratio(after)}"
-    return Cause(
-        why,
-        (_cache_for(target, holding(needed, target.chunk_nbytes), worst),),
-        f"{format_ratio(decodes / after)} fewer decodes: each chunk {left} instead of {times} "
-        "(computed, not measured)",
+    effect = (
+        f"{format_ratio(slow.decodes / after)} fewer decodes: each chunk {left} instead of {times}"
     )
+    return _held(slow, why, needed, effect)
 
 
-def _in_no_order(results: Results, worst: Cell, walk: Walk, decodes: float) -> Cause:
+def _in_no_order(slow: Slow) -> Cause:
     """Reads that touch chunks in random order need all of them cached, or smaller chunks."""
-    target = results.target
-    chunks, verb = walk.chunk_count, "fetch" if target.filters == "none" else "decode"
-    touched = min((worst.total_operations or 0) * walk.chunks_per_operation, chunks)
+    target, walk, nbytes = slow.target, slow.walk, slow.cache.cache_nbytes
+    reads, chunks = slow.cell.total_operations or 0, walk.chunk_count
+    verb = "fetch" if target.filters == "none" else "decode"
+    touched = min(reads * walk.chunks_per_operation, chunks)
     why = (
-        f"The {counted(worst.total_operations or 0, 'read')} of '{worst.access.name}' come to "
-        "chunks in no "
-        f"order, and the chunk cache ({format_size(_cache_nbytes(worst))}) holds "
-        f"{_cache_nbytes(worst) // target.chunk_nbytes:,} of {chunks:,} "
-        f"({format_size(target.chunk_nbytes)} each): they {verb} about {decodes * touched:,.0f} "
-        f"chunks, each about {decodes:,.0f} times."
+        f"The {counted(reads, 'read')} of '{slow.name}' come to chunks in no "
+        f"order, and the chunk cache ({format_size(nbytes)}) holds "
+        f"{nbytes // target.chunk_nbytes:,} of {chunks:,} "
+        f"({format_size(target.chunk_nbytes)} each): they {verb} about "
+        f"{slow.decodes * touched:,.0f} chunks, each about {slow.decodes:,.0f} times."
     )
-    needed = holding(chunks, target.chunk_nbytes)
-    if needed.is_moderate:
-        effect = "each chunk once (computed, not measured)"
-        return Cause(why, (_cache_for(target, needed, worst),), effect)
+    if slow.cured is not None or holding(chunks, target.chunk_nbytes).is_moderate:
+        return _held(slow, why, chunks, "each chunk once")
     return Cause(why, effect="smaller chunks, or reads sorted by place, would need fewer")
 
 
 def _named_cache(target: Target, cell: Cell) -> str:
-    default = " (the default)" if _cache_nbytes(cell) == target.cache_nbytes else ""
-    return format_size(_cache_nbytes(cell)) + default
+    nbytes = _in_force(cell).cache_nbytes
+    return format_size(nbytes) + (" (the default)" if nbytes == target.cache_nbytes else "")
 
 
-def _layout(results: Results, worst: Cell) -> Cause:
+def _layout(slow: Slow) -> Cause:
     """Only other chunks make a single read cheap."""
-    target, block = results.target, worst.access.block
-    stored = _stored_as(target)
-    before = walk_cost(stored, block)
+    target, block, now = slow.target, slow.cell.access.block, slow.stored
+    before = walk_cost(now, block)
     why = (
-        f"One read of '{worst.access.name}' asks for {format_size(before.selected_nbytes)} and "
-        f"goes through {counted(before.chunks, 'chunk')} of {format_shape(stored.chunks)}, "
+        f"One read of '{slow.name}' asks for {format_size(before.selected_nbytes)} and "
+        f"goes through {counted(before.chunks, 'chunk')} of {format_shape(now.chunks)}, "
         f"{format_size(before.decoded_nbytes)} in all: {format_ratio(before.amplification)} what "
         "it asks for."
     )
-    chunks = suitable_chunks(results.target, _stated(results))
-    remedies = _repack(target, chunks, worst)
+    then = replace(now, chunks=suitable_chunks(target, _stated(slow.results)))
+    remedies = _repack(slow, then.chunks)
     if not remedies:
+        filters = ", ".join(pipelines(target))
         return Cause(
-            why,
-            effect="no copy is offered: its filters cannot be written here "
-            f"({', '.join(pipelines(target))})",
+            why, effect=f"no copy is offered: its filters cannot be written here ({filters})"
         )
-    then = replace(stored, chunks=chunks)
     after = walk_cost(then, block)
     if after.decoded_nbytes >= before.decoded_nbytes:
         return Cause(why)
     across = plane(target.shape, line_axis(target.shape, block))
-    plane_before, plane_after = walk_cost(stored, across), walk_cost(then, across)
+    plane_before, plane_after = walk_cost(now, across), walk_cost(then, across)
     return Cause(
         why,
         remedies,
@@ -448,28 +395,28 @@ def _stated(results: Results) -> list[Access]:
     return [] if usual.issuperset(one.block for one in accesses) else accesses
 
 
-def _repack(target: Target, chunks: tuple[int, ...], worst: Cell) -> tuple[Remedy, ...]:
+def _repack(slow: Slow, chunks: tuple[int, ...]) -> tuple[Remedy, ...]:
     """Copy the file, and open the copy with a cache if no default one would do.
 
     Needed is a cache for the chunks of one read, of the slow pattern and of a plane across it,
     as far as a reader should be told to give so much.
     Nothing if no command can be trusted with every dataset of the file.
     """
+    target, block = slow.target, slow.cell.access.block
     copies = copied(target, Variant(chunks, target.filters))
     if not copies:
         return ()
-    stored = Stored(target.shape, chunks, target.itemsize)
-    across = plane(target.shape, line_axis(target.shape, worst.access.block))
-    each = (walk_cost(stored, block).decoded_nbytes for block in (worst.access.block, across))
+    then = Stored(target.shape, chunks, target.itemsize)
+    across = plane(target.shape, line_axis(target.shape, block))
+    each = (walk_cost(then, one).decoded_nbytes for one in (block, across))
     needed = max((nbytes for nbytes in each if nbytes <= worth.LARGEST_CACHE_NBYTES), default=0)
     if needed <= target.cache_nbytes:
         return copies
-    cache = holding(-(-needed // stored.chunk_nbytes), stored.chunk_nbytes)
-    copy = copy_name(copies[0])
-    return *copies, larger_cache(copy, target.dataset, cache)
+    cache = holding(-(-needed // then.chunk_nbytes), then.chunk_nbytes)
+    return *copies, larger_cache(copy_name(copies[0]), target.dataset, cache)
 
 
-def _stored(target: Target) -> str:
+def _unchunked(target: Target) -> str:
     """Name the layout of a dataset without chunks, and who reads it."""
     said = LAYOUTS[target.layout]
     if target.layout == "contiguous":
@@ -477,77 +424,70 @@ def _stored(target: Target) -> str:
     return f"{said}, and libhdf5 reads it, through chunkwise as well"
 
 
-def _scattered(results: Results, worst: Cell, best: Cell) -> Cause:
+def _scattered(slow: Slow, best: Cell) -> Cause:
     """Without filters or a cache, what is not adjacent is fetched piece by piece."""
-    target = results.target
-    stored = "not compressed, its chunks not cached"
+    target = slow.target
+    how = "not compressed, its chunks not cached"
     if target.chunks is None:
-        stored = _stored(target)
+        how = _unchunked(target)
     why = (
-        f"The dataset is {stored}, and one read of '{worst.access.name}' "
-        f"({format_shape(worst.access.block)}) gathers pieces from all over it: the same data "
-        f"takes {format_ratio(total(worst) / total(best))} as long as by '{best.access.name}'."
+        f"The dataset is {how}, and one read of '{slow.name}' "
+        f"({format_shape(slow.cell.access.block)}) gathers pieces from all over it: the same data "
+        f"takes {format_ratio(total(slow.cell) / total(best))} as long as by "
+        f"'{best.access.name}'."
     )
-    cured = _cured(results, worst)
-    if cured is not None:
-        return _with_measured_cache(why, target, worst, cured)
+    if slow.cured is not None:
+        return _held(slow, why)
     if target.chunks is not None:
-        walk = _walk(target, worst)
-        cache = holding(walk.chunks_to_cache(), target.chunk_nbytes)
-        if cache.is_moderate:
-            effect = "each chunk is then fetched once, as a whole (computed, not measured)"
-            return Cause(why, (_cache_for(target, cache, worst),), effect)
+        needed = slow.walk.chunks_to_cache()
+        if holding(needed, target.chunk_nbytes).is_moderate:
+            return _held(slow, why, needed, "each chunk is then fetched once, as a whole")
     elif target.layout != "contiguous":
         return Cause(why)
-    chunks = suitable_chunks(results.target, _stated(results))
+    chunks = suitable_chunks(target, _stated(slow.results))
     return Cause(
         why,
-        _repack(target, chunks, worst),
+        _repack(slow, chunks),
         f"each read then fetches whole chunks of {format_shape(chunks)} (computed, not measured)",
     )
 
 
-def _calls(results: Results, worst: Cell, largest: Cell, each_s: float) -> Cause:
+def _calls(slow: Slow, largest: Cell, each_s: float) -> Cause:
     """Small reads are made of calls."""
-    target = results.target
-    asked = worst.access.elements * target.itemsize
+    target = slow.target
     once = "" if target.chunks is None else "No chunk is decoded twice; "
     why = (
-        f"{once}{'one' if once else 'One'} read of '{worst.access.name}' asks for "
-        f"{format_size(asked)} only, and each of the {worst.total_operations or 0:,} calls "
-        f"costs {format_seconds(each_s)} by itself."
+        f"{once}{'one' if once else 'One'} read of '{slow.name}' asks for "
+        f"{format_size(slow.cell.access.elements * target.itemsize)} only, and each of the "
+        f"{slow.cell.total_operations or 0:,} calls costs {format_seconds(each_s)} by itself."
     )
-    if total(worst) < NOTICED_S:
-        return _with_gain(Cause(why), results, worst)
+    if total(slow.cell) < NOTICED_S:
+        return _with_gain(Cause(why), slow)
     effect = (
         f"measured: all of the data in {format_seconds(total(largest))} by "
-        f"'{largest.access.name}', instead of {format_seconds(total(worst))}"
+        f"'{largest.access.name}', instead of {format_seconds(total(slow.cell))}"
     )
     if target.nbytes > available_memory_nbytes() // 4:
         return Cause(why, effect=f"read larger blocks; {effect}")
     return Cause(why, (ReadOnce(target.file, target.dataset),), effect)
 
 
-def _no_slow_pattern(results: Results, worst: Cell) -> Cause:
+def _no_slow_pattern(slow: Slow) -> Cause:
     """No pattern stands out: what is left is decoding, or copying."""
-    target = results.target
-    walk = None if target.chunks is None else _walk(target, worst)
-    amplification = _amplification(target, worst)
-    if walk is not None and target.stored_nbytes and (amplification or 0) >= worth.NOTICED:
-        if _decodes(target, worst) >= worth.NOTICED:
-            return _decoded_again(results, worst)
-        return _instead(_layout(results, worst), results, worst)
+    target, amplification = slow.target, slow.amplification
+    if target.stored_nbytes and (amplification or 0) >= worth.NOTICED:
+        return _instead(_layout(slow), slow)
     if target.layout == "contiguous":
         why = "The dataset is contiguous and not compressed: reading it is copying it."
-    elif walk is None:
-        why = f"The dataset is {_stored(target)}."
+    elif target.chunks is None:
+        why = f"The dataset is {_unchunked(target)}."
     elif not target.stored_nbytes:
         why = "No chunk was ever written: reading is filling memory with the fill value."
-    elif not _piecemeal(target, worst) and _goes_through_many(target, worst, walk):
+    elif not slow.is_piecemeal and slow.goes_through_many:
         why = (
-            f"One read of '{worst.access.name}' goes through {walk.chunks_per_operation:,} "
-            f"chunks of {format_shape(target.chunks or ())}, many times what it asks for: the "
-            f"first is slow, and the chunk cache ({format_size(_cache_nbytes(worst))}) holds "
+            f"One read of '{slow.name}' goes through {slow.walk.chunks_per_operation:,} "
+            f"chunks of {format_shape(target.chunks)}, many times what it asks for: the "
+            f"first is slow, and the chunk cache ({format_size(slow.cache.cache_nbytes)}) holds "
             "them for the next."
         )
     elif amplification is None:
@@ -559,21 +499,57 @@ def _no_slow_pattern(results: Results, worst: Cell) -> Cause:
             f"The chunks suit these patterns; what is left is decoding {target.filters}, "
             "which libhdf5 does in one thread, one chunk after the other."
         )
-    return _with_gain(Cause(why), results, worst)
+    return _with_gain(Cause(why), slow)
 
 
-def _with_gain(cause: Cause, results: Results, worst: Cell) -> Cause:
+# --- what chunkwise was measured to gain ------------------------------------------------
+
+
+def _instead(cause: Cause, slow: Slow) -> Cause:
+    """Offer chunkwise in the place of a copy of the file, if it was measured to gain much."""
+    gain, cell = slow.fastest
+    if gain >= worth.NOTICED:
+        if slow.is_kept and (gain >= worth.MUCH or not cause.remedies):
+            return replace(cause, remedies=slow.natively, effect=_measured(slow))
+        return _beside(cause, slow)
+    if cell is None and not cause.remedies and cause.effect and slow.is_kept:
+        effect = f"{cause.effect}; chunkwise was not measured here"
+        return replace(cause, remedies=slow.natively, effect=effect)
+    return cause
+
+
+def _beside(cause: Cause, slow: Slow) -> Cause:
+    """Add to a remedy what chunkwise was measured to gain without it."""
+    if slow.fastest[0] < worth.NOTICED:
+        return cause
+    said = f"by chunkwise.open, {_measured(slow)}"
+    return replace(cause, effect=f"{cause.effect}; {said}" if cause.effect else said)
+
+
+def _measured(slow: Slow) -> str:
+    """Say how much faster chunkwise reads the pattern; it was measured."""
+    cell = slow.fastest[1]
+    assert cell is not None
+    said = faster(slow.cell, cell)
+    first, first_here = (c.spread(lambda m: m.first_s) for c in (slow.cell, cell))
+    if first and first_here and first_here.median:
+        said += f", the first one {format_ratio(first.median / first_here.median)}"
+        said += " (measured)" * (slow.cell.extrapolated or cell.extrapolated)
+    return said
+
+
+def _with_gain(cause: Cause, slow: Slow) -> Cause:
     """Say chunkwise's gain at the slowest pattern, or that there is none."""
-    gain, cell = _fastest(results, worst)
+    gain, cell = slow.fastest
     if cell is None:
         return cause
-    measured = faster(worst, cell)
+    measured = faster(slow.cell, cell)
     if gain < 1 / worth.MEASURED:
         effect = f"nothing needs a change; chunkwise is slower here ({measured})"
     elif gain < worth.MEASURED:
         effect = f"nothing needs a change; chunkwise makes little difference ({measured})"
-    elif _keeps(results.target, worst):
-        return replace(cause, remedies=_open(results.target), effect=measured)
+    elif slow.is_kept:
+        return replace(cause, remedies=slow.natively, effect=measured)
     else:
         effect = f"by chunkwise.open, {measured}"
     return replace(cause, effect=effect)
