@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,16 +102,21 @@ class Chosen:
     """Which files a command is for, where results go, and how they are shown."""
 
     arguments: tuple[str, ...]  # Files, folders and patterns; of one file, its name
-    files_from: str | None  # A list of further ones; None for none
     out: str | None  # The new file, or the folder of results; None in place, and for none
     in_place: bool
-    many: bool  # Whether several files are meant, or any in a folder
-    unchanged: Unchanged  # What becomes of files of many that need no change
+    dry_run: bool  # Whether nothing is written
+    unchanged: Unchanged | None  # What is said of files that need no change; None for nothing
+    force: bool  # Whether what is there is replaced
+    files_from: str | None  # A list of further ones; None for none
     jobs: int | None  # How many at a time; None if nothing is said
     task: str | None  # The part of many that this run has; None for all
-    force: bool  # Whether what is there is replaced
-    dry_run: bool  # Whether nothing is written
     as_json: bool
+    many: bool = False  # Whether several files are meant, or any in a folder
+
+    @property
+    def kept(self) -> Unchanged:
+        """What becomes of files of many that need no change."""
+        return self.unchanged or ("skip" if self.in_place else "copy")
 
     def memory_of(self, memory: int | None) -> int | None:
         """The bytes for the data of each file; None for the usual."""
@@ -123,33 +128,23 @@ class Chosen:
         return (default_budget() if memory is None else memory) // self.jobs
 
 
-def choose(
-    command: str,
-    arguments: tuple[str, ...],
-    *,
-    several: bool,  # Whether several files may be named, and not only found in folders
-    out: str | None,
-    files_from: str | None,
-    in_place: bool,
-    unchanged: Unchanged | None,
-    jobs: int | None,
-    task: str | None,
-    force: bool,
-    dry_run: bool,
-    as_json: bool,
-) -> Chosen:
-    """Decide which files are meant, and what OUT is."""
-    if not arguments and files_from is None:
+def choose(command: str, given: Chosen, *, several: bool) -> Chosen:
+    """Decide which files are meant, and what OUT is.
+
+    With `several` files may be named, and not only found in folders.
+    """
+    arguments, out, in_place = given.arguments, given.out, given.in_place
+    if not arguments and given.files_from is None:
         raise UsageError(f"name a file, as in: chunkwise {command} IN OUT")
-    elsewhere = out is not None or in_place or files_from is not None
-    both = several and dry_run and not elsewhere and Path(arguments[-1]).exists()
+    elsewhere = out is not None or in_place or given.files_from is not None
+    both = several and given.dry_run and not elsewhere and Path(arguments[-1]).exists()
     if len(arguments) == 2 and not elsewhere and not both:
         # As `cp` takes the second of two names.
         arguments, out = arguments[:1], arguments[-1]
     named = len(arguments) > 1 and (several or out is not None)
-    many = named or are_many(arguments, files_from) or is_folder(out)
+    many = named or are_many(arguments, given.files_from) or is_folder(out)
     if not many:
-        for option, value in (("--jobs", jobs), ("--task", task)):
+        for option, value in (("--jobs", given.jobs), ("--task", given.task)):
             if value is not None:
                 raise UsageError(
                     f"{option} is for many files: name a folder, or give --files-from"
@@ -160,21 +155,18 @@ def choose(
         raise UsageError(
             f"{counted(len(arguments), 'file')}: give IN and OUT, or -o FOLDER for many files"
         )
-    if out is None and not in_place and not dry_run:
+    if out is None and not in_place and not given.dry_run:
         raise UsageError(
             "name OUT for the result (or give -o OUT; for many files, a folder), or --in-place to "
             "replace IN"
         )
-    if unchanged is not None and (in_place or not many):
+    if given.unchanged is not None and (in_place or not many):
         if several or not in_place:
             more = " with -o" if several else " and --in-place; OUT is always written"
             raise UsageError(f"--unchanged is for many files{more}")
-        if unchanged == "link":
+        if given.unchanged == "link":
             raise UsageError("--unchanged link is for -o; in place, write skip or copy")
-    kept = unchanged or ("skip" if in_place else "copy")
-    return Chosen(
-        arguments, files_from, out, in_place, many, kept, jobs, task, force, dry_run, as_json
-    )
+    return replace(given, arguments=arguments, out=out, many=many)
 
 
 def is_folder(out: str | None) -> bool:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import click
 
 from chunkwise.cli.echo import echo_json
 from chunkwise.cli.terminal import for_results
 from chunkwise.measure import compare_render
-from chunkwise.measure.compare import judge
+from chunkwise.measure.compare import FailOn, judge
 from chunkwise.measure.saved import load
 from chunkwise.measure.verdict import THRESHOLD, check_threshold
-
-if TYPE_CHECKING:
-    from chunkwise.measure.compare import FailOn
 
 EXAMPLES = """\b
 Examples:

@@ -102,7 +102,7 @@ def command(
     from chunkwise.fixing.run import DEFAULT_SECONDS, Wish
     from chunkwise.repacking.api import using_threads
 
-    chosen = batches.choose("fix", arguments, several=True, **given)
+    chosen = batches.choose("fix", batches.Chosen(arguments, **given), several=True)
     for option, value in (("--budget", seconds), ("--advise", advise_s)):
         if (chosen.jobs or 1) > 1 and value is not None:
             raise UsageError(
@@ -164,6 +164,6 @@ def _many(chosen: batches.Chosen, wish: Wish, ends: Ending) -> int:
         del found["summary"]
         return found
 
-    work = work_of(wish, chosen.unchanged)
+    work = work_of(wish, chosen.kept)
     results = batches.do_each(chosen, work, ends, file_line, record)
     return worst(result.exit_code for result in results)

@@ -120,7 +120,7 @@ def command(
     from chunkwise.repacking.rules import Rules
     from chunkwise.repacking.run import Job
 
-    chosen = batches.choose("repack", arguments, several=False, **given)
+    chosen = batches.choose("repack", batches.Chosen(arguments, **given), several=False)
     comm = of_many_ranks()
     if comm.size > 1 and chosen.many:
         raise UsageError(
@@ -144,7 +144,7 @@ def command(
         ),
         access=access,
         resume=resume,
-        anew=given["unchanged"] == "copy",
+        anew=chosen.unchanged == "copy",
     )
     with using_threads(threads), ending() as ends, leaving():
         if chosen.many:
@@ -209,7 +209,7 @@ def _many(chosen: batches.Chosen, job: Job, ends: Ending) -> int:
     from chunkwise.repacking.folder import FileResult, work_of
     from chunkwise.repacking.render import file_line
 
-    work = work_of(job, chosen.unchanged)
+    work = work_of(job, chosen.kept)
     results = batches.do_each(chosen, work, ends, file_line, FileResult.as_dict)
     lost = not chosen.dry_run and any(one.summary and one.summary.lost for one in results)
     return worst([Exit.WRONG if lost else Exit.DONE, *(one.exit_code for one in results)])
