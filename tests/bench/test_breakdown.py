@@ -22,9 +22,10 @@ import pytest
 
 import chunkwise
 from chunkwise import _lib, _native
+from chunkwise.measure.spent import sentence
 from chunkwise.model.chunk_cache import kept
-from chunkwise.trials import readers, write_breakdown
-from chunkwise.trials.breakdown import Breakdown, Watch, sentence
+from chunkwise.trials import readers
+from chunkwise.trials.breakdown import Breakdown, Watch
 from tests.model.test_chunk_cache import libraries, random_case
 from tests.support.golden import assert_golden
 
@@ -182,12 +183,12 @@ def test_what_cannot_be_known_is_not_told(tmp_path: Path) -> None:
     assert plain["filters_s"] == {}
     assert plain["chunk_touches"] == 9
     assert plain["chunk_loads"] is plain["chunk_hits"] is plain["storage_s"] is None
-    assert "not filtered" in sentence(plain)
+    assert "not filtered" in sentence(plain, "read")
     # 257 is a number that no filter has.
     unknown = Watch(_lib.library(), [257]).finish(None, walk, 1, 1.0)
     assert unknown["filters_s"] == {"filter-257": None}
     assert unknown["chunk_touches"] is unknown["other_s"] is None
-    assert "not known" in sentence(unknown)
+    assert "not known" in sentence(unknown, "read")
 
 
 def test_threads_of_h5py_are_counted_together(tmp_path: Path) -> None:
@@ -275,7 +276,7 @@ def test_the_engine_measures_itself(
     others_s = found["other_threads_s"]
     assert others_s is not None
     assert sum(s for s in parts if s is not None) - others_s == pytest.approx(elapsed_s)
-    assert sentence(found).endswith("are the rest.")
+    assert sentence(found, "read").endswith("are the rest.")
 
 
 def test_sentences() -> None:
@@ -295,16 +296,16 @@ def test_sentences() -> None:
         chunks_touched=50,
         chunks_encoded=200,
     )
-    told = [sentence(found), write_breakdown.sentence(found)]
+    told = [sentence(found, "read"), sentence(found, "write")]
     found["index_s"] = found["scatter_s"] = found["waiting_s"] = found["other_threads_s"] = None
-    told += [sentence(found), write_breakdown.sentence(found)]
+    told += [sentence(found, "read"), sentence(found, "write")]
     found["chunk_loads"] = found["chunks_encoded"] = 50
-    told += [sentence(found), write_breakdown.sentence(found)]
+    told += [sentence(found, "read"), sentence(found, "write")]
     found["chunk_touches"] = found["chunk_loads"] = found["storage_s"] = None
     found["chunks_encoded"] = None
-    told += [sentence(found), write_breakdown.sentence(found)]
+    told += [sentence(found, "read"), sentence(found, "write")]
     found["filters_s"], found["other_s"] = {"deflate": None}, None
-    assert_golden("bench-breakdown", *told, sentence(found), write_breakdown.sentence(found))
+    assert_golden("bench-breakdown", *told, sentence(found, "read"), sentence(found, "write"))
 
 
 def test_nothing_is_measured_unless_asked_for(tmp_path: Path) -> None:

@@ -14,9 +14,10 @@ from chunkwise import measure
 from chunkwise.measure.render import show
 from chunkwise.measure.schedule import measure_in_worker
 from chunkwise.measure.space import Space
+from chunkwise.measure.spent import sentence
 from chunkwise.trials.breakdown import Breakdown
 from chunkwise.trials.trial import Measurement
-from chunkwise.trials.write_breakdown import bare_seconds, sentence
+from chunkwise.trials.write_breakdown import bare_seconds
 from tests.support.writing import counted, make, writing
 
 # Of 20 planes in 5 chunks: written plane by plane, and chunk by chunk.
@@ -79,8 +80,8 @@ def test_every_chunk_is_encoded_once_where_it_can_wait(
     assert list(told(found)["filters_s"]) == [f.partition(":")[0] for f in filters.split("+")]
     assert min(s or 0.0 for s in told(found)["filters_s"].values()) > 0
     check_sums(found)
-    assert "encode 5 chunks" in sentence(told(found))
-    assert "each of them once" in sentence(told(found))
+    assert "encode 5 chunks" in sentence(told(found), "write")
+    assert "each of them once" in sentence(told(found), "write")
 
 
 @pytest.mark.parametrize("reader", CACHED)
@@ -93,7 +94,7 @@ def test_without_a_cache_each_write_encodes_and_loads_again(
     # The first plane of a chunk has nothing to load.
     assert counts(found) == (20, 15, 20, 5)
     check_sums(found)
-    assert "4.00 times: 15 were loaded again" in sentence(told(found))
+    assert "4.00 times: 15 were loaded again" in sentence(told(found), "write")
     whole = written(tmp_path, reader, CHUNKS, "deflate:1", **cache)
     assert counts(whole) == (5, 0, 5, 5)
 
@@ -103,7 +104,7 @@ def test_what_is_not_filtered_is_not_said_to_be_encoded(tmp_path: Path) -> None:
     assert counts(found) == (None, None, 20, 5)
     # Storage is known all the same: each byte once.
     check_sums(found)
-    assert "encode" not in sentence(told(found))
+    assert "encode" not in sentence(told(found), "write")
 
 
 def test_what_libhdf5_wrote_instead_is_not_taken_apart(tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ from chunkwise.measure.explain import explain
 from chunkwise.measure.labels import fallback_notes, full_label, reader_label
 from chunkwise.measure.printing import say
 from chunkwise.measure.results import Advice, Cell, Results
+from chunkwise.measure.spent import sentence
 from chunkwise.measure.tables import further, notes, tables_of
 from chunkwise.measure.variants import Variant, stored
 from chunkwise.names import printable_lines
-from chunkwise.trials import breakdown, write_breakdown
 from chunkwise.trials.readers import COMPILED
 from chunkwise.trials.trial import Operation
 from chunkwise.words import LAYOUTS, counted
@@ -144,10 +144,9 @@ def _where_the_time_goes(results: Results) -> list[str]:
         if measured.extrapolated:
             operations = f"{measured.operations or 0:,} of {cell.total_operations or 0:,}"
             done = f" ({operations} {cell.operation}s)"
-        say = breakdown if cell.operation == "read" else write_breakdown
         lines.append(
             f"'{cell.access.name}', {full_label(results, cell)}{done}: "
-            f"{say.sentence(measured.breakdown)}"
+            f"{sentence(measured.breakdown, cell.operation)}"
         )
     if len(lines) == 1:
         return [f"Where the time goes: {lines[0]}"]

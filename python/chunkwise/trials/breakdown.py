@@ -20,7 +20,6 @@ from chunkwise import _native
 from chunkwise.errors import ChunkwiseError
 from chunkwise.grammar.codecs import CODECS_BY_ID
 from chunkwise.trials import pagecache
-from chunkwise.words import counted, format_ratio, format_seconds
 
 # Bare reading is bounded by both.
 MOST_BARE_CHUNKS: Final = 1000
@@ -233,75 +232,3 @@ def _name_of(number: int, tallied: Tallies) -> str:
     if number in CODECS_BY_ID:
         return CODECS_BY_ID[number].name
     return tallied[number]["name"] if number in tallied else f"filter-{number}"
-
-
-def sentence(found: Breakdown) -> str:
-    """Say in one sentence where the time went."""
-    why = "what filters take is not known"
-    if not found["filters_s"]:
-        why = "the data is not filtered, and storage, copying and calls are not told apart"
-    phases = {
-        "list the chunk index": found["index_s"],
-        "read storage": found["storage_s"],
-        "copy elements to their places": found["scatter_s"],
-    }
-    filters = filters_told(found, "decode", found["chunk_loads"], _cache(found))
-    return told(found, filters, phases, "reading", why)
-
-
-def filters_told(found: Breakdown, verb: str, chunks: int | None, note: str | None) -> list[str]:
-    """Say what filters took, for how many chunks; nothing if it is not known."""
-    known = {name: s for name, s in found["filters_s"].items() if s is not None}
-    if not known:
-        return []
-    what = f"{verb} chunks" if chunks is None else f"{verb} {counted(chunks, 'chunk')}"
-    names = next(iter(known))
-    if len(known) > 1:
-        names = ", ".join(f"{name} {format_seconds(s)}" for name, s in known.items())
-    notes = "; ".join([names, note] if note else [names])
-    return [f"{format_seconds(sum(known.values()))} {what} ({notes})"]
-
-
-def told(
-    found: Breakdown,
-    filters: Sequence[str],
-    phases: Mapping[str, float | None],
-    thread: str,
-    why: str,
-) -> str:
-    """Put parts of the time into a sentence."""
-    shared = bool(found["other_threads_s"])
-    all_phases = {**phases, "are the rest": None if shared else found["other_s"]}
-    parts = [*filters, *(f"{format_seconds(s)} {name}" for name, s in all_phases.items() if s)]
-    took = format_seconds(found["elapsed_s"])
-    if not parts:
-        return f"Of {took} nothing is told: {why}."
-    if not shared:
-        return f"Of {took}, {', '.join(parts)}."
-    waiting_s, other_s = (format_seconds(found[key] or 0.0) for key in ("waiting_s", "other_s"))
-    return (
-        f"In {took}, with all threads added up, {', '.join(parts)}; "
-        f"the {thread} thread waited {waiting_s} for the others, and {other_s} are the rest."
-    )
-
-
-def _cache(found: Breakdown) -> str | None:
-    """Say how often chunks were loaded, and what the cache had to do with it."""
-    loads, touches = found["chunk_loads"], found["chunk_touches"]
-    distinct = found["chunks_touched"]
-    if not loads or not distinct:
-        return None
-    if loads <= distinct:
-        return "each of them once" if loads == distinct else None
-    often = each_of(distinct, loads)
-    if loads == touches:
-        return f"{often}: the chunk cache missed every time"
-    if touches is None:
-        return often
-    return f"{often}: the chunk cache missed {loads:,} of {counted(touches, 'time')}"
-
-
-def each_of(distinct: int, times: int) -> str:
-    """Say how often each of some chunks was loaded, or encoded."""
-    which = f"each of {distinct:,} chunks" if distinct > 1 else "the same chunk"
-    return f"{which} {format_ratio(times / distinct)}"

@@ -22,9 +22,6 @@ from chunkwise.trials.breakdown import (
     Method,
     Watch,
     by_library,
-    each_of,
-    filters_told,
-    told,
     unskipped_calls,
 )
 
@@ -111,26 +108,3 @@ def bare_seconds(path: str, piece_nbytes: int) -> float | None:
     finally:
         other.unlink(missing_ok=True)
     return spent_s / nbytes if nbytes else None
-
-
-def sentence(found: Breakdown) -> str:
-    """Say in one sentence where the time of writing went."""
-    phases = {
-        "put elements into chunks": found["scatter_s"],
-        "write storage": found["storage_s"],
-        "keep the chunk index": found["index_s"],
-    }
-    filters = filters_told(found, "encode", found["chunks_encoded"], _often(found))
-    return told(found, filters, phases, "writing", "what filters take is not known")
-
-
-def _often(found: Breakdown) -> str | None:
-    """Say how often chunks were encoded, and how many were loaded for it."""
-    encoded, distinct = found["chunks_encoded"], found["chunks_touched"]
-    if not encoded or not distinct or encoded < distinct:
-        return None
-    if encoded == distinct:
-        return "each of them once"
-    loads = found["chunk_loads"]
-    again = f": {loads:,} were loaded again" if loads else ""
-    return f"{each_of(distinct, encoded)}{again}"
