@@ -143,10 +143,6 @@ def _keeps(_: CdValues, __: int) -> None:
     return None
 
 
-def _loses(_: CdValues, __: int) -> Loss:
-    return Loss()
-
-
 # Filters without a name in `codecs`: the user's part of what is stored (None: not known), and
 # what it loses.
 NUMBERED: Final[dict[int, tuple[Given, Callable[[CdValues, int], Loss | None]]]] = {

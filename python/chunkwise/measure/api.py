@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_duration
-from chunkwise.measure.axes import PROPERTY_AXES
+from chunkwise.measure.axes import AXES, PROPERTY_AXES
 from chunkwise.measure.results import Results
 from chunkwise.measure.run import DEFAULT_REPEAT, DEFAULT_SECONDS, run
 from chunkwise.measure.schedule import Step
@@ -122,19 +122,9 @@ def bench(
     >>> [(row["access"], row["total_s"]) for row in results.summary()]    # doctest: +SKIP
     >>> results.advice.why                                # doctest: +SKIP
     """
+    said = locals()
     given: dict[str, Values] = {
-        "access": access,
-        "operation": operation,
-        "reader": reader,
-        "cache": cache,
-        "nslots": nslots,
-        "w0": w0,
-        "threads": threads,
-        "libhdf5": libhdf5,
-        "chunk": chunk,
-        "filter": filter,
-        "format": format,
-        "page-cache": page_cache,
+        name: said[name.replace("-", "_")] for name in AXES if name not in PROPERTY_AXES
     }
     for name, values in (properties or {}).items():
         if name not in PROPERTY_AXES:

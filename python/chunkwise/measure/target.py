@@ -59,8 +59,6 @@ class Target:
     # The pipelines of all datasets of the file, each once: what copies it needs them.
     file_filters: tuple[str, ...] = ()
     native_order: bool = True  # Whether elements are stored in this machine's byte order
-    # Whether they are integers or floats of up to 64 bits, as netCDF-C knows them.
-    is_number: bool = True
     # How far each dimension may grow, None without end; None if none may.
     maxshape: tuple[int | None, ...] | None = None
 
@@ -119,7 +117,6 @@ def look(path: str | os.PathLike[str], dataset: str | None = None) -> Target:
             layout=_layout(properties),
             file_filters=_file_filters(file),
             native_order=bool(found.dtype.isnative),
-            is_number=found.dtype.kind in "iuf" and found.dtype.itemsize <= 8,
             maxshape=None if found.maxshape == found.shape else found.maxshape,
         )
 

@@ -25,7 +25,6 @@ LAYOUTS = {
     "large-contiguous": ((1024, 1024, 64), None),
 }
 MAIN_LAYOUTS = ("tiny", "tiny-4K", "contiguous", "4K", "64K", "1M", "16M")
-CHUNKED = ("4K", "64K", "1M", "16M")
 FILTERS = ("none", "deflate", "shuffle+deflate", "lzf")
 READS = ("element", "row", "line", "box", "stride", "points", "all")
 # The file is opened for each; is open, and nothing cached; once more the same; its neighbours.
