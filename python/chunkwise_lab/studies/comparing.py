@@ -211,8 +211,8 @@ def ratio(found: Sequence[Pair]) -> Ratio:
 def _interval(first: Sample, second: Sample) -> tuple[float, float, float]:
     """Return the low end, centre and high end of the interval for the logarithm of a ratio.
 
-    It reaches to the ratio of the fastest repeats: noise only adds time, so what they do not
-    show is not certain, however far apart the medians are.
+    If the fastest repeats of both sides lead the other way than the medians do, it reaches to
+    their ratio: noise only adds time, so what they contradict is not certain.
     """
     if not (first.noisy or second.noisy) or not all((*first.values, *second.values)):
         value = _ratio(first.middle, second.middle)
@@ -224,7 +224,8 @@ def _interval(first: Sample, second: Sample) -> tuple[float, float, float]:
     centre = math.log(found.ratio)
     half = _HALF_OF_FEW if found.high is None else math.log(found.high / found.ratio)
     fastest = centre if found.fastest is None else math.log(found.fastest)
-    return min(centre - half, fastest), centre, max(centre + half, fastest)
+    against = fastest if fastest * centre < 0 else centre
+    return min(centre - half, against), centre, max(centre + half, against)
 
 
 def _times(sample: Sample) -> list[float]:
