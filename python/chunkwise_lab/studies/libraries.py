@@ -26,6 +26,7 @@ from chunkwise_lab.studies.study import LIBRARIES
 ALL: Final = "@all"
 OTHERS: Final = "@others"
 OLDER: Final = "@older"
+NETCDF4: Final = "@netcdf4"
 DEFAULT: Final = "default"
 # As the value of a label: what build each library is.
 BUILD: Final = "@build"
@@ -138,12 +139,12 @@ def _candidates() -> list[str]:
 def expand(
     space: Space, libraries: Mapping[str, Found], zlibs: Mapping[str, str] | None = None
 ) -> tuple[Space | None, list[str]]:
-    """Replace ``@all``, ``@others`` or ``@older`` in a space by the found libraries."""
+    """Replace ``@all``, ``@others``, ``@older`` or ``@netcdf4`` in a space by what was found."""
     reasons: list[str] = []
     axes = dict(space.axes)
     for axis in LIBRARIES:
         stated = axes.get(axis, ())
-        if not {ALL, OTHERS, OLDER} & set(stated):
+        if not {ALL, OTHERS, OLDER, NETCDF4} & set(stated):
             continue
         if axis == "libhdf5":
             known, older = list(libraries), _older(libraries)
@@ -153,14 +154,20 @@ def expand(
             known, older = list(find_zlibs() if zlibs is None else zlibs), []
             missing = "no zlib was found that can take the place of libhdf5's, such as zlib-ng's"
         others = [value for value in known if value != DEFAULT]
-        standing = {ALL: known, OTHERS: others, OLDER: older}
+        standing = {ALL: known, OTHERS: others, OLDER: older, NETCDF4: _netcdf4(libraries)}
         values = dict.fromkeys(value for text in stated for value in standing.get(text, [text]))
-        if not set(values) - {DEFAULT}:
+        if not set(values) - {DEFAULT} and NETCDF4 not in stated:
             reasons.append(missing)
         if not values:
             return None, reasons
         axes[axis] = tuple(values)
     return replace(space, axes=axes), reasons
+
+
+def _netcdf4(libraries: Mapping[str, Found]) -> list[str]:
+    """Return the library that netCDF4 calls: its wheel's own, or h5py's where they share one."""
+    own = [value for value, one in libraries.items() if one.build == "netCDF4's wheel"]
+    return own or [DEFAULT]
 
 
 def _older(libraries: Mapping[str, Found]) -> list[str]:
