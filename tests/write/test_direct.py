@@ -311,8 +311,9 @@ def test_what_was_flushed_outlives_a_writer_that_grows_the_dataset_and_is_killed
         np.testing.assert_array_equal(stored["x"][:3], before[:3] + 1)
 
 
-def test_a_small_dataset_keeps_chunks_of_which_libhdf5_would_leave_a_filter_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("way", ["index", "write_direct", "a part by write_direct"])
+def test_a_dataset_keeps_chunks_of_which_libhdf5_would_leave_a_filter_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     """As long as the chunk before it, libhdf5 would keep that one's mask: it left szip out."""
     monkeypatch.setattr(direct, "SMALL_NBYTES", 64 << 10)
@@ -337,6 +338,12 @@ def test_a_small_dataset_keeps_chunks_of_which_libhdf5_would_leave_a_filter_out(
     with chunkwise.open(path, "r+") as file:
         file["x"][:20] = values
         file.flush()
-        file["x"][:20] = noise
+        d, both = file["x"], np.concatenate([noise, np.zeros(20, "u1")])
+        if way == "index":
+            d[:20] = noise
+        elif way == "write_direct":
+            d.write_direct(both)
+        else:
+            d.write_direct(both, np.s_[:20], np.s_[:20])
     with h5py.File(path) as file:
         assert np.array_equal(file["x"][:20], noise)

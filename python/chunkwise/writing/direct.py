@@ -136,6 +136,30 @@ def put(dataset: h5py.Dataset, index: Any, value: Any, *, alone: bool = False) -
         return False
 
 
+def assigned(
+    dataset: h5py.Dataset, source: Any, source_sel: Any, dest_sel: Any
+) -> tuple[Any, np.ndarray[Any, Any]] | None:
+    """Return a ``write_direct`` as index and values, where libhdf5 might lose chunks by it.
+
+    None where it may write, and where the call is no such assignment.
+    """
+    with phil:
+        stored = stored_of(dataset)
+    if stored is None or not stored.leaves_out or type(source) is not np.ndarray:
+        return None
+    if not source.flags.c_contiguous or not identical(source.dtype, stored.dtype):
+        return None
+    index = ... if dest_sel is None else dest_sel
+    try:
+        values = source if source_sel is None else source[source_sel]
+        selection = _native.select_index(dataset.shape, index, "") if plain(index) else None
+    except (*HDF5_ERRORS, IndexError):
+        return None
+    if selection is None or tuple(selection.shape) != np.shape(values):
+        return None
+    return index, np.asarray(values)
+
+
 def is_held(dataset: h5py.Dataset) -> bool:
     """Whether libhdf5 is to write a dataset until the next flush, however it has grown.
 
