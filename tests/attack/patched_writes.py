@@ -91,11 +91,9 @@ class _Story:
             with h5py.File(path) as file:
                 contents.append(_read_all(file["x"], plain=path == self.paths[0]))
         plain, patched, unfiltered = contents
-        if not np.array_equal(plain, unfiltered) and np.array_equal(patched, unfiltered):
-            raise _LostByH5pyError
-        self._same(plain, patched, "what h5py reads")
+        self._same(plain, patched, unfiltered, "what h5py reads")
         with chunkwise.open(self.paths[1]) as ours:
-            self._same(plain, ours["x"][...], "what chunkwise reads")
+            self._same(plain, ours["x"][...], unfiltered, "what chunkwise reads")
 
     def _step(self) -> None:
         steps = ["put"] * 8 + ["whole"] * 3 + ["direct", "below", "resize", "resize", "flush"]
@@ -163,9 +161,7 @@ class _Story:
 
     def _read(self) -> None:
         plain, patched, unfiltered = (_read_all(d, plain=d is self.held[0]) for d in self.held)
-        if not np.array_equal(plain, unfiltered) and np.array_equal(patched, unfiltered):
-            raise _LostByH5pyError
-        self._same(plain, patched, "what is read meanwhile")
+        self._same(plain, patched, unfiltered, "what is read meanwhile")
 
     # With what ------------------------------------------------------------------------
 
@@ -291,9 +287,16 @@ class _Story:
         made["d"] = numbers[:, None]
         return made.reshape(shape)
 
-    def _same(self, plain: Any, patched: Any, what: str) -> None:
+    def _same(self, plain: Any, patched: Any, unfiltered: Any, what: str) -> None:
         assert plain.shape == patched.shape, f"{what} has the shape {patched.shape}"
-        wrong = np.flatnonzero(np.atleast_1d(plain != patched))
+        differs = np.atleast_1d(plain != patched)
+        if self.pipeline == "none":
+            # With late allocation libhdf5 leaves memory in edge chunks of a dataset that is first
+            # written whole, which a resize brings to light: what that is nobody can say.
+            differs &= np.atleast_1d(plain == unfiltered)
+        elif differs.any() and np.array_equal(patched, unfiltered):
+            raise _LostByH5pyError
+        wrong = np.flatnonzero(differs)
         assert not wrong.size, f"{what} is wrong at {wrong[:20].tolist()} ({wrong.size})"
 
 
