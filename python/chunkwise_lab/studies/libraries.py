@@ -20,6 +20,7 @@ from chunkwise.files.netcdf3 import in_netcdf4_wheel
 from chunkwise.measure.libraries import check_zlib
 from chunkwise.measure.libraries import find as find_one
 from chunkwise.measure.space import Space
+from chunkwise.measure.wheels import is_wheel, library_of, said_of
 from chunkwise_lab.studies.study import LIBRARIES
 
 # Placeholders for found libraries in a study's files.
@@ -54,7 +55,9 @@ class Found:
 
 def find(named: Sequence[str] = ()) -> dict[str, Found]:
     """Find the libraries of this machine, each once, by their value on the axis."""
-    places = {DEFAULT: "h5py's", **_installed(), **dict.fromkeys(named, "named")}
+    named = [library_of(value) if is_wheel(value) else value for value in named]
+    places = {DEFAULT: "h5py's", **_installed()}
+    places |= {value: said_of(value) or "named" for value in named}
     found: dict[str, Found] = {}
     with tempfile.TemporaryDirectory(prefix="chunkwise-") as folder:
         for value in _each_once(places):
@@ -99,7 +102,8 @@ def build_of(value: str) -> str:
         return "h5py's"
     marks = {"serial": "serial", "openmpi": "Open MPI", "mpich": "MPICH"}
     marks["netcdf4.libs"] = "netCDF4's wheel"
-    return next((build for mark, build in marks.items() if mark in value), value)
+    known = (build for mark, build in marks.items() if mark in value)
+    return said_of(value) or next(known, value)
 
 
 def find_zlibs(named: Sequence[str] = ()) -> dict[str, str]:
