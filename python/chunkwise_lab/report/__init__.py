@@ -1,5 +1,5 @@
 """How do saved results become a page, Markdown, or still pictures?
 
 `sources` recognises results, `studies` and `benches` turn them into a `model.Report`, which is
-plain data; `page`, `markdown` and `stills` write it.  Nothing here measures.
+plain data; `page` and `markdown` write it.  Nothing here measures.
 """
