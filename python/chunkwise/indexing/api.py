@@ -6,9 +6,8 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import h5py
 
@@ -24,9 +23,6 @@ from chunkwise.indexing.records import Format, Indexed
 from chunkwise.indexing.variables import Limits
 from chunkwise.names import HDF5_ERRORS, is_url, parts_of_url, printable, shown_url
 from chunkwise.remote.urls import bare_url, local_path, without_caches
-
-if TYPE_CHECKING:
-    from chunkwise.remote.source import RemoteBytes
 
 # Values up to this many bytes go into the index if zarr cannot read them in the file.
 INLINE_NBYTES: Final = 64 << 10
@@ -122,13 +118,13 @@ def index(
         _refuse_source(name, made)
 
     tell = progress or (lambda _: None)
-    opened = _opened_far(name, where, storage_options) if far else _opened_here(name)
-    with opened as found, _placed(made, force=force) as partial:
-        limits = Limits(found.nbytes, inline_nbytes, found.storage, external)
-        contents = contents_of(found.file, limits, lambda: tell(0), where)
-        write = write_json if kind == "json" else write_parquet
-        write(partial, contents, found_at, tell)
-        found.check_requests(where)
+    with _placed(made, force=force) as partial:
+        with _opened(name, where, storage_options, far=far) as (file, storage):
+            end = file.id.get_filesize() if far else os.stat(name).st_size  # noqa: PTH116
+            limits = Limits(end, inline_nbytes, storage, external)
+            contents = contents_of(file, limits, lambda: tell(0), where)
+            write = write_json if kind == "json" else write_parquet
+            write(partial, contents, found_at, tell)
         nbytes = _nbytes(partial)
     return Indexed(
         source=shown_url(name) if far else name,
@@ -178,43 +174,33 @@ def _refuse_source(name: str, made: Path) -> None:
         raise CannotWriteError(f"{printable(name)}: is the file itself; name another target")
 
 
-@dataclass(frozen=True)
-class _Opened:
-    """A file that is being indexed."""
+@contextmanager
+def _opened(
+    name: str, where: str, storage_options: Mapping[str, Any] | None, *, far: bool
+) -> Iterator[tuple[h5py.File, _native.Storage | None]]:
+    """Open a file, and give its bytes too if it is behind a URL, and read part by part."""
+    if not far:
+        with open_h5(name) as file:
+            yield file, None
+        return
+    from chunkwise.remote.opening import open_url
 
-    file: h5py.File
-    nbytes: int
-    storage: _native.Storage | None = None  # Its bytes behind a URL; from `source`, part by part
-    source: RemoteBytes | None = None
+    opened = open_url(name, storage_options)
 
-    def check_requests(self, where: str) -> None:
+    def check_requests() -> None:
         """Fail where something could not be had, and so is missing, or was taken for damage."""
-        failure = None if self.source is None else self.source.failure
+        failure = None if opened.source is None else opened.source.failure
         if failure is not None:
             raise type(failure[1])(f"{where}: {failure[1]}") from failure[1]
 
-
-@contextmanager
-def _opened_here(name: str) -> Iterator[_Opened]:
-    with open_h5(name) as file:
-        yield _Opened(file, os.stat(name).st_size)  # noqa: PTH116 (a string)
-
-
-@contextmanager
-def _opened_far(
-    url: str, where: str, storage_options: Mapping[str, Any] | None
-) -> Iterator[_Opened]:
-    from chunkwise.remote.opening import open_url
-
-    opened = open_url(url, storage_options)
     with opened.file as file:
-        found = _Opened(file, file.id.get_filesize(), opened.storage, opened.source)
         try:
-            yield found
+            yield file, opened.storage
         except (ChunkwiseError, *HDF5_ERRORS):
             # Whatever it looks like.
-            found.check_requests(where)
+            check_requests()
             raise
+        check_requests()
 
 
 def _far_away(url: str, where: str, secrets: bool) -> str:
