@@ -10,7 +10,6 @@ import pytest
 
 import chunkwise
 from chunkwise import patterns
-from chunkwise.errors import UsageError
 
 SHAPE = (512, 3, 64, 64)
 
@@ -26,19 +25,11 @@ SHAPE = (512, 3, 64, 64)
             "1,536 blocks of 1x1x64x64 (4.0 KiB each), one after the other",
         ),
         ("all", SHAPE, "1 block of 512x3x64x64 (6.0 MiB)"),
-        ("roi:8x8:100", (1, 1, 8, 8), "100 selections"),
     ],
 )
 def test_what_a_pattern_is_taken_for(text: str, block: tuple[int, ...], words: str) -> None:
     access = patterns.parse(text, SHAPE, 1, "'x'")
     assert (access.block, access.in_words(SHAPE, 1)) == (block, words)
-
-
-def test_a_number_in_place_of_the_pointers_names_the_form() -> None:
-    with pytest.raises(UsageError, match="csr:indptr:64"):
-        patterns.parse("csr:64", (1000,), 4, "'x'")
-    with pytest.raises(UsageError, match="events:DATASET:64"):
-        patterns.parse("events:64", (1000,), 4, "'x'")
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Do patterns that name dimensions, rows, regions and events mean what they say, everywhere?"""
+"""Do patterns that name dimensions, and their weights, mean what they say, everywhere?"""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import chunkwise
 from chunkwise.cli.main import main
@@ -22,26 +20,15 @@ from chunkwise.measure.space import Space
 from chunkwise.measure.target import look
 from chunkwise.model.chunk_shape import default_chunk
 from chunkwise.patterns import Access, parse, stated, weight
-from chunkwise.patterns.pattern import is_union
 from tests.support.golden import assert_golden, refused
 
 SHAPE = (365, 20, 30)
-INDPTR = np.array([0, 5, 5, 9, 400, 1000])
 
 
 class Known:
-    """Names and numbers that nobody had to read from a file."""
+    """Names that nobody had to read from a file."""
 
     dimensions: Sequence[str | None] = ("time", "/grid/y", "x")
-
-    def numbers(self, name: str) -> Sequence[int]:
-        known: dict[str, list[int]] = {
-            "indptr": [int(number) for number in INDPTR],
-            "events": [7, 3, 3, 364],
-            "none": [],
-            "bad": [5, 2],
-        }
-        return known[name]
 
 
 def read(text: str, shape: tuple[int, ...] = SHAPE, around: Any = Known()) -> Access:  # noqa: B008
@@ -87,71 +74,13 @@ def test_a_file_without_names() -> None:
             read("time=all,y=1", around=around)
 
 
-# --- rows, regions, events --------------------------------------------------------------
-
-
-def test_rows_of_a_sparse_matrix() -> None:
-    found = read("csr:indptr", (1000,))
-    assert found.slabs is not None
-    rows = sorted((slab[0][0], slab[3][0]) for slab in found.slabs if not is_union(slab))
-    # Each row that is not empty, once.
-    assert rows == [(0, 5), (5, 4), (9, 391), (400, 600)]
-    assert len(read("csr:indptr:2", (1000,)).slabs or ()) == 2
-    assert read("csr:indptr:2:5", (1000,)) == read("csr:indptr:2:5", (1000,))
-    wide = read("rows=csr:indptr", (1000, 3))
-    assert wide.name == "rows"
-    assert {slab[3][1] for slab in wide.slabs or ()} == {3}
-
-
-@given(
-    st.tuples(st.integers(1, 50), st.integers(1, 50), st.integers(1, 50)),
-    st.integers(1, 30),
-    st.integers(0, 99),
-)
-def test_regions_lie_within_the_array(shape: tuple[int, ...], count: int, seed: int) -> None:
-    sides = (max(1, shape[1] // 2), max(1, shape[2] // 3))
-    text = f"roi:{sides[0]}x{sides[1]}:{count}:{seed}"
-    found = read(text, shape)
-    assert found.slabs is not None
-    assert len(found.slabs) == count
-    for start, _, _, block in found.slabs:
-        assert block == (1, *sides)
-        pairs = zip(start, block, shape, strict=True)
-        assert all(0 <= at <= length - side for at, side, length in pairs)  # type: ignore[operator]
-    assert found == read(text, shape)
-
-
-def test_events_are_walked_in_their_order() -> None:
-    found = read("events:events")
-    assert [slab[0] for slab in found.slabs or ()] == [
-        (7, 0, 0),
-        (3, 0, 0),
-        (3, 0, 0),
-        (364, 0, 0),
-    ]
-    assert found.block == (1, 20, 30)
-    assert len(read("events:events:2").slabs or ()) == 2
-
-
 REFUSED: list[tuple[str, tuple[int, ...]]] = [
     *((text, SHAPE) for text in ("tyme=all,y=1", "map=time=1,z=1", "y=1,y=2", "time=400")),
-    *((text, (1000,)) for text in ("csr:bad", "csr:none")),
-    *(
-        (text, SHAPE)
-        for text in ("events:none", "roi:25x5", "roi:1x1x1x1", "roi:what", "roi:2x2:0")
-    ),
-    *(("csr:indptr", (999,)), ("events:events", (300, 2)), ("roi:2x2", ())),
-    ("roi:2x2:1 million", SHAPE),
 ]
 
 
 def test_words_that_do_not_fit() -> None:
     assert_golden("access-words-refused", refused(lambda one: read(*one), REFUSED))
-
-
-def test_without_a_file_there_is_nothing_to_look_up() -> None:
-    with pytest.raises(UsageError, match="needs a file with the dataset 'indptr'"):
-        parse("csr:indptr", (1000,), 4, "/t")
 
 
 # --- weights ----------------------------------------------------------------------------
@@ -181,7 +110,7 @@ def test_a_weight_counts_in_the_choice_of_chunks() -> None:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A file with named dimensions, a sparse matrix, and a list of events."""
+    """A file with named dimensions."""
     found = tmp_path / "a.h5"
     with h5py.File(found, "w") as file:
         shape = (120, 100, 110)
@@ -191,21 +120,13 @@ def path(tmp_path: Path) -> Path:
             file[f"g/{name}"] = np.arange(shape[axis])
             file[f"g/{name}"].make_scale(name)
             file["g/t"].dims[axis].attach_scale(file[f"g/{name}"])
-        file["g/events"] = np.array([5, 2, 119])
-        file["indptr"] = INDPTR
-        file["data"] = np.arange(1000.0)
     return found
 
 
-def test_a_file_tells_names_and_numbers(path: Path) -> None:
+def test_a_file_tells_names(path: Path) -> None:
     around = Surroundings(path, "/g/t")
     assert [str(name).rpartition("/")[2] for name in around.dimensions] == ["time", "y", "x"]
-    assert around.numbers("events") == around.numbers("/g/events") == [5, 2, 119]
-    assert Surroundings(path, "/data").numbers("indptr") == INDPTR.tolist()
-    assert Surroundings(path, "/data").dimensions == ()
-    for name, said in (("nothing", "no dataset is called"), ("data", "no list of whole numbers")):
-        with pytest.raises(SelectionError, match=said):
-            around.numbers(name)
+    assert Surroundings(path, "/g/time").dimensions == ()
 
 
 def test_auto_in_bench_is_what_repack_takes_for_the_same_patterns(path: Path) -> None:
@@ -224,20 +145,13 @@ def test_auto_in_bench_is_what_repack_takes_for_the_same_patterns(path: Path) ->
 def test_bench_takes_them(
     path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def bench(dataset: str, *access: str) -> dict[str, Any]:
-        words = [word for text in access for word in ("--access", text)]
-        arguments = [str(path), dataset, *words, "--reader", "libhdf5,chunkwise", "--repeat", "1"]
-        monkeypatch.setattr(
-            "sys.argv", ["chunkwise", "bench", *arguments, "--budget", "20s", "--json"]
-        )
-        with pytest.raises(SystemExit) as left:
-            main()
-        told = capsys.readouterr()
-        assert left.value.code in (0, None), told.err
-        return dict(json.loads(told.out))
-
-    told = bench("/g/t", "series=y=1,x=1", "events:events", "roi:20x30:15")
-    reads = {one["access"]: one["total_operations"] for one in told["records"]}
-    assert reads == {"series": 11_000, "events:events": 3, "roi:20x30:15": 15}
-    told = bench("/data", "csr:indptr")
-    assert {one["total_operations"] for one in told["records"]} == {4}
+    arguments = [str(path), "/g/t", "--access", "series=y=1,x=1", "--reader", "libhdf5,chunkwise"]
+    more = ["--repeat", "1", "--budget", "20s", "--json"]
+    monkeypatch.setattr("sys.argv", ["chunkwise", "bench", *arguments, *more])
+    with pytest.raises(SystemExit) as left:
+        main()
+    told = capsys.readouterr()
+    assert left.value.code in (0, None), told.err
+    records = json.loads(told.out)["records"]
+    reads = {one["access"]: one["total_operations"] for one in records}
+    assert reads == {"series": 11_000}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import h5py
@@ -110,8 +111,12 @@ def test_what_was_stated_is_in_the_tables(path: Path) -> None:
     assert survival.decodes == decodes_in_no_order(stored, (1, 20, 20), LIBHDF5_1, 50)
 
 
-def test_lists_of_selections_are_taken(path: Path) -> None:
-    facts = inspect(path, access=["roi:1x1:500"])
+def test_lists_of_selections_are_taken(path: Path, tmp_path: Path) -> None:
+    listed = tmp_path / "places"
+    draw = random.Random(0)
+    places = ([draw.randrange(length) for length in SHAPE] for _ in range(500))
+    listed.write_text("".join(f"{place}\n" for place in places))
+    facts = inspect(path, access=[f"list:{listed}"])
     assert len(offered(facts)) == 1
     assert about(facts) == ["/t"]
 

@@ -50,10 +50,9 @@ def _properties() -> str:
     multiple=True,
     metavar="[NAME=]PATTERN",
     help="Read blocks such as 1x1x717, one after the other; or 'all', 'line:0', 'plane:1', "
-    "'random:1000', names 'time=all,y=1', 'roi:200x200:1000', 'csr:INDPTR', "
-    "'events:DATASET', an index '[::2, 5]', a union '[0:5] | [10:20]', 'list:FILE'. Behind a "
-    "block its order: @f, @1,0,2, @random. May be repeated.  [default: one step, one line along "
-    "the slowest dimension, all]",
+    "'random:1000', names 'time=all,y=1', an index '[::2, 5]', a union '[0:5] | [10:20]', "
+    "'list:FILE'. Behind a block its order: @f, @1,0,2, @random. May be repeated.  [default: one "
+    "step, one line along the slowest dimension, all]",
 )
 @trace_option
 @click.option(

@@ -11,9 +11,7 @@ really ends.  The file itself is never written to.
 
 from __future__ import annotations
 
-import errno
 import fcntl
-import io
 import os
 import shutil
 import weakref
@@ -25,10 +23,9 @@ import h5py
 from chunkwise.errors import BusyError, UnclosedFileError
 from chunkwise.files.objects import HDF5_ERRORS
 from chunkwise.files.opening import open_h5
+from chunkwise.files.positioned import Positioned
 from chunkwise.files.superblock import Superblock, read_superblock
 
-# The largest that the operating system knows (off_t).
-_LAST_OFFSET: Final = (1 << 63) - 1
 _COPIED_NBYTES: Final = 1 << 20
 
 
@@ -46,7 +43,7 @@ def closed_patch(path: str | os.PathLike[str], superblock: Superblock | None) ->
     return Patch(superblock.offset, superblock.closed(Path(path).stat().st_size))
 
 
-class ReadOnlyFile(io.RawIOBase):
+class ReadOnlyFile(Positioned):
     """A file for h5py's fileobj driver, some of whose bytes are shown otherwise.
 
     What of a buffer lies beyond the end of the file is filled with zeros, as libhdf5's own
@@ -56,36 +53,15 @@ class ReadOnlyFile(io.RawIOBase):
 
     def __init__(self, path: str | os.PathLike[str], patch: Patch | None = None) -> None:
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        self._position = 0
         self._patch_at, self._patch = patch or Patch(0, b"")
 
-    def readable(self) -> bool:
-        """Tell that it can be read."""
-        return True
-
-    def seekable(self) -> bool:
-        """Tell that it can be sought in."""
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Move to an offset from the beginning, the current position or the end."""
-        if whence == os.SEEK_END:
-            offset += os.fstat(self._descriptor).st_size
-        elif whence == os.SEEK_CUR:
-            offset += self._position
-        if offset > _LAST_OFFSET:
-            # A damaged address; preadv would raise an OverflowError.
-            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-        self._position = offset
-        return offset
-
-    def tell(self) -> int:
-        """Tell the current position."""
-        return self._position
+    def end(self) -> int:
+        """Return where the file ends."""
+        return os.fstat(self._descriptor).st_size
 
     def readinto(self, buffer: Any) -> int:
         """Fill a buffer from the current position on."""
-        begin = self._position
+        begin = self.position
         view = memoryview(buffer).cast("B")
         # Nearly always, all comes at once.
         filled = os.preadv(self._descriptor, [view], begin)
@@ -97,7 +73,7 @@ class ReadOnlyFile(io.RawIOBase):
             filled += count
         if self._patch:
             self._mend(view[:filled], begin)
-        self._position = begin + filled
+        self.position = begin + filled
         return filled
 
     def close(self) -> None:

@@ -9,7 +9,6 @@ them there.  The result is an ordinary file.
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import threading
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from h5py import h5d, h5f, h5fd, h5i, h5p
 
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.files.objects import Address, address_of
+from chunkwise.files.positioned import Positioned
 from chunkwise.grammar.boxes import chunk_counts
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable, shown
 from chunkwise.newfile.claim import Claim
@@ -41,14 +41,13 @@ _BOUNDS: Final = {
 _RECORD: Final = np.dtype([("address", "u8"), ("stored_nbytes", "u8"), ("filter_mask", "u4")])
 
 
-class _Accountant(io.RawIOBase):
+class _Accountant(Positioned):
     """A file that is written, except for what is only accounted for."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = os.dup(descriptor)
         # libhdf5 does not close what it cannot write: nothing of it counts any more.
         self.given_up = False
-        self._at = 0
         # Never touched, so that it takes no memory.
         self._dummy = np.empty(0, np.uint8)
         self._begin = 0
@@ -70,54 +69,41 @@ class _Accountant(io.RawIOBase):
 
     def write(self, given: Any) -> int:
         data = memoryview(given).cast("B")
-        begin, at = self._begin, self._at
+        begin, at = self._begin, self.position
         if begin:
             place = np.frombuffer(data, np.uint8).ctypes.data
             if begin <= place < begin + self._dummy.nbytes:
                 self._placed = at
-                self._at = at + data.nbytes
+                self.position = at + data.nbytes
                 return data.nbytes
         if self.given_up:
-            self._at = at + data.nbytes
+            self.position = at + data.nbytes
             return data.nbytes
         while data.nbytes:
             done = os.pwrite(self._descriptor, data, at)
             data, at = data[done:], at + done
-        self._at = at + data.nbytes
+        self.position = at + data.nbytes
         return memoryview(given).nbytes
 
     def readinto(self, given: Any) -> int:
         data = memoryview(given).cast("B")
-        found = os.preadv(self._descriptor, [data], self._at)
-        self._at += found
+        found = os.preadv(self._descriptor, [data], self.position)
+        self.position += found
         return found
 
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at}.get(whence)
-        if base is None:
-            base = os.fstat(self._descriptor).st_size
-        self._at = base + offset
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
     def truncate(self, size: int | None = None) -> int:
-        size = self._at if size is None else size
+        size = self.position if size is None else size
         if not self.given_up:
             os.ftruncate(self._descriptor, size)
         return size
 
+    def end(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
     def flush(self) -> None:
         pass
 
-    def readable(self) -> bool:
-        return True
-
     def writable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
         return True
 
     def release(self) -> None:

@@ -21,7 +21,7 @@ from chunkwise import _native, grammar
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.model.geometry import line, plane
 from chunkwise.names import printable
-from chunkwise.patterns.around import Around, by_names, drawn
+from chunkwise.patterns.around import Around, by_names
 from chunkwise.patterns.pattern import Access, Hyperslab, Union, is_union
 from chunkwise.words import counted
 
@@ -35,9 +35,8 @@ HOW_TO_WRITE: Final = (
     "write a block such as 1x1x717 or 1x1x:, all, row, line:0, plane:1, frames, samples:64, "
     "random:1000, an index "
     "such as [::2, 5], a union of several such as [0:5, ::2] | [10:20], or list:FILE with one of "
-    "these a line; names of dimensions such as time=all,y=1,x=1; roi:200x200:1000, csr:INDPTR, "
-    "events:DATASET; cells:20 for unions of random cells; and behind a block its order: @f, "
-    "@1,0,2, @random"
+    "these a line; names of dimensions such as time=all,y=1,x=1; cells:20 for unions of random "
+    "cells; and behind a block its order: @f, @1,0,2, @random"
 )
 # What follows each word, and an example of it.
 WORDS: Final = {
@@ -50,9 +49,6 @@ WORDS: Final = {
     "random": (":N", ":1000"),
     "cells": (":K", ":20"),
     "list": (":FILE", ":FILE"),
-    "roi": (":SHAPE", ":200x200:1000"),
-    "csr": (":INDPTR", ":INDPTR"),
-    "events": (":DATASET", ":DATASET"),
 }
 # Lengths of a block are joined by an x.
 _WORD: Final = re.compile(r"\s*(?!x(?:\d|$))[^\W\d]")
@@ -92,9 +88,6 @@ def parse(
         raise UsageError(f"access pattern '{text}' has no name: write NAME=SHAPE, or SHAPE alone")
     if spec.startswith(("[", "list:")):
         return _listed(name or spec, spec, text, shape, where)
-    random_ones = drawn(name or spec, spec, text, shape, around, where)
-    if random_ones is not None:
-        return random_ones
     if spec.startswith("cells:"):
         return _cells(name or spec, spec, shape)
     what, at, order = spec.partition("@")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import io
-import os
 from typing import Any
 
 from chunkwise.errors import ChunkwiseError
+from chunkwise.files.positioned import Positioned
 from chunkwise.remote.source import RemoteBytes
 
 
-class Stream(io.RawIOBase):
+class Stream(Positioned):
     """A source as a file object."""
 
     # What of a buffer lies beyond the end of the file is filled with zeros, as libhdf5's own
@@ -18,42 +17,27 @@ class Stream(io.RawIOBase):
 
     def __init__(self, source: RemoteBytes) -> None:
         self.source = source
-        self._position = 0
         self.error: ChunkwiseError | None = None  # What the last read ended with
 
     def __repr__(self) -> str:
         # h5py takes it for the file's name.
         return self.source.shown
 
-    def readable(self) -> bool:
-        """Return that it can be read."""
-        return True
-
-    def seekable(self) -> bool:
-        """Return that it can be sought in."""
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Move to an offset from the beginning, the current position or the end."""
-        base = {os.SEEK_END: self.source.size, os.SEEK_CUR: self._position}.get(whence, 0)
-        self._position = base + offset
-        return self._position
-
-    def tell(self) -> int:
-        """Return the current position."""
-        return self._position
+    def end(self) -> int:
+        """Return where the file ends."""
+        return self.source.size
 
     def readinto(self, buffer: Any) -> int:
         """Fill a buffer from the current position on; gives how many bytes came."""
         view = memoryview(buffer).cast("B")
         self.error = None
         try:
-            found = self.source.read(self._position, self._position + len(view))
+            found = self.source.read(self.position, self.position + len(view))
         except ChunkwiseError as error:
             # h5py passes it on as it is.
             self.error = type(error)(f"{self.source.shown}: {error}")
             raise self.error from error
         view[: len(found)] = found
         view[len(found) :] = bytes(len(view) - len(found))
-        self._position += len(found)
+        self.position += len(found)
         return len(found)

@@ -7,7 +7,6 @@
 `plan`           what is done to each dataset, at what cost (`estimate`)
 `newfile`        (the room) where the result is made, and how it comes into place
 `run`, `work`    the run of one file; `folder`: of many
-`proving`        whether the result equals the source
 `records`        what was done, as plain records; `render`: for people
 ===============  ==============================================================
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
 import h5py
 from h5py import h5f
@@ -31,19 +32,24 @@ from chunkwise.names import printable
 from chunkwise.newfile.claim import BEFORE, JOURNAL, Claim, claimed, let_go
 from chunkwise.newfile.publish import noting_it_stays, publish
 from chunkwise.newfile.target import Place, writing_to
+from chunkwise.proof.compare import prove
 from chunkwise.proof.conversion import as_proved_netcdf4
+from chunkwise.proof.records import Allowed, Proved
 from chunkwise.repacking.creation import require_room_for_user_block
 from chunkwise.repacking.executor import Executor
 from chunkwise.repacking.facts import look
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.plan import Plan, make_plan, require_readable, who_loses
-from chunkwise.repacking.progress import Moment, Watch
-from chunkwise.repacking.proving import beating, compared
+from chunkwise.repacking.progress import Moment, Teller, Watch
 from chunkwise.repacking.records import Summary, result_of
 from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.work import Run, carry_out
+from chunkwise.settings import settings
 from chunkwise.verifying.file import ends_early
 from chunkwise.words import counted
+
+# Most bytes of decoded chunks that are kept while a result is compared with its source.
+_CACHE_NBYTES: Final = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -180,9 +186,7 @@ def run_plan(
         journal, descriptor = _journal(claim, identity, opened)
         executor.note_to(descriptor, identity)
         run = carry_out(claim, file, plan, job.options, journal, watch, executor)
-        tell = beating(watch, plan)
-        sharing = executor.sharing(claim, plan.memory_nbytes, tell)
-        proved = compared(file, claim, plan, job.options, tell, sharing, _lost(run))
+        proved = _proved(file, claim, plan, job.options, watch, executor, _lost(run))
         watch(Moment("syncing"))
         publish(claim)
         placed.enter_context(noting_it_stays(place.said))
@@ -200,6 +204,40 @@ def run_plan(
         elapsed_s=time.monotonic() - begin,
         readers=plan.readers,
     )
+
+
+def _proved(
+    source: h5py.File,
+    claim: Claim,
+    plan: Plan,
+    options: Options,
+    watch: Watch,
+    executor: Executor,
+    missing: Sequence[str],  # What salvage could not read
+) -> Proved | None:
+    """Prove that the closed partial file is what its source is; None if nobody wants a proof."""
+    # There is none either where reading the source crashes libhdf5 (``options.avoid``).
+    if options.verify == "none" or any(options.avoid):
+        return None
+    total = (
+        step.source.stored_nbytes if step.action == "copied" else step.source.nbytes
+        for step in plan.steps
+    )
+    tell = Teller(watch, "verifying", sum(total)).more
+    bounds = {step.source.path: step.bound for step in plan.steps if step.lossy}
+    moved = frozenset(step.source.path for step in plan.steps if step.wanted.merged)
+    # Chunks that reach into several boxes are kept; both together stay within the budget.
+    kept = min(settings().cache_nbytes, _CACHE_NBYTES, plan.memory_nbytes // 4)
+    with settings(cache_nbytes=kept):
+        return prove(
+            source,
+            claim.partial,
+            claim.place.said,
+            allowed=Allowed(bounds, moved, options.salvage, frozenset(missing)),
+            memory_nbytes=plan.memory_nbytes // 2,
+            tell=tell,
+            sharing=executor.sharing(claim, plan.memory_nbytes, tell),
+        )
 
 
 def _lost(run: Run) -> list[str]:
