@@ -266,7 +266,8 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             divided by selected (None when nothing is selected); ``decoded_blocks`` of the
             ``blocks`` in which filters such as Blosc store these chunks (None if there
             are none, or more than 1,024 chunks); ``threads``; ``storage``, the URL or file
-            object that is read (None for a path).  Figures that only libhdf5 knows are None.
+            object that is read (None for a path); ``sidecar``, the file that says where the
+            chunks lie (None: the file itself).  Figures that only libhdf5 knows are None.
         """
         bound = self._reads().bound
         index = ... if selection is None else selection
@@ -293,6 +294,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             "blocks": None,
             "amplification": None,
             "threads": 1,
+            "sidecar": None,
             "storage": None if home is None or home.storage is None else home.filename,
         }
         if selection is None:
@@ -309,6 +311,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             if bound.native.is_virtual:
                 plan["path"] = "virtual"
             plan["threads"] = _native.thread_count()
+            plan["sidecar"] = bound.sidecar
         else:
             # A dataset without chunks counts as one chunk, whose sizes are at least 1.
             chunk = self.chunks or tuple(max(size, 1) for size in self.shape)

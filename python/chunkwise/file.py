@@ -17,7 +17,7 @@ from chunkwise.files.leading import External as External
 from chunkwise.files.leading import checked
 from chunkwise.files.opening_writable import Mode
 from chunkwise.group import Group
-from chunkwise.handles.handle import FileHandle, Kept
+from chunkwise.handles.handle import FileHandle, Index, Kept
 from chunkwise.names import is_url
 from chunkwise.routing import bindings
 from chunkwise.settings import check_environment
@@ -34,7 +34,7 @@ class File(Group, h5py.File):  # type: ignore[misc]
     ----------
     name : path-like
         As for `open`; or anything else that `h5py.File` takes, such as a file-like object.
-    mode, sync, external, storage_options, **options
+    mode, sync, index, external, storage_options, **options
         See `open`.
     driver : str, optional
         As in h5py.  If it is not one of libhdf5's own drivers, h5py reads and writes the file.
@@ -47,6 +47,7 @@ class File(Group, h5py.File):  # type: ignore[misc]
         driver: str | None = None,
         *args: Any,
         sync: bool = True,
+        index: Index = None,
         external: External = "anywhere",
         storage_options: Mapping[str, Any] | None = None,
         **options: Any,
@@ -59,9 +60,11 @@ class File(Group, h5py.File):  # type: ignore[misc]
         elif isinstance(name, ObjectID):
             home = FileHandle(h5py.File(name), sync=sync)
         elif driver is None and not args and is_url(name):
-            home = _opened_url(name, mode, storage_options, options, sync)
+            home = _opened_url(name, mode, storage_options, options, sync, index)
         elif storage_options is not None:
             raise UsageError("storage_options: are for URLs only; leave them out for other files")
+        elif index not in (None, False) and not isinstance(name, str | bytes | os.PathLike):
+            raise UsageError("index=... is for files opened by path or URL; leave it out")
         elif driver is None and not args and mode == "r" and hasattr(name, "read"):
             from chunkwise.remote.opening import open_object
 
@@ -71,6 +74,7 @@ class File(Group, h5py.File):  # type: ignore[misc]
             home = FileHandle(h5py.File(name, mode, driver, *args, **options), sync=sync)
         else:
             home = FileHandle.open(os.fsdecode(name), mode, options, sync)
+            home.use_sidecar(index)
         if not isinstance(name, Kept):
             home.external = external
         # It has no identifier of its own to drop.
@@ -164,20 +168,27 @@ def _opened_url(
     storage_options: Mapping[str, Any] | None,
     options: dict[str, Any],
     sync: bool,
+    index: Index,
 ) -> FileHandle:
     from chunkwise.remote.urls import local_path
 
     path = local_path(url)
     if path is not None:
-        return FileHandle.open(path, mode, options, sync)
+        home = FileHandle.open(path, mode, options, sync)
+        home.use_sidecar(index)
+        return home
     if mode != "r":
         raise UsageError(
             f"mode={mode!r}: a URL can only be read; write a local file, and upload it"
         )
+    if index is True:
+        raise UsageError("index=True: of a URL, say which sidecar is meant: index=PATH")
     from chunkwise.remote.opening import open_url
 
     opened = open_url(url, storage_options, **options)
-    return FileHandle(opened.file, options=options, sync=sync, remote=opened)
+    home = FileHandle(opened.file, options=options, sync=sync, remote=opened)
+    home.use_sidecar(index)
+    return home
 
 
 def _reopened(path: str, options: dict[str, Any], sync: bool) -> File:
@@ -189,6 +200,7 @@ def open(
     mode: Mode = "r",
     *,
     sync: bool = True,
+    index: Index = None,
     external: External = "anywhere",
     storage_options: Mapping[str, Any] | None = None,
     **options: Any,
@@ -207,6 +219,11 @@ def open(
     sync : bool
         Whether `File.flush` and `File.close` return only when storage has the data, so
         that it survives a crash of the machine; otherwise when the system has it.
+    index : path-like or bool, optional
+        A sidecar that says where the chunks lie, as ``chunkwise index`` makes it.  None takes
+        ``PATH.cwi`` if it is there, with a warning if it does not hold any more; False takes none;
+        True and a path are an error where there is none that holds.  Of a URL, a path has to be
+        given.
     external : {"anywhere", "folder", "none"}, default "anywhere"
         How far the file may lead, by external data, virtual datasets and external links: as far as
         libhdf5 follows it, to files in its folder and below (symbolic links resolved), or to no
@@ -234,6 +251,8 @@ def open(
         OSError).
     chunkwise.errors.AlreadyExistsError
         When it exists and mode is ``x`` (a FileExistsError).
+    chunkwise.errors.FileChangedError
+        When the file has changed since the sidecar was made that `index` names (an OSError).
     chunkwise.errors.RemoteError
         When a URL cannot be read: not found, no permission, no answer (an OSError).
     chunkwise.errors.UsageError
@@ -243,6 +262,7 @@ def open(
         path,
         mode,
         sync=sync,
+        index=index,
         external=external,
         storage_options=storage_options,
         **options,

@@ -37,6 +37,7 @@ def test_what_is_printed(path: Path, tmp_path: Path) -> None:
     done = run(path, "-o", tmp_path / "out.json", "--force", "--inline", "1MiB", "--json")
     record = json.loads(done.output)
     assert (record["datasets"], record["inlined"], record["left_out"]) == (2, 1, [])
+    assert run(path).output.startswith(f"{path}.cwi: 12 chunks of 2 datasets, ")
 
 
 def test_many_files_go_into_a_folder(path: Path, tmp_path: Path) -> None:
@@ -45,6 +46,8 @@ def test_many_files_go_into_a_folder(path: Path, tmp_path: Path) -> None:
     done = run(path, other, "-o", tmp_path / "refs", "--format", "json", "--json")
     assert [json.loads(line)["datasets"] for line in done.output.splitlines()] == [1, 1]
     assert sorted(one.name for one in (tmp_path / "refs").iterdir()) == ["a.h5.json", "b.h5.json"]
+    assert run(path, other).exit_code == 0
+    assert other.with_name("b.h5.cwi").exists()
 
 
 def test_mistakes_are_one_line(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,13 +56,13 @@ def test_mistakes_are_one_line(path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 index a.h5 --url s3://x b.h5 -o out.json
 index a.h5 b.h5 -o out
 index a.h5 a/a.h5 -o out --format json
-index a.h5
-index a.h5 -o out.cwi
+index a.h5 --format json
+index a.h5 -o out.cwi --url s3://x
 """)
     assert_golden("index-mistakes", said)
 
 
-@pytest.mark.parametrize("name", ["out.json", "out.parquet"])
+@pytest.mark.parametrize("name", ["out.json", "out.parquet", "out.cwi"])
 def test_an_index_has_its_name_once_it_is_on_storage(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

@@ -1,9 +1,10 @@
-"""Are files behind URLs indexed as local ones?"""
+"""Are files behind URLs indexed as local ones, and does a sidecar hold for what it was made of?"""
 
 from __future__ import annotations
 
 import io
 import json
+import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from click.testing import CliRunner
 
 import chunkwise
 from chunkwise.cli.index import command
-from chunkwise.errors import RemoteError, UsageError
+from chunkwise.errors import FileChangedError, RemoteError, UsageError
 from chunkwise.remote import opening
 from chunkwise.remote.faults import Patience
 from tests.support.indexing import assert_same_values, by_xarray, by_zarr
@@ -101,10 +102,54 @@ def test_an_index_takes_few_requests(server: Server, tmp_path: Path) -> None:
     assert len(server.asked) < 30
 
 
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_a_sidecar_of_a_url_is_read_by(server: Server, tmp_path: Path, name: str) -> None:
+    url, sidecar = f"{server.url}/{name}.h5", tmp_path / "any.cwi"
+    made = chunkwise.index(url, sidecar)
+    assert (made.format, made.datasets, made.left_out) == ("sidecar", 3, ())
+    with (
+        h5py.File(io.BytesIO(server.files[f"/{name}.h5"])) as theirs,
+        chunkwise.open(url, index=sidecar) as ours,
+    ):
+        for dataset in ("chunked", "growing"):
+            assert ours[dataset].explain(np.s_[3])["sidecar"] == str(sidecar)
+            for key in (np.s_[3, 2:9], np.s_[::7, 7], np.s_[-1, -1], np.s_[...]):
+                np.testing.assert_array_equal(ours[dataset][key], theirs[dataset][key])
+        again = pickle.loads(pickle.dumps(ours))
+        assert again["chunked"].explain(np.s_[3])["sidecar"] == str(sidecar)
+        again.close()
+    # Nothing looks for one by itself.
+    with chunkwise.open(url) as ours:
+        assert ours["chunked"].explain(np.s_[3])["sidecar"] is None
+
+
+def test_a_sidecar_of_a_url_holds_while_the_object_is_what_it_was(
+    server: Server, content: bytes, tmp_path: Path
+) -> None:
+    url, sidecar = f"{server.url}/a.h5", tmp_path / "a.cwi"
+    chunkwise.index(url, sidecar)
+    server.tags["/a.h5"] = '"second"'
+    with pytest.raises(FileChangedError, match="make it anew: chunkwise index http"):
+        chunkwise.open(url, index=sidecar)
+    server.tags["/a.h5"] = '"first"'
+    server.files["/a.h5"] = content + b"more"
+    with pytest.raises(FileChangedError, match="make it anew"):
+        chunkwise.open(url, index=sidecar)
+    with pytest.raises(FileChangedError, match="is of another file"):
+        chunkwise.open(f"{server.url}/b.h5", index=sidecar)
+    # Nor is it one of a file here, whose time it does not know.
+    (tmp_path / "a.h5").write_bytes(content)
+    with pytest.raises(FileChangedError):
+        chunkwise.open(tmp_path / "a.h5", index=sidecar)
+
+
 def test_what_cannot_be_is_refused(server: Server, tmp_path: Path) -> None:
     url, out = f"{server.url}/a.h5", tmp_path / "out.json"
-    secret = url.replace("//", "//me:secret@")
+    secret, sidecar = url.replace("//", "//me:secret@"), tmp_path / "a.cwi"
+    del server.tags["/a.h5"]
     calls: list[tuple[Callable[[], object], type[Exception], str]] = [
+        (lambda: chunkwise.open(url, index=True), UsageError, "say which sidecar"),
+        (lambda: chunkwise.index(url), UsageError, "say where the index shall be"),
         (
             lambda: chunkwise.index(f"zip://a.h5::{url}", out),
             UsageError,
@@ -112,6 +157,8 @@ def test_what_cannot_be_is_refused(server: Server, tmp_path: Path) -> None:
         ),
         (lambda: chunkwise.index(secret, out), UsageError, "would hold its password"),
         (lambda: chunkwise.index("a.h5", out, storage_options={}), UsageError, "URLs only"),
+        (lambda: chunkwise.index(url, sidecar), UsageError, "neither ETag nor Last-Modified"),
+        (lambda: chunkwise.index(f"simplecache::{url}", sidecar), UsageError, "part by part"),
         (lambda: chunkwise.index(f"{server.url}/none.h5", out), RemoteError, "no such object"),
     ]
     for call, kind, said in calls:
@@ -123,37 +170,37 @@ def test_what_cannot_be_is_refused(server: Server, tmp_path: Path) -> None:
 
 def test_what_could_not_be_had_is_not_left_out(server: Server, tmp_path: Path) -> None:
     """A network that fails makes no index that lacks datasets."""
-    target = "c.json"
-    before = len(server.asked)
-    chunkwise.index(f"{server.url}/b.h5", tmp_path / target)
-    total = len(server.asked) - before
-    (tmp_path / target).unlink()
-    assert total > 3
-    for last in {1, 2, total // 2, total - 1}:
-        answered = len(server.headers) + last
+    for target in ("c.json", "c.cwi"):
+        before = len(server.asked)
+        chunkwise.index(f"{server.url}/b.h5", tmp_path / target)
+        total = len(server.asked) - before
+        (tmp_path / target).unlink()
+        assert total > 3
+        for last in {1, 2, total // 2, total - 1}:
+            answered = len(server.headers) + last
 
-        refused: list[int] = []
+            refused: list[int] = []
 
-        def failing(handler: Any, most: int = answered, refused: Any = refused) -> bool:
-            if len(server.headers) <= most:
-                return False
-            refused.append(403)
-            handler.plain(403)
-            return True
+            def failing(handler: Any, most: int = answered, refused: Any = refused) -> bool:
+                if len(server.headers) <= most:
+                    return False
+                refused.append(403)
+                handler.plain(403)
+                return True
 
-        server.fails = failing
-        said = ""
-        try:
-            chunkwise.index(f"{server.url}/b.h5", tmp_path / target)
-        except RemoteError as error:
-            said = str(error)
-        # How many requests there are differs a little: perhaps all were answered.
-        assert bool(refused) == ("403" in said)
-        assert refused or last > 2
-        assert (tmp_path / target).exists() == (not refused)
-        (tmp_path / target).unlink(missing_ok=True)
-        assert list(tmp_path.iterdir()) == []
-        server.fails = None
+            server.fails = failing
+            said = ""
+            try:
+                chunkwise.index(f"{server.url}/b.h5", tmp_path / target)
+            except RemoteError as error:
+                said = str(error)
+            # How many requests there are differs a little: perhaps all were answered.
+            assert bool(refused) == ("403" in said)
+            assert refused or last > 2
+            assert (tmp_path / target).exists() == (not refused)
+            (tmp_path / target).unlink(missing_ok=True)
+            assert list(tmp_path.iterdir()) == []
+            server.fails = None
 
 
 def test_options_are_passed_on(server: Server, tmp_path: Path) -> None:

@@ -217,6 +217,13 @@ def test_a_virtual_dataset_of_a_file_object_is_read_by_libhdf5() -> None:
         assert "lies in" in plan["reason"]
 
 
+def test_a_sidecar_is_for_paths_and_urls(path: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="by path or URL"):
+        chunkwise.open(io.BytesIO(), index=True)
+    with pytest.raises(UsageError, match="by path or URL"):
+        chunkwise.open(f"simplecache::file://{path}", index=tmp_path / "there.cwi")
+
+
 @pytest.mark.usefixtures("bound_always")
 def test_a_file_object_that_was_written_anew_is_read_anew() -> None:
     stream = io.BytesIO()

@@ -34,6 +34,7 @@ COMMANDS: Final = {
     "verify": ["verify", NAME],
     "manifest": ["verify", NAME, "--write-manifest", "m.json"],
     "index": ["index", NAME, "-o", "a.json"],
+    "sidecar": ["index", NAME],
     "fix": ["fix", NAME, "--dry-run"],
     "plan": ["repack", NAME, "out.h5", "--dry-run"],
     "repack": ["repack", NAME, "out.h5", "--filter", "deflate:1"],

@@ -34,6 +34,7 @@ ROOMS = {"_lib", "files", "handles", "routing", "selecting", "words", "writing"}
 LATER = {
     "files.causes",
     "files.filters",
+    "handles.sidecar",
     "writing.alike",
     "writing.at_once",
     "writing.creating",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\b
 Examples:
+  chunkwise index model.nc                      model.nc.cwi, for chunkwise.open
   chunkwise index model.nc -o model.json        references for zarr and xarray
   chunkwise index model.nc -o model.parquet     the same, for millions of chunks
   chunkwise index model.nc -o m.json --url s3://bucket/model.nc
@@ -39,7 +40,8 @@ Exit code:
   2    wrong usage, or it cannot be written
   130  interrupted; nothing is left
 """
-_SUFFIX = {"json": ".json", "parquet": ".parquet"}
+FORMATS = ("json", "parquet", "sidecar")
+_SUFFIX = {"json": ".json", "parquet": ".parquet", "sidecar": ".cwi"}
 
 
 @click.command(epilog=EXAMPLES)
@@ -48,13 +50,14 @@ _SUFFIX = {"json": ".json", "parquet": ".parquet"}
     "-o",
     "--output",
     metavar="OUT",
-    help="OUT.json or OUT.parquet; of several files a folder.",
+    help="OUT.json, OUT.parquet or OUT.cwi; of several files a folder.  [default: FILE.cwi]",
 )
 @click.option(
     "--format",
     "form",
-    type=click.Choice([*_SUFFIX]),
-    help="What to write, where OUT does not say it: json or parquet, both as Kerchunk has them.",
+    type=click.Choice(FORMATS),
+    help="What to write, where OUT does not say it: json, parquet (both as Kerchunk has them) or "
+    "sidecar (for chunkwise.open).",
 )
 @click.option("--url", metavar="URL", help="Where readers of the references will find FILE.")
 @click.option(
@@ -76,7 +79,7 @@ _SUFFIX = {"json": ".json", "parquet": ".parquet"}
 def command(
     files: tuple[str, ...],
     output: str | None,
-    form: Literal["json", "parquet"] | None,
+    form: Literal["json", "parquet", "sidecar"] | None,
     url: str | None,
     bare: bool,
     inline: int | None,
@@ -86,16 +89,15 @@ def command(
 ) -> None:
     """Write down where the chunks of a file lie.
 
-    As references, by which zarr and xarray read FILE where it is.  FILE is only read;
-    it may be a URL.
+    As references, by which zarr and xarray read FILE where it is, or as a sidecar,
+    by which chunkwise.open need not look for chunks in FILE.  FILE is only read; it
+    may be a URL.
 
     Datasets whose filters or types zarr does not have are left out, and named.
     """
     from chunkwise.indexing.api import INLINE_NBYTES, index
     from chunkwise.indexing.records import SECRET
 
-    if output is None:
-        raise UsageError("say where the index shall be: -o OUT.json")
     if url is not None and len(files) > 1:
         raise UsageError("--url is for one file; name it alone")
     targets = _targets(files, output, form)
@@ -122,10 +124,16 @@ def command(
                     echo(line)
 
 
-def _targets(files: tuple[str, ...], output: str, form: str | None) -> list[str | Path]:
-    """Say where the index of each file goes."""
+def _targets(
+    files: tuple[str, ...], output: str | None, form: str | None
+) -> list[str | Path | None]:
+    """Say where the index of each file goes; None: beside it."""
     from pathlib import Path
 
+    if output is None:
+        if form not in (None, "sidecar"):
+            raise UsageError(f"--format {form}: say where it shall be: -o OUT{_SUFFIX[form]}")
+        return [None] * len(files)
     is_folder = output.endswith("/") or (Path(output).is_dir() and form != "parquet")
     if len(files) == 1 and not is_folder:
         return [output]

@@ -16,16 +16,17 @@ import contextlib
 import itertools
 import os
 import resource
+import warnings
 import weakref
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import h5py
 from h5py import h5d, h5f, h5fd, h5g, h5i, h5o, h5p
 
-from chunkwise.errors import ChunkwiseError, FileChangedError, UsageError
+from chunkwise.errors import ChunkwiseError, FileChangedError, FileFormatError, UsageError
 from chunkwise.files.identity import Identity, sample, sample_of
 from chunkwise.files.leading import Bounds, External
 from chunkwise.files.objects import Address, address_of, header_address
@@ -36,7 +37,13 @@ from chunkwise.handles.attributes import Attributes
 from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, printable
 
 if TYPE_CHECKING:
+    from chunkwise.handles.sidecar import Content, Sidecar
     from chunkwise.remote.opening import Opened
+
+# How `chunkwise.open` gets a sidecar.
+Index: TypeAlias = "str | os.PathLike[str] | bool | None"
+# The name of a sidecar that is found without being named.
+SUFFIX = ".cwi"
 
 # The most files kept open where the system's limit allows.
 MOST = 256
@@ -92,8 +99,12 @@ class Met(dict[Any, Any]):
 class FileHandle:
     """An open file, whether libhdf5 has it open or not."""
 
+    # Where the chunks of its datasets lie, where that is written down beside it.
+    sidecar: Sidecar | None = None
     # How far it may lead.
     external: External = "anywhere"
+    # As the caller wrote it.
+    _index: Index = None
 
     def __init__(
         self,
@@ -137,11 +148,51 @@ class FileHandle:
             _make_room()
         return cls(open_file(path, mode, options), path, options, mode != "r", sync)
 
+    def use_sidecar(self, index: Index) -> None:
+        """Know where chunks lie from a sidecar: see `chunkwise.open`, also for what it raises."""
+        required = index is not None and index is not False
+        named = not isinstance(index, bool | None)
+        far = self._remote is not None and self._remote.source is not None
+        plain = self.is_plain and not self.changes and self._path is not None
+        if index is False or not (plain or (far and named)):
+            if required:
+                self.close()
+                raise UsageError(
+                    f"{printable(self.filename)}: index=... is for files opened for reading, by "
+                    "path or URL"
+                )
+            return
+        path = os.fspath(index) if named else self.filename + SUFFIX  # type: ignore[arg-type]
+        if not required and not os.path.exists(path):  # noqa: PTH110 (each time a file is opened)
+            return
+        # Here, as few files have one.
+        from chunkwise.handles.sidecar import Sidecar
+
+        with phil:
+            content = self.content()
+            user_block = self.id.get_create_plist().get_userblock()
+        try:
+            self.sidecar = Sidecar(path, content, user_block, self.filename)
+            self._index = absolute(path) if named else index
+        except (FileChangedError, FileFormatError) as error:
+            if required:
+                self.close()
+                raise
+            warnings.warn(f"{error}; it is not used", RuntimeWarning, stacklevel=4)
+
     @property
     def bounds(self) -> Bounds:
         """How far it may lead: one that is not local, to no other file."""
         own = None if self._is_far else self._path or self.filename
         return Bounds(self.filename, own, self.external)
+
+    def content(self) -> Content:
+        """Its bytes, for a sidecar; under h5py's lock."""
+        from chunkwise.handles.sidecar import LocalContent, RemoteContent
+
+        if self._remote is not None and self._remote.source is not None:
+            return RemoteContent(self._remote.source)
+        return LocalContent(self.id.get_vfd_handle())
 
     def check_requests(self, label: str) -> None:
         """Tell of a request that has just failed, which to the engine looks like damage."""
@@ -192,12 +243,16 @@ class FileHandle:
             more: dict[str, Any] = {}
             if remote.storage_options is not None:
                 more["storage_options"] = remote.storage_options
+            if self._index is not None:
+                more["index"] = self._index
             return remote.url, {**self._options, **more}, self._sync
         if path is None:
             if self.id.get_access_plist().get_driver() != h5fd.SEC2:
                 raise UsageError(f"{where}: is no file on disk, and cannot be copied or sent")
             path = str(Path(self.filename).absolute())
         options = dict(self._options)
+        if self._index is not None:
+            options["index"] = self._index
         if self.external != "anywhere":
             options["external"] = self.external
         return path, options, self._sync

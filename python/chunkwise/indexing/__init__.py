@@ -1,1 +1,1 @@
-"""Where do the chunks of a file lie, written down for other readers?"""
+"""Where do the chunks of a file lie, written down for other readers and for chunkwise?"""

@@ -12,7 +12,7 @@ SECRET = (
     "holds a secret: what follows ? in its URL, or a password; give it to nobody who may not read "
     "the file, or leave that out (--no-secrets)"
 )
-Format = Literal["json", "parquet"]
+Format = Literal["json", "parquet", "sidecar"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Indexed:
     target
         The index.
     format
-        ``json`` or ``parquet`` (Kerchunk's).
+        ``json`` or ``parquet`` (Kerchunk's), or ``sidecar``.
     datasets
         Datasets in it.
     chunks

@@ -24,7 +24,7 @@ from chunkwise._lib import library
 from chunkwise.errors import ChunkwiseError, CorruptDataError
 from chunkwise.files import closing
 from chunkwise.files.leading import Bounds
-from chunkwise.files.objects import Address, address_of
+from chunkwise.files.objects import Address, address_of, header_address
 from chunkwise.handles.handle import Kept, home_of, is_far, label_of
 from chunkwise.names import HDF5_ERRORS
 from chunkwise.routing import eligibility, elsewhere
@@ -61,6 +61,8 @@ class Bound:
     getitem: Callable[[Any], Any]
     converted: bool
     sources: Sources | None = None
+    # The file beside it that says where its chunks lie; None if it says so itself.
+    sidecar: str | None = None
     shape: tuple[int, ...] = field(init=False)
     has_arrays: bool = field(init=False)
     # Whether nothing has to be looked at before `getitem` reads what h5py reads.
@@ -381,6 +383,12 @@ def _describe(
         if isinstance(found, str):
             return Binding(why=found)
         storage = found
+    sidecar = None if home is None or listed else home.sidecar
+    saved = None
+    if sidecar is not None:
+        assert home is not None
+        address = header_address(address_of(dataset.id))
+        saved = sidecar.find(address, home.content())
     record: _native.DatasetRecord = {
         "library": library(),
         "dataset_id": dataset.id.id,
@@ -393,7 +401,7 @@ def _describe(
         "storage": storage,
         # Of a file that another process writes, `refresh` says what is to be seen, to ours alone.
         "follows": home is not None and home.changes,
-        "saved": None,
+        "saved": saved,
         "external": (),
     }
     native = _native.Dataset(record)
@@ -418,8 +426,9 @@ def _describe(
         ) from None
     if native.reason is not None:
         return Binding(why=native.reason)
+    sidecar_path = None if saved is None or sidecar is None else sidecar.path
     getitem = _as_views(native.getitem) if as_views else native.getitem
-    return Binding(Bound(native, label, dtype, getitem, native.converts, sources))
+    return Binding(Bound(native, label, dtype, getitem, native.converts, sources, sidecar_path))
 
 
 def _as_views(getitem: Callable[[Any], Any]) -> Callable[[Any], Any]:
