@@ -49,7 +49,7 @@ def attempt(seed: int, folder: Path) -> None:
 
 
 def _is_a_reserved_code(sound: Path, damaged: Path) -> bool:
-    """Whether all values are right, and zlib refuses codes that libdeflate takes (docs/verify.md)."""
+    """Whether all values are right, and zlib alone refuses their codes (docs/verify.md)."""
     refused = 0
     with h5py.File(sound) as mine, h5py.File(damaged) as theirs, chunkwise.open(damaged) as ours:
         for name in mine["g"]:
