@@ -251,16 +251,6 @@ def test_nothing_is_left_to_h5py_nor_decoded_twice(path: Path) -> None:
         assert chunkwise.cache_stats()["decoded"] - decoded == 2 * 6 * 4
 
 
-def test_an_element_of_a_contiguous_dataset_takes_no_more_than_its_bytes(tmp_path: Path) -> None:
-    with h5py.File(tmp_path / "x.h5", "w") as file:
-        file["d"] = np.arange(3_000_000, dtype=">f8")
-    with chunkwise.open(tmp_path / "x.h5") as file:
-        assert file["d"].astype("f8")[2_999_999] == 2_999_999
-        whole = file["d"].astype("f4")[...]
-        assert (whole == np.arange(3_000_000, dtype="f4")).all()
-        assert (file["d"].astype("f4")[::7] == whole[::7]).all()
-
-
 @pytest.mark.parametrize("ending", [h5t.STR_NULLTERM, h5t.STR_SPACEPAD])
 @pytest.mark.parametrize("length", [1, 5])
 def test_text_that_is_not_padded_with_zeros(tmp_path: Path, ending: int, length: int) -> None:
