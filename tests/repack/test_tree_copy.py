@@ -91,8 +91,8 @@ def test_tools_see_the_same(kind: str, tmp_path: Path) -> None:
             del group.attrs[name]
     assert copy(source, target, **options) == ()
     assert_no_difference(source, target)
-    options = ("-p", "--width=0")
-    assert text_of("h5dump", source, *options) == text_of("h5dump", target, *options)
+    wide = ("-p", "--width=0")
+    assert text_of("h5dump", source, *wide) == text_of("h5dump", target, *wide)
 
 
 def holders(path: Path) -> list[tuple[int, bytes]]:
