@@ -18,6 +18,7 @@ from chunkwise.measure.run import run as run_bench
 from chunkwise_lab import hstest
 from chunkwise_lab.report.build import report
 from tests.support.commands import run
+from tests.support.damage import damage_chunk
 from tests.support.wrong_reader import WRONG_H5PY, WRONG_NOTHING
 
 
@@ -48,17 +49,8 @@ def test_each_reader_has_a_row(file: Path) -> None:
     assert printed.err == ""
 
 
-def _damage_a_chunk(file: Path, chunk: tuple[int, int]) -> None:
-    """Overwrite the stored bytes of one chunk of `/g/d`."""
-    with h5py.File(file) as f:
-        found = f["g/d"].id.get_chunk_info_by_coord(chunk)
-    with file.open("r+b") as stream:
-        stream.seek(found.byte_offset)
-        stream.write(b"\xff" * found.size)
-
-
 def test_a_damaged_chunk_is_named(file: Path) -> None:
-    _damage_a_chunk(file, (14, 60))
+    damage_chunk(file, "g/d", 10, b"\xff" * 20)
     done = run("hstest", file, "--count", 2, "-k", 3)
     assert done.code == 1
     told = done.err
@@ -70,7 +62,7 @@ def test_a_damaged_chunk_is_named(file: Path) -> None:
 
 
 def test_a_damaged_chunk_is_named_where_bench_writes_variants(file: Path) -> None:
-    _damage_a_chunk(file, (0, 30))
+    damage_chunk(file, "g/d", 1, b"\xff" * 20)
     done = run("bench", file, "g/d", "--chunk", "10x10")
     assert done.code == 1
     told = done.err

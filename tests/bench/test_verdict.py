@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import math
-import sys
-from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import assume, given
@@ -140,19 +138,8 @@ def test_a_threshold_is_above_1(threshold: float) -> None:
         verdict([1.0], [1.0], threshold)
 
 
-def script() -> ModuleType:
-    path = Path(__file__).resolve().parents[2] / "scripts" / "verdict_errors.py"
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_errors_are_as_rare_as_documented() -> None:
-    errors = script()
+    errors: Any = importlib.import_module("verdict_errors")
     for noise in errors.NOISES:
         for repeats in errors.REPEATS:
             wrong, *_, found_twice, contradicted = errors.figures(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -18,12 +19,15 @@ import numpy.typing as npt
 import pytest
 
 import chunkwise
-from chunkwise.errors import FileFormatError, UsageError
+from chunkwise import measure
+from chunkwise.errors import BusyError, FileFormatError, UsageError
 from chunkwise.files.superblock import read_superblock
 from chunkwise.files.unclosed import is_unclosed, open_unclosed
 from chunkwise.inspection import inspect
 from chunkwise.remedy.records import FollowWriter, saved_unclosed
 from chunkwise.remedy.spelling import in_short, spelled
+from chunkwise.verdicts import Exit
+from tests.support.commands import ended
 from tests.support.processes import ran
 from tests.support.tools import paste, require_tool
 
@@ -241,3 +245,50 @@ def test_a_file_cut_below_its_end_is_not_promised_anything(tmp_path: Path) -> No
         chunkwise.repack(path, tmp_path / "copy.h5")
     shutil.copy(path, tmp_path / "b.h5")
     assert open_unclosed(path) is None
+
+
+# bench ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("writer", ["swmr", "flushed"])
+def test_it_is_refused_with_the_command_that_saves_it(writer: str, tmp_path: Path) -> None:
+    path = killed(writer, tmp_path)
+    done = ended("bench", "run.h5", cwd=tmp_path)
+    assert done.returncode == Exit.UNJUDGED
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("chunkwise: run.h5: its writer did not close it")
+    _, _, command = line.partition("saved by: ")
+    assert shlex.split(command)[:3] == ["chunkwise", "repack", "run.h5"]
+    paste(command, tmp_path)
+    check(tmp_path / "run_repacked.h5", writer)
+    assert path.exists()
+
+
+def test_a_file_cut_short_is_refused_at_once(tmp_path: Path) -> None:
+    """With swmr=True libhdf5 would try to open it for hours."""
+    path = killed("flushed", tmp_path)
+    with path.open("r+b") as stream:
+        stream.truncate(path.stat().st_size // 2)
+        # The mark of a SWMR writer, too.
+        stream.seek(11)
+        stream.write(b"\x05")
+    with pytest.raises(FileFormatError):
+        measure.run(path, "/g/x")
+
+
+def test_a_locked_file_is_refused(tmp_path: Path) -> None:
+    """A writer that no reader may follow holds a lock: the file changes under a reader."""
+    code = (
+        "import sys, h5py; f = h5py.File('run.h5', 'w', libver='latest'); f['x'] = range(9); "
+        "f.flush(); print(flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        with pytest.raises(BusyError, match="open for writing"):
+            measure.run(tmp_path / "run.h5")
+        child.communicate()
+    with h5py.File(tmp_path / "run.h5") as file:
+        assert file["x"].shape == (9,)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from chunkwise.fixing.records import Fixed
 from chunkwise.fixing.render import lines
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
 fix_page: Any = importlib.import_module("fix_page")
 readme: Any = importlib.import_module("readme")
 PAGE = (ROOT / "docs" / "fix.md").read_text("utf-8")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,6 @@ from tests.inspect.test_findings_file import make_days
 from tests.support.commands import run
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
 readers: Any = importlib.import_module("readers")
 
 

@@ -19,15 +19,9 @@ from chunkwise.model.traffic import (
     contiguous_traffic,
     traffic,
 )
+from tests.model.test_geometry import walks
 
 ENGINE = Reader(CHUNKWISE, CHUNKWISE, 1 << 30, None, None)
-
-
-@st.composite
-def cases(draw: st.DrawFn) -> tuple[Stored, tuple[int, ...]]:
-    shape = tuple(draw(st.lists(st.integers(1, 9), min_size=1, max_size=3)))
-    chunks, block = (tuple(draw(st.integers(1, n)) for n in shape) for _ in range(2))
-    return Stored(shape, chunks, 4), block
 
 
 def boxes(stored: Stored, block: tuple[int, ...]) -> list[Hyperslab]:
@@ -51,7 +45,7 @@ def touches(stored: Stored, box: Hyperslab) -> int:
     return math.prod((a + b - 1) // c - a // c + 1 for a, b, c in pairs)
 
 
-@given(cases())
+@given(walks())
 def test_calls_chunks_and_bytes_of_a_walk(case: tuple[Stored, tuple[int, ...]]) -> None:
     stored, block = case
     found = traffic(stored, Pattern("", block), UNCACHED)
@@ -64,7 +58,7 @@ def test_calls_chunks_and_bytes_of_a_walk(case: tuple[Stored, tuple[int, ...]]) 
     assert found.chunks <= found.loads <= found.touches
 
 
-@given(cases())
+@given(walks())
 def test_a_list_of_a_walks_blocks_is_the_walk(case: tuple[Stored, tuple[int, ...]]) -> None:
     stored, block = case
     listed = tuple((box,) for box in boxes(stored, block))
@@ -77,7 +71,7 @@ def test_a_list_of_a_walks_blocks_is_the_walk(case: tuple[Stored, tuple[int, ...
     assert found.loads == walked.loads == found.chunks
 
 
-@given(cases(), st.sampled_from([*LIBRARIES, UNCACHED, ENGINE]))
+@given(walks(), st.sampled_from([*LIBRARIES, UNCACHED, ENGINE]))
 def test_a_cache_never_makes_more_loads_than_there_are_touches(
     case: tuple[Stored, tuple[int, ...]], reader: Reader
 ) -> None:
@@ -89,7 +83,7 @@ def test_a_cache_never_makes_more_loads_than_there_are_touches(
         assert found.loads <= bare.loads + 1e-9
 
 
-@given(cases(), st.integers(1, 50))
+@given(walks(), st.integers(1, 50))
 def test_blocks_at_random_places_meet_no_more_chunks_than_there_are(
     case: tuple[Stored, tuple[int, ...]], number: int
 ) -> None:
@@ -208,7 +202,7 @@ def test_of_memory_chunks_take_what_is_kept_of_them() -> None:
     assert traffic(small, replace(whole, writes=True), LIBHDF5_1).fresh_nbytes == 1 << 20
 
 
-@given(cases(), st.booleans())
+@given(walks(), st.booleans())
 def test_what_is_looked_up_is_what_there_is(
     case: tuple[Stored, tuple[int, ...]], writes: bool
 ) -> None:
@@ -219,7 +213,7 @@ def test_what_is_looked_up_is_what_there_is(
         assert 1 <= found.seeks <= max(1, found.loads + found.partial + found.pieces)
 
 
-@given(cases(), st.integers(1, 40), st.booleans())
+@given(walks(), st.integers(1, 40), st.booleans())
 def test_the_first_blocks_of_a_walk_read_nothing_back_that_a_cache_holds(
     case: tuple[Stored, tuple[int, ...]], number: int, writes: bool
 ) -> None:

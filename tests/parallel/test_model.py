@@ -237,44 +237,24 @@ def test_one_run_gives_what_it_tells() -> None:
     assert fitted.estimates["encode_rate"].factor == 2.0
 
 
-JOB = Job(nbytes=1, chunk_nbytes=1)
+JOB: dict[str, Any] = {"nbytes": 1, "chunk_nbytes": 1}
+# What makes no sense of a job, and of a machine.
+NO_JOBS = ["nbytes 0", "chunk_nbytes 0", "n_ranks 0", "n_cores 0", "ratio 0", "ratio inf"]
+NO_JOBS += ["source_nbytes -1"]
+NO_MACHINES = ["encode_rate 0", "index_s -1", "overlap 1.5", "rank_rate nan"]
 
 
-@pytest.mark.parametrize(
-    "runs",
-    [
-        [],
-        [Run(JOB, {"encoding": 1.0})],
-        [Run(JOB, {"encode": -1.0})],
-        [Run(JOB, {"encode": math.nan})],
-        [Run(JOB, {}, 0.0)],
-    ],
-)
-def test_runs_that_cannot_be_are_refused(runs: list[Run]) -> None:
-    with pytest.raises(UsageError):
-        calibrate(runs)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"nbytes": 0},
-        {"chunk_nbytes": 0},
-        {"n_ranks": 0},
-        {"n_cores": 0},
-        {"ratio": 0.0},
-        {"ratio": math.inf},
-        {"source_nbytes": -1},
-    ],
-)
-def test_jobs_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(UsageError):
-        Job(**{"nbytes": 1, "chunk_nbytes": 1, **wrong})
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"encode_rate": 0.0}, {"index_s": -1.0}, {"overlap": 1.5}, {"rank_rate": math.nan}]
-)
-def test_machines_that_cannot_be_are_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(UsageError):
-        Machine(**wrong)
+def test_what_cannot_be_is_refused() -> None:
+    for text in NO_JOBS:
+        name, value = text.split()
+        with pytest.raises(UsageError):
+            Job(**{**JOB, name: float(value)})
+    for text in NO_MACHINES:
+        name, value = text.split()
+        with pytest.raises(UsageError):
+            Machine(**{name: float(value)})
+    job = Job(**JOB)
+    phases: list[dict[str, float]] = [{"encoding": 1.0}, {"encode": -1.0}, {"encode": math.nan}]
+    for runs in ([], [Run(job, {}, 0.0)], *([Run(job, one)] for one in phases)):
+        with pytest.raises(UsageError):
+            calibrate(runs)

@@ -101,10 +101,6 @@ def test_every_combination_reads_as_h5py_reads_it(tmp_path: Path, number: int) -
     assert paths["chunked"] > BATCH // 8
 
 
-def test_the_matrix_is_the_same_each_time() -> None:
-    assert list(combinations(60, seed=1)) == list(combinations(60, seed=1))
-
-
 # Cases that the matrix does not draw -----------------------------------------------------
 
 DATA = np.arange(60, dtype="i4").reshape(6, 10)

@@ -155,16 +155,6 @@ def test_whoever_reads_reads_the_same(
         assert same(ask(chunkwise.wrap(f[name])), model(f[name][...]))
 
 
-def test_a_file_open_for_writing(tmp_path: Path) -> None:
-    with h5py.File(tmp_path / "open.h5", "w") as f:
-        d = f.create_dataset("d", data=np.arange(20), chunks=(3,), compression=1)
-        ours = chunkwise.wrap(d)
-        assert ours[[7, 1, 7]].tolist() == [7, 1, 7]
-        d[7] = 99
-        assert ours[[7, 1, 7]].tolist() == [99, 1, 99]
-        assert ours[6:8][::-1].tolist() == ours[7:5:-1].tolist() == [99, 6]
-
-
 def test_what_h5py_alone_understands(path: Path) -> None:
     with h5py.File(path) as f:
         record, scalar, null = (chunkwise.wrap(f[name]) for name in ("record", "scalar", "null"))

@@ -352,6 +352,8 @@ def test_nothing_stays_open_when_sources_come_and_go(tmp_path: Path) -> None:
             (tmp_path / "new").replace(tmp_path / "1.h5")
             assert v[1, 3] == value
             assert v[...][1, 4] == value
+            assert v[0, 0] == 0
+        assert v.explain()["path"] == "virtual"
         assert descriptors() <= before + 4
 
 

@@ -14,8 +14,8 @@ import pytest
 import xarray
 
 import chunkwise
-from chunkwise.repacking.render import summary_lines
 from tests.support.everything import write_everything
+from tests.support.netcdf_files import WRITTEN
 from tests.support.repacking import require_equal, text_of, write_example
 
 FOREIGN = os.environ.get("CHUNKWISE_FOREIGN_FILES")
@@ -45,14 +45,6 @@ def test_everything_survives(tmp_path: Path, request_: dict[str, Any]) -> None:
     require_equal(made, again, unread=HOLDERS)
 
 
-def test_everything_of_hdf5_1_8_survives(tmp_path: Path) -> None:
-    source, made, again = (tmp_path / name for name in ("in.h5", "made.h5", "again.h5"))
-    write_everything(source, libver=("earliest", "v108"))
-    chunkwise.repack(source, made, high="v108")
-    chunkwise.repack(made, again, high="v108")
-    require_equal(made, again)
-
-
 @pytest.mark.parametrize("low", ["earliest", "v108", "latest"])
 @pytest.mark.parametrize("tracked", [False, True])
 def test_formats_stay_as_old_as_they_are(tmp_path: Path, low: str, tracked: bool) -> None:
@@ -75,25 +67,6 @@ def test_merged_data_are_real_data(tmp_path: Path) -> None:
             assert theirs[name].external is None
             assert not theirs[name].is_virtual
             np.testing.assert_array_equal(theirs[name][...], mine[name][...])
-
-
-def test_merged_data_are_stored_as_their_sources_are(tmp_path: Path) -> None:
-    source, out = tmp_path / "all.h5", tmp_path / "out.h5"
-    data = np.arange(24 * 30 * 40, dtype="i4").reshape(24, 30, 40)
-    layout = h5py.VirtualLayout(data.shape, "i4")
-    for number in range(3):
-        part = data[8 * number : 8 * number + 8]
-        with h5py.File(tmp_path / f"{number}.h5", "w") as file:
-            file.create_dataset("x", data=part, chunks=(2, 30, 40), compression=5, shuffle=True)
-        layout[8 * number : 8 * number + 8] = h5py.VirtualSource(f"{number}.h5", "x", part.shape)
-    with h5py.File(source, "w") as file:
-        file.create_virtual_dataset("x", layout)
-    said = " ".join(" ".join(summary_lines(chunkwise.repack(source, out, merge=True))).split())
-    assert "/x: chunks 2x30x40, filters shuffle+deflate:5: its sources have such" in said
-    with h5py.File(out) as file:
-        made = file["x"]
-        assert (made.chunks, made.compression_opts, made.shuffle) == ((2, 30, 40), 5, True)
-        np.testing.assert_array_equal(made[...], data)
 
 
 @pytest.mark.parametrize(
@@ -179,48 +152,34 @@ def test_pages_and_format_are_as_asked(tmp_path: Path) -> None:
         assert file.id.get_create_plist().get_file_space_page_size() == 65536
 
 
-def write_netcdf(path: Path) -> None:
-    with netCDF4.Dataset(path, "w") as file:
-        file.title = "a model's run"
-        file.createDimension("time", None)
-        file.createDimension("lat", 30)
-        file.createDimension("lon", 40)
-        time = file.createVariable("time", "f8", ("time",))
-        time.units = "days since 2000-01-01"
-        lat = file.createVariable("lat", "f4", ("lat",))
-        lat[:] = np.linspace(-90, 90, 30)
-        group = file.createGroup("model")
-        t2m = group.createVariable(
-            "t2m", "i2", ("time", "lat", "lon"), zlib=True, shuffle=True, fill_value=-9999
-        )
-        t2m.scale_factor = 0.01
-        t2m[:] = np.random.default_rng(0).random((20, 30, 40)) * 10
-        time[:] = np.arange(20)
-        kind = file.createEnumType("i1", "kind", {"land": 0, "sea": 1})
-        surface = file.createVariable("surface", kind, ("lat", "lon"))
-        surface[:] = np.arange(1200).reshape(30, 40) % 2
-        names = file.createVariable("names", str, ("lat",))
-        names[:] = np.array([f"row {i}" for i in range(30)], object)
+# netCDF-C may crash on what is not its own.
+NETCDF: list[tuple[str, dict[str, Any]]] = [(name, {}) for name in WRITTEN if "HDF5" not in name]
+NETCDF += [("groups", {"chunk": "v:5x2"}), ("names", {"filters": "deflate:2"})]
 
 
-@pytest.mark.parametrize("rules", [{}, {"chunk": "t2m:20x6x8"}, {"filters": "deflate:2"}], ids=str)
-def test_netcdf_stays_netcdf(tmp_path: Path, rules: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("name", "rules"), NETCDF, ids=str)
+def test_netcdf_stays_netcdf(tmp_path: Path, name: str, rules: dict[str, Any]) -> None:
     source, out = tmp_path / "in.nc", tmp_path / "out.nc"
-    write_netcdf(source)
+    write, groups = WRITTEN[name]
+    write(source)
     chunkwise.repack(source, out, **rules)
     require_equal(source, out)
     if shutil.which("ncdump"):
-        assert text_of(source) == text_of(out)
-    for group in ("/", "/model"):
+        options = () if rules else ("-s",)
+        assert text_of(source, *options) == text_of(out, *options)
+    for group in groups:
         with (
             xarray.open_dataset(source, group=group, engine="netcdf4") as mine,
             xarray.open_dataset(out, group=group, engine="netcdf4") as theirs,
         ):
-            xarray.testing.assert_identical(mine, theirs)
-    # It can be written to as before.
-    with netCDF4.Dataset(out, "a") as file:
-        file["model/t2m"][20] = 1
-        assert file["model/t2m"].shape == (21, 30, 40)
+            # xarray itself cannot compare rows of different lengths.
+            both = [one.drop_vars("ragged", errors="ignore") for one in (mine, theirs)]
+            xarray.testing.assert_identical(*both)
+    if name == "groups":
+        # It can be written to as before.
+        with netCDF4.Dataset(out, "a") as file:
+            file["a/v"][5] = 1
+            assert file["a/v"].shape == (6, 6)
 
 
 def foreign_files() -> list[Path]:

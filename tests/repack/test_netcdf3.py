@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import chunkwise
-from chunkwise.cli.main import main
 from chunkwise.errors import ChunkwiseError, FileChangedError, UsageError
 from chunkwise.files import netcdf3
 from chunkwise.inspection import inspect
 from chunkwise.repacking.gathering import gather
 from chunkwise.repacking.progress import Moment
+from tests.support.commands import run
 from tests.support.processes import ran
 from tests.support.tools import needs_netcdf, require_tool
 
@@ -98,9 +98,7 @@ def test_rules_are_followed(tmp_path: Path) -> None:
         assert file["v.i2"].compression == "gzip"
 
 
-def test_in_place_and_in_folders(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_in_place_and_in_folders(tmp_path: Path) -> None:
     folder = tmp_path / "archive"
     folder.mkdir()
     make(folder / "old.nc")
@@ -108,11 +106,9 @@ def test_in_place_and_in_folders(
     with h5py.File(folder / "new.h5", "w") as file:
         file["x"] = np.arange(5)
     assert [source.name for source, _ in gather([str(folder)], None).pairs] == ["new.h5", "old.nc"]
-    monkeypatch.setattr("sys.argv", ["chunkwise", "repack", str(folder), "--in-place"])
-    with pytest.raises(SystemExit) as left:
-        main()
-    assert left.value.code == 0, capsys.readouterr().err
-    assert {"1 repacked", "1 skipped"} <= set(re.findall(r"1 [a-z]+", capsys.readouterr().out))
+    done = run("repack", folder, "--in-place")
+    assert done.code == 0, done.err
+    assert {"1 repacked", "1 skipped"} <= set(re.findall(r"1 [a-z]+", done.out))
     assert h5py.is_hdf5(folder / "old.nc")
     assert dump(folder / "old.nc") == said
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from tests.support.damage import damage_chunk
 from tests.support.reading import LEFT_TO_LIBHDF5
 from tests.support.rechunking import bits, content, copied, datasets, written
 from tests.support.repacking import require_equal
+from tests.support.threads import run_in_threads
 
 FILTERED: dict[str, Any] = {"shuffle": True, "compression": 4, "fletcher32": True}
 
@@ -262,15 +263,12 @@ def test_what_the_half_written_file_does_not_hold_is_made_again(tmp_path: Path) 
     assert journal(tmp_path, "second", "empty").noted_chunks == 0
 
 
+@pytest.mark.usefixtures("one_thread")
 @pytest.mark.slow
 def test_chunks_that_lie_elsewhere_now_are_made_again(tmp_path: Path) -> None:
     source = make(tmp_path, numbers(64, 256, 256), chunks=(1, 256, 256), compression=1)
     created = {"chunks": (64, 8, 8), "compression": 9}
-    _native.set_threads(1)
-    try:
-        half_done(tmp_path, source, created)
-    finally:
-        _native.set_threads(None)
+    half_done(tmp_path, source, created)
     again = journal(tmp_path, "second", "first")
     assert again.noted_chunks > 0
     make(tmp_path, numbers(64, 256, 256)[::-1], chunks=(1, 256, 256), compression=1)
@@ -293,22 +291,13 @@ def test_a_journal_that_cannot_be_written(tmp_path: Path) -> None:
 def test_copies_in_several_threads(tmp_path: Path) -> None:
     data = numbers(20, 64, 64)
     source = make(tmp_path, data, chunks=(1, 64, 64), compression=1)
-    failed: list[BaseException] = []
 
     def work(number: int) -> None:
-        try:
-            target = tmp_path / f"t{number}.h5"
-            copied(source, target, {"chunks": (20, 8, 8), "compression": 1})
-            assert bits(content(target)) == bits(data)
-        except BaseException as error:
-            failed.append(error)
+        target = tmp_path / f"t{number}.h5"
+        copied(source, target, {"chunks": (20, 8, 8), "compression": 1})
+        assert bits(content(target)) == bits(data)
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    while any(thread.is_alive() for thread in threads):
-        time.sleep(0.01)
-    assert failed == []
+    run_in_threads([partial(work, number) for number in range(4)])
 
 
 def test_chunks_that_lie_in_another_order_are_brought_into_theirs(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import chunkwise
 from chunkwise.files.objects import walk
 from tests.support.native import keep_without_links
 from tests.support.references import write_like_jld2
-from tests.support.repacking import command, require_proof
+from tests.support.repacking import require_proof
 
 
 def unlinked(path: Path) -> list[str]:
@@ -266,10 +266,3 @@ def test_a_copy_has_no_more_names_than_links(tmp_path: Path) -> None:
     require_proof(source, target)
     with h5py.File(target) as file:
         assert h5g.get_objinfo(file[file["refs"][0]].id).nlink == 1
-
-
-def test_the_command_says_how_they_are_reached(tmp_path: Path) -> None:
-    source = write_like_jld2(tmp_path / "a.jld2")
-    done = command(source, tmp_path / "b.h5", "--filter", "deflate:2", "--verify", "full")
-    assert done.returncode == 0, done.stderr
-    assert "/value(type)->@julia type[0]->" in done.stdout

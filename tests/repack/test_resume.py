@@ -58,13 +58,6 @@ def test_a_source_that_was_rewritten_with_its_times_restored(tmp_path: Path, how
     require_equal(source, out)
 
 
-def test_a_source_that_is_the_same_is_used(tmp_path: Path) -> None:
-    source, out = write(tmp_path / "in.h5", 1), tmp_path / "out.h5"
-    interrupted(source, out, **RULES, resume=True)
-    assert replayed(chunkwise.repack(source, out, **RULES, resume=True)) == 4
-    require_equal(source, out)
-
-
 def test_other_files_behind_a_virtual_dataset(tmp_path: Path) -> None:
     behind, source, out = tmp_path / "behind.h5", tmp_path / "in.h5", tmp_path / "out.h5"
     write(behind, 1)

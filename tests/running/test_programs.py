@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise.running import environment
+from chunkwise.running import environment, program
 from tests.attack import preloaded
 from tests.support.everything import write_everything
 from tests.support.tools import require_tool
@@ -318,3 +318,21 @@ def test_a_static_program_runs_as_without(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stdout) == (0, "ran\n")
     assert "linked statically" in done.stderr
+
+
+# Programs that are linked statically ----------------------------------------------------------
+
+
+def test_hdf5_inside_the_program_is_said(tmp_path: Path) -> None:
+    true = shutil.which("true")
+    if true is None:
+        pytest.skip("no program to copy")
+    made = tmp_path / "a.out"
+    shutil.copy(true, made)
+    assert program.find(str(made)).obstacle is None
+    with made.open("ab") as file:
+        file.write(b"Headers are %u.%u.%u, library is %u.%u.%u\n")
+    found = program.find(str(made))
+    assert found.obstacle is not None
+    assert "h5cc -shlib" in found.obstacle
+    assert not found.harms

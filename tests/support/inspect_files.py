@@ -256,7 +256,7 @@ def times(time: int, when: int) -> Callable[[h5p.PropDCID], None]:
 
 # --- all of them -----------------------------------------------------------------------
 
-# The newest format that the tools of HDF5 1.10 can read, with all kinds of chunk index.
+# That of HDF5 1.10, with all kinds of chunk index.
 V110 = ("v110", "v110")
 MADE: dict[str, Callable[[Path], None]] = {
     "all kinds": make_file,
@@ -267,9 +267,6 @@ MADE: dict[str, Callable[[Path], None]] = {
     "filters": make_filters,
     "filters-1.10": partial(make_filters, libver=V110),
     "fills": make_fills,
-}
-# HDF5's tools of 1.10 cannot read these.
-NEWEST: dict[str, Callable[[Path], None]] = {
     "indexes-latest": partial(make_indexes, libver="latest"),
     "filters-latest": partial(make_filters, libver="latest"),
 }

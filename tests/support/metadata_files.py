@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 from h5py import h5d, h5f, h5p, h5s, h5t
+
+from tests.support.everything import write_everything
 
 OLD, NEW = h5f.LIBVER_EARLIEST, h5f.LIBVER_LATEST
 
@@ -176,10 +179,25 @@ KINDS: dict[str, Kind] = {
 }
 
 
+# One of everything: the oldest format, a user block, whether orders are tracked.
+EVERYTHING: dict[str, dict[str, Any]] = {
+    f"everything-{low}-{block}-{order}": {
+        "libver": (low, "latest"),
+        "user_block": block,
+        "track_order": order,
+    }
+    for low, block, order in product(("earliest", "latest"), (0, 1024), (False, True))
+}
+NAMES = (*KINDS, *EVERYTHING)
+
+
 def write(folder: Path, name: str) -> Path:
     """Write one of them."""
-    fill, low, properties = KINDS[name]
     path = folder / f"{name}.h5"
+    if name in EVERYTHING:
+        write_everything(path, **EVERYTHING[name])
+        return path
+    fill, low, properties = KINDS[name]
     with created(path, low, properties and properties()) as f:
         fill(f)
     return path

@@ -78,9 +78,9 @@ def require_equal(source: Path, target: Path, *, unread: tuple[str, ...] = ()) -
         assert "differences found" not in done.stdout, done.stdout
 
 
-def text_of(path: Path) -> str:
-    """What ncdump prints of a file, without its name and how it is stored."""
-    words = ["ncdump", "-n", "x", str(path)]
+def text_of(path: Path, *options: str) -> str:
+    """What ncdump prints of a file, without its name; how it is stored with ``-s``."""
+    words = ["ncdump", *options, "-n", "x", str(path)]
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
 

@@ -16,7 +16,6 @@ import pytest
 from chunkwise_lab.sample import write
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "examples"))
 demo: Any = importlib.import_module("demo")
 
 

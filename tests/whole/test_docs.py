@@ -7,12 +7,16 @@ import doctest
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from chunkwise.cli import bench
 from chunkwise.cli.main import COMMANDS, cli
+from chunkwise.measure.axes import AXES
+from chunkwise.measure.space import Space
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -76,7 +80,18 @@ def test_commands_parse(page: str | Path) -> None:
         assert command is not None
         # --list and --help end at once.
         with contextlib.suppress(click.exceptions.Exit):
-            command.make_context(name, shlex.split(" ".join(words)))
+            asked = command.make_context(name, shlex.split(" ".join(words))).params
+            if name == "bench":
+                assert trials_of(asked), words
+
+
+def trials_of(asked: dict[str, Any]) -> list[Any]:
+    """Spell out the trials of a command of bench, whose options are text to click."""
+    named = {name: asked.get(name.replace("-", "_")) for name in AXES}
+    axes = {name: tuple(text.split(",")) for name, text in named.items() if isinstance(text, str)}
+    axes |= dict(map(bench._property, asked["properties"]))
+    axes |= {"access": asked["access"]} if asked["access"] else {}
+    return Space({"reader": ("h5py", "chunkwise-py"), **axes}).points(("all",))
 
 
 def test_rules_of_repack_parse() -> None:

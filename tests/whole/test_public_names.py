@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import json
 import re
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -15,6 +14,7 @@ import chunkwise
 from tests.support.processes import python
 
 ROOT = Path(__file__).resolve().parents[2]
+script: Any = importlib.import_module("api")
 MODULES = {"dask", "errors", "parallel", "xarray"}
 LIST = """
 import importlib, json, sys
@@ -63,21 +63,11 @@ def test_what_the_pages_call_is_public() -> None:
     assert called <= set(chunkwise.__all__)
 
 
-@pytest.fixture(scope="module")
-def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("api", ROOT / "scripts" / "api.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_page_is_current(script: ModuleType) -> None:
+def test_the_page_is_current() -> None:
     assert script.PAGE.read_text("utf-8") == script.page(), "run python scripts/api.py"
 
 
-def test_every_name_and_member_is_on_it(script: ModuleType) -> None:
+def test_every_name_and_member_is_on_it() -> None:
     page = script.page()
     for name in chunkwise.__all__:
         value = getattr(chunkwise, name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import re
-import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,7 @@ import pytest
 from chunkwise_lab.sample import write
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
 readme: Any = importlib.import_module("readme")
-
-
 NAMES = [str(page.relative_to(ROOT)) for page in readme.PAGES]
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -23,7 +22,6 @@ from chunkwise.cli.main import COMMANDS, cli
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "target" / "site"
-sys.path.insert(0, str(ROOT / "scripts"))
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 built = pytest.mark.skipif(
