@@ -654,10 +654,11 @@ class Metadata:
     """The metadata of a local HDF5 file, read without libhdf5."""
 
     @staticmethod
-    def of_descriptor(descriptor: int) -> Metadata | None:
+    def of_descriptor(descriptor: int, *, damaged: bool = False) -> Metadata | None:
         """Read the file that a descriptor has open, which may be closed afterwards.
 
         None where libhdf5 should read it: it is marked as written to, truncated, or no HDF5 file.
+        If it may be `damaged`, only where its superblock cannot be read.
         """
     @property
     def root(self) -> int: ...
@@ -667,6 +668,12 @@ class Metadata:
         None where a link is not hard, or a name not UTF-8.  Raises `CorruptDataError`, as all
         below.
         """
+    def readable_links(
+        self, address: int
+    ) -> tuple[list[tuple[bytes, int | None]], list[str]]:
+        """Names and addresses (None of soft and other links), and what is wrong with the rest."""
+    def readable_attributes(self, address: int) -> tuple[int, list[str]]:
+        """How many can be read, and what is wrong with others."""
     def objects(self, addresses: Sequence[int]) -> list[ObjectRecord]: ...
     def shape(self, address: int) -> tuple[int, ...] | None:
         """The shape of a dataset; None of what has none."""
@@ -1385,7 +1392,8 @@ def copy_tree(
     target_file_id: int,
     dcpls: Mapping[int, int],
     progress: Callable[[int, int], object] | None = None,
-    salvage: tuple[tuple[Set[int], Set[int], Set[int]], Sequence[int]] | None = None,
+    salvage: tuple[tuple[Set[int], Set[int], Set[int]], Sequence[int], Metadata | None]
+    | None = None,
     unlinked: Sequence[tuple[int, bytes]] = ...,
 ) -> TreeCopy:
     """Copy everything of a file but the plain bytes of its datasets.

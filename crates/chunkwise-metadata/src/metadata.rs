@@ -26,18 +26,24 @@ pub struct Metadata {
 impl Metadata {
     /// Of a local file; None where libhdf5 has to open it: it is being written, or is unusual.
     pub fn of_file(file: &File) -> Option<Self> {
+        let made = Self::of_any_file(file)?;
+        let superblock = made.file.superblock();
+        let unusual = superblock.open_for_writing
+            || superblock.open_for_swmr
+            || superblock.driver.is_some()
+            || superblock.base.checked_add(superblock.end)? > made.storage.end();
+        (!unusual).then_some(made)
+    }
+
+    /// Of a local file, even if it is cut off, or was not closed; None without a superblock.
+    pub fn of_any_file(file: &File) -> Option<Self> {
         if !file.metadata().ok()?.is_file() {
             return None;
         }
         let storage: Arc<dyn Storage> = FileStorage::reopening(file).ok()?;
         let stored = Stored::new(Arc::clone(&storage)).ok()?;
         let file = chunkwise_format::File::open(stored).ok()?;
-        let superblock = file.superblock();
-        let unusual = superblock.open_for_writing
-            || superblock.open_for_swmr
-            || superblock.driver.is_some()
-            || superblock.base.checked_add(superblock.end)? > storage.end();
-        (!unusual).then_some(Self { file, storage })
+        Some(Self { file, storage })
     }
 
     /// The address of the root group.

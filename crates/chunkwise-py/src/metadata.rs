@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::mem::ManuallyDrop;
 use std::os::fd::FromRawFd;
+use std::sync::Arc;
 
 use chunkwise_format::{
     Attribute, Class, Dataspace, FormatError, Kind, Layout, Object, Target, Value,
@@ -20,21 +21,29 @@ use crate::dataset::PyDataset;
 use crate::errors::raise;
 use crate::library::census_to_dict;
 
+/// Names and addresses, and errors.
+type PyReadable<'py> = (Vec<(Bound<'py, PyBytes>, Option<u64>)>, Vec<String>);
+
 /// The metadata of a local file (see `_native.pyi`).
 #[pyclass(name = "Metadata", module = "chunkwise._native", frozen)]
 pub struct PyMetadata {
-    metadata: Metadata,
+    pub(crate) metadata: Arc<Metadata>,
 }
 
 #[pymethods]
 impl PyMetadata {
     /// The file that a descriptor of this process has open.
     #[staticmethod]
-    fn of_descriptor(py: Python<'_>, descriptor: i32) -> Option<Self> {
+    #[pyo3(signature = (descriptor, *, damaged = false))]
+    fn of_descriptor(py: Python<'_>, descriptor: i32, damaged: bool) -> Option<Self> {
         py.detach(|| {
             // SAFETY: it is only borrowed, and stays open while the caller waits for this.
             let borrowed = ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) });
-            Metadata::of_file(&borrowed).map(|metadata| Self { metadata })
+            let made = match damaged {
+                true => Metadata::of_any_file(&borrowed),
+                false => Metadata::of_file(&borrowed),
+            };
+            made.map(|metadata| Self { metadata: Arc::new(metadata) })
         })
     }
 
@@ -55,13 +64,41 @@ impl PyMetadata {
         Ok(hard.collect())
     }
 
+    /// The links of a group that can be read, and what is wrong with others (see `_native.pyi`).
+    fn readable_links<'py>(&self, py: Python<'py>, address: u64) -> PyReadable<'py> {
+        let object = match self.metadata.object(address) {
+            Ok(object) => object,
+            Err(error) => return (Vec::new(), vec![error.to_string()]),
+        };
+        let (links, errors) = object.readable_links();
+        let links = links.into_iter().map(|link| {
+            let address = match link.target {
+                Target::Hard(address) => Some(address),
+                _ => None,
+            };
+            (PyBytes::new(py, &link.name), address)
+        });
+        (links.collect(), errors.iter().map(FormatError::to_string).collect())
+    }
+
+    /// How many attributes of an object can be read, and what is wrong with others.
+    fn readable_attributes(&self, address: u64) -> (usize, Vec<String>) {
+        match self.metadata.object(address) {
+            Ok(object) => {
+                let (found, errors) = object.readable_attributes();
+                (found.len(), errors.iter().map(FormatError::to_string).collect())
+            }
+            Err(error) => (0, vec![error.to_string()]),
+        }
+    }
+
     /// What objects are, and have.
     fn objects<'py>(
         &self,
         py: Python<'py>,
         addresses: Vec<u64>,
     ) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let metadata = &self.metadata;
+        let metadata = &*self.metadata;
         let records = Records { py, metadata, values: Values::new(metadata) };
         addresses.into_iter().map(|address| records.record(address)).collect()
     }

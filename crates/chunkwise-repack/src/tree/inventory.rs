@@ -169,19 +169,21 @@ impl Inventory {
                 let fault = Fault::from(error).of(|| "some of its links".into());
                 lost.go_on_at(self.printable(group), fault)?;
                 more_links(hdf5, open.id, &mut listed);
+                listed.extend(lost.known.links_beside(self.nodes[group].address, &listed));
             }
             self.nodes[group].links.reserve_exact(listed.len());
             for link in listed {
                 let charset = link.charset;
-                let target = match self.target(hdf5, open.id, group, &link, &lost.known.objects) {
-                    Ok(target) => target,
-                    Err(error) if lost.wanted => {
-                        let object = self.printable_below(group, &link.name);
-                        lost.go_on_at(object, error.into_fault())?;
-                        continue;
-                    }
-                    Err(error) => return Err(error),
-                };
+                let target =
+                    match self.target(hdf5, (file, open.id), group, &link, &lost.known.objects) {
+                        Ok(target) => target,
+                        Err(error) if lost.wanted => {
+                            let object = self.printable_below(group, &link.name);
+                            lost.go_on_at(object, error.into_fault())?;
+                            continue;
+                        }
+                        Err(error) => return Err(error),
+                    };
                 self.nodes[group].links.push(Link { name: link.name, charset, target });
             }
         }
@@ -237,7 +239,7 @@ impl Inventory {
     unsafe fn target(
         &mut self,
         hdf5: Hdf5<'_>,
-        open: hid_t,
+        (file, open): (hid_t, hid_t),
         group: usize,
         link: &Listed,
         avoid: &HashSet<u64>,
@@ -248,7 +250,7 @@ impl Inventory {
                 HARD if avoid.contains(&link.address_or_size) => {
                     Err(crashes().at(self.printable_below(group, &link.name)))
                 }
-                HARD => self.object(hdf5, open, group, link),
+                HARD => self.object(hdf5, (file, open), group, link),
                 SOFT | EXTERNAL => value(hdf5, open, link).map_err(|fault| {
                     fault.of(|| "the link".into()).at(self.printable_below(group, &link.name))
                 }),
@@ -271,7 +273,7 @@ impl Inventory {
     unsafe fn object(
         &mut self,
         hdf5: Hdf5<'_>,
-        open: hid_t,
+        (file, open): (hid_t, hid_t),
         group: usize,
         link: &Listed,
     ) -> Result<LinkTarget, TreeError> {
@@ -279,7 +281,14 @@ impl Inventory {
             return Ok(LinkTarget::Hard(known));
         }
         // SAFETY: the caller's contract.
-        let info = unsafe { hdf5.info(open, &link.name) };
+        let info = unsafe {
+            match link.by_address {
+                true => hdf5
+                    .open(file, link.address_or_size)
+                    .and_then(|object| hdf5.info(object.id, c".")),
+                false => hdf5.info(open, &link.name),
+            }
+        };
         let info =
             info.map_err(|error| Fault::from(error).at(self.printable_below(group, &link.name)))?;
         let Some(kind) = kind_of(&info) else {
@@ -296,16 +305,18 @@ fn unknown_kind(object: String) -> TreeError {
 }
 
 /// `H5L_type_t`
-const HARD: c_int = 0;
+pub(super) const HARD: c_int = 0;
 const SOFT: c_int = 1;
 const EXTERNAL: c_int = 64;
 
 /// A link as libhdf5 lists it.
-struct Listed {
-    name: CString,
-    class: c_int,
-    charset: c_int,
-    address_or_size: u64,
+pub(super) struct Listed {
+    pub(super) name: CString,
+    pub(super) class: c_int,
+    pub(super) charset: c_int,
+    pub(super) address_or_size: u64,
+    /// Whether libhdf5 does not find it by its name.
+    pub(super) by_address: bool,
 }
 
 unsafe extern "C" fn list(
@@ -318,7 +329,9 @@ unsafe extern "C" fn list(
     unsafe {
         let LinkInfo { class, charset, address_or_size, .. } = *info;
         let name = CStr::from_ptr(name).to_owned();
-        (*data.cast::<Vec<Listed>>()).push(Listed { name, class, charset, address_or_size });
+        let by_address = false;
+        let listed = Listed { name, class, charset, address_or_size, by_address };
+        (*data.cast::<Vec<Listed>>()).push(listed);
     }
     0
 }
