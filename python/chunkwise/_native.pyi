@@ -679,8 +679,14 @@ class Metadata:
         """The shape of a dataset; None of what has none."""
     def layout_version(self, address: int) -> int | None:
         """The version of a dataset's data layout message; None if nothing says it."""
-    def dataset(self, address: int, dtype: np.dtype[Any], label: str) -> Dataset | None:
-        """A dataset of numbers that the engine reads; None where libhdf5 has to describe it."""
+    def dataset(
+        self, address: int, label: str, most_listed: int = ...
+    ) -> tuple[Dataset, np.dtype[Any]] | None:
+        """A dataset of numbers that the engine reads, and its dtype.
+
+        None where libhdf5 has to describe it.  If it has more chunks than `most_listed`, those
+        that are read are looked up.
+        """
     def listing(self) -> list[ListedName] | None:
         """All names in the file, in the order of `chunkwise.files.objects.walk`.
 

@@ -160,24 +160,32 @@ impl<'s, 'a> BTree2<'s, 'a> {
         // A child is looked at if the record before it is not behind what is wanted, and the one
         // after it is not before that.
         let mut before = Ordering::Equal;
+        let mut steps = Vec::new();
         for number in 0..=count {
             let record = match number == count {
                 true => None,
                 false => Some(records.take(self.record_len)?),
             };
             let after = record.map_or(Ok(Ordering::Equal), compare)?;
+            let mut child = None;
             if let Some(below) = below {
-                let (child, child_count) = (fields.defined()?, fields.number(count_len)?);
+                let found = (below, fields.defined()?, fields.number(count_len)?);
                 fields.number(total_len)?;
-                if before != Ordering::Greater && after != Ordering::Less {
-                    self.node(child, below, child_count, compare, each, lost)
-                        .or_else(&mut *lost)?;
-                }
+                child =
+                    Some(found).filter(|_| before != Ordering::Greater && after != Ordering::Less);
             }
-            if let Some(record) = record.filter(|_| after == Ordering::Equal) {
+            steps.push((child, record.filter(|_| after == Ordering::Equal)));
+            before = after;
+        }
+        let children = steps.iter().filter_map(|(child, _)| child.map(|(_, address, _)| address));
+        self.source.expect(children, self.node_len);
+        for (child, record) in steps {
+            if let Some((below, address, count)) = child {
+                self.node(address, below, count, compare, each, lost).or_else(&mut *lost)?;
+            }
+            if let Some(record) = record {
                 each(record).or_else(&mut *lost)?;
             }
-            before = after;
         }
         Ok(())
     }

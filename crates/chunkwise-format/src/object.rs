@@ -11,8 +11,8 @@ use crate::fields::{Place, until_zero};
 use crate::fill_value::FillValue;
 use crate::filters::{self, Filter};
 use crate::header::{Header, kind};
-use crate::index::{self, ChunkRecord, Wanted};
-use crate::layout::{Chunked, Layout};
+use crate::index::{ChunkRecord, ChunkTable};
+use crate::layout::Layout;
 use crate::link::Link;
 use crate::links;
 use crate::shared;
@@ -326,25 +326,24 @@ impl<'f> Object<'f> {
         places: Option<&[Dims]>,
         each: &mut dyn FnMut(ChunkRecord),
     ) -> Result<(), FormatError> {
-        let Some(Layout::Chunked(layout)) = self.layout()? else { return Ok(()) };
-        let Some(dataspace) = self.dataspace()? else { return Ok(()) };
-        let (shape, max_shape) = (dataspace.shape(), dataspace.max_shape());
-        let Chunked { chunk, element_nbytes, .. } = &layout;
+        match self.chunk_table()? {
+            Some(table) => table.each(self.context, places, each),
+            None => Ok(()),
+        }
+    }
+
+    /// What leads to the chunks; None of a dataset that has none.
+    ///
+    /// # Errors
+    /// A message that is needed for it is damaged.
+    pub fn chunk_table(&self) -> Result<Option<ChunkTable>, FormatError> {
+        let Some(Layout::Chunked(layout)) = self.layout()? else { return Ok(None) };
+        let Some(dataspace) = self.dataspace()? else { return Ok(None) };
         let place = Place::new(Structure::Message(kind::LAYOUT), self.header.address);
-        if shape.len() != chunk.len() {
+        if dataspace.shape().len() != layout.chunk.len() {
             let what = "its chunks have not as many dimensions as the dataset";
             return self.named(Err(place.wrong(what)));
         }
-        let filtered = !self.filters()?.is_empty();
-        let (chunk, element_nbytes) = (chunk.as_slice(), *element_nbytes);
-        let wanted = Wanted { chunk, max_shape, shape, element_nbytes, filtered, places };
-        let source = self.context.source();
-        let mut count = 0u64;
-        self.named(index::each(&source, &layout, &wanted, &mut |chunk| {
-            count = count.saturating_add(1);
-            source.count(place, count)?;
-            each(chunk);
-            Ok(())
-        }))
+        Ok(Some(ChunkTable { layout, dataspace, filtered: !self.filters()?.is_empty(), place }))
     }
 }

@@ -82,6 +82,22 @@ impl<'a> Source<'a> {
         Ok(Part { bytes, place, widths: self.widths })
     }
 
+    /// Whether parts are better read together.
+    pub(crate) fn is_far(&self) -> bool {
+        self.bytes.is_far()
+    }
+
+    /// Parts of so many bytes at these addresses will be read.
+    pub(crate) fn expect(&self, addresses: impl Iterator<Item = u64>, nbytes: u64) {
+        let Some(len) = usize::try_from(nbytes).ok().filter(|_| self.is_far()) else { return };
+        let (base, end) = (self.base, self.end());
+        let inside = addresses.filter(|at| at.checked_add(nbytes).is_some_and(|to| to <= end));
+        let parts: Vec<_> = inside.map(|at| (base.saturating_add(at), len)).collect();
+        if parts.len() > 1 {
+            self.bytes.expect(&parts);
+        }
+    }
+
     /// So many bytes, or fewer where the file ends earlier.
     pub(crate) fn read_most(&self, place: Place, nbytes: u64) -> Result<Part<'a>, FormatError> {
         self.read(place, nbytes.min(self.end().saturating_sub(place.address)).max(1))

@@ -13,13 +13,16 @@ use chunkwise_format::{
 use chunkwise_metadata::{
     Entry, Facts, Found, Metadata, Shown, StoredFacts, Values, trimmed, type_of,
 };
-use numpy::{PyArrayDescr, PyArrayDescrMethods};
+use numpy::PyArrayDescr;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::dataset::PyDataset;
 use crate::errors::raise;
 use crate::library::census_to_dict;
+
+/// Of a dataset with more chunks, those that are read are looked up.
+const MOST_LISTED: u64 = 1 << 16;
 
 /// Names and addresses, and errors.
 type PyReadable<'py> = (Vec<(Bound<'py, PyBytes>, Option<u64>)>, Vec<String>);
@@ -114,17 +117,19 @@ impl PyMetadata {
         self.metadata.object(address).and_then(|object| object.layout_version()).ok().flatten()
     }
 
-    /// A dataset that the engine reads, where its numbers are stored as in memory; None for libhdf5.
-    fn dataset(
+    /// A dataset that the engine reads (see `_native.pyi`), and its dtype.
+    #[pyo3(signature = (address, label, most_listed = MOST_LISTED))]
+    fn dataset<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         address: u64,
-        dtype: Bound<'_, PyArrayDescr>,
         label: String,
-    ) -> Option<PyDataset> {
-        let made = py.detach(|| self.metadata.dataset(address))?;
-        (made.element_size() == dtype.itemsize())
-            .then(|| PyDataset::of_engine(made, dtype.unbind(), label))
+        most_listed: u64,
+    ) -> PyResult<Option<(PyDataset, Bound<'py, PyArrayDescr>)>> {
+        let made = py.detach(|| self.metadata.dataset(address, most_listed));
+        let Some((made, kind)) = made else { return Ok(None) };
+        let dtype = PyArrayDescr::new(py, kind)?;
+        Ok(Some((PyDataset::of_engine(made, dtype.clone().unbind(), label), dtype)))
     }
 
     /// All names in the file, in the order of `chunkwise.files.objects.walk`; None where only

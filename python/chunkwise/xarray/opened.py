@@ -129,7 +129,8 @@ class SharedFile:
             return datasets[path]
         address = own.address(path)
         label = f"{printable(self._given)}: dataset {printable(path)}"
-        made = None if address is None else own.file.dataset(address, dtype, label)
+        found = None if address is None else own.file.dataset(address, label)
+        made = None if found is None or found[1].itemsize != dtype.itemsize else found[0]
         datasets[path] = made
         return made
 
