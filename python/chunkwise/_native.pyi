@@ -660,6 +660,9 @@ class Metadata:
         None where libhdf5 should read it: it is marked as written to, truncated, or no HDF5 file.
         If it may be `damaged`, only where its superblock cannot be read.
         """
+    @staticmethod
+    def of_storage(storage: Storage) -> Metadata | None:
+        """Read a file that is no local one; what its headers lead to comes together."""
     @property
     def root(self) -> int: ...
     def links(self, address: int) -> list[tuple[str, int]] | None:
@@ -668,9 +671,7 @@ class Metadata:
         None where a link is not hard, or a name not UTF-8.  Raises `CorruptDataError`, as all
         below.
         """
-    def readable_links(
-        self, address: int
-    ) -> tuple[list[tuple[bytes, int | None]], list[str]]:
+    def readable_links(self, address: int) -> tuple[list[tuple[bytes, int | None]], list[str]]:
         """Names and addresses (None of soft and other links), and what is wrong with the rest."""
     def readable_attributes(self, address: int) -> tuple[int, list[str]]:
         """How many can be read, and what is wrong with others."""

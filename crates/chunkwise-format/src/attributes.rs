@@ -5,13 +5,12 @@
 //! table of shared messages (format specification, IV.A.2.v).
 
 use crate::attribute::Attribute;
-use crate::btree2::BTree2;
 use crate::checksum::checksum;
 use crate::context::Context;
 use crate::error::{FormatError, Lost, Structure};
 use crate::fields::{Fields, Place};
 use crate::header::{Header, kind};
-use crate::heap_fractal::FractalHeap;
+use crate::heap_fractal::{FractalHeap, indexed};
 use crate::shared;
 use crate::source::Source;
 
@@ -78,8 +77,7 @@ fn each(
     let Some(message) = header.first(kind::ATTRIBUTE_INFO) else { return Ok(()) };
     let (tracked, heap, tree) = kept(message.part.fields())?;
     let (Some(heap), Some(tree)) = (heap, tree) else { return Ok(()) };
-    let heap = FractalHeap::open(&source, heap)?;
-    let tree = BTree2::open(&source, tree)?;
+    let (heap, tree) = indexed(&source, heap, tree)?;
     tree.expect(BY_NAME, RECORD_LEN)?;
     let mut take = |bytes: &[u8]| {
         let place = message.part.place();

@@ -27,7 +27,7 @@ pub(crate) struct BTree2<'s, 'a> {
     /// Records in the whole tree, as it says.
     pub(crate) total: u64,
     node_len: u64,
-    root: Option<u64>,
+    pub(crate) root: Option<u64>,
     root_count: u64,
     levels: Vec<Level>,
 }

@@ -6,13 +6,12 @@
 
 use std::ops::ControlFlow;
 
-use crate::btree2::BTree2;
 use crate::checksum::checksum;
 use crate::context::Context;
 use crate::error::{FormatError, Lost, Structure};
 use crate::fields::Fields;
 use crate::header::{Header, kind};
-use crate::heap_fractal::FractalHeap;
+use crate::heap_fractal::indexed;
 use crate::link::Link;
 use crate::shared;
 use crate::source::Source;
@@ -125,8 +124,7 @@ fn dense(
     each: &mut symbol_table::Each<'_>,
     lost: &mut Lost<'_>,
 ) -> Result<(), FormatError> {
-    let heap = FractalHeap::open(source, heap)?;
-    let tree = BTree2::open(source, tree)?;
+    let (heap, tree) = indexed(source, heap, tree)?;
     tree.expect(BY_NAME, ID_LEN.saturating_add(4))?;
     let (mut done, mut count) = (false, 0u64);
     let mut link = |record: &[u8]| {

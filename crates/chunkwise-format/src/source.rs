@@ -20,6 +20,8 @@ const LEAST_BUDGET: u64 = 2 << 20;
 const MOST_TIMES: u64 = 8;
 /// What a read costs beside its bytes.
 const READ_COST: u64 = 32;
+/// Bytes with which every structure of a heap or a tree begins.
+pub(crate) const HEAD_LEN: u64 = 8;
 /// Bytes of a checksum.
 const CHECKSUM_LEN: u64 = 4;
 

@@ -11,7 +11,7 @@ use crate::error::{FormatError, Lost, Structure};
 use crate::fields::{Fields, Place};
 use crate::heap_local::LocalHeap;
 use crate::link::{Link, Target};
-use crate::source::Source;
+use crate::source::{HEAD_LEN, Source};
 
 /// A node of the B-tree, of groups.
 const GROUP: u8 = 0;
@@ -48,6 +48,7 @@ pub(crate) fn each(
             true => {
                 children(source, place, &heap, name, level.flatten()).map(|(its_level, found)| {
                     let below = its_level.checked_sub(1);
+                    source.expect(found.iter().copied(), HEAD_LEN);
                     // The last first, so that names come in their order.
                     pending.extend(found.into_iter().rev().map(|child| (child, Some(below))));
                 })

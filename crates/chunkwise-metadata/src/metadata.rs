@@ -22,13 +22,17 @@ pub struct Metadata {
 impl Metadata {
     /// Of a local file; None where libhdf5 has to open it: it is being written, or is unusual.
     pub fn of_file(file: &File) -> Option<Self> {
-        let made = Self::of_any_file(file)?;
-        let superblock = made.file.superblock();
+        Self::of_any_file(file)?.usual()
+    }
+
+    /// None where libhdf5 has to open it.
+    fn usual(self) -> Option<Self> {
+        let superblock = self.file.superblock();
         let unusual = superblock.open_for_writing
             || superblock.open_for_swmr
             || superblock.driver.is_some()
-            || superblock.base.checked_add(superblock.end)? > made.storage.end();
-        (!unusual).then_some(made)
+            || superblock.base.checked_add(superblock.end)? > self.storage.end();
+        (!unusual).then_some(self)
     }
 
     /// Of a local file, even if it is cut off, or was not closed; None without a superblock.
@@ -36,7 +40,15 @@ impl Metadata {
         if !file.metadata().ok()?.is_file() {
             return None;
         }
-        let storage: Arc<dyn Storage> = FileStorage::reopening(file).ok()?;
+        Self::of_any_storage(FileStorage::reopening(file).ok()?)
+    }
+
+    /// Of a file with this storage, which may be far away; None as of [`Metadata::of_file`].
+    pub fn of_storage(storage: Arc<dyn Storage>) -> Option<Self> {
+        Self::of_any_storage(storage)?.usual()
+    }
+
+    fn of_any_storage(storage: Arc<dyn Storage>) -> Option<Self> {
         let stored = Stored::new(Arc::clone(&storage)).ok()?;
         let file = chunkwise_format::File::open(stored).ok()?;
         Some(Self { file: Arc::new(file), storage })
@@ -60,6 +72,7 @@ impl Metadata {
     /// # Errors
     /// What holds them is damaged.
     pub fn links(&self, group: &Object<'_>) -> Result<Vec<Link>, FormatError> {
+        self.file.bytes().together(&|| drop(group.readable_links()));
         let mut links = group.links()?;
         if group.tracks_links()? {
             links.sort_by_key(|link| link.creation_order);

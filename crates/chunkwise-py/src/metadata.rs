@@ -20,6 +20,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use crate::dataset::PyDataset;
 use crate::errors::raise;
 use crate::library::census_to_dict;
+use crate::storage::PyStorage;
 
 /// Of a dataset with more chunks, those that are read are looked up.
 const MOST_LISTED: u64 = 1 << 16;
@@ -50,6 +51,14 @@ impl PyMetadata {
         })
     }
 
+    /// That of a file whose bytes are elsewhere.
+    #[staticmethod]
+    fn of_storage(py: Python<'_>, storage: &PyStorage) -> Option<Self> {
+        let storage = Arc::clone(&storage.0);
+        let made = py.detach(|| Metadata::of_storage(storage));
+        made.map(|metadata| Self { metadata: Arc::new(metadata) })
+    }
+
     #[getter]
     fn root(&self) -> u64 {
         self.metadata.root()
@@ -58,7 +67,10 @@ impl PyMetadata {
     /// The links of a group in the order of h5py, each a name and an address; None where one is not
     /// hard, or not UTF-8.
     fn links(&self, py: Python<'_>, address: u64) -> PyResult<Option<Vec<(String, u64)>>> {
-        let found = py.detach(|| self.metadata.links(&self.metadata.object(address)?));
+        let found = py.detach(|| {
+            self.metadata.expect(&[address]);
+            self.metadata.links(&self.metadata.object(address)?)
+        });
         let links = found.map_err(|error| damaged(py, &error))?;
         let hard = links.into_iter().map(|link| match link.target {
             Target::Hard(address) => String::from_utf8(link.name).ok().map(|name| (name, address)),
@@ -102,6 +114,7 @@ impl PyMetadata {
         addresses: Vec<u64>,
     ) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let metadata = &*self.metadata;
+        py.detach(|| metadata.expect(&addresses));
         let records = Records { py, metadata, values: Values::new(metadata) };
         addresses.into_iter().map(|address| records.record(address)).collect()
     }

@@ -124,9 +124,9 @@ def _read_attributes(entry: Entry, found: Findings) -> None:
         # Of those that libhdf5 does not list, some can be read.
         metadata = damaged_metadata(file_of(identifier))
         address = header_address(address_of(identifier))
-        sound, damage = (0, []) if metadata is None else metadata.readable_attributes(address)
+        sound, wrong = (0, []) if metadata is None else metadata.readable_attributes(address)
         found.attributes += sound
-        reason = "; ".join((hdf5_reason(error), *some_damage(damage)))
+        reason = "; ".join((hdf5_reason(error), *some_damage(wrong)))
         _judge(found, Damage("attribute", f"{entry.path}@*", reason), _cause(entry, error))
         return
     if len(names) != stated:

@@ -7,12 +7,13 @@
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
+use chunkwise_format::{Charset, Target};
 use chunkwise_libhdf5::binding::{DEFAULT, ObjectInfo, hid_t};
 
 use super::api::LinkInfo;
 use super::error::{Fault, TreeError, buffer};
 use super::hdf5::{Hdf5, Kind, kind_of};
-use super::lost::{Lost, crashes};
+use super::lost::{Lost, Salvage, crashes};
 
 /// An object of the source.
 pub(super) struct Node {
@@ -169,7 +170,8 @@ impl Inventory {
                 let fault = Fault::from(error).of(|| "some of its links".into());
                 lost.go_on_at(self.printable(group), fault)?;
                 more_links(hdf5, open.id, &mut listed);
-                listed.extend(lost.known.links_beside(self.nodes[group].address, &listed));
+                let more = links_beside(&lost.known, self.nodes[group].address, &listed);
+                listed.extend(more);
             }
             self.nodes[group].links.reserve_exact(listed.len());
             for link in listed {
@@ -305,18 +307,18 @@ fn unknown_kind(object: String) -> TreeError {
 }
 
 /// `H5L_type_t`
-pub(super) const HARD: c_int = 0;
+const HARD: c_int = 0;
 const SOFT: c_int = 1;
 const EXTERNAL: c_int = 64;
 
 /// A link as libhdf5 lists it.
-pub(super) struct Listed {
-    pub(super) name: CString,
-    pub(super) class: c_int,
-    pub(super) charset: c_int,
-    pub(super) address_or_size: u64,
+struct Listed {
+    name: CString,
+    class: c_int,
+    charset: c_int,
+    address_or_size: u64,
     /// Whether libhdf5 does not find it by its name.
-    pub(super) by_address: bool,
+    by_address: bool,
 }
 
 unsafe extern "C" fn list(
@@ -351,6 +353,20 @@ unsafe fn more_links(hdf5: Hdf5<'_>, group: hid_t, listed: &mut Vec<Listed>) {
             }
         }
     }
+}
+
+/// Hard links of a group that libhdf5 does not list because its index is damaged.
+fn links_beside(known: &Salvage, group: u64, listed: &[Listed]) -> Vec<Listed> {
+    let Some(metadata) = &known.metadata else { return Vec::new() };
+    let Ok(object) = metadata.object(group) else { return Vec::new() };
+    let names: HashSet<&CStr> = listed.iter().map(|link| &*link.name).collect();
+    let links = object.readable_links().0.into_iter().filter_map(|link| {
+        let Target::Hard(address_or_size) = link.target else { return None };
+        let name = CString::new(link.name).ok().filter(|name| !names.contains(&**name))?;
+        let charset = c_int::from(link.charset == Charset::Utf8);
+        Some(Listed { name, class: HARD, charset, address_or_size, by_address: true })
+    });
+    links.collect()
 }
 
 /// Where a soft or external link leads.

@@ -1,15 +1,12 @@
 //! What of a damaged source cannot be read, and is left out of the copy?
 
 use std::collections::HashSet;
-use std::ffi::{CStr, CString, c_int};
 use std::sync::Arc;
 
-use chunkwise_format::{Charset, Target};
 use chunkwise_metadata::Metadata;
 use chunkwise_select::Dims;
 
 use super::error::{Fault, TreeError};
-use super::inventory::{HARD, Listed};
 
 /// Something that is not in the copy, because it cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,22 +35,6 @@ pub struct Salvage {
     pub orphans: Vec<u64>,
     /// The source as it is read without libhdf5: it goes on where that ends.
     pub metadata: Option<Arc<Metadata>>,
-}
-
-impl Salvage {
-    /// Hard links of a group that libhdf5 does not list because its index is damaged.
-    pub(super) fn links_beside(&self, group: u64, listed: &[Listed]) -> Vec<Listed> {
-        let Some(metadata) = &self.metadata else { return Vec::new() };
-        let Ok(object) = metadata.object(group) else { return Vec::new() };
-        let known: HashSet<&CStr> = listed.iter().map(|link| &*link.name).collect();
-        let links = object.readable_links().0.into_iter().filter_map(|link| {
-            let Target::Hard(address_or_size) = link.target else { return None };
-            let name = CString::new(link.name).ok().filter(|name| !known.contains(&**name))?;
-            let charset = c_int::from(link.charset == Charset::Utf8);
-            Some(Listed { name, class: HARD, charset, address_or_size, by_address: true })
-        });
-        links.collect()
-    }
 }
 
 /// What was left out until now.
