@@ -339,3 +339,18 @@ def test_what_headers_lead_to_comes_together(
         # One after the other, they were more than there are variables.
         assert len(rounds) < 9
         xr.testing.assert_identical(ours, theirs)
+
+
+def test_groups_that_lead_back_end(tmp_path: Path) -> None:
+    path = tmp_path / "cycle.nc"
+    with netCDF4.Dataset(path, "w") as file:
+        inner = file.createGroup("outer").createGroup("inner")
+        inner.createDimension("x", 3)
+        inner.createVariable("x", "i4", ("x",))[:] = [1, 2, 3]
+    with h5py.File(path, "r+") as file:
+        file["outer/inner/back"] = file["outer"]
+        file["outer/inner/self"] = file["outer/inner"]
+        file["again"] = file["outer/inner"]
+    found = xr.open_groups(path, engine="chunkwise")
+    assert set(found) == {"/", "/outer", "/outer/inner", "/again", "/again/back"}
+    assert found["/outer/inner"]["x"].values.tolist() == [1, 2, 3]

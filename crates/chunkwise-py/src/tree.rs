@@ -13,6 +13,9 @@ use crate::errors::{bind_error, raise, unreadable};
 use crate::library::PyLibrary;
 use crate::metadata::PyMetadata;
 
+/// What of a damaged source is avoided, what may have lost its links, and its own bytes.
+type PySalvage = ([HashSet<u64>; 3], Vec<u64>, Option<Py<PyMetadata>>);
+
 /// Copy everything but plain data (see `_native.pyi`).  The handles must be of this library;
 /// h5py's objects vouch for that where this is called (`chunkwise.repack`).
 #[pyfunction]
@@ -25,7 +28,7 @@ pub fn copy_tree(
     target_file_id: i64,
     dcpls: HashMap<u64, i64>,
     progress: Option<Py<PyAny>>,
-    salvage: Option<([HashSet<u64>; 3], Vec<u64>, Option<Py<PyMetadata>>)>,
+    salvage: Option<PySalvage>,
     unlinked: Vec<(u64, Vec<u8>)>,
 ) -> PyResult<PyTreeCopy> {
     let library = &library.library;
