@@ -13,8 +13,9 @@ const WHOLE_NBYTES: u64 = 1 << 20;
 const PART_NBYTES: u64 = 16 << 10;
 /// No more bytes than this do most structures take.
 const USUAL_NBYTES: u64 = 4 << 10;
-/// So many parts are kept.
-const MOST_PARTS: usize = 1 << 10;
+/// So many parts are kept, of a file that is here, and of one that is far away.
+const MOST_PARTS: usize = 1 << 8;
+const MOST_FAR_PARTS: usize = 1 << 10;
 /// So often are parts fetched together; what is still missing is read as it is needed.
 const MOST_ROUNDS: usize = 16;
 
@@ -99,7 +100,7 @@ impl Stored {
         read.map_err(|error| error.to_string())?;
         let part: Arc<[u8]> = bytes.into();
         let mut parts = locked(&self.parts);
-        if parts.len() >= MOST_PARTS {
+        if parts.len() >= if self.is_far { MOST_FAR_PARTS } else { MOST_PARTS } {
             parts.clear();
         }
         parts.insert(number, Arc::clone(&part));

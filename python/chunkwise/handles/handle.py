@@ -395,6 +395,7 @@ class FileHandle:
         self._id = held()
         if self._id is None:
             _open.discard(self)
+            self._metadata = None
 
     def _remember(self) -> bool:
         """Keep what identifies the file while it is parked; False if that is not known."""
