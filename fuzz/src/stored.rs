@@ -8,7 +8,8 @@
 use std::sync::Arc;
 
 use chunkwise_engine::{ChunkIndex, MemoryStorage, ReadError, Storage};
-use chunkwise_libhdf5::stored::{Stored, StoredIndex, Wanted, checksum, end_of_data};
+use chunkwise_format::checksum;
+use chunkwise_metadata::{StoredIndex, StoredKind, Wanted, end_of_data};
 use chunkwise_select::{ChunkGrid, Dims};
 
 use crate::memory::within;
@@ -27,29 +28,26 @@ pub(crate) fn check(input: &[u8]) {
 fn any_file(mut input: &[u8]) -> Option<()> {
     let [flags, rank] = *take(&mut input)?;
     let mut number = || take(&mut input).map(|bytes| u64::from_le_bytes(*bytes));
-    let (header, user_block, btree_k, element_size) = (number()?, number()?, number()?, number()?);
+    // The head of older inputs had more: a number, and the largest shape.
+    let (header, user_block, _, element_size) = (number()?, number()?, number()?, number()?);
     let mut dims = || (0..rank.clamp(1, MOST_RANK)).map(|_| number()).collect::<Option<Dims>>();
-    let (shape, chunk, max_shape) = (dims()?, dims()?, dims()?);
+    let (shape, chunk, _) = (dims()?, dims()?, dims()?);
     let grid = ChunkGrid::new(&shape, &chunk).ok()?;
     let storage: Arc<dyn Storage> =
         Arc::new(Sealing { file: MemoryStorage(input.to_vec()), sums: flags & 2 != 0 });
     let wanted = Wanted {
         header,
         user_block,
-        // As many as libhdf5 takes.
-        btree_k: btree_k.min(1 << 16) as u32,
         grid: grid.clone(),
-        max_shape,
         element_size: (element_size > 0).then_some(element_size),
-        filtered: flags & 1 != 0,
         grows: flags & 4 != 0,
     };
     match StoredIndex::open(Arc::clone(&storage), wanted) {
-        Stored::Found(index) => any_index(&index, &grid),
-        Stored::Unsound(reason) => assert!(!reason.contains('\n'), "{reason}"),
-        Stored::OtherKind => {}
+        StoredKind::Found(index) => any_index(&index, &grid),
+        StoredKind::Unsound(reason) => assert!(!reason.contains('\n'), "{reason}"),
+        StoredKind::OtherKind => {}
     }
-    end_of_data(&*storage, user_block);
+    end_of_data(&storage, user_block);
     Some(())
 }
 

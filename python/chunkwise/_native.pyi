@@ -654,11 +654,15 @@ class Metadata:
     """The metadata of a local HDF5 file, read without libhdf5."""
 
     @staticmethod
-    def of_descriptor(descriptor: int) -> Metadata | None:
+    def of_descriptor(descriptor: int, *, damaged: bool = False) -> Metadata | None:
         """Read the file that a descriptor has open, which may be closed afterwards.
 
         None where libhdf5 should read it: it is marked as written to, truncated, or no HDF5 file.
+        If it may be `damaged`, only where its superblock cannot be read.
         """
+    @staticmethod
+    def of_storage(storage: Storage) -> Metadata | None:
+        """Read a file that is no local one; what its headers lead to comes together."""
     @property
     def root(self) -> int: ...
     def links(self, address: int) -> list[tuple[str, int]] | None:
@@ -667,13 +671,23 @@ class Metadata:
         None where a link is not hard, or a name not UTF-8.  Raises `CorruptDataError`, as all
         below.
         """
+    def readable_links(self, address: int) -> tuple[list[tuple[bytes, int | None]], list[str]]:
+        """Names and addresses (None of soft and other links), and what is wrong with the rest."""
+    def readable_attributes(self, address: int) -> tuple[int, list[str]]:
+        """How many can be read, and what is wrong with others."""
     def objects(self, addresses: Sequence[int]) -> list[ObjectRecord]: ...
     def shape(self, address: int) -> tuple[int, ...] | None:
         """The shape of a dataset; None of what has none."""
     def layout_version(self, address: int) -> int | None:
         """The version of a dataset's data layout message; None if nothing says it."""
-    def dataset(self, address: int, dtype: np.dtype[Any], label: str) -> Dataset | None:
-        """A dataset of numbers that the engine reads; None where libhdf5 has to describe it."""
+    def dataset(
+        self, address: int, label: str, most_listed: int = ...
+    ) -> tuple[Dataset, np.dtype[Any]] | None:
+        """A dataset of numbers that the engine reads, and its dtype.
+
+        None where libhdf5 has to describe it.  If it has more chunks than `most_listed`, those
+        that are read are looked up.
+        """
     def listing(self) -> list[ListedName] | None:
         """All names in the file, in the order of `chunkwise.files.objects.walk`.
 
@@ -1385,7 +1399,8 @@ def copy_tree(
     target_file_id: int,
     dcpls: Mapping[int, int],
     progress: Callable[[int, int], object] | None = None,
-    salvage: tuple[tuple[Set[int], Set[int], Set[int]], Sequence[int]] | None = None,
+    salvage: tuple[tuple[Set[int], Set[int], Set[int]], Sequence[int], Metadata | None]
+    | None = None,
     unlinked: Sequence[tuple[int, bytes]] = ...,
 ) -> TreeCopy:
     """Copy everything of a file but the plain bytes of its datasets.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import h5py
 import numpy as np
-from h5py import h5f, h5g, h5i, h5o, h5t
+from h5py import h5f, h5g, h5i, h5o, h5r, h5t
 
 from chunkwise.dataset import Dataset
 from chunkwise.errors import (
@@ -74,7 +74,12 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         if not isinstance(name, str):
             if not isinstance(name, h5py.Reference):
                 raise NotADatasetError(f"a name is a str, not {type(name).__name__}")
-            return self._adopted(super().__getitem__(name).id)
+            with phil:
+                found = h5r.dereference(name, self.id)
+                if found is None:
+                    # As h5py has it.
+                    raise ValueError("Invalid HDF5 object reference")
+                return self._adopted(found)
         path = self._path_of(name)
         found = None if path is None else self._met.get((self._number, path))
         if found is not None and found._is_there():  # Never in a file that changes.

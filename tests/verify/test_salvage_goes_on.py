@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -218,6 +219,30 @@ def test_one_bad_header_loses_one_dataset(tmp_path: Path, libver: str) -> None:
         subprocess.run([require_tool("h5dump"), "-H", out], check=True, capture_output=True)
     said = command(path, "--salvage", out, "--force").stdout
     assert "LOST: /d07" in said
+
+
+@pytest.mark.parametrize(
+    ("libver", "signature"), [("earliest", b"SNOD"), ("latest", b"BTLF\0\x05")]
+)
+def test_a_bad_node_of_links_loses_its_names_alone(
+    tmp_path: Path, libver: str, signature: bytes
+) -> None:
+    path, rest = tmp_path / "a.h5", tmp_path / "rest.h5"
+    with h5py.File(path, "w", libver=libver) as file:
+        for number in range(200):
+            file[f"group/d{number:03}"] = np.arange(9) + number
+    content = bytearray(path.read_bytes())
+    nodes = [found.start() for found in re.finditer(signature, content)]
+    at = nodes[len(nodes) // 2]
+    content[at] ^= 255
+    path.write_bytes(content)
+    assert f"at address {at}" in " ".join(command(path).stdout.split())
+    salvage(path, rest)
+    with h5py.File(rest) as file:
+        kept = list(file["group"])
+        assert 140 < len(kept) < 200
+        for name in kept:
+            assert file["group"][name][0] == int(name[1:])
 
 
 @pytest.mark.parametrize("libver", LIBVERS)

@@ -24,10 +24,12 @@ import netCDF4
 import xarray as xr
 
 from chunkwise.errors import ChunkwiseError
+from chunkwise.remote.source import RemoteBytes
 from chunkwise.xarray.facts import GroupFacts
 from chunkwise.xarray.native import LeftToH5netcdfError, NativeFile
 from chunkwise.xarray.opened import SharedFile
 from chunkwise.xarray.through_h5netcdf import read_group
+from tests.support.web import serving
 
 OPTIONS = {"phony_dims": "access"}
 
@@ -77,10 +79,14 @@ def same_groups(path: Path) -> int:
             for one in ours.variables.values():
                 if one.address is None or not one.stored_shape:
                     continue
-                dataset = metadata.dataset(one.address, one.dtype, "x")
-                if dataset is not None:
-                    want = file[group][one.dataset][()]
-                    assert dataset.getitem(()).tobytes() == want.tobytes()
+                # All chunks listed, or looked up.
+                for most_listed in (1000, 0):
+                    found = metadata.dataset(one.address, "x", most_listed)
+                    if found is not None:
+                        dataset, dtype = found
+                        want = file[group][one.dataset][()]
+                        assert dtype == one.dtype
+                        assert dataset.getitem(()).tobytes() == want.tobytes()
         return 1 + sum(below(f"{group.rstrip('/')}/{name}") for name in ours.groups)
 
     try:
@@ -297,6 +303,54 @@ def test_damaged_files_are_left_to_libhdf5(tmp_path: Path) -> None:
             source.close()
         for one in facts.variables.values():
             assert one.address is not None
-            native.file.dataset(one.address, one.dtype, "x")
+            native.file.dataset(one.address, "x")
         read += 1
     assert read > 50
+
+
+def test_what_headers_lead_to_comes_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("aiohttp")
+    path = tmp_path / "far.nc"
+    with netCDF4.Dataset(path, "w") as file:
+        file.title = "far away"
+        for name, size in (("t", None), ("y", 300), ("x", 200)):
+            file.createDimension(name, size)
+            file.createVariable(name, "f8", (name,)).units = "m"
+        for number in range(12):
+            variable = file.createVariable(f"v{number:02}", "f4", ("t", "y", "x"))
+            variable[0:2] = np.full((2, 300, 200), number)
+            for extra in range(8):
+                variable.setncattr(f"a{extra}", f"attribute {extra} of {number}" * 4)
+    rounds: list[int] = []
+    fetch = RemoteBytes._fetch
+
+    def counted(self: RemoteBytes, ranges: Any) -> list[bytes]:
+        rounds.append(len(ranges))
+        return fetch(self, ranges)
+
+    monkeypatch.setattr(RemoteBytes, "_fetch", counted)
+    with (
+        serving({"/far.nc": path.read_bytes()}) as server,
+        xr.open_dataset(f"{server.url}/far.nc", engine="chunkwise") as ours,
+        xr.open_dataset(path, engine="chunkwise") as theirs,
+    ):
+        # One after the other, they were more than there are variables.
+        assert len(rounds) < 9
+        xr.testing.assert_identical(ours, theirs)
+
+
+def test_groups_that_lead_back_end(tmp_path: Path) -> None:
+    path = tmp_path / "cycle.nc"
+    with netCDF4.Dataset(path, "w") as file:
+        inner = file.createGroup("outer").createGroup("inner")
+        inner.createDimension("x", 3)
+        inner.createVariable("x", "i4", ("x",))[:] = [1, 2, 3]
+    with h5py.File(path, "r+") as file:
+        file["outer/inner/back"] = file["outer"]
+        file["outer/inner/self"] = file["outer/inner"]
+        file["again"] = file["outer/inner"]
+    found = xr.open_groups(path, engine="chunkwise")
+    assert set(found) == {"/", "/outer", "/outer/inner", "/again", "/again/back"}
+    assert found["/outer/inner"]["x"].values.tolist() == [1, 2, 3]

@@ -5,13 +5,12 @@
 //! table of shared messages (format specification, IV.A.2.v).
 
 use crate::attribute::Attribute;
-use crate::btree2::BTree2;
 use crate::checksum::checksum;
 use crate::context::Context;
-use crate::error::{FormatError, Structure};
+use crate::error::{FormatError, Lost, Structure};
 use crate::fields::{Fields, Place};
 use crate::header::{Header, kind};
-use crate::heap_fractal::FractalHeap;
+use crate::heap_fractal::{FractalHeap, indexed};
 use crate::shared;
 use crate::source::Source;
 
@@ -30,13 +29,14 @@ struct Record<'r> {
     sum: u32,
 }
 
-/// All attributes, in the order of their names.
+/// All attributes, in the order of their names; without those that fail, where `lost` goes on.
 pub(crate) fn all(
     context: Context<'_>,
     header: &Header<'_>,
+    lost: &mut Lost<'_>,
 ) -> Result<Vec<Attribute>, FormatError> {
     let mut found = Vec::new();
-    each(context, header, None, &mut |attribute| found.push(attribute))?;
+    each(context, header, None, &mut |attribute| found.push(attribute), lost).or_else(lost)?;
     found.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(found)
 }
@@ -48,7 +48,7 @@ pub(crate) fn one(
     name: &[u8],
 ) -> Result<Option<Attribute>, FormatError> {
     let mut found = None;
-    each(context, header, Some(name), &mut |attribute| found = Some(attribute))?;
+    each(context, header, Some(name), &mut |attribute| found = Some(attribute), &mut Err)?;
     Ok(found)
 }
 
@@ -58,23 +58,26 @@ fn each(
     header: &Header<'_>,
     name: Option<&[u8]>,
     each: &mut dyn FnMut(Attribute),
+    lost: &mut Lost<'_>,
 ) -> Result<(), FormatError> {
     let source = context.source();
     let mut count = 0u64;
     let wanted = |attribute: &Attribute| name.is_none_or(|name| name == attribute.name);
     for message in header.all(kind::ATTRIBUTE) {
-        let found = shared::content(context, &source, message)?;
-        let mut attribute = Attribute::read(context, &source, &mut found.part.fields())?;
-        attribute.creation_order = message.creation_order.map(u32::from);
-        if wanted(&attribute) {
-            each(attribute);
+        let found = shared::content(context, &source, message);
+        match found.and_then(|found| Attribute::read(context, &source, &mut found.part.fields())) {
+            Ok(mut attribute) if wanted(&attribute) => {
+                attribute.creation_order = message.creation_order.map(u32::from);
+                each(attribute);
+            }
+            Ok(_) => {}
+            Err(error) => lost(error)?,
         }
     }
     let Some(message) = header.first(kind::ATTRIBUTE_INFO) else { return Ok(()) };
     let (tracked, heap, tree) = kept(message.part.fields())?;
     let (Some(heap), Some(tree)) = (heap, tree) else { return Ok(()) };
-    let heap = FractalHeap::open(&source, heap)?;
-    let tree = BTree2::open(&source, tree)?;
+    let (heap, tree) = indexed(&source, heap, tree)?;
     tree.expect(BY_NAME, RECORD_LEN)?;
     let mut take = |bytes: &[u8]| {
         let place = message.part.place();
@@ -93,7 +96,7 @@ fn each(
             &|bytes| Ok(record(&source, message.part.place(), bytes)?.sum.cmp(&sum)),
             &mut take,
         ),
-        None => tree.each(&mut take),
+        None => tree.readable(&mut take, lost),
     }
 }
 

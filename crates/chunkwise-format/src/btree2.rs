@@ -7,7 +7,7 @@
 
 use std::cmp::Ordering;
 
-use crate::error::{FormatError, Structure};
+use crate::error::{FormatError, Lost, Structure};
 use crate::fields::{Place, bytes_for};
 use crate::source::Source;
 
@@ -27,7 +27,7 @@ pub(crate) struct BTree2<'s, 'a> {
     /// Records in the whole tree, as it says.
     pub(crate) total: u64,
     node_len: u64,
-    root: Option<u64>,
+    pub(crate) root: Option<u64>,
     root_count: u64,
     levels: Vec<Level>,
 }
@@ -78,22 +78,45 @@ impl<'s, 'a> BTree2<'s, 'a> {
 
     /// All records.
     pub(crate) fn each(&self, each: &mut Each<'_>) -> Result<(), FormatError> {
-        let mut count = 0u64;
-        self.some(&|_| Ok(Ordering::Equal), &mut |record| {
+        self.readable(each, &mut Err)
+    }
+
+    /// All records; without those nodes and records that fail, where `lost` goes on.
+    pub(crate) fn readable(
+        &self,
+        each: &mut Each<'_>,
+        lost: &mut Lost<'_>,
+    ) -> Result<(), FormatError> {
+        let (mut count, mut lacks) = (0u64, false);
+        let mut each = |record: &[u8]| {
             count = count.saturating_add(1);
             each(record)
+        };
+        self.wanted(&|_| Ok(Ordering::Equal), &mut each, &mut |error| {
+            lacks = true;
+            lost(error)
         })?;
-        if count != self.total {
-            return Err(self.place.wrong("it has not as many records as it says"));
+        match count == self.total || lacks {
+            true => Ok(()),
+            false => lost(self.place.wrong("it has not as many records as it says")),
         }
-        Ok(())
     }
 
     /// The records that are wanted, which lie side by side.
     pub(crate) fn some(&self, compare: &Where<'_>, each: &mut Each<'_>) -> Result<(), FormatError> {
+        self.wanted(compare, each, &mut Err)
+    }
+
+    fn wanted(
+        &self,
+        compare: &Where<'_>,
+        each: &mut Each<'_>,
+        lost: &mut Lost<'_>,
+    ) -> Result<(), FormatError> {
+        let level = self.levels.len().saturating_sub(1);
         match (self.root, self.root_count) {
-            (Some(root), 1..) => {
-                self.node(root, self.levels.len().saturating_sub(1), self.root_count, compare, each)
+            (Some(root), count @ 1..) => {
+                self.node(root, level, count, compare, each, lost).or_else(lost)
             }
             _ => Ok(()),
         }
@@ -106,6 +129,7 @@ impl<'s, 'a> BTree2<'s, 'a> {
         count: u64,
         compare: &Where<'_>,
         each: &mut Each<'_>,
+        lost: &mut Lost<'_>,
     ) -> Result<(), FormatError> {
         let place = Place::new(Structure::BTree2Node, address);
         let Some(facts) = self.levels.get(level).filter(|facts| (1..=facts.most).contains(&count))
@@ -136,23 +160,32 @@ impl<'s, 'a> BTree2<'s, 'a> {
         // A child is looked at if the record before it is not behind what is wanted, and the one
         // after it is not before that.
         let mut before = Ordering::Equal;
+        let mut steps = Vec::new();
         for number in 0..=count {
             let record = match number == count {
                 true => None,
                 false => Some(records.take(self.record_len)?),
             };
             let after = record.map_or(Ok(Ordering::Equal), compare)?;
+            let mut child = None;
             if let Some(below) = below {
-                let (child, child_count) = (fields.defined()?, fields.number(count_len)?);
+                let found = (below, fields.defined()?, fields.number(count_len)?);
                 fields.number(total_len)?;
-                if before != Ordering::Greater && after != Ordering::Less {
-                    self.node(child, below, child_count, compare, each)?;
-                }
+                child =
+                    Some(found).filter(|_| before != Ordering::Greater && after != Ordering::Less);
             }
-            if let Some(record) = record.filter(|_| after == Ordering::Equal) {
-                each(record)?;
-            }
+            steps.push((child, record.filter(|_| after == Ordering::Equal)));
             before = after;
+        }
+        let children = steps.iter().filter_map(|(child, _)| child.map(|(_, address, _)| address));
+        self.source.expect(children, self.node_len);
+        for (child, record) in steps {
+            if let Some((below, address, count)) = child {
+                self.node(address, below, count, compare, each, lost).or_else(&mut *lost)?;
+            }
+            if let Some(record) = record {
+                each(record).or_else(&mut *lost)?;
+            }
         }
         Ok(())
     }
@@ -256,5 +289,24 @@ mod tests {
         assert_eq!(records(&bytes, Some(b'b')).unwrap(), b"b");
         assert!(records(&bytes, Some(b'd')).is_err());
         assert!(records(&bytes, None).is_err());
+    }
+
+    #[test]
+    fn a_bad_leaf_loses_its_records_alone() {
+        let mut bytes = tree();
+        bytes[128] = 0;
+        let source = Source::new(&bytes, 0, Widths { offset: 4, length: 4 });
+        let (mut found, mut errors) = (Vec::new(), Vec::new());
+        let mut take = |record: &[u8]| {
+            found.extend(record);
+            Ok(())
+        };
+        let tree = BTree2::open(&source, 0).unwrap();
+        let mut lost = |error: FormatError| {
+            errors.push(error.address);
+            Ok(())
+        };
+        tree.readable(&mut take, &mut lost).unwrap();
+        assert_eq!((found, errors), (b"cde".to_vec(), vec![128]));
     }
 }

@@ -17,6 +17,17 @@ pub trait Bytes: Sync {
     /// Bytes in the file.
     fn nbytes(&self) -> u64;
 
+    /// Whether reading takes so long that parts are better read together, as [`expect`](Self::expect)
+    /// names them.
+    fn is_far(&self) -> bool {
+        false
+    }
+
+    /// Parts, by position and length, that will be read one after the other.
+    fn expect(&self, parts: &[(u64, usize)]) {
+        let _ = parts;
+    }
+
     /// What went through filters before it was stored, `nbytes` bytes.  `mask` has a bit for each
     /// filter that was left out.  None where that cannot be done: metadata has filters in groups
     /// that were made so, which nearly nobody does.
@@ -52,6 +63,14 @@ impl<B: Bytes + ?Sized> Bytes for &B {
 
     fn nbytes(&self) -> u64 {
         (**self).nbytes()
+    }
+
+    fn is_far(&self) -> bool {
+        (**self).is_far()
+    }
+
+    fn expect(&self, parts: &[(u64, usize)]) {
+        (**self).expect(parts);
     }
 
     fn unfilter(

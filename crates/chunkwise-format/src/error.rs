@@ -25,6 +25,9 @@ impl FormatError {
     }
 }
 
+/// What is done with the error of a part: where it gives none, the rest is read.
+pub(crate) type Lost<'e> = dyn FnMut(FormatError) -> Result<(), FormatError> + 'e;
+
 fn of_object(object: Option<u64>) -> String {
     object.map_or_else(String::new, |address| format!("the object at address {address}: "))
 }

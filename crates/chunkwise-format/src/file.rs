@@ -2,9 +2,11 @@
 
 use crate::bytes::Bytes;
 use crate::context::{Context, Extension, Facts};
+use crate::dataspace::Dims;
 use crate::error::{FormatError, Structure};
 use crate::fields::{Fields, Place};
 use crate::heap_global::Collection;
+use crate::index::{ChunkRecord, ChunkTable};
 use crate::object::Object;
 use crate::reference::{self, Reference};
 use crate::superblock::Superblock;
@@ -61,6 +63,19 @@ impl<B: Bytes> File<B> {
     /// There is no header, or it is damaged.
     pub fn object(&self, address: u64) -> Result<Object<'_>, FormatError> {
         Object::read(self.context(), address)
+    }
+
+    /// Give each chunk to which a table of this file leads, or those of `places`, in ascending order.
+    ///
+    /// # Errors
+    /// What leads to them is damaged.
+    pub fn each_chunk(
+        &self,
+        table: &ChunkTable,
+        places: Option<&[Dims]>,
+        each: &mut dyn FnMut(ChunkRecord),
+    ) -> Result<(), FormatError> {
+        table.each(self.context(), places, each)
     }
 
     /// A collection of the global heap.

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use crate::error::{FormatError, Problem, Structure};
 use crate::fields::{Fields, Place};
-use crate::source::{Part, Source};
+use crate::source::{HEAD_LEN, Part, Source};
 
 /// Kinds of messages.
 pub mod kind {
@@ -61,6 +61,28 @@ pub(crate) struct Message<'a> {
     /// When it was added, where the header tracks this.
     pub(crate) creation_order: Option<u16>,
     pub(crate) part: Part<'a>,
+}
+
+impl Message<'_> {
+    /// Where structures are to which it leads, and which are read with the header.
+    fn leads(&self) -> Vec<u64> {
+        let mut fields = self.part.fields();
+        // Behind a version and flags, the first of which says that a number follows.
+        let numbered = |fields: &mut Fields<'_>, nbytes| {
+            fields.skip(1)?;
+            let skipped = if fields.u8()? & 1 != 0 { nbytes } else { 0 };
+            fields.skip(skipped)
+        };
+        let (begin, count) = match self.kind {
+            kind::CONTINUATION => (Ok(()), 1),
+            kind::SYMBOL_TABLE => (Ok(()), 2),
+            kind::LINK_INFO => (numbered(&mut fields, 8), 2),
+            kind::ATTRIBUTE_INFO => (numbered(&mut fields, 2), 2),
+            _ => return Vec::new(),
+        };
+        let addresses = (0..count).map_while(|_| fields.address().ok());
+        addresses.flatten().take(if begin.is_ok() { count } else { 0 }).collect()
+    }
 }
 
 /// An object's header.
@@ -155,10 +177,12 @@ impl<'a> Header<'a> {
             let from = self.messages.len();
             self.take(&block, flags)?;
             let mut later = Vec::new();
-            for message in self.messages.get(from..).unwrap_or_default() {
-                if message.kind != kind::CONTINUATION {
-                    continue;
-                }
+            let messages = self.messages.get(from..).unwrap_or_default();
+            let continued = messages.iter().filter(|message| message.kind == kind::CONTINUATION);
+            if source.is_far() {
+                source.expect(messages.iter().flat_map(Message::leads), HEAD_LEN);
+            }
+            for message in continued {
                 let mut fields = message.part.fields();
                 let (address, nbytes) = (fields.defined()?, fields.length()?);
                 let place = Place::new(Structure::HeaderBlock, address);

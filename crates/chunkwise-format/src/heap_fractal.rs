@@ -13,7 +13,7 @@ use crate::checksum::checksum;
 use crate::error::{FormatError, Problem, Structure};
 use crate::fields::{Fields, Place, bytes_for};
 use crate::filters::{self, Filter};
-use crate::source::{Part, Source};
+use crate::source::{HEAD_LEN, Part, Source};
 
 /// More tables within tables than any heap has: each halves the bits of an offset's rest.
 const MOST_LEVELS: usize = 64;
@@ -39,6 +39,17 @@ pub(crate) struct FractalHeap<'s, 'a> {
     root: Option<u64>,
     /// Rows of the root's table; 0 where the root is a block of data.
     root_rows: u32,
+}
+
+/// A heap, and the B-tree that leads to what it holds.
+pub(crate) fn indexed<'s, 'a>(
+    source: &'s Source<'a>,
+    heap: u64,
+    tree: u64,
+) -> Result<(FractalHeap<'s, 'a>, BTree2<'s, 'a>), FormatError> {
+    let (heap, tree) = (FractalHeap::open(source, heap)?, BTree2::open(source, tree)?);
+    source.expect([heap.root, tree.root].into_iter().flatten(), HEAD_LEN);
+    Ok((heap, tree))
 }
 
 /// How something is stored that has gone through filters: its bytes, and the filters left out.

@@ -60,7 +60,7 @@ pub use fill_value::{FillValue, Value};
 pub use filters::Filter;
 pub use header::kind;
 pub use heap_global::Collection;
-pub use index::ChunkRecord;
+pub use index::{ChunkRecord, ChunkTable};
 pub use layout::{ChunkIndex, Chunked, Layout};
 pub use link::{Link, Target};
 pub use object::{Kind, Object};

@@ -6,13 +6,12 @@
 
 use std::ops::ControlFlow;
 
-use crate::btree2::BTree2;
 use crate::checksum::checksum;
 use crate::context::Context;
-use crate::error::{FormatError, Structure};
+use crate::error::{FormatError, Lost, Structure};
 use crate::fields::Fields;
 use crate::header::{Header, kind};
-use crate::heap_fractal::FractalHeap;
+use crate::heap_fractal::indexed;
 use crate::link::Link;
 use crate::shared;
 use crate::source::Source;
@@ -51,13 +50,18 @@ pub(crate) fn tracked(header: &Header<'_>) -> Result<bool, FormatError> {
     }
 }
 
-/// All links, in the order of their names.
-pub(crate) fn all(context: Context<'_>, header: &Header<'_>) -> Result<Vec<Link>, FormatError> {
+/// All links, in the order of their names; without those that fail, where `lost` goes on.
+pub(crate) fn all(
+    context: Context<'_>,
+    header: &Header<'_>,
+    lost: &mut Lost<'_>,
+) -> Result<Vec<Link>, FormatError> {
     let mut found = Vec::new();
-    each(context, header, None, &mut |link| {
+    let mut add = |link| {
         found.push(link);
         ControlFlow::Continue(())
-    })?;
+    };
+    each(context, header, None, &mut add, lost).or_else(lost)?;
     found.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(found)
 }
@@ -69,10 +73,11 @@ pub(crate) fn one(
     name: &[u8],
 ) -> Result<Option<Link>, FormatError> {
     let mut found = None;
-    each(context, header, Some(name), &mut |link| {
+    let mut take = |link| {
         found = Some(link);
         ControlFlow::Break(())
-    })?;
+    };
+    each(context, header, Some(name), &mut take, &mut Err)?;
     Ok(found)
 }
 
@@ -82,23 +87,29 @@ fn each(
     header: &Header<'_>,
     name: Option<&[u8]>,
     each: &mut symbol_table::Each<'_>,
+    lost: &mut Lost<'_>,
 ) -> Result<(), FormatError> {
     let source = context.source();
     if let Some(message) = header.first(kind::SYMBOL_TABLE) {
         let mut fields = message.part.fields();
         let (tree, heap) = (fields.defined()?, fields.defined()?);
-        return symbol_table::each(&source, tree, heap, name, each);
+        return symbol_table::each(&source, tree, heap, name, each, lost);
     }
     let Some(message) = header.first(kind::LINK_INFO) else { return Ok(()) };
     let kept = Kept::read(message.part.fields())?;
     if let (Some(heap), Some(tree)) = (kept.heap, kept.by_name) {
-        return dense(&source, heap, tree, name, each);
+        return dense(&source, heap, tree, name, each, lost);
     }
     for message in header.all(kind::LINK) {
-        let found = shared::content(context, &source, message)?;
-        let link = Link::read(&mut found.part.fields())?;
-        if name.is_none_or(|name| name == link.name) && each(link).is_break() {
-            break;
+        let found = shared::content(context, &source, message);
+        match found.and_then(|found| Link::read(&mut found.part.fields())) {
+            Ok(link) if name.is_some_and(|name| name != link.name) => {}
+            Ok(link) => {
+                if each(link).is_break() {
+                    break;
+                }
+            }
+            Err(error) => lost(error)?,
         }
     }
     Ok(())
@@ -111,9 +122,9 @@ fn dense(
     tree: u64,
     name: Option<&[u8]>,
     each: &mut symbol_table::Each<'_>,
+    lost: &mut Lost<'_>,
 ) -> Result<(), FormatError> {
-    let heap = FractalHeap::open(source, heap)?;
-    let tree = BTree2::open(source, tree)?;
+    let (heap, tree) = indexed(source, heap, tree)?;
     tree.expect(BY_NAME, ID_LEN.saturating_add(4))?;
     let (mut done, mut count) = (false, 0u64);
     let mut link = |record: &[u8]| {
@@ -135,6 +146,6 @@ fn dense(
             },
             &mut link,
         ),
-        None => tree.each(&mut link),
+        None => tree.readable(&mut link, lost),
     }
 }

@@ -5,20 +5,23 @@ use crate::attributes;
 use crate::context::Context;
 use crate::dataspace::{Dataspace, Dims};
 use crate::datatype::Datatype;
-use crate::error::{FormatError, Structure};
+use crate::error::{FormatError, Lost, Problem, Structure};
 use crate::external::{self, ExternalFile};
 use crate::fields::{Place, until_zero};
 use crate::fill_value::FillValue;
 use crate::filters::{self, Filter};
 use crate::header::{Header, kind};
-use crate::index::{self, ChunkRecord, Wanted};
-use crate::layout::{Chunked, Layout};
+use crate::index::{ChunkRecord, ChunkTable};
+use crate::layout::Layout;
 use crate::link::Link;
 use crate::links;
 use crate::shared;
 use crate::source::{Part, Source};
 use crate::times;
 use crate::virtual_mapping::{self, VirtualMapping};
+
+/// Errors of one object's parts that are kept.
+const MOST_ERRORS: usize = 100;
 
 /// An object of a file.
 pub struct Object<'f> {
@@ -115,7 +118,33 @@ impl<'f> Object<'f> {
     /// # Errors
     /// What holds them is damaged.
     pub fn links(&self) -> Result<Vec<Link>, FormatError> {
-        self.named(links::all(self.context, &self.header))
+        self.named(links::all(self.context, &self.header, &mut Err))
+    }
+
+    /// The links that can be read, in the order of their names, and what is wrong with others:
+    /// each structure once.
+    pub fn readable_links(&self) -> (Vec<Link>, Vec<FormatError>) {
+        self.readable(|lost| links::all(self.context, &self.header, lost))
+    }
+
+    /// What can be read, and the errors of the rest.
+    fn readable<T>(
+        &self,
+        read: impl FnOnce(&mut Lost<'_>) -> Result<Vec<T>, FormatError>,
+    ) -> (Vec<T>, Vec<FormatError>) {
+        let mut errors: Vec<FormatError> = Vec::new();
+        let found = read(&mut |error| {
+            // One block may hold many of them.  Once too much was read, nothing can be.
+            let is_known = |known: &FormatError| {
+                known.problem == Problem::Overlaps
+                    || (known.structure, known.address) == (error.structure, error.address)
+            };
+            if errors.len() < MOST_ERRORS && !errors.iter().any(is_known) {
+                errors.push(error);
+            }
+            Ok(())
+        });
+        (found.unwrap_or_default(), errors)
     }
 
     /// The link with a name.
@@ -139,7 +168,12 @@ impl<'f> Object<'f> {
     /// # Errors
     /// One of them is damaged, or what holds them.
     pub fn attributes(&self) -> Result<Vec<Attribute>, FormatError> {
-        self.named(attributes::all(self.context, &self.header))
+        self.named(attributes::all(self.context, &self.header, &mut Err))
+    }
+
+    /// The attributes that can be read, in the order of their names, and what is wrong with others.
+    pub fn readable_attributes(&self) -> (Vec<Attribute>, Vec<FormatError>) {
+        self.readable(|lost| attributes::all(self.context, &self.header, lost))
     }
 
     /// The attribute with a name.
@@ -292,25 +326,24 @@ impl<'f> Object<'f> {
         places: Option<&[Dims]>,
         each: &mut dyn FnMut(ChunkRecord),
     ) -> Result<(), FormatError> {
-        let Some(Layout::Chunked(layout)) = self.layout()? else { return Ok(()) };
-        let Some(dataspace) = self.dataspace()? else { return Ok(()) };
-        let (shape, max_shape) = (dataspace.shape(), dataspace.max_shape());
-        let Chunked { chunk, element_nbytes, .. } = &layout;
+        match self.chunk_table()? {
+            Some(table) => table.each(self.context, places, each),
+            None => Ok(()),
+        }
+    }
+
+    /// What leads to the chunks; None of a dataset that has none.
+    ///
+    /// # Errors
+    /// A message that is needed for it is damaged.
+    pub fn chunk_table(&self) -> Result<Option<ChunkTable>, FormatError> {
+        let Some(Layout::Chunked(layout)) = self.layout()? else { return Ok(None) };
+        let Some(dataspace) = self.dataspace()? else { return Ok(None) };
         let place = Place::new(Structure::Message(kind::LAYOUT), self.header.address);
-        if shape.len() != chunk.len() {
+        if dataspace.shape().len() != layout.chunk.len() {
             let what = "its chunks have not as many dimensions as the dataset";
             return self.named(Err(place.wrong(what)));
         }
-        let filtered = !self.filters()?.is_empty();
-        let (chunk, element_nbytes) = (chunk.as_slice(), *element_nbytes);
-        let wanted = Wanted { chunk, max_shape, shape, element_nbytes, filtered, places };
-        let source = self.context.source();
-        let mut count = 0u64;
-        self.named(index::each(&source, &layout, &wanted, &mut |chunk| {
-            count = count.saturating_add(1);
-            source.count(place, count)?;
-            each(chunk);
-            Ok(())
-        }))
+        Ok(Some(ChunkTable { layout, dataspace, filtered: !self.filters()?.is_empty(), place }))
     }
 }

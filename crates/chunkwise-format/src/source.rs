@@ -20,6 +20,8 @@ const LEAST_BUDGET: u64 = 2 << 20;
 const MOST_TIMES: u64 = 8;
 /// What a read costs beside its bytes.
 const READ_COST: u64 = 32;
+/// Bytes with which every structure of a heap or a tree begins.
+pub(crate) const HEAD_LEN: u64 = 8;
 /// Bytes of a checksum.
 const CHECKSUM_LEN: u64 = 4;
 
@@ -80,6 +82,22 @@ impl<'a> Source<'a> {
             return Err(place.error(Problem::Read("fewer bytes came than were wanted".into())));
         }
         Ok(Part { bytes, place, widths: self.widths })
+    }
+
+    /// Whether parts are better read together.
+    pub(crate) fn is_far(&self) -> bool {
+        self.bytes.is_far()
+    }
+
+    /// Parts of so many bytes at these addresses will be read.
+    pub(crate) fn expect(&self, addresses: impl Iterator<Item = u64>, nbytes: u64) {
+        let Some(len) = usize::try_from(nbytes).ok().filter(|_| self.is_far()) else { return };
+        let (base, end) = (self.base, self.end());
+        let inside = addresses.filter(|at| at.checked_add(nbytes).is_some_and(|to| to <= end));
+        let parts: Vec<_> = inside.map(|at| (base.saturating_add(at), len)).collect();
+        if parts.len() > 1 {
+            self.bytes.expect(&parts);
+        }
     }
 
     /// So many bytes, or fewer where the file ends earlier.

@@ -7,11 +7,11 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use crate::datatype::Charset;
-use crate::error::{FormatError, Structure};
-use crate::fields::Place;
+use crate::error::{FormatError, Lost, Structure};
+use crate::fields::{Fields, Place};
 use crate::heap_local::LocalHeap;
 use crate::link::{Link, Target};
-use crate::source::Source;
+use crate::source::{HEAD_LEN, Source};
 
 /// A node of the B-tree, of groups.
 const GROUP: u8 = 0;
@@ -26,33 +26,35 @@ pub(crate) fn each(
     heap: u64,
     name: Option<&[u8]>,
     each: &mut Each<'_>,
+    lost: &mut Lost<'_>,
 ) -> Result<(), FormatError> {
     let heap = LocalHeap::open(source, heap)?;
     let mut last = Vec::new();
     let mut seen = HashSet::new();
     let mut pending = vec![(tree, None)];
     while let Some((address, level)) = pending.pop() {
-        if level == Some(None) {
-            let place = Place::new(Structure::SymbolTableNode, address);
-            if !seen.insert(address) {
-                return Err(place.wrong("its tree leads to it twice"));
+        let is_leaf = level == Some(None);
+        let kind = if is_leaf { Structure::SymbolTableNode } else { Structure::GroupBTree };
+        let place = Place::new(kind, address);
+        let done = match seen.insert(address) {
+            false => Err(place.wrong("its tree leads to it twice")),
+            true if is_leaf => {
+                nodes(source, place, &heap, name, &mut last, each, lost).map(|flow| {
+                    if flow.is_break() {
+                        pending.clear();
+                    }
+                })
             }
-            if nodes(source, address, &heap, name, &mut last, each)?.is_break() {
-                return Ok(());
+            true => {
+                children(source, place, &heap, name, level.flatten()).map(|(its_level, found)| {
+                    let below = its_level.checked_sub(1);
+                    source.expect(found.iter().copied(), HEAD_LEN);
+                    // The last first, so that names come in their order.
+                    pending.extend(found.into_iter().rev().map(|child| (child, Some(below))));
+                })
             }
-            continue;
-        }
-        let place = Place::new(Structure::GroupBTree, address);
-        if !seen.insert(address) {
-            return Err(place.wrong("its tree leads to it twice"));
-        }
-        let (its_level, children) = children(source, place, &heap, name)?;
-        if level.flatten().is_some_and(|level: u8| level != its_level) {
-            return Err(place.wrong("it is of another level than its parent says"));
-        }
-        let below = its_level.checked_sub(1);
-        // The last first, so that names come in their order.
-        pending.extend(children.into_iter().rev().map(|child| (child, Some(below))));
+        };
+        done.or_else(&mut *lost)?;
     }
     Ok(())
 }
@@ -63,6 +65,7 @@ fn children(
     place: Place,
     heap: &LocalHeap<'_>,
     name: Option<&[u8]>,
+    stated: Option<u8>,
 ) -> Result<(u8, Vec<u64>), FormatError> {
     let widths = source.widths();
     let head_len = widths.nbytes(8, 2, 0);
@@ -73,6 +76,9 @@ fn children(
         return Err(place.wrong("it is not the B-tree of a group"));
     }
     let (level, count) = (fields.u8()?, u64::from(fields.u16()?));
+    if stated.is_some_and(|stated| stated != level) {
+        return Err(place.wrong("it is of another level than its parent says"));
+    }
     // A key is as wide as a length, and one stands behind the last child.
     let node =
         source.read(place, widths.nbytes(8, count.saturating_add(2), count.saturating_add(1)))?;
@@ -99,13 +105,13 @@ fn children(
 /// Give the links of a list of symbols.
 fn nodes(
     source: &Source<'_>,
-    address: u64,
+    place: Place,
     heap: &LocalHeap<'_>,
     name: Option<&[u8]>,
     last: &mut Vec<u8>,
     each: &mut Each<'_>,
+    lost: &mut Lost<'_>,
 ) -> Result<ControlFlow<()>, FormatError> {
-    let place = Place::new(Structure::SymbolTableNode, address);
     let head = source.read(place, 8)?;
     let mut fields = head.fields();
     fields.signature(b"SNOD")?;
@@ -119,34 +125,48 @@ fn nodes(
     let mut fields = node.fields();
     fields.skip(8)?;
     for _ in 0..count {
-        const SOFT: u32 = 2;
-        let its_name = heap.text(fields.length()?)?;
-        // libhdf5 looks names up by halves: it does not find what is out of order.
-        if its_name <= last.as_slice() {
-            return Err(place.wrong("its names are not in order"));
-        }
-        last.clear();
-        last.extend_from_slice(its_name);
-        let (header, cached) = (fields.address()?, fields.u32()?);
-        fields.skip(4)?;
-        let mut scratch = fields.part(16)?;
-        if name.is_some_and(|name| name != its_name) {
-            continue;
-        }
-        if cached > SOFT {
-            return Err(place.wrong("an entry is of an unknown kind"));
-        }
-        let target = match (cached, header) {
-            (SOFT, _) => Target::Soft(heap.text(u64::from(scratch.u32()?))?.to_vec()),
-            (_, Some(header)) => Target::Hard(header),
-            (_, None) => return Err(place.wrong("a link leads nowhere")),
+        let mut entry = fields.part(entry_len)?;
+        let mut link = || {
+            let its_name = heap.text(entry.length()?)?;
+            // libhdf5 looks names up by halves: it does not find what is out of order.
+            if its_name <= last.as_slice() {
+                lost(place.wrong("its names are not in order"))?;
+            }
+            last.clear();
+            last.extend_from_slice(its_name);
+            if name.is_some_and(|name| name != its_name) {
+                return Ok(None);
+            }
+            source.charge(place, its_name.len() as u64)?;
+            let (name, target) = (its_name.to_vec(), target(place, &mut entry, heap)?);
+            Ok(Some(Link { name, charset: Charset::Ascii, creation_order: None, target }))
         };
-        source.charge(place, its_name.len() as u64)?;
-        let name = its_name.to_vec();
-        let link = Link { name, charset: Charset::Ascii, creation_order: None, target };
-        if each(link).is_break() {
-            return Ok(ControlFlow::Break(()));
+        match link() {
+            Ok(Some(link)) => {
+                if each(link).is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            Ok(None) => {}
+            Err(error) => lost(error)?,
         }
     }
     Ok(ControlFlow::Continue(()))
+}
+
+/// Where an entry leads, behind its name.
+fn target(
+    place: Place,
+    entry: &mut Fields<'_>,
+    heap: &LocalHeap<'_>,
+) -> Result<Target, FormatError> {
+    const SOFT: u32 = 2;
+    let (header, cached) = (entry.address()?, entry.u32()?);
+    entry.skip(4)?;
+    match (cached, header) {
+        (3.., _) => Err(place.wrong("an entry is of an unknown kind")),
+        (SOFT, _) => Ok(Target::Soft(heap.text(u64::from(entry.u32()?))?.to_vec())),
+        (_, Some(header)) => Ok(Target::Hard(header)),
+        (_, None) => Err(place.wrong("a link leads nowhere")),
+    }
 }

@@ -243,8 +243,6 @@ functions! {
         fn H5Pset_create_intermediate_group(hid_t, c_uint) -> herr_t;
         fn H5Pset_userblock(hid_t, hsize_t) -> herr_t;
         fn H5Pget_userblock(hid_t, *mut hsize_t) -> herr_t;
-        fn H5Pget_istore_k(hid_t, *mut c_uint) -> herr_t;
-        fn H5Pget_sizes(hid_t, *mut usize, *mut usize) -> herr_t;
         fn H5Pget_layout(hid_t) -> c_int;
         fn H5Pget_chunk(hid_t, c_int, *mut hsize_t) -> c_int;
         fn H5Pset_chunk(hid_t, c_int, *const hsize_t) -> herr_t;

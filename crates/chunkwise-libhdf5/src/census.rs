@@ -34,7 +34,7 @@ pub unsafe fn census(library: &Library, dataset: hid_t) -> Result<ChunkCensus, U
                 return Ok(of_sizes(library, api, dataset, index_type)?);
             };
             let filtered = chunking.filters > 0;
-            let listed = written_in(library, api, dataset, &grid, &max_shape, filtered);
+            let listed = written_in(library, api, dataset, &grid, &max_shape);
             Ok(match listed {
                 Ok(index) => {
                     let partial = chunking.unfiltered_partial_chunks;

@@ -3,6 +3,7 @@
 use std::ffi::{c_int, c_uint, c_void};
 
 use chunkwise_engine::{ChunkIndex, ChunkIndexBuilder, ChunkRecord};
+use chunkwise_metadata::MOST_LISTED;
 use chunkwise_select::{ChunkGrid, Dims};
 
 use crate::api::{Api, DEFAULT, HADDR_UNDEF, haddr_t, hid_t, hsize_t};
@@ -12,9 +13,6 @@ use crate::{BindError, ChunkConventions, Unsuited};
 /// Where `H5Dchunk_iter` is missing, each chunk is asked for, and each such question
 /// walks the index up to the chunk: more chunks than this would take too long.
 const MOST_ASKED: u64 = 4096;
-
-/// More chunks than this are left to libhdf5: their index would take a gigabyte.
-pub(crate) const MOST_LISTED: u64 = 50_000_000;
 
 /// libhdf5 goes through an array index element by element, written or not (30 ns each): more
 /// than this would take longer than anybody waits for a first read.

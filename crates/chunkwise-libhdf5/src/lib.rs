@@ -30,7 +30,6 @@ mod library;
 mod lock;
 mod maker;
 mod probe;
-pub mod stored;
 mod tally;
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@ use std::ffi::c_int;
 use std::sync::Arc;
 
 use chunkwise_engine::{ChunkIndex, FileStorage, Storage};
+use chunkwise_metadata::Wanted;
 use chunkwise_select::ChunkGrid;
 
 use crate::api::{Api, hid_t};
@@ -16,7 +17,6 @@ use crate::facts::{chunk_options, holds_pointers, shape_of};
 use crate::file::{FileBytes, descriptor_of, file_of, open_storage};
 use crate::handle::Handle;
 use crate::index::index_of;
-use crate::stored::Wanted;
 use crate::{Library, Unsuited};
 
 /// Where the written chunks of `dataset` lie, also while its file is open for writing.
@@ -105,14 +105,13 @@ pub unsafe fn grid_and_written(
             let options = chunk_options(api, dcpl.id, shape.len())?;
             let grid = ChunkGrid::new(&shape, &options.chunk)
                 .map_err(|error| Unsuited::Reason(error.to_string()))?;
-            let filtered = options.filters > 0;
-            let index = written_as(library, api, (dataset, bytes), &grid, &max_shape, filtered)?;
+            let index = written_as(library, api, (dataset, bytes), &grid, &max_shape)?;
             Ok((grid, index))
         }
     })
 }
 
-/// As [`written_chunks`], of a dataset of this grid and largest extent, with filters or none.
+/// As [`written_chunks`], of a dataset of this grid and largest extent.
 ///
 /// # Errors
 /// When libhdf5 does not list them.
@@ -125,11 +124,10 @@ pub unsafe fn written_in(
     dataset: hid_t,
     grid: &ChunkGrid,
     max_shape: &[u64],
-    filtered: bool,
 ) -> Result<ChunkIndex, Unsuited> {
     let dataset = (dataset, FileBytes::default());
     // SAFETY: the caller's contract.
-    unsafe { written_as(library, api, dataset, grid, max_shape, filtered) }
+    unsafe { written_as(library, api, dataset, grid, max_shape) }
 }
 
 /// As [`written_in`], of a file whose bytes are had so.
@@ -142,7 +140,6 @@ unsafe fn written_as(
     (dataset, bytes): (hid_t, FileBytes<'_>),
     grid: &ChunkGrid,
     max_shape: &[u64],
-    filtered: bool,
 ) -> Result<ChunkIndex, Unsuited> {
     let conventions = library.conventions();
     // SAFETY: the caller's contract; handles are checked.
@@ -173,14 +170,11 @@ unsafe fn written_as(
             // Found out there.
             header: 0,
             user_block,
-            btree_k: 0,
             grid: grid.clone(),
-            max_shape: max_shape.into(),
             element_size: plain.then_some((api.H5Tget_size)(datatype.id) as u64),
-            filtered,
             grows: false,
         };
-        index_of(api, conventions, dataset, storage, wanted)
+        index_of(api, conventions, dataset, storage, (wanted, max_shape))
     }
 }
 

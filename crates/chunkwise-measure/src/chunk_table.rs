@@ -91,8 +91,7 @@ pub unsafe fn chunk_table(library: &Library, dataset: hid_t) -> Result<ChunkTabl
                 Err(Unsuited::Reason(_)) => None,
                 Err(failed) => return Err(failed),
             };
-            let filtered = chunking.filters > 0;
-            let index = written_in(library, api, dataset, &grid, &max_shape, filtered)?;
+            let index = written_in(library, api, dataset, &grid, &max_shape)?;
             let partial_are_plain = chunking.unfiltered_partial_chunks && {
                 let partial = |position| grid.is_partial(&grid.chunk_index(position));
                 index.positions().any(partial)

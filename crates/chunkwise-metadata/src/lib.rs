@@ -3,13 +3,17 @@
 //! `chunkwise-format` makes records of bytes; here the bytes come from a file, datasets become
 //! those of the engine, and all objects of a file are listed.
 
+mod index;
 mod listing;
 mod metadata;
+mod on_demand;
 mod stored;
 mod types;
 mod values;
 
+pub use index::{MOST_LISTED, Stored as StoredKind, StoredIndex, Unread, Wanted, end_of_data};
 pub use listing::{Entry, Facts, Found, Shown, Stored as StoredFacts};
 pub use metadata::Metadata;
+pub use on_demand::{Checked, Followed};
 pub use types::{trimmed, type_of};
 pub use values::Values;

@@ -4,40 +4,54 @@ use std::fs::File;
 use std::sync::Arc;
 
 use chunkwise_codec::{Filter, Pipeline};
-use chunkwise_engine::{
-    ChunkIndex, ChunkIndexBuilder, ChunkRecord, Chunks, Dataset, DatasetInfo, FileStorage, Layout,
-    Storage,
-};
+use chunkwise_engine::{ChunkIndex, Chunks, Dataset, DatasetInfo, FileStorage, Layout, Storage};
 use chunkwise_format::{Dataspace, FormatError, Link, Object, Value};
 use chunkwise_select::{ChunkGrid, Dims};
 
+use crate::index::StoredIndex;
+use crate::on_demand::Checked;
 use crate::stored::Stored;
 use crate::types::type_of;
 
-/// Of a dataset with more chunks, libhdf5's binding looks up those that are needed.
-const MOST_CHUNKS: u64 = 1 << 16;
-
 /// The metadata of a file.
 pub struct Metadata {
-    pub(crate) file: chunkwise_format::File<Stored>,
+    pub(crate) file: Arc<chunkwise_format::File<Stored>>,
     pub(crate) storage: Arc<dyn Storage>,
 }
 
 impl Metadata {
     /// Of a local file; None where libhdf5 has to open it: it is being written, or is unusual.
     pub fn of_file(file: &File) -> Option<Self> {
-        if !file.metadata().ok()?.is_file() {
-            return None;
-        }
-        let storage: Arc<dyn Storage> = FileStorage::reopening(file).ok()?;
-        let stored = Stored::new(Arc::clone(&storage)).ok()?;
-        let file = chunkwise_format::File::open(stored).ok()?;
-        let superblock = file.superblock();
+        Self::of_any_file(file)?.usual()
+    }
+
+    /// None where libhdf5 has to open it.
+    fn usual(self) -> Option<Self> {
+        let superblock = self.file.superblock();
         let unusual = superblock.open_for_writing
             || superblock.open_for_swmr
             || superblock.driver.is_some()
-            || superblock.base.checked_add(superblock.end)? > storage.end();
-        (!unusual).then_some(Self { file, storage })
+            || superblock.base.checked_add(superblock.end)? > self.storage.end();
+        (!unusual).then_some(self)
+    }
+
+    /// Of a local file, even if it is cut off, or was not closed; None without a superblock.
+    pub fn of_any_file(file: &File) -> Option<Self> {
+        if !file.metadata().ok()?.is_file() {
+            return None;
+        }
+        Self::of_any_storage(FileStorage::reopening(file).ok()?)
+    }
+
+    /// Of a file with this storage, which may be far away; None as of [`Metadata::of_file`].
+    pub fn of_storage(storage: Arc<dyn Storage>) -> Option<Self> {
+        Self::of_any_storage(storage)?.usual()
+    }
+
+    fn of_any_storage(storage: Arc<dyn Storage>) -> Option<Self> {
+        let stored = Stored::new(Arc::clone(&storage)).ok()?;
+        let file = chunkwise_format::File::open(stored).ok()?;
+        Some(Self { file: Arc::new(file), storage })
     }
 
     /// The address of the root group.
@@ -58,6 +72,7 @@ impl Metadata {
     /// # Errors
     /// What holds them is damaged.
     pub fn links(&self, group: &Object<'_>) -> Result<Vec<Link>, FormatError> {
+        self.file.bytes().together(&|| drop(group.readable_links()));
         let mut links = group.links()?;
         if group.tracks_links()? {
             links.sort_by_key(|link| link.creation_order);
@@ -76,12 +91,14 @@ impl Metadata {
             .map(|space| Dims::from_slice(space.shape())))
     }
 
-    /// A dataset that the engine reads, where its numbers are stored as in memory; None for libhdf5.
-    pub fn dataset(&self, address: u64) -> Option<Arc<Dataset>> {
+    /// A dataset that the engine reads, and its type as `type_of` has it, where its numbers are
+    /// stored as in memory; None for libhdf5.  Of more chunks than these, those are looked up that
+    /// are read.
+    pub fn dataset(&self, address: u64, most_listed: u64) -> Option<(Arc<Dataset>, String)> {
         let object = self.file.object(address).ok()?;
         let datatype = object.datatype().ok()??;
         // Text may have to be converted.
-        type_of(&datatype).filter(|kind| !kind.contains(['S', 'U', 'O']))?;
+        let kind = type_of(&datatype).filter(|kind| !kind.contains(['S', 'U', 'O']))?;
         let element_size = datatype.nbytes as usize;
         let dataspace = object.dataspace().ok()??;
         let shape = Dims::from_slice(dataspace.shape());
@@ -106,7 +123,7 @@ impl Metadata {
                     Some(address) => Some(base.checked_add(address)?),
                     None => None,
                 };
-                if address.is_some_and(|at| at.saturating_add(whole) > self.storage.end()) {
+                if address.is_some_and(|at| at.saturating_add(whole) > self.end()) {
                     return None;
                 }
                 Layout::Contiguous { address }
@@ -119,20 +136,32 @@ impl Metadata {
                 let pipeline = Pipeline::new(filters.collect::<Option<Vec<_>>>()?);
                 let chunk = Dims::from_slice(&chunked.chunk);
                 let grid = ChunkGrid::new(&shape, &chunk).ok()?;
-                if grid.len() > MOST_CHUNKS || chunked.element_nbytes != element_size as u64 {
+                if chunked.element_nbytes != element_size as u64 {
                     return None;
                 }
-                Layout::Chunked {
-                    unfiltered_partial_chunks: chunked.edges_unfiltered,
-                    index: Chunks::from(self.chunks(&object, &grid).ok()??),
-                    chunk,
-                    pipeline,
-                }
+                let index = match grid.len() <= most_listed {
+                    true => Chunks::from(self.chunks(&object, &grid).ok()??),
+                    false => {
+                        let of = (&grid, element_size as u64);
+                        let checked = Checked::new(&self.storage, Some(self.end()), &pipeline, of);
+                        let table = object.chunk_table().ok()??;
+                        let file = Arc::clone(&self.file);
+                        checked.on_demand(Box::new(StoredIndex::new(file, table, grid)))
+                    }
+                };
+                let unfiltered_partial_chunks = chunked.edges_unfiltered;
+                Layout::Chunked { chunk, pipeline, unfiltered_partial_chunks, index }
             }
             _ => return None,
         };
         let info = DatasetInfo { shape, element_size, fill: Some(fill), layout };
-        Dataset::new(info, Arc::clone(&self.storage)).ok()
+        Some((Dataset::new(info, Arc::clone(&self.storage)).ok()?, kind))
+    }
+
+    /// Where the file's data ends, user block included: libhdf5 reads nothing beyond.
+    fn end(&self) -> u64 {
+        let superblock = self.file.superblock();
+        superblock.base.saturating_add(superblock.end).min(self.storage.end())
     }
 
     /// Where the chunks of a grid lie; None where libhdf5 has to say it.
@@ -141,37 +170,9 @@ impl Metadata {
         object: &Object<'_>,
         grid: &ChunkGrid,
     ) -> Result<Option<ChunkIndex>, FormatError> {
-        let (base, end) = (self.file.superblock().base, self.storage.end());
-        let mut records = Vec::new();
-        let mut sound = true;
-        object.each_chunk(None, &mut |chunk| {
-            let within = |(&at, (&n, &len)): (&u64, (&u64, &u64))| at < n.div_ceil(len);
-            if !chunk.scaled.iter().zip(grid.shape().iter().zip(grid.chunk())).all(within) {
-                return;
-            }
-            let origin: Dims =
-                chunk.scaled.iter().zip(grid.chunk()).map(|(at, len)| at * len).collect();
-            let address = base.saturating_add(chunk.address);
-            let record = ChunkRecord {
-                address,
-                stored_nbytes: chunk.stored_nbytes,
-                filter_mask: chunk.filter_mask,
-            };
-            // The other way has words for what is damaged.
-            sound &= address.saturating_add(chunk.stored_nbytes) <= end;
-            match grid.linear_index_of_origin(&origin) {
-                Some(position) => records.push((position, record)),
-                None => sound = false,
-            }
-        })?;
-        records.sort_unstable_by_key(|&(position, _)| position);
-        let builder = ChunkIndexBuilder::with_capacity(records.len() as u64);
-        let (true, Ok(mut builder)) = (sound, builder) else { return Ok(None) };
-        for (position, record) in records {
-            if builder.push(position, record).is_err() {
-                return Ok(None);
-            }
-        }
-        Ok(builder.finish(grid.len()).ok())
+        let Some(table) = object.chunk_table()? else { return Ok(None) };
+        let listed = StoredIndex::new(Arc::clone(&self.file), table, grid.clone()).list();
+        // The other way has words for what is damaged.
+        Ok(listed.ok().filter(|index| index.furthest() <= self.end()))
     }
 }

@@ -101,3 +101,25 @@ impl<'f> Values<'f> {
         places.collect()
     }
 }
+
+impl Metadata {
+    /// Have all come, together, that is read of these objects and their attributes.
+    pub fn expect(&self, addresses: &[u64]) {
+        self.file.bytes().together(&|| {
+            let values = Values::new(self);
+            for object in addresses.iter().filter_map(|&address| self.object(address).ok()) {
+                let _ = (object.datatype(), object.dataspace(), object.layout(), object.filters());
+                for attribute in object.readable_attributes().0 {
+                    let nbytes = attribute.datatype.nbytes.max(1) as usize;
+                    let is_long = matches!(
+                        attribute.datatype.class,
+                        Class::LongText { .. } | Class::Sequence(_)
+                    );
+                    for value in attribute.value.chunks_exact(nbytes).filter(|_| is_long) {
+                        let _ = values.variable(value, 1);
+                    }
+                }
+            }
+        });
+    }
+}

@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::mem::ManuallyDrop;
 use std::os::fd::FromRawFd;
+use std::sync::Arc;
 
 use chunkwise_format::{
     Attribute, Class, Dataspace, FormatError, Kind, Layout, Object, Target, Value,
@@ -12,30 +13,50 @@ use chunkwise_format::{
 use chunkwise_metadata::{
     Entry, Facts, Found, Metadata, Shown, StoredFacts, Values, trimmed, type_of,
 };
-use numpy::{PyArrayDescr, PyArrayDescrMethods};
+use numpy::PyArrayDescr;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::dataset::PyDataset;
 use crate::errors::raise;
 use crate::library::census_to_dict;
+use crate::storage::PyStorage;
+
+/// Of a dataset with more chunks, those that are read are looked up.
+const MOST_LISTED: u64 = 1 << 16;
+
+/// Names and addresses, and errors.
+type PyReadable<'py> = (Vec<(Bound<'py, PyBytes>, Option<u64>)>, Vec<String>);
 
 /// The metadata of a local file (see `_native.pyi`).
 #[pyclass(name = "Metadata", module = "chunkwise._native", frozen)]
 pub struct PyMetadata {
-    metadata: Metadata,
+    pub(crate) metadata: Arc<Metadata>,
 }
 
 #[pymethods]
 impl PyMetadata {
     /// The file that a descriptor of this process has open.
     #[staticmethod]
-    fn of_descriptor(py: Python<'_>, descriptor: i32) -> Option<Self> {
+    #[pyo3(signature = (descriptor, *, damaged = false))]
+    fn of_descriptor(py: Python<'_>, descriptor: i32, damaged: bool) -> Option<Self> {
         py.detach(|| {
             // SAFETY: it is only borrowed, and stays open while the caller waits for this.
             let borrowed = ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) });
-            Metadata::of_file(&borrowed).map(|metadata| Self { metadata })
+            let made = match damaged {
+                true => Metadata::of_any_file(&borrowed),
+                false => Metadata::of_file(&borrowed),
+            };
+            made.map(|metadata| Self { metadata: Arc::new(metadata) })
         })
+    }
+
+    /// That of a file whose bytes are elsewhere.
+    #[staticmethod]
+    fn of_storage(py: Python<'_>, storage: &PyStorage) -> Option<Self> {
+        let storage = Arc::clone(&storage.0);
+        let made = py.detach(|| Metadata::of_storage(storage));
+        made.map(|metadata| Self { metadata: Arc::new(metadata) })
     }
 
     #[getter]
@@ -46,7 +67,10 @@ impl PyMetadata {
     /// The links of a group in the order of h5py, each a name and an address; None where one is not
     /// hard, or not UTF-8.
     fn links(&self, py: Python<'_>, address: u64) -> PyResult<Option<Vec<(String, u64)>>> {
-        let found = py.detach(|| self.metadata.links(&self.metadata.object(address)?));
+        let found = py.detach(|| {
+            self.metadata.expect(&[address]);
+            self.metadata.links(&self.metadata.object(address)?)
+        });
         let links = found.map_err(|error| damaged(py, &error))?;
         let hard = links.into_iter().map(|link| match link.target {
             Target::Hard(address) => String::from_utf8(link.name).ok().map(|name| (name, address)),
@@ -55,13 +79,42 @@ impl PyMetadata {
         Ok(hard.collect())
     }
 
+    /// The links of a group that can be read, and what is wrong with others (see `_native.pyi`).
+    fn readable_links<'py>(&self, py: Python<'py>, address: u64) -> PyReadable<'py> {
+        let object = match self.metadata.object(address) {
+            Ok(object) => object,
+            Err(error) => return (Vec::new(), vec![error.to_string()]),
+        };
+        let (links, errors) = object.readable_links();
+        let links = links.into_iter().map(|link| {
+            let address = match link.target {
+                Target::Hard(address) => Some(address),
+                _ => None,
+            };
+            (PyBytes::new(py, &link.name), address)
+        });
+        (links.collect(), errors.iter().map(FormatError::to_string).collect())
+    }
+
+    /// How many attributes of an object can be read, and what is wrong with others.
+    fn readable_attributes(&self, address: u64) -> (usize, Vec<String>) {
+        match self.metadata.object(address) {
+            Ok(object) => {
+                let (found, errors) = object.readable_attributes();
+                (found.len(), errors.iter().map(FormatError::to_string).collect())
+            }
+            Err(error) => (0, vec![error.to_string()]),
+        }
+    }
+
     /// What objects are, and have.
     fn objects<'py>(
         &self,
         py: Python<'py>,
         addresses: Vec<u64>,
     ) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let metadata = &self.metadata;
+        let metadata = &*self.metadata;
+        py.detach(|| metadata.expect(&addresses));
         let records = Records { py, metadata, values: Values::new(metadata) };
         addresses.into_iter().map(|address| records.record(address)).collect()
     }
@@ -77,17 +130,19 @@ impl PyMetadata {
         self.metadata.object(address).and_then(|object| object.layout_version()).ok().flatten()
     }
 
-    /// A dataset that the engine reads, where its numbers are stored as in memory; None for libhdf5.
-    fn dataset(
+    /// A dataset that the engine reads (see `_native.pyi`), and its dtype.
+    #[pyo3(signature = (address, label, most_listed = MOST_LISTED))]
+    fn dataset<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         address: u64,
-        dtype: Bound<'_, PyArrayDescr>,
         label: String,
-    ) -> Option<PyDataset> {
-        let made = py.detach(|| self.metadata.dataset(address))?;
-        (made.element_size() == dtype.itemsize())
-            .then(|| PyDataset::of_engine(made, dtype.unbind(), label))
+        most_listed: u64,
+    ) -> PyResult<Option<(PyDataset, Bound<'py, PyArrayDescr>)>> {
+        let made = py.detach(|| self.metadata.dataset(address, most_listed));
+        let Some((made, kind)) = made else { return Ok(None) };
+        let dtype = PyArrayDescr::new(py, kind)?;
+        Ok(Some((PyDataset::of_engine(made, dtype.clone().unbind(), label), dtype)))
     }
 
     /// All names in the file, in the order of `chunkwise.files.objects.walk`; None where only

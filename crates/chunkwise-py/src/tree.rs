@@ -1,7 +1,7 @@
 //! A file's tree copied, for Python.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use chunkwise_repack::{
     ElementPart, Leads, Missing, Salvage, TreeCopy, TreeError, comment_of, meaning_of,
@@ -11,6 +11,10 @@ use pyo3::types::PyBytes;
 
 use crate::errors::{bind_error, raise, unreadable};
 use crate::library::PyLibrary;
+use crate::metadata::PyMetadata;
+
+/// What of a damaged source is avoided, what may have lost its links, and its own bytes.
+type PySalvage = ([HashSet<u64>; 3], Vec<u64>, Option<Py<PyMetadata>>);
 
 /// Copy everything but plain data (see `_native.pyi`).  The handles must be of this library;
 /// h5py's objects vouch for that where this is called (`chunkwise.repack`).
@@ -24,15 +28,16 @@ pub fn copy_tree(
     target_file_id: i64,
     dcpls: HashMap<u64, i64>,
     progress: Option<Py<PyAny>>,
-    salvage: Option<([HashSet<u64>; 3], Vec<u64>)>,
+    salvage: Option<PySalvage>,
     unlinked: Vec<(u64, Vec<u8>)>,
 ) -> PyResult<PyTreeCopy> {
     let library = &library.library;
-    let salvage = salvage.map(|([objects, attributes, data], orphans)| Salvage {
+    let salvage = salvage.map(|([objects, attributes, data], orphans, metadata)| Salvage {
         objects,
         attributes,
         data,
         orphans,
+        metadata: metadata.map(|metadata| Arc::clone(&metadata.get().metadata)),
     });
     let copy = following(py, progress, |progress| {
         // SAFETY: live handles of this library, by the contract above.

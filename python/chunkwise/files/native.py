@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import h5py
 from h5py import h5f, h5fd
 from h5py._objects import phil
@@ -22,3 +25,12 @@ def open_metadata(file: h5py.File) -> _native.Metadata | None:
         if identifier.get_intent() != h5f.ACC_RDONLY:
             return None
         return _native.Metadata.of_descriptor(identifier.get_vfd_handle())
+
+
+def damaged_metadata(path: str | os.PathLike[str]) -> _native.Metadata | None:
+    """Read the bytes of a file, of which any may be wrong; None without a sound superblock."""
+    try:
+        with Path(path).open("rb") as stream:
+            return _native.Metadata.of_descriptor(stream.fileno(), damaged=True)
+    except OSError:
+        return None

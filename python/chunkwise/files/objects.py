@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -242,18 +242,24 @@ def walk_datasets(file: h5py.Group) -> Iterator[tuple[str, h5py.Dataset]]:
 def _members(group: Any, path: str, depth: int, avoid: Collection[int]) -> Iterator[Entry]:
     """Give a group's links, their objects opened."""
     prefix = path.rstrip("/") + "/"
+    # Where those lie that libhdf5 does not find by their names.
+    addresses: dict[bytes, int] = {}
     try:
         names = list(group)
     except HDF5_ERRORS as error:
         from chunkwise.files.causes import cause_of, has_checksum
 
         cause = cause_of(error, checked=has_checksum(group))
-        yield Entry(prefix + "*", depth, "unreadable", reason=hdf5_reason(error), cause=cause)
         names = some_names(group)
+        links, damage = readable_links(group)
+        reason = "; ".join((hdf5_reason(error), *some_damage(damage)))
+        yield Entry(prefix + "*", depth, "unreadable", reason=reason, cause=cause)
+        addresses = {name: at for name, at in links if at is not None and name not in names}
+        names += addresses
     for name in names:
         member = prefix + decode_name(name)
         try:
-            yield _member(group, name, member, depth, avoid)
+            yield _member(group, name, member, depth, avoid, addresses.get(name))
         except HDF5_ERRORS as error:
             from chunkwise.files.causes import cause_of, is_header_checked
 
@@ -271,7 +277,36 @@ def some_names(group: Any) -> list[bytes]:
     return list(names)
 
 
-def _member(group: Any, name: bytes, path: str, depth: int, avoid: Collection[int]) -> Entry:
+def readable_links(group: Any) -> tuple[list[tuple[bytes, int | None]], list[str]]:
+    """Give names and addresses that a damaged group still has, and what is wrong with others."""
+    from chunkwise.files.causes import file_of
+    from chunkwise.files.native import damaged_metadata
+
+    metadata = damaged_metadata(file_of(group))
+    if metadata is None:
+        return [], []
+    return metadata.readable_links(header_address(address_of(group)))
+
+
+def some_damage(damage: Sequence[str], most: int = 3) -> list[str]:
+    """Say the first of what is wrong, and how much more is."""
+    more = len(damage) - most
+    return [*damage[:most], *([f"{more} more"] if more > 0 else [])]
+
+
+def _member(
+    group: Any,
+    name: bytes,
+    path: str,
+    depth: int,
+    avoid: Collection[int],
+    address: int | None = None,  # If it is not found by its name
+) -> Entry:
+    if address is not None and address not in avoid:
+        found = open_at(group, address)
+        if found is None:
+            raise RuntimeError("no object is where its link leads")
+        return _opened(path, depth, found)
     info = group.links.get_info(name)
     link = info.type
     if link == h5l.TYPE_HARD and info.u in avoid:

@@ -21,11 +21,12 @@ import weakref
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import h5py
 from h5py import h5d, h5f, h5fd, h5g, h5i, h5o, h5p
 
+from chunkwise import _native
 from chunkwise.errors import ChunkwiseError, FileChangedError, FileFormatError, UsageError
 from chunkwise.files.identity import Identity, sample, sample_of
 from chunkwise.files.leading import Bounds, External
@@ -105,6 +106,8 @@ class FileHandle:
     external: External = "anywhere"
     # As the caller wrote it.
     _index: Index = None
+    # As long as libhdf5 has it open; False where only libhdf5 reads it.
+    _metadata: _native.Metadata | Literal[False] | None = None
 
     def __init__(
         self,
@@ -185,6 +188,15 @@ class FileHandle:
         """How far it may lead: one that is not local, to no other file."""
         own = None if self._is_far else self._path or self.filename
         return Bounds(self.filename, own, self.external)
+
+    @property
+    def metadata(self) -> _native.Metadata | None:
+        """What its own bytes say; None where libhdf5 has to. Under h5py's lock."""
+        if self._metadata is None:
+            usable = self.is_plain and not self.changes
+            found = _native.Metadata.of_descriptor(self.id.get_vfd_handle()) if usable else None
+            self._metadata = found or False
+        return self._metadata or None
 
     def content(self) -> Content:
         """Its bytes, for a sidecar; under h5py's lock."""
@@ -383,6 +395,7 @@ class FileHandle:
         self._id = held()
         if self._id is None:
             _open.discard(self)
+            self._metadata = None
 
     def _remember(self) -> bool:
         """Keep what identifies the file while it is parked; False if that is not known."""
@@ -427,7 +440,7 @@ class FileHandle:
             if self._path is not None:
                 file.close()
             raise
-        self._id = identifier
+        self._id, self._metadata = identifier, None
         # libhdf5 reports the mode in which the file was opened first.
         intent = identifier.get_intent()
         self.changes = intent != h5f.ACC_RDONLY

@@ -23,7 +23,7 @@ from h5py import h5d, h5g, h5l, h5o
 from chunkwise.errors import CrashedError
 from chunkwise.files.contained import contained_each
 from chunkwise.files.mended import readable_patch
-from chunkwise.files.objects import decode_attributes, some_names
+from chunkwise.files.objects import decode_attributes, open_at, readable_links, some_names
 from chunkwise.files.opening import is_plain
 from chunkwise.files.unclosed import ReadOnlyFile
 from chunkwise.names import HDF5_ERRORS, printable
@@ -60,9 +60,9 @@ def _touch_all(source: Path, avoid: tuple[set[int], ...], noted: mmap.mmap) -> N
     done, *_ = _NOTE.unpack_from(noted)
     number = 0
     with h5py.File(ReadOnlyFile(source, readable_patch(source)), "r") as file:
-        left, seen = [(b"/", -1)], {-1}
+        left, seen = [-1], {-1}
         while left:
-            path, address = left.pop()
+            address = left.pop()
             for part, touch in enumerate(_TOUCHES):
                 if address in avoid[0]:
                     break
@@ -72,31 +72,41 @@ def _touch_all(source: Path, avoid: tuple[set[int], ...], noted: mmap.mmap) -> N
                 _NOTE.pack_into(noted, 0, number, address, part)
                 signal.setitimer(signal.ITIMER_REAL, _LIMIT_S)
                 try:
-                    touch(h5o.open(file.id, path))
+                    touch(_open(file, address))
                 except (*HDF5_ERRORS, MemoryError):
                     continue
             else:
                 # Listing its members may crash, too.
                 _NOTE.pack_into(noted, 0, number, address, 0)
-                for name, at in _links(file, path):
-                    if at not in seen:
-                        seen.add(at)
-                        left.append((path.rstrip(b"/") + b"/" + name, at))
+                found = sorted(set(_links(file, address)) - seen)
+                seen.update(found)
+                left += found
     signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _links(file: h5py.File, path: bytes) -> list[tuple[bytes, int]]:
-    """List a group's hard links, with the addresses of the objects; nothing of what is none."""
+def _open(file: h5py.File, address: int) -> Any:
+    """Open an object; the root group by -1."""
+    opened = h5o.open(file.id, b"/") if address < 0 else open_at(file.id, address)
+    if opened is None:
+        raise RuntimeError("no object is there")
+    return opened
+
+
+def _links(file: h5py.File, address: int) -> list[int]:
+    """List the addresses of the objects of a group's hard links; nothing of what is none."""
     found = []
     try:
-        group = h5o.open(file.id, path)
-        for name in some_names(group) if isinstance(group, h5g.GroupID) else ():
+        group = _open(file, address)
+        if not isinstance(group, h5g.GroupID):
+            return []
+        for name in some_names(group):
             try:
                 info = group.links.get_info(name)
             except HDF5_ERRORS:
                 continue
             if info.type == h5l.TYPE_HARD:
-                found.append((name, int(info.u)))
+                found.append(int(info.u))
+        found += [at for _, at in readable_links(group)[0] if at is not None]
     except HDF5_ERRORS:
         pass
     return found

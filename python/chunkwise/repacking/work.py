@@ -20,6 +20,7 @@ from h5py import h5d
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import CannotWriteError, ChunkwiseError, CorruptDataError, UsageError
+from chunkwise.files.native import damaged_metadata
 from chunkwise.files.objects import header_address, open_at
 from chunkwise.files.stored import stored_nbytes
 from chunkwise.names import HDF5_ERRORS, printable
@@ -130,7 +131,9 @@ class Copying:
         steps = {header_address(step.source.address): step for step in plan.steps}
         dcpls = {at: step.dcpl.id for at, step in steps.items() if step.dcpl is not None}
         lost = orphans(Path(self.source.filename)) if options.adopt and not plan.is_whole else []
-        salvage = (options.avoid, lost) if options.salvage else None
+        salvage = None
+        if options.salvage:
+            salvage = options.avoid, lost, damaged_metadata(self.source.filename)
         files = self.source.id.id, self.target.id.id
         tree = _native.copy_tree(library(), *files, dcpls, idle, salvage, plan.unlinked)
         few: list[tuple[Step, int]] = []

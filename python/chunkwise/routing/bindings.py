@@ -38,6 +38,8 @@ from chunkwise.routing.elsewhere import (
 
 # The chunk indexes of this many datasets are kept while nobody holds the h5py objects.
 MOST_KEPT = 1024
+# Of more chunks, those that are read are looked up.
+_MOST_LISTED = 1024
 # This many closed files may be missed before the next search for them.
 _OVERLOOKED_FILES = 16
 # Under this name a dataset remembers its binding.
@@ -299,9 +301,24 @@ def own_binding(dataset: h5py.Dataset) -> Binding:
     address = address_of(dataset.id)
     found = _ours.get(address)
     if found is None:
-        found = _ours[address] = _describe(dataset)
+        found = _ours[address] = _by_bytes(dataset, address) or _describe(dataset)
         found.own = True
     return found
+
+
+def _by_bytes(dataset: h5py.Dataset, address: Address) -> Binding | None:
+    """Read what the engine needs from the file's own bytes; None where libhdf5 has to say it."""
+    home = home_of(dataset)
+    metadata = None if home is None or home.sidecar is not None else home.metadata
+    if metadata is None:
+        return None
+    label = label_of(dataset)
+    found = metadata.dataset(header_address(address), label, _MOST_LISTED)
+    if found is None:
+        return None
+    native, dtype = found
+    getitem = native.getitem if dtype.isnative else _as_views(native.getitem)
+    return Binding(Bound(native, label, dtype, getitem, native.converts))
 
 
 def bounds_of(dataset: h5py.Dataset) -> Bounds:

@@ -12,8 +12,9 @@ from typing import Any
 import h5py
 from h5py import h5, h5a, h5d, h5g, h5o, h5t
 
-from chunkwise.files.causes import Cause, cause_of, has_checksum
-from chunkwise.files.objects import Entry, decode_name
+from chunkwise.files.causes import Cause, cause_of, file_of, has_checksum
+from chunkwise.files.native import damaged_metadata
+from chunkwise.files.objects import Entry, address_of, decode_name, header_address, some_damage
 from chunkwise.files.opening import is_plain
 from chunkwise.files.raw import read_attribute
 from chunkwise.files.references import dangling
@@ -120,8 +121,13 @@ def _read_attributes(entry: Entry, found: Findings) -> None:
         if stated:
             _list_by_order(identifier)
     except HDF5_ERRORS as error:
-        damage = Damage("attribute", f"{entry.path}@*", hdf5_reason(error))
-        _judge(found, damage, _cause(entry, error))
+        # Of those that libhdf5 does not list, some can be read.
+        metadata = damaged_metadata(file_of(identifier))
+        address = header_address(address_of(identifier))
+        sound, wrong = (0, []) if metadata is None else metadata.readable_attributes(address)
+        found.attributes += sound
+        reason = "; ".join((hdf5_reason(error), *some_damage(wrong)))
+        _judge(found, Damage("attribute", f"{entry.path}@*", reason), _cause(entry, error))
         return
     if len(names) != stated:
         said = f"{len(names):,} of {counted(stated, 'attribute')} found"

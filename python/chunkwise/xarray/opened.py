@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from chunkwise import _native
 from chunkwise.errors import ChunkwiseError, FileFormatError, like
 from chunkwise.file import File
 from chunkwise.files.native import open_metadata
@@ -22,8 +23,6 @@ from chunkwise.xarray.native import NativeFile
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from chunkwise import _native
 
 # Options of `h5netcdf.File` that are not h5py's.
 _OF_NETCDF = ("invalid_netcdf", "phony_dims", "decode_vlen_strings")
@@ -99,8 +98,12 @@ class SharedFile:
 
     def native(self) -> NativeFile | None:
         """The file as its own bytes say; None where libhdf5 has to open it."""
-        if self._own is None and self._is_plain():
-            found = open_metadata(self.open().hdf5)
+        if self._own is None and not self._is_left:
+            if self._is_far():
+                storage = self.open().hdf5._home.storage
+                found = None if storage is None else _native.Metadata.of_storage(storage)
+            else:
+                found = open_metadata(self.open().hdf5) if self._is_plain() else None
             self._own = None if found is None else NativeFile(found)
         return self._own
 
@@ -117,19 +120,26 @@ class SharedFile:
     def _is_plain(self) -> bool:
         """Whether it is a local file that no option has opened in another way."""
         local = isinstance(self._given, str) and "://" not in self._given
-        return local and not self._is_left and self._options.keys() <= {*_OF_NETCDF, "external"}
+        return local and self._options.keys() <= {*_OF_NETCDF, "external"}
+
+    def _is_far(self) -> bool:
+        """Whether it is opened by a URL, as `_is_plain`."""
+        url = isinstance(self._given, str) and "://" in self._given
+        return url and self._options.keys() <= {*_OF_NETCDF, "external", "storage_options"}
 
     def dataset(self, path: str, dtype: np.dtype[Any]) -> _native.Dataset | None:
         """A dataset that is read without libhdf5; None where there is none."""
         own = self._own
-        if own is None:
+        # Of requests that fail, `chunkwise.Dataset` has the words.
+        if own is None or self._is_far():
             return None
         datasets = self._datasets
         if path in datasets:
             return datasets[path]
         address = own.address(path)
         label = f"{printable(self._given)}: dataset {printable(path)}"
-        made = None if address is None else own.file.dataset(address, dtype, label)
+        found = None if address is None else own.file.dataset(address, label)
+        made = None if found is None or found[1].itemsize != dtype.itemsize else found[0]
         datasets[path] = made
         return made
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
+from chunkwise.errors import UndecodedChunkError
 from chunkwise.routing.reading import counts
 from chunkwise.xarray.opened import SharedFile
 
@@ -42,7 +43,10 @@ class StoredArray(BackendArray):
         """Read every choice of one entry with every choice of the others."""
         with self._lock or contextlib.nullcontext():
             native = self._source.dataset(self._path, self.dtype)
-            found = None if native is None else native.getitem(key)
+            found = None
+            # What is wrong, the other way says or reads.
+            with contextlib.suppress(UndecodedChunkError):
+                found = None if native is None else native.getitem(key)
             if found is None:
                 return self._source.open().hdf5[self._path][key]
             counts.engine += 1

@@ -13,6 +13,7 @@ from xarray.backends import AbstractDataStore
 from xarray.core import indexing
 
 from chunkwise.errors import UsageError
+from chunkwise.files.objects import Address, address_of
 from chunkwise.xarray.facts import GroupFacts, VariableFacts
 from chunkwise.xarray.native import LeftToH5netcdfError
 from chunkwise.xarray.opened import SharedFile
@@ -99,11 +100,23 @@ def _netcdf_filters(facts: VariableFacts) -> dict[str, Any]:
 
 
 def group_paths(source: SharedFile, group: str | None) -> Iterator[str]:
-    """Paths of a group and of all groups in it, as xarray numbers them: parents first."""
+    """Paths of a group and of all groups in it, as xarray numbers them: parents first.
+
+    A link that leads back to a group above is left out.
+    """
     path = "/" + (group or "").strip("/")
     yield path
-    for name in _facts_of(source, path).groups:
-        yield from group_paths(source, posixpath.join(path, name))
+    yield from _paths_below(source, path, frozenset())
+
+
+def _paths_below(source: SharedFile, path: str, above: frozenset[Address]) -> Iterator[str]:
+    groups, file = _facts_of(source, path).groups, source.open().hdf5
+    above |= {address_of(file[path].id)}
+    for name in groups:
+        where = posixpath.join(path, name)
+        if address_of(file[where].id) not in above:
+            yield where
+            yield from _paths_below(source, where, above)
 
 
 def _facts_of(source: SharedFile, path: str) -> GroupFacts:

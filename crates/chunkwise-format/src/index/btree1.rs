@@ -40,6 +40,8 @@ pub(super) fn read(
     let head_len = widths.nbytes(8, 2, 0);
     let key_len = (wanted.chunk.len() as u64).saturating_mul(8).saturating_add(16);
     let entry_len = key_len.saturating_add(widths.offset.into());
+    let full_len = u64::from(wanted.chunk_k).saturating_mul(2).saturating_mul(entry_len);
+    let full_len = full_len.saturating_add(head_len).saturating_add(key_len);
     let mut seen = HashSet::new();
     let mut pending = vec![Pending { address: root, level: None, keys: None..None }];
     while let Some(Pending { address, level, keys }) = pending.pop() {
@@ -89,6 +91,7 @@ pub(super) fn read(
             }
             key = next;
         }
+        source.expect(children.iter().map(|child| child.address), full_len);
         // The last first, so that chunks come in their order.
         pending.extend(children.into_iter().rev());
     }

@@ -80,6 +80,7 @@ pub(super) fn read(
             if elements > page {
                 return Err(header.wrong("its index block leads to pages"));
             }
+            array.expect(fields.clone(), head_len, &level);
             for _ in 0..blocks {
                 let address = fields.address()?;
                 array.data(address, head_len, None, &mut level, each)?;
@@ -118,6 +119,7 @@ impl Array<'_, '_> {
         let mut fields: Fields<'_> = part.fields();
         fields.skip(head_len)?;
         let bitmap = fields.take(bitmaps_len)?;
+        self.expect(fields.clone(), head_len, &level);
         for number in 0..level.blocks {
             let address = fields.address()?;
             let begin = number.saturating_mul(pages);
@@ -125,6 +127,19 @@ impl Array<'_, '_> {
             self.data(address, head_len, written, &mut level, each)?;
         }
         Ok(())
+    }
+
+    /// The wanted blocks of data at these addresses will be read; of those with pages, their heads.
+    fn expect(&self, mut addresses: Fields<'_>, head_len: u64, level: &Level) {
+        let elements = if level.elements > self.page { 0 } else { level.elements };
+        let nbytes = elements.saturating_mul(self.entry_len).saturating_add(head_len);
+        let blocks = if self.source.is_far() { level.blocks } else { 0 };
+        let wanted = (0..blocks).filter_map(|number| {
+            let address = addresses.address().ok()??;
+            let first = number.saturating_mul(level.elements).saturating_add(level.first);
+            (first < self.len && self.numbered.wants(first, level.elements)).then_some(address)
+        });
+        self.source.expect(wanted, nbytes.saturating_add(CHECKSUM_LEN));
     }
 
     /// The next block of data, if there is one; `written` is about its pages, if it has pages.

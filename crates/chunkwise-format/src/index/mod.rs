@@ -11,15 +11,63 @@ mod implicit;
 mod numbered;
 mod wanted;
 
+use crate::context::Context;
+use crate::dataspace::{Dataspace, Dims};
 use crate::error::FormatError;
+use crate::fields::Place;
 use crate::layout::{ChunkIndex, Chunked};
 use crate::source::Source;
 
 pub use wanted::ChunkRecord;
-pub(crate) use wanted::{Each, Wanted};
+use wanted::{Each, Wanted};
+
+/// What leads to a dataset's chunks, as its header says.
+#[derive(Debug, Clone)]
+pub struct ChunkTable {
+    /// How it is stored.
+    pub layout: Chunked,
+    /// Its shape.
+    pub dataspace: Dataspace,
+    /// Whether there are filters.
+    pub filtered: bool,
+    /// Where the header is.
+    pub(crate) place: Place,
+}
+
+impl ChunkTable {
+    /// Give each chunk that was written, or of those of `places`, in the order of the index.
+    pub(crate) fn each(
+        &self,
+        context: Context<'_>,
+        places: Option<&[Dims]>,
+        each: &mut dyn FnMut(ChunkRecord),
+    ) -> Result<(), FormatError> {
+        let Self { layout, dataspace, filtered, place } = self;
+        let source = context.source();
+        let extension = context.facts.extension.as_ref().ok();
+        let chunk_k = extension.and_then(|extension| extension.btree_k);
+        let wanted = Wanted {
+            chunk: &layout.chunk,
+            max_shape: dataspace.max_shape(),
+            shape: dataspace.shape(),
+            element_nbytes: layout.element_nbytes,
+            filtered: *filtered,
+            chunk_k: chunk_k.map_or(context.facts.superblock.chunk_k, |[chunk_k, ..]| chunk_k),
+            places,
+        };
+        let mut count = 0u64;
+        let found = read(&source, layout, &wanted, &mut |chunk| {
+            count = count.saturating_add(1);
+            source.count(*place, count)?;
+            each(chunk);
+            Ok(())
+        });
+        found.map_err(|error| error.of(place.address))
+    }
+}
 
 /// Give each chunk that was written and is wanted, in the order of the index.
-pub(crate) fn each(
+fn read(
     source: &Source<'_>,
     layout: &Chunked,
     wanted: &Wanted<'_>,

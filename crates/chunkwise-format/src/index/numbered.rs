@@ -93,6 +93,7 @@ mod tests {
             shape: &[5, 30],
             element_nbytes: 1,
             filtered: false,
+            chunk_k: 32,
             places: None,
         };
         let numbered = Numbered::new(&wanted);

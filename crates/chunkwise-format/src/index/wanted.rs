@@ -29,6 +29,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) element_nbytes: u64,
     /// Whether there are filters.
     pub(crate) filtered: bool,
+    /// Half of the most children of a node of a version 1 B-tree.
+    pub(crate) chunk_k: u16,
     /// Places of those that are wanted, ascending; None for all.
     pub(crate) places: Option<&'a [Dims]>,
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use chunkwise_codec::{Filter, Pipeline};
 use chunkwise_engine::{Chunks, Dataset, DatasetInfo, Layout};
+use chunkwise_metadata::{StoredKind, Wanted, end_of_data};
 use chunkwise_select::ChunkGrid;
 
 use crate::api::{Api, hid_t};
@@ -16,7 +17,6 @@ use crate::facts::{chunk_options, filters_of, holds_pointers, shape_of};
 use crate::file::{FileBytes, open_storage};
 use crate::handle::Handle;
 use crate::index::stored_index;
-use crate::stored::{Stored, Wanted, end_of_data};
 use crate::{Library, Unsuited};
 
 /// What there is to examine.
@@ -92,18 +92,15 @@ unsafe fn found(library: &Library, api: &Api, dataset: hid_t) -> Result<Examinab
                     // Found out below.
                     header: 0,
                     user_block,
-                    btree_k: 0,
-                    max_shape: max_shape.as_slice().into(),
                     element_size: plain.then_some(element_size as u64),
-                    filtered: options.filters > 0,
                     grows: false,
                     grid: grid.clone(),
                 };
                 let stored = stored_index(api, dataset, Arc::clone(&storage), wanted)?;
                 let listed = match stored {
-                    Stored::Found(stored) => stored.list(),
-                    Stored::Unsound(reason) => Err(reason),
-                    Stored::OtherKind => {
+                    StoredKind::Found(stored) => stored.list(),
+                    StoredKind::Unsound(reason) => Err(reason),
+                    StoredKind::OtherKind => {
                         let conventions = library.conventions();
                         match list_chunks(api, conventions, dataset, &grid, &max_shape, user_block)
                         {
@@ -127,7 +124,7 @@ unsafe fn found(library: &Library, api: &Api, dataset: hid_t) -> Result<Examinab
             }
             _ => return Err(Unsuited::Reason("its data lies elsewhere".into())),
         };
-        let end = end_of_data(&*storage, user_block);
+        let end = end_of_data(&storage, user_block);
         let info = DatasetInfo { shape, element_size, fill: None, layout };
         match Dataset::new(info, storage) {
             Ok(dataset) => Ok(Examinable::Stored { dataset, end, undecoded }),

@@ -10,7 +10,7 @@
 //! | layout | reading: contiguous, in files that can be opened, or chunked; writing: chunked | `reading`, `writing` |
 //! | filters | all of them decoded here, and for writing encoded here | `reading`, `writing` |
 //! | chunk index | sound, and listed under right coordinates; not too long to be listed | `index`, `chunks`; where chunks are looked up one by one, as they are read |
-//! | bytes | within the end of the file's data | `on_demand` |
+//! | bytes | within the end of the file's data | `on_demand`, in `chunkwise-metadata` |
 //! | fill value | defined, or something was written | `reading` |
 //!
 //! What is only known in Python, such as that a dataset is too small to be worth it, is in
@@ -18,7 +18,6 @@
 
 mod element_type;
 mod examining;
-mod on_demand;
 mod reading;
 mod writing;
 

@@ -11,17 +11,16 @@ use chunkwise_engine::{
     Chunks, Dataset, DatasetInfo, ExternalRun, ExternalStorage, FileStorage, FindChunks, Layout,
     Phase, Storage, timed,
 };
+use chunkwise_metadata::{Checked, Followed, Wanted, end_of_data};
 use chunkwise_select::{ChunkGrid, Dims};
 
 use crate::api::{Api, DEFAULT, HADDR_UNDEF, hid_t};
 use crate::eligibility::element_type::check_type;
-use crate::eligibility::on_demand::{Checked, Followed};
 use crate::error::because;
 use crate::facts::{Chunking, chunk_options, fill_of, filters_of, shape_of};
 use crate::file::{FileBytes, open_growing, open_storage};
 use crate::handle::Handle;
 use crate::index::{Found, find_index, index_of};
-use crate::stored::Wanted;
 use crate::{Library, Unsuited};
 
 /// Why a virtual dataset is not described: whoever knows its sources can have it read.
@@ -143,14 +142,14 @@ pub unsafe fn describe_as(
                         // Found out below.
                         header: 0,
                         user_block,
-                        btree_k: 0,
-                        max_shape: max_shape.as_slice().into(),
                         element_size: Some(element_size as u64),
-                        filtered: !pipeline.filters().is_empty(),
                         grows: follows,
                         grid,
                     };
-                    let checked = Checked::new(&storage, &wanted, &pipeline);
+                    // Of a file that grows, the end that it states is an older one.
+                    let end = if follows { None } else { end_of_data(&storage, user_block) };
+                    let of = (&wanted.grid, element_size as u64);
+                    let checked = Checked::new(&storage, end, &pipeline, of);
                     let saved = saved.filter(|_| !follows).and_then(|saved| saved(&wanted.grid));
                     let index = timed(Phase::Index, || -> Result<Chunks, Unsuited> {
                         let storage = Arc::clone(&storage);
@@ -158,8 +157,9 @@ pub unsafe fn describe_as(
                             return Ok(checked.on_demand(saved));
                         }
                         let index = if asked.listed {
-                            index_of(api, conventions, dataset, storage, wanted)?
+                            index_of(api, conventions, dataset, storage, (wanted, &max_shape))?
                         } else {
+                            let wanted = (wanted, max_shape.as_slice());
                             match find_index(api, conventions, dataset, storage, wanted)? {
                                 Found::Stored(stored) => {
                                     return Ok(checked.on_demand(match follows {

@@ -105,12 +105,12 @@ impl Slabs {
             if (api.H5Pget_layout)(dcpl.id) != CHUNKED {
                 return Ok(Self::new(shape, None, element_nbytes));
             }
-            let (chunk, filtered) = match chunk_options(api, dcpl.id, shape.len()) {
-                Ok(options) => (options.chunk, options.filters > 0),
+            let chunk = match chunk_options(api, dcpl.id, shape.len()) {
+                Ok(options) => options.chunk,
                 Err(unsuited) => return Err(Fault::reading(unsuited.to_string())),
             };
             let listed = ChunkGrid::new(&shape, &chunk).ok().and_then(|grid| {
-                let index = written_in(library, api, source, &grid, &max_shape, filtered).ok()?;
+                let index = written_in(library, api, source, &grid, &max_shape).ok()?;
                 let all = index.written() == grid.len();
                 let origin = |position| {
                     let found = grid.chunk_index(position);

@@ -7,12 +7,13 @@
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
+use chunkwise_format::{Charset, Target};
 use chunkwise_libhdf5::binding::{DEFAULT, ObjectInfo, hid_t};
 
 use super::api::LinkInfo;
 use super::error::{Fault, TreeError, buffer};
 use super::hdf5::{Hdf5, Kind, kind_of};
-use super::lost::{Lost, crashes};
+use super::lost::{Lost, Salvage, crashes};
 
 /// An object of the source.
 pub(super) struct Node {
@@ -169,19 +170,22 @@ impl Inventory {
                 let fault = Fault::from(error).of(|| "some of its links".into());
                 lost.go_on_at(self.printable(group), fault)?;
                 more_links(hdf5, open.id, &mut listed);
+                let more = links_beside(&lost.known, self.nodes[group].address, &listed);
+                listed.extend(more);
             }
             self.nodes[group].links.reserve_exact(listed.len());
             for link in listed {
                 let charset = link.charset;
-                let target = match self.target(hdf5, open.id, group, &link, &lost.known.objects) {
-                    Ok(target) => target,
-                    Err(error) if lost.wanted => {
-                        let object = self.printable_below(group, &link.name);
-                        lost.go_on_at(object, error.into_fault())?;
-                        continue;
-                    }
-                    Err(error) => return Err(error),
-                };
+                let target =
+                    match self.target(hdf5, (file, open.id), group, &link, &lost.known.objects) {
+                        Ok(target) => target,
+                        Err(error) if lost.wanted => {
+                            let object = self.printable_below(group, &link.name);
+                            lost.go_on_at(object, error.into_fault())?;
+                            continue;
+                        }
+                        Err(error) => return Err(error),
+                    };
                 self.nodes[group].links.push(Link { name: link.name, charset, target });
             }
         }
@@ -237,7 +241,7 @@ impl Inventory {
     unsafe fn target(
         &mut self,
         hdf5: Hdf5<'_>,
-        open: hid_t,
+        (file, open): (hid_t, hid_t),
         group: usize,
         link: &Listed,
         avoid: &HashSet<u64>,
@@ -248,7 +252,7 @@ impl Inventory {
                 HARD if avoid.contains(&link.address_or_size) => {
                     Err(crashes().at(self.printable_below(group, &link.name)))
                 }
-                HARD => self.object(hdf5, open, group, link),
+                HARD => self.object(hdf5, (file, open), group, link),
                 SOFT | EXTERNAL => value(hdf5, open, link).map_err(|fault| {
                     fault.of(|| "the link".into()).at(self.printable_below(group, &link.name))
                 }),
@@ -271,7 +275,7 @@ impl Inventory {
     unsafe fn object(
         &mut self,
         hdf5: Hdf5<'_>,
-        open: hid_t,
+        (file, open): (hid_t, hid_t),
         group: usize,
         link: &Listed,
     ) -> Result<LinkTarget, TreeError> {
@@ -279,7 +283,14 @@ impl Inventory {
             return Ok(LinkTarget::Hard(known));
         }
         // SAFETY: the caller's contract.
-        let info = unsafe { hdf5.info(open, &link.name) };
+        let info = unsafe {
+            match link.by_address {
+                true => hdf5
+                    .open(file, link.address_or_size)
+                    .and_then(|object| hdf5.info(object.id, c".")),
+                false => hdf5.info(open, &link.name),
+            }
+        };
         let info =
             info.map_err(|error| Fault::from(error).at(self.printable_below(group, &link.name)))?;
         let Some(kind) = kind_of(&info) else {
@@ -306,6 +317,8 @@ struct Listed {
     class: c_int,
     charset: c_int,
     address_or_size: u64,
+    /// Whether libhdf5 does not find it by its name.
+    by_address: bool,
 }
 
 unsafe extern "C" fn list(
@@ -318,7 +331,9 @@ unsafe extern "C" fn list(
     unsafe {
         let LinkInfo { class, charset, address_or_size, .. } = *info;
         let name = CStr::from_ptr(name).to_owned();
-        (*data.cast::<Vec<Listed>>()).push(Listed { name, class, charset, address_or_size });
+        let by_address = false;
+        let listed = Listed { name, class, charset, address_or_size, by_address };
+        (*data.cast::<Vec<Listed>>()).push(listed);
     }
     0
 }
@@ -338,6 +353,20 @@ unsafe fn more_links(hdf5: Hdf5<'_>, group: hid_t, listed: &mut Vec<Listed>) {
             }
         }
     }
+}
+
+/// Hard links of a group that libhdf5 does not list because its index is damaged.
+fn links_beside(known: &Salvage, group: u64, listed: &[Listed]) -> Vec<Listed> {
+    let Some(metadata) = &known.metadata else { return Vec::new() };
+    let Ok(object) = metadata.object(group) else { return Vec::new() };
+    let names: HashSet<&CStr> = listed.iter().map(|link| &*link.name).collect();
+    let links = object.readable_links().0.into_iter().filter_map(|link| {
+        let Target::Hard(address_or_size) = link.target else { return None };
+        let name = CString::new(link.name).ok().filter(|name| !names.contains(&**name))?;
+        let charset = c_int::from(link.charset == Charset::Utf8);
+        Some(Listed { name, class: HARD, charset, address_or_size, by_address: true })
+    });
+    links.collect()
 }
 
 /// Where a soft or external link leads.

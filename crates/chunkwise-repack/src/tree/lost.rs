@@ -1,7 +1,9 @@
 //! What of a damaged source cannot be read, and is left out of the copy?
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
+use chunkwise_metadata::Metadata;
 use chunkwise_select::Dims;
 
 use super::error::{Fault, TreeError};
@@ -21,7 +23,7 @@ pub struct Missing {
 
 /// What is known of a damaged source: parts of objects that must not be touched, because libhdf5
 /// crashes on them, by the objects' addresses.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Salvage {
     /// Of these objects all.
     pub objects: HashSet<u64>,
@@ -31,6 +33,8 @@ pub struct Salvage {
     pub data: HashSet<u64>,
     /// Objects to which a link may be lost: they are kept in a group of their own.
     pub orphans: Vec<u64>,
+    /// The source as it is read without libhdf5: it goes on where that ends.
+    pub metadata: Option<Arc<Metadata>>,
 }
 
 /// What was left out until now.

@@ -6,15 +6,18 @@ use std::time::Duration;
 use chunkwise_codec::Pipeline;
 use chunkwise_engine::{ChunkIndex, Chunks, FindChunks, OnDemand, Storage};
 
-use crate::stored::{StoredIndex, Wanted, end_of_data};
+use chunkwise_format::Bytes;
+use chunkwise_select::ChunkGrid;
+
+use crate::index::StoredIndex;
 
 /// The chunks of a dataset, held against the end of its file's data.
 ///
 /// libhdf5 reads nothing beyond it, even where the file goes on: chunks that lie there are left to
 /// it.  Those beyond the file itself, the engine finds.
-pub(super) struct Checked {
+pub struct Checked {
     storage: Arc<dyn Storage>,
-    /// Where the file's data ends, user block included.
+    /// Where the file's data ends, user block included; None of one that grows.
     end: Option<u64>,
     pipeline: Pipeline,
     chunk_nbytes: u64,
@@ -22,30 +25,37 @@ pub(super) struct Checked {
 }
 
 impl Checked {
-    pub(super) fn new(storage: &Arc<dyn Storage>, wanted: &Wanted, pipeline: &Pipeline) -> Self {
-        let element_size = wanted.element_size.unwrap_or(1);
+    /// Of the file with this storage, whose data ends there, and in which chunks have elements of so
+    /// many bytes.
+    #[must_use]
+    pub fn new(
+        storage: &Arc<dyn Storage>,
+        end: Option<u64>,
+        pipeline: &Pipeline,
+        (grid, element_size): (&ChunkGrid, u64),
+    ) -> Self {
         Self {
             storage: Arc::clone(storage),
-            // Of a file that grows, the end that it states is an older one.
-            end: match wanted.grows {
-                true => None,
-                false => end_of_data(&**storage, wanted.user_block),
-            },
+            end,
             pipeline: pipeline.clone(),
-            chunk_nbytes: wanted.grid.chunk_len().saturating_mul(element_size),
-            grid_len: wanted.grid.len(),
+            chunk_nbytes: grid.chunk_len().saturating_mul(element_size),
+            grid_len: grid.len(),
         }
     }
 
     /// Chunks of this index, looked up as they are needed.
-    pub(super) fn on_demand(self, found: Box<dyn FindChunks>) -> Chunks {
+    #[must_use]
+    pub fn on_demand(self, found: Box<dyn FindChunks>) -> Chunks {
         let grid_len = self.grid_len;
         let finder = Finder { found, checked: self };
         Chunks::OnDemand(Arc::new(OnDemand::new(Box::new(finder), grid_len)))
     }
 
-    /// Whether the engine reads these chunks as libhdf5 does; otherwise why not.
-    pub(super) fn check(&self, index: &ChunkIndex) -> Result<(), String> {
+    /// Whether the engine reads these chunks as libhdf5 does.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check(&self, index: &ChunkIndex) -> Result<(), String> {
         let Some(end) = self.end.filter(|&end| index.furthest() > end) else { return Ok(()) };
         let file_end = self.storage.end();
         for record in index.positions().filter_map(|position| index.get(position)) {
@@ -61,7 +71,7 @@ impl Checked {
     }
 }
 
-impl FindChunks for StoredIndex {
+impl<B: Bytes + Send + Sync> FindChunks for StoredIndex<B> {
     fn find(&self, positions: &[u64]) -> Result<ChunkIndex, String> {
         Self::find(self, positions)
     }
@@ -72,7 +82,7 @@ impl FindChunks for StoredIndex {
 }
 
 /// An index that a program is writing (SWMR): its parts have wrong checksums until they are written.
-pub(super) struct Followed(pub(super) Box<StoredIndex>);
+pub struct Followed(pub Box<StoredIndex>);
 
 /// So often, and so long between, is it looked at again before it is damaged; libhdf5 does 100 times.
 const LOOKED_AGAIN: u32 = 50;
