@@ -18,6 +18,7 @@ import pytest
 from chunkwise.verifying import apart
 from chunkwise.verifying import file as verifying_file
 from chunkwise.verifying.file import Checked
+from chunkwise.verifying.records import Verified
 from tests.support import verifying
 from tests.support.damage import flip_in
 from tests.support.verifying import chunks_of, command, write
@@ -64,7 +65,9 @@ def test_a_line_for_each_damaged_chunk(tmp_path: Path) -> None:
         assert sum(line.startswith(said) for line in lines) == 1
     record = json.loads(command("a.h5", "--json", cwd=tmp_path).stdout)
     assert record["format"] == "chunkwise-verify-file"
-    assert [one["address"] for one in record["damages"]] == [one.byte_offset for one in chunks]
+    found = Verified.from_dict(record)
+    assert found.as_dict() == {**record, "damages": found.as_dict()["damages"], "notes": ()}
+    assert [one.address for one in found.damages] == [one.byte_offset for one in chunks]
 
 
 def test_a_folder(folder: Path) -> None:
@@ -117,26 +120,76 @@ def test_lists_of_files(folder: Path) -> None:
     assert sorted(verdicts) == ["could not be read", "damaged", "sound"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stopped_run_says_what_it_found(number: int, tmp_path: Path) -> None:
+def test_a_run_goes_on(folder: Path, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    first = command(folder, "--resume", state)
+    assert first.returncode == 1
+    # Other bytes, and nothing by which that could be seen: it is not read again.
+    sound = folder / "a.h5"
+    status = sound.stat()
+    sound.write_bytes(bytes(status.st_size))
+    os.utime(sound, ns=(status.st_atime_ns, status.st_mtime_ns))
+    again = command(folder, "--resume", state)
+    assert again.returncode == 1
+    assert "3 of them known before" in again.stdout
+    assert [line for line in again.stdout.splitlines() if "/g/d" in line] == [
+        line for line in first.stdout.splitlines() if "/g/d" in line
+    ]
+    # A line that was cut is no line, and a file that has changed is read again.
+    content = state.read_bytes()
+    state.write_bytes(content[:-9])
+    os.utime(sound)
+    third = command(folder, "--resume", state)
+    assert "a.h5: damaged" in third.stdout
+    assert "1 of them known before" in third.stdout
+    assert state.read_bytes().endswith(b"\n")
+    assert all(json.loads(line) for line in state.read_text().splitlines())
+
+
+def test_a_state_of_something_else_is_refused(folder: Path, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.write_text("my notes\nand more\n")
+    done = command(folder, "--resume", state)
+    assert done.returncode == 2
+    assert "left as it is" in done.stderr
+    assert state.read_text() == "my notes\nand more\n"
+    other = tmp_path / "other"
+    assert command(folder, "--resume", other).returncode == 1
+    done = command(folder, "--resume", other, "--write-manifest", tmp_path / "m.json")
+    assert done.returncode == 2
+    assert "other words about" in done.stderr
+    assert not (tmp_path / "m.json").exists()
+    (tmp_path / "link").symlink_to(other)
+    assert command(folder, "--resume", tmp_path / "link").returncode == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_stopped_run_leaves_no_process_and_goes_on(number: int, tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     one = write(folder / "000.h5", **CHECKED)
     for name in range(1, 120):
         shutil.copy(one, folder / f"{name:03}.h5")
-    words = [sys.executable, "-m", "chunkwise", "verify", str(folder), "--json"]
+    damage(folder / "100.h5")
+    state = tmp_path / "state"
+    words = [sys.executable, "-m", "chunkwise", "verify", str(folder), "--resume", str(state)]
     run = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert run.stdout is not None
-    first = json.loads(run.stdout.readline())
-    assert first["verdict"] == "sound"
+    deadline = time.monotonic() + 60
+    while not state.exists() or state.read_bytes().count(b"\n") < 20:
+        assert time.monotonic() < deadline
+        assert run.poll() is None
+        time.sleep(0.005)
     run.send_signal(number)
     out, err = run.communicate(timeout=60)
-    if run.returncode == 0:
-        pytest.skip("it was done before the signal came")
     assert run.returncode == (130 if number == signal.SIGINT else -number)
     if number == signal.SIGINT:
         assert "interrupted after" in err
+        assert "the same command goes on" in err
         assert "Traceback" not in out + err
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert "120 files: 119 sound, 1 damaged" in done.stdout
+    assert "known before" in done.stdout
 
 
 def test_a_file_that_ends_its_process_does_not_end_the_run(

@@ -6,19 +6,28 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from chunkwise.cli.echo import echo
 from chunkwise.cli.progress import bar
 
-if TYPE_CHECKING:
-    from chunkwise.verifying.apart import Progress
-
 _TICK_S = 0.2
 
 
+class Reading(Protocol):
+    """How far something is."""
+
+    @property
+    def total_nbytes(self) -> int:
+        """Bytes of all files."""
+
+    @property
+    def done_nbytes(self) -> Callable[[], int]:
+        """Tells how many were read."""
+
+
 @contextmanager
-def showing_bytes(progress: Progress, *, hidden: bool = False) -> Iterator[Callable[[str], None]]:
+def showing_bytes(reading: Reading, *, hidden: bool = False) -> Iterator[Callable[[str], None]]:
     """Show a bar of bytes on a terminal while the block runs; give what prints lines beside it."""
     if hidden or not sys.stderr.isatty():
         yield echo
@@ -38,8 +47,8 @@ def showing_bytes(progress: Progress, *, hidden: bool = False) -> Iterator[Calla
 
         def follow() -> None:
             while not ended.wait(_TICK_S):
-                total = progress.total_nbytes or None
-                shown.update(task, completed=progress.done_nbytes, total=total)
+                total = reading.total_nbytes or None
+                shown.update(task, completed=reading.done_nbytes(), total=total)
 
         def say(line: str) -> None:
             if not sys.stdout.isatty():

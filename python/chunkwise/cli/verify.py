@@ -20,14 +20,15 @@ from chunkwise.words import counted
 
 if TYPE_CHECKING:
     from chunkwise.files.leading import External
-    from chunkwise.verifying.apart import Progress
     from chunkwise.verifying.file import Checked, ManifestOptions
     from chunkwise.verifying.records import Verified
-    from chunkwise.verifying.survey import File, FileSet
+    from chunkwise.verifying.state import State
+    from chunkwise.verifying.survey import File, FileSet, Progress
 
 EXAMPLES = """\b
 Examples:
   chunkwise verify model.nc                     each chunk, all metadata
+  chunkwise verify archive/ --resume done.state
   chunkwise verify archive/ --write-manifest archive.json
   chunkwise verify repacked/ --manifest archive.json
   chunkwise verify damaged.h5 --salvage rest.h5
@@ -63,6 +64,11 @@ _NAMED = 20
     metavar="OUT",
     help="Write everything readable in one file to OUT, and fill values for the rest.",
 )
+@click.option(
+    "--resume",
+    metavar="STATE",
+    help="Save the result for each file in STATE, and skip files that are in it.",
+)
 @external_option
 @click.option("--force", is_flag=True, help="Replace a manifest, or an OUT, that exists.")
 @batches.files_from_option
@@ -75,6 +81,7 @@ def command(
     manifest: str | None,
     write_manifest: str | None,
     salvage: str | None,
+    resume: str | None,
     external: External,
     force: bool,
     files_from: str | None,
@@ -91,22 +98,28 @@ def command(
     each file is verified separately, on all processors.
     """
     from chunkwise.files.durable import require_free
-    from chunkwise.verifying.apart import Progress
     from chunkwise.verifying.file import ManifestOptions
+    from chunkwise.verifying.state import State
+    from chunkwise.verifying.survey import Progress
 
     if not arguments and files_from is None:
         raise UsageError("name a file, as in: chunkwise verify FILE")
     many = len(arguments) > 1 or batches.are_many(arguments, files_from)
     if salvage is not None and many:
         raise UsageError("--salvage is for one file; name it alone")
+    if salvage is not None and resume is not None:
+        raise UsageError("--salvage and --resume: give one of them")
     options = ManifestOptions(sums=write_manifest is not None, external=external)
     chosen = _chosen(arguments, files_from, manifest, options, jobs, many=many)
     if write_manifest is not None:
         require_free(write_manifest, force=force)
     progress = Progress()
+    state = None if resume is None else State(resume, chosen.options, _digest(manifest))
     begun = time.monotonic()
     say_json = as_json and salvage is None
-    found, complete = _verify(chosen, progress, many=many, as_text=not as_json, as_json=say_json)
+    found, complete = _verify(
+        chosen, state, progress, many=many, as_text=not as_json, as_json=say_json
+    )
     elapsed_s = time.monotonic() - begun
     verified = [result.verified for _, result in found]
     with ending() as ends:
@@ -117,12 +130,13 @@ def command(
     if not as_json:
         from chunkwise.verifying.render import summary_lines
 
-        for line in summary_lines(verified, elapsed_s):
+        for line in summary_lines(verified, elapsed_s, progress.known):
             echo(line)
     if not complete:
         total = len(chosen.files) + len(chosen.failed)
         said = f"interrupted after {len(found):,} of {counted(total, 'file')}"
-        echo(f"chunkwise: {said}", err=True)
+        more = "" if resume is None else "; the same command goes on"
+        echo(f"chunkwise: {said}{more}", err=True)
         return Exit.INTERRUPTED
     return code(verified)
 
@@ -166,6 +180,7 @@ def _chosen(
 
 def _verify(
     chosen: FileSet,
+    state: State | None,
     progress: Progress,
     *,
     many: bool,
@@ -179,7 +194,7 @@ def _verify(
     found: list[tuple[File, Checked]] = []
     try:
         with showing_bytes(progress, hidden=sys.stdout.isatty() and as_json) as say:
-            for file, result in survey(chosen, progress):
+            for file, result in survey(chosen, state, progress):
                 found.append((file, result))
                 if as_json:
                     echo_json(result.verified.as_dict(), indent=None if many else 2)
@@ -189,6 +204,16 @@ def _verify(
     except KeyboardInterrupt:
         return found, False
     return found, True
+
+
+def _digest(manifest: str | None) -> str | None:
+    """Tell one manifest from others."""
+    if manifest is None:
+        return None
+    import hashlib
+    from pathlib import Path
+
+    return hashlib.sha256(Path(manifest).read_bytes()).hexdigest()
 
 
 def _write_manifest(path: str, found: list[tuple[File, Checked]], *, force: bool) -> None:
@@ -229,7 +254,7 @@ def _verified(path: str) -> list[Verified]:
     """Verify one file without a word."""
     from pathlib import Path
 
-    from chunkwise.verifying.survey import File, FileSet, survey
+    from chunkwise.verifying.survey import File, FileSet, Progress, survey
 
     chosen = FileSet((File(path, Path(path).name),))
-    return [result.verified for _, result in survey(chosen)]
+    return [result.verified for _, result in survey(chosen, None, Progress())]

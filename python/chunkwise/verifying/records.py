@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from chunkwise.verdicts import Verdict, worst_verdict
@@ -172,6 +172,27 @@ class Verified:
             "whole_datasets": self.whole_datasets,
             **asdict(self),
         }
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> Verified:
+        """Undo `as_dict`.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            It is no such record.
+        """
+        if record["format"] != FORMAT or record["version"] != VERSION:
+            raise ValueError("another format")
+        known = {field.name: record[field.name] for field in fields(cls)}
+        known["damages"] = tuple(
+            Damage(**{**one, "origin": None if one["origin"] is None else tuple(one["origin"])})
+            for one in record["damages"]
+        )
+        known["notes"] = tuple(
+            Note(**{**one, "verdict": Verdict(one["verdict"])}) for one in record["notes"]
+        )
+        return cls(**known)
 
 
 # This many damages of one dataset are listed.

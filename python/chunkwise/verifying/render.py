@@ -58,8 +58,8 @@ def says_anything(verified: Verified, *, alone: bool) -> bool:
     return alone or verified.verdict != "sound" or bool(verified.notes)
 
 
-def summary_lines(files: Sequence[Verified], elapsed_s: float) -> Iterator[str]:
-    """Add up files."""
+def summary_lines(files: Sequence[Verified], elapsed_s: float, known: int) -> Iterator[str]:
+    """Add up files; `known` of them were verified by an earlier run."""
     counts = Counter(one.verdict for one in files)
     if len(files) != 1:
         parts = [f"{counted(len(files), 'file')}: {counts[Verdict.SOUND]:,} sound"]
@@ -68,6 +68,8 @@ def summary_lines(files: Sequence[Verified], elapsed_s: float) -> Iterator[str]:
             parts.append(f"{counts[Verdict.LOOSE]:,} sound with loose ends")
         others = (Verdict.DAMAGED, Verdict.FAILED, Verdict.UNJUDGED, Verdict.BUSY)
         parts += [f"{counts[one]:,} {_MANY.get(one, one)}" for one in others if counts[one]]
+        if known:
+            parts.append(f"{known:,} of them known before")
         yield ", ".join(parts)
     stored = sum(one.stored_nbytes for one in files)
     figures = (
@@ -76,7 +78,7 @@ def summary_lines(files: Sequence[Verified], elapsed_s: float) -> Iterator[str]:
         counted(sum(one.attributes for one in files), "attribute"),
     )
     took = ""
-    if elapsed_s > 0:
+    if not known and elapsed_s > 0:
         rate = f", {format_size(round(stored / elapsed_s))}/s" if stored else ""
         took = f" in {format_seconds(elapsed_s)}{rate}"
     said = f"{', '.join(figures)}: {format_size(stored)} of data{took}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,9 +11,10 @@ from tempfile import TemporaryDirectory
 
 from chunkwise.manifest.manifest import FileManifest
 from chunkwise.verdicts import Verdict
-from chunkwise.verifying.apart import STILL_S, Progress, verify_apart
+from chunkwise.verifying.apart import SLOTS_EACH, STILL_S, Counter, verify_apart
 from chunkwise.verifying.file import Checked, ManifestOptions
 from chunkwise.verifying.records import Damage, Note, Verified
+from chunkwise.verifying.state import State, stamp
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,18 @@ class FileSet:
         return self.options.sums or self.known is not None
 
 
-def survey(chosen: FileSet, progress: Progress | None = None) -> Iterator[tuple[File, Checked]]:
+@dataclass
+class Progress:
+    """How far a survey is."""
+
+    total_nbytes: int = 0  # Bytes of all files
+    done_nbytes: Callable[[], int] = field(default=lambda: 0)  # Returns how many were read
+    known: int = 0  # Files that an earlier run has verified
+
+
+def survey(
+    chosen: FileSet, state: State | None = None, progress: Progress | None = None
+) -> Iterator[tuple[File, Checked]]:
     """Verify file after file; a fault in one does not stop the rest."""
     for path, reason in chosen.failed:
         if Path(path).is_file() and not _size(path):
@@ -51,16 +63,32 @@ def survey(chosen: FileSet, progress: Progress | None = None) -> Iterator[tuple[
             continue
         note = Note(None, reason, Verdict.FAILED)
         yield File(path, path), Checked(Verified(path, None, notes=(note,)))
-    sizes = [(file.path, _size(file.path)) for file in chosen.files]
+    expected = _expected(chosen)
+    left: list[File] = []
+    for file in chosen.files:
+        result = None if state is None else state.known(file.path)
+        if result is None:
+            left.append(file)
+        else:
+            if progress is not None:
+                progress.known += 1
+            yield file, result
+    sizes = [(file.path, _size(file.path)) for file in left]
+    counter = Counter(SLOTS_EACH * chosen.jobs)
+    if progress is not None:
+        progress.total_nbytes = sum(nbytes for _, nbytes in sizes)
+        progress.done_nbytes = lambda: counter.nbytes
+    stamps = {file.path: _stamp(file.path) for file in left} if state is not None else {}
     with TemporaryDirectory(prefix="chunkwise.") if chosen.values else nullcontext() as folder:
         options = (
             chosen.options if folder is None else replace(chosen.options, folder=Path(folder))
         )
-        found = verify_apart(
-            sizes, options, chosen.jobs, progress or Progress(), _expected(chosen), chosen.still_s
-        )
-        for file, result in zip(chosen.files, found, strict=True):
-            yield file, _with_missing(chosen, file, result)
+        found = verify_apart(sizes, options, chosen.jobs, counter, expected, chosen.still_s)
+        for file, result in zip(left, found, strict=True):
+            result = _with_missing(chosen, file, result)
+            if state is not None:
+                state.note(result, stamps[file.path])
+            yield file, result
     yield from _lacking(chosen)
 
 
@@ -108,3 +136,9 @@ def _size(path: str) -> int:
     with suppress(OSError, ValueError):
         return os.stat(path).st_size  # noqa: PTH116  # A string, as given.
     return 0
+
+
+def _stamp(path: str) -> list[int] | None:
+    with suppress(OSError, ValueError):
+        return stamp(path)
+    return None
