@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +15,16 @@ import click
 from chunkwise.cli.echo import echo
 from chunkwise.cli.moments import PATH_WIDTH, showing
 from chunkwise.cli.signals import Ending
-from chunkwise.cli.values import Command, Count, Renamed, Size
+from chunkwise.cli.values import Command, Count, Duration, Renamed, Size
 from chunkwise.errors import UsageError
-from chunkwise.names import json_text
+from chunkwise.names import json_text, printable
 from chunkwise.repacking.options import VERIFICATIONS
+from chunkwise.verdicts import Exit
 from chunkwise.words import counted
 
 if TYPE_CHECKING:
     from chunkwise.repacking.folder import FileResult, Unchanged, Work
+    from chunkwise.repacking.gathering import Wanted
     from chunkwise.repacking.progress import Watch
 
 
@@ -35,6 +38,34 @@ files_from_option = click.option(
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON; for many files, one line each."
 )
+_WANTED = (
+    click.option(
+        "--exclude",
+        multiple=True,
+        metavar="PATTERN",
+        help="Leave out files and folders of this name, or with this path below the folder, such "
+        "as '*.tmp' or 'raw/*'.  May be repeated.",
+    ),
+    click.option(
+        "--quiet-for",
+        type=Duration(),
+        help="Leave files for later to which something was written within this time, as in 10min.",
+    ),
+    click.option(
+        "--baseline",
+        metavar="FILE",
+        help="What an earlier run printed with --json: what was wrong then does not count now.",
+    ),
+)
+
+
+def wanted_options(command: Command) -> Command:
+    """Add the options that say which of many files count."""
+    for option in reversed(_WANTED):
+        command = option(command)
+    return command
+
+
 _OPTIONS = (
     click.option(
         "-o",
@@ -94,7 +125,7 @@ def options(command: Command) -> Command:
     """Add the options of commands that write a file anew, or many."""
     for option in reversed(_OPTIONS):
         command = option(command)
-    return command
+    return wanted_options(command)
 
 
 @dataclass(frozen=True)
@@ -112,6 +143,8 @@ class Chosen:
     force: bool  # Whether what is there is replaced
     dry_run: bool  # Whether nothing is written
     as_json: bool
+    wanted: Wanted  # Which of many are taken
+    baseline: str | None  # What an earlier run printed; None for none
 
     def memory_of(self, memory: int | None) -> int | None:
         """The bytes for the data of each file; None for the usual."""
@@ -137,8 +170,13 @@ def choose(
     force: bool,
     dry_run: bool,
     as_json: bool,
+    exclude: tuple[str, ...],
+    quiet_for: float | None,
+    baseline: str | None,
 ) -> Chosen:
     """Decide which files are meant, and what OUT is."""
+    from chunkwise.repacking.gathering import Wanted
+
     if not arguments and files_from is None:
         raise UsageError(f"name a file, as in: chunkwise {command} IN OUT")
     elsewhere = out is not None or in_place or files_from is not None
@@ -149,11 +187,7 @@ def choose(
     named = len(arguments) > 1 and (several or out is not None)
     many = named or are_many(arguments, files_from) or is_folder(out)
     if not many:
-        for option, value in (("--jobs", jobs), ("--task", task)):
-            if value is not None:
-                raise UsageError(
-                    f"{option} is for many files: name a folder, or give --files-from"
-                )
+        require_many(jobs=jobs, task=task, exclude=exclude, quiet_for=quiet_for, baseline=baseline)
     if in_place and (out is not None or (len(arguments) > 1 and not many)):
         raise UsageError("--in-place takes no OUT: it replaces IN")
     if len(arguments) > 1 and not many:
@@ -172,9 +206,33 @@ def choose(
         if unchanged == "link":
             raise UsageError("--unchanged link is for -o; in place, write skip or copy")
     kept = unchanged or ("skip" if in_place else "copy")
+    wanted = Wanted(exclude, quiet_for or 0.0)
     return Chosen(
-        arguments, files_from, out, in_place, many, kept, jobs, task, force, dry_run, as_json
-    )
+        arguments, files_from, out, in_place, many, kept, jobs, task, force, dry_run, as_json,
+        wanted, baseline,
+    )  # fmt: skip
+
+
+def require_many(**given: object) -> None:
+    """Refuse options of many files where one is named."""
+    for name, value in given.items():
+        if value:
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option} is for many files: name a folder, or give --files-from")
+
+
+def read_baseline(path: str | None) -> list[dict[str, Any]]:
+    """Read the records that an earlier run printed, a line each."""
+    if path is None:
+        return []
+    try:
+        return [dict(json.loads(line)) for line in Path(path).read_text("utf-8").splitlines()]
+    except OSError as wrong:
+        raise UsageError(f"--baseline {printable(path)}: {wrong.strerror}") from None
+    except (ValueError, TypeError):
+        raise UsageError(
+            f"--baseline {printable(path)}: is not what a run over many files prints with --json"
+        ) from None
 
 
 def is_folder(out: str | None) -> bool:
@@ -201,11 +259,13 @@ def do_each(
     """Do the work on each file, print its result, and show the progress of the one at work."""
     from chunkwise.repacking.folder import check, survey
     from chunkwise.repacking.gathering import gather, read_list
+    from chunkwise.repacking.kept import not_kept
     from chunkwise.repacking.render import batch_lines, shortened
 
     force, dry_run, as_json = chosen.force, chosen.dry_run, chosen.as_json
     listed = () if chosen.files_from is None else read_list(chosen.files_from)
-    batch = gather(chosen.arguments, chosen.out, listed)
+    known = {(one.get("source"), one.get("reason")) for one in read_baseline(chosen.baseline)}
+    batch = gather(chosen.arguments, chosen.out, listed, chosen.wanted)
     batch = batch if chosen.task is None else batch.task(chosen.task)
     check(batch, work, force=force, dry_run=dry_run)
     results: list[FileResult] = []
@@ -223,6 +283,8 @@ def do_each(
             for result in survey(
                 batch, work, force=force, watch=at, jobs=jobs, going_on=going_on, dry_run=dry_run
             ):
+                if result.reason is not None and (result.source, result.reason) in known:
+                    result = replace(result, exit_code=Exit.DONE)
                 results.append(result)
                 watch.say(json_text(record(result)) if as_json else line(result))
                 ends.check()
@@ -230,4 +292,6 @@ def do_each(
         if not as_json:
             for said in batch_lines(results, time.monotonic() - begin):
                 echo(said)
+            if (left := not_kept(batch)) is not None:
+                echo(f"not kept as it is: {left}")
     return results

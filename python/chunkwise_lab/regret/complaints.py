@@ -22,6 +22,7 @@ import h5py
 import numpy as np
 
 import chunkwise
+from chunkwise.advice.answer import CacheAdvice
 from chunkwise.errors import UsageError
 from chunkwise.fixing.records import Fixed
 from chunkwise.grammar import format_shape, parse_size
@@ -141,9 +142,9 @@ def complaints() -> list[Complaint]:
 
 
 def try_it(
-    complaint: Complaint, folder: Path, *, trace: bool = True, most_s: float = 0.3
+    complaint: Complaint, folder: Path, *, all_of_it: bool = True, most_s: float = 0.3
 ) -> Outcome:
-    """Rebuild one report, ask, follow and measure."""
+    """Rebuild one report, ask, follow and measure; or ask neither `trace` nor `advise`."""
     before, after = folder / "before.h5", folder / "after.h5"
     after.unlink(missing_ok=True)
     complaint.write(before)
@@ -155,16 +156,11 @@ def try_it(
     outcome.found = list(
         dict.fromkeys(one.code for one in facts.findings if one.path == "/x" and not one.is_offer)
     )
-    if trace:
-        outcome.traced = _traced(
-            before, folder, [selections(one, complaint.shape) for one in access]
-        )
     cache = None
-    try:
-        advice = chunkwise.advise(before, "x", complaint.reads, budget_s=_ADVICE_S)
-        outcome.advised, cache = "leave" if advice.leave else str(advice.best), advice.cache
-    except UsageError:  # What is read at once, however it is stored.
-        outcome.advised = "leave"
+    if all_of_it:
+        reads = [selections(one, complaint.shape) for one in access]
+        outcome.traced = _traced(before, folder, reads)
+        outcome.advised, cache = _advised(before, complaint.reads)
     fixed = chunkwise.fix(before, after, access=complaint.reads, seconds=0)
     readers: dict[str, tuple[Any, Any]]
     own = complaint.h5py_cache
@@ -187,6 +183,14 @@ def try_it(
             for one in access
         ]
     return outcome
+
+
+def _advised(path: Path, reads: Sequence[str]) -> tuple[str, CacheAdvice | None]:
+    try:
+        advice = chunkwise.advise(path, "x", reads, budget_s=_ADVICE_S)
+    except UsageError:  # What is read at once, however it is stored.
+        return "leave", None
+    return "leave" if advice.leave else str(advice.best), advice.cache
 
 
 def _in_words(fixed: Fixed) -> str:
