@@ -24,8 +24,9 @@ def test_the_script_of_the_page(tmp_path: Path) -> None:
     for name in ("a.h5", "b.h5", "cut.h5", "new.h5", "left.tmp"):
         with h5py.File(archive / name, "w") as file:
             file["x"] = np.arange(40_000).reshape(200, 200)
-        os.utime(archive / name, (0, 10**9))
     os.truncate(archive / "cut.h5", 4000)
+    for path in archive.iterdir():
+        os.utime(path, (0, 10**9))
     (archive / "new.h5").touch()
     (archive / "notes.txt").write_text("kept")
     found = re.search(r"```bash\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)

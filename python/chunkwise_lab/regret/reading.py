@@ -70,7 +70,7 @@ def compare(
     dataset: str,
     reads: Sequence[Index],
     *,
-    most_s: float = 0.3,
+    most_s: float = 0.1,
     repeats: int = 3,
 ) -> Cost:
     """Time as many of the reads as `most_s` allows before, in both files."""

@@ -33,7 +33,10 @@ from chunkwise_lab.regret.reading import (
     selections,
 )
 
-READERS: Final = {"here": this_process, "before HDF5 2.0": lambda: LIBHDF5_1}
+READERS: Final[dict[str, Callable[[], Reader]]] = {
+    "here": this_process,
+    "before HDF5 2.0": lambda: LIBHDF5_1,
+}
 
 
 @dataclass(frozen=True)
@@ -115,14 +118,15 @@ def _compared(
             seconds = [_seconds(facts, access, layout, reader()) for layout in (was, now)]
             model[name] = seconds[0] / seconds[1]
             counts = [_counts(facts, access, layout, reader()) for layout in (was, now)]
-            if all(counts):
-                (old_loads, old), (new_loads, new) = counts
-                loads[name], decoded[name] = old_loads / new_loads, old / new
+            if counts[0] is not None and counts[1] is not None:
+                loads[name], decoded[name] = (
+                    a / b for a, b in zip(counts[0], counts[1], strict=True)
+                )
         if places is not None:
             reads = selections(access, facts.shape or ())
             for name, opened in (("h5py", by_h5py()), ("chunkwise", by_chunkwise)):
                 sides = [(place, opened) for place in places]
-                measured[name] = compare(*sides, usual.path, reads)
+                measured[name] = compare(sides[0], sides[1], usual.path, reads)
         kind, name = usual.kind, access.name
         yield Read(number, kind, name, (was[0], now[0]), model, decoded, loads, measured)
 
@@ -138,14 +142,14 @@ def _seconds(
 
 def _counts(
     facts: DatasetFacts, access: Access, layout: tuple[Shape | None, str], reader: Reader
-) -> tuple[float, float] | tuple[()]:
-    """Count chunks that are loaded, and their bytes; nothing without chunks."""
+) -> tuple[float, float] | None:
+    """Count chunks that are loaded, and their bytes; None without chunks."""
     chunk, filters = layout
     if chunk is None:
-        return ()
+        return None
     stored = Stored(facts.shape or (), chunk, facts.itemsize, filters != "none")
     found = traffic(stored, as_pattern(access, facts.shape or ()), reader)
-    return (found.loads, found.loads * stored.chunk_nbytes) if found.loads else ()
+    return (found.loads, found.loads * stored.chunk_nbytes) if found.loads else None
 
 
 def lines(found: Found) -> Iterator[str]:
