@@ -12,9 +12,10 @@ import pytest
 
 import chunkwise
 from chunkwise.fixing.choose import choose
-from chunkwise.fixing.promise import promised_s
 from chunkwise.inspection import inspect
+from chunkwise.inspection.promise import promised_s
 from chunkwise.model.readers import LIBHDF5_1, this_process
+from chunkwise.patterns import as_pattern
 from tests.support import usual
 
 COUNT = int(os.environ.get("CHUNKWISE_USUAL", "32"))
@@ -37,7 +38,13 @@ def test_no_usual_read_is_slower_by_the_model(tmp_path: Path) -> None:
             for read in made.reads if change.path == made.path else ():
                 for reader in (this_process(), LIBHDF5_1):
                     before_s, after_s = (
-                        promised_s(dataset, read, chunk=chunk, filters=filters, reader=reader)
+                        promised_s(
+                            dataset,
+                            as_pattern(read, dataset.shape or ()),
+                            chunk=chunk,
+                            filters=filters,
+                            reader=reader,
+                        )
                         for chunk, filters in (
                             (change.chunk_before, dataset.filters),
                             (after, change.filters or dataset.filters),

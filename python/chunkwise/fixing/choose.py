@@ -20,6 +20,8 @@ from chunkwise.model.readers import this_process
 
 # A person decides this: one file instead of several takes the room of all of them.
 ASKED_FOR: Final = "data-elsewhere"
+# By the model: measurements may refute it.
+MISMATCH: Final = "access-mismatch"
 # Why a dataset has what no finding asks for.
 MEASURED: Final = "advise"
 NOTHING: Final[Mapping[str, Layout]] = MappingProxyType({})

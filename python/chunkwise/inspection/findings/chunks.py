@@ -18,7 +18,7 @@ from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspection.facts import ChunkFacts, entry_nbytes
 from chunkwise.inspection.finding import SEVERITIES, Severity, Unspelled
-from chunkwise.inspection.findings.severity import DECODED_NBYTES_PER_S, PIECE_S, by_cost
+from chunkwise.inspection.findings.severity import PIECE_S, by_cost
 from chunkwise.inspection.findings.subject import NETCDF4, DatasetCheck, Subject
 from chunkwise.inspection.patterns import stored_as
 from chunkwise.model.chunk_shape import (
@@ -29,7 +29,7 @@ from chunkwise.model.chunk_shape import (
 )
 from chunkwise.model.cost import Stored, decodes_by_size, walk_cost
 from chunkwise.model.geometry import line, plane
-from chunkwise.model.nominal import nominal_s
+from chunkwise.model.nominal import DECODED_NBYTES_PER_S, nominal_s
 from chunkwise.model.purpose import purpose
 from chunkwise.model.readers import LIBRARIES
 from chunkwise.model.traffic import Pattern
