@@ -12,6 +12,7 @@ from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspection.promise import WITHIN
 from chunkwise.measure.verdict import Spread
 from chunkwise.model.layout import AS_IT_IS, FileLayout
+from chunkwise.model.readability import FORMAT_OF_LOW
 from chunkwise.names import printable
 from chunkwise.repacking.folder import FileResult
 from chunkwise.repacking.render import file_line as repacked_line
@@ -86,6 +87,8 @@ def _of_file(layout: FileLayout) -> str:
     said = []
     if layout.merge:
         said.append("virtual and external data become the file's own")
+    if layout.low is not None:
+        said.append(f"objects in the format of HDF5 {FORMAT_OF_LOW}")
     if layout.page_nbytes is not None:
         said.append(f"paged file space, pages of {format_size(layout.page_nbytes)}")
     if layout.metadata_block_nbytes is not None:

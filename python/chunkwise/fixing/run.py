@@ -84,6 +84,7 @@ def job_of(layout: FileLayout, wish: Wish) -> Job:
     options = replace(
         wish.options,
         merge=layout.merge,
+        low=layout.low or wish.options.low,
         page_nbytes=layout.page_nbytes or wish.options.page_nbytes,
         metadata_block_nbytes=layout.metadata_block_nbytes or wish.options.metadata_block_nbytes,
     )
