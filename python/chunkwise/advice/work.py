@@ -15,6 +15,7 @@ from chunkwise.advice.answer import Advice
 from chunkwise.advice.verifying import Part, Proof, cut, figures, measure, part_nbytes
 from chunkwise.advice.wishes import Wishes
 from chunkwise.errors import UsageError
+from chunkwise.files import answers
 from chunkwise.files.around import Surroundings
 from chunkwise.files.opening import find_dataset, open_h5
 from chunkwise.files.room import free_nbytes
@@ -34,6 +35,7 @@ from chunkwise.model.search import (
     search,
 )
 from chunkwise.model.seconds import Codec, Machine
+from chunkwise.patterns import question as stated_question
 from chunkwise.words import LAYOUTS
 
 # A trial takes a process: so long, besides what it measures.
@@ -148,12 +150,22 @@ class Work:
             found = search(problem, lambda: time.monotonic() >= late)
             proof = self._proof(problem, found, folder)
         elapsed_s = time.monotonic() - self.begun
-        return concluding.conclude(
+        advice = concluding.conclude(
             concluding.Case(
                 self.target, self.asked, self.stated, self.wishes, problem, samples, found, proof,
                 elapsed_s,
             )
         )  # fmt: skip
+        if self.stated and advice.verified and self.wishes.is_usual:
+            self._keep(advice)
+        return advice
+
+    def _keep(self, advice: Advice) -> None:
+        """Let inspect and fix give the same answer to the same question."""
+        gain = (advice.present_read_s or 0.0) / max(1e-12, advice.best_read_s)
+        answer = answers.Answer(advice.best.chunks, advice.best.filters, gain)
+        question = stated_question([one.pattern for one in self.asked])
+        answers.keep(self.target.file, "/" + self.target.dataset.strip("/"), question, answer)
 
     def modelled(self, folder: str, *, calibrate: bool) -> tuple[Problem, sampling.Samples]:
         """Measure the machine and a sample of the data, and nothing else."""

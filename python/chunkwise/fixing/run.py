@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from chunkwise.errors import CannotJudgeError, ChunkwiseError, CorruptDataError
+from chunkwise.files.answers import about, carry
 from chunkwise.files.netcdf3 import as_netcdf4
 from chunkwise.fixing.choose import MISMATCH, Choice, choose
 from chunkwise.fixing.measuring import Measured, questions
@@ -148,9 +149,11 @@ def _mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
         measured.prepare(file, "before")
         measured.measure("before")
     do.tell("writing")
+    known = about(file)
     summary = repack(job_of(choice.layout, wish), place, do.watch)
     with noting_it_stays(place.said):
         target = str(place.target)
+        carry(known, target)
         choice, summary, after = _once_more(choice, summary, best, target, wish, do)
         gains = tuple(one.promised for one in asked)
         if measured is not None:
@@ -243,7 +246,9 @@ def _once_more(
         try:
             # Made by this run, also where its permissions forbid to write to it.
             place = where(target, None, in_place=True, force=True)
+            known = about(target)
             repack(job_of(more.layout, again), place, do.watch)
+            carry(known, target)
         except ChunkwiseError as error:
             # What is there is complete and verified.
             warnings = (*summary.warnings, f"could not be improved further: {error}")

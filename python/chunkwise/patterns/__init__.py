@@ -16,7 +16,7 @@ from chunkwise.patterns.grammar import (
     weight,
     whole,
 )
-from chunkwise.patterns.stated import as_pattern, as_stated, done, stated
+from chunkwise.patterns.stated import as_pattern, as_stated, done, question, stated
 
 __all__ = [
     "HOW_TO_WRITE",
@@ -31,6 +31,7 @@ __all__ = [
     "defaults",
     "done",
     "parse",
+    "question",
     "stated",
     "weight",
     "whole",

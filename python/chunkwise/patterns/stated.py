@@ -9,6 +9,7 @@ dataset, block by block.
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
@@ -67,6 +68,17 @@ def as_stated(meant: Access, shape: tuple[int, ...], text: str = "") -> tuple[Ac
     if found.operations is not None:
         found = replace(found, weight=found.weight / found.operations, of_one_read=True)
     return meant, found
+
+
+def question(patterns: Sequence[Pattern]) -> str:
+    """Spell what is read, and how often, without names: equal reads ask the same."""
+    said = []
+    for one in patterns:
+        listed = 0 if one.selections is None else zlib.crc32(repr(one.selections).encode())
+        weight = f"{one.weight * one.reads:.6g}"
+        kind = (one.order, one.scattered, one.operations, one.writes, listed, weight)
+        said.append(f"{format_shape(one.block)}{kind}")
+    return " ".join(sorted(said))
 
 
 def done(text: str) -> tuple[str, str]:

@@ -36,7 +36,8 @@ def access_mismatch(subject: Subject) -> Iterator[Unspelled]:
     here = reader if subject.names_readers else this_process()
     offered = offered_chunks(subject)
     before = None if facts.chunks is None else facts.chunks.shape
-    if offered == before:
+    known = subject.measured
+    if offered == before or (known is not None and known.chunks == before):
         return
     filtered = facts.filters != "none"
     (saved_s, times), (_, times_here) = (
@@ -46,10 +47,14 @@ def access_mismatch(subject: Subject) -> Iterator[Unspelled]:
         )
         for one in (reader, here)
     )
-    if times < worth.MODELLED:
+    by = "by the model"
+    if known is not None and known.chunks == offered:
+        times = times_here = known.times
+        by = "as chunkwise advise measured"
+    elif times < worth.MODELLED:
         return
     # Whether readers with a smaller cache than the library here gain alone.
-    for_others = times_here < worth.MODELLED
+    for_others = known is None and times_here < worth.MODELLED
     whom = ""
     if for_others:
         whom = (
@@ -78,7 +83,7 @@ def access_mismatch(subject: Subject) -> Iterator[Unspelled]:
         path=subject.path,
         summary=(
             f"{told}. Chunks of {format_shape(offered)} serve {names} about "
-            f"{format_ratio(times)} as fast{whom}, by the model: "
+            f"{format_ratio(times)} as fast{whom}, {by}: "
             f"{reason(facts.shape, facts.itemsize, offered, subject.stated)}."
             f"{_each(subject, before, offered, reader)}"
         ),

@@ -59,10 +59,13 @@ _STARTED_S: Final = 5e-5
 def offered_chunks(subject: Subject) -> tuple[int, ...]:
     """Return the chunks that a dataset is offered: those of ``chunkwise repack --chunk auto``.
 
-    Where someone in particular is to read it, those that suit this reader's cache.
+    Where someone in particular is to read it, those that suit this reader's cache.  What was
+    measured for the stated patterns comes first.
     """
     facts = subject.facts
     assert facts.shape is not None
+    if subject.measured is not None and subject.measured.chunks is not None:
+        return subject.measured.chunks
     return default_chunk(
         facts.shape,
         facts.itemsize,

@@ -51,7 +51,7 @@ _OLD_GROUP_NBYTES: Final = 600
 _MANY_GROUPS: Final = 1_000
 
 # Page sizes to choose from, the smallest first: up to the largest that h5repack's users take.
-_PAGES: Final = tuple(1 << power for power in range(12, 23))
+_PAGES: Final = tuple(1 << power for power in range(16, 23))
 # The most that pages may add to a file; beyond that, smaller pages are better.
 _SLACK_SHARE: Final = 0.05
 # Signature, superblock and its extension are read before there are any pages (measured).
