@@ -453,8 +453,10 @@ def _beside_the_rule(case: Case, best: Layout) -> str | None:
         kept = "inspect and fix take what was measured from now on"
         if not case.stated or not case.wishes.is_usual:
             kept = "chunkwise fix --advise takes what is measured"
-        return f"As measured, this reads {format_ratio(times)} as fast as {said} by the model: "
+        return (
+            f"As measured, this reads {format_ratio(times)} as fast as {said} by the model; "
             f"{kept}."
+        )
     first = next((one for one in case.found.ranked if problem.fits(one)), None)
     if first is None or best.chunks != usual or first.layout.chunks in (usual, None):
         return None

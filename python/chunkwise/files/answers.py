@@ -1,8 +1,8 @@
 """What did measurements on this machine answer, so that the same question has the same answer?
 
 `chunkwise.advise` keeps which layout it measured to be best for stated reads of a dataset;
-`inspect` and `fix` look it up before they ask the model.  Answers lie in the user's cache folder and hold
-for the file as it was.  They are only a help: if they cannot be read or kept, nothing is said.
+`inspect` and `fix` look it up before they ask the model.  Answers lie in the user's cache folder,
+and hold for the file as it was.  If they cannot be read or kept, nothing is said.
 """
 
 from __future__ import annotations
