@@ -147,9 +147,15 @@ def test_what_is_near_the_best_is_measured_until_nothing_is_better(
     # What is measured later is faster, whatever the model thinks: something better is left.
     known: dict[Layout, float] = {}
     rounds: list[list[Layout]] = []
+    repeats = [0]
 
     def measured(part: Part, layouts: Sequence[Layout], *_: Any, **options: Any) -> Proof:
-        rounds.append(list(layouts))
+        # Those that are measured once come one by one.
+        if options["repeat"] == 1 == repeats[-1]:
+            rounds[-1] += layouts
+        else:
+            rounds.append(list(layouts))
+        repeats.append(options["repeat"])
         proof = Proof(part)
         for one in layouts:
             seconds = known.setdefault(one, 1 / (1 + len(known)))

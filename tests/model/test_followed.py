@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.fixing import promise
-from chunkwise.inspection import inspect
+from chunkwise.inspection import inspect, promise
 from chunkwise.model.cost import Stored
 from chunkwise.model.followed import loads_of_walk
 from chunkwise.model.readers import UNCACHED, Reader, reader

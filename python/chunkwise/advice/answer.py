@@ -31,9 +31,10 @@ class PatternAdvice:
         How often it runs, relative to the others.
     writes
         Whether it writes.
+    of_one_read
+        Whether seconds are those of one read of the pattern; otherwise of all of it.
     present, best
-        Seconds of the whole pattern, for the stated reader, as measured; None if they were
-        not.
+        Seconds for the stated reader, as measured; None if they were not.
     present_model_s, best_model_s
         The same by the model.
     ours
@@ -46,6 +47,7 @@ class PatternAdvice:
     block: tuple[int, ...]
     weight: float
     writes: bool
+    of_one_read: bool
     present: Timing | None
     best: Timing | None
     present_model_s: float | None

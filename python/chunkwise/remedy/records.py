@@ -97,6 +97,7 @@ class Copy:
     page_nbytes: int | None = None  # As `FileLayout` has them
     metadata_block_nbytes: int | None = None
     merge: bool = False
+    low: str | None = None
     # Pipelines in the file that a tool has to copy too.  Tools that change a dataset may lose
     # those whose filters they lack.
     pipelines: frozenset[str] = frozenset()
@@ -113,6 +114,7 @@ class Copy:
             self.page_nbytes,
             self.metadata_block_nbytes,
             self.merge,
+            self.low,
         )
 
     @property

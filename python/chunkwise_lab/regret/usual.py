@@ -18,8 +18,8 @@ from tests.support.usual import Usual, make
 
 import chunkwise
 from chunkwise.fixing.choose import Change
-from chunkwise.fixing.promise import promised_s
 from chunkwise.inspection.facts import DatasetFacts
+from chunkwise.inspection.promise import promised_s
 from chunkwise.model.cost import Shape, Stored
 from chunkwise.model.readers import LIBHDF5_1, Reader, this_process
 from chunkwise.model.traffic import traffic
@@ -135,7 +135,8 @@ def _seconds(
     facts: DatasetFacts, access: Access, layout: tuple[Shape | None, str], reader: Reader
 ) -> float:
     chunk, filters = layout
-    found = promised_s(facts, access, chunk=chunk, filters=filters, reader=reader)
+    pattern = as_pattern(access, facts.shape or ())
+    found = promised_s(facts, pattern, chunk=chunk, filters=filters, reader=reader)
     assert found
     return found
 
