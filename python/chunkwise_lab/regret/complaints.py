@@ -27,7 +27,7 @@ from chunkwise.errors import UsageError
 from chunkwise.fixing.records import Fixed
 from chunkwise.grammar import format_shape, parse_size
 from chunkwise.names import printable
-from chunkwise.patterns import parse
+from chunkwise.patterns import as_stated, parse
 from chunkwise_lab.regret.reading import Cost, by_chunkwise, by_h5py, compare, selections
 
 if sys.version_info >= (3, 11):
@@ -155,7 +155,10 @@ def try_it(
     facts = chunkwise.inspect(before, access=complaint.reads)
     dataset = next(one.dataset for one in facts.objects if one.path == "/x")
     assert dataset is not None
-    access = [parse(text, complaint.shape, dataset.itemsize, "'/x'") for text in complaint.reads]
+    access = [
+        as_stated(parse(text, complaint.shape, dataset.itemsize, "'/x'"), complaint.shape, text)[0]
+        for text in complaint.reads
+    ]
     outcome = Outcome(complaint, None if dataset.chunks is None else dataset.chunks.shape)
     outcome.found = list(
         dict.fromkeys(one.code for one in facts.findings if one.path == "/x" and not one.is_offer)
