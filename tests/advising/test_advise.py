@@ -185,6 +185,15 @@ def test_without_time_the_answer_is_the_models_and_says_so(daily: Path) -> None:
     assert advice.fixes
     assert advice.patterns[1].best is None
     assert advice.patterns[1].best_s > 0
+    # Nothing in its own table is better in all.
+    (best,) = (one for one in advice.front if one.layout == advice.best)
+    for one in advice.front:
+        better = (
+            one.read_s <= best.read_s,
+            one.write_s <= best.write_s,
+            one.nbytes <= best.nbytes,
+        )
+        assert one is best or not all(better)
 
 
 def test_the_usual_patterns_are_meant_where_none_is_stated(daily: Path) -> None:

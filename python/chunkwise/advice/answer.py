@@ -31,8 +31,6 @@ class PatternAdvice:
         How often it runs, relative to the others.
     writes
         Whether it writes.
-    of_one_read
-        Whether seconds are those of one read of the pattern; otherwise of all of it.
     present, best
         Seconds for the stated reader, as measured; None if they were not.
     present_model_s, best_model_s
@@ -40,6 +38,8 @@ class PatternAdvice:
     ours
         What chunkwise takes with the file as it is, as measured; None if it was not, or where
         chunkwise is the stated reader.
+    of_one_read
+        Whether seconds are those of one read of the pattern; otherwise of all of it.
     """
 
     name: str
@@ -47,12 +47,12 @@ class PatternAdvice:
     block: tuple[int, ...]
     weight: float
     writes: bool
-    of_one_read: bool
     present: Timing | None
     best: Timing | None
     present_model_s: float | None
     best_model_s: float
     ours: Timing | None = None
+    of_one_read: bool = False
 
     @property
     def present_s(self) -> float | None:

@@ -121,8 +121,8 @@ def advise_new(
         patterns=tuple(
             PatternAdvice(
                 one.pattern.name, one.text, one.pattern.block, one.weight,
-                one.pattern.writes, one.pattern.of_one_read, None, None, None,
-                best.pattern_s[i] / one.pattern.reads,
+                one.pattern.writes, None, None, None, best.pattern_s[i] / one.pattern.reads,
+                of_one_read=one.pattern.of_one_read,
             )
             for i, one in enumerate(asked)
         ),

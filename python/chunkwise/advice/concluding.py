@@ -17,6 +17,7 @@ from chunkwise.grammar.parameters import carried
 from chunkwise.measure.target import Target
 from chunkwise.measure.verdict import verdict
 from chunkwise.model import worth
+from chunkwise.model.chunk_shape import single_reads
 from chunkwise.model.cost import Stored
 from chunkwise.model.held import Cache, caches, free_slots
 from chunkwise.model.layout import Layout
@@ -474,7 +475,8 @@ def _taken_for(case: Case, one: patterns.Asked) -> str:
     shape, access = case.target.shape, one.access
     said = access.in_words(shape, case.target.itemsize)
     hint = ""
-    if one.pattern.of_one_read and access.seed == 0 and not one.text.startswith("random"):
+    # As many as a block is read that says no number.
+    if one.pattern.of_one_read and access.limit == single_reads(access.block, shape).reads:
         hint = "; one read counts. For all of it, block by block, add @walk"
     if access.elements == 1 and access.limit is not None and len(shape) > 1:
         hint = f"; for samples along the first dimension write samples:{access.limit}"

@@ -14,6 +14,7 @@ import platform
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from chunkwise.files.caches import cache_folder
 from chunkwise.files.durable import write_whole
 
 # By dataset and question, as JSON has them.
@@ -33,13 +34,10 @@ class Answer(NamedTuple):
 def cache_file(kind: str) -> Path:
     """Return a file in which this machine's figures are kept.
 
-    ``XDG_CACHE_HOME``, or ``~/.cache``, as the XDG base directory specification has it; one
-    file for each host, as home folders are shared.
+    One for each host, as home folders are shared.
     """
-    root = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(root) if Path(root).is_absolute() else Path.home() / ".cache"
     host = "".join(c if c.isalnum() or c in "-." else "-" for c in platform.node())
-    return base / "chunkwise" / f"{kind}-{host or 'this'}.json"
+    return cache_folder() / f"{kind}-{host or 'this'}.json"
 
 
 def kept(file: str | os.PathLike[str], dataset: str, question: str) -> Answer | None:

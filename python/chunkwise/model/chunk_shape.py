@@ -211,8 +211,11 @@ def _best(
     load_s: float,
 ) -> _Shape:
     """Look at all shapes quickly, and at the best of them closely."""
-    # All of it is read as often as the rarest pattern: once for a thousand single reads.
-    rarest = min((1.0, *(one.weight for one in patterns)))
+    # All of it is read as often as the rarest walk, or once for a thousand single reads.
+    often = (
+        w * n / USUAL_READS if n > 1 else w for w, n in ((p.weight, p.reads) for p in patterns)
+    )
+    rarest = min((1.0, *often))
     everything = (*patterns, Pattern("", extents, weight=rarest))
     longest = max(1, limit_nbytes // max(1, itemsize))
     sides = [

@@ -97,7 +97,6 @@ class Copy:
     page_nbytes: int | None = None  # As `FileLayout` has them
     metadata_block_nbytes: int | None = None
     merge: bool = False
-    low: str | None = None
     # Pipelines in the file that a tool has to copy too.  Tools that change a dataset may lose
     # those whose filters they lack.
     pipelines: frozenset[str] = frozenset()
@@ -105,6 +104,7 @@ class Copy:
     exact: bool = False
     # Whether only chunkwise repack does it: libhdf5 may leave filters out again.
     by_us: bool = False
+    low: str | None = None  # As `FileLayout` has it
 
     @property
     def layout(self) -> FileLayout:
