@@ -28,7 +28,8 @@
 #                  alone: ONLY=cube,unions; REPEAT=3; FOLDER=/fast/disk.  ONLY=model: how far the
 #                  model of `advise` is from the studies; ONLY=advise: how good its advice is,
 #                  ONLY=fix: whether `fix` gains what it promised; ONLY=trace: whether the line
-#                  that `trace` prints helps;
+#                  that `trace` prints helps; ONLY=usual: whether `fix` makes a usual read of 300
+#                  files slower; ONLY=complaints: whether it is right about public complaints;
 #                  ONLY=matrix: in which cases h5py is faster (half an hour; CASES='read/*' for some);
 #                  ONLY=cores: how the engine would use more processors (THREADS=8,64 for some)
 #   make benchmarks  the same, and fill the figures in docs/benchmarks.md
@@ -252,7 +253,7 @@ bench:
 	    --example cores --target-dir target/simulated -- $(THREADS)
 else
 # Of the advice, not of peers.
-ifneq ($(filter advise fix model,$(ONLY)),)
+ifneq ($(filter advise complaints fix model usual,$(ONLY)),)
 bench: install
 	$(BIN)/python -m chunkwise_lab.regret $(ONLY)
 else

@@ -15,6 +15,7 @@ from chunkwise.errors import ChunkwiseError
 
 # Imported now, because the module of the same name would otherwise replace it.
 from chunkwise.settings import Settings, read_environment, settings
+from chunkwise.workers import watch
 
 if TYPE_CHECKING:
     from chunkwise import dask as dask
@@ -92,5 +93,6 @@ _LATER = {
 
 
 read_environment()
+watch()
 
 __getattr__, __dir__ = attach(__name__, _LATER, ("dask", "errors", "parallel", "xarray"))

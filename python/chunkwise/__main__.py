@@ -1,7 +1,8 @@
 """What does ``python -m chunkwise`` do?  The command line, or a program with h5py patched.
 
 ``python -m chunkwise script.py args`` and ``python -m chunkwise -m module args`` run a
-program; the name of a subcommand, or any other option, is for the command line.
+program, with ``--stats`` before it also say how much went through the engine; the name of a
+subcommand, or any other option, is for the command line.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ def main() -> None:
 
     arguments = sys.argv[1:] or ["--help"]
     first = arguments[0]
-    if first in COMMANDS or (first.startswith("-") and first != "-m"):
+    if first in COMMANDS or (first.startswith("-") and first not in ("-m", "--stats")):
         sys.argv[1:] = arguments
         command_line()
         return

@@ -70,7 +70,8 @@ def asked(*texts: str) -> tuple[patterns.Asked, ...]:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("map=1x40x60", Access("map", (1, 20, 60))),
+        ("map=1x40x60", Access("map", (1, 20, 60), seed=0, limit=400)),
+        ("map=1x40x60@walk", Access("map", (1, 20, 60), order=(0, 1, 2))),
         ("map=1x40x60@f", Access("map", (1, 20, 60), order=(2, 1, 0))),
         ("random:100:5x40x5", Access("random:100:5x40x5", (5, 20, 5), seed=0, limit=100)),
         ("r=random:7", Access("r", (1, 1, 1), seed=0, limit=7)),

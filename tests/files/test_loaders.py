@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import sys
 from multiprocessing.queues import Queue
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import numpy.typing as npt
 import pytest
 
 import chunkwise
+from tests.support.processes import ran
 
 VALUES = np.random.default_rng(4).integers(0, 1000, (64, 20, 30), dtype="i4")
 METHODS = ["fork", "spawn", "forkserver"]
@@ -93,3 +95,39 @@ def test_pytorchs_loader(path: Path, method: str) -> None:
     found = np.concatenate([batch.numpy() for batch in loader])
     assert sorted(found[:, 0, 0].tolist()) == sorted(VALUES[:, 0, 0].tolist())
     assert len(found) == len(VALUES)
+
+
+# As PyTorch tells a worker what it is; imported before chunkwise, or after.
+DIVIDED = """
+import os, sys, types, warnings
+class WorkerInfo:
+    def __init__(self, **given):
+        self.__dict__.update(given)
+worker = types.ModuleType("worker")
+worker.WorkerInfo = WorkerInfo
+if sys.argv[1] == "before":
+    sys.modules["torch.utils.data._utils.worker"] = worker
+import chunkwise
+chunkwise.settings(prefetch_nbytes=1 << 20)
+sys.modules["torch.utils.data._utils.worker"] = worker
+before = chunkwise.settings()
+if os.fork():
+    code = os.wait()[1]
+    assert chunkwise.settings() == before
+    os._exit(code >> 8)
+os.sysconf = lambda name: 4096 if name == "SC_PAGE_SIZE" else (before.cache_nbytes >> 13)
+with warnings.catch_warnings(record=True) as said:
+    worker.WorkerInfo(id=0, num_workers=4, seed=1, dataset=None)
+after = chunkwise.settings()
+assert after.threads == max(1, before.threads // 4), after
+assert after.cache_nbytes * 4 == before.cache_nbytes, after
+assert after.prefetch_nbytes == before.prefetch_nbytes, after
+assert ["4 workers keep up to" in str(one.message) for one in said] == [True], said
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_workers_of_a_loader_divide_threads_and_memory(when: str) -> None:
+    done = ran([sys.executable, "-c", DIVIDED, when], timeout=60)
+    assert done.returncode == 0, done.stderr

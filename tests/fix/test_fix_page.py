@@ -19,7 +19,7 @@ fix_page: Any = importlib.import_module("fix_page")
 readme: Any = importlib.import_module("readme")
 PAGE = (ROOT / "docs" / "fix.md").read_text("utf-8")
 # Where what is about the machine begins, and what is sized again after it.
-TABLE = "The whole dataset read by h5py"
+TABLE = "One read by h5py"
 
 
 def parts(text: str) -> tuple[list[str], list[str], list[str]]:

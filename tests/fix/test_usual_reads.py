@@ -6,48 +6,38 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import chunkwise
-from chunkwise.fixing.choose import choose
-from chunkwise.fixing.promise import promised_s
-from chunkwise.inspection import inspect
-from chunkwise.model.readers import LIBHDF5_1, this_process
+from chunkwise_lab.regret import usual as usual_reads
+from chunkwise_lab.regret.reading import Cost
 from tests.support import usual
 
 COUNT = int(os.environ.get("CHUNKWISE_USUAL", "32"))
-# What is read at least as fast as this share of before is not slower.
-LEAST = 0.95
 
 
 @pytest.mark.slow
-def test_no_usual_read_is_slower_by_the_model(tmp_path: Path) -> None:
-    slower = []
-    for number in range(COUNT):
-        path = tmp_path / "a.h5"
-        made = usual.make(path, number)
-        facts = inspect(path)
-        datasets = {one.path: one.dataset for one in facts.objects}
-        for change in choose(facts).changes:
-            dataset = datasets[change.path]
-            assert dataset is not None
-            after = change.chunk or change.chunk_before
-            for read in made.reads if change.path == made.path else ():
-                for reader in (this_process(), LIBHDF5_1):
-                    before_s, after_s = (
-                        promised_s(dataset, read, chunk=chunk, filters=filters, reader=reader)
-                        for chunk, filters in (
-                            (change.chunk_before, dataset.filters),
-                            (after, change.filters or dataset.filters),
-                        )
-                    )
-                    assert before_s
-                    assert after_s
-                    if before_s < LEAST * after_s:
-                        slower.append((number, made.kind, read.name, change, before_s / after_s))
-    assert slower == []
+def test_no_usual_read_is_slower_by_the_model() -> None:
+    found = usual_reads.run(range(COUNT), measure=False)
+    assert sum(found.files.values()) == COUNT
+    assert found.slower == []
+
+
+def test_reads_that_became_slower_are_named() -> None:
+    slow, fast = Cost(1.0, 2.0), Cost(2.0, 1.0)
+    read = usual_reads.Read(3, "maps", "maps", ((1, 9), (3, 3)), {"here": 1.0}, {}, {}, {})
+    reads = (read, replace(read, measured={"h5py": fast, "chunkwise": slow}))
+    found = usual_reads.Found(Counter(maps=2), Counter(maps=2), reads)
+    assert found.slower == [reads[1]]
+    assert replace(read, model={"here": 0.9}).is_slower
+    assert (
+        list(usual_reads.lines(found))[-1]
+        == "2 files, 2 changed: 1 of their 2 usual reads are slower"
+    )
 
 
 @pytest.mark.slow

@@ -75,7 +75,7 @@ def test_a_gain_that_only_smaller_caches_have_names_its_reader(tmp_path: Path) -
     with h5py.File(path, "w") as file:
         data = np.arange(2048.0 * 2048).reshape(2048, 2048).astype("f4")
         file.create_dataset("x", data=data, chunks=(512, 512), compression="gzip")
-    found = [one for one in inspect(path, access=["64x64"]).findings if one.path == "/x"]
+    found = [one for one in inspect(path, access=["64x64@walk"]).findings if one.path == "/x"]
     (mismatch,) = [one for one in found if one.code == "access-mismatch"]
     assert mismatch.evidence["reader"] == LIBHDF5_1.name
     older = this_process().cache_nbytes <= LIBHDF5_1.cache_nbytes

@@ -155,7 +155,7 @@ def test_the_chunks_that_are_offered_for_stated_series_need_no_larger_cache(
 ) -> None:
     path = tmp_path / "a.h5"
     assert findings(reads_exceed_cache, path, *MAPS, **GZIP)
-    stated = inspect(str(path), access=["line:0"]).findings
+    stated = inspect(str(path), access=["line:0@walk"]).findings
     found = next(one for one in stated if one.code == "reads-exceed-cache")
     repack = next(fix.text for fix in found.fixes if fix.tool == "h5repack")
     spelled = repack.partition("CHUNK=")[2].split()[0]

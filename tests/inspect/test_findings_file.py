@@ -208,15 +208,33 @@ def test_cloud_unready(tmp_path: Path) -> None:
     assert facts.metadata is not None
     assert finding.evidence["requests"] == facts.metadata.list_requests >= 100
     assert int(finding.evidence["requests"]) < requests(path)
-    assert finding.evidence["paged_requests"] == 4
+    assert finding.evidence["paged_requests"] == 7
     command, other, reader = finding.fixes
-    assert command.text == "chunkwise repack --paged 4194304 a.h5 a_repacked.h5"
-    assert other.text == "h5repack -S PAGE -G 4194304 a.h5 a_repacked.h5"
-    assert reader.text == "h5py.File('a_repacked.h5', page_buf_size=33554432)"
+    assert command.text == "chunkwise repack --paged 65536 a.h5 a_repacked.h5"
+    assert other.text == "h5repack -S PAGE -G 65536 a.h5 a_repacked.h5"
+    assert reader.text == "h5py.File('a_repacked.h5', page_buf_size=2097152)"
     run(finding, tmp_path)
     after = tmp_path / "a_repacked.h5"
     # HDF5 before 2.0 reads the superblock's first bytes alone.
-    assert requests(after, page_buf_size=33554432) == (4 if HDF5 >= (2, 0) else 5)
+    assert requests(after, page_buf_size=2097152) <= (7 if HDF5 >= (2, 0) else 8)
+    assert findings_of(facts_of(after)) == {}
+
+
+def many_groups(path: Path) -> None:
+    """Make groups in the format that HDF5 writes if nobody asks for another."""
+    with h5py.File(path, "w", libver="earliest") as file:
+        for i in range(2000):
+            file[f"cell{i}/size"] = i
+
+
+def test_groups_in_the_oldest_format(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    many_groups(path)
+    finding = findings_of(facts_of(path))["old-groups"]
+    run(finding, tmp_path)
+    after = tmp_path / "a_repacked.h5"
+    saved = path.stat().st_size - after.stat().st_size
+    assert saved >= int(finding.evidence["saved_nbytes"]) > MIB
     assert findings_of(facts_of(after)) == {}
 
 
@@ -240,14 +258,24 @@ def test_pages_may_be_too_small(tmp_path: Path, page_nbytes: int, unready: bool)
 
 
 @pytest.mark.parametrize(
-    ("chunk_nbytes", "page_nbytes"), [(1000, 4 * MIB), (1536 << 10, 512 << 10), (5 * MIB, MIB)]
+    ("chunk_nbytes", "metadata_nbytes", "page_nbytes"),
+    [
+        # A small page serves, and a small file stays small.
+        (1000, 20_000, 64 << 10),
+        (1536 << 10, 20_000, 64 << 10),
+        # More metadata needs larger ones, if the chunks do not waste them.
+        (5 * MIB, 3 * MIB, 256 << 10),
+        (1536 << 10, 20 * MIB, 128 << 10),
+    ],
 )
-def test_pages_fit_the_chunks(tmp_path: Path, chunk_nbytes: int, page_nbytes: int) -> None:
+def test_pages_fit_the_chunks(
+    tmp_path: Path, chunk_nbytes: int, metadata_nbytes: int, page_nbytes: int
+) -> None:
     path = tmp_path / "a.h5"
     make_days(path, 2, 2 * chunk_nbytes)
     facts = facts_of(path)
     assert facts.metadata is not None
-    unready = replace(facts.metadata, list_requests=500, blocks=20)
+    unready = replace(facts.metadata, list_requests=500, blocks=20, nbytes=metadata_nbytes)
     finding = findings_of(replace(facts, metadata=unready))["cloud-unready"]
     assert finding.evidence["page_nbytes"] == page_nbytes
     run(finding, tmp_path)

@@ -28,7 +28,7 @@ from chunkwise.inspection.patterns import survival
 from chunkwise.model.readers import this_process
 from chunkwise.model.traffic import Pattern
 from chunkwise.remedy.fix import Fix
-from tests.inspect.test_findings_file import make_days, make_lost
+from tests.inspect.test_findings_file import make_days, make_lost, many_groups
 from tests.inspect.test_findings_filters import NOISE, RNG, WALK
 from tests.inspect.test_findings_placement import write_chunks
 from tests.inspect.test_format import crash
@@ -150,6 +150,7 @@ CASES: dict[str, tuple[Callable[[Path], None], ...]] = {
     "scattered-metadata": (lambda path: make_days(path, 105),),
     "cloud-unready": (lambda path: make_days(path, 90, 256 << 10),),
     "lost-space": (lambda path: make_lost(path, 2 * MIB),),
+    "old-groups": (many_groups,),
     "not-closed": (lambda path: crash(path), lambda path: crash(path, "swmr")),
     "early-end": (early,),
     "dangling-link": (dangling,),

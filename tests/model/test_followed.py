@@ -15,13 +15,12 @@ from hypothesis import strategies as st
 
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.fixing import promise
-from chunkwise.inspection import inspect
+from chunkwise.inspection import inspect, promise
 from chunkwise.model.cost import Stored
 from chunkwise.model.followed import loads_of_walk
 from chunkwise.model.readers import UNCACHED, Reader, reader
 from chunkwise.model.seconds import parts as parts_of
-from chunkwise.patterns import Access
+from chunkwise.model.traffic import Pattern
 
 DEFLATE = 1
 
@@ -111,9 +110,9 @@ def test_a_promise_counts_what_libhdf5_decodes(tmp_path: Path, monkeypatch: Any)
     assert dataset is not None
     for block in ((1, 1024), (512, 1), (3, 700)):
         for chunks in (before, after):
-            access = Access("x", block)
+            pattern = Pattern("x", block)
             seconds = promise.promised_s(
-                dataset, access, chunk=chunks, filters="deflate:1", reader=cache
+                dataset, pattern, chunk=chunks, filters="deflate:1", reader=cache
             )
             assert seconds is not None
             assert seconds > 0

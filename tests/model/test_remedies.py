@@ -139,7 +139,7 @@ def test_larger_cache_in_c() -> None:
 
 @pytest.mark.parametrize("name", ["/ lead", "/trail ", "/new\nline", "/-x", decode_name(b"/\xff")])
 def test_no_netcdf4_where_netcdf_has_no_such_name(name: str) -> None:
-    assert tools(larger_cache("a.h5", name, 1, 1)) == ["h5py", "C"]
+    assert set(tools(larger_cache("a.h5", name, 1, 1))) <= {"h5py", "C", "Fortran"}
     assert "netCDF4" not in tools(rechunk("a.nc", name, (1,), "none"))
     assert "nccopy" not in tools(rechunk("a.nc", name, (1,), "none"))
 

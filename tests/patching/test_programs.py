@@ -116,6 +116,20 @@ def test_the_engine_reads(folder: Path) -> None:
     assert "{'patched': True, 'engine': 1, 'h5py': {}, 'writes': {'engine': 0, " in out
 
 
+def test_what_went_through_the_engine_is_said_when_wanted(folder: Path) -> None:
+    text = "import h5py; f = h5py.File('data.h5'); [f['d'][i] for i in range(5)], f['small'][0]"
+    (folder / "reads.py").write_text(text)
+    out, err, code = run(folder, "--stats", "reads.py", patched=True)
+    assert (out, code) == ("", 0)
+    said = re.fullmatch(
+        r"chunkwise: 5 reads went through the engine, 1 through h5py \(mostly because it is "
+        r"smaller than 64 KiB\); 3 reads that h5py repeated took it [\d.e+-]+ times as long\n",
+        err,
+    )
+    assert said, err
+    assert "--stats needs a script" in run(folder, "--stats", patched=True)[1]
+
+
 MADE = "chunkwise: no read went through the engine (by h5py: {}); most frequent reason: {}"
 SMALL = "it is smaller than 64 KiB"
 ENDINGS: dict[str, tuple[str, str]] = {

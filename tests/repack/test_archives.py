@@ -151,6 +151,83 @@ def test_a_file_of_several_names_is_replaced_by_force_alone(
 # --- lists ------------------------------------------------------------------------------
 
 
+def test_files_and_folders_are_left_out(archive: Path) -> None:
+    arguments = (archive, "-o", "out", "--filter", "none")
+    assert run("repack", *arguments, "--exclude", "sub", "--exclude", "[01].h5")[0] == 0
+    found = {path.name for path in Path("out").rglob("*.*") if not path.name.startswith(".")}
+    assert found == {"2.h5", "3.h5", "4.h5"}
+    code, out, _ = run("verify", archive, "--exclude", "sub/5.*", "--json")
+    names = [Path(json.loads(line)["path"]).name for line in out.splitlines()]
+    assert (code, sorted(names)) == (0, ["0.h5", "1.h5", "2.h5", "3.h5", "4.h5", "6.nc"])
+
+
+def test_files_that_still_arrive_are_left_for_later(archive: Path) -> None:
+    for path in archive.rglob("*.*"):
+        os.utime(path, (0, time.time() - 3600))
+    (archive / "0.h5").touch()
+    (archive / "new.h5").touch()  # Nothing has arrived yet: that is no damage.
+    code, out, _ = run("repack", archive, "-o", "out", "--filter", "none", "--quiet-for", "10min")
+    assert (code, out.count("LATER"), out.count("repacked ")) == (4, 2, 6), out
+    assert not Path("out/0.h5").exists()
+    code, out, _ = run("verify", archive, "--quiet-for", "10min", "--json")
+    verdicts = [json.loads(line)["verdict"] for line in out.splitlines()]
+    assert (code, sorted(verdicts)) == (4, ["busy"] * 2 + ["sound"] * 6)
+    assert run("verify", archive)[0] == 1
+
+
+def test_what_was_wrong_before_does_not_count(archive: Path) -> None:
+    (archive / "0.h5").write_bytes((archive / "0.h5").read_bytes()[:3000])
+    for command in (("verify", archive), ("repack", archive, "-o", "out", "--filter", "none")):
+        before = run(*command, "--json")
+        Path("before.jsonl").write_text(before.out)
+        assert before.code == 1
+        again = (*command, "--force") if command[0] == "repack" else command
+        assert run(*again, "--baseline", "before.jsonl")[0] == 0
+    (archive / "1.h5").write_bytes((archive / "1.h5").read_bytes()[:3000])
+    assert (
+        run(
+            "repack",
+            archive,
+            "-o",
+            "out",
+            "--filter",
+            "none",
+            "--force",
+            "--baseline",
+            "before.jsonl",
+        ).code
+        == 1
+    )
+    Path("before.jsonl").write_text("no record")
+    assert "--baseline" in run("verify", archive, "--baseline", "before.jsonl").err
+    assert "is for many files" in run("verify", archive / "2.h5", "--exclude", "a").err
+
+
+def test_what_is_not_kept_is_counted(archive: Path) -> None:
+    arguments = ("repack", archive, "-o", "out", "--filter", "none", "--dry-run")
+    assert "not kept" not in run(*arguments).out
+    (archive / "link.h5").symlink_to("0.h5")
+    (archive / "again.h5").hardlink_to(archive / "1.h5")
+    (archive / "sub").chmod(0o700)
+    os.setxattr(archive / "2.h5", "user.doi", b"10.1/x")
+    said = run(*arguments).out.splitlines()[-1]
+    assert said == (
+        "not kept as it is: 1 symbolic link, 2 files of several names, 1 file with extended "
+        "attributes, 1 folder with permissions of its own"
+    )
+
+
+def test_a_disk_that_is_too_small_for_one_file_takes_the_others(
+    archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with h5py.File(archive / "1.h5", "r+") as file:
+        file["large"] = np.zeros(1 << 20)
+    monkeypatch.setattr("chunkwise.repacking.run.free_nbytes", lambda _: 4 << 20)
+    code, out, _ = run("repack", archive, "-o", "out", "--filter", "none")
+    assert (code, out.count("FAILED"), out.count("repacked ")) == (2, 1, 6), out
+    assert "are needed" in out
+
+
 @pytest.mark.usefixtures("archive")
 def test_files_from_a_list(tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_text("# of today\narchive/0.h5\n\narchive/sub/5.h5\n")

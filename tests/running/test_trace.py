@@ -175,7 +175,7 @@ def test_boxes_in_no_order() -> None:
     assert list(trace.patterns(one)) == ["1x30@random"]
     assert trace.in_words(one) == "40 of 1x30 in no order"
     mostly = dataset((40, 30), (7, 30), [walk((0, 0), (1, 30), 35, by=(1, 0)), *runs[:3]])
-    assert list(trace.patterns(mostly)) == ["1x30"]
+    assert list(trace.patterns(mostly)) == ["1x30@walk"]
     assert trace.in_words(mostly).endswith("then 6 of 1x30 in no order")
 
 

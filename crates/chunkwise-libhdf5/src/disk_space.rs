@@ -34,7 +34,10 @@ pub(crate) unsafe fn no_space(api: &Api, dataset: hid_t, nbytes: u64) -> Option<
         (space, limit.rlim_cur)
     };
     if let Some(free) = free_nbytes(&space).filter(|&free| free < wanted) {
-        return Some(format!("no space left on the device: {free} bytes are free"));
+        return Some(format!(
+            "too little space on the device: {free} bytes are free, and {wanted} are needed, \
+             {MARGIN_NBYTES} of them for indexes and headers"
+        ));
     }
     if limit != libc::RLIM_INFINITY && end.saturating_add(wanted) > limit {
         return Some(format!("no file may be larger than {limit} bytes here (RLIMIT_FSIZE)"));

@@ -107,6 +107,8 @@ pub struct Traced {
     pub walked: Walked,
     /// The shape of its chunks; empty without chunks.
     pub chunk: Vec<u64>,
+    /// Slots and bytes of the program's chunk cache; 0 without chunks.
+    pub cache: (u64, u64),
     /// Chunks of the dataset.
     pub chunks: u64,
     /// Of calls of libhdf5: chunks that they touched, and that it loaded.

@@ -13,7 +13,9 @@ use chunkwise_engine::{Dataset, Published, WholeChunks};
 use chunkwise_libhdf5::binding::{
     Api, Chunking, Handle, ObjectInfo, chunk_options, filters_of, hid_t, shape_of,
 };
-use chunkwise_libhdf5::{ChunkCommitter, Library, TallySlot, Unsuited, describe, tally_slot};
+use chunkwise_libhdf5::{
+    BindError, ChunkCommitter, Library, TallySlot, Unsuited, describe, tally_slot,
+};
 use chunkwise_select::Dims;
 
 use crate::callee::{Bound, Callee};
@@ -47,6 +49,8 @@ pub struct Known {
 pub struct TracedStorage {
     pub chunk: Dims,
     pub filters: Vec<TallySlot>,
+    /// Slots and bytes of the program's chunk cache.
+    pub cache: (u64, u64),
 }
 
 /// A dataset of which the engine writes whole chunks.
@@ -327,8 +331,25 @@ unsafe fn traced(
         let Chunking { chunk, filters, .. } = chunk_options(api, dcpl.id, rank)?;
         let filters = filters_of(api, dcpl.id, filters)?;
         let filters = filters.iter().filter_map(|filter| tally_slot(library, filter.id)).collect();
-        Ok(TracedStorage { chunk, filters })
+        Ok(TracedStorage { chunk, filters, cache: chunk_cache(api, id)? })
     }
+}
+
+/// The slots and the bytes of the chunk cache of an open dataset.
+///
+/// # Safety
+/// A live handle of this library, with the lock held.
+pub unsafe fn chunk_cache(api: &Api, dataset: hid_t) -> Result<(u64, u64), BindError> {
+    let (mut slots, mut nbytes, mut w0) = (0, 0, 0.0);
+    // SAFETY: the caller's contract; three valid pointers.
+    unsafe {
+        let list = (api.H5Dget_access_plist)(dataset);
+        let list = Handle::new(api, "H5Dget_access_plist", list, api.H5Pclose)?;
+        let status =
+            (api.H5Pget_chunk_cache)(list.id, &raw mut slots, &raw mut nbytes, &raw mut w0);
+        api.checked("H5Pget_chunk_cache", status)?;
+    }
+    Ok((slots as u64, nbytes as u64))
 }
 
 /// The file and the name of a dataset.

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use chunkwise_libhdf5::binding::{DEFAULT, herr_t, shape_of};
-use chunkwise_libhdf5::decodes;
+use chunkwise_libhdf5::{LibraryVersion, decodes};
 use chunkwise_select::Hyperslab;
 
 use crate::call::Call;
@@ -23,6 +23,8 @@ use crate::{datasets, reading, spaces, wishes};
 
 /// Whether the program has ever changed the extents of a dataset (`H5Dset_extent`).
 pub static RESIZED: AtomicBool = AtomicBool::new(false);
+/// The version of the libhdf5 of the first call that was traced.
+static VERSION: OnceLock<LibraryVersion> = OnceLock::new();
 
 /// Carry a call out, and note what it asked for and how long it took.
 ///
@@ -233,6 +235,7 @@ impl Asked<'_> {
 /// As [`timed`], of a call that went well.
 unsafe fn asked<'a>(callee: &Callee, known: &'a Known, call: &Call) -> Option<Asked<'a>> {
     let bound = callee.bound().ok()?;
+    VERSION.get_or_init(|| bound.library.version());
     // SAFETY: the caller's contract; it was read with just now, so that nothing fails, and leaves
     // no error to the program.
     let (shape, (slab, len)) = unsafe {
@@ -285,6 +288,7 @@ fn note(
         if traced.calls == 0 {
             traced.item_nbytes = known.item_nbytes;
             traced.chunk = known.traced.as_ref().map_or_else(Vec::new, |it| it.chunk.to_vec());
+            traced.cache = known.traced.as_ref().map_or((0, 0), |it| it.cache);
         }
         traced.calls += 1;
         traced.nbytes = traced.nbytes.saturating_add(asked.nbytes(known));
@@ -337,9 +341,10 @@ pub fn finish<'l>(lines: impl Iterator<Item = (&'l (String, String), &'l Line)>)
     let Some(folder) = wishes::trace() else { return };
     let program = std::env::args_os().next().unwrap_or_default();
     let mut text = format!(
-        "{{\"program\": {}, \"process\": {}, \"began\": {:.6}, \"datasets\": [",
+        "{{\"program\": {}, \"process\": {}, \"hdf5\": {}, \"began\": {:.6}, \"datasets\": [",
         quoted(&program.to_string_lossy()),
         std::process::id(),
+        quoted(&VERSION.get().map_or_else(String::new, LibraryVersion::to_string)),
         began().1,
     );
     let mut comma = "";
@@ -375,7 +380,8 @@ fn json(traced: &Traced, tally: &Tally) -> String {
     let (ours, reason) = tally.by_whom();
     format!(
         "\"shape\": {:?}, \"item_nbytes\": {}, \"calls\": {}, \"nbytes\": {}, \"seconds\": {:e}, \
-         \"by_chunkwise\": {ours}, \"reason\": {}, \"chunk\": {:?}, \"chunks\": {}, \
+         \"by_chunkwise\": {ours}, \"reason\": {}, \"chunk\": {:?}, \
+         \"cache_nslots\": {}, \"cache_nbytes\": {}, \"chunks\": {}, \
          \"touched\": {}, \"loaded\": {}, \"filters\": [{}], {}",
         traced.shape,
         traced.item_nbytes,
@@ -384,6 +390,8 @@ fn json(traced: &Traced, tally: &Tally) -> String {
         traced.seconds,
         quoted(&reason),
         traced.chunk,
+        traced.cache.0,
+        traced.cache.1,
         traced.chunks,
         traced.touched,
         traced.loaded,

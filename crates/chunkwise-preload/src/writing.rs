@@ -19,7 +19,7 @@ use chunkwise_select::{Axis, Selection};
 use crate::arithmetic::Usual;
 use crate::call::{Call, Destination, Why, has_fewer, is_small, wanted};
 use crate::callee::{Bound, Callee};
-use crate::datasets::{self, Known, Whole};
+use crate::datasets::{self, Known, Whole, chunk_cache};
 use crate::wishes;
 
 /// What libhdf5 encodes in the time that it takes to look what a write covers, and to begin.
@@ -175,19 +175,9 @@ unsafe fn look(bound: &Bound, known: &Known, dataset: hid_t) -> Result<Mutex<Who
         return Err("it has no filters".to_string());
     }
     let chunks = WholeChunks::new(info).map_err(|error| error.to_string())?;
-    let cache_nbytes = bound.library.locked(|api| -> Result<u64, BindError> {
-        let (mut slots, mut nbytes, mut w0) = (0, 0, 0.0);
-        // SAFETY: a live dataset; three valid pointers.
-        unsafe {
-            let list = (api.H5Dget_access_plist)(dataset);
-            let list = Handle::new(api, "H5Dget_access_plist", list, api.H5Pclose)?;
-            let status =
-                (api.H5Pget_chunk_cache)(list.id, &raw mut slots, &raw mut nbytes, &raw mut w0);
-            api.checked("H5Pget_chunk_cache", status)?;
-        }
-        Ok(nbytes as u64)
-    });
-    let cache_nbytes = cache_nbytes.map_err(|error| error.to_string())?;
+    // SAFETY: a live dataset.
+    let cache = bound.library.locked(|api| unsafe { chunk_cache(api, dataset) });
+    let (_, cache_nbytes) = cache.map_err(|error| error.to_string())?;
     Ok(Mutex::new(Whole { chunks, committer, cache_nbytes }))
 }
 

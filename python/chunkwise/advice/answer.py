@@ -32,13 +32,14 @@ class PatternAdvice:
     writes
         Whether it writes.
     present, best
-        Seconds of the whole pattern, for the stated reader, as measured; None if they were
-        not.
+        Seconds for the stated reader, as measured; None if they were not.
     present_model_s, best_model_s
         The same by the model.
     ours
         What chunkwise takes with the file as it is, as measured; None if it was not, or where
         chunkwise is the stated reader.
+    of_one_read
+        Whether seconds are those of one read of the pattern; otherwise of all of it.
     """
 
     name: str
@@ -51,6 +52,7 @@ class PatternAdvice:
     present_model_s: float | None
     best_model_s: float
     ours: Timing | None = None
+    of_one_read: bool = False
 
     @property
     def present_s(self) -> float | None:

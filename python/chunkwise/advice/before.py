@@ -120,8 +120,9 @@ def advise_new(
         best=best.layout,
         patterns=tuple(
             PatternAdvice(
-                one.pattern.name, one.text, one.pattern.block, one.pattern.weight,
-                one.pattern.writes, None, None, None, best.pattern_s[i],
+                one.pattern.name, one.text, one.pattern.block, one.weight,
+                one.pattern.writes, None, None, None, best.pattern_s[i] / one.pattern.reads,
+                of_one_read=one.pattern.of_one_read,
             )
             for i, one in enumerate(asked)
         ),

@@ -25,7 +25,7 @@ import numpy as np
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import LibraryError
-from chunkwise.files.caches import cache_folder
+from chunkwise.files.answers import cache_file
 from chunkwise.files.durable import write_whole
 from chunkwise.measure.process import finished, python
 from chunkwise.model.cost import Shape, Stored
@@ -103,12 +103,8 @@ def storage_of(nbytes: float, known: Machine) -> Storage | None:
 
 
 def cache_path() -> Path:
-    """Return the file in which this machine's figures are kept.
-
-    One for each host, as home folders are shared.
-    """
-    host = "".join(c if c.isalnum() or c in "-." else "-" for c in platform.node())
-    return cache_folder() / f"machine-{host or 'this'}.json"
+    """Return the file in which this machine's figures are kept."""
+    return cache_file("machine")
 
 
 def key() -> dict[str, Any]:

@@ -17,6 +17,7 @@ from chunkwise.grammar.parameters import carried
 from chunkwise.measure.target import Target
 from chunkwise.measure.verdict import verdict
 from chunkwise.model import worth
+from chunkwise.model.chunk_shape import single_reads
 from chunkwise.model.cost import Stored
 from chunkwise.model.held import Cache, caches, free_slots
 from chunkwise.model.layout import Layout
@@ -176,24 +177,39 @@ def _is_faster(case: Case, best: Layout) -> bool:
 
 
 def _pattern(case: Case, one: patterns.Asked, best: Layout) -> PatternAdvice:
-    name = one.pattern.name
-    place = case.asked.index(one)
+    name, place = one.pattern.name, case.asked.index(one)
+    present, then, ours = (
+        None if timing is None else timing.of(one.pattern.reads)
+        for timing in (
+            case.timings.get(case.present, {}).get(name),
+            case.timings.get(best, {}).get(name),
+            case.proof.ours.get(name),
+        )
+    )
+    present_s, best_s = (
+        case.outcome(x).pattern_s[place] / one.pattern.reads for x in (case.present, best)
+    )
     return PatternAdvice(
         name=name,
         text=one.text,
         block=one.pattern.block,
-        weight=one.pattern.weight,
+        weight=one.weight,
         writes=one.pattern.writes,
-        present=case.timings.get(case.present, {}).get(name),
-        best=case.timings.get(best, {}).get(name),
-        present_model_s=case.outcome(case.present).pattern_s[place],
-        best_model_s=case.outcome(best).pattern_s[place],
-        ours=case.proof.ours.get(name),
+        of_one_read=one.pattern.of_one_read,
+        present=present,
+        best=then,
+        present_model_s=present_s,
+        best_model_s=best_s,
+        ours=ours,
     )
 
 
 def _front(case: Case, best: Layout) -> tuple[FrontPoint, ...]:
-    """Give the choices, the advised one among them: those that were measured, or the model's."""
+    """Give the choices, the advised one among them: those that were measured, or the model's.
+
+    What seems better in all by one lucky measurement, within the noise, or by a model that was
+    not believed, is no choice.
+    """
     measured = case.timings
     if measured:
         outcomes = []
@@ -205,9 +221,10 @@ def _front(case: Case, best: Layout) -> tuple[FrontPoint, ...]:
     else:
         outcomes = [case.outcome(best)]
         found = list(worth_a_look(case.found.front, case.problem))
-    if all(one.layout != best for one in found):
-        found += [one for one in outcomes if one.layout == best]
-        found.sort(key=lambda one: one.figures)
+    (advised,) = (one for one in outcomes if one.layout == best)
+    found = [one for one in found if not _is_beaten(advised, one)]
+    if advised.layout not in [one.layout for one in found]:
+        found = sorted([*found, advised], key=lambda one: one.figures)
     return tuple(
         FrontPoint(
             one.layout, one.read_s, one.write_s, one.nbytes, one.layout in measured,
@@ -215,6 +232,12 @@ def _front(case: Case, best: Layout) -> tuple[FrontPoint, ...]:
         )
         for one in found
     )  # fmt: skip
+
+
+def _is_beaten(one: Outcome, by: Outcome) -> bool:
+    """Whether another layout is as good in reading, writing and size, and better in one."""
+    pairs = list(zip(by.figures, one.figures, strict=True))
+    return by.layout != one.layout and all(a <= b for a, b in pairs) and by.figures != one.figures
 
 
 def _repeats(timings: Mapping[str, Timing]) -> int:
@@ -368,10 +391,12 @@ def _why(case: Case, advice: Advice) -> str:
     if part == "filters" and case.present.chunks and advice.best.chunks:
         sides = (case.present.chunks, advice.best.chunks)
         loads = (then.loads, now.loads)
-        nbytes = [n * math.prod(c) * itemsize for n, c in zip(loads, sides, strict=True)]
+        reads = pattern.operations or 1
+        nbytes = [n * math.prod(c) * itemsize / reads for n, c in zip(loads, sides, strict=True)]
         if nbytes[0] > 1.2 * nbytes[1] and advice.best.filters != "none":
+            whom = "One read" if pattern.operations else "All reads"
             return (
-                f"All reads of '{printable(pattern.name)}' then decode "
+                f"{whom} of '{printable(pattern.name)}' then decode{'s' * (whom == 'One read')} "
                 f"{format_size(round(nbytes[1]))} instead of {format_size(round(nbytes[0]))}."
             )
         return f"What counts is the filter: {advice.best.filters} for {case.present.filters}."
@@ -426,9 +451,12 @@ def _beside_the_rule(case: Case, best: Layout) -> str | None:
         times = case.figures(other)[0] / max(1e-12, case.figures(best)[0])
         if times < worth.STATED:
             return None
+        kept = "inspect and fix take what was measured from now on"
+        if not case.stated or not case.wishes.is_usual:
+            kept = "chunkwise fix --advise takes what is measured"
         return (
-            f"As measured, this reads {format_ratio(times)} as fast as {said} by the model: "
-            "chunkwise fix --advise takes what is measured."
+            f"As measured, this reads {format_ratio(times)} as fast as {said} by the model; "
+            f"{kept}."
         )
     first = next((one for one in case.found.ranked if problem.fits(one)), None)
     if first is None or best.chunks != usual or first.layout.chunks in (usual, None):
@@ -447,6 +475,9 @@ def _taken_for(case: Case, one: patterns.Asked) -> str:
     shape, access = case.target.shape, one.access
     said = access.in_words(shape, case.target.itemsize)
     hint = ""
+    # As many as a block is read that says no number.
+    if one.pattern.of_one_read and access.limit == single_reads(access.block, shape).reads:
+        hint = "; one read counts. For all of it, block by block, add @walk"
     if access.elements == 1 and access.limit is not None and len(shape) > 1:
         hint = f"; for samples along the first dimension write samples:{access.limit}"
     return f"'{printable(one.pattern.name)}' was taken for {said}{hint}."

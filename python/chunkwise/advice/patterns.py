@@ -30,6 +30,11 @@ class Asked:
     access: Access  # What it means for this dataset
     pattern: Pattern  # The same, as the model takes it
 
+    @property
+    def weight(self) -> float:
+        """How often it is read, beside the others."""
+        return self.pattern.weight * self.pattern.reads
+
 
 def read(
     texts: Sequence[str],
@@ -75,7 +80,7 @@ def _asked(
 ) -> Asked:
     _, rest = patterns.done(text)
     meant = patterns.parse(rest, shape, itemsize, where, around)
-    return Asked(rest, meant, as_pattern(meant, shape, text))
+    return Asked(rest, *patterns.as_stated(meant, shape, text))
 
 
 def usual_chunks(

@@ -88,6 +88,8 @@ def _named(one: PatternAdvice) -> str:
     words = [printable(one.name)]
     if one.writes:
         words.append("(written)")
+    if one.of_one_read:
+        words.append("(one read)")
     if one.weight != 1:
         words.append(f"weight {one.weight:g}")
     return " ".join(words)

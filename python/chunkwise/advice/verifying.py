@@ -90,6 +90,16 @@ class Timing:
     repeats: int = 1
     estimated: bool = False
 
+    def of(self, reads: int) -> Timing:
+        """Return the same for one of so many reads."""
+        return Timing(
+            self.median / reads,
+            self.lowest / reads,
+            self.highest / reads,
+            self.repeats,
+            self.estimated,
+        )
+
 
 @dataclass
 class Proof:

@@ -44,6 +44,11 @@ class Wishes:
         """The readers whose caches decide about chunks: all if none is named, as for inspect."""
         return LIBRARIES if self.reader is this_process() else (self.reader,)
 
+    @property
+    def is_usual(self) -> bool:
+        """Whether nothing was asked for that `inspect` is not asked for."""
+        return self.objective == "balanced" and self.program is None
+
     def most_nbytes(self, present_nbytes: int, compressed: bool) -> int | None:
         """Return the most bytes that the dataset may take; None for any number."""
         if self.objective == "balanced" and present_nbytes and compressed:

@@ -15,6 +15,7 @@ from chunkwise.advice.answer import Advice
 from chunkwise.advice.verifying import Part, Proof, cut, figures, measure, part_nbytes
 from chunkwise.advice.wishes import Wishes
 from chunkwise.errors import UsageError
+from chunkwise.files import answers
 from chunkwise.files.around import Surroundings
 from chunkwise.files.opening import find_dataset, open_h5
 from chunkwise.files.room import free_nbytes
@@ -34,6 +35,7 @@ from chunkwise.model.search import (
     search,
 )
 from chunkwise.model.seconds import Codec, Machine
+from chunkwise.patterns import question as stated_question
 from chunkwise.words import LAYOUTS
 
 # A trial takes a process: so long, besides what it measures.
@@ -55,6 +57,8 @@ _FILTERS_EXPLORED: Final = 2
 _REPEATED: Final = 2.5
 # The budget's share for trying filters.
 _SAMPLING_SHARE: Final = 0.25
+# And for comparing layouts by the model, of what is left then.
+_SEARCH_SHARE: Final = 0.4
 # Files as large as the part, besides the layouts: the part, and what writes are made from.
 _BESIDE: Final = 4
 _SMALL_NBYTES: Final = 1 << 16
@@ -142,15 +146,26 @@ class Work:
         with scratch_folder(self.scratch) as folder:
             problem, samples = self.modelled(folder, calibrate=calibrate)
             self._say("comparing layouts by the model")
-            found = search(problem)
+            late = time.monotonic() + _SEARCH_SHARE * max(0.0, self._left_s)
+            found = search(problem, lambda: time.monotonic() >= late)
             proof = self._proof(problem, found, folder)
         elapsed_s = time.monotonic() - self.begun
-        return concluding.conclude(
+        advice = concluding.conclude(
             concluding.Case(
                 self.target, self.asked, self.stated, self.wishes, problem, samples, found, proof,
                 elapsed_s,
             )
         )  # fmt: skip
+        if self.stated and advice.verified and self.wishes.is_usual:
+            self._keep(advice)
+        return advice
+
+    def _keep(self, advice: Advice) -> None:
+        """Let inspect and fix give the same answer to the same question."""
+        gain = (advice.present_read_s or 0.0) / max(1e-12, advice.best_read_s)
+        answer = answers.Answer(advice.best.chunks, advice.best.filters, gain)
+        question = stated_question([one.pattern for one in self.asked])
+        answers.keep(self.target.file, "/" + self.target.dataset.strip("/"), question, answer)
 
     def modelled(self, folder: str, *, calibrate: bool) -> tuple[Problem, sampling.Samples]:
         """Measure the machine and a sample of the data, and nothing else."""
@@ -232,7 +247,7 @@ class Work:
             begun = time.monotonic()
             seconds = _FIRST_SHARE * self._left_s
             proof = self._measured(part, layouts, problem, repeat=1, seconds=seconds)
-            each_s = _REPEATED * (time.monotonic() - begun) / len(layouts)
+            each_s = _REPEATED * (time.monotonic() - begun) / max(1, len(proof.timings))
             return self._refined(part, proof, problem, found, each_s)
 
     def _refined(
@@ -278,17 +293,28 @@ class Work:
         repeat: int,
         seconds: float,
     ) -> Proof:
-        return measure(
-            part,
-            layouts,
-            self.asked,
-            problem,
-            repeat=repeat,
-            seconds=seconds,
-            ours_too=self._present,
-            scratch=self.scratch,
-            progress=self.progress,
-        )
+        """Measure layouts in turns; if each is measured once, one by one while there is time."""
+        together = [layouts] if repeat > 1 else [[one] for one in layouts]
+        deadline = time.monotonic() + seconds
+        proof, slowest_s = Proof(part), 0.0
+        for number, some in enumerate(together):
+            begun = time.monotonic()
+            if number >= _FEWEST_LAYOUTS and begun + slowest_s > deadline:
+                break
+            more = measure(
+                part,
+                some,
+                self.asked,
+                problem,
+                repeat=repeat,
+                seconds=max(1.0, deadline - begun) / (len(together) - number),
+                ours_too=self._present,
+                scratch=self.scratch,
+                progress=self.progress,
+            )
+            proof = joined(proof, more)
+            slowest_s = max(slowest_s, time.monotonic() - begun)
+        return proof
 
     def _best(self, proof: Proof, problem: Problem, found: Found) -> list[Layout]:
         """Sort the layouts that were measured, the best first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -14,14 +15,16 @@ import click
 from chunkwise.cli.echo import echo
 from chunkwise.cli.moments import PATH_WIDTH, showing
 from chunkwise.cli.signals import Ending
-from chunkwise.cli.values import Command, Count, Renamed, Size
+from chunkwise.cli.values import Command, Count, Duration, Renamed, Size
 from chunkwise.errors import UsageError
-from chunkwise.names import json_text
+from chunkwise.names import json_text, printable
 from chunkwise.repacking.options import VERIFICATIONS
+from chunkwise.verdicts import Exit
 from chunkwise.words import counted
 
 if TYPE_CHECKING:
     from chunkwise.repacking.folder import FileResult, Unchanged, Work
+    from chunkwise.repacking.gathering import Wanted
     from chunkwise.repacking.progress import Watch
 
 
@@ -35,6 +38,34 @@ files_from_option = click.option(
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON; for many files, one line each."
 )
+_WANTED = (
+    click.option(
+        "--exclude",
+        multiple=True,
+        metavar="PATTERN",
+        help="Leave out files and folders of this name, or with this path below the folder, such "
+        "as '*.tmp' or 'raw/*'.  May be repeated.",
+    ),
+    click.option(
+        "--quiet-for",
+        type=Duration(),
+        help="Leave files for later to which something was written within this time, as in 10min.",
+    ),
+    click.option(
+        "--baseline",
+        metavar="FILE",
+        help="What an earlier run printed with --json: what was wrong then does not count now.",
+    ),
+)
+
+
+def wanted_options(command: Command) -> Command:
+    """Add the options that say which of many files count."""
+    for option in reversed(_WANTED):
+        command = option(command)
+    return command
+
+
 _OPTIONS = (
     click.option(
         "-o",
@@ -94,7 +125,7 @@ def options(command: Command) -> Command:
     """Add the options of commands that write a file anew, or many."""
     for option in reversed(_OPTIONS):
         command = option(command)
-    return command
+    return wanted_options(command)
 
 
 @dataclass(frozen=True)
@@ -111,12 +142,22 @@ class Chosen:
     jobs: int | None  # How many at a time; None if nothing is said
     task: str | None  # The part of many that this run has; None for all
     as_json: bool
+    exclude: tuple[str, ...] = ()  # Which of many are left out
+    quiet_for: float | None = None  # Seconds for which a file must not have changed
+    baseline: str | None = None  # What an earlier run printed; None for none
     many: bool = False  # Whether several files are meant, or any in a folder
 
     @property
     def kept(self) -> Unchanged:
         """What becomes of files of many that need no change."""
         return self.unchanged or ("skip" if self.in_place else "copy")
+
+    @property
+    def wanted(self) -> Wanted:
+        """Which of many are taken."""
+        from chunkwise.repacking.gathering import Wanted
+
+        return Wanted(self.exclude, self.quiet_for or 0.0)
 
     def memory_of(self, memory: int | None) -> int | None:
         """The bytes for the data of each file; None for the usual."""
@@ -144,11 +185,13 @@ def choose(command: str, given: Chosen, *, several: bool) -> Chosen:
     named = len(arguments) > 1 and (several or out is not None)
     many = named or are_many(arguments, given.files_from) or is_folder(out)
     if not many:
-        for option, value in (("--jobs", given.jobs), ("--task", given.task)):
-            if value is not None:
-                raise UsageError(
-                    f"{option} is for many files: name a folder, or give --files-from"
-                )
+        require_many(
+            jobs=given.jobs,
+            task=given.task,
+            exclude=given.exclude,
+            quiet_for=given.quiet_for,
+            baseline=given.baseline,
+        )
     if in_place and (out is not None or (len(arguments) > 1 and not many)):
         raise UsageError("--in-place takes no OUT: it replaces IN")
     if len(arguments) > 1 and not many:
@@ -167,6 +210,28 @@ def choose(command: str, given: Chosen, *, several: bool) -> Chosen:
         if given.unchanged == "link":
             raise UsageError("--unchanged link is for -o; in place, write skip or copy")
     return replace(given, arguments=arguments, out=out, many=many)
+
+
+def require_many(**given: object) -> None:
+    """Refuse options of many files where one is named."""
+    for name, value in given.items():
+        if value:
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option} is for many files: name a folder, or give --files-from")
+
+
+def read_baseline(path: str | None) -> list[dict[str, Any]]:
+    """Read the records that an earlier run printed, a line each."""
+    if path is None:
+        return []
+    try:
+        return [dict(json.loads(line)) for line in Path(path).read_text("utf-8").splitlines()]
+    except OSError as wrong:
+        raise UsageError(f"--baseline {printable(path)}: {wrong.strerror}") from None
+    except (ValueError, TypeError):
+        raise UsageError(
+            f"--baseline {printable(path)}: is not what a run over many files prints with --json"
+        ) from None
 
 
 def is_folder(out: str | None) -> bool:
@@ -193,11 +258,13 @@ def do_each(
     """Do the work on each file, print its result, and show the progress of the one at work."""
     from chunkwise.repacking.folder import check, survey
     from chunkwise.repacking.gathering import gather, read_list
+    from chunkwise.repacking.kept import not_kept
     from chunkwise.repacking.render import batch_lines, shortened
 
     force, dry_run, as_json = chosen.force, chosen.dry_run, chosen.as_json
     listed = () if chosen.files_from is None else read_list(chosen.files_from)
-    batch = gather(chosen.arguments, chosen.out, listed)
+    known = {(one.get("source"), one.get("reason")) for one in read_baseline(chosen.baseline)}
+    batch = gather(chosen.arguments, chosen.out, listed, chosen.wanted)
     batch = batch if chosen.task is None else batch.task(chosen.task)
     check(batch, work, force=force, dry_run=dry_run)
     results: list[FileResult] = []
@@ -215,6 +282,8 @@ def do_each(
             for result in survey(
                 batch, work, force=force, watch=at, jobs=jobs, going_on=going_on, dry_run=dry_run
             ):
+                if result.reason is not None and (result.source, result.reason) in known:
+                    result = replace(result, exit_code=Exit.DONE)
                 results.append(result)
                 watch.say(json_text(record(result)) if as_json else line(result))
                 ends.check()
@@ -222,4 +291,6 @@ def do_each(
         if not as_json:
             for said in batch_lines(results, time.monotonic() - begin):
                 echo(said)
+            if (left := not_kept(batch)) is not None:
+                echo(f"not kept as it is: {left}")
     return results

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Container
 from typing import TYPE_CHECKING
 
 import click
@@ -20,6 +21,7 @@ from chunkwise.words import counted
 
 if TYPE_CHECKING:
     from chunkwise.files.leading import External
+    from chunkwise.repacking.gathering import Wanted
     from chunkwise.verifying.file import Checked, ManifestOptions
     from chunkwise.verifying.records import Verified
     from chunkwise.verifying.state import State
@@ -75,6 +77,7 @@ _NAMED = 20
 @click.option(
     "--jobs", type=Count(), help="Files to verify at the same time.  [default: all processors]"
 )
+@batches.wanted_options
 @batches.json_option
 def command(
     arguments: tuple[str, ...],
@@ -86,6 +89,9 @@ def command(
     force: bool,
     files_from: str | None,
     jobs: int | None,
+    exclude: tuple[str, ...],
+    quiet_for: float | None,
+    baseline: str | None,
     as_json: bool,
 ) -> int:
     """Read a whole file, and say whether it is as it was written.
@@ -98,6 +104,7 @@ def command(
     each file is verified separately, on all processors.
     """
     from chunkwise.files.durable import require_free
+    from chunkwise.repacking.gathering import Wanted
     from chunkwise.verifying.file import ManifestOptions
     from chunkwise.verifying.state import State
     from chunkwise.verifying.survey import Progress
@@ -109,8 +116,12 @@ def command(
         raise UsageError("--salvage is for one file; name it alone")
     if salvage is not None and resume is not None:
         raise UsageError("--salvage and --resume: give one of them")
+    if not many:
+        batches.require_many(exclude=exclude, quiet_for=quiet_for, baseline=baseline)
     options = ManifestOptions(sums=write_manifest is not None, external=external)
-    chosen = _chosen(arguments, files_from, manifest, options, jobs, many=many)
+    wanted = Wanted(exclude, quiet_for or 0.0)
+    chosen = _chosen(arguments, files_from, manifest, options, jobs, wanted, many=many)
+    known = _known(baseline)
     if write_manifest is not None:
         require_free(write_manifest, force=force)
     progress = Progress()
@@ -118,7 +129,7 @@ def command(
     begun = time.monotonic()
     say_json = as_json and salvage is None
     found, complete = _verify(
-        chosen, state, progress, many=many, as_text=not as_json, as_json=say_json
+        chosen, state, progress, known, many=many, as_text=not as_json, as_json=say_json
     )
     elapsed_s = time.monotonic() - begun
     verified = [result.verified for _, result in found]
@@ -138,7 +149,7 @@ def command(
         more = "" if resume is None else "; the same command goes on"
         echo(f"chunkwise: {said}{more}", err=True)
         return Exit.INTERRUPTED
-    return code(verified)
+    return code([one for one in verified if _told(one) not in known])
 
 
 def code(verified: list[Verified]) -> int:
@@ -152,6 +163,7 @@ def _chosen(
     manifest: str | None,
     options: ManifestOptions,
     jobs: int | None,
+    wanted: Wanted,
     *,
     many: bool,
 ) -> FileSet:
@@ -170,10 +182,10 @@ def _chosen(
         return FileSet((alone,), (), options, known)
     listed = () if files_from is None else read_list(files_from)
 
-    def wanted(path: str) -> bool:
+    def taken(path: str) -> bool:
         return is_wanted(path) or ((options.sums or known is not None) and is_netcdf3(path))
 
-    found = gather_named(arguments, listed, wanted)
+    found = gather_named(arguments, listed, taken, wanted)
     files = tuple(File(str(path), below.as_posix()) for path, below in found.files)
     return FileSet(files, found.failed, options, known, jobs or usable_cpus())
 
@@ -182,6 +194,7 @@ def _verify(
     chosen: FileSet,
     state: State | None,
     progress: Progress,
+    known: Container[tuple[str, frozenset[str]]],
     *,
     many: bool,
     as_text: bool,
@@ -198,12 +211,36 @@ def _verify(
                 found.append((file, result))
                 if as_json:
                     echo_json(result.verified.as_dict(), indent=None if many else 2)
-                elif as_text and says_anything(result.verified, alone=not many):
+                elif (
+                    as_text
+                    and _told(result.verified) not in known
+                    and says_anything(result.verified, alone=not many)
+                ):
                     for line in file_lines(result.verified):
                         say(line)
     except KeyboardInterrupt:
         return found, False
     return found, True
+
+
+def _told(verified: Verified) -> tuple[str, frozenset[str]]:
+    """Give a file and what is wrong with it, to compare with an earlier run; nothing if sound."""
+    wrong = {f"{one.kind} {one.path} {one.origin}" for one in verified.damages}
+    wrong |= {f"{one.verdict} {one.path}" for one in verified.notes if one.verdict.exit}
+    return verified.path, frozenset(wrong)
+
+
+def _known(baseline: str | None) -> set[tuple[str, frozenset[str]]]:
+    """Read what was wrong when an earlier run looked."""
+    from chunkwise.verifying.records import Verified
+
+    try:
+        return {_told(Verified.from_dict(one)) for one in batches.read_baseline(baseline)}
+    except (KeyError, TypeError, ValueError):
+        raise UsageError(
+            f"--baseline {printable(str(baseline))}: is not what 'chunkwise verify' prints with "
+            "--json"
+        ) from None
 
 
 def _digest(manifest: str | None) -> str | None:

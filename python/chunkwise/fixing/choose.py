@@ -15,11 +15,13 @@ from chunkwise.grammar import Pipeline
 from chunkwise.inspection.facts import FileFacts
 from chunkwise.inspection.finding import Finding
 from chunkwise.model.layout import DatasetLayout, FileLayout, Layout, together
-from chunkwise.model.readability import Needs, losses, program
+from chunkwise.model.readability import FORMAT_OF_LOW, Needs, losses, program
 from chunkwise.model.readers import this_process
 
 # A person decides this: one file instead of several takes the room of all of them.
 ASKED_FOR: Final = "data-elsewhere"
+# By the model: measurements may refute it.
+MISMATCH: Final = "access-mismatch"
 # Why a dataset has what no finding asks for.
 MEASURED: Final = "advise"
 NOTHING: Final[Mapping[str, Layout]] = MappingProxyType({})
@@ -161,6 +163,7 @@ def _with(before: Needs, layout: FileLayout) -> Needs:
     return replace(
         before,
         filters=before.filters | more,
+        oldest_reader=before.oldest_reader if layout.low is None else FORMAT_OF_LOW,
         paged=before.paged or layout.page_nbytes is not None,
     )
 

@@ -13,17 +13,17 @@ from typing import Final
 
 from chunkwise.errors import ChunkwiseError, CorruptDataError, SelectionError
 from chunkwise.files.around import Surroundings
-from chunkwise.fixing.choose import Choice
-from chunkwise.fixing.promise import promised_s
+from chunkwise.fixing.choose import Change, Choice
 from chunkwise.fixing.records import Gain
 from chunkwise.inspection.facts import DatasetFacts, FileFacts
+from chunkwise.inspection.promise import promised_s
 from chunkwise.measure.planning import trial_of
 from chunkwise.measure.schedule import measure_in_worker
 from chunkwise.measure.target import look
 from chunkwise.measure.verdict import spread
 from chunkwise.model.readers import Reader, this_process
 from chunkwise.names import printable
-from chunkwise.patterns import Access, done, parse, whole
+from chunkwise.patterns import Access, as_pattern, as_stated, done, parse, whole
 from chunkwise.trials.pagecache import warm
 from chunkwise.trials.trial import Measurement, Trial
 
@@ -31,11 +31,14 @@ READER: Final = "h5py"
 # Enough for a median that one disturbed trial does not move.
 _REPEATS: Final = 5
 _FEWEST: Final = 3
+# Chunks that all promises together follow through a cache.
+_STEPS: Final = 30_000
 # Seconds of a trial besides its reads, and at most with them.
 _TRIAL_S: Final = 1.0
 _LONGEST_S: Final = 2.0
 # Seconds after which a trial that has no figures is given up.
 _PATIENCE_S: Final = 60.0
+_LEAST_PATIENCE_S: Final = 5.0
 
 
 @dataclass(frozen=True)
@@ -49,31 +52,55 @@ class Question:
 
 def questions(facts: FileFacts, choice: Choice, access: Sequence[str]) -> tuple[Question, ...]:
     """Give the patterns on the datasets that change, those that gain most first."""
-    datasets = {one.path: one.dataset for one in facts.objects if one.dataset is not None}
-    asked: list[list[Question]] = []
-    for change in choice.changes:
-        dataset = datasets[change.path]
-        if not dataset.shape or 0 in dataset.shape or dataset.variable_length:
-            continue
-        after = change.chunk_before if change.chunk is None else change.chunk
-        filters = dataset.filters if change.filters is None else change.filters
-        of_one = []
-        for one in _patterns(facts.path, change.path, dataset, access):
-            reader = _reader(change.cache_nbytes)
-            before_s, after_s = (
-                promised_s(dataset, one, chunk=chunk, filters=pipeline, reader=reader)
-                for chunk, pipeline in (
-                    (change.chunk_before, dataset.filters),
-                    (after, filters),
-                )
-            )
-            gain = Gain(change.path, one.name, one.block, before_s, after_s)
-            gain = replace(gain, cache_nbytes=change.cache_nbytes)
-            of_one.append(Question(change.path, one, gain))
-        asked.append(of_one)
+    datasets = {one.path: one.dataset for one in facts.objects}
+    walks = {
+        change: _patterns(facts.path, change.path, dataset, access)
+        for change in choice.changes
+        if (dataset := datasets[change.path]) is not None
+        and dataset.shape
+        and 0 not in dataset.shape
+        and not dataset.variable_length
+    }
+    steps = _STEPS // max(1, 2 * sum(map(len, walks.values())))
+    asked = [
+        [_question(change, datasets[change.path], one, steps) for one in accesses]
+        for change, accesses in walks.items()
+    ]
     # If the seconds run out, the least important part is left out.
     asked.sort(key=lambda of_one: -sum(map(_saved_s, of_one)))
     return tuple(one for of_one in asked for one in sorted(of_one, key=lambda q: -_saved_s(q)))
+
+
+def _question(
+    change: Change, dataset: DatasetFacts | None, access: Access, most_steps: int
+) -> Question:
+    """Ask for one pattern, with what the model promises for it."""
+    assert dataset is not None
+    assert dataset.shape is not None
+    pattern, reader = as_pattern(access, dataset.shape), _reader(change.cache_nbytes)
+    after = change.chunk_before if change.chunk is None else change.chunk
+    layouts = (
+        (change.chunk_before, dataset.filters),
+        (after, change.filters or dataset.filters),
+    )
+    before_s, after_s = (
+        promised_s(
+            dataset, pattern, chunk=chunk, filters=filters, reader=reader, most_steps=most_steps
+        )
+        for chunk, filters in layouts
+    )
+    of_one_read = pattern.operations is not None
+    reads = pattern.operations or 1
+    promised = Gain(
+        change.path,
+        access.name,
+        access.block,
+        None if before_s is None else before_s / reads,
+        None if after_s is None else after_s / reads,
+        cache_nbytes=change.cache_nbytes,
+        of_one_read=of_one_read,
+    )
+    return Question(change.path, access, promised)
 
 
 def _reader(cache_nbytes: int | None) -> Reader:
@@ -102,7 +129,8 @@ def _patterns(file: str, path: str, dataset: DatasetFacts, access: Sequence[str]
             continue
         try:
             where = f"'{printable(path)}'"
-            found.append(parse(rest, shape, itemsize, where, Surroundings(file, path)))
+            meant = parse(rest, shape, itemsize, where, Surroundings(file, path))
+            found.append(as_stated(meant, shape)[0])
         except SelectionError:
             continue
     return found
@@ -140,28 +168,25 @@ class Measured:
                 READER,
                 cache_nbytes=question.promised.cache_nbytes,
                 max_seconds=min(_LONGEST_S, max(0.2, each)),
-                timeout_s=_PATIENCE_S,
+                timeout_s=min(_PATIENCE_S, max(_LEAST_PATIENCE_S, self._seconds / 4)),
             )
             self._trials[number, side] = trial
 
     def measure(self, *sides: str) -> None:
         """Measure the sides, in turns if there are two, for their share of the seconds."""
         deadline = time.monotonic() + self._seconds * len(sides) / 2
-        for repeat in range(_REPEATS):
-            begun = time.monotonic()
+        for _ in range(_REPEATS):
             for number, question in enumerate(self._asked):
                 if number in self._reasons:
                     continue
+                if time.monotonic() >= deadline:
+                    return
                 for side in sides:
                     self._tell(f"measuring {side}: {question.path} {question.access.name}")
                     self._one(number, side)
-            took = time.monotonic() - begun
-            if repeat + 1 >= _FEWEST and time.monotonic() + took > deadline:
-                break
-            if time.monotonic() > deadline:
-                break
 
     def _one(self, number: int, side: str) -> None:
+        """Measure once."""
         measurement = measure_in_worker(self._trials[number, side])
         if measurement.status != "ok":
             self._reasons.setdefault(number, measurement.error or "it could not be measured")
@@ -174,12 +199,13 @@ class Measured:
         for number, question in enumerate(self._asked):
             before = self._done.get((number, "before"), [])
             after = self._done.get((number, "after"), [])
+            of_one = question.promised.of_one_read
             totals = [
-                [one.total_s for one in each if one.total_s is not None]
+                [s for one in each if (s := one.mean_s if of_one else one.total_s) is not None]
                 for each in (before, after)
             ]
             if number in self._reasons or not all(totals):
-                reason = self._reasons.get(number, "it could not be measured")
+                reason = self._reasons.get(number, "there was no time to measure it")
                 found.append(replace(question.promised, reason=reason))
                 continue
             _require_same(question, before, after)

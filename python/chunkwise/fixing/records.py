@@ -40,10 +40,12 @@ class Gain:
     cache_nbytes
         The chunk cache that the reader has, where findings are about readers with less than
         there is here; None for the library's own.
+    of_one_read
+        Whether seconds are those of one read of the pattern; otherwise of all of it.
     promised_before_s, promised_after_s
-        Seconds of the whole pattern by the model; None if it does not know.
+        Seconds by the model; None if it does not know.
     before, after
-        Seconds of the whole pattern as measured: median, lowest and highest of the repeats;
+        Seconds as measured: median, lowest and highest of the repeats;
         None if they were not measured.
     repeats
         How often each was measured.
@@ -64,6 +66,7 @@ class Gain:
     estimated: bool = False
     reason: str | None = None
     cache_nbytes: int | None = None
+    of_one_read: bool = False
 
     @property
     def promised_times(self) -> float | None:

@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from chunkwise.fixing.choose import ASKED_FOR, Change
-from chunkwise.fixing.promise import WITHIN
 from chunkwise.fixing.records import Fixed, Found, Gain
 from chunkwise.grammar import format_shape, format_size
+from chunkwise.inspection.promise import WITHIN
 from chunkwise.measure.verdict import Spread
 from chunkwise.model.layout import AS_IT_IS, FileLayout
+from chunkwise.model.readability import FORMAT_OF_LOW
 from chunkwise.names import printable
 from chunkwise.repacking.folder import FileResult
 from chunkwise.repacking.render import file_line as repacked_line
@@ -86,6 +87,8 @@ def _of_file(layout: FileLayout) -> str:
     said = []
     if layout.merge:
         said.append("virtual and external data become the file's own")
+    if layout.low is not None:
+        said.append(f"objects in the format of HDF5 {FORMAT_OF_LOW}")
     if layout.page_nbytes is not None:
         said.append(f"paged file space, pages of {format_size(layout.page_nbytes)}")
     if layout.metadata_block_nbytes is not None:
@@ -123,7 +126,8 @@ def _gains(fixed: Fixed) -> Iterator[str]:
         one if len(one) <= _PATH_WIDTH else shortened(one, _PATH_WIDTH) for one in patterns
     ]
     wide, wider = max(map(len, names)), max(map(len, patterns))
-    who = f"The whole dataset read by {fixed.reader}, from memory"
+    what = "One read" if all(gain.of_one_read for gain in shown) else "The whole dataset read"
+    who = f"{what} by {fixed.reader}, from memory"
     yield f"{who}, as measured:" if measured else f"{who}, by the model:"
     header = "before     after  times as fast"
     header += "  (promised)" if measured else ""

@@ -6,14 +6,15 @@ inspect (-> advise) -> choose -> promise -> measure -> repack (verified) -> meas
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from chunkwise.errors import CannotJudgeError, ChunkwiseError, CorruptDataError
+from chunkwise.files.answers import about, carry
 from chunkwise.files.netcdf3 import as_netcdf4
-from chunkwise.fixing.choose import Choice, choose
+from chunkwise.fixing.choose import MISMATCH, Choice, choose
 from chunkwise.fixing.measuring import Measured, questions
 from chunkwise.fixing.proving import proved
 from chunkwise.fixing.records import Fixed, Found, Metadata
@@ -84,6 +85,7 @@ def job_of(layout: FileLayout, wish: Wish) -> Job:
     options = replace(
         wish.options,
         merge=layout.merge,
+        low=layout.low or wish.options.low,
         page_nbytes=layout.page_nbytes or wish.options.page_nbytes,
         metadata_block_nbytes=layout.metadata_block_nbytes or wish.options.metadata_block_nbytes,
     )
@@ -147,9 +149,11 @@ def _mend(source: str, place: Place, wish: Wish, do: Doing) -> Fixed:
         measured.prepare(file, "before")
         measured.measure("before")
     do.tell("writing")
+    known = about(file)
     summary = repack(job_of(choice.layout, wish), place, do.watch)
     with noting_it_stays(place.said):
         target = str(place.target)
+        carry(known, target)
         choice, summary, after = _once_more(choice, summary, best, target, wish, do)
         gains = tuple(one.promised for one in asked)
         if measured is not None:
@@ -180,7 +184,22 @@ def _considered(
     facts = replace(do.inspect(readable, wish.access), path=source)
     _require_whole(facts)
     best = _proved(facts, readable, wish, do)
+    facts = _beside_measured(facts, best)
     return facts, _chosen(facts, wish, best), best
+
+
+def _beside_measured(facts: FileFacts, best: Mapping[str, Layout]) -> FileFacts:
+    """Leave out what the model finds wrong with chunks that were measured to be best."""
+    found = {one.path: one.dataset for one in facts.objects}
+
+    def is_best(path: str | None) -> bool:
+        dataset = None if path is None else found.get(path)
+        if path is None or path not in best or dataset is None:
+            return False
+        return best[path].chunks == (None if dataset.chunks is None else dataset.chunks.shape)
+
+    refuted = [one for one in facts.findings if one.code == MISMATCH and is_best(one.path)]
+    return replace(facts, findings=tuple(one for one in facts.findings if one not in refuted))
 
 
 def _require_whole(facts: FileFacts) -> None:
@@ -218,7 +237,7 @@ def _once_more(
     """Look at the result, and mend in place what is found in it only now."""
     for _ in range(_ROUNDS):
         do.tell("looking at the result")
-        facts = do.inspect(target, wish.access)
+        facts = _beside_measured(do.inspect(target, wish.access), best)
         more = _chosen(facts, wish, best)
         if more.layout is None:
             break
@@ -227,7 +246,9 @@ def _once_more(
         try:
             # Made by this run, also where its permissions forbid to write to it.
             place = where(target, None, in_place=True, force=True)
+            known = about(target)
             repack(job_of(more.layout, again), place, do.watch)
+            carry(known, target)
         except ChunkwiseError as error:
             # What is there is complete and verified.
             warnings = (*summary.warnings, f"could not be improved further: {error}")

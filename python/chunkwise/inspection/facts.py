@@ -393,6 +393,7 @@ class FileFacts:
             frozenset(one.filters for one in now.values() if layout.datasets),
             exact=True,
             by_us=bool(self.file_format.flags),
+            low=layout.low,
         )
         return tuple(commands(copy))
 

@@ -50,6 +50,7 @@ CODES: Final[dict[str, str]] = {
     "scattered-metadata": "metadata lies between the data",
     "cloud-unready": "many requests from object storage",
     "lost-space": "space that nothing uses",
+    "old-groups": "groups take more than in the newer format",
 }
 
 

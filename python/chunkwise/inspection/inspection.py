@@ -19,6 +19,7 @@ import h5py
 from h5py import h5d, h5o
 
 from chunkwise.errors import CannotJudgeError, CorruptDataError
+from chunkwise.files.answers import kept
 from chunkwise.files.mended import Mended, early_end, open_mended
 from chunkwise.files.objects import Entry, encode_name, walk
 from chunkwise.files.opening import find_dataset, full_name
@@ -39,6 +40,7 @@ from chunkwise.inspection.stated import can_be_chunked, of_each
 from chunkwise.model.purpose import NO_SIGNS, purpose
 from chunkwise.model.readers import LIBRARIES, Reader, reader, this_process
 from chunkwise.model.traffic import Pattern
+from chunkwise.patterns import question
 from chunkwise.verdicts import Verdict
 
 # The most seconds for all sampling: a person waits for it.
@@ -180,7 +182,13 @@ def _look(
             metadata=cost,
             objects=tuple(collected),
         )
-    return replace(facts, findings=find(facts, served, stated))
+    usual = served == everyone()
+    measured = {
+        path: answer
+        for path, patterns in stated.items()
+        if usual and (answer := kept(facts.path, path, question(patterns))) is not None
+    }
+    return replace(facts, findings=find(facts, served, stated, measured))
 
 
 def _reader(named: str | Reader) -> Reader:

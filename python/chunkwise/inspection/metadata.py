@@ -102,7 +102,7 @@ class _Recorder(ReadOnlyFile):
         self.reads = {phase: (array("q"), array("q")) for phase in phases}
 
     def readinto(self, buffer: Any) -> int:
-        begin = self._position
+        begin = self.position
         count = super().readinto(buffer)
         if self.phase is not None:
             offsets, lengths = self.reads[self.phase]

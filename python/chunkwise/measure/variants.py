@@ -32,7 +32,7 @@ from chunkwise.measure import netcdf3
 from chunkwise.measure.target import Target, look
 from chunkwise.model.chunk_shape import PAGE_NBYTES, default_chunk
 from chunkwise.model.layout import Layout
-from chunkwise.patterns import Access, as_pattern
+from chunkwise.patterns import Access, as_stated
 from chunkwise.patterns.around import chunk_by_names
 from chunkwise.trials.formats import FORMATS, NETCDF4, is_netcdf3
 from chunkwise.words import counted
@@ -101,7 +101,7 @@ def variant_of(
 
 def suitable_chunks(target: Target, accesses: Sequence[Access]) -> tuple[int, ...]:
     """Return what ``repack --chunk auto`` chooses for a dataset and stated patterns."""
-    patterns = [as_pattern(one, target.shape) for one in dict.fromkeys(accesses)]
+    patterns = [as_stated(one, target.shape)[1] for one in dict.fromkeys(accesses)]
     return default_chunk(
         target.shape, target.itemsize, target.maxshape, patterns, grown_nbytes=PAGE_NBYTES
     )

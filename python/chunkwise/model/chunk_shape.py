@@ -2,7 +2,7 @@
 
 This one function chooses for ``--chunk auto``, for new datasets, for `inspect`, `fix` and
 `bench`, and as a start for `advise`.  It takes the shape with which the stated patterns, each as
-often as its weight says, and one read of everything take the least time by the model, with the
+often as its weight says, and a rare read of everything take the least time by the model, with the
 figures of `nominal`.  So the same question has the same answer on every machine.  If no pattern
 is stated, it takes the usual ones (`usual`).
 
@@ -80,11 +80,11 @@ def default_chunk(
     readers: Sequence[Reader] = LIBRARIES,
 ) -> tuple[int, ...]:
     """Choose the shape of a dataset's chunks."""
-    asked = [one if isinstance(one, Pattern) else Pattern("", tuple(one)) for one in access]
-    blocks = [one.block for one in asked]
+    blocks = [one.block if isinstance(one, Pattern) else tuple(one) for one in access]
     extents = expected_shape(shape, itemsize, maxshape, blocks, grown_nbytes=grown_nbytes)
     if math.prod(extents) * itemsize <= limit_nbytes:
         return extents
+    asked = [one if isinstance(one, Pattern) else single_reads(one, extents) for one in access]
     found = tuple(within(one, extents) for one in asked) or usual(extents, itemsize)
     # Patterns that are the usual ones say no more than none.
     load_s = ANYWHERE_LOAD_S if found == usual(extents, itemsize) else LOAD_S
@@ -104,6 +104,14 @@ def usual(shape: Sequence[int], itemsize: int) -> tuple[Pattern, ...]:
         name = _usual_name(shape, block)
         found.append(Pattern(name, block, None, many, USUAL_READS if many else None))
     return tuple(found)
+
+
+def single_reads(block: Sequence[int], shape: Sequence[int], name: str = "") -> Pattern:
+    """Return the pattern of a block that is read now here, now there: one such read counts."""
+    inside = tuple(map(min, block, shape))
+    number = math.prod(-(-n // b) for n, b in zip(shape, inside, strict=True))
+    number = min(number, USUAL_READS)
+    return Pattern(name, inside, None, True, number, weight=1 / number, of_one_read=True)
 
 
 def _usual_name(shape: Sequence[int], block: Sequence[int]) -> str:
@@ -203,7 +211,12 @@ def _best(
     load_s: float,
 ) -> _Shape:
     """Look at all shapes quickly, and at the best of them closely."""
-    everything = (*patterns, Pattern("", extents))
+    # All of it is read as often as the rarest walk, or once for a thousand single reads.
+    often = (
+        w * n / USUAL_READS if n > 1 else w for w, n in ((p.weight, p.reads) for p in patterns)
+    )
+    rarest = min((1.0, *often))
+    everything = (*patterns, Pattern("", extents, weight=rarest))
     longest = max(1, limit_nbytes // max(1, itemsize))
     sides = [
         # An extent may be beyond 64 bits, a chunk's length not.

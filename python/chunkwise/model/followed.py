@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 
 from chunkwise.model.chunk_cache import ChunkCache, Read, slots
@@ -20,13 +21,22 @@ from chunkwise.model.cost import Shape, Stored, decodes_by_size
 from chunkwise.model.readers import Reader
 
 # A second or two.
-_MOST_STEPS: Final = 200_000
+MOST_STEPS: Final = 200_000
+# So many times as many chunks as a cache holds are followed at least.
+_FILLS: Final = 4
 # The reads that fill the cache at the beginning say nothing about the rest.
 _SHARE: Final = 0.5
 
 
+# Files have many datasets of one shape.
+@lru_cache(maxsize=1024)
 def loads_of_walk(
-    stored: Stored, block: Shape, reader: Reader, *, order: Sequence[int] | None = None
+    stored: Stored,
+    block: Shape,
+    reader: Reader,
+    *,
+    order: Shape | None = None,
+    most_steps: int = MOST_STEPS,  # Chunks that are followed, unless the cache needs more
 ) -> float:
     """Tell how many chunks a walk over the whole dataset loads.
 
@@ -47,6 +57,7 @@ def loads_of_walk(
             # None is ever dropped.
             return float(walk.chunk_count)
     cache = ChunkCache(held, reader.w0, stored.chunk_nbytes)
+    most_steps = max(most_steps, _FILLS * held)
     axes = range(len(stored.shape)) if order is None else order
     starts = [range(0, stored.shape[axis], block[axis]) for axis in axes]
     grid = stored.grid
@@ -64,10 +75,10 @@ def loads_of_walk(
             load = cache.access(chunk, slot, nbytes)
             loads += load
             met += 1
-            if cache.steps > _SHARE * _MOST_STEPS:
+            if cache.steps > _SHARE * most_steps:
                 later_loads += load
                 later_met += 1
-        if cache.steps > _MOST_STEPS:
+        if cache.steps > most_steps:
             rest = touches - met
             more = rest * later_loads / max(1, later_met)
             return min(float(touches), max(loads + more, float(loads)))

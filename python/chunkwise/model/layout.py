@@ -94,12 +94,15 @@ class FileLayout:
     # Bytes of the blocks in which metadata is gathered; None keeps them where they are.
     metadata_block_nbytes: int | None = None
     merge: bool = False  # Whether virtual and external datasets become the file's own data
+    low: str | None = None  # The oldest format that its objects may have, such as ``v110``
 
     def options(self) -> str:
         """Write it as the options of ``chunkwise repack``, quoted for a shell."""
         words = [" ".join(rule) for one in self.datasets for rule in one.rules()]
         if self.merge:
             words.append("--merge")
+        if self.low is not None:
+            words.append(f"--low {self.low}")
         if self.page_nbytes is not None:
             words.append(f"--paged {self.page_nbytes}")
         if self.metadata_block_nbytes is not None:
@@ -152,4 +155,5 @@ def together(layouts: Iterable[FileLayout]) -> FileLayout | None:
         page_nbytes=pages[0] if pages else None,
         metadata_block_nbytes=blocks[0] if blocks and not pages else None,
         merge=any(one.merge for one in found),
+        low=next((one.low for one in found if one.low is not None), None),
     )

@@ -33,7 +33,7 @@ MEMORY_LOAD_S: Final = 1e-5
 # If nobody says what is read, or from where: a choice that also suits slow storage.
 ANYWHERE_LOAD_S: Final = 2e-3
 # zlib's usual speed, one core.
-_DECODED_NBYTES_PER_S: Final = 256 << 20
+DECODED_NBYTES_PER_S: Final = 256 << 20
 _RATIO: Final = 0.5
 _RATES: Final = Rates(
     call_s=1e-5,
@@ -51,8 +51,8 @@ MACHINE: Final = Machine({"libhdf5": _RATES}, {"libhdf5": _RATES})
 CODEC: Final = Codec(
     "shuffle+deflate:4",
     (((), _RATIO),),
-    {"libhdf5": Speed(0.0, 1 / _DECODED_NBYTES_PER_S)},
-    {"libhdf5": Speed(0.0, 4 / _DECODED_NBYTES_PER_S)},
+    {"libhdf5": Speed(0.0, 1 / DECODED_NBYTES_PER_S)},
+    {"libhdf5": Speed(0.0, 4 / DECODED_NBYTES_PER_S)},
 )
 
 
@@ -102,7 +102,7 @@ def quick_s(
         *(np.unique(shapes[:, axis], return_inverse=True) for axis in range(len(shape))),
         strict=True,
     )
-    each_s = load_s + nbytes / _DECODED_NBYTES_PER_S + _RATES.fetch_s * _RATIO * nbytes
+    each_s = load_s + nbytes / DECODED_NBYTES_PER_S + _RATES.fetch_s * _RATIO * nbytes
     total = np.zeros(len(shapes))
     for one in patterns:
         along = [

@@ -20,6 +20,11 @@ FORMATS: Final = ("1.6", "1.8", "1.10", "1.12", "2.0")
 _OF_HDF5: Final = frozenset({"deflate", "shuffle", "fletcher32", "szip", "nbit", "scaleoffset"})
 
 
+# The bound with which groups take less, and the oldest HDF5 that reads what it makes.
+SMALLER_LOW: Final = "v110"
+FORMAT_OF_LOW: Final = "1.10"
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """A program or library that reads HDF5 files."""

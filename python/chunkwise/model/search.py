@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations, product
 from typing import Any, Final, Literal
@@ -202,8 +202,8 @@ class Found:
     looked_at: int  # How many layouts were
 
 
-def search(problem: Problem) -> Found:
-    """Search layouts for the patterns of a problem."""
+def search(problem: Problem, is_late: Callable[[], bool] = lambda: False) -> Found:
+    """Search layouts for the patterns of a problem; when it is late, only the starts."""
     named = dict(_named(problem))
     starts = list(named)
     steps = _Steps(problem)
@@ -216,7 +216,10 @@ def search(problem: Problem) -> Found:
         if not also:
             also += steps.spread(one)
         for start in (*starts, *also):
-            steps.descend(start, one)
+            if is_late():
+                steps.score(start, one)
+            else:
+                steps.descend(start, one)
     if problem.present is not None:
         problem.outcome(problem.present)
     outcomes = [
@@ -229,13 +232,13 @@ def search(problem: Problem) -> Found:
 
 def front(outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
     """Return those to which no other is better in reading, writing and size at once."""
-    kept: list[Outcome] = []
+    kept: list[tuple[Outcome, float, float]] = []
     for one in sorted(outcomes, key=lambda o: o.figures):
-        if not any(
-            all(a <= b for a, b in zip(other.figures, one.figures, strict=True)) for other in kept
-        ):
-            kept.append(one)
-    return tuple(kept)
+        # Those before it read at least as fast.
+        _, write_s, nbytes = one.figures
+        if not any(w <= write_s and n <= nbytes for _, w, n in kept):
+            kept.append((one, write_s, nbytes))
+    return tuple(one for one, _, _ in kept)
 
 
 def worth_a_look(found: Sequence[Outcome], problem: Problem) -> tuple[Outcome, ...]:

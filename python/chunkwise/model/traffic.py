@@ -66,6 +66,13 @@ class Pattern:
     writes: bool = False  # Whether it writes a new dataset rather than reads
     # Whether what is read comes in one dimension, as of unions, whatever the dataset has.
     flat: bool = False
+    # Whether one read is what counts: `weight` then holds the share of one in all `operations`.
+    of_one_read: bool = False
+
+    @property
+    def reads(self) -> int:
+        """How many reads take its seconds, if one counts; otherwise 1."""
+        return (self.operations or 1) if self.of_one_read else 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
-"""What should a user hear whose program ran patched, but did not use the engine?
+"""What should a user hear whose program ran patched?
 
-If a program used it, for a read or a write, or uses no HDF5, it ends without a message.
+If it used the engine, for a read or a write, or uses no HDF5, it ends without a message; with
+``--stats`` a line says what went through the engine, and how much faster that was.
 """
 
 from __future__ import annotations
@@ -13,17 +14,24 @@ from collections.abc import Container, Mapping
 from typing import Any
 
 from chunkwise.patching.installed import patch_stats
+from chunkwise.patching.timing import Timing
+from chunkwise.words import counted
 
 # Modules that read through a libhdf5 of their own, and what each is called.
 _OTHERS = {"netCDF4": "netCDF4", "tables": "PyTables"}
 
 
-def say_at_exit() -> None:
+def say_at_exit(timing: Timing | None = None) -> None:
     """Say one line on stderr when this process ends, if there is something to say."""
     process = os.getpid()
 
     def say() -> None:
-        line = line_about(patch_stats(), sys.modules) if os.getpid() == process else None
+        if os.getpid() != process:
+            return
+        stats = patch_stats()
+        line = line_about(stats, sys.modules)
+        if line is None and timing is not None:
+            line = line_of(stats, timing)
         if line is not None and sys.stderr is not None:
             # A program may have closed it, or its reader is gone.
             with contextlib.suppress(OSError, ValueError):
@@ -31,6 +39,26 @@ def say_at_exit() -> None:
 
     # The first registered function is called last: after all reads.
     atexit.register(say)
+
+
+def line_of(stats: Mapping[str, Any], timing: Timing) -> str:
+    """Say what went through the engine, and how much faster that was."""
+    said = []
+    for work, one in (("read", stats), ("write", stats["writes"])):
+        left: dict[str, int] = one["h5py"]
+        if not one["engine"] and not left:
+            continue
+        line = f"{counted(one['engine'], work)} went through the engine"
+        if left:
+            most = max(left, key=lambda reason: left[reason])
+            line += f", {sum(left.values()):,} through h5py (mostly because {most})"
+        said.append(line)
+    if timing.reads and timing.engine_s:
+        times = timing.h5py_s / timing.engine_s
+        said.append(
+            f"{counted(timing.reads, 'read')} that h5py repeated took it {times:.2g} times as long"
+        )
+    return "; ".join(said) or "nothing was read or written through h5py"
 
 
 def line_about(stats: Mapping[str, Any], modules: Container[str]) -> str | None:

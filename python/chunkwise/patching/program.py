@@ -20,12 +20,19 @@ from types import ModuleType, TracebackType
 from chunkwise.errors import UsageError
 from chunkwise.patching.ending import say_at_exit
 from chunkwise.patching.installed import patch_h5py
+from chunkwise.patching.timing import timed
 
+# Says at the end what went through the engine.
+STATS = "--stats"
 _OURS = (__file__, str(Path(__file__).parent.parent / "__main__.py"))
 
 
 def prepared(arguments: list[str]) -> Callable[[], object]:
     """Patch h5py for good, and find a program."""
+    stats = arguments[0] == STATS
+    arguments = arguments[stats:]
+    if not arguments:
+        raise UsageError(f"{STATS} needs a script, or -m and a module")
     run: Callable[[], object]
     if arguments[0] == "-m":
         if len(arguments) == 1:
@@ -41,7 +48,7 @@ def prepared(arguments: list[str]) -> Callable[[], object]:
     patch_h5py()
     # Processes that the program starts are patched as they start: see `chunkwise._startup`.
     os.environ["CHUNKWISE_PATCH"] = "1"
-    say_at_exit()
+    say_at_exit(timed() if stats else None)
     _hide_our_frames()
     return run
 

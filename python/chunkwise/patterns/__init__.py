@@ -16,7 +16,7 @@ from chunkwise.patterns.grammar import (
     weight,
     whole,
 )
-from chunkwise.patterns.stated import as_pattern, done, stated
+from chunkwise.patterns.stated import as_pattern, as_stated, done, question, stated
 
 __all__ = [
     "HOW_TO_WRITE",
@@ -26,10 +26,12 @@ __all__ = [
     "Hyperslab",
     "Union",
     "as_pattern",
+    "as_stated",
     "count",
     "defaults",
     "done",
     "parse",
+    "question",
     "stated",
     "weight",
     "whole",

@@ -36,7 +36,7 @@ HOW_TO_WRITE: Final = (
     "random:1000, an index "
     "such as [::2, 5], a union of several such as [0:5, ::2] | [10:20], or list:FILE with one of "
     "these a line; names of dimensions such as time=all,y=1,x=1; cells:20 for unions of random "
-    "cells; and behind a block its order: @f, @1,0,2, @random"
+    "cells; and behind a block its order: @walk, @f, @1,0,2, @random"
 )
 # What follows each word, and an example of it.
 WORDS: Final = {
@@ -230,13 +230,15 @@ def _ordered(access: Access, order: str, text: str, rank: int) -> Access:
     random = _RANDOM.fullmatch(order)
     if random is not None:
         return replace(access, name=name, seed=int(random[1] or 0))
-    if order == "f":
-        return replace(access, name=name, order=tuple(reversed(range(rank))))
+    named = {"walk": tuple(range(rank)), "f": tuple(reversed(range(rank)))}
+    if order in named:
+        return replace(access, name=name, order=named[order])
     axes = tuple(int(part) for part in order.split(",") if part.strip().isdigit())
     if sorted(axes) != list(range(rank)) or len(order.split(",")) != rank:
         raise UsageError(
-            f"access pattern '{text}': an order is f, random, random:SEED, or every dimension "
-            f"once, from the slowest to the fastest, such as {','.join(map(str, range(rank)))}"
+            f"access pattern '{text}': an order is walk, f, random, random:SEED, or every "
+            "dimension once, from the slowest to the fastest, such as "
+            f"{','.join(map(str, range(rank)))}"
         )
     return replace(access, name=name, order=axes)
 

@@ -29,7 +29,7 @@ class Access:
         the shape of its first selection, or of the box around it if it is a union; of cells,
         the array's.
     order : tuple of int or None
-        The dimensions from the slowest to the fastest; None is C order.
+        The dimensions from the slowest to the fastest; None is C order, if nobody stated one.
     seed : int or None
         Which random order the blocks are read in; None for none.
     limit : int or None
@@ -53,7 +53,7 @@ class Access:
     @property
     def in_c_order(self) -> bool:
         """Whether it is a walk over the whole array in C order."""
-        return (self.order, self.seed, self.limit, self.slabs) == (None,) * 4
+        return self.is_ordered and self.order in (None, tuple(range(len(self.block))))
 
     @property
     def is_ordered(self) -> bool:

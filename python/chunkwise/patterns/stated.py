@@ -1,23 +1,26 @@
 """Which patterns will read and write a dataset, in the model's terms?
 
 Patterns as `parse` reads them, followed by how often each runs and whether it writes:
-``map=1x721x1440 weight 3``, ``step=1x721x1440 append``.
+``map=1x721x1440 weight 3``, ``step=1x721x1440 append``.  A block without an order means single
+reads at places that follow no order, each pattern as often as the others.  ``@walk`` is all of the
+dataset, block by block.
 """
 
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
 
 from chunkwise.errors import SelectionError, UsageError
 from chunkwise.grammar import format_shape
-from chunkwise.model.chunk_shape import expected_shape
+from chunkwise.model.chunk_shape import USUAL_READS, expected_shape
 from chunkwise.model.traffic import Pattern
 from chunkwise.names import printable
 from chunkwise.patterns.around import Around
-from chunkwise.patterns.grammar import parse, weight
+from chunkwise.patterns.grammar import count, parse, weight
 from chunkwise.patterns.pattern import Access, Hyperslab
 
 _DONE: Final = re.compile(r"\s+(read|write|append)(?=\s+weight\b|\s*$)")
@@ -51,8 +54,31 @@ def stated(
                 meant = parse(rest, shape, itemsize, where, around)
             # Nobody knows where its selections lie before the dataset has grown.
             meant = Access(meant.name, meant.block, meant.order, meant.seed, meant.limit)
-        found.append(as_pattern(meant, now, text))
+        found.append(as_stated(meant, now, text)[1])
     return found
+
+
+def as_stated(meant: Access, shape: tuple[int, ...], text: str = "") -> tuple[Access, Pattern]:
+    """Give a stated pattern to those that measure, and to the model: of reads, one counts."""
+    writes = done(text)[0] != "read"
+    if meant.order is None and meant.seed is None and meant.slabs is None and not writes:
+        number = min(count(shape, meant.block), USUAL_READS)
+        meant = replace(meant, seed=0, limit=number)
+    found = as_pattern(meant, shape, text)
+    if found.operations is not None:
+        found = replace(found, weight=found.weight / found.operations, of_one_read=True)
+    return meant, found
+
+
+def question(patterns: Sequence[Pattern]) -> str:
+    """Spell what is read, and how often, without names: equal reads ask the same."""
+    said = []
+    for one in patterns:
+        listed = 0 if one.selections is None else zlib.crc32(repr(one.selections).encode())
+        weight = f"{one.weight * one.reads:.6g}"
+        kind = (one.order, one.scattered, one.operations, one.writes, listed, weight)
+        said.append(f"{format_shape(one.block)}{kind}")
+    return " ".join(sorted(said))
 
 
 def done(text: str) -> tuple[str, str]:
@@ -77,7 +103,8 @@ def as_pattern(meant: Access, shape: tuple[int, ...], text: str = "") -> Pattern
 def _modelled(meant: Access, shape: tuple[int, ...]) -> Pattern:
     if meant.slabs is None and meant.cells is None:
         scattered = meant.seed is not None
-        return Pattern(meant.name, meant.block, meant.order, scattered, meant.limit)
+        order = None if meant.in_c_order else meant.order
+        return Pattern(meant.name, meant.block, order, scattered, meant.limit)
     walk = meant.walk(shape)
     number = walk.operations
     step = max(1, number // _FOLLOWED)

@@ -37,7 +37,7 @@ def commands(copy: Copy) -> Iterator[Fix]:
         text = _line("chunkwise", f"repack {options}".rstrip(), copy)
         joined = options if ours and not copy.exact else ""
         yield Fix("chunkwise", text, rechunks=copy.rechunks, options=joined, layout=layout)
-    if copy.by_us or copy.merge or not all(map(can_repack, copy.pipelines)):
+    if copy.by_us or copy.merge or copy.low or not all(map(can_repack, copy.pipelines)):
         return
     whole = copy.page_nbytes is not None or copy.metadata_block_nbytes is not None
     if copy.datasets and not whole:

@@ -104,6 +104,7 @@ class Copy:
     exact: bool = False
     # Whether only chunkwise repack does it: libhdf5 may leave filters out again.
     by_us: bool = False
+    low: str | None = None  # As `FileLayout` has it
 
     @property
     def layout(self) -> FileLayout:
@@ -113,6 +114,7 @@ class Copy:
             self.page_nbytes,
             self.metadata_block_nbytes,
             self.merge,
+            self.low,
         )
 
     @property

@@ -36,7 +36,7 @@ from chunkwise.remedy.records import (
     SetCache,
 )
 from chunkwise.remedy.tools import is_in_netcdf, names
-from chunkwise.remedy.writers import c_cache, writers
+from chunkwise.remedy.writers import c_cache, fortran_cache, writers
 
 _MIB: Final = 1 << 20
 
@@ -68,6 +68,8 @@ def _(remedy: SetCache) -> Iterator[Fix]:
     if remedy.writing:
         place = f"/* for H5Dcreate2 or H5Dopen2 of {printable(remedy.path)}: */"
         yield Fix("C", f"{place}\n{_c_cache(remedy)}")
+        of_fortran = ("! for h5dcreate_f or h5dopen_f, as dapl_id:", *_fortran_cache(remedy))
+        yield Fix("Fortran", "\n".join(of_fortran))
         return
     path, program = absolute(remedy.path), remedy.program
     found = [
@@ -90,6 +92,8 @@ def _(remedy: SetCache) -> Iterator[Fix]:
                 )
             )
         found.append(Fix("C", _opened_in_c(remedy)))
+        if path.isprintable() and path.isascii():
+            found.append(Fix("Fortran", _opened_in_fortran(remedy)))
     yield from sorted(found, key=lambda fix: fix.tool != program)
 
 
@@ -236,6 +240,24 @@ def in_c(remedy: Remedy) -> str | None:
             "void *array = malloc(n * H5Tget_size(type));",
             "/* once; then index the array: */",
             "H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, array);",
+        )
+    )
+
+
+def _fortran_cache(remedy: SetCache) -> tuple[str, ...]:
+    return ("integer(hid_t) :: dapl", *fortran_cache(remedy.nslots, remedy.nbytes))
+
+
+def _opened_in_fortran(remedy: SetCache) -> str:
+    name = absolute(remedy.path).replace('"', '""')
+    return "\n".join(
+        (
+            "! in the program that reads it, which has file, dataset and error:",
+            "block",
+            *(f"  {line}" for line in _fortran_cache(remedy)),
+            f'  call h5dopen_f(file, "{name}", &',
+            "    dataset, error, dapl)",
+            "end block",
         )
     )
 

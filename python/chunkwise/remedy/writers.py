@@ -209,6 +209,14 @@ def c_cache(nslots: int, nbytes: int) -> str:
     )
 
 
+def fortran_cache(nslots: int, nbytes: int) -> tuple[str, ...]:
+    """Give the same calls in Fortran, which declares ``dapl`` and has ``error``."""
+    return (
+        "call h5pcreate_f(H5P_DATASET_ACCESS_F, dapl, error)",
+        f"call h5pset_chunk_cache_f(dapl, {nslots}_size_t, {nbytes}_size_t, {DEFAULT_W0}, error)",
+    )
+
+
 def _c(written: _Written) -> str:
     chunks, step = written.chunks, written.step
     lines = [f"/* {_WRITER}: */", "hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE);"]
@@ -259,12 +267,8 @@ def _fortran(written: _Written) -> str | None:
     lines += [f"  call {call}" for call in calls]
     if step is not None:
         access = ", dapl_id=dapl"
-        cache = f"{step.cache.nslots}_size_t, {step.cache.nbytes}_size_t, {DEFAULT_W0}"
-        lines += [
-            f"  ! {step}:",
-            "  call h5pcreate_f(H5P_DATASET_ACCESS_F, dapl, error)",
-            f"  call h5pset_chunk_cache_f(dapl, {cache}, error)",
-        ]
+        cache = fortran_cache(step.cache.nslots, step.cache.nbytes)
+        lines += [f"  ! {step}:", *(f"  {line}" for line in cache)]
     name = path.replace('"', '""')
     lines += [
         f'  call h5dcreate_f(file, "{name}", &',

@@ -52,7 +52,7 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _COPIED_NBYTES: Final = 1 << 20
 UNCHANGED: Final[tuple[Unchanged, ...]] = get_args(Unchanged)
 Outcome: TypeAlias = Literal[
-    "repacked", "fixed", "planned", "copied", "linked", "skipped", "done before", "failed"
+    "repacked", "fixed", "planned", "copied", "linked", "skipped", "done before", "later", "failed"
 ]
 
 
@@ -65,7 +65,7 @@ class FileResult:
     outcome: Outcome  # What was done
     source_nbytes: int | None = None  # Sizes; None if there is no such file
     target_nbytes: int | None = None
-    reason: str | None = None  # Why it failed
+    reason: str | None = None  # Why it failed, or is left for later
     summary: Any = None  # Of a file that was repacked, or fixed
     elapsed_s: float = 0.0  # Seconds it took
     exit_code: int = Exit.DONE  # What the command would end with if this were its only file
@@ -182,8 +182,15 @@ def failed(source: Path, target: Path | str, error: BaseException) -> FileResult
     wrong = wrong.removeprefix(f"{printable(str(source))}: ")
     wrong = "; ".join((wrong, *notes_of(error)))
     code = int(error.exit_code if isinstance(error, ChunkwiseError) else Exit.FAILED)
-    size = _size(source)
-    return FileResult(str(source), str(target), "failed", size, None, wrong, exit_code=code)
+    return _left(str(source), str(target), wrong, code, _size(source))
+
+
+def _left(
+    source: str, target: str, reason: str, code: int, nbytes: int | None = None
+) -> FileResult:
+    """Return the result for a file to which nothing was done, for good or for now."""
+    outcome: Outcome = "later" if code == Exit.BUSY else "failed"
+    return FileResult(source, target, outcome, nbytes, None, reason, exit_code=code)
 
 
 def survey(
@@ -200,8 +207,8 @@ def survey(
     finished = None
     if batch.out is not None and not dry_run:
         finished = Finished(batch.out, work.key, work.resume, batch.part)
-    for name, reason in batch.failed:
-        yield FileResult(name, "", "failed", reason=reason, exit_code=Exit.FAILED)
+    for name, reason, verdict in batch.failed:
+        yield _left(name, "", reason, verdict.exit)
     if dry_run:
         for number, pair in enumerate(batch.pairs):
             yield work.plan(*pair, watch(number, pair[0]))
@@ -264,7 +271,7 @@ def _treated(
             place = choose(source, target, in_place=False, force=force)
         done = treat(place, watch)
     except (ChunkwiseError, MemoryError, *HDF5_ERRORS) as error:
-        if isinstance(error, CannotWriteError) and not _is_about_one(error, out):
+        if isinstance(error, CannotWriteError) and out is not None and _forbids(error):
             raise
         return failed(source, target, error), None
     sizes, elapsed_s = (before, _size(target)), time.monotonic() - begin
@@ -273,11 +280,9 @@ def _treated(
     return result, done.identity or place.identity
 
 
-def _is_about_one(error: CannotWriteError, out: Path | None) -> bool:
-    """Whether one file cannot be written, and others may: it is in use; in place, protected."""
-    return isinstance(error, BlockingIOError) or (
-        out is None and isinstance(error, PermissionError)
-    )
+def _forbids(error: CannotWriteError) -> bool:
+    """Whether nothing can be written to a folder, unlike where a file is in use, or too large."""
+    return isinstance(error, PermissionError)
 
 
 def _make_folders(out: Path, target: Path) -> None:

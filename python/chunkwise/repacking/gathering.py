@@ -9,24 +9,54 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence, Sized
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import partial
 from glob import has_magic
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from chunkwise.errors import FileFormatError, UsageError
 from chunkwise.files.netcdf3 import is_netcdf3
 from chunkwise.files.opening import refuse_url
 from chunkwise.inspection.folder import find_files
 from chunkwise.names import printable
-from chunkwise.words import counted
+from chunkwise.verdicts import Verdict
+from chunkwise.words import counted, format_seconds
 
 _TASK: Final = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
 # Files and folders that a run makes beside a target, which another one may meet: `claim`,
 # `run.closed`, `netcdf3.as_netcdf4`.
 _OURS: Final = re.compile(r"\.(.+)\.([0-9a-f]{16}\.partial|repack|(repack|netcdf4)\.[a-z0-9_]{8})")
+
+
+# A file that is not taken: its name, why, and what that says of it.
+Left: TypeAlias = tuple[str, str, Verdict]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which of the files that are found are taken."""
+
+    excluded: tuple[str, ...] = ()  # Patterns of names, and of paths below what was given
+    quiet_s: float = 0.0  # To what was written within so many seconds, more may come
+
+    def excludes(self, below: Path) -> bool:
+        """Whether a pattern is about a file, or about a folder that it lies in."""
+        names = {*below.parts, str(below), *map(str, below.parents)}
+        return any(fnmatchcase(name, one.rstrip("/")) for one in self.excluded for name in names)
+
+    def early(self, name: str) -> list[Left]:
+        """Say that a file may still arrive; nothing of one that is complete."""
+        with suppress(OSError, ValueError):
+            age_s = max(0.0, time.time() - os.stat(name).st_mtime)  # noqa: PTH116 (any string)
+            if age_s < self.quiet_s:
+                why = f"was written to {format_seconds(age_s)} ago (--quiet-for): try later"
+                return [(name, why, Verdict.BUSY)]
+        return []
 
 
 @dataclass(frozen=True)
@@ -35,7 +65,7 @@ class Batch:
 
     pairs: tuple[tuple[Path, Path], ...]  # Source and target of each; in place, the same twice
     out: Path | None  # The folder of results; None in place
-    failed: tuple[tuple[str, str], ...] = ()  # What could not be looked into, with the reason
+    failed: tuple[Left, ...] = ()  # What could not be looked into, or not yet
     part: str = ""  # Which part of the files these are, such as ``3-of-8``; empty for all
     others: tuple[Path, ...] = ()  # Sources of the other parts
 
@@ -68,6 +98,7 @@ def gather(
     arguments: Sequence[str],
     out: str | os.PathLike[str] | None,  # The folder of results; None to replace each file
     listed: Sequence[str] = (),
+    wanted: Wanted | None = None,
 ) -> Batch:
     """Find the files that arguments name, and give each a place below `out`."""
     # What lies in folders below a folder, or below the fixed part of a pattern, lies likewise
@@ -75,8 +106,8 @@ def gather(
     folder = None if out is None else Path(out)
     real_out = None if folder is None else os.path.realpath(folder) + os.sep
     pairs: dict[Path, Path] = {}
-    failed: list[tuple[str, str]] = []
-    for source, below in _found(arguments, listed, is_netcdf3, failed):
+    failed: list[Left] = []
+    for source, below in _found(arguments, listed, is_netcdf3, failed, wanted or Wanted()):
         real = os.path.realpath(source)
         if real_out is not None and real.startswith(real_out):
             continue
@@ -101,16 +132,19 @@ class Named:
 
     # Path of each, and its name below the folder that was given.
     files: tuple[tuple[Path, Path], ...]
-    failed: tuple[tuple[str, str], ...] = ()  # What could not be looked into, with the reason
+    failed: tuple[Left, ...] = ()  # What could not be looked into, or not yet
 
 
 def gather_named(
-    arguments: Sequence[str], listed: Sequence[str], taken: Callable[[str], bool]
+    arguments: Sequence[str],
+    listed: Sequence[str],
+    taken: Callable[[str], bool],
+    wanted: Wanted | None = None,
 ) -> Named:
     """Find the files that arguments name, each once, and name each by where it lies below them."""
-    failed: list[tuple[str, str]] = []
+    failed: list[Left] = []
     files: dict[str, tuple[Path, Path]] = {}
-    for source, below in _found(arguments, listed, taken, failed):
+    for source, below in _found(arguments, listed, taken, failed, wanted or Wanted()):
         files.setdefault(os.path.realpath(source), (source, below))
     _require_any(files, failed, arguments)
     return Named(tuple(files.values()), tuple(failed))
@@ -136,7 +170,8 @@ def _found(
     arguments: Sequence[str],
     listed: Sequence[str],
     taken: Callable[[str], bool],
-    failed: list[tuple[str, str]],
+    failed: list[Left],
+    wanted: Wanted,
 ) -> Iterator[tuple[Path, Path]]:
     """Give each file, and its path below the folder that was given; the rest goes to `failed`."""
     common = _common(listed)
@@ -146,13 +181,21 @@ def _found(
     ):
         refuse_url(argument)
         if base is not None and not os.path.lexists(argument):
-            failed.append((argument, "no such file"))
+            failed.append((argument, "no such file", Verdict.FAILED))
             continue
         found = find_files([argument], taken)
         below = partial(_below, argument, base)
-        failed += [(name, why) for name, why in found.unreadable if not _is_ours(below(name))]
-        places = ((Path(name), below(name)) for name in found.files)
-        yield from (pair for pair in places if not _is_ours(pair[1]))
+        reasons: dict[str, str | None] = {**dict.fromkeys(found.files), **dict(found.unreadable)}
+        for name, why in reasons.items():
+            place = below(name)
+            if _is_ours(place) or wanted.excludes(place):
+                continue
+            if early := wanted.early(name):
+                failed += early
+            elif why is not None:
+                failed.append((name, why, Verdict.FAILED))
+            else:
+                yield Path(name), place
 
 
 def _require_any(found: Collection[object], failed: Sized, arguments: Sequence[str]) -> None:

@@ -223,8 +223,8 @@ def _changed(one: DatasetResult) -> bool:
 
 def file_line(result: FileResult) -> str:
     """Print one file among many as one line."""
-    if result.outcome == "failed":
-        return f"FAILED  {printable(result.source)}: {result.reason}"
+    if result.outcome in ("failed", "later"):
+        return f"{result.outcome.upper():7} {printable(result.source)}: {result.reason}"
     sizes = ""
     if isinstance(result.summary, dict):
         sizes = f"  {_planned(result.summary)}"

@@ -27,6 +27,8 @@ from chunkwise.files.room import free_nbytes
 from chunkwise.files.superblock import read_superblock
 from chunkwise.files.unclosed import closed_patch, copy_patched, is_unclosed, open_readable
 from chunkwise.grammar import format_size
+from chunkwise.inspection import inspect
+from chunkwise.inspection.findings.file import page_that_serves
 from chunkwise.mpi.machine import default_budget
 from chunkwise.names import printable
 from chunkwise.newfile.claim import BEFORE, JOURNAL, Claim, claimed, let_go
@@ -46,7 +48,10 @@ from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.work import Run, carry_out
 from chunkwise.settings import settings
 from chunkwise.verifying.file import ends_early
-from chunkwise.words import counted
+from chunkwise.words import counted, format_ratio
+
+# Pages that make a file so many times as large are worth a word.
+_LARGER: Final = 1.1
 
 # Most bytes of decoded chunks that are kept while a result is compared with its source.
 _CACHE_NBYTES: Final = 256 << 20
@@ -190,7 +195,8 @@ def run_plan(
         watch(Moment("syncing"))
         publish(claim)
         placed.enter_context(noting_it_stays(place.said))
-    said = (warning, *run.warnings, *_missing(place, salvage=job.options.salvage))
+    missing = _missing(place, salvage=job.options.salvage)
+    said = (warning, *run.warnings, *missing, _paged(place, before, job.options.page_nbytes))
     return Summary(
         source=str(place.source),
         target=place.said,
@@ -238,6 +244,24 @@ def _proved(
             tell=tell,
             sharing=executor.sharing(claim, plan.memory_nbytes, tell),
         )
+
+
+def _paged(place: Place, before: int, page_nbytes: int | None) -> str | None:
+    """Say what pages cost that make a file much larger, and which serve as well."""
+    after = place.target.stat().st_size
+    if page_nbytes is None or after <= _LARGER * before:
+        return None
+    facts = inspect(place.target, sample=False)
+    if facts.metadata is None:
+        return None
+    page = page_that_serves(facts, facts.metadata)
+    if page >= page_nbytes:
+        return None
+    return (
+        f"pages of {format_size(page_nbytes)} make the file {format_ratio(after / before)} as "
+        f"large: {format_size(before)} -> {format_size(after)}; smaller ones serve as well: "
+        f"--paged {page}"
+    )
 
 
 def _lost(run: Run) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import partial
 
 from chunkwise.errors import ChunkwiseError
@@ -10,13 +11,16 @@ from chunkwise.files.contained import contained
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspection import inspect
 from chunkwise.inspection.facts import FileFacts
+from chunkwise.model import worth
 from chunkwise.model.cost import Stored
 from chunkwise.model.held import holding
+from chunkwise.model.readers import LIBHDF5_1, LIBHDF5_2, Reader
 from chunkwise.names import printable
+from chunkwise.remedy.fix import Fix
 from chunkwise.remedy.records import larger_cache
-from chunkwise.remedy.spelling import in_short
-from chunkwise.running.trace import Trace, TracedDataset, patterns, totals
-from chunkwise.words import counted
+from chunkwise.remedy.spelling import spelled
+from chunkwise.running.trace import Trace, TracedDataset, patterns, totals, under_run
+from chunkwise.words import counted, format_seconds
 
 # With more patterns, the first few hold most of the reads.
 MOST_PATTERNS = 4
@@ -35,6 +39,9 @@ class Found:
     code: str  # As `chunkwise.inspection.finding.Finding` has them
     summary: str
     line: str  # To paste; empty if nothing can be pasted
+    # The same for a program in C or Fortran that can be changed: the language, and its lines.
+    in_program: tuple[tuple[str, str], ...] = ()
+    gain: str = ""  # What a cache saves in this run; empty if that is not known
 
     def is_of(self, one: TracedDataset) -> bool:
         """Whether it was found of these calls."""
@@ -55,7 +62,16 @@ def worst(one: TracedDataset) -> Found | None:
     access = tuple(patterns(one))[:MOST_PATTERNS]
     if not access or not one.shape:
         return None
-    look = partial(inspect, one.file, one.dataset, access=access, sample=False)
+    # What HDF5 would have taken for calls that chunkwise carried out, a sample tells.
+    look = partial(
+        inspect,
+        one.file,
+        one.dataset,
+        access=access,
+        readers=_reader(one),
+        sample=bool(one.by_chunkwise),
+        metadata=False,
+    )
     try:
         facts: FileFacts = contained(look, printable(one.file))
     except (ChunkwiseError, OSError):
@@ -66,8 +82,32 @@ def worst(one: TracedDataset) -> Found | None:
         fixes = [fix for fix in finding.fixes if not fix.writing]
         # A program that nobody can change takes a file in other chunks as it is.
         fixes.sort(key=lambda fix: not fix.repacks)
-        return Found(*_names(one), finding.code, finding.summary, fixes[0].text if fixes else "")
+        line = fixes[0].text if fixes else ""
+        lines = _in_program(fixes)
+        gain = _gain(one, under_run(one, 1)) if lines else ""
+        return Found(*_names(one), finding.code, finding.summary, line, lines, gain)
     return None
+
+
+def _reader(one: TracedDataset) -> tuple[Reader] | None:
+    """Return the program's own HDF5 with the cache that it has; None if that is not known."""
+    if not one.cache_nbytes or not one.hdf5:
+        return None
+    known = LIBHDF5_1 if one.hdf5.startswith("1.") else LIBHDF5_2
+    title = f"this program's HDF5 {one.hdf5}"
+    return (replace(known, title=title, cache_nbytes=one.cache_nbytes, nslots=one.cache_nslots),)
+
+
+def _in_program(fixes: Iterable[Fix]) -> tuple[tuple[str, str], ...]:
+    return tuple((fix.tool, fix.text) for fix in fixes if fix.tool in ("C", "Fortran"))
+
+
+def _gain(one: TracedDataset, then_s: float | None) -> str:
+    """Say what is left of the seconds of this run if each chunk is decoded as often as it must."""
+    if then_s is None or then_s * worth.MEASURED > one.seconds:
+        return ""
+    now, then = map(format_seconds, (one.seconds, then_s))
+    return f"With this cache, these {one.operation}s take about {then} in place of {now}."
 
 
 def _of_writes(one: TracedDataset) -> Found | None:
@@ -79,7 +119,8 @@ def _of_writes(one: TracedDataset) -> Found | None:
     stored = Stored(one.shape, one.chunk, one.item_nbytes, True)
     needed = stored.walk(block).chunks_to_cache()
     cache = holding(needed, stored.chunk_nbytes, unit=1)
-    larger = larger_cache(one.file, one.dataset, cache, writing=True)
+    lines = spelled([larger_cache(one.file, one.dataset, cache, writing=True)])
+    decoding = sum(decoded.seconds for decoded in one.filters)
     size = format_size(cache.nbytes)
     return Found(
         *_names(one),
@@ -88,7 +129,9 @@ def _of_writes(one: TracedDataset) -> Found | None:
         f"({size}), which HDF5's chunk cache did not keep until the next one: it "
         f"decoded {one.loaded:,} chunks again, of a dataset that has {one.chunks:,}. A cache of "
         f"{size} keeps them.",
-        in_short(larger) or "",
+        lines[0].text,
+        _in_program(lines[1:]),
+        _gain(one, one.seconds - decoding),
     )
 
 

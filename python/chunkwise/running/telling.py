@@ -47,6 +47,11 @@ def lines(trace: Trace, found: Found | None = None) -> Iterator[str]:
         if found is not None and found.is_of(one):
             yield from _filled(f"Found: {found.summary}")
             yield from (f"  {line}" for line in found.line.splitlines())
+            for language, text in found.in_program:
+                yield f"  In {language}:"
+                yield from (f"    {line}" for line in text.splitlines())
+            if found.gain:
+                yield from _filled(found.gain)
         yield from (f"  {line}" for line in _folded(_advice(one)))
     left = trace.datasets[_MOST_TOLD:]
     if left:

@@ -75,6 +75,10 @@ class TracedDataset:
     unlisted: int  # Calls for points and unions, and those beyond what is kept
     processes: int = 1  # In how many processes
     chunk: tuple[int, ...] = ()  # The shape of its chunks; empty without chunks
+    # The program's chunk cache for it; 0 without chunks.
+    cache_nslots: int = 0
+    cache_nbytes: int = 0
+    hdf5: str = ""  # The version of the program's HDF5
     chunks: int = 0  # Chunks of the dataset; 0 without chunks, and where HDF5 has done nothing
     # Of calls that HDF5 carried out: chunks that they touched, counted for each call, and chunks
     # that HDF5 fetched and decoded for them, also to write a part of them.  The others were in its
@@ -124,7 +128,7 @@ def collected(folder: Path) -> Trace:
                 | {"process": process}
                 for run in one["runs"]
             ]
-            new = _dataset(one | {"runs": runs})
+            new = _dataset(one | {"runs": runs, "hdf5": record.get("hdf5", "")})
             key = new.operation, new.file, new.dataset
             found[key] = _together(found[key], new) if key in found else new
     trace.datasets = sorted(found.values(), key=lambda one: -one.seconds)
@@ -163,6 +167,8 @@ def _together(one: TracedDataset, other: TracedDataset) -> TracedDataset:
         unlisted=one.unlisted + other.unlisted,
         processes=one.processes + other.processes,
         chunk=one.chunk or other.chunk,
+        cache_nslots=min(one.cache_nslots, other.cache_nslots) or other.cache_nslots,
+        cache_nbytes=min(one.cache_nbytes, other.cache_nbytes) or other.cache_nbytes,
         chunks=max(one.chunks, other.chunks),
         touched=one.touched + other.touched,
         loaded=one.loaded + other.loaded,
@@ -197,17 +203,19 @@ class _Walk:
     block: tuple[int, ...]
     in_order: bool
 
-    def spelled(self, shape: tuple[int, ...]) -> str:
-        if self.block == shape:
+    def spelled(self, of: TracedDataset) -> str:
+        if self.block == of.shape:
             return "all"
-        return format_shape(self.block) + ("" if self.in_order else "@random")
+        # What is written covers the array in any case.
+        order = "" if of.operation == "write" else "@walk"
+        return format_shape(self.block) + (order if self.in_order else "@random")
 
 
 def patterns(one: TracedDataset) -> Iterator[str]:
     """Write its calls as access patterns: walks by their block, nothing for other selections.
 
-    Boxes of one shape in no order are ``BLOCK@random``.  A pattern is a walk over the whole
-    dataset, and weighs as much as was done of that walk.
+    Boxes of one shape in order are ``BLOCK@walk``, in no order ``BLOCK@random``.  Both are walks
+    over the whole dataset, and weigh as much as was done of them.
     """
     counts: dict[_Walk, float] = {}
     for run in one.runs:
@@ -228,7 +236,7 @@ def patterns(one: TracedDataset) -> Iterator[str]:
     least = min(counts.values(), default=1)
     for walk, share in sorted(counts.items(), key=lambda item: -item[1]):
         weight = f"{share / least:.3g}" if share / least < 1000 else f"{share / least:.0f}"
-        text = walk.spelled(one.shape)
+        text = walk.spelled(one)
         yield text if weight == "1" else f"{text} weight {weight}"
 
 

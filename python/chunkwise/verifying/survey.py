@@ -30,7 +30,8 @@ class FileSet:
     """Files to verify, and how."""
 
     files: Sequence[File]
-    failed: Sequence[tuple[str, str]] = ()  # What could not be searched, with the reason
+    # What could not be searched, or not yet: with the reason, and what that says of it.
+    failed: Sequence[tuple[str, str, Verdict]] = ()
     options: ManifestOptions = field(default_factory=ManifestOptions)
     # A manifest: what is known of each file, by name; None for none.
     known: dict[str, FileManifest] | None = None
@@ -56,12 +57,12 @@ def survey(
     chosen: FileSet, state: State | None = None, progress: Progress | None = None
 ) -> Iterator[tuple[File, Checked]]:
     """Verify file after file; a fault in one does not stop the rest."""
-    for path, reason in chosen.failed:
-        if Path(path).is_file() and not _size(path):
+    for path, reason, verdict in chosen.failed:
+        if verdict is Verdict.FAILED and Path(path).is_file() and not _size(path):
             gone = Damage("truncated", None, reason)
             yield File(path, path), Checked(Verified(path, 0, (gone,), 1))
             continue
-        note = Note(None, reason, Verdict.FAILED)
+        note = Note(None, reason, verdict)
         yield File(path, path), Checked(Verified(path, None, notes=(note,)))
     expected = _expected(chosen)
     left: list[File] = []

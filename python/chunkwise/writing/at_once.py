@@ -59,7 +59,7 @@ _MOST_RECENT: Final = 128
 
 _UNFILTERED: Final = "it has no filters, or no chunks"
 _OTHER: Final = "an index, a value or a conversion that libhdf5 alone handles"
-_IN_PART: Final = "no chunk is written whole"
+_IN_PART: Final = "no chunk is written whole (chunkwise.open gathers steps until one is)"
 _AGAIN: Final = "it was written before, and may be in libhdf5's cache"
 _SMALL: Final = f"fewer than {SMALLEST_NBYTES >> 10} KiB are written"
 _FAST_ENOUGH: Final = "libhdf5 encodes so little as fast"

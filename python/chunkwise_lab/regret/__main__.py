@@ -3,6 +3,8 @@
 python -m chunkwise_lab.regret model [STUDY.json.gz ...]     # `make bench ONLY=model`
 python -m chunkwise_lab.regret advise [--cases N] [--sides N] [--budget S]
 python -m chunkwise_lab.regret fix [--files N]               # `make bench ONLY=fix`
+python -m chunkwise_lab.regret usual [--files N]             # `make bench ONLY=usual`
+python -m chunkwise_lab.regret complaints [--docs PAGE]      # `make bench ONLY=complaints`
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from chunkwise_lab.checkout import FOLDER
-from chunkwise_lab.regret import cases, model, regret, trials
+from chunkwise_lab.regret import cases, complaints, model, regret, trials
 
 RECORD = FOLDER / "advise.json"
 
@@ -34,6 +36,12 @@ def main() -> None:
     of_advice.add_argument("--again", action="store_true", help="measure what is kept again")
     of_fix = kinds.add_parser("fix")
     of_fix.add_argument("--files", type=int, default=40, help="how many files are mended")
+    of_usual = kinds.add_parser("usual")
+    of_usual.add_argument("--files", type=int, default=300, help="how many files are fixed")
+    of_usual.add_argument("--from", dest="first", type=int, default=0, help="the first one")
+    of_complaints = kinds.add_parser("complaints")
+    of_complaints.add_argument("--only", default="", help="those with this in the report's name")
+    of_complaints.add_argument("--docs", type=Path, help="the page whose table is filled in")
     arguments = parser.parse_args()
     FOLDER.mkdir(parents=True, exist_ok=True)
     if arguments.kind == "model":
@@ -52,6 +60,18 @@ def main() -> None:
 
         for line in promises.lines(promises.run(arguments.files, _say)):
             print(line)
+    elif arguments.kind == "usual":
+        from chunkwise_lab.regret import usual
+
+        numbers = range(arguments.first, arguments.first + arguments.files)
+        for line in usual.lines(usual.run(numbers, say=_say)):
+            print(line)
+    elif arguments.kind == "complaints":
+        wanted = [one for one in complaints.complaints() if arguments.only in one.on]
+        table = list(complaints.lines(list(complaints.run(wanted, _say))))
+        print(*table, sep="\n")
+        if arguments.docs is not None:
+            complaints.fill(arguments.docs, table)
     else:
         _advise(arguments)
 

@@ -65,6 +65,9 @@ def _walks(shape: Shape) -> Any:
 DATA: Final = {"smooth": _smooth, "noise": _noise, "counts": _counts, "walks": _walks}
 
 _MAPS: Final = (400, 120, 180)
+_MANY_MAPS: Final = (240, 300, 280)
+_SECTIONS: Final = (2_000, 90, 80)
+_CUBE: Final = (64, 512, 512)
 _IMAGES: Final = (120, 300, 260)
 _TABLE: Final = (40_000, 200)
 _BLOCK: Final = (40, 60, 60, 60)
@@ -85,15 +88,17 @@ def _mixes() -> Iterator[
     maps, series = "map=1x120x180", "series=400x1x1"
     yield "maps", _MAPS, "f4", "smooth", (400, 4, 4), DEFLATE, (maps,)
     yield "series", _MAPS, "f4", "smooth", (1, 120, 180), DEFLATE, (series,)
-    yield "maps and series", _MAPS, "f4", "smooth", (1, 120, 180), DEFLATE, (maps, series)
+    yield "maps and series", _MANY_MAPS, "f4", "smooth", (1, 300, 280), DEFLATE, (
+        "1x300x280", "240x1x1")  # fmt: skip
     yield "maps thrice", _MAPS, "f4", "walks", (1, 120, 180), DEFLATE, (f"{maps} weight 3", series)
-    yield "random series", _MAPS, "f4", "smooth", (1, 120, 180), DEFLATE, ("random:500:400x1x1",)
+    yield "sections and maps", _SECTIONS, "f4", "smooth", (1, 90, 80), DEFLATE, (
+        "2000x1x80", "1x90x80")  # fmt: skip
     yield "random boxes", _MAPS, "i2", "walks", (50, 30, 30), DEFLATE, ("random:500:10x20x20",)
     yield "points", _MAPS, "f4", "smooth", (1, 120, 180), DEFLATE, ("random:2000",)
     yield "noise, both", _MAPS, "f4", "noise", (1, 120, 180), DEFLATE, (maps, series)
     yield "plain, both", _MAPS, "f4", "noise", None, PLAIN, (maps, series)
     yield "frames", _IMAGES, "u2", "counts", (1, 300, 260), DEFLATE, ("frame=1x300x260",)
-    yield "regions", _IMAGES, "u2", "counts", (1, 300, 260), DEFLATE, ("random:400:120x40x40",)
+    yield "regions", _CUBE, "f4", "smooth", (1, 512, 512), DEFLATE, ("64x16x16",)
     yield "frames and pixels", _IMAGES, "u2", "counts", (1, 300, 260), DEFLATE, (
         "frame=1x300x260", "pixel=120x1x1")  # fmt: skip
     yield "rows", _TABLE, "f4", "smooth", (40_000, 1), DEFLATE, ("random:2000:1x200",)

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from tests.support.fixable import ACCESSES, datasets, make
 
 import chunkwise
-from chunkwise.fixing.promise import WITHIN
 from chunkwise.fixing.records import Gain
+from chunkwise.inspection.promise import WITHIN
 
 # For measuring each file.
 _SECONDS: Final = 12.0

@@ -2,8 +2,8 @@
 
 For each case the advice is asked for, with a budget; then every layout of a grid of chunk shapes
 and filters is measured; then the best of those, what was advised, the present layout and what
-rules of thumb would take are measured together, in turns.  Regret is the time of what was advised
-over that of the best, less 1.
+rules of thumb would take are measured together, in turns: for libhdf5 by h5py, as people read.
+Regret is the time of what was advised over that of the best, less 1.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import itertools
 import math
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -26,10 +26,12 @@ from chunkwise.advice.work import Work
 from chunkwise.measure.schedule import Step
 from chunkwise.model.chunk_shape import divisors
 from chunkwise.model.layout import Layout
+from chunkwise.model.readers import CHUNKWISE
 from chunkwise.model.search import Problem
 from chunkwise_lab.regret.cases import Case
 from chunkwise_lab.regret.thumbs import rules
 
+CLAIMED: Final = 0.15
 _LEAST_NBYTES: Final = 8 << 10
 _MOST_NBYTES: Final = 16 << 20
 _AT_ONCE: Final = 12
@@ -143,6 +145,8 @@ def _measured(
     part: Part, layouts: Sequence[Layout], asked: Sequence[Asked], problem: Problem, repeat: int
 ) -> Proof:
     trials = len(layouts) * len(asked) * repeat
+    if problem.reader_name != CHUNKWISE:
+        problem = replace(problem, reader_name="h5py")
     return measure(part, layouts, asked, problem, repeat=repeat, seconds=trials * (0.9 + _TRIAL_S))
 
 
@@ -189,7 +193,7 @@ def lines(found: Sequence[Regret]) -> Iterator[str]:
         regrets = np.array([one.regret for one in found])
         yield ""
         median, worst = np.median(regrets), regrets.max()
-        yield f"regret: median {median:.0%}, worst {worst:.0%} (claimed: 10%, 25%)"
+        yield f"regret: median {median:.0%}, worst {worst:.0%} (claimed: {CLAIMED:.0%} at most)"
         off = np.abs([error for one in found for error in one.model])
         if off.size:
             yield (

@@ -11,6 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final, TypeGuard
 
+from chunkwise.files.answers import Answer
 from chunkwise.inspection.facts import FileFacts
 from chunkwise.inspection.finding import SEVERITIES, Finding, Unspelled
 from chunkwise.inspection.findings import access, cache, chunks, file, filters, objects, placement
@@ -33,6 +34,7 @@ DATASET_CHECKS: tuple[DatasetCheck, ...] = (
 )
 
 
+NOT_MEASURED: Final[Mapping[str, Answer]] = MappingProxyType({})
 NOTHING: Final[Mapping[str, tuple[Pattern, ...]]] = MappingProxyType({})
 # If several findings offer filters, the first of these is followed.
 _BY_FILTERS = (
@@ -48,6 +50,7 @@ def find(
     facts: FileFacts,
     readers: tuple[Reader, ...],
     stated: Mapping[str, tuple[Pattern, ...]] = NOTHING,
+    measured: Mapping[str, Answer] = NOT_MEASURED,
 ) -> tuple[Finding, ...]:
     """Run every check on a file and all that is in it."""
     found = [finding for check in file.CHECKS for finding in check(facts)]
@@ -55,7 +58,10 @@ def find(
         found += (finding for check in objects.CHECKS for finding in check(facts.path, entry))
         if entry.dataset is not None:
             patterns = stated.get(entry.path, ())
-            found += _of_dataset(Subject(facts.path, entry.path, entry.dataset, readers, patterns))
+            best = measured.get(entry.path)
+            found += _of_dataset(
+                Subject(facts.path, entry.path, entry.dataset, readers, patterns, best)
+            )
     of_file = (entry.dataset.filters for entry in facts.objects if entry.dataset is not None)
     pipelines = frozenset(of_file)
     found = [_beside_others(finding, pipelines) for finding in found]

@@ -14,13 +14,15 @@ from chunkwise.inspection.findings.chunks import (
 )
 from chunkwise.inspection.findings.severity import by_cost
 from chunkwise.inspection.findings.subject import DatasetCheck, Subject
+from chunkwise.inspection.promise import promised_s
 from chunkwise.model import worth
 from chunkwise.model.chunk_shape import reason, smallest
 from chunkwise.model.cost import Stored
 from chunkwise.model.nominal import LOAD_S, MEMORY_LOAD_S, nominal_s
 from chunkwise.model.readers import LIBRARIES, Reader, this_process
 from chunkwise.model.traffic import traffic
-from chunkwise.words import format_ratio, format_speed
+from chunkwise.names import printable
+from chunkwise.words import format_ratio, format_seconds, format_speed
 
 
 def access_mismatch(subject: Subject) -> Iterator[Unspelled]:
@@ -34,7 +36,8 @@ def access_mismatch(subject: Subject) -> Iterator[Unspelled]:
     here = reader if subject.names_readers else this_process()
     offered = offered_chunks(subject)
     before = None if facts.chunks is None else facts.chunks.shape
-    if offered == before:
+    known = subject.measured
+    if offered == before or (known is not None and known.chunks == before):
         return
     filtered = facts.filters != "none"
     (saved_s, times), (_, times_here) = (
@@ -44,10 +47,14 @@ def access_mismatch(subject: Subject) -> Iterator[Unspelled]:
         )
         for one in (reader, here)
     )
-    if times < worth.MODELLED:
+    by = "by the model"
+    if known is not None and known.chunks == offered:
+        times = times_here = known.times
+        by = "as chunkwise advise measured"
+    elif times < worth.MODELLED:
         return
     # Whether readers with a smaller cache than the library here gain alone.
-    for_others = times_here < worth.MODELLED
+    for_others = known is None and times_here < worth.MODELLED
     whom = ""
     if for_others:
         whom = (
@@ -55,6 +62,7 @@ def access_mismatch(subject: Subject) -> Iterator[Unspelled]:
             f"{format_speed(times_here)} as fast to {here.title}"
         )
     now, then = (0 if one is None else _loaded_nbytes(subject, one) for one in (before, offered))
+    reads = max(one.reads for one in subject.stated)
     names = " and ".join(f"'{one.name}'" for one in subject.stated)
     if before is None:
         told = "It is stored in one piece"
@@ -67,16 +75,17 @@ def access_mismatch(subject: Subject) -> Iterator[Unspelled]:
         severity="note"
         if for_others
         else by_cost(
-            nbytes=max(0, now - then),
-            seconds=None if before is not None else saved_s,
+            nbytes=reads * max(0, now - then),
+            seconds=None if before is not None else reads * saved_s,
             times=times,
             filtered=filtered,
         ),
         path=subject.path,
         summary=(
             f"{told}. Chunks of {format_shape(offered)} serve {names} about "
-            f"{format_ratio(times)} as fast{whom}, by the model: "
+            f"{format_ratio(times)} as fast{whom}, {by}: "
             f"{reason(facts.shape, facts.itemsize, offered, subject.stated)}."
+            f"{_each(subject, before, offered, reader)}"
         ),
         evidence={
             "patterns": "; ".join(one.name for one in subject.stated),
@@ -89,8 +98,24 @@ def access_mismatch(subject: Subject) -> Iterator[Unspelled]:
         },
         source="the patterns of --access, and the model of docs/advise.md",
         remedies=other_chunks(subject, offered),
-        waste_nbytes=max(0, now - then),
+        waste_nbytes=reads * max(0, now - then),
     )
+
+
+def _each(
+    subject: Subject, before: tuple[int, ...] | None, after: tuple[int, ...], reader: Reader
+) -> str:
+    """Say what one read of each pattern takes before and after, where a sample tells."""
+    facts, said = subject.facts, []
+    for one in subject.stated:
+        seconds = [
+            promised_s(facts, one, chunk=chunk, filters=facts.filters, reader=reader)
+            for chunk in (before, after)
+        ]
+        if facts.sample is not None and one.of_one_read and None not in seconds:
+            now, then = (format_seconds((s or 0.0) / one.reads) for s in seconds)
+            said.append(f"{printable(one.name)} {now} -> {then}")
+    return f" One read, by the model: {', '.join(said)}." if said else ""
 
 
 def _gain(
@@ -119,7 +144,7 @@ def _gain(
 
 
 def _loaded_nbytes(subject: Subject, chunks: tuple[int, ...]) -> int:
-    """Bytes of chunks that all reads load, each pattern as often as its weight says."""
+    """Bytes of chunks that one read of each pattern loads, each as often as its weight says."""
     facts = subject.facts
     assert facts.shape is not None
     stored = Stored(facts.shape, chunks, facts.itemsize, filtered=facts.filters != "none")

@@ -70,7 +70,8 @@ def chunk_exceeds_cache(subject: Subject) -> Iterator[Unspelled]:
             f"A chunk ({format_shape(chunks.shape)}, {format_size(chunks.nbytes)}) "
             f"does not fit the default chunk cache of {_named(small)}: reading "
             f"{_in_words(subject, block)} decodes each chunk {_times(lost.decodes)}"
-            f"{_seconds(facts, lost)}.{_here(subject, chunks.nbytes)}"
+            f"{_seconds(facts, lost, None if subject.stated else block)}."
+            f"{_here(subject, chunks.nbytes)}"
         ),
         evidence={
             "chunk_nbytes": chunks.nbytes,
@@ -126,7 +127,7 @@ def reads_exceed_cache(subject: Subject) -> Iterator[Unspelled]:
             f"the other, {'comes' if worst.fits else 'that comes'} back to each chunk "
             f"after {needed:,} of them ({format_size(needed * chunks.nbytes)}), more than "
             f"the default chunk cache of {_named(affected_readers)} holds: it {verb} each chunk "
-            f"{_times(lost.decodes)}{_seconds(facts, lost, None if worst.fits else block)}."
+            f"{_times(lost.decodes)}{_seconds(facts, lost, None if subject.stated else block)}."
             + (f" The same holds for {joined(also)}." if also else "")
         ),
         evidence={

@@ -18,7 +18,7 @@ from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspection.facts import ChunkFacts, entry_nbytes
 from chunkwise.inspection.finding import SEVERITIES, Severity, Unspelled
-from chunkwise.inspection.findings.severity import DECODED_NBYTES_PER_S, PIECE_S, by_cost
+from chunkwise.inspection.findings.severity import PIECE_S, by_cost
 from chunkwise.inspection.findings.subject import NETCDF4, DatasetCheck, Subject
 from chunkwise.inspection.patterns import stored_as
 from chunkwise.model.chunk_shape import (
@@ -29,7 +29,7 @@ from chunkwise.model.chunk_shape import (
 )
 from chunkwise.model.cost import Stored, decodes_by_size, walk_cost
 from chunkwise.model.geometry import line, plane
-from chunkwise.model.nominal import nominal_s
+from chunkwise.model.nominal import DECODED_NBYTES_PER_S, nominal_s
 from chunkwise.model.purpose import purpose
 from chunkwise.model.readers import LIBRARIES
 from chunkwise.model.traffic import Pattern
@@ -59,10 +59,13 @@ _STARTED_S: Final = 5e-5
 def offered_chunks(subject: Subject) -> tuple[int, ...]:
     """Return the chunks that a dataset is offered: those of ``chunkwise repack --chunk auto``.
 
-    Where someone in particular is to read it, those that suit this reader's cache.
+    Where someone in particular is to read it, those that suit this reader's cache.  What was
+    measured for the stated patterns comes first.
     """
     facts = subject.facts
     assert facts.shape is not None
+    if subject.measured is not None and subject.measured.chunks is not None:
+        return subject.measured.chunks
     return default_chunk(
         facts.shape,
         facts.itemsize,

@@ -13,6 +13,7 @@ from chunkwise.inspection.finding import Unspelled
 from chunkwise.inspection.findings.severity import by_cost
 from chunkwise.inspection.findings.subject import OCCAM, FileCheck
 from chunkwise.model.layout import metadata_block
+from chunkwise.model.readability import FORMAT_OF_LOW, SMALLER_LOW
 from chunkwise.remedy.records import (
     Copy,
     FollowWriter,
@@ -45,9 +46,12 @@ _SPREAD: Final = 8
 _LOST_NBYTES: Final = 1 << 20
 _LOST_SHARE: Final = 0.1
 
-# Page sizes to choose from: the largest that h5repack's users take (4 MiB) down to a few
-# times the largest object headers.
-_PAGES: Final = tuple(1 << power for power in range(22, 15, -1))
+# What a group takes less in the format of HDF5 1.10, at the least, and few enough of them.
+_OLD_GROUP_NBYTES: Final = 600
+_MANY_GROUPS: Final = 1_000
+
+# Page sizes to choose from, the smallest first: up to the largest that h5repack's users take.
+_PAGES: Final = tuple(1 << power for power in range(16, 23))
 # The most that pages may add to a file; beyond that, smaller pages are better.
 _SLACK_SHARE: Final = 0.05
 # Signature, superblock and its extension are read before there are any pages (measured).
@@ -151,8 +155,9 @@ def cloud_unready(facts: FileFacts) -> Iterator[Unspelled]:
     if requests < _MANY_REQUESTS:
         return
     severity = by_cost(seconds=_NEAR_REQUEST_S * found.blocks)
-    page_nbytes = _page_nbytes(facts, found)
+    page_nbytes = page_that_serves(facts, found)
     paged = _paged_requests(found, page_nbytes)
+    slack = _slack_of_all(facts, page_nbytes)
     yield Unspelled(
         code="cloud-unready",
         severity=severity,
@@ -163,7 +168,8 @@ def cloud_unready(facts: FileFacts) -> Iterator[Unspelled]:
             f"{_wait(requests)} at {1000 * _REQUEST_S:.0f} ms each; a reader that fetches 1 MiB "
             f"blocks and keeps them needs {found.blocks:,} to find all data ({_wait(found.blocks)}"
             f"). Stored in pages of {format_size(page_nbytes)} and read by pages, it would take "
-            f"about {paged:,}."
+            f"about {paged:,}; the pages add about {format_size(slack)} to the file, and need "
+            f"HDF5 {FORMAT_OF_LOW} or later."
         ),
         evidence={
             "requests": requests,
@@ -172,6 +178,7 @@ def cloud_unready(facts: FileFacts) -> Iterator[Unspelled]:
             "metadata_nbytes": found.nbytes,
             "page_nbytes": page_nbytes,
             "paged_requests": paged,
+            "page_slack_nbytes": slack,
         },
         source="H5Pset_file_space_strategy (H5F_FSPACE_STRATEGY_PAGE), H5Pset_page_buffer_size",
         remedies=_in_pages(facts, found, page_nbytes),
@@ -210,6 +217,30 @@ def lost_space(facts: FileFacts) -> Iterator[Unspelled]:
     )
 
 
+def old_groups(facts: FileFacts) -> Iterator[Unspelled]:
+    """Find many groups that each have a B-tree and a heap of their own."""
+    groups = sum(entry.kind == "group" for entry in facts.objects)
+    saved = groups * _OLD_GROUP_NBYTES
+    if facts.file_format.superblock_version > 1 or groups < _MANY_GROUPS:
+        return
+    if saved < max(_LOST_NBYTES, _LOST_SHARE * facts.nbytes):
+        return
+    yield Unspelled(
+        code="old-groups",
+        severity=by_cost(nbytes=saved, times=1 + saved / facts.nbytes, filtered=False),
+        path=None,
+        summary=(
+            f"{counted(groups, 'group')} in the oldest format take a B-tree and a heap each. In "
+            f"the format of HDF5 {FORMAT_OF_LOW}, a copy is at least {format_size(saved)} smaller "
+            f"than {format_size(facts.nbytes)}; older HDF5 cannot read it."
+        ),
+        evidence={"groups": groups, "saved_nbytes": saved, "file_nbytes": facts.nbytes},
+        source="H5Pset_libver_bounds; HDF5 file format specification, III.A and IV.A.2.g",
+        remedies=(replace(_copy(facts), low=SMALLER_LOW),),
+        waste_nbytes=saved,
+    )
+
+
 # --- remedies --------------------------------------------------------------------------
 
 
@@ -217,7 +248,7 @@ def _in_blocks(facts: FileFacts, found: MetadataFacts) -> tuple[Remedy, ...]:
     """Bring the metadata together."""
     if facts.file_format.space_strategy == "page":
         # A copy keeps the strategy, under which blocks have no effect.
-        return _in_pages(facts, found, _page_nbytes(facts, found))
+        return _in_pages(facts, found, page_that_serves(facts, found))
     nbytes = metadata_block(found.nbytes)
     return replace(_copy(facts), metadata_block_nbytes=nbytes), GatherMetadata(nbytes)
 
@@ -266,13 +297,19 @@ def _page_ends(facts: FileFacts) -> int:
     return 2 * page + 2 * sum(_slack(dataset, page) for dataset in _datasets(facts))
 
 
-def _page_nbytes(facts: FileFacts, found: MetadataFacts) -> int:
-    """Choose the largest page in which the data wastes little space."""
-    for page in _PAGES:
-        slack = sum(_slack(dataset, page) for dataset in _datasets(facts))
-        if slack <= _SLACK_SHARE * found.raw_nbytes:
-            return page
-    return _PAGES[-1]
+def page_that_serves(facts: FileFacts, found: MetadataFacts) -> int:
+    """Choose the smallest page by which opening takes few requests and data wastes little space.
+
+    If no page does both, the largest of those in which it wastes little.
+    """
+    able = [p for p in _PAGES if _slack_of_all(facts, p) <= _SLACK_SHARE * found.raw_nbytes]
+    few = (page for page in able if _paged_requests(found, page) <= _FEW_BLOCKS)
+    return next(few, able[-1] if able else _PAGES[0])
+
+
+def _slack_of_all(facts: FileFacts, page: int) -> int:
+    """Estimate what pages add to a file."""
+    return 2 * page + sum(_slack(dataset, page) for dataset in _datasets(facts))
 
 
 def _slack(dataset: DatasetFacts, page: int) -> int:
@@ -300,4 +337,5 @@ CHECKS: Final[tuple[FileCheck, ...]] = (
     scattered_metadata,
     cloud_unready,
     lost_space,
+    old_groups,
 )

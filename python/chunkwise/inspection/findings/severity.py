@@ -11,6 +11,7 @@ import math
 from typing import Final
 
 from chunkwise.inspection.finding import Severity
+from chunkwise.model.nominal import DECODED_NBYTES_PER_S
 
 # A reader waits, or pays for the disk.
 WARNING_S: Final = 2.0
@@ -23,8 +24,7 @@ NO_TOY_NBYTES: Final = 32 << 20
 # A way of reading that some never use has to make minutes of seconds.
 RARE_TIMES: Final = 100.0
 RARE_S: Final = 60.0
-# Bytes decoded in vain, at zlib's usual speed; bytes that are only fetched are faster.
-DECODED_NBYTES_PER_S: Final = 256 << 20
+# Bytes fetched in vain are faster than those decoded.
 FETCHED_NBYTES_PER_S: Final = 2 << 30
 # A read of its own: more than on a flash disk, less than on one that turns.
 PIECE_S: Final = 2e-4

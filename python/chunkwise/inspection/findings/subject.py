@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from chunkwise.files.answers import Answer
 from chunkwise.grammar import Pipeline
 from chunkwise.inspection.facts import DatasetFacts, FileFacts, ObjectFacts
 from chunkwise.inspection.finding import Unspelled
@@ -31,6 +32,7 @@ class Subject:
     readers: tuple[Reader, ...]  # The readers that it must serve well
     # The patterns that it is read by, as somebody stated them; none where nobody did.
     stated: tuple[Pattern, ...] = ()
+    measured: Answer | None = None  # What was measured to be best for these
 
     @property
     def names_readers(self) -> bool:

@@ -12,13 +12,12 @@ from typing import Final
 
 from chunkwise.grammar import Pipeline
 from chunkwise.inspection.facts import DatasetFacts
-from chunkwise.inspection.findings.severity import DECODED_NBYTES_PER_S
 from chunkwise.model.cost import Stored
-from chunkwise.model.followed import loads_of_walk
+from chunkwise.model.followed import MOST_STEPS, loads_of_walk
+from chunkwise.model.nominal import DECODED_NBYTES_PER_S
 from chunkwise.model.readers import Reader, this_process
 from chunkwise.model.seconds import Codec, Machine, Rates, Speed, parts
-from chunkwise.model.traffic import contiguous_traffic, traffic
-from chunkwise.patterns import Access, as_pattern
+from chunkwise.model.traffic import Pattern, contiguous_traffic, traffic
 
 # Promises and what was measured then mostly differ by no larger a factor: 10 of 10 on a quiet
 # machine, 17 of 21 on a busy one (`make bench ONLY=fix`).
@@ -52,17 +51,18 @@ _LEAST_SHARE: Final = 0.2
 
 def promised_s(
     facts: DatasetFacts,
-    access: Access,
+    pattern: Pattern,
     *,
     chunk: tuple[int, ...] | None,
     filters: str,
     reader: Reader | None = None,  # Whose chunk cache; None for that of this process
+    most_steps: int = MOST_STEPS,  # As `loads_of_walk` has it
 ) -> float | None:
-    """Predict the seconds of a pattern over the whole dataset, read by h5py from memory."""
+    """Predict the seconds of all reads of a pattern, by h5py from memory."""
     shape = facts.shape
-    if not shape or access.has_unions:
+    if not shape or pattern.flat:
         return None
-    pattern, one = as_pattern(access, shape), reader or this_process()
+    one = reader or this_process()
     machine = _MACHINE
     if chunk is None:
         machine = _as_sampled(facts)
@@ -74,8 +74,11 @@ def promised_s(
             return None
         stored = Stored(shape, chunk, facts.itemsize, filters != "none")
         found = traffic(stored, pattern, one)
-        if found.loads and access.is_ordered:
-            loads = loads_of_walk(stored, access.block, one, order=access.order)
+        in_order = not pattern.scattered and pattern.selections is None
+        if found.loads and in_order and pattern.operations is None:
+            loads = loads_of_walk(
+                stored, pattern.block, one, order=pattern.order, most_steps=most_steps
+            )
             found = replace(found, loads=loads)
         found = replace(found, loads=found.loads * _share(facts))
         codec = Codec(filters, (((), _ratio(facts, filters)),), {"libhdf5": speed})

@@ -1,0 +1,90 @@
+"""What did measurements on this machine answer, so that the same question has the same answer?
+
+`chunkwise.advise` keeps which layout it measured to be best for stated reads of a dataset;
+`inspect` and `fix` look it up before they ask the model.  Answers lie in the user's cache folder,
+and hold for the file as it was.  If they cannot be read or kept, nothing is said.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from chunkwise.files.caches import cache_folder
+from chunkwise.files.durable import write_whole
+
+# By dataset and question, as JSON has them.
+Answers: TypeAlias = dict[str, dict[str, list[Any]]]
+# Of the newest files.
+_MOST_FILES: Final = 200
+
+
+class Answer(NamedTuple):
+    """The layout that was measured to be best."""
+
+    chunks: tuple[int, ...] | None  # None for contiguous data
+    filters: str
+    times: float  # How many times as fast it reads as what was there
+
+
+def cache_file(kind: str) -> Path:
+    """Return a file in which this machine's figures are kept.
+
+    One for each host, as home folders are shared.
+    """
+    host = "".join(c if c.isalnum() or c in "-." else "-" for c in platform.node())
+    return cache_folder() / f"{kind}-{host or 'this'}.json"
+
+
+def kept(file: str | os.PathLike[str], dataset: str, question: str) -> Answer | None:
+    """Return what was answered to a question about a dataset of a file."""
+    found = _all().get(_key(file), {}).get(dataset, {}).get(question)
+    try:
+        return None if found is None else Answer(found[0] and tuple(found[0]), *found[1:])
+    except (TypeError, IndexError):
+        return None
+
+
+def keep(file: str | os.PathLike[str], dataset: str, question: str, answer: Answer) -> None:
+    """Keep an answer."""
+    known = _all()
+    known.setdefault(_key(file), {}).setdefault(dataset, {})[question] = list(answer)
+    _write(known)
+
+
+def about(file: str | os.PathLike[str]) -> Answers:
+    """Return all answers about a file as it is."""
+    return _all().get(_key(file), {})
+
+
+def carry(found: Answers, copy: str | os.PathLike[str]) -> None:
+    """Let the answers about a file hold for a copy of it, however that is stored."""
+    if found:
+        _write(_all() | {_key(copy): found})
+
+
+def _key(file: str | os.PathLike[str]) -> str:
+    try:
+        status = Path(file).stat()
+    except OSError:
+        return ""
+    return f"{os.path.realpath(file)}:{status.st_size}:{status.st_mtime_ns}"
+
+
+def _all() -> dict[str, Answers]:
+    try:
+        found = json.loads(cache_file("answers").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _write(known: dict[str, Answers]) -> None:
+    path, newest = cache_file("answers"), list(known.items())[-_MOST_FILES:]
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(dict(newest)).encode())

@@ -1,0 +1,63 @@
+"""Which share of the machine has a worker of PyTorch's DataLoader?
+
+Each of several workers would use all processors, and keep a cache of its own of the full size.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from functools import wraps
+from typing import Any, Final
+
+from chunkwise import _native
+from chunkwise.settings import VARIABLES
+
+_MODULE: Final = "torch.utils.data._utils.worker"
+_SHARED: Final = ("threads", "cache_nbytes", "write_buffer_nbytes", "prefetch_nbytes")
+
+
+def watch() -> None:
+    """Divide what a process may use when PyTorch tells it that it is one of several workers."""
+    # Forked workers may have it from their parent, whichever was imported first.
+    os.register_at_fork(after_in_child=_watch)
+    _watch()
+
+
+def _watch() -> None:
+    info = getattr(sys.modules.get(_MODULE), "WorkerInfo", None)
+    if info is None or hasattr(info.__init__, "_is_watched"):
+        return
+    original = info.__init__
+
+    @wraps(original)
+    def __init__(self: Any, **given: Any) -> None:  # noqa: N807
+        original(self, **given)
+        share(given.get("num_workers", 1), speaks=given.get("id") == 0)
+
+    __init__._is_watched = True  # type: ignore[attr-defined]
+    info.__init__ = __init__
+
+
+def share(number: int, *, speaks: bool = True) -> None:
+    """Give this process its part of what one of `number` has; what somebody has set stays."""
+    _native.set_default_settings(
+        {
+            name: max(1, _native.setting(name) // number)
+            for name in _SHARED
+            if VARIABLES[name] not in os.environ
+        }
+    )
+    cache_nbytes = _native.setting("cache_nbytes")
+    memory_nbytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if speaks and number * cache_nbytes > memory_nbytes:
+        from chunkwise.grammar.sizes import format_size
+
+        warnings.warn(
+            f"{number} workers keep up to {format_size(cache_nbytes)} of chunks each, and there "
+            f"are {format_size(memory_nbytes)} of memory: give settings(cache_nbytes=...), or "
+            f"{VARIABLES['cache_nbytes']}, what a worker may keep",
+            RuntimeWarning,
+            stacklevel=3,
+        )

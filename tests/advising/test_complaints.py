@@ -1,0 +1,62 @@
+"""Is the diagnosis right about what people complained of?  A few of all (see `make bench`)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from chunkwise.inspection.finding import CODES
+from chunkwise_lab.regret.complaints import Complaint, Outcome, complaints, fill, lines, try_it
+from chunkwise_lab.regret.reading import Cost
+
+PAGE = Path(__file__).parents[2] / "docs" / "complaints.md"
+ALL = {one.on: one for one in complaints()}
+# Of several kinds, and each rebuilt in a moment.
+FEW = (
+    "mom-ocean/MOM5#195",
+    "deshaw/versioned-hdf5#193",
+    "deshaw/versioned-hdf5#192",
+    "SciTools/iris#3357",
+    "UCBerkeleySETI/blimpy#202",
+    "bird-house/finch#36",
+)
+
+
+def test_there_are_sixty_and_each_says_what_is_right() -> None:
+    assert len(ALL) >= 60
+    assert all(one.right <= CODES.keys() for one in ALL.values())
+
+
+def test_the_page_has_all_of_them() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert [name for name in ALL if f"[{name}](" not in text] == []
+    assert "harmful |" not in text
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_it_is_right(name: str, tmp_path: Path) -> None:
+    outcome = try_it(ALL[name], tmp_path, all_of_it=False, most_s=0.02)
+    assert outcome.is_right, outcome
+
+
+def test_what_is_right_and_what_is_harmful(tmp_path: Path) -> None:
+    wanted = Complaint("a/b#1", "rows", (10, 10), ("row",), frozenset({"small-chunks"}))
+    missed = Outcome(wanted, (1, 1))
+    found = replace(missed, found=["small-chunks"], followed="chunks 10x10", nbytes=(100, 100))
+    faster, slower = Cost(2.0, 1.0), Cost(1.0, 2.0)
+    assert not missed.is_right
+    assert not found.is_right  # Nothing is gained.
+    assert replace(found, costs={"h5py": [faster]}).is_right
+    assert replace(found, nbytes=(100, 50)).is_right
+    harmful = replace(found, costs={"h5py": [faster, slower]})
+    assert (harmful.is_right, harmful.is_harmful) == (False, True)
+    nothing = replace(missed, complaint=replace(wanted, right=frozenset()))
+    assert nothing.is_right
+    assert not replace(nothing, followed="chunks 10x10", nbytes=(100, 100)).is_right
+    (tmp_path / "page.md").write_text("a\n<!-- complaints -->\nold\n<!-- end -->\nb\n")
+    fill(tmp_path / "page.md", list(lines([harmful, nothing])))
+    text = (tmp_path / "page.md").read_text()
+    assert "1 of 2 are right; following makes a stated read slower in 1." in text
+    assert "old" not in text
