@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import importlib
 import re
-from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from importlib.metadata import EntryPoint
@@ -39,21 +38,32 @@ def room_of(module: str) -> str:
     return "face" if name in FACE else name
 
 
-def imports(path: Path) -> Iterator[str]:
+@cache
+def names_and_texts(path: Path) -> tuple[list[str], list[str]]:
+    """What a file imports, and the texts in it: parsed once for all tests."""
+    names: list[str] = []
+    texts: list[str] = []
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("chunkwise"):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            texts.append(node.value)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("chunkwise"):
             module = str(node.module)
             for alias in node.names:
                 below = PACKAGES.joinpath(*module.split("."), alias.name)
                 if below.is_dir() or below.with_suffix(".py").exists():
-                    yield f"{module}.{alias.name}"
+                    names.append(f"{module}.{alias.name}")
                 elif module == "chunkwise":
                     # A public name, which the package has from elsewhere.
-                    yield chunkwise._LATER.get(alias.name, "chunkwise._native")
+                    names.append(chunkwise._LATER.get(alias.name, "chunkwise._native"))
                 else:
-                    yield module
+                    names.append(module)
         elif isinstance(node, ast.Import):
-            yield from (one.name for one in node.names if one.name.startswith("chunkwise"))
+            names += (one.name for one in node.names if one.name.startswith("chunkwise"))
+    return names, texts
+
+
+def imports(path: Path) -> list[str]:
+    return names_and_texts(path)[0]
 
 
 def module_of(path: Path) -> str:
@@ -117,10 +127,8 @@ def test_a_study_is_known_to_those_above_it_alone() -> None:
 
 def test_the_product_knows_nothing_of_the_laboratory() -> None:
     for path in PRODUCT.rglob("*.py"):
-        tree = ast.parse(path.read_text("utf-8"))
-        texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
-        named = [*imports(path), *(text for text in texts if isinstance(text, str))]
-        assert not [name for name in named if OF_THE_LABORATORY.search(name)], path
+        names, texts = names_and_texts(path)
+        assert not [name for name in names + texts if OF_THE_LABORATORY.search(name)], path
 
 
 def test_what_names_the_laboratory() -> None:
