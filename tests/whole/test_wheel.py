@@ -28,7 +28,7 @@ print(chunkwise.__file__)
 
 def newest() -> Path:
     """Return the wheel."""
-    wheels = sorted((ROOT / "dist").glob(f"chunkwise-*_{platform.machine()}.whl"))
+    wheels = sorted((ROOT / "dist").glob(f"chunkwise-*manylinux*_{platform.machine()}.whl"))
     if not wheels:
         pytest.skip("no wheel in dist/ (`make wheel`)")
     return wheels[-1]
