@@ -7,6 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING, Final
 
 from chunkwise.errors import UsageError
+from chunkwise.words import installing
 from chunkwise_lab.report.model import Chart, Point, Series
 from chunkwise_lab.report.palette import style
 from chunkwise_lab.report.plots import CLOSE_DECADES, decades, point_places
@@ -46,9 +47,7 @@ def still(chart: Chart, kind: str) -> bytes:
         import matplotlib as mpl
         from matplotlib.figure import Figure
     except ImportError:
-        raise UsageError(
-            "still pictures need matplotlib: pip install 'chunkwise[report]'"
-        ) from None
+        raise UsageError(f"still pictures need matplotlib: {installing('report')}") from None
     with mpl.rc_context(_SETTINGS):  # type: ignore[arg-type]
         figure = Figure(figsize=(_WIDTH_IN, _height(chart)), layout="constrained")
         axes = figure.add_subplot()
