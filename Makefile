@@ -26,6 +26,8 @@
 #   make wheel-arm the same for 64-bit Arm, in dist/, built on any machine; not tested by it
 #   make wheels    wheels for each platform, in dist/: Linux (glibc and musl) and macOS, each for
 #                  x86-64 and Arm (scripts/build/wheels.py; half an hour)
+#   make sdist     the source archive, in dist/
+#   make try-wheel  install the wheel for this machine that is in dist/ anew, and use each command
 #   make release-check  are the wheels in dist/, the versions and the licences fit to be published?
 #   make licences  renew LICENSE-THIRD-PARTY from what is linked
 #   make bench     compare with other readers, and with the machine (docs/benchmarks.md); of it
@@ -58,7 +60,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 RUST := $(shell find crates -name '*.rs' -o -name '*.c' -o -name Cargo.toml) Cargo.toml Cargo.lock rust-toolchain.toml
 PACKAGE := pyproject.toml constraints.txt
 
-.PHONY: demo test test-quick install tools check fuzz attack mpi test-mpi h5pys test-versions wheel wheel-arm wheels licences release-check bench benchmarks studies docs bench-c readme lock clean dev test-python rust-test all-python
+.PHONY: demo test test-quick install tools check fuzz attack mpi test-mpi h5pys test-versions wheel wheel-arm wheels sdist licences try-wheel release-check bench benchmarks studies docs bench-c readme lock clean dev test-python rust-test all-python
 
 demo: install
 	$(BIN)/python examples/demo.py
@@ -226,6 +228,10 @@ wheels: dev
 	$(WHEELS)
 	touch dist/.built
 
+sdist: dev
+	rm -f dist/*.tar.gz
+	$(BIN)/maturin sdist --quiet --out dist
+
 licences: dev
 	$(BIN)/python scripts/build/licences.py
 
@@ -236,6 +242,9 @@ $(VENV)/.release: $(VENV)/.dev
 
 release-check: $(VENV)/.release
 	$(BIN)/python scripts/build/release.py
+
+try-wheel:
+	$(PYTHON) scripts/build/release.py --try
 
 # Other readers are of no use but here; where one cannot be installed, bench says so.
 PEERS := aiohttp b2h5py fastparquet fsspec hdf5plugin hidefix kerchunk netCDF4 pyfive virtualizarr

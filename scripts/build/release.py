@@ -16,6 +16,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -146,6 +147,20 @@ def _licences_in(held: zipfile.ZipFile, info: str) -> Iterator[str]:
         yield f"no SBOM states the licences of {', '.join(sorted(missing))}"
 
 
+def sdist() -> Iterator[str]:
+    """Does the source archive have all that a build reads?"""
+    made = [*DIST.glob("*.tar.gz")]
+    if len(made) != 1:
+        yield f"there are {len(made)} in dist/ (make sdist)"
+        return
+    with tarfile.open(made[0]) as held:
+        names = {one.partition("/")[2] for one in held.getnames()}
+    listed = _run("git", "ls-files", "crates", "python", "scripts", "packaging", "LICENSE-*")
+    missing = sorted({*listed.stdout.splitlines(), "PKG-INFO"} - names)
+    if missing:
+        yield f"lacks {len(missing)} files, such as {missing[0]}"
+
+
 def library(code: bytes, platform: Platform) -> Iterator[str]:
     """Is this machine code that of the platform, and what does it need?"""
     arm = platform.triple.startswith("aarch64")
@@ -274,6 +289,11 @@ def _last(done: subprocess.CompletedProcess[str]) -> str:
     return said[-1] if said else f"ended with {done.returncode}"
 
 
+def found_of(name: str) -> list[Path]:
+    """The wheels of a platform in dist/."""
+    return sorted(DIST.glob(PLATFORMS[name].pattern))
+
+
 def can_run(platform_name: str) -> bool:
     """Whether a platform's wheel can be installed here."""
     this = {"aarch64": "arm64"}.get(platform.machine(), platform.machine())
@@ -299,9 +319,15 @@ def main() -> int:
         for one in problems:
             print(f"          {one}", flush=True)
 
+    if "--try" in sys.argv:
+        tried = [path for name in PLATFORMS if can_run(name) for path in found_of(name)]
+        for path in tried:
+            say(f"{path.name}: installed, each command", smoke(path, installed))
+        return int(bool(failed or not tried))
     say("versions agree", versions())
     say("each licence of what is linked is listed", licences())
-    made = {name: sorted(DIST.glob(one.pattern)) for name, one in PLATFORMS.items()}
+    say("the source archive", sdist())
+    made = {name: found_of(name) for name in PLATFORMS}
     for name, paths in made.items():
         if len(paths) != 1:
             say(f"{name}: one wheel", iter([f"there are {len(paths)} in dist/ (make wheels)"]))
@@ -318,7 +344,7 @@ def main() -> int:
             )
         else:
             print(f"not done  {name}: it cannot be run here", flush=True)
-    paths = [path for some in made.values() for path in some]
+    paths = [path for some in made.values() for path in some] + [*DIST.glob("*.tar.gz")]
     if paths:
         say("twine check", twine(paths))
     say("known faults of crates", known_faults_of_crates())
