@@ -230,7 +230,7 @@ wheels: dev
 
 sdist: dev
 	rm -f dist/*.tar.gz
-	$(BIN)/maturin sdist --quiet --out dist
+	$(BIN)/maturin sdist --out dist
 
 licences: dev
 	$(BIN)/python scripts/build/licences.py
