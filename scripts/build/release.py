@@ -30,17 +30,18 @@ BIN = Path(sys.executable).parent
 # auditwheel.
 OF_MACOS = ("/usr/lib/libSystem.B.dylib", "/usr/lib/libiconv.2.dylib", "@rpath/")
 OLDEST_MACOS = {"arm64": (11, 0), "x86_64": (10, 12)}
+BENCH = ("bench", "a.h5", "--access", "row=1x1x50", "--repeat", "1", "--budget", "30s")
 # One use of each command.
 SMOKE = (
     ("sample", "cube", "a.h5", "--shape", "20x50x50"),
     ("inspect", "a.h5", "--json"),
-    ("bench", "a.h5", "--budget", "2s", "--json"),
-    ("bench", "a.h5", "--budget", "2s", "--save", "runs.jsonl"),
+    (*BENCH, "--json"),
+    (*BENCH, "--save", "runs.jsonl"),
     ("compare", "runs.jsonl", "runs.jsonl"),
     ("report", "runs.jsonl", "-o", "report.md"),
-    ("advise", "a.h5", "--access", "20x1x1", "--budget", "2s"),
-    ("hstest", "a.h5", "--count", "2", "--budget", "2s"),
-    ("fix", "a.h5", "-o", "fixed.h5", "--for", "20x1x1"),
+    ("advise", "a.h5", "t2m", "--access", "20x1x1", "--budget", "30s"),
+    ("hstest", "a.h5", "--count", "2", "--budget", "30s"),
+    ("fix", "a.h5", "-o", "fixed.h5", "--access", "20x1x1"),
     ("repack", "a.h5", "b.h5", "--chunk", "10x25x25"),
     ("verify", "b.h5"),
     ("index", "b.h5", "-o", "b.json"),
