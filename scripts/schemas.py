@@ -1,4 +1,4 @@
-"""Write the JSON schemas of what `--json` prints: `python scripts/schemas.py`.
+"""What does `--json` print?  `python scripts/schemas.py` writes a JSON schema of each format.
 
 Each is made from the record that a command prints, into docs/_static/schemas.  A test compares
 the files with the records, and with what each command prints.  Further keys are allowed: they may

@@ -1,4 +1,4 @@
-"""Write what is linked into a wheel, with its licences: `make licences`.
+"""What is linked into a wheel, and under which licences?  `make licences` writes it.
 
 `LICENSE-THIRD-PARTY` has the texts; it is in every wheel, in the source archive and in the conda
 recipe.  `packaging/c-code.cyclonedx.json` names the C code in crates, which cargo does not know.

@@ -1,4 +1,4 @@
-"""Build wheels for other platforms: `python scripts/build/wheels.py [PLATFORM ...]`, into dist/.
+"""Which wheels are there?  `python scripts/build/wheels.py [PLATFORM ...]` builds them into dist/.
 
 zig is the C compiler and the linker, so that each can be made on any Linux machine.  Each is made
 in a copy of the sources: the library for programs lies in the package, and there it is that of
