@@ -10,6 +10,7 @@ import csv
 import hashlib
 import io
 import json
+import os
 import platform
 import re
 import shutil
@@ -170,6 +171,11 @@ def library(code: bytes, platform: Platform) -> Iterator[str]:
         if code[:4] != b"\x7fELF" or machine != (183 if arm else 62):
             yield "is not for this platform"
         return
+    if "windows" in platform.triple:
+        at = struct.unpack_from("<I", code, 60)[0]
+        if code[:2] != b"MZ" or struct.unpack_from("<H", code, at + 4)[0] != 0x8664:
+            yield "is not for this platform"
+        return
     magic, processor, _, _, count = struct.unpack_from("<5I", code)
     if magic != 0xFEEDFACF or processor != (0x0100000C if arm else 0x01000007):
         yield "is not for this platform"
@@ -216,15 +222,14 @@ def smoke(path: Path, installed: list[str]) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _run(sys.executable, "-m", "venv", folder / "venv", check=True)
+        programs = folder / "venv" / ("Scripts" if os.name == "nt" else "bin")
         constraints = ROOT / "constraints.txt"
         pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-        done = _run(
-            folder / "venv/bin/python", *pip, "-c", constraints, "--only-binary", ":all:", path
-        )
+        done = _run(programs / "python", *pip, "-c", constraints, "--only-binary", ":all:", path)
         if done.returncode:
             yield _last(done)
             return
-        chunkwise = folder / "venv/bin/chunkwise"
+        chunkwise = programs / "chunkwise"
         helped = _run(chunkwise, "--help").stdout.partition("Commands:")[2]
         commands = set(re.findall(r"^  ([a-z][a-z-]*)  ", helped, re.MULTILINE))
         unused = commands - {words[0] for words in SMOKE}
@@ -236,7 +241,7 @@ def smoke(path: Path, installed: list[str]) -> Iterator[str]:
             fine = (0, 1) if sys.platform == "linux" else (0, 1, 3)
             if done.returncode not in fine or "Traceback" in done.stderr:
                 yield f"chunkwise {' '.join(words)}: {_last(done)}"
-        frozen = _run(folder / "venv/bin/python", *pip[:2], "freeze", "--exclude", "chunkwise")
+        frozen = _run(programs / "python", *pip[:2], "freeze", "--exclude", "chunkwise")
         installed += frozen.stdout.splitlines()
 
 
@@ -298,9 +303,9 @@ def found_of(name: str) -> list[Path]:
 
 def can_run(platform_name: str) -> bool:
     """Whether a platform's wheel can be installed here."""
-    this = {"aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    this = {"aarch64": "arm64", "AMD64": "x86_64"}.get(platform.machine(), platform.machine())
     libc = "linux" if platform.libc_ver()[0] == "glibc" else "musl"
-    system = {"Darwin": "macos", "Linux": libc}.get(platform.system())
+    system = {"Darwin": "macos", "Linux": libc, "Windows": "windows"}.get(platform.system())
     return platform_name == f"{system}-{this}"
 
 

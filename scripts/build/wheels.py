@@ -42,6 +42,8 @@ class Platform:
         processor = self.triple.partition("-")[0]
         if "apple" in self.triple:
             processor = processor.replace("aarch64", "arm64")
+        elif "windows" in self.triple:
+            processor = "amd64"
         return f"chunkwise-*-cp310-abi3-{self.tag}*_{processor}.whl"
 
 
@@ -52,6 +54,7 @@ PLATFORMS = {
     "musl-arm64": Platform("aarch64-unknown-linux-musl", "musllinux_1_2", "musllinux_1_2"),
     "macos-arm64": Platform("aarch64-apple-darwin", "macosx", preload=False),
     "macos-x86_64": Platform("x86_64-apple-darwin", "macosx", preload=False),
+    # The next: "windows-x86_64": Platform("x86_64-pc-windows-gnu", "win", preload=False)
 }
 
 
