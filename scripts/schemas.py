@@ -197,8 +197,15 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def text(name: str) -> str:
-    """Write a schema."""
-    return json.dumps(schema(name), indent=1) + "\n"
+    """Write a schema: each key, and each record within it, on a line."""
+    lines = []
+    for key, value in schema(name).items():
+        if key in ("properties", "$defs"):
+            inner = (f"\n  {json.dumps(one)}: {json.dumps(more)}" for one, more in value.items())
+            lines.append(f" {json.dumps(key)}: {{{','.join(inner)}}}")
+        else:
+            lines.append(f" {json.dumps(key)}: {json.dumps(value)}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def main() -> int:
