@@ -22,6 +22,7 @@ from chunkwise.fixing import records as fixing
 from chunkwise.indexing import records as indexing
 from chunkwise.inspection import facts
 from chunkwise.measure import compare_render, results
+from chunkwise.measure.target import Target
 from chunkwise.remedy.fix import Fix
 from chunkwise.repacking import folder
 from chunkwise.repacking import records as repacking
@@ -58,7 +59,7 @@ PRINTED = {
     "chunkwise-bench": Printed(
         "bench, hstest", results.JSON_VERSION, None,
         {
-            "target": results.Target, "design": str, "varied": list[str], "seconds": float,
+            "target": Target, "design": str, "varied": list[str], "seconds": float,
             "elapsed_s": float, "bytes_equal": bool | None, "mismatches": list[str],
             "wrong": list[str], "advice": results.Advice | None, "summary": Rows,
             "records": Rows,
@@ -182,7 +183,7 @@ def schema(name: str) -> dict[str, Any]:
     """Make the schema of a format."""
     printed, made = PRINTED[name], _Schema()
     whole = made.fields(printed.record, printed.more, printed.left_out, printed.nullable)
-    head = {"version": {"const": printed.version}}
+    head: dict[str, Any] = {"version": {"const": printed.version}}
     if printed.has_format:
         head["format"] = {"const": name}
     whole["properties"] |= head
