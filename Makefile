@@ -24,6 +24,12 @@
 #                  with one of the middle (before each release; an hour)
 #   make wheel     an abi3 manylinux wheel in dist/
 #   make wheel-arm the same for 64-bit Arm, in dist/, built on any machine; not tested by it
+#   make wheels    wheels for each platform, in dist/: Linux (glibc and musl) and macOS, each for
+#                  x86-64 and Arm (scripts/build/wheels.py; half an hour)
+#   make sdist     the source archive, in dist/
+#   make try-wheel  install the wheel for this machine that is in dist/ anew, and use each command
+#   make release-check  are the wheels in dist/, the versions and the licences fit to be published?
+#   make licences  renew LICENSE-THIRD-PARTY from what is linked
 #   make bench     compare with other readers, and with the machine (docs/benchmarks.md); of it
 #                  alone: ONLY=cube,unions; REPEAT=3; FOLDER=/fast/disk.  ONLY=model: how far the
 #                  model of `advise` is from the studies; ONLY=advise: how good its advice is,
@@ -55,7 +61,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 RUST := $(shell find crates -name '*.rs' -o -name '*.c' -o -name Cargo.toml) Cargo.toml Cargo.lock rust-toolchain.toml
 PACKAGE := pyproject.toml constraints.txt
 
-.PHONY: demo test test-quick install tools check fuzz attack mpi test-mpi h5pys test-versions wheel wheel-arm bench benchmarks studies docs bench-c readme lock clean dev test-python rust-test all-python
+.PHONY: demo test test-quick install tools check fuzz attack mpi test-mpi h5pys test-versions wheel wheel-arm wheels sdist licences try-wheel release-check bench benchmarks studies docs bench-c readme lock clean dev test-python rust-test all-python
 
 demo: install
 	$(BIN)/python examples/demo.py
@@ -83,13 +89,14 @@ $(VENV)/.created:
 # Editable: Python sources are used in place, Rust sources rebuild this.
 $(VENV)/.installed: $(VENV)/.created $(PACKAGE) $(RUST)
 	$(PIP) maturin
-	@$(BIN)/python scripts/build/watched.py $(PIP) --no-build-isolation --editable .
+	@echo "building: two to six minutes on two cores, less if it was built before"
+	@$(PIP) --no-build-isolation --editable .
 	touch $@
 
 dev: $(VENV)/.dev
 
 $(VENV)/.dev: $(VENV)/.installed
-	@$(BIN)/python scripts/build/watched.py $(PIP) --no-build-isolation --editable '.[dev,wheel]'
+	@$(PIP) --no-build-isolation --editable '.[dev,wheel]'
 	touch $@
 
 tools:
@@ -176,7 +183,7 @@ $(H5PYS)/suite-middle/.made: pyproject.toml | $(BIN)/uv
 test-versions: tools dev wheel $(H5PYS)/suite-oldest/.made $(H5PYS)/suite-middle/.made
 	@for suite in suite-oldest suite-middle; do \
 	    echo "make test-versions: $$suite"; \
-	    $(BIN)/uv pip install --quiet --no-deps --reinstall --python $(H5PYS)/$$suite dist/*.whl \
+	    $(BIN)/uv pip install --quiet --no-deps --reinstall --python $(H5PYS)/$$suite dist/*-manylinux*_$$(uname -m).whl \
 	        && $(H5PYS)/$$suite/bin/python -m pytest || exit; \
 	done
 
@@ -207,29 +214,38 @@ attack: dev
 
 wheel: dist/.built
 
-# Against an old glibc, through zig's linker, so that the wheel runs on clusters too; in
-# a target folder of its own, as another C compiler would rebuild everything each time.
+# Against an old glibc, through zig's linker, so that the wheel runs on clusters too.
+HOST := linux-$(patsubst aarch64,arm64,$(shell uname -m))
+WHEELS = $(BIN)/python scripts/build/wheels.py
+
 dist/.built: $(VENV)/.dev $(RUST) $(PACKAGE) $(shell find python -type f -not -name '*.pyc' -not -name '*.so')
-	rm -rf dist && mkdir -p dist
-	CARGO_TARGET_DIR=$(CURDIR)/target/wheel $(BIN)/python scripts/build/backend.py
-	CARGO_TARGET_DIR=target/wheel $(BIN)/maturin build --quiet --release --locked --zig \
-	    --compatibility manylinux2014 --out dist
+	$(WHEELS) $(HOST)
 	touch $@
 
-# In a copy of the sources: the library for programs lies in the package, and here it is this
-# machine's.
-ARM := aarch64-unknown-linux-gnu
-ARM_COPY := target/arm-sources
-
 wheel-arm: dev
-	rustup target add $(ARM)
-	rm -rf $(ARM_COPY) && mkdir -p $(ARM_COPY) dist
-	git ls-files -z -- '*.toml' Cargo.lock crates python scripts/build README.md 'LICENSE-*' fuzz | \
-	    tar --create --null --files-from - | tar --extract --directory $(ARM_COPY)
-	cd $(ARM_COPY) && export CARGO_TARGET_DIR=$(CURDIR)/target/wheel && \
-	    $(CURDIR)/$(BIN)/python scripts/build/backend.py $(ARM) && \
-	    $(CURDIR)/$(BIN)/maturin build --quiet --release --locked --zig --target $(ARM) \
-	    --compatibility manylinux2014 --out $(CURDIR)/dist
+	$(WHEELS) linux-arm64
+
+wheels: dev
+	$(WHEELS)
+	touch dist/.built
+
+sdist: dev
+	rm -f dist/*.tar.gz
+	$(BIN)/maturin sdist --out dist
+
+licences: dev
+	$(BIN)/python scripts/build/licences.py
+
+# What looks at packages; scripts/build/release.py says what could not be had.
+$(VENV)/.release: $(VENV)/.dev
+	$(PIP) abi3audit auditwheel pip-audit twine
+	touch $@
+
+release-check: $(VENV)/.release
+	$(BIN)/python scripts/build/release.py
+
+try-wheel:
+	$(PYTHON) scripts/build/release.py --try
 
 # Other readers are of no use but here; where one cannot be installed, bench says so.
 PEERS := aiohttp b2h5py fastparquet fsspec hdf5plugin hidefix kerchunk netCDF4 pyfive virtualizarr

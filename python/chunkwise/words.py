@@ -40,6 +40,25 @@ def format_speed(speed: float) -> str:
     return f"1/{1 / speed:,.0f}" if speed > 0 else "0x"
 
 
+def installing(extra: str) -> str:
+    """Say how to install what a part needs: an extra of pyproject.toml.
+
+    No index may have chunkwise; if it was installed from anything else, its needs are named.
+    """
+    # Imported where it is needed: this is a hint of an error.
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        found = distribution("chunkwise")
+    except PackageNotFoundError:
+        found = None
+    if found is None or found.read_text("direct_url.json") is None:
+        return f"pip install 'chunkwise[{extra}]'"
+    needs = [one.partition(";") for one in found.requires or ()]
+    wanted = [need.strip() for need, _, only in needs if f"'{extra}'" in only.replace('"', "'")]
+    return "pip install " + " ".join(f"'{need}'" for need in wanted)
+
+
 LAYOUTS = {
     "contiguous": "contiguous",
     "compact": "compact (in the object header)",

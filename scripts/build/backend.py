@@ -8,23 +8,66 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
+import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import maturin
-from maturin import (  # noqa: F401
-    build_sdist,
-    get_requires_for_build_editable,
-    get_requires_for_build_sdist,
-    get_requires_for_build_wheel,
-)
+import watched
+from maturin import build_sdist, get_requires_for_build_sdist  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python" / "chunkwise"
 CRATE = "chunkwise-preload"
+# What of systems and processors there is code for, and wheels of h5py.
+SYSTEMS = ("linux", "darwin")
+PROCESSORS = ("x86_64", "amd64", "aarch64", "arm64")
+
+
+def not_supported() -> str | None:
+    """Say in a line why chunkwise cannot be built here; None if it can."""
+    kind = sys.implementation.name
+    if kind != "cpython":
+        return f"chunkwise needs CPython: {kind} is not supported"
+    if sys.platform not in SYSTEMS:
+        return f"chunkwise runs on Linux and macOS: {sys.platform} is not supported"
+    processor = platform.machine().lower()
+    if processor not in PROCESSORS or sys.maxsize < 2**32:
+        bits = 32 if sys.maxsize < 2**32 else 64
+        return (
+            f"chunkwise runs on x86-64 and 64-bit Arm: {processor}, with a Python of {bits} bits, "
+            "is not supported"
+        )
+    if shutil.which("cargo") is None:
+        return "chunkwise is built by Rust, which is missing: install it from rustup.rs"
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        print("chunkwise: this Python will use its lock (GIL) once chunkwise is imported",
+              file=sys.stderr)  # fmt: skip
+    return None
+
+
+def _require_supported() -> None:
+    reason = not_supported()
+    if reason is not None:
+        raise SystemExit(reason)
+
+
+def get_requires_for_build_wheel(*arguments: Any, **settings: Any) -> list[str]:
+    """As maturin; called first, before anything is compiled."""
+    _require_supported()
+    return list(maturin.get_requires_for_build_wheel(*arguments, **settings))
+
+
+def get_requires_for_build_editable(*arguments: Any, **settings: Any) -> list[str]:
+    """As maturin."""
+    _require_supported()
+    return list(maturin.get_requires_for_build_editable(*arguments, **settings))
 
 
 # What Rust calls of libgcc_s to unwind the stack, by the version that has had it first.
@@ -81,16 +124,26 @@ def put_library(
     fresh.replace(target)
 
 
+@contextmanager
+def _building() -> Iterator[None]:
+    _require_supported()
+    with watched.shown():
+        # Programs are changed by `LD_PRELOAD`.
+        if sys.platform == "linux":
+            put_library()
+        yield
+
+
 def build_wheel(*arguments: Any, **settings: Any) -> str:
     """As maturin."""
-    put_library()
-    return str(maturin.build_wheel(*arguments, **settings))
+    with _building():
+        return str(maturin.build_wheel(*arguments, **settings))
 
 
 def build_editable(*arguments: Any, **settings: Any) -> str:
     """As maturin."""
-    put_library()
-    return str(maturin.build_editable(*arguments, **settings))
+    with _building():
+        return str(maturin.build_editable(*arguments, **settings))
 
 
 def prepare_metadata_for_build_wheel(*arguments: Any, **settings: Any) -> str:
@@ -100,18 +153,22 @@ def prepare_metadata_for_build_wheel(*arguments: Any, **settings: Any) -> str:
 
 prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 
-if __name__ == "__main__":
-    # `make wheel`: for an old glibc, as maturin builds the extension module there; for this
-    # machine, or for the target that is named.
-    host = (
-        subprocess.run(["rustc", "-vV"], check=True, capture_output=True, text=True)
-        .stdout.partition("host: ")[2]
-        .split()[0]
-    )
-    target = sys.argv[1] if len(sys.argv) > 1 else host
+
+def main() -> None:
+    """Put the library for a target into a wheel's sources: for an old glibc, or for musl."""
+    target = sys.argv[1]
+    if target.endswith("musl"):
+        # musl's own linker loads it.
+        os.environ["RUSTFLAGS"] = "-C target-feature=-crt-static"
+        put_library(("cargo-zigbuild", "rustc", "--target", target))
+        return
     folder = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "libgcc" / target
     linked = libgcc(folder, target.replace("-unknown", ""))
     put_library(
         ("cargo-zigbuild", "rustc", "--target", f"{target}.2.17"),
         ("--", "-C", f"link-arg={linked}"),
     )
+
+
+if __name__ == "__main__":
+    main()

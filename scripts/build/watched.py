@@ -1,21 +1,20 @@
-"""How far is a build?  Runs a command, and shows for how long, and what cargo has compiled.
+"""How far is a build?  Shows on the terminal for how long, and what cargo has compiled.
 
-    python scripts/build/watched.py PYTHON -m pip install ...
-
-pip shows nothing of a build while it runs.  On a terminal, one line is renewed each second;
-elsewhere, one line says at the start that this takes minutes.  Ends as the command does.
+pip shows nothing of what a build prints, so the terminal is written to, not this process's output.
 """
 
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+LONG = "two to six minutes on two cores"
 
 
 def compiled(since: float) -> int:
@@ -31,36 +30,32 @@ def compiled(since: float) -> int:
     return count
 
 
-def main() -> int:
-    """Run the command."""
-    begun = time.time()
-    shown = sys.stderr.isatty()
-    process = subprocess.Popen(sys.argv[1:])
-    said = False
-    while True:
-        try:
-            code = process.wait(1)
-            break
-        except subprocess.TimeoutExpired:
-            # Of what is done in seconds, nothing is said.
-            took = time.time() - begun
-            count = compiled(begun)
-            if shown:
-                more = f", {count} crates compiled (it takes minutes)" if count else ""
-                line = f"\rbuilding: {took:.0f} s{more}\x1b[K"
-                print(line, end="", file=sys.stderr, flush=True)
-            elif not said and count:
-                print("building: two to six minutes on two cores", file=sys.stderr, flush=True)
-            said = said or bool(count)
-        except KeyboardInterrupt:
-            # The terminal has interrupted the command as well.
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            code = process.wait()
-            break
-    if shown:
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-    return code if code >= 0 else 128 - code
+@contextmanager
+def shown() -> Iterator[None]:
+    """Say at the start how long the build takes, and each second how far it is."""
+    said = f"building chunkwise: {LONG}, less if it was built here before"
+    try:
+        terminal = os.open("/dev/tty", os.O_WRONLY)
+    except OSError:
+        print(said, file=sys.stderr, flush=True)
+        yield
+        return
+    begun, ended = time.time(), threading.Event()
 
+    def say(text: str) -> None:
+        os.write(terminal, text.encode())
 
-if __name__ == "__main__":
-    sys.exit(main())
+    def show() -> None:
+        while not ended.wait(1):
+            say(f"\r  {time.time() - begun:.0f} s, {compiled(begun)} crates compiled\x1b[K")
+
+    say(f"\n{said}\n")
+    thread = threading.Thread(target=show, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        say("\r\x1b[K")
+        os.close(terminal)

@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 
 from chunkwise import measure
 from chunkwise.errors import ChunkwiseError
+from chunkwise.words import installing
 from chunkwise_lab.commands.report import command
 from chunkwise_lab.report import studies
 from chunkwise_lab.report.build import report
@@ -165,7 +166,7 @@ def test_what_is_missing_is_named(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "plotly", None)
     done = run(study)
-    assert "pip install 'chunkwise[report]'" in str(done.exception)
+    assert installing("report") in str(done.exception)
     assert "\n" not in str(done.exception)
 
 

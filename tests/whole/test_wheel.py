@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import platform
 import venv
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -28,7 +30,7 @@ print(chunkwise.__file__)
 
 def newest() -> Path:
     """Return the wheel."""
-    wheels = sorted((ROOT / "dist").glob(f"chunkwise-*_{platform.machine()}.whl"))
+    wheels = sorted((ROOT / "dist").glob(f"chunkwise-*manylinux*_{platform.machine()}.whl"))
     if not wheels:
         pytest.skip("no wheel in dist/ (`make wheel`)")
     return wheels[-1]
@@ -48,6 +50,13 @@ def test_holds_all_that_is_read_when_it_runs() -> None:
             name for name in wheel.namelist() if name.endswith("purelib/chunkwise_patch.pth")
         ]
     assert len(beside) == 1
+
+
+def test_is_fit_to_be_published(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "scripts" / "build"))
+    release: Any = importlib.import_module("release")
+    (name,) = filter(release.can_run, release.PLATFORMS)
+    assert list(release.wheel(newest(), release.PLATFORMS[name])) == []
 
 
 MIB = 1 << 20

@@ -137,7 +137,9 @@ fn profile(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(dict)
 }
 
-#[pymodule]
+// h5py and libhdf5 are not made for threads without Python's lock, and this has not been tried
+// without it: a free-threaded Python takes its lock again.
+#[pymodule(gil_used = true)]
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     index::prepare(m.py(), false);
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;

@@ -278,8 +278,14 @@ def _salvage(verified: Verified, out: str, ends: Ending, *, force: bool, as_json
     summary = salvage(verified.path, out, ends.check, force=force)
     (made,) = _verified(out)
     if as_json:
-        both = {"verified": verified.as_dict(), "salvaged": summary.as_dict()}
-        echo_json({**both, "result": made.as_dict()}, indent=2)
+        record = {
+            "format": "chunkwise-salvage",
+            "version": 1,
+            "verified": verified.as_dict(),
+            "salvaged": summary.as_dict(),
+            "result": made.as_dict(),
+        }
+        echo_json(record, indent=2)
     else:
         for line in (*summary_lines(summary), *file_lines(made)):
             echo(line)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from chunkwise.errors import UsageError
+from chunkwise.words import installing
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -27,9 +28,7 @@ def require_dask() -> None:
     try:
         import dask.array  # noqa: F401
     except ImportError as wrong:
-        raise UsageError(
-            f"dask is needed for this ({wrong}): pip install 'chunkwise[dask]'"
-        ) from None
+        raise UsageError(f"dask is needed for this ({wrong}): {installing('dask')}") from None
 
 
 def scheduler_of(client: Any = None) -> Scheduler:

@@ -20,6 +20,7 @@ from chunkwise.errors import UsageError
 from chunkwise.grammar.boxes import chunk_counts
 from chunkwise.indexing.arrays import Variable
 from chunkwise.indexing.contents import Contents, as_text
+from chunkwise.words import installing
 
 # References written at a time, and in one file of Parquet.
 _AT_ONCE: Final = 1 << 16
@@ -109,7 +110,7 @@ def parquet_engine() -> tuple[str, Any]:
             continue
     raise UsageError(
         "writing Parquet needs pandas and fastparquet: install them "
-        "(pip install 'chunkwise[index]'), or write JSON (-o OUT.json)"
+        f"({installing('index')}), or write JSON (-o OUT.json)"
     )
 
 

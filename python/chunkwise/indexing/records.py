@@ -76,7 +76,7 @@ class Indexed:
 
     def as_dict(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return asdict(self)
+        return {"version": 1, **asdict(self)}
 
     def lines(self) -> list[str]:
         """In words, a line each."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from chunkwise.files.objects import Kind
 from chunkwise.inspection.datatypes import ByteOrder
@@ -22,6 +22,8 @@ from chunkwise.remedy.fix import Fix
 from chunkwise.remedy.records import Anew, Copy, Present
 from chunkwise.verdicts import Verdict, worst_verdict
 
+# Of the dictionary that `--json` prints.
+VERSION: Final = 2
 Layout = Literal["chunked", "contiguous", "compact", "virtual", "external"]
 
 
@@ -401,7 +403,7 @@ class FileFacts:
         """Give the facts as the dictionary that ``--json`` prints (docs/inspect.md)."""
         return {
             "format": "chunkwise-inspect",
-            "version": 2,
+            "version": VERSION,
             "verdict": str(self.verdict),
             "exit_code": int(self.verdict.exit),
             **plain(self),

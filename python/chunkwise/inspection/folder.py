@@ -20,7 +20,7 @@ from chunkwise.files.contained import Outcome
 from chunkwise.files.magic import hdf5_offset, is_zarr
 from chunkwise.files.objects import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.files.opening import find_dataset, full_name, open_h5, refuse_url
-from chunkwise.inspection.facts import FileFacts
+from chunkwise.inspection.facts import VERSION, FileFacts
 from chunkwise.inspection.finding import SEVERITIES, Finding, Severity, grouped, without
 from chunkwise.inspection.records import plain
 from chunkwise.verdicts import Verdict, worst_verdict
@@ -222,7 +222,7 @@ def refusal_record(summary: FileSummary) -> dict[str, Any]:
     nothing: dict[str, Any] = {field.name: None for field in fields(FileFacts)}
     return {
         "format": "chunkwise-inspect",
-        "version": 2,
+        "version": VERSION,
         "verdict": str(summary.verdict),
         "exit_code": int(summary.verdict.exit),
         **nothing,

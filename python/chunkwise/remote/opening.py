@@ -27,6 +27,7 @@ from chunkwise.remote.source import RemoteBytes
 from chunkwise.remote.stores import AnyStore, BytesStore, FileStore, S3Store, Store, WebStore
 from chunkwise.remote.stream import Stream
 from chunkwise.remote.urls import CACHES, protocol
+from chunkwise.words import installing
 
 _SIGNATURE: Final = b"\x89HDF\r\n\x1a\n"
 
@@ -151,13 +152,13 @@ def _found(url: str, options: dict[str, Any], name: str) -> tuple[Any, str]:
         from fsspec.core import url_to_fs
     except ImportError as wrong:
         raise UsageError(
-            f"{name}: to open a URL fsspec is needed ({wrong}): pip install 'chunkwise[remote]'"
+            f"{name}: to open a URL fsspec is needed ({wrong}): {installing('remote')}"
         ) from None
     try:
         fs, path = url_to_fs(url, **with_time_outs(url, options, PATIENCE))
         return fs, str(path)
     except ImportError as wrong:
-        raise UsageError(f"{name}: {wrong}; pip install 'chunkwise[remote]'") from None
+        raise UsageError(f"{name}: {wrong}; {installing('remote')}") from None
     except (ValueError, TypeError, KeyError) as wrong:
         raise UsageError(
             f"{name}: fsspec does not take it: {without_secrets(str(wrong))}; check the URL and "

@@ -25,6 +25,7 @@ from chunkwise.remote import opening
 from chunkwise.remote.chains import with_time_outs
 from chunkwise.remote.source import RemoteBytes
 from chunkwise.remote.stores import S3Store, Store, WebStore
+from chunkwise.words import installing
 
 # Files whose sources, or the reasons why there are none, are kept.
 _MOST_KEPT: Final = 64
@@ -98,7 +99,7 @@ def _source(url: str, nbytes: int, config: Mapping[str, Any]) -> RemoteBytes | s
     try:
         source = RemoteBytes(partial(_store, url, config), name, opening.PATIENCE)
     except ImportError as error:
-        return f"driver ros3: a package is missing ({error}): pip install 'chunkwise[remote]'"
+        return f"driver ros3: a package is missing ({error}): {installing('remote')}"
     except (ChunkwiseError, *HDF5_ERRORS) as error:
         return _left(name, error)
     if source.size != nbytes:

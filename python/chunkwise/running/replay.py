@@ -8,6 +8,7 @@ from typing import Any
 
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
+from chunkwise.running.trace import VERSION
 from chunkwise.words import joined
 
 
@@ -37,7 +38,8 @@ def _is_same(one: str, other: str) -> bool:
 def _datasets(path: str) -> list[dict[str, Any]]:
     try:
         with open(path, encoding="utf-8") as file:  # noqa: PTH123
-            datasets: list[dict[str, Any]] = json.load(file)["datasets"]
+            record = json.load(file)
+        datasets: list[dict[str, Any]] = record["datasets"]
         for one in datasets:
             if not {"file", "dataset", "access"} <= set(one):
                 raise KeyError("access")
@@ -48,4 +50,6 @@ def _datasets(path: str) -> list[dict[str, Any]]:
         raise UsageError(
             f"{printable(path)} is no trace: write one by 'chunkwise trace -o FILE -- PROGRAM'"
         ) from None
+    if record.get("version", VERSION) != VERSION:
+        raise UsageError(f"{printable(path)} is of another version of chunkwise; trace again")
     return datasets

@@ -14,9 +14,11 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
+from chunkwise.errors import UsageError
 from chunkwise.grammar import format_shape
 
 FORMAT: Final = "chunkwise-trace"
+VERSION: Final = 1
 # Any two boxes of one shape make a run; so do two of random ones, now and then, in order.
 _BY_CHANCE: Final = 2
 
@@ -99,7 +101,9 @@ class Trace:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Trace:
-        """Read one that was saved."""
+        """Read one that was saved; the first ones state no version."""
+        if record.get("version", VERSION) != VERSION:
+            raise UsageError("the trace is of another version of chunkwise; trace again")
         programs = {one["process"]: one["program"] for one in record["processes"]}
         return cls([_dataset(one) for one in record["datasets"]], programs)
 
@@ -107,6 +111,7 @@ class Trace:
         """As plain data, for JSON."""
         return {
             "format": FORMAT,
+            "version": VERSION,
             "processes": [{"process": n, "program": p} for n, p in self.processes.items()],
             "datasets": [asdict(one) | {"access": list(patterns(one))} for one in self.datasets],
         }

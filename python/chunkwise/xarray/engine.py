@@ -11,6 +11,7 @@ from xarray.backends import BackendEntrypoint, StoreBackendEntrypoint
 
 from chunkwise.errors import FileFormatError, UsageError, like
 from chunkwise.names import printable
+from chunkwise.words import installing
 
 if TYPE_CHECKING:
     from xarray import Dataset, DataTree
@@ -154,7 +155,7 @@ def _source(
         raise UsageError(f"phony_dims={phony_dims!r}: give 'access' or 'sort'")
     # Imported where it is needed: that takes long.
     if find_spec("h5netcdf") is None:
-        raise UsageError("engine='chunkwise' needs h5netcdf: pip install 'chunkwise[xarray]'")
+        raise UsageError(f"engine='chunkwise' needs h5netcdf: {installing('xarray')}")
     import h5py
 
     from chunkwise.file import File

@@ -145,6 +145,8 @@ def _record(fitted: Any, job: Job, ranks: list[int], checked: Any) -> dict[str, 
         found, low, high = fitted.predict(one)
         predictions.append({**asdict(found), "n_ranks": n_ranks, "low_s": low, "high_s": high})
     return {
+        "format": "chunkwise-mpi-model",
+        "version": 1,
         "job": {**asdict(job), "n_chunks": job.n_chunks},
         "machine": asdict(fitted.machine),
         "estimates": {name: asdict(one) for name, one in fitted.estimates.items()},

@@ -59,6 +59,8 @@ class Report:
     def as_dict(self) -> dict[str, Any]:
         """Make plain values of it, for JSON."""
         return {
+            "format": "chunkwise-mpi-check",
+            "version": 1,
             "libraries": as_record(self.libraries),
             "ranks": as_record(self.ranks),
             "mpi_io": asdict(self.component),

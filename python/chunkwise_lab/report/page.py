@@ -11,6 +11,7 @@ from importlib.resources import files
 from typing import Final
 
 from chunkwise.errors import UsageError
+from chunkwise.words import installing
 from chunkwise_lab.report.model import Finding, Report, Section
 from chunkwise_lab.report.parts import WORDS, alerts, block, facts, index, verdict
 from chunkwise_lab.report.story import lead, setting, troubles
@@ -27,7 +28,7 @@ def page(report: Report) -> str:
         from plotly.offline import get_plotlyjs
     except ImportError:
         raise UsageError(
-            "a page of plots needs plotly: pip install 'chunkwise[report]', or write Markdown "
+            f"a page of plots needs plotly: {installing('report')}, or write Markdown "
             "(-o report.md)"
         ) from None
     parts = (
