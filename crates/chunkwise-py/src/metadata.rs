@@ -2,10 +2,7 @@
 //!
 //! Records are Python's: of what is not known here, the kind is None, and libhdf5 is asked.
 
-use std::fs::File;
-use std::mem::ManuallyDrop;
-use std::os::fd::FromRawFd;
-
+use chunkwise_engine::platform::{Descriptor, borrowed};
 use chunkwise_format::{
     Attribute, Class, Dataspace, FormatError, Kind, Layout, Object, Target, Value,
 };
@@ -30,11 +27,11 @@ pub struct PyMetadata {
 impl PyMetadata {
     /// The file that a descriptor of this process has open.
     #[staticmethod]
-    fn of_descriptor(py: Python<'_>, descriptor: i32) -> Option<Self> {
+    fn of_descriptor(py: Python<'_>, descriptor: Descriptor) -> Option<Self> {
         py.detach(|| {
             // SAFETY: it is only borrowed, and stays open while the caller waits for this.
-            let borrowed = ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) });
-            Metadata::of_file(&borrowed).map(|metadata| Self { metadata })
+            let file = unsafe { borrowed(descriptor).ok()? };
+            Metadata::of_file(&file).map(|metadata| Self { metadata })
         })
     }
 
