@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from h5py import h5d, h5f, h5fd, h5i, h5p
 
+from chunkwise import system
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.files.objects import Address, address_of
 from chunkwise.grammar.boxes import chunk_counts
@@ -81,14 +82,14 @@ class _Accountant(io.RawIOBase):
             self._at = at + data.nbytes
             return data.nbytes
         while data.nbytes:
-            done = os.pwrite(self._descriptor, data, at)
+            done = system.pwrite(self._descriptor, data, at)
             data, at = data[done:], at + done
         self._at = at + data.nbytes
         return memoryview(given).nbytes
 
     def readinto(self, given: Any) -> int:
         data = memoryview(given).cast("B")
-        found = os.preadv(self._descriptor, [data], self._at)
+        found = system.pread_into(self._descriptor, data, self._at)
         self._at += found
         return found
 
