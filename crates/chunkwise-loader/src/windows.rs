@@ -138,3 +138,11 @@ fn wide(path: &Path) -> Result<Vec<u16>, String> {
         _ => Err("its path holds a zero".to_string()),
     }
 }
+
+/// A library that is always there, a symbol of one that it needs, and one of its own.
+#[cfg(test)]
+pub mod for_tests {
+    pub const LIBRARY: &str = "kernel32.dll";
+    pub const NEEDED: (&str, &str) = ("NtClose", "ntdll.dll");
+    pub const OWN: &str = "GetProcAddress";
+}

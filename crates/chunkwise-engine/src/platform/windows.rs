@@ -396,3 +396,62 @@ impl Runtime {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Seek;
+
+    use windows_sys::Win32::System::LibraryLoader::LoadLibraryA;
+
+    use super::*;
+
+    fn scratch(name: &str) -> (PathBuf, File) {
+        let path = std::env::temp_dir().join(format!("chunkwise-{name}-{}", std::process::id()));
+        let mut options = File::options();
+        let file = options.read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+        (path, file)
+    }
+
+    #[test]
+    fn another_handle_of_a_file_leaves_its_position_alone() {
+        let (path, mut file) = scratch("position");
+        file.write_all(b"0123456789").unwrap();
+        let identity = Identity::of(&file).unwrap();
+        assert_eq!((identity.key, identity.len), (key_of(&file).unwrap(), 10));
+        let other = reopened(number_of(&file), identity.key).unwrap();
+        write_all_at(&file, b"xy", 4).unwrap();
+        file.seek(io::SeekFrom::Start(7)).unwrap();
+        let mut found = [0; 4];
+        read_exact_at(&other, &mut found, 3).unwrap();
+        assert_eq!((&found, file.stream_position().unwrap()), (b"3xy6", 7));
+        let beyond = read_exact_at(&other, &mut found, u64::MAX - 1).unwrap_err();
+        assert_eq!(beyond.kind(), io::ErrorKind::InvalidInput);
+        assert!(reopened(number_of(&file), (0, 0)).is_none());
+        drop((file, other));
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn what_is_written_afterwards_does_not_reach_a_file_that_was_given_up() {
+        // SAFETY: a name that ends with zero.
+        unsafe { LoadLibraryA(c"ucrtbase.dll".as_ptr().cast()) };
+        let (path, file) = scratch("abandoned");
+        write_all_at(&file, b"before", 0).unwrap();
+        let runtime = Runtime::found().unwrap();
+        // SAFETY: functions of these signatures; the descriptor owns the handle from here on.
+        let (descriptor, theirs) = unsafe {
+            let made =
+                (runtime.open_osfhandle)(file.into_raw_handle() as isize, READ_WRITE | BINARY);
+            give_up(made, 1 << 20).unwrap();
+            (made, borrowed(made).unwrap())
+        };
+        write_all_at(&theirs, b"after", 6).unwrap();
+        let mut found = [0; 11];
+        read_exact_at(&theirs, &mut found, 0).unwrap();
+        assert_eq!(&found, b"beforeafter");
+        assert_eq!(std::fs::read(&path).unwrap(), b"before");
+        // SAFETY: as above.
+        unsafe { (runtime.close)(descriptor) };
+        std::fs::remove_file(&path).unwrap();
+    }
+}
