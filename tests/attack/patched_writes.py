@@ -1,14 +1,12 @@
 """Does a file that patched h5py writes hold what h5py writes, whatever else was done to it?
 
-The same random calls of h5py on two files, on one of them patched: assignments of every kind, also
-below h5py's own methods, resizes, flushes, datasets deleted and made anew, files closed and opened
-again.  Chunks that others have stored without filters are not among it: what libhdf5 has then
-written over them it reads wrongly itself.
+The same random calls of h5py on three files, on one of them patched, on one of them without
+filters: assignments of every kind, also below h5py's own methods, resizes, flushes, datasets
+deleted and made anew, files closed and opened again.
 """
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -46,15 +44,15 @@ def attempt(seed: int, folder: Path) -> None:
 
 
 class _LostByH5pyError(Exception):
-    """Plain h5py cannot read what it has written itself.
+    """Plain h5py does not read what it has written itself.
 
-    Where a new chunk takes as many bytes as the former one, which libhdf5 had stored without
-    filters, it keeps the former's filter mask (`tests/upstream`).
+    Where a new chunk takes as many bytes as the former one, of which libhdf5 had left filters
+    out, or leaves them out now, it keeps the former's filter mask (`tests/upstream`).
     """
 
 
 class _Story:
-    """Two files, and what was done to both."""
+    """The files, and what was done to all."""
 
     shape: tuple[int, ...]
     edges: bool
@@ -62,7 +60,7 @@ class _Story:
     def __init__(self, rng: random.Random, folder: Path) -> None:
         self.rng = rng
         self.told: list[str] = []
-        self.paths = (folder / "plain.h5", folder / "patched.h5")
+        self.paths = tuple(folder / f"{name}.h5" for name in ("plain", "patched", "unfiltered"))
         self.libver = rng.choice(["earliest", "latest", "v110"])
         self.driver: dict[str, Any] = rng.choice([{}, {}, {"driver": "core"}])
         self.options = self.driver | {"rdcc_nbytes": rng.choice([0, 300, 5000, 1 << 20])}
@@ -92,36 +90,10 @@ class _Story:
         for path in self.paths:
             with h5py.File(path) as file:
                 contents.append(_read_all(file["x"], plain=path == self.paths[0]))
-        if not np.array_equal(*contents) and self._keeps_a_mask():
-            raise _LostByH5pyError
-        self._same(contents[0], contents[1], "what h5py reads")
+        plain, patched, unfiltered = contents
+        self._same(plain, patched, unfiltered, "what h5py reads")
         with chunkwise.open(self.paths[1]) as ours:
-            self._same(contents[0], ours["x"][...], "what chunkwise reads")
-
-    def _keeps_a_mask(self) -> bool:
-        """Whether plain h5py says of a chunk that it went through filters, and it did not."""
-        plain, patched = (h5py.File(path)["x"] for path in self.paths)
-        with plain.file, patched.file:
-            if plain.chunks is None:
-                return False
-            wrong, values = plain[...], patched[...]
-            # By place: libhdf5 lists chunks of some arrays under wrong ones.
-            grid = [range(0, n, c) for n, c in zip(plain.shape, plain.chunks, strict=True)]
-            for origin in itertools.product(*grid):
-                try:
-                    mask, stored = plain.id.read_direct_chunk(origin)
-                except RuntimeError:
-                    continue  # never written
-                place = tuple(slice(a, a + c) for a, c in zip(origin, plain.chunks, strict=True))
-                right = values[place]
-                if mask or np.array_equal(wrong[place], right):
-                    continue
-                if len(stored) != plain.dtype.itemsize * int(np.prod(plain.chunks)):
-                    continue
-                raw = np.frombuffer(stored, values.dtype).reshape(plain.chunks)
-                if np.array_equal(raw[tuple(map(slice, right.shape))], right):
-                    return True
-        return False
+            self._same(plain, ours["x"][...], unfiltered, "what chunkwise reads")
 
     def _step(self) -> None:
         steps = ["put"] * 8 + ["whole"] * 3 + ["direct", "below", "resize", "resize", "flush"]
@@ -188,8 +160,8 @@ class _Story:
             self._make(self._values)
 
     def _read(self) -> None:
-        found = [_read_all(d, plain=d is self.held[0]) for d in self.held]
-        self._same(found[0], found[1], "what is read meanwhile")
+        plain, patched, unfiltered = (_read_all(d, plain=d is self.held[0]) for d in self.held)
+        self._same(plain, patched, unfiltered, "what is read meanwhile")
 
     # With what ------------------------------------------------------------------------
 
@@ -212,22 +184,23 @@ class _Story:
         ]
         dcpl = h5p.create(h5p.DATASET_CREATE)
         dcpl.set_chunk(self.chunks)
-        for case in PIPELINES[self.pipeline]:
-            dcpl.set_filter(case.number, h5z.FLAG_OPTIONAL, case.cd_values)
-        if self.edges:
-            leave_partial_chunks_unfiltered(dcpl)
         alloc = rng.choice([h5d.ALLOC_TIME_EARLY, h5d.ALLOC_TIME_INCR, h5d.ALLOC_TIME_LATE])
         dcpl.set_alloc_time(alloc)
         dcpl.set_fill_time(rng.choice([h5d.FILL_TIME_ALLOC, h5d.FILL_TIME_IFSET]))
         if self.dtype.kind in "iufc" and not self.dtype.metadata and rng.random() < 0.5:
             dcpl.set_fill_value(np.array(7, self.dtype))
+        bare = dcpl.copy()
+        for case in PIPELINES[self.pipeline]:
+            dcpl.set_filter(case.number, h5z.FLAG_OPTIONAL, case.cd_values)
+        if self.edges:
+            leave_partial_chunks_unfiltered(dcpl)
         self.told.append(
             f"{self.pipeline}, {self.dtype}, shape {self.shape} of {limits}, "
             f"chunks {self.chunks}, unfiltered edges {self.edges}, alloc {alloc}"
         )
         values = None if data is None else data(self.shape)
 
-        def make(file: h5py.File) -> h5py.Dataset:
+        def make(file: h5py.File, dcpl: h5p.PropDCID) -> h5py.Dataset:
             if values is not None:
                 return file.create_dataset(
                     "x", self.shape, self.dtype, values, maxshape=tuple(limits), dcpl=dcpl,
@@ -238,15 +211,16 @@ class _Story:
             kind = h5t.py_create(self.dtype, logical=True)
             return h5py.Dataset(h5d.create(file.id, b"x", kind, space, dcpl))
 
-        plain = make(self.files[0])
+        plain, unfiltered = make(self.files[0], dcpl), make(self.files[2], bare)
         with chunkwise.patch_h5py():
-            self.held = [plain, make(self.files[1])]
+            self.held = [plain, make(self.files[1], dcpl), unfiltered]
 
     def _both(self, what: str, work: Callable[[h5py.Dataset], Any]) -> None:
         self.told.append(what)
         outcomes = [_outcome(work, self.held[0])]
         with chunkwise.patch_h5py():
             outcomes.append(_outcome(work, self.held[1]))
+        _outcome(work, self.held[2])
         assert outcomes[0] == outcomes[1], f"{what}: {outcomes}"
 
     def _bounds(self, size: int) -> tuple[int, int]:
@@ -313,9 +287,16 @@ class _Story:
         made["d"] = numbers[:, None]
         return made.reshape(shape)
 
-    def _same(self, plain: Any, patched: Any, what: str) -> None:
+    def _same(self, plain: Any, patched: Any, unfiltered: Any, what: str) -> None:
         assert plain.shape == patched.shape, f"{what} has the shape {patched.shape}"
-        wrong = np.flatnonzero(np.atleast_1d(plain != patched))
+        differs = np.atleast_1d(plain != patched)
+        if self.pipeline == "none":
+            # With late allocation libhdf5 leaves memory in edge chunks of a dataset that is first
+            # written whole, which a resize brings to light: what that is nobody can say.
+            differs &= np.atleast_1d(plain == unfiltered)
+        elif differs.any() and np.array_equal(patched, unfiltered):
+            raise _LostByH5pyError
+        wrong = np.flatnonzero(differs)
         assert not wrong.size, f"{what} is wrong at {wrong[:20].tolist()} ({wrong.size})"
 
 

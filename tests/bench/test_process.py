@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -12,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from chunkwise.measure.process import Waiting, finished, in_turns, python
+from chunkwise.measure.process import Waiting, busy_text, finished, in_turns, python
+from chunkwise.trials.environment import usable_cpus
 
 
 def test_what_a_program_says_is_kept(tmp_path: Path) -> None:
@@ -120,3 +122,26 @@ def test_turns_begin_with_another_each_time() -> None:
     assert "".join(calls) == "abc" + "bca" + "cab" + "abc"
     assert [len(values) for values in taken.values()] == [4, 4, 0]
     assert json.dumps(taken) == '{"a": [1, 6, 8, 10], "b": [2, 4, 9, 11], "c": []}'
+
+
+@pytest.mark.skipif(not Path("/proc/stat").exists(), reason="the system does not tell")
+def test_what_others_have_of_the_processors_is_seen() -> None:
+    work = "import time\nend = time.time() + 0.6\nwhile time.time() < end: pass"
+    share = finished(python(work)).others_share
+    assert share is not None
+    assert 0 <= share <= 1
+    with subprocess.Popen(python(work.replace("0.6", "9"))) as other:
+        try:
+            beside = finished(python(work)).others_share
+        finally:
+            other.kill()
+    # The other has a processor, or its part of one.
+    assert beside is not None
+    assert beside > 0.15 / usable_cpus()
+
+
+def test_only_what_disturbs_is_said() -> None:
+    assert busy_text([None, 0.0, 0.05]) == ""
+    assert "more than 10% of the processors during 2 of 3 measurements" in busy_text(
+        [0.5, None, 1]
+    )

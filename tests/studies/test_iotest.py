@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -23,6 +24,7 @@ from chunkwise_lab.commands.iotest import OPTIONS
 from chunkwise_lab.commands.study import command
 from chunkwise_lab.studies.iotest import ini, table
 from chunkwise_lab.studies.iotest.effects import effects
+from chunkwise_lab.studies.iotest.launching import surroundings
 from chunkwise_lab.studies.iotest.lists import lists
 from chunkwise_lab.studies.iotest.measure import Clock, measure
 from chunkwise_lab.studies.iotest.pattern import Geometry, Values
@@ -423,3 +425,9 @@ def test_the_page_says_what_there_is() -> None:
     assert [one.id for one in load("iotest").experiments if f"| `{one.id}` |" not in page] == []
     words = [*ini._READ, *ini.WALKED[:3:2], "version", "split", "async", "libver-bound-high"]
     assert [word for word in words if f"`{word}" not in page] == []
+
+
+def test_ranks_beyond_the_processors_give_them_away_while_they_wait() -> None:
+    processors = os.cpu_count() or 1
+    assert "OMPI_MCA_mpi_yield_when_idle" not in surroundings(processors)
+    assert surroundings(processors + 1)["OMPI_MCA_mpi_yield_when_idle"] == "1"

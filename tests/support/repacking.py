@@ -65,9 +65,10 @@ def require_equal(source: Path, target: Path, *, unread: tuple[str, ...] = ()) -
     """Have libhdf5 through h5py, and h5diff, find no difference."""
     if not unread:
         require_proof(source, target)
-    with h5py.File(target) as theirs:
-        datasets = [one for _, one in walk_datasets(theirs)]
-        filters = {name for one in datasets for name in one._filters}
+    filters: set[str] = set()
+    for path in (source, target):
+        with h5py.File(path) as file:
+            filters.update(name for _, one in walk_datasets(file) for name in one._filters)
     # It lacks the filters of plugins, and an old one what h5py does not know either.
     plugins = any(name.isdigit() or name == "lzf" for name in filters)
     if shutil.which("h5diff") and not plugins and not unread:

@@ -309,3 +309,41 @@ def test_what_was_flushed_outlives_a_writer_that_grows_the_dataset_and_is_killed
     with h5py.File(path) as stored:
         np.testing.assert_array_equal(stored["x"][3:7], before[3:7])
         np.testing.assert_array_equal(stored["x"][:3], before[:3] + 1)
+
+
+@pytest.mark.parametrize("way", ["index", "write_direct", "a part by write_direct"])
+def test_a_dataset_keeps_chunks_of_which_libhdf5_would_leave_a_filter_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """As long as the chunk before it, libhdf5 would keep that one's mask: it left szip out."""
+    monkeypatch.setattr(direct, "SMALL_NBYTES", 64 << 10)
+    monkeypatch.setattr(direct, "_known", {})
+    rng = np.random.default_rng(0)
+    noise = np.frombuffer(rng.bytes(20), "u1")
+    options: dict[str, Any] = {"chunks": (20,), "compression": "szip", "dtype": "u1"}
+    with h5py.File(tmp_path / "probe.h5", "w") as file:
+        # A stream of exactly as many bytes as there are elements.
+        for number in range(2000):
+            values = (noise >> rng.integers(0, 8, 20)).astype("u1")
+            one = file.create_dataset(str(number), data=values, **options)
+            file.flush()
+            mask, stored = one.id.read_direct_chunk((0,))
+            if not mask and len(stored) == 20:
+                break
+        else:
+            raise AssertionError("no such values were found")
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", (40,), **options)
+    with chunkwise.open(path, "r+") as file:
+        file["x"][:20] = values
+        file.flush()
+        d, both = file["x"], np.concatenate([noise, np.zeros(20, "u1")])
+        if way == "index":
+            d[:20] = noise
+        elif way == "write_direct":
+            d.write_direct(both)
+        else:
+            d.write_direct(both, np.s_[:20], np.s_[:20])
+    with h5py.File(path) as file:
+        assert np.array_equal(file["x"][:20], noise)

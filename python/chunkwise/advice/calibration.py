@@ -25,6 +25,7 @@ import numpy as np
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import LibraryError
+from chunkwise.files.caches import cache_folder
 from chunkwise.files.durable import write_whole
 from chunkwise.measure.process import finished, python
 from chunkwise.model.cost import Shape, Stored
@@ -104,13 +105,10 @@ def storage_of(nbytes: float, known: Machine) -> Storage | None:
 def cache_path() -> Path:
     """Return the file in which this machine's figures are kept.
 
-    ``XDG_CACHE_HOME``, or ``~/.cache``, as the XDG base directory specification has it; one
-    file for each host, as home folders are shared.
+    One for each host, as home folders are shared.
     """
-    root = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(root) if Path(root).is_absolute() else Path.home() / ".cache"
     host = "".join(c if c.isalnum() or c in "-." else "-" for c in platform.node())
-    return base / "chunkwise" / f"machine-{host or 'this'}.json"
+    return cache_folder() / f"machine-{host or 'this'}.json"
 
 
 def key() -> dict[str, Any]:

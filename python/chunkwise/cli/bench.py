@@ -77,9 +77,11 @@ def _properties() -> str:
 )
 @click.option(
     "--libhdf5",
-    metavar="PATH|PYTHON,...",
+    "--library",
+    "libhdf5",
+    metavar="LIBRARY,...",
     help="Which libhdf5 is measured: 'default' (h5py's), a libhdf5.so for the readers libhdf5 "
-    "and chunkwise, or another Python that has h5py.",
+    "and chunkwise, that of a wheel such as h5py==3.8.0, or another Python that has h5py.",
 )
 @click.option("--threads", metavar="N,...", help="Threads that chunkwise may use.")
 @click.option(

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from chunkwise.errors import UsageError
 from chunkwise.grammar import format_size, parse_size
+from chunkwise.measure.wheels import is_wheel, library_of
 from chunkwise.trials.formats import FORMATS, NETCDF4, is_netcdf3
 from chunkwise.trials.pagecache import PAGE_CACHES
 from chunkwise.trials.readers import NATIVE, READERS, is_shared_library
@@ -128,6 +129,8 @@ def _same(text: str) -> str:
 
 def _library(text: str) -> str:
     """Give the whole path: a bare name would be searched for elsewhere, by dlopen or exec."""
+    if is_wheel(text):
+        return library_of(text)
     path = Path(text).expanduser()
     found = shutil.which(text) if os.sep not in text and not path.exists() else None
     # A link is kept: it is what makes a virtual environment of a Python.

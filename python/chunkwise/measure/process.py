@@ -15,12 +15,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final, TypeVar
 
 from chunkwise.trials.environment import usable_cpus
+from chunkwise.words import counted
 
 T = TypeVar("T")
 
@@ -32,6 +33,8 @@ _INTERVAL_S: Final = 0.01
 _MEMORY: Final = re.compile(r"Rss(?:Anon|Shmem):\s+(\d+) kB")
 # Figures of processes come in hundredths of a second.
 _LEAST_WATCHED_S: Final = 0.2
+# What others may have of the processors without being said: daemons have a percent or two.
+_DISTURBS: Final = 0.1
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ class Ended:
     err: bytes
     elapsed_s: float  # From its start to its end
     memory_nbytes: int = 0  # The most that it was seen to have, if that was watched
+    # What other programs had of the processors meanwhile; None where the system does not tell.
+    others_share: float | None = None
 
     @property
     def last_words(self) -> str:
@@ -78,7 +83,7 @@ def finished(
     patience_s: float = 0.0,  # What it gets to end by itself before it is killed
 ) -> Ended:
     """Run a program to its end, or raise TimeoutError; it never outlives this call."""
-    begun = time.perf_counter()
+    begun, busy, looked = time.perf_counter(), Share(), _look(None)
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
@@ -104,7 +109,8 @@ def finished(
     finally:
         if process.poll() is None:
             _end(process, patience_s)
-    return Ended(process.returncode, out, err, elapsed_s, memory)
+    busy.add(looked, _look(None), elapsed_s)
+    return Ended(process.returncode, out, err, elapsed_s, memory, busy.of_others)
 
 
 def _end(process: subprocess.Popen[bytes], patience_s: float) -> None:
@@ -182,22 +188,47 @@ class Share:
         """Count what happens meanwhile; `pid` is the process that is measured."""
         begun, clock = _look(pid), time.perf_counter()
         yield
-        seconds, ended = time.perf_counter() - clock, _look(pid)
+        self.add(begun, _look(pid), time.perf_counter() - clock)
+
+    def add(
+        self, begun: tuple[float, float] | None, ended: tuple[float, float] | None, seconds: float
+    ) -> None:
+        """Add what happened between two looks."""
         if begun is not None and ended is not None:
             own = ended[1] - begun[1]
             self.others_s += max(ended[0] - begun[0] - own, 0.0)
             self.all_s += seconds * usable_cpus()
 
 
-def _look(pid: int) -> tuple[float, float] | None:
-    """Return busy seconds of all processors, and those of one process; None if nobody tells."""
+def busy_text(shares: Iterable[float | None]) -> str:
+    """Say during how many measurements other programs were at work; empty if during none."""
+    known = list(shares)
+    disturbed = sum(share is not None and share > _DISTURBS for share in known)
+    if not disturbed:
+        return ""
+    return (
+        f"Other programs had more than {_DISTURBS:.0%} of the processors during {disturbed:,} of "
+        f"{counted(len(known), 'measurement')}: those figures may be too slow; measure again on a "
+        "quiet machine."
+    )
+
+
+def _look(pid: int | None) -> tuple[float, float] | None:
+    """Return busy seconds of all processors, and those of one process; None if nobody tells.
+
+    Without a process, those of this one and of its children that have ended.
+    """
     try:
         machine = Path("/proc/stat").read_text(encoding="utf-8").split("\n", 1)[0].split()[1:]
-        process = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
         tick = os.sysconf("SC_CLK_TCK")
+        if pid is None:
+            own = sum(os.times()[:4])
+        else:
+            process = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2]
+            own = sum(map(int, process.split()[11:13])) / tick
         # user, nice, system, idle, iowait, irq, softirq, steal: what the host takes is not ours.
         user, nice, system, _idle, _wait, *rest = map(int, machine[:8])
-        return (user + nice + system + sum(rest)) / tick, sum(map(int, process[11:13])) / tick
+        return (user + nice + system + sum(rest)) / tick, own
     except (OSError, ValueError):
         return None
 

@@ -184,7 +184,8 @@ def measure_in_worker(
     if ended.returncode != 0:
         return Measurement(trial, "failed", f"the worker {ended.how}")
     try:
-        return from_worker(trial, json.loads(ended.out))
+        found = from_worker(trial, json.loads(ended.out))
+        return replace(found, others_share=ended.others_share)
     except (ValueError, TypeError, AttributeError) as wrong:
         return Measurement(trial, "failed", f"the worker's answer makes no sense: {wrong}")
 

@@ -167,6 +167,7 @@ class Measurement:
     breakdown: Breakdown | None = None
     file_nbytes: int | None = None
     peak_rss_nbytes: int | None = None
+    others_share: float | None = None  # What other programs had of the processors, 0 to 1
     actual_cache_nslots: int | None = None
     actual_cache_nbytes: int | None = None
     actual_cache_w0: float | None = None

@@ -1,7 +1,8 @@
 """Which writes does libhdf5 do as fast as chunkwise could?
 
 Without filters there is nothing to encode, and a small dataset is encoded before a writer is
-ready.  Such writes go unchanged to libhdf5 at once.  All others, and those that need a
+ready.  Such writes go unchanged to libhdf5 at once, unless it may leave filters out: it loses
+chunks then.  All others, and those that need a
 conversion or a second look, go to `dataset_writing.py`.  It merges parts of chunks, which
 libhdf5 would read and write again and again if its cache does not hold them.
 """
@@ -30,6 +31,7 @@ from chunkwise.names import HDF5_ERRORS
 from chunkwise.routing.conversions import identical
 from chunkwise.routing.indexing import plain
 from chunkwise.selecting import lowlevel
+from chunkwise.writing.unfiltered_edges import may_leave_out
 
 Shape = tuple[int, ...]
 
@@ -71,10 +73,13 @@ class Stored:
     # Whether its last chunk holds only the elements that exist.  libhdf5 makes its buffer as
     # short, and writes beyond it (`tests/upstream/short_chunk.c`).
     has_short_edge: bool = False
+    # Whether libhdf5 leaves out filters that shrink nothing.  It then may keep the mask of the
+    # chunk that was there before (`tests/upstream/filter_mask_kept.c`).
+    leaves_out: bool = False
 
     def is_small(self, shape: Shape) -> bool:
         """Whether libhdf5 writes all of it."""
-        return self.nbytes(shape) <= SMALL_NBYTES
+        return not self.leaves_out and self.nbytes(shape) <= SMALL_NBYTES
 
     def nbytes(self, shape: Shape) -> int:
         """Bytes of all elements."""
@@ -82,7 +87,8 @@ class Stored:
 
     def holds(self, shape: Shape) -> bool:
         """Whether libhdf5's cache keeps all of it, encoded when it is flushed."""
-        return self.is_filtered and 2 * self.nbytes(shape) <= self.cache_nbytes
+        held = self.is_filtered and not self.leaves_out
+        return held and 2 * self.nbytes(shape) <= self.cache_nbytes
 
     def suits(self, shape: Shape, parts: _native.Hyperslab) -> bool:
         """Whether libhdf5 writes this part, without filters, as fast as it is written here."""
@@ -128,6 +134,30 @@ def put(dataset: h5py.Dataset, index: Any, value: Any, *, alone: bool = False) -
     except HDF5_ERRORS:
         # Errors of ours are among them; who writes it in another way says what is wrong.
         return False
+
+
+def assigned(
+    dataset: h5py.Dataset, source: Any, source_sel: Any, dest_sel: Any
+) -> tuple[Any, np.ndarray[Any, Any]] | None:
+    """Return a ``write_direct`` as index and values, where libhdf5 might lose chunks by it.
+
+    None where it may write, and where the call is no such assignment.
+    """
+    with phil:
+        stored = stored_of(dataset)
+    if stored is None or not stored.leaves_out or type(source) is not np.ndarray:
+        return None
+    if not source.flags.c_contiguous or not identical(source.dtype, stored.dtype):
+        return None
+    index = ... if dest_sel is None else dest_sel
+    try:
+        values = source if source_sel is None else source[source_sel]
+        selection = _native.select_index(dataset.shape, index, "") if plain(index) else None
+    except (*HDF5_ERRORS, IndexError):
+        return None
+    if selection is None or tuple(selection.shape) != np.shape(values):
+        return None
+    return index, np.asarray(values)
 
 
 def is_held(dataset: h5py.Dataset) -> bool:
@@ -204,7 +234,8 @@ def _ask(dataset: h5py.Dataset) -> Stored | None:
         _, cache_nbytes, _ = dataset.id.get_access_plist().get_chunk_cache()
         edges = filters > 0 and library().unfiltered_partial_chunks(dataset.id.id)
     short = chunk is not None and filters > 0 and _has_short_edge(dataset, chunk, plist)
-    return Stored(dtype, kind, chunk, filters > 0, cache_nbytes, edges, short)
+    leaves_out = filters > 0 and may_leave_out(dataset)
+    return Stored(dtype, kind, chunk, filters > 0, cache_nbytes, edges, short, leaves_out)
 
 
 def _has_short_edge(dataset: h5py.Dataset, chunk: Shape, plist: h5p.PropDCID) -> bool:

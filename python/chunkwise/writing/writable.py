@@ -112,7 +112,9 @@ class Writable:
         self._written().append(value, axis)
 
     def write_direct(self, source: Any, source_sel: Any = None, dest_sel: Any = None) -> None:
-        """Write from an array, as `h5py.Dataset.write_direct` does, through libhdf5.
+        """Write from an array, as `h5py.Dataset.write_direct` does.
+
+        libhdf5 does it, unless it may leave out filters of the dataset.
 
         Parameters
         ----------
@@ -121,6 +123,10 @@ class Writable:
         source_sel, dest_sel : optional
             Indices such as ``numpy.s_[2:5]``, of `source` and of the dataset; None: everything.
         """
+        as_put = direct.assigned(self, source, source_sel, dest_sel)
+        if as_put is not None:
+            self[as_put[0]] = as_put[1]
+            return
         self._settle()
         unwritten.keep(self)
         try:

@@ -53,10 +53,12 @@ option = partial(click.option, show_default=True)
 @option("--reader", metavar="NAME,...", default=",".join(hstest.READERS), help="Who reads.")
 @click.option(
     "--libhdf5",
-    metavar="PATH|PYTHON,...",
+    "--library",
+    "libhdf5",
+    metavar="LIBRARY,...",
     default="default",
     help="Through which libhdf5: 'default' (h5py's), a libhdf5.so for the readers libhdf5 and "
-    "chunkwise, or another Python that has h5py.",
+    "chunkwise, that of a wheel such as h5py==3.8.0, or another Python that has h5py.",
 )
 @click.option("--reopen", is_flag=True, help="Open the file for each selection.")
 @click.option("--repeat", type=Count(), default=1, help="How often to repeat everything.")

@@ -89,8 +89,11 @@ class Studies(click.Command):
 @click.option("--reader", "readers", metavar="NAME,...", help="These readers alone.")
 @click.option(
     "--libhdf5",
-    metavar="PATH,...",
-    help="Further libraries, if an experiment compares them; the system's are found.",
+    "--library",
+    "libhdf5",
+    metavar="LIBRARY,...",
+    help="Further libraries, if an experiment compares them: a libhdf5.so, or that of a wheel, "
+    "such as h5py==3.8.0. The system's are found.",
 )
 @click.option(
     "--repeat",

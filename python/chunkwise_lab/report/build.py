@@ -11,8 +11,9 @@ from typing import Final
 from chunkwise.errors import UsageError
 from chunkwise.names import printable
 from chunkwise_lab.report import advice, benches, studies, traced
-from chunkwise_lab.report.model import Kind, Report, Section
+from chunkwise_lab.report.model import Entry, Index, Kind, Report, Section
 from chunkwise_lab.report.sources import Source, read
+from chunkwise_lab.studies.items import papers, verdicts
 from chunkwise_lab.studies.load import load
 from chunkwise_lab.studies.results import StudyResults
 
@@ -33,7 +34,39 @@ def report(paths: Sequence[str | Path]) -> Report:
     sections = sorted(told_apart, key=lambda section: not section.of_study)
     kinds = {section.kind for section in sections}
     kind = "study" if "study" in kinds else kinds.pop() if len(kinds) == 1 else "bench"
-    return Report(_TITLES[kind], tuple(sections))
+    of_studies = [source for source in sources if isinstance(source, StudyResults)]
+    return Report(_TITLES[kind], tuple(sections), _indexes(of_studies, made))
+
+
+def _indexes(results: Sequence[StudyResults], sections: Sequence[Section]) -> tuple[Index, ...]:
+    """Put the items of the measured papers beside their verdicts and experiments."""
+    known = verdicts(results)
+    measured = {name.split("/")[0] for name in known}
+    blocks = {block.id for section in sections for block in section.blocks}
+    ids = {
+        f"{one.study}/{name}": f"{section.id}-{name}"
+        for one, section in zip(results, [s for s in sections if s.of_study], strict=True)
+        for name in one.outcomes
+        if f"{section.id}-{name}" in blocks
+    }
+    return tuple(
+        Index(
+            f"{paper.number}: {paper.title}",
+            paper.states,
+            tuple(
+                Entry(
+                    item.item,
+                    item.says,
+                    item.means,
+                    item.verdict(known),
+                    next((ids[name] for name in item.experiments if name in ids), ""),
+                )
+                for item in paper.items
+            ),
+        )
+        for paper in papers()
+        if paper.study in measured
+    )
 
 
 def _section(source: Source, path: str | Path, id_: str) -> Section:

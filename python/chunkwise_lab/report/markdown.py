@@ -28,6 +28,10 @@ def markdown(report: Report, pictures: Mapping[str, str]) -> str:
     """Write a report as Markdown."""
     lines = [f"# {escape(report.title)}", "", escape(lead(report)), ""]
     lines += _listed(f"**{text}**" for text in map(escape, troubles(report)))
+    for index in report.indexes:
+        rows = tuple((one.item, one.verdict, one.says, one.means) for one in index.entries)
+        head = ("item", "verdict", "it says", "here")
+        lines += _table(Table(f"{index.title}: {index.states}", head, (False,) * 4, rows))
     for section in report.sections:
         lines += [f"## {escape(section.title)} in short", "", f"*{escape(section.source)}*", ""]
         lines += [escape(section.about), ""]

@@ -183,6 +183,26 @@ class Section:
 
 
 @dataclass(frozen=True)
+class Entry:
+    """One item of a paper, as its index has it."""
+
+    item: str  # Such as ``Table 2``
+    says: str
+    means: str  # What repeats it, or why nothing does
+    verdict: str  # Of several claims a count of each word; may be empty
+    where: str  # The id of the experiment; empty if none was measured
+
+
+@dataclass(frozen=True)
+class Index:
+    """All items of one paper."""
+
+    title: str
+    states: str  # How many are done, in part and not here
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True)
 class Report:
     """All of it.
 
@@ -192,6 +212,7 @@ class Report:
 
     title: str
     sections: tuple[Section, ...]
+    indexes: tuple[Index, ...] = ()  # Of the papers whose studies are in it
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "title", printable(self.title))

@@ -12,7 +12,7 @@ from typing import Final
 
 from chunkwise.errors import UsageError
 from chunkwise_lab.report.model import Finding, Report, Section
-from chunkwise_lab.report.parts import WORDS, alerts, block, facts, verdict
+from chunkwise_lab.report.parts import WORDS, alerts, block, facts, index, verdict
 from chunkwise_lab.report.story import lead, setting, troubles
 
 _POLICY: Final = (
@@ -61,6 +61,7 @@ def _story(report: Report) -> str:
     if tally:
         parts.append(f'<ul class="tally" aria-label="Verdicts on the advice">{tally}</ul>')
     parts.append(alerts(troubles(report)))
+    parts += map(index, report.indexes)
     for section in report.sections:
         parts.append(f'<h2><a href="#{section.id}">{escape(section.title)}</a></h2>')
         parts.append(f'<p class="source">{escape(section.source)}</p>')

@@ -6,11 +6,12 @@ Every text goes through `escape`; nothing else may come from results.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from html import escape
 from typing import Any, Final
 
-from chunkwise_lab.report.model import Block, Chart, Finding, Series, Table
+from chunkwise_lab.report.model import Block, Chart, Finding, Index, Series, Table
 from chunkwise_lab.report.palette import Style, style
 from chunkwise_lab.report.plots import figure
 from chunkwise_lab.studies.rules import Word
@@ -33,6 +34,8 @@ _ICONS: Final[dict[Word, str]] = {
     "cannot tell": '<path d="M5 5.5a3 3 0 1 1 4.2 2.8Q8 9 8 10.5M8 13v1"/>',
     "not measured": '<path d="M3 8h10"/>',
 }
+_CODE: Final = re.compile(r"`([^`]+)`")
+_AS_CODE: Final = r"<code>\1</code>"
 _SWATCHES: Final = {
     "circle": '<circle cx="17" cy="7" r="4.5"/>',
     "square": '<path d="M13 3h8v8h-8z"/>',
@@ -70,6 +73,25 @@ def facts(pairs: Iterable[tuple[str, str]]) -> str:
     """Write pairs of a name and a text."""
     items = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in pairs)
     return f"<dl>{items}</dl>" if items else ""
+
+
+def index(of: Index) -> str:
+    """Write all items of a paper, each with its verdict and the way to its measurements."""
+    rows = []
+    for one in of.entries:
+        name = escape(one.item)
+        link = f'<a href="#{one.where}">{name}</a>' if one.where else name
+        texts = (one.verdict, one.says, one.means)
+        cells = "".join(f"<td>{_CODE.sub(_AS_CODE, escape(text))}</td>" for text in texts)
+        rows.append(f'<tr><th scope="row">{link}</th>{cells}</tr>')
+    head = "".join(
+        f'<th scope="col">{text}</th>' for text in ("item", "verdict", "it says", "here")
+    )
+    return (
+        f'<details class="index"><summary>{escape(of.title)}: {escape(of.states)}</summary>'
+        f'<div class="table" tabindex="0" role="region" aria-label="{escape(of.title)}"><table>'
+        f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div></details>"
+    )
 
 
 def block(one: Block) -> str:

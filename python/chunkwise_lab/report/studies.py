@@ -101,6 +101,8 @@ def _gaps(results: StudyResults, study: Study) -> list[str]:
     found = []
     if not results.complete:
         found.append("This run was stopped before its end: what it had measured is shown.")
+    if results.busy:
+        found.append(results.busy)
     missing, every = len(_missing(results, study)), len(study.experiments)
     if missing:
         verb = "was" if missing == 1 else "were"

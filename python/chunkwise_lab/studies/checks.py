@@ -44,7 +44,12 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 # What every rule takes.
 _COMMON: Final = ("where", "over", "total")
 # What a space's values for libraries mean if none has been looked for.
-_LIBRARIES: Final = {"@all": (DEFAULT, OTHERS), OTHERS: (OTHERS,), "@older": (OTHERS,)}
+_LIBRARIES: Final = {
+    "@all": (DEFAULT, OTHERS),
+    OTHERS: (OTHERS,),
+    "@older": (OTHERS,),
+    "@netcdf4": (OTHERS,),
+}
 
 
 @dataclass(frozen=True)

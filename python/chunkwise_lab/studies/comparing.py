@@ -42,6 +42,7 @@ class Sample:
     error: float = 0.0
     estimated: bool = False  # Whether some of it is extrapolated
     noisy: bool = True  # Whether another run would give other values
+    rate: bool = False  # Whether more is faster
     records: tuple[dict[str, Any], ...] = ()  # Of what was measured
 
     @property
@@ -85,7 +86,8 @@ def samples(
             records = tuple(r for row in group for r in row.records if r["status"] == "ok")
             estimated = any(record.get("extrapolated") for record in records)
             noisy = FIGURES[figure].unit in _TIMED or len(set(added)) > 1
-            found.append(Sample(dict(key), added, middles, error, estimated, noisy, records))
+            rate = FIGURES[figure].unit == "MB/s"
+            found.append(Sample(dict(key), added, middles, error, estimated, noisy, rate, records))
     return found
 
 
@@ -181,34 +183,53 @@ def ratio(found: Sequence[Pair]) -> Ratio:
     """Compare the sides of one or several pairs; no value may be below 0."""
     by_middle = _mean([_ratio(first.middle, second.middle) for first, second in found])
     repeats = min(len(side.values) for pair in found for side in pair)
-    centres, halves = zip(*(_interval(first, second) for first, second in found), strict=True)
-    ends = [(centre - half, centre + half) for centre, half in zip(centres, halves, strict=True)]
+    ends = [_interval(first, second) for first, second in found]
     beyond = math.log(THRESHOLD)
-    opposed = max(low for low, _ in ends) >= beyond and min(high for _, high in ends) <= -beyond
+    opposed = (
+        max(low for low, _, _ in ends) >= beyond and min(high for _, _, high in ends) <= -beyond
+    )
     if by_middle in (0.0, math.inf):
         return Ratio(tuple(found), by_middle, by_middle, by_middle, repeats, opposed)
-    centre = statistics.fmean(centres)
-    half = math.sqrt(math.fsum(half**2 for half in halves)) / len(found)
-    if len({id(side) for pair in found for side in pair}) < 2 * len(found):
-        # The noise of what stands in several pairs is the same in each, and is not averaged out.
-        half = statistics.fmean(halves)
-    if not half:
+    # The noise of what stands in several pairs is the same in each, and is not averaged out.
+    shared = len({id(side) for pair in found for side in pair}) < 2 * len(found)
+    centre = statistics.fmean(centre for _, centre, _ in ends)
+    below, above = (
+        statistics.fmean(halves) if shared else math.hypot(*halves) / len(found)
+        for halves in (
+            [centre - low for low, centre, _ in ends],
+            [high - centre for _, centre, high in ends],
+        )
+    )
+    if not below and not above:
         return Ratio(tuple(found), by_middle, by_middle, by_middle, repeats, opposed)
     # The interval is one of medians; it reaches to where the study's own statistic is.
-    low, high = math.exp(centre - half), math.exp(centre + half)
+    low, high = math.exp(centre - below), math.exp(centre + above)
     low, high = min(low, by_middle), max(high, by_middle)
     return Ratio(tuple(found), by_middle, low, high, repeats, opposed)
 
 
-def _interval(first: Sample, second: Sample) -> tuple[float, float]:
-    """Return centre and half width of the interval for the logarithm of a ratio."""
+def _interval(first: Sample, second: Sample) -> tuple[float, float, float]:
+    """Return the low end, centre and high end of the interval for the logarithm of a ratio.
+
+    If the fastest repeats of both sides lead the other way than the medians do, it reaches to
+    their ratio: noise only adds time, so what they contradict is not certain.
+    """
     if not (first.noisy or second.noisy) or not all((*first.values, *second.values)):
         value = _ratio(first.middle, second.middle)
-        return math.log(value) if value else -math.inf, 0.0
-    told = verdict(second.values, first.values)
-    if told.high is None:
-        return math.log(told.ratio), _HALF_OF_FEW
-    return math.log(told.ratio), math.log(told.high / told.ratio)
+        centre = math.log(value) if value else -math.inf
+        return centre, centre, centre
+    # A verdict is one of times: of rates, the other way round.
+    base, other = (first, second) if first.rate else (second, first)
+    found = verdict(_times(base), _times(other))
+    centre = math.log(found.ratio)
+    half = _HALF_OF_FEW if found.high is None else math.log(found.high / found.ratio)
+    fastest = centre if found.fastest is None else math.log(found.fastest)
+    against = fastest if fastest * centre < 0 else centre
+    return min(centre - half, against), centre, max(centre + half, against)
+
+
+def _times(sample: Sample) -> list[float]:
+    return [1 / value for value in sample.values] if sample.rate else list(sample.values)
 
 
 def _ratio(first: float, second: float) -> float:

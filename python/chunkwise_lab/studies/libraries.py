@@ -20,12 +20,14 @@ from chunkwise.files.netcdf3 import in_netcdf4_wheel
 from chunkwise.measure.libraries import check_zlib
 from chunkwise.measure.libraries import find as find_one
 from chunkwise.measure.space import Space
+from chunkwise.measure.wheels import is_wheel, library_of, said_of
 from chunkwise_lab.studies.study import LIBRARIES
 
 # Placeholders for found libraries in a study's files.
 ALL: Final = "@all"
 OTHERS: Final = "@others"
 OLDER: Final = "@older"
+NETCDF4: Final = "@netcdf4"
 DEFAULT: Final = "default"
 # As the value of a label: what build each library is.
 BUILD: Final = "@build"
@@ -53,7 +55,9 @@ class Found:
 
 def find(named: Sequence[str] = ()) -> dict[str, Found]:
     """Find the libraries of this machine, each once, by their value on the axis."""
-    places = {DEFAULT: "h5py's", **_installed(), **dict.fromkeys(named, "named")}
+    named = [library_of(value) if is_wheel(value) else value for value in named]
+    places = {DEFAULT: "h5py's", **_installed()}
+    places |= {value: said_of(value) or "named" for value in named}
     found: dict[str, Found] = {}
     with tempfile.TemporaryDirectory(prefix="chunkwise-") as folder:
         for value in _each_once(places):
@@ -98,7 +102,8 @@ def build_of(value: str) -> str:
         return "h5py's"
     marks = {"serial": "serial", "openmpi": "Open MPI", "mpich": "MPICH"}
     marks["netcdf4.libs"] = "netCDF4's wheel"
-    return next((build for mark, build in marks.items() if mark in value), value)
+    known = (build for mark, build in marks.items() if mark in value)
+    return said_of(value) or next(known, value)
 
 
 def find_zlibs(named: Sequence[str] = ()) -> dict[str, str]:
@@ -138,12 +143,12 @@ def _candidates() -> list[str]:
 def expand(
     space: Space, libraries: Mapping[str, Found], zlibs: Mapping[str, str] | None = None
 ) -> tuple[Space | None, list[str]]:
-    """Replace ``@all``, ``@others`` or ``@older`` in a space by the found libraries."""
+    """Replace ``@all``, ``@others``, ``@older`` or ``@netcdf4`` in a space by what was found."""
     reasons: list[str] = []
     axes = dict(space.axes)
     for axis in LIBRARIES:
         stated = axes.get(axis, ())
-        if not {ALL, OTHERS, OLDER} & set(stated):
+        if not {ALL, OTHERS, OLDER, NETCDF4} & set(stated):
             continue
         if axis == "libhdf5":
             known, older = list(libraries), _older(libraries)
@@ -153,14 +158,20 @@ def expand(
             known, older = list(find_zlibs() if zlibs is None else zlibs), []
             missing = "no zlib was found that can take the place of libhdf5's, such as zlib-ng's"
         others = [value for value in known if value != DEFAULT]
-        standing = {ALL: known, OTHERS: others, OLDER: older}
+        standing = {ALL: known, OTHERS: others, OLDER: older, NETCDF4: _netcdf4(libraries)}
         values = dict.fromkeys(value for text in stated for value in standing.get(text, [text]))
-        if not set(values) - {DEFAULT}:
+        if not set(values) - {DEFAULT} and NETCDF4 not in stated:
             reasons.append(missing)
         if not values:
             return None, reasons
         axes[axis] = tuple(values)
     return replace(space, axes=axes), reasons
+
+
+def _netcdf4(libraries: Mapping[str, Found]) -> list[str]:
+    """Return the library that netCDF4 calls: its wheel's own, or h5py's where they share one."""
+    own = [value for value, one in libraries.items() if one.build == "netCDF4's wheel"]
+    return own or [DEFAULT]
 
 
 def _older(libraries: Mapping[str, Found]) -> list[str]:

@@ -148,6 +148,8 @@ def _closing(
     left = [one.id for one in study.experiments if one.id not in results.outcomes]
     if left:
         yield f"Not run: {', '.join(left)}.", ""
+    if results.busy:
+        yield results.busy, "yellow"
     yield _how(study, results), ""
 
 

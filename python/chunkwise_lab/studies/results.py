@@ -22,6 +22,7 @@ from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 from chunkwise.errors import UsageError
 from chunkwise.files.durable import write_whole
+from chunkwise.measure.process import busy_text
 from chunkwise.measure.verdict import spread
 from chunkwise.names import printable
 from chunkwise_lab.studies.figures import FIGURES
@@ -147,6 +148,12 @@ class StudyResults:
     # By axis: which values the user's dataset was measured with in the place of the study's
     # (`chunkwise_lab.studies.own_data.adapted` gives the study that these results are of).
     values: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    @property
+    def busy(self) -> str:
+        """Say whether other programs were at work meanwhile; empty if not."""
+        records = (record for one in self.outcomes.values() for record in one.records)
+        return busy_text(record.get("others_share") for record in records)
 
     def to_json(self) -> dict[str, Any]:
         """Return the run as JSON values."""

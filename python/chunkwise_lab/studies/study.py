@@ -47,7 +47,8 @@ class Run:
 
     data: tuple[str, ...]  # Names of `Study.data`; a probe may need none
     # What is varied.  A value ``@all`` of the axis ``libhdf5`` stands for every library found,
-    # ``@others`` for all but h5py's own, ``@older`` for one of each older version.
+    # ``@others`` for all but h5py's own, ``@older`` for one of each older version, ``@netcdf4``
+    # for the one that netCDF4 calls.
     spaces: Mapping[Scale, Space]
     # The budget of `chunkwise.measure.run`; None for as long as it takes.
     seconds: Mapping[Scale, float | None]

@@ -142,7 +142,8 @@ def oversubscribed(rows: Sequence[Row], cpu_count: object) -> str:
         return ""
     return (
         f"{joined(numbers)} ranks on {cpu_count} processors: oversubscribed, they take turns. "
-        "These times say nothing about scaling, and no claim about time is judged by them."
+        "These times say nothing about scaling, and no claim about time is judged by them. Open "
+        "MPI's ranks gave their processor away while they waited (mpi_yield_when_idle)."
     )
 
 

@@ -91,7 +91,7 @@ def _started(
             # mpiexec ends its ranks, which remove their files.
             ended = finished(
                 [*launcher(ranks), *worker],
-                environment=_ROOT if os.getuid() == 0 else {},
+                environment=surroundings(ranks),
                 timeout_s=_LONGEST_S,
                 patience_s=_PATIENCE_S,
             )
@@ -114,6 +114,16 @@ def _last_words(ended: Ended) -> str:
     lines = [line for line in ended.err.decode("utf-8", "replace").splitlines() if line.strip()]
     said = [line for line in lines if not line.startswith("--")]
     return " / ".join(said[-_SAID:]) or ended.how
+
+
+def surroundings(ranks: int) -> dict[str, str]:
+    """Return the variables that Open MPI needs here; other MPIs do not read them.
+
+    Its ranks wait busily.  Where they are more than there are processors, each that waits keeps
+    one from a rank that works: hence they give it away.
+    """
+    crowded = {"OMPI_MCA_mpi_yield_when_idle": "1"} if ranks > (os.cpu_count() or 1) else {}
+    return {**(_ROOT if os.getuid() == 0 else {}), **crowded}
 
 
 def launcher(ranks: int) -> list[str]:

@@ -29,7 +29,8 @@ def show(walked: Walked, console: Console) -> None:
         say(
             console,
             f"{walked.crowded}: oversubscribed, they take turns; do not read scaling from these "
-            "times",
+            "times. Open MPI's ranks wait busily: mpirun --mca mpi_yield_when_idle 1 makes this "
+            "several times as fast",
             "yellow",
         )
     if not rows:

@@ -1,0 +1,138 @@
+"""What do the five papers say, item by item, and what became of each here?
+
+``items.toml`` has the items; experiments and verdicts are those of saved results.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Final, Literal
+
+from chunkwise.words import joined
+from chunkwise_lab.studies.claims import judge_all
+from chunkwise_lab.studies.load import load
+from chunkwise_lab.studies.results import StudyResults
+from chunkwise_lab.studies.rules import Word
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+WORDS: Final[tuple[Word, ...]] = (
+    "holds", "weaker", "no longer holds", "reversed", "cannot tell", "not measured",
+)  # fmt: skip
+
+State = Literal["done", "in part", "not here"]
+STATES: Final[tuple[State, ...]] = ("done", "in part", "not here")
+
+
+@dataclass(frozen=True)
+class Item:
+    """One experiment, table, figure, method or recommendation."""
+
+    item: str  # Where the paper has it
+    says: str
+    by: tuple[str, ...] = ()  # study/experiment, or study/experiment/claim
+    done: str = ""  # What does it that is no experiment
+    lacks: str = ""  # What is not done, and why
+
+    @property
+    def state(self) -> State:
+        """How much of it is repeated."""
+        if not self.by and not self.done:
+            return "not here"
+        return "in part" if self.lacks else "done"
+
+    @property
+    def means(self) -> str:
+        """What repeats it, and what is not done, as one text."""
+        texts = [*(f"`{name}`" for name in self.experiments), self.done]
+        reason = "not here, because " if self.state == "not here" else "in part: "
+        texts.append(f"{reason}{self.lacks}" if self.lacks else "")
+        return "; ".join(filter(None, texts))
+
+    @property
+    def experiments(self) -> tuple[str, ...]:
+        """The experiments, each once, as study/experiment."""
+        return tuple(dict.fromkeys("/".join(one.split("/")[:2]) for one in self.by))
+
+    def verdict(self, known: Mapping[str, Word]) -> str:
+        """Sum up the verdicts on its claims, as in ``holds 3, weaker 1``."""
+        if not self.by:
+            return ""
+        words = [
+            word for name, word in known.items() if any(_within(name, one) for one in self.by)
+        ]
+        counts = Counter(words or ["not measured"])
+        if len(counts) == 1:
+            return next(iter(counts))
+        return ", ".join(f"{word} {counts[word]}" for word in WORDS if counts[word])
+
+
+def _within(claim: str, what: str) -> bool:
+    return claim == what or claim.startswith(f"{what}/")
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper and its items, in its order."""
+
+    number: str
+    study: str  # The study of it
+    title: str
+    items: tuple[Item, ...]
+
+    @property
+    def states(self) -> str:
+        """How many items are done, in part and not here."""
+        counts = Counter(item.state for item in self.items)
+        return joined([f"{counts[state]} {state}" for state in STATES if counts[state]])
+
+
+def papers() -> list[Paper]:
+    """Read the list."""
+    text = files("chunkwise_lab.studies").joinpath("items.toml").read_text(encoding="utf-8")
+    return [
+        Paper(
+            paper["number"],
+            paper["study"],
+            paper["title"],
+            tuple(Item(**{**one, "by": tuple(one.get("by", ()))}) for one in paper["items"]),
+        )
+        for paper in tomllib.loads(text)["paper"]
+    ]
+
+
+def verdicts(results: Iterable[StudyResults]) -> dict[str, Word]:
+    """Judge saved results; return the words by study/experiment/claim.
+
+    Of several runs the paper's scale counts, unless only another could tell.
+    """
+    found: dict[str, Word] = {}
+    for one in sorted(results, key=lambda one: one.scale == "quick"):
+        if one.target is not None:
+            continue  # Of the user's own data.
+        for judged in judge_all(load(one.source or one.study), one):
+            name = f"{one.study}/{judged.experiment.id}/{judged.claim.id}"
+            if found.get(name, "cannot tell") in ("cannot tell", "not measured"):
+                found[name] = judged.verdict.word
+    return found
+
+
+def tables(known: Mapping[str, Word]) -> str:
+    """Write the list as Markdown, a table for each paper."""
+    lines = []
+    for paper in papers():
+        lines += [f"### {paper.number}: {paper.title}", "", f"{paper.states}.", ""]
+        lines += ["| item | it says | here | verdict |", "| --- | --- | --- | --- |"]
+        lines += [
+            f"| {item.item} | {item.says} | {item.means} | {item.verdict(known)} |"
+            for item in paper.items
+        ]
+        lines.append("")
+    return "\n".join(lines)
