@@ -30,6 +30,8 @@
 #   make try-wheel  install the wheel for this machine that is in dist/ anew, and use each command
 #   make release-check  are the wheels in dist/, the versions and the licences fit to be published?
 #   make licences  renew LICENSE-THIRD-PARTY from what is linked
+#   make wheel-windows  the same for 64-bit Windows, built by mingw-w64
+#   make test-windows   that wheel and the Rust tests, by wine
 #   make bench     compare with other readers, and with the machine (docs/benchmarks.md); of it
 #                  alone: ONLY=cube,unions; REPEAT=3; FOLDER=/fast/disk.  ONLY=model: how far the
 #                  model of `advise` is from the studies; ONLY=advise: how good its advice is,
@@ -61,7 +63,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 RUST := $(shell find crates -name '*.rs' -o -name '*.c' -o -name Cargo.toml) Cargo.toml Cargo.lock rust-toolchain.toml
 PACKAGE := pyproject.toml constraints.txt
 
-.PHONY: demo test test-quick install tools check fuzz attack mpi test-mpi h5pys test-versions wheel wheel-arm wheels sdist licences try-wheel release-check bench benchmarks studies docs bench-c readme lock clean dev test-python rust-test all-python
+.PHONY: demo test test-quick install tools check fuzz attack mpi test-mpi h5pys test-versions wheel wheel-arm wheels wheel-windows test-windows sdist licences try-wheel release-check bench benchmarks studies docs bench-c readme lock clean dev test-python rust-test all-python
 
 demo: install
 	$(BIN)/python examples/demo.py
@@ -246,6 +248,36 @@ release-check: $(VENV)/.release
 
 try-wheel:
 	$(PYTHON) scripts/build/release.py --try
+
+# By mingw-w64, in a copy of the sources: the library for programs lies in the package, and here it is
+# this machine's.
+WINDOWS := x86_64-pc-windows-gnu
+COPY = target/$@-sources
+
+define copied
+	rm -rf $(COPY) && mkdir -p $(COPY) dist
+	git ls-files -z -- '*.toml' Cargo.lock crates python scripts/build README.md 'LICENSE-*' packaging fuzz | \
+	    tar --create --null --files-from - | tar --extract --directory $(COPY)
+endef
+
+wheel-windows: dev
+	rustup target add $(WINDOWS)
+	$(copied)
+	cd $(COPY) && CARGO_TARGET_DIR=$(CURDIR)/target/wheel $(CURDIR)/$(BIN)/maturin build --quiet \
+	    --release --locked --target $(WINDOWS) --out $(CURDIR)/dist
+
+# By wine: the Rust tests of what knows neither Python nor libhdf5, and the Python tests of reading,
+# writing and what rewrites files, with the wheel.
+WINE := $(CURDIR)/target/windows
+ON_WINDOWS := tests/read tests/write tests/indexing tests/repack tests/verify tests/inspect
+
+test-windows: wheel-windows
+	PYTHON=$(BIN)/python scripts/platforms/windows.sh $(WINE)
+	$(BIN)/python -m pip install --quiet --no-deps --upgrade --only-binary :all: --platform win_amd64 \
+	    --python-version 313 --target $(WINE)/site dist/chunkwise-*-win_amd64.whl
+	CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=wine cargo test --locked --quiet --target $(WINDOWS) \
+	    -p chunkwise-select -p chunkwise-codec -p chunkwise-engine -p chunkwise-loader
+	$(WINE)/python -m pytest --middle $(ON_WINDOWS)
 
 # Other readers are of no use but here; where one cannot be installed, bench says so.
 PEERS := aiohttp b2h5py fastparquet fsspec hdf5plugin hidefix kerchunk netCDF4 pyfive virtualizarr

@@ -37,7 +37,9 @@ def test_the_script_of_the_page(tmp_path: Path) -> None:
     (tmp_path / "chunkwise").write_text(f'#!/bin/sh\nexec {sys.executable} -m chunkwise "$@"\n')
     (tmp_path / "chunkwise").chmod(0o755)
     search = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
-    done = ran(["bash", "-c", script], cwd=tmp_path, env=os.environ | {"PATH": search}, timeout=300)
+    done = ran(
+        ["bash", "-c", script], cwd=tmp_path, env=os.environ | {"PATH": search}, timeout=300
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     with h5py.File(archive / "b.h5") as new, h5py.File(tmp_path / "archive.old" / "b.h5") as old:
         assert (new["x"].compression, old["x"].compression) == ("gzip", None)

@@ -22,8 +22,18 @@ PACKAGES = ROOT / "python"
 PRODUCT, LABORATORY = PACKAGES / "chunkwise", PACKAGES / "chunkwise_lab"
 # A module of the laboratory's, also one that is started or imported by its name.
 OF_THE_LABORATORY = re.compile(r"(?:^|-m )chunkwise_lab\b|\bchunkwise_lab\.")
-# Text, errors and the extension, which every room may use.
-EVERYWHERE = {"errors", "names", "verdicts", "words", "_native", "_lazy", "_lib", "checkout"}
+# Text, errors, the system and the extension, which every room may use.
+EVERYWHERE = {
+    "errors",
+    "names",
+    "system",
+    "verdicts",
+    "words",
+    "_native",
+    "_lazy",
+    "_lib",
+    "checkout",
+}
 # What a user imports, and the ways in.
 FACE = {"file", "group", "dataset"}
 DOORS = {"__init__", "__main__", "_startup", "_lib"}

@@ -3,6 +3,7 @@
 use std::alloc::{Layout, alloc_zeroed};
 
 use crate::ReadError;
+use crate::platform::advise_huge_pages;
 
 /// Zeroed bytes whose pages are not touched yet; in huge pages where the system gives them
 /// on request, as NumPy asks for them for arrays of 4 MiB and more.
@@ -24,16 +25,8 @@ pub fn zeroed(nbytes: usize) -> Result<Vec<u8>, ReadError> {
     }
     // SAFETY: the global allocator gave these bytes, for this layout, and they are zeroed.
     let mut buffer = unsafe { Vec::from_raw_parts(start, nbytes, nbytes) };
-    #[cfg(target_os = "linux")]
     if nbytes >= 4 << 20 {
-        const PAGE: usize = 4096;
-        let skip = buffer.as_ptr().align_offset(PAGE);
-        let whole = (nbytes - skip) / PAGE * PAGE;
-        // SAFETY: whole pages within the buffer; the advice does not change what they hold,
-        // and that it may be refused does not matter.
-        unsafe {
-            libc::madvise(buffer.as_mut_ptr().add(skip).cast(), whole, libc::MADV_HUGEPAGE);
-        }
+        advise_huge_pages(&mut buffer);
     }
     Ok(buffer)
 }

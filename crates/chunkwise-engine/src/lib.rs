@@ -19,6 +19,7 @@ mod in_memory;
 mod index;
 mod memory;
 mod on_demand;
+pub mod platform;
 mod process;
 mod profile;
 mod published;
@@ -54,8 +55,8 @@ pub use references::write_references;
 pub use saved_index::{SavedForm, SavedIndex, save_index};
 pub use settings::Setting;
 pub use storage::{
-    ExternalRun, ExternalStorage, FileStorage, GrowingStorage, Map, MemoryStorage, Storage,
-    StorageCost, ThrottledStorage, distrust_descriptors,
+    ExternalRun, ExternalStorage, FileStorage, GrowingStorage, MemoryStorage, Storage, StorageCost,
+    ThrottledStorage, distrust_descriptors,
 };
 pub use threads::thread_limit;
 pub use write::{

@@ -14,10 +14,10 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::cache::{CacheStats, ChunkCache};
 use crate::in_flight::InFlight;
+use crate::platform::{give_back_memory, in_forked_children, take_no_signals};
 use crate::published::Published;
 use crate::settings::Setting;
 use crate::spare::SpareMemory;
-use crate::threads::take_no_signals;
 
 /// What the reads of one process share.
 pub struct ProcessState {
@@ -77,10 +77,7 @@ impl ProcessState {
 
     #[cold]
     fn begin() -> &'static Self {
-        AT_FORK.call_once(|| {
-            // SAFETY: a function that lives as long as the program and does one store.
-            unsafe { libc::pthread_atfork(None, None, Some(forget_parent)) };
-        });
+        AT_FORK.call_once(|| in_forked_children(forget_parent));
         STATE.get_or_make(Self::new)
     }
 
@@ -213,7 +210,7 @@ fn apply(setting: Setting) {
                 held - cache.stats().held_nbytes
             };
             if freed > 0 {
-                give_back();
+                give_back_memory();
             }
         }
         // Looked at by who begins to read or write.
@@ -224,14 +221,5 @@ fn apply(setting: Setting) {
 /// Let go of all chunks that are kept for later reads.
 pub fn cache_clear() {
     ProcessState::of_this_process().cache().clear();
-    give_back();
-}
-
-/// Let the system have memory that was freed, which the allocator would keep for the next time.
-fn give_back() {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: may be called at any time, from any thread.
-    unsafe {
-        libc::malloc_trim(0);
-    }
+    give_back_memory();
 }

@@ -76,8 +76,9 @@ impl ObjectInfo {
     /// Where the object's header lies.
     pub fn address(&self) -> u64 {
         // Two halves where a long has 32 bits only.
-        let [low, high] = self.address;
-        low | high.checked_shl(32).unwrap_or(0)
+        #[allow(clippy::unnecessary_cast)] // A `long` has 32 bits on Windows.
+        let [low, high] = self.address.map(|half| half as u64);
+        low | high << 32
     }
 }
 
@@ -173,7 +174,7 @@ macro_rules! functions {
                     // SAFETY: these are variables of type hid_t, set by H5open.
                     $($global: unsafe {
                         let place = required(stringify!($global))?;
-                        $crate::binding::constant(place, concat!(stringify!($global), "\0"))
+                        $crate::binding::constant(place, stringify!($global))
                     },)*
                 })
             }
@@ -181,7 +182,7 @@ macro_rules! functions {
     };
 }
 
-/// The value of a libhdf5's variable at `place`, of a `name` that ends with zero.
+/// The value of a libhdf5's variable at `place`, called `name`.
 ///
 /// Where a program that is linked with the library uses the variable itself, the linker may have
 /// moved it into the program (a copy relocation), and the one in the library is never set.
@@ -189,13 +190,13 @@ macro_rules! functions {
 /// # Safety
 /// A variable of type `hid_t` of a library that was started.
 pub unsafe fn constant(place: *mut c_void, name: &'static str) -> hid_t {
-    // SAFETY: the caller's contract; a string that ends with zero.
+    // SAFETY: the caller's contract.
     unsafe {
         let value = *place.cast::<hid_t>();
         if value >= 0 {
             return value;
         }
-        let moved = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr().cast());
+        let moved = chunkwise_loader::symbol_anywhere(name);
         if moved.is_null() { value } else { *moved.cast::<hid_t>() }
     }
 }

@@ -1,13 +1,10 @@
 //! Which file holds a dataset, and how are its bytes had without libhdf5?
 
-use std::ffi::{c_int, c_uint, c_void};
-use std::fs::File;
-use std::mem::ManuallyDrop;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
-use std::os::unix::fs::MetadataExt;
+use std::ffi::{c_uint, c_void};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use chunkwise_engine::platform::{Descriptor, FileKey, Identity, borrowed};
 use chunkwise_engine::{GrowingStorage, Storage};
 
 use crate::api::{Api, DEFAULT, hid_t, hsize_t};
@@ -24,7 +21,7 @@ type Opened = (Arc<dyn Storage>, u64);
 /// Which file it is, and when it was last written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileStamp {
-    identity: (u64, u64),
+    key: FileKey,
     len: u64,
     modified: (i64, i64),
 }
@@ -60,26 +57,22 @@ pub unsafe fn file_stamp(library: &Library, dataset: hid_t) -> Option<FileStamp>
     library.locked(|api| {
         // SAFETY: the lock is held, the rest is the caller's contract; the dataset keeps the
         // file open, and with it the descriptor, which is not closed here.
-        let metadata = unsafe {
+        let theirs = unsafe {
             let file = (api.H5Iget_file_id)(dataset);
             let file = Handle::new(api, "H5Iget_file_id", file, api.H5Fclose).ok()?;
             let descriptor = descriptor_of(api, file.id).ok()?;
-            let file = ManuallyDrop::new(File::from_raw_fd(descriptor.as_raw_fd()));
-            file.metadata().ok()?
+            borrowed(descriptor).ok()?
         };
-        Some(FileStamp {
-            identity: (metadata.dev(), metadata.ino()),
-            len: metadata.len(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-        })
+        let Identity { key, len, modified, .. } = Identity::of(&theirs).ok()?;
+        Some(FileStamp { key, len, modified })
     })
 }
 
 /// The descriptor of an open file, which is open as long as the file is.
 ///
 /// # Safety
-/// A live file of this library that outlives the descriptor; the lock must be held.
-pub(crate) unsafe fn descriptor_of<'f>(api: &Api, file: hid_t) -> Result<BorrowedFd<'f>, Unsuited> {
+/// A live file of this library; the lock must be held.
+pub(crate) unsafe fn descriptor_of(api: &Api, file: hid_t) -> Result<Descriptor, Unsuited> {
     // SAFETY: the caller's contract.
     unsafe {
         check_driver(api, file, sec2_of(api)?)?;
@@ -108,7 +101,7 @@ unsafe fn check_driver(api: &Api, file: hid_t, sec2: hid_t) -> Result<(), Unsuit
 ///
 /// # Safety
 /// As [`descriptor_of`].
-unsafe fn descriptor_by_sec2<'f>(api: &Api, file: hid_t) -> Result<BorrowedFd<'f>, Unsuited> {
+unsafe fn descriptor_by_sec2(api: &Api, file: hid_t) -> Result<Descriptor, Unsuited> {
     // SAFETY: the caller's contract; a valid pointer.
     unsafe {
         let mut handle: *mut c_void = std::ptr::null_mut();
@@ -118,7 +111,7 @@ unsafe fn descriptor_by_sec2<'f>(api: &Api, file: hid_t) -> Result<BorrowedFd<'f
             return because("its driver gives no file descriptor");
         }
         // The sec2 driver's handle points at its descriptor, open as long as the file.
-        Ok(BorrowedFd::borrow_raw(*handle.cast::<c_int>()))
+        Ok(*handle.cast::<Descriptor>())
     }
 }
 

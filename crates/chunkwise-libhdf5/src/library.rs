@@ -3,14 +3,11 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::{CStr, c_int, c_uint, c_void};
-use std::fs::File;
-use std::mem::ManuallyDrop;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
-use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, OnceLock, Weak};
 use std::{fmt, io};
 
 use chunkwise_engine::FileStorage;
+use chunkwise_engine::platform::{Descriptor, FileKey, Identity, borrowed};
 use chunkwise_loader::{Loaded, loaded_paths};
 use parking_lot::Mutex;
 
@@ -31,7 +28,7 @@ pub struct Library {
     conventions: ChunkConventions,
     /// Storage of the files in use, by device and inode: datasets of one file share a
     /// descriptor.
-    files: Mutex<HashMap<(u64, u64), Weak<FileStorage>>>,
+    files: Mutex<HashMap<FileKey, Weak<FileStorage>>>,
     /// The driver of plain local files, once it was asked for.
     sec2: OnceLock<hid_t>,
 }
@@ -183,11 +180,14 @@ impl Library {
     }
 
     /// Storage of the file that libhdf5 has opened as `descriptor`, shared by its datasets.
-    pub(crate) fn storage_of(&self, descriptor: BorrowedFd<'_>) -> io::Result<Arc<FileStorage>> {
-        let theirs = ManuallyDrop::new(borrowed_file(descriptor));
-        let metadata = theirs.metadata()?;
+    ///
+    /// # Safety
+    /// The descriptor must be open.
+    pub(crate) unsafe fn storage_of(&self, descriptor: Descriptor) -> io::Result<Arc<FileStorage>> {
+        // SAFETY: the caller's contract.
+        let theirs = unsafe { borrowed(descriptor)? };
+        let key = Identity::of(&theirs)?.key;
         let mut files = self.files.lock();
-        let key = (metadata.dev(), metadata.ino());
         let known = files.get(&key).and_then(Weak::upgrade);
         if let Some(storage) = known.filter(|storage| storage.is_of(&theirs)) {
             return Ok(storage);
@@ -217,12 +217,6 @@ impl Library {
             None => unreachable!("LibraryLock::with did not run its work"),
         }
     }
-}
-
-/// A file that must not be closed, as its descriptor is somebody else's.
-fn borrowed_file(descriptor: BorrowedFd<'_>) -> File {
-    // SAFETY: open while it is borrowed; the caller keeps the result from being dropped.
-    unsafe { File::from_raw_fd(descriptor.as_raw_fd()) }
 }
 
 /// libhdf5 prints its error stack unless told otherwise, a setting that belongs to
@@ -342,13 +336,20 @@ fn loaded_libraries() -> Vec<String> {
 }
 
 /// Whether a file's name is that of libhdf5 itself: `libhdf5.so.200`,
-/// `libhdf5-9e18f0c6.so.320.0.0` (wheels), `libhdf5_serial.so.103`, `libhdf5_openmpi...`.
+/// `libhdf5-9e18f0c6.so.320.0.0` (wheels), `libhdf5_serial.so.103`, `libhdf5_openmpi...`;
+/// `libhdf5.310.dylib`; `hdf5.dll`.
 fn is_libhdf5(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    let Some(rest) = name.strip_prefix("libhdf5") else { return false };
-    let stem = rest.split(".so").next().unwrap_or(rest);
+    let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
+    let stem = match name.strip_suffix(".dll") {
+        Some(stem) => stem.trim_start_matches("lib").strip_prefix("hdf5"),
+        None => name
+            .split_once(".so")
+            .or_else(|| name.split_once(".dylib"))
+            .and_then(|(stem, _)| stem.strip_prefix("libhdf5")),
+    };
+    let Some(stem) = stem else { return false };
     let other = ["_hl", "_fortran", "hl_fortran", "_cpp", "_f90", "_tools", "_java"];
-    rest.contains(".so") && !other.iter().any(|part| stem.contains(part))
+    !other.iter().any(|part| stem.contains(part))
 }
 
 #[cfg(test)]
@@ -362,6 +363,9 @@ mod tests {
             "/x/h5py.libs/libhdf5-9e18f0c6.so.320.0.0",
             "libhdf5_serial.so.103.3.1",
             "/usr/lib/libhdf5_openmpi.so.103",
+            "/x/h5py/.dylibs/libhdf5.310.dylib",
+            r"C:\x\h5py\hdf5.dll",
+            "hdf5-7b2d.dll",
         ] {
             assert!(is_libhdf5(yes), "{yes}");
         }
@@ -371,6 +375,8 @@ mod tests {
             "/usr/lib/libhdf5_serialhl_fortran.so.100",
             "/x/h5py/h5d.cpython-311-x86_64-linux-gnu.so",
             "/x/libhdf5.settings",
+            r"C:\x\h5py\hdf5_hl.dll",
+            "/x/libhdf5_hl.310.dylib",
             "",
         ] {
             assert!(!is_libhdf5(no), "{no}");

@@ -6,6 +6,7 @@
 use std::ffi::c_int;
 use std::sync::Arc;
 
+use chunkwise_engine::platform::{borrowed, readable_copy};
 use chunkwise_engine::{ChunkIndex, FileStorage, Storage};
 use chunkwise_metadata::Wanted;
 use chunkwise_select::ChunkGrid;
@@ -202,14 +203,14 @@ unsafe fn user_block_of(api: &Api, dataset: hid_t) -> Result<u64, Unsuited> {
 unsafe fn flushed(api: &Api, dataset: hid_t) -> Result<Arc<dyn Storage>, Unsuited> {
     const LOCAL: c_int = 0;
     // SAFETY: the caller's contract; handles are checked.
-    let descriptor = unsafe {
+    let file = unsafe {
         let (file, _) = file_of(api, dataset)?;
         let descriptor = descriptor_of(api, file.id)?;
         api.checked("H5Fflush", (api.H5Fflush)(file.id, LOCAL))?;
-        descriptor.try_clone_to_owned()
+        borrowed(descriptor).and_then(|file| readable_copy(&file))
     };
-    match descriptor {
-        Ok(descriptor) => Ok(Arc::new(FileStorage::new(descriptor))),
+    match file {
+        Ok(file) => Ok(Arc::new(FileStorage::new(file))),
         Err(error) => because(error.to_string()),
     }
 }

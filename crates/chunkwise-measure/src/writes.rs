@@ -5,12 +5,12 @@
 
 use std::ffi::c_int;
 use std::fs::File;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use chunkwise_codec::Effort;
+use chunkwise_engine::platform::path_bytes;
 use chunkwise_engine::{DatasetWriter, WriteStats};
 use chunkwise_libhdf5::binding::{Api, Handle, hid_t, list, shape_of};
 use chunkwise_libhdf5::{Unsuited, describe_for_writing};
@@ -202,7 +202,7 @@ impl OpenDataset {
     /// The lock must be held.
     unsafe fn make(&self, api: &Api, request: &WriteRequest<'_>) -> Result<NewDataset, WalkError> {
         const EXCLUSIVE: u32 = 4; // H5F_ACC_EXCL
-        let path = text("H5Fcreate", request.path.as_os_str().as_bytes())?;
+        let path = text("H5Fcreate", &path_bytes(request.path))?;
         let name = text("H5Dcreate2", request.name)?;
         let properties = self.properties();
         // SAFETY: throughout, live handles of this library, valid strings, and the lock is

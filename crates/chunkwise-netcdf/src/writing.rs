@@ -4,9 +4,6 @@ use std::cell::Cell;
 use std::ffi::{CString, c_int};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -14,6 +11,7 @@ use crate::api::{ALREADY_EXISTS, Api, Writing};
 use crate::request::Request;
 use crate::variable::cache_of;
 use crate::{ChunkCache, Format, NetCdf, NetCdfError, NewVariable};
+use chunkwise_engine::platform::{descriptors_of, give_up, path_bytes};
 use chunkwise_measure::{Walk, WalkBounds, WriteRecord, time_writes};
 
 /// `NC_FORMAT_CLASSIC`
@@ -97,7 +95,7 @@ fn timed(work: impl FnOnce() -> Result<(), NetCdfError>) -> Result<f64, NetCdfEr
 /// it for a URL.
 pub(crate) fn possible(file: &str) -> Result<PathBuf, NetCdfError> {
     let path = std::path::absolute(file).map_err(not_created)?;
-    if path.as_os_str().as_bytes().contains(&b'\\') {
+    if path_bytes(&path).contains(&b'\\') {
         return Err(not_created("netCDF-C takes a backslash in its path for a slash"));
     }
     let mut file = File::create_new(&path).map_err(not_created)?;
@@ -155,7 +153,7 @@ impl<'a> NewFile<'a> {
         path: PathBuf,
         format: Format,
     ) -> Result<Self, NetCdfError> {
-        let name = CString::new(path.as_os_str().as_bytes()).map_err(not_created)?;
+        let name = CString::new(path_bytes(&path)).map_err(not_created)?;
         let mut id = 0;
         // A mode that names no format means this process's default, which others may have
         // set: netCDF4-python does.
@@ -241,22 +239,9 @@ fn refusal(path: &Path) -> Option<io::Error> {
 /// what it cannot write it does not close, and libhdf5 1.10 crashes on that when the
 /// process ends.
 fn into_memory(path: &Path) {
-    let identity = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino()));
-    let (Ok(file), Ok(open)) = (identity(path), fs::read_dir("/proc/self/fd")) else { return };
-    // Not by its name in libc, which an old one lacks.
-    // SAFETY: a valid string; a descriptor of our own, or -1.
-    let memory = unsafe { libc::syscall(libc::SYS_memfd_create, c"given up".as_ptr(), 0) };
-    let Ok(memory @ 0..) = RawFd::try_from(memory) else { return };
-    // SAFETY: a descriptor of our own.
-    let memory = unsafe { OwnedFd::from_raw_fd(memory) };
-    for entry in open.flatten() {
-        let descriptor = entry.file_name().to_string_lossy().parse();
-        if let Ok(descriptor) = descriptor
-            && identity(&entry.path()).is_ok_and(|found| found == file)
-        {
-            // SAFETY: libhdf5 has created this file, and has it open under this descriptor;
-            // nobody is in libhdf5 meanwhile, as the lock is held.
-            unsafe { libc::dup2(memory.as_raw_fd(), descriptor) };
-        }
+    for descriptor in descriptors_of(path) {
+        // SAFETY: libhdf5 has created this file, and has it open under this descriptor; nobody is
+        // in libhdf5 meanwhile, as the lock is held.
+        let _ = unsafe { give_up(descriptor, 0) };
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
+use chunkwise_engine::platform::on_main_thread;
 use pyo3::prelude::*;
 
 /// Work on at least this many bytes answers to Ctrl-C.
@@ -74,10 +75,4 @@ fn watched<T: Send>(
             }
         }
     })
-}
-
-/// Whether this is the thread with which the process began.
-fn on_main_thread() -> bool {
-    // SAFETY: neither call takes anything or fails.
-    unsafe { libc::getpid() == libc::gettid() }
 }

@@ -1,11 +1,11 @@
 //! A libhdf5 for Python, under h5py's own lock.
 
 use std::ffi::c_void;
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use chunkwise_engine::platform::path_bytes;
 use chunkwise_engine::{ChunkCensus, ChunkPlacement};
 use chunkwise_libhdf5::{
     Calls, FileBytes, Library, LibraryLock, MutexLock, Unsuited, Witness, driver_info,
@@ -200,8 +200,8 @@ impl PyLibrary {
 
     /// The chunks of the dataset `name` of the file at `path`.
     fn chunk_table_of(&self, py: Python<'_>, path: PathBuf, name: Name) -> PyResult<PyChunkTable> {
-        let path = path.as_os_str().as_bytes();
-        let open = OpenDataset::open(Arc::clone(&self.library), path, name, Properties::default());
+        let path = path_bytes(&path);
+        let open = OpenDataset::open(Arc::clone(&self.library), &path, name, Properties::default());
         let open = open.map_err(|error| bind_error(py, &error))?;
         PyChunkTable::of(py, open.chunk_table())
     }

@@ -2,11 +2,9 @@
 //!
 //! Records are Python's: of what is not known here, the kind is None, and libhdf5 is asked.
 
-use std::fs::File;
-use std::mem::ManuallyDrop;
-use std::os::fd::FromRawFd;
 use std::sync::Arc;
 
+use chunkwise_engine::platform::{Descriptor, borrowed};
 use chunkwise_format::{
     Attribute, Class, Dataspace, FormatError, Kind, Layout, Object, Target, Value,
 };
@@ -39,13 +37,13 @@ impl PyMetadata {
     /// The file that a descriptor of this process has open.
     #[staticmethod]
     #[pyo3(signature = (descriptor, *, damaged = false))]
-    fn of_descriptor(py: Python<'_>, descriptor: i32, damaged: bool) -> Option<Self> {
+    fn of_descriptor(py: Python<'_>, descriptor: Descriptor, damaged: bool) -> Option<Self> {
         py.detach(|| {
             // SAFETY: it is only borrowed, and stays open while the caller waits for this.
-            let borrowed = ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) });
+            let file = unsafe { borrowed(descriptor).ok()? };
             let made = match damaged {
-                true => Metadata::of_any_file(&borrowed),
-                false => Metadata::of_file(&borrowed),
+                true => Metadata::of_any_file(&file),
+                false => Metadata::of_file(&file),
             };
             made.map(|metadata| Self { metadata: Arc::new(metadata) })
         })

@@ -1,9 +1,9 @@
 //! Datasets opened without h5py, in any libhdf5, for `chunkwise bench`.
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use chunkwise_engine::platform::path_bytes;
 use chunkwise_libhdf5::Unsuited;
 use chunkwise_measure::{
     FormatBound, Inspect, OpenDataset, Properties, Reopened, WalkError, WalkRecord, WriteRequest,
@@ -95,8 +95,8 @@ impl PyOpenDataset {
     ) -> PyResult<Self> {
         let properties = properties_of(properties)?;
         let label = label(&path, &name);
-        let path = path.as_os_str().as_bytes();
-        let open = OpenDataset::open(Arc::clone(&library.library), path, name, properties)
+        let path = path_bytes(&path);
+        let open = OpenDataset::open(Arc::clone(&library.library), &path, name, properties)
             .map_err(|error| raise(py, "FileFormatError", format!("{label}: {error}")))?;
         Ok(Self { open, label })
     }
@@ -265,7 +265,7 @@ pub fn walk_reopened<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let properties = properties_of(properties)?;
     let label = label(&path, &name);
-    let (path, name) = (path.as_os_str().as_bytes(), name.as_ref());
+    let (path, name) = (&path_bytes(&path), name.as_ref());
     let dataset = Reopened { library: &library.library, path, name, properties };
     let bounds = bounds(u64::MAX, max_seconds);
     let mut inspector = Inspector::new(look);

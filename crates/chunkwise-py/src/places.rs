@@ -4,6 +4,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 
+use chunkwise_engine::platform::{Descriptor, duplicate};
 use chunkwise_engine::{ChunkPlaces, ChunkRecord, CommitError, EncodedChunk, KeptChunks};
 use chunkwise_repack::Share;
 use chunkwise_select::Dims;
@@ -96,8 +97,8 @@ impl Share for PyShare {
 
     fn memory(&self, nbytes: u64) -> Result<Option<File>, String> {
         asked(&self.0, |share| {
-            let file: Option<i32> = share.call_method1("memory", (nbytes,))?.extract()?;
-            file.map(held).transpose()
+            let file: Option<Descriptor> = share.call_method1("memory", (nbytes,))?.extract()?;
+            Ok(file.map(duplicate).transpose()?)
         })
     }
 }
@@ -134,16 +135,5 @@ pub enum Elsewhere<'py> {
     /// They are kept until somebody takes them.
     Kept(PyRef<'py, PyKeptChunks>),
     /// To the places that an object gives, in a file by its descriptor.
-    Placed(Py<PyAny>, i32),
-}
-
-/// A descriptor of our own of an open file.
-pub fn held(descriptor: std::os::fd::RawFd) -> PyResult<File> {
-    use std::os::fd::BorrowedFd;
-    if descriptor < 0 {
-        return Err(std::io::Error::from_raw_os_error(libc::EBADF).into());
-    }
-    // SAFETY: it is not -1, and is only duplicated, which the system refuses where it is not open.
-    let file = unsafe { BorrowedFd::borrow_raw(descriptor) }.try_clone_to_owned()?;
-    Ok(file.into())
+    Placed(Py<PyAny>, Descriptor),
 }

@@ -1,11 +1,11 @@
 //! Copying a dataset's data into another for Python: plans, journals, and who watches.
 
 use std::borrow::Borrow;
-use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
+use chunkwise_engine::platform::{Descriptor, duplicate};
 use chunkwise_engine::{ChunkPlaces, LostChunk, thread_count};
 use chunkwise_repack::{
     CopyError, CopyResult, Encoders, Journal, Part, PlanError, Progress, RechunkPlan, Rechunking,
@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 
 use crate::errors::{raise, read_error, unreadable};
 use crate::library::PyLibrary;
-use crate::places::{PyPlaces, PyShare, held};
+use crate::places::{PyPlaces, PyShare};
 use crate::writer::effort_of;
 
 /// In which blocks a dataset is rechunked (see `_native.pyi`).
@@ -89,14 +89,14 @@ impl PyJournal {
     #[pyo3(signature = (file, identity, resume_from = None))]
     fn new(
         py: Python<'_>,
-        file: RawFd,
+        file: Descriptor,
         identity: &[u8],
-        resume_from: Option<(RawFd, RawFd)>,
+        resume_from: Option<(Descriptor, Descriptor)>,
     ) -> PyResult<Self> {
-        let file = held(file)?;
+        let file = duplicate(file)?;
         let resume_from = match resume_from {
             None => None,
-            Some((journal, half)) => Some((held(journal)?, held(half)?)),
+            Some((journal, half)) => Some((duplicate(journal)?, duplicate(half)?)),
         };
         let journal = py.detach(|| Journal::begin(file, identity, resume_from));
         let journal = journal
@@ -161,7 +161,7 @@ impl PyEncoders {
 
 /// A process's part: how many there are; what divides the work; what keeps the index; the target's
 /// file.
-type PyPart = (u64, Py<PyAny>, Py<PyAny>, RawFd);
+type PyPart = (u64, Py<PyAny>, Py<PyAny>, Descriptor);
 
 /// Copy the data of one dataset into another (see `_native.pyi`).  The handles must be of that
 /// library.
@@ -191,7 +191,7 @@ pub fn copy_data(
     let part = part
         .map(|(processes, share, places, file)| {
             let places = PyPlaces(Arc::new(places));
-            PyResult::Ok((processes, PyShare(share), places, Arc::new(held(file)?)))
+            PyResult::Ok((processes, PyShare(share), places, Arc::new(duplicate(file)?)))
         })
         .transpose()?;
     let effort = effort_of(py, effort)?;

@@ -1,9 +1,8 @@
 //! Storage that Python gives: an object store, or a file object.
 
-use std::fs::File;
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
+use chunkwise_engine::platform::{Descriptor, borrowed};
 use chunkwise_engine::{FileStorage, ReadError, Storage, StorageCost};
 use pyo3::PyTraverseError;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyOSError};
@@ -40,11 +39,10 @@ impl PyStorage {
     }
 
     #[staticmethod]
-    fn of_descriptor(descriptor: i32) -> PyResult<Self> {
+    fn of_descriptor(descriptor: Descriptor) -> PyResult<Self> {
         // SAFETY: open as long as this call takes, by the contract in `_native.pyi`.
-        let theirs = unsafe { BorrowedFd::borrow_raw(descriptor) };
-        let copy = theirs.try_clone_to_owned().map(File::from);
-        let storage = copy.and_then(|file| FileStorage::reopening(&file));
+        let theirs = unsafe { borrowed(descriptor) };
+        let storage = theirs.and_then(|file| FileStorage::reopening(&file));
         Ok(Self(storage.map_err(PyOSError::new_err)?, None))
     }
 }

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chunkwise_codec::Effort;
+use chunkwise_engine::platform::duplicate;
 use chunkwise_engine::{ChunkStore, DatasetWriter, PlacedChunks, WriteError, WriteStats};
 use chunkwise_libhdf5::{Unsuited, describe_for_writing};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
@@ -14,7 +15,7 @@ use crate::arrays::{bytes, check_dtype};
 use crate::errors::{raise, undescribed, write_error};
 use crate::interrupts;
 use crate::library::PyLibrary;
-use crate::places::{Elsewhere, PyPlaces, held};
+use crate::places::{Elsewhere, PyPlaces};
 use crate::selection::PySelection;
 
 #[pyclass(name = "Writer", module = "chunkwise._native", frozen)]
@@ -46,9 +47,10 @@ impl PyWriter {
         let elsewhere: Option<Box<dyn ChunkStore>> = match elsewhere {
             None => None,
             Some(Elsewhere::Kept(chunks)) => Some(Box::new(chunks.kept.clone())),
-            Some(Elsewhere::Placed(places, file)) => {
-                Some(Box::new(PlacedChunks::new(PyPlaces(Arc::new(places)), Arc::new(held(file)?))))
-            }
+            Some(Elsewhere::Placed(places, file)) => Some(Box::new(PlacedChunks::new(
+                PyPlaces(Arc::new(places)),
+                Arc::new(duplicate(file)?),
+            ))),
         };
         let effort = effort_of(py, effort)?;
         let made = if dtype.has_object() {

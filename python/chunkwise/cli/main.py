@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import click
 
+from chunkwise import system
 from chunkwise._native import __version__
 from chunkwise._startup import measure_h5py_as_it_is
 from chunkwise.cli.echo import echo
@@ -42,6 +43,9 @@ COMMANDS = {
 OF_THE_LAB = ("hstest", "study", "report", "sample", "mpi-check", "mpi-model")
 # What the ranks of an MPI program do together: they fail and end as one.
 OF_MANY_RANKS = ("mpi-check", "repack", "study iotest")
+# What no system but Linux can do, and what Windows cannot.
+OF_LINUX = ("run", "trace")
+NOT_OF_WINDOWS = ("mpi-check",)
 # What takes URLs, or programs with any arguments.
 OF_URLS = ("index", "run", "trace")
 
@@ -61,6 +65,13 @@ class LazyGroup(click.Group):
         """Import the command's module, or None for a name that is not ours."""
         if cmd_name not in COMMANDS:
             return None
+        if cmd_name in OF_LINUX and not system.LINUX:
+            raise UsageError(
+                f"{cmd_name}: works on Linux only: elsewhere nothing can stand between a program "
+                "and its HDF5"
+            )
+        if cmd_name in NOT_OF_WINDOWS and not system.FORKS:
+            raise UsageError(f"{cmd_name}: does not work on Windows; use it on Linux or macOS")
         if cmd_name in OF_THE_LAB:
             command = _from_the_lab(cmd_name)
         else:

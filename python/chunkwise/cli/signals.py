@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from chunkwise import system
 from chunkwise.cli.echo import echo
 from chunkwise.errors import CannotWriteError, notes_of
 
@@ -50,7 +51,7 @@ def ending() -> Iterator[Ending]:
     # is closed, and so shall this.
     before = {
         number: signal.getsignal(number)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        for number in system.ENDING
         if signal.getsignal(number) is not signal.SIG_IGN
     }
     for number in before:

@@ -8,10 +8,8 @@ for want of a filter, or because of what else has the file open.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import re
-import signal
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -74,7 +72,6 @@ _ELSEWHERE: Final = re.compile("external raw data file")
 # A plugin may say no more, be it for damage or for another version's bytes.
 _UNDECODED: Final = re.compile("filter returned failure|filter callback failed")
 _HEADER: Final = b"OHDR"
-_SIGNAL: Final = signal.SIGURG  # Ignored by default
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,27 +290,3 @@ def _is_header(file: h5f.FileID, address: int) -> bool:
             return stream.read(len(_HEADER)) == _HEADER
     except (*HDF5_ERRORS, OverflowError):
         return False
-
-
-def is_being_written(path: str | os.PathLike[str]) -> bool | None:
-    """Tell whether a process of this machine has a file open for writing; None if not known.
-
-    A lease for reading is given only if nobody has (fcntl(2), F_SETLEASE): to the file's owner,
-    on local file systems.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError:
-        return None
-    try:
-        # The signal for who opens the file meanwhile must not end this process.
-        fcntl.fcntl(descriptor, fcntl.F_SETSIG, _SIGNAL)
-        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
-        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
-    return False

@@ -7,8 +7,6 @@ on files that nobody vouches for, and may crash alone.
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import faulthandler
 import os
 import pickle
@@ -26,6 +24,7 @@ from typing import Any, Final, Generic, NoReturn, TypeVar, cast
 
 import h5py
 
+from chunkwise import system
 from chunkwise.errors import CrashedError
 from chunkwise.names import printable
 
@@ -70,6 +69,11 @@ def contained_each(
     limit_s: float | None = None,
 ) -> Iterator[Outcome[Result]]:
     """Do work after work in children of their own, several at a time."""
+    if not system.FORKS:
+        # Without a copy of this process, work is done here, and a crash ends all.
+        for work, _ in works:
+            yield _outcome(work)
+        return
     left = iter(works)
     begun: deque[_Child] = deque()  # in order, until handed out
     more = True
@@ -253,9 +257,7 @@ def _work_and_leave(work: Callable[[], object], writing: int) -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # A crash is reported in one line, by the parent.
     faulthandler.disable()
-    # Whatever ends the parent ends this process (prctl(2), PR_SET_PDEATHSIG; Linux only).
-    with contextlib.suppress(AttributeError, OSError):
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    system.end_with_parent(signal.SIGKILL)
     try:
         outcome = _outcome(work)
         with os.fdopen(writing, "wb") as stream:

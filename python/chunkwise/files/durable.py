@@ -12,17 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from chunkwise import system
 from chunkwise.errors import AlreadyExistsError
 from chunkwise.names import printable
-
-
-def sync(path: str | os.PathLike[str]) -> None:
-    """Sync a file or a folder to storage (fsync)."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def require_free(target: str | os.PathLike[str], *, force: bool) -> None:
@@ -47,7 +39,7 @@ def placed(target: Path) -> Iterator[Path]:
     try:
         yield partial
         for path in (*partial.rglob("*"), partial):
-            sync(path)
+            system.sync(path)
         former = None
         if target.is_dir() and not target.is_symlink():
             # A folder cannot be replaced by a name: the former one goes aside first.

@@ -13,6 +13,8 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+from chunkwise import system
+
 # A file up to this many bytes is compared whole; a larger one by blocks of as many bytes.
 WHOLE_NBYTES = 256 << 10
 BLOCK_NBYTES = 4 << 10
@@ -62,7 +64,7 @@ def sample(descriptor: int) -> str:
         last = nbytes - BLOCK_NBYTES
         blocks, length = [last * i // (count - 1) for i in range(count)], BLOCK_NBYTES
     for begin in blocks:
-        found.update(os.pread(descriptor, length, begin))
+        found.update(system.pread(descriptor, length, begin))
     return found.hexdigest()
 
 

@@ -16,10 +16,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from chunkwise import system
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.names import system_reason
 
-_FLAGS: Final = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_APPEND
+_FLAGS: Final = os.O_RDWR | os.O_APPEND | system.SAFELY
 
 
 @dataclass(frozen=True)
@@ -78,10 +79,10 @@ class Ledger:
 
     def _require_own(self, descriptor: int) -> None:
         found = os.fstat(descriptor)
-        is_own = found.st_uid == os.geteuid() and found.st_nlink == 1
+        is_own = found.st_uid == system.user() and found.st_nlink == 1
         if not stat.S_ISREG(found.st_mode) or (self.is_own and not is_own):
             raise self._foreign()
-        if not self.begins.startswith(os.pread(descriptor, len(self.begins), 0)):
+        if not self.begins.startswith(system.pread(descriptor, len(self.begins), 0)):
             raise self._foreign()
 
     def _cannot_write(self, reason: str) -> CannotWriteError:

@@ -23,6 +23,7 @@ import h5py
 from h5py import h5d, h5f, h5g, h5l, h5o, h5p, h5t
 from h5py._hl.files import make_fapl, make_fcpl
 
+from chunkwise import system
 from chunkwise.errors import (
     BusyError,
     ChunkwiseError,
@@ -315,9 +316,7 @@ def _refused(path: Path, offset: int, error: BaseException) -> ChunkwiseError:
             "superblock; get it again"
         )
     if "already open for write" in reason:
-        from chunkwise.files.causes import is_being_written
-
-        written = is_being_written(path)
+        written = system.is_being_written(path)
         kind = UnclosedFileError if written is False else BusyError
         return like(kind, error)(f"{where}: {_not_closed(path, written)}")
     from chunkwise.files.causes import cause_of

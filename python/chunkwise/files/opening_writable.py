@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import stat
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import h5py
 from h5py import h5fd
 
+from chunkwise import system
 from chunkwise.errors import (
     AlreadyExistsError,
     BusyError,
@@ -27,7 +27,6 @@ from chunkwise.errors import (
     UsageError,
     like,
 )
-from chunkwise.files.durable import sync
 from chunkwise.files.opening import make_h5, open_h5
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable, shown
 
@@ -95,7 +94,7 @@ def _check_existing(path: Path, where: str, truncates: bool = False) -> None:
     if not stat.S_ISREG(kind):
         raise CannotWriteError(f"{where}: is not a regular file; name one")
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDWR | system.OPENED)
     except PermissionError as error:
         raise like(CannotWriteError, error)(
             f"{where}: may not be written: permission denied; see `ls -l`, or copy it"
@@ -107,7 +106,7 @@ def _check_existing(path: Path, where: str, truncates: bool = False) -> None:
     try:
         if truncates:
             # As libhdf5 will do, which by then has emptied a file that it truncates.
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            system.lock(descriptor)
     except BlockingIOError as error:
         raise _open_elsewhere(where, error) from None
     except OSError:
@@ -194,10 +193,7 @@ def synced(file: h5py.File, where: str, wanted: bool) -> Iterator[None]:
     folder = Path(os.path.realpath(file.filename)).parent
     if file.id.get_access_plist().get_driver() == h5fd.SEC2:
         # A description of its own: one that is shared would share libhdf5's lock.
-        with contextlib.suppress(OSError):
-            own = os.open(f"/proc/self/fd/{file.id.get_vfd_handle()}", os.O_RDONLY | os.O_CLOEXEC)
-        if own is None:
-            own = os.open(os.path.realpath(file.filename), os.O_RDONLY | os.O_CLOEXEC)
+        own = system.reopened(file.id.get_vfd_handle(), os.path.realpath(file.filename))
     try:
         yield
         if own is not None:
@@ -212,4 +208,4 @@ def synced(file: h5py.File, where: str, wanted: bool) -> Iterator[None]:
 def _sync_folder(folder: Path) -> None:
     """See that a new file is found after a crash; not every system can."""
     with contextlib.suppress(OSError):
-        sync(folder)
+        system.sync(folder)

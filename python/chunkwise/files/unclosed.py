@@ -11,7 +11,6 @@ really ends.  The file itself is never written to.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import weakref
@@ -20,6 +19,7 @@ from typing import Any, Final, NamedTuple
 
 import h5py
 
+from chunkwise import system
 from chunkwise.errors import BusyError, UnclosedFileError
 from chunkwise.files.objects import HDF5_ERRORS
 from chunkwise.files.opening import open_h5
@@ -52,7 +52,7 @@ class ReadOnlyFile(Positioned):
     """
 
     def __init__(self, path: str | os.PathLike[str], patch: Patch | None = None) -> None:
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._descriptor = os.open(path, os.O_RDONLY | system.OPENED)
         self._patch_at, self._patch = patch or Patch(0, b"")
 
     def end(self) -> int:
@@ -64,9 +64,9 @@ class ReadOnlyFile(Positioned):
         begin = self.position
         view = memoryview(buffer).cast("B")
         # Nearly always, all comes at once.
-        filled = os.preadv(self._descriptor, [view], begin)
+        filled = system.pread_into(self._descriptor, view, begin)
         while filled < len(view):
-            count = os.preadv(self._descriptor, [view[filled:]], begin + filled)
+            count = system.pread_into(self._descriptor, view[filled:], begin + filled)
             if not count:
                 view[filled:] = bytes(len(view) - filled)
                 break
@@ -149,7 +149,7 @@ def _is_locked(path: str | os.PathLike[str]) -> bool:
     """Tell whether a writer holds the lock that libhdf5 takes (flock, exclusive)."""
     with Path(path).open("rb") as stream:
         try:
-            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            system.lock(stream.fileno(), shared=True)
         except BlockingIOError:
             return True
         except OSError:

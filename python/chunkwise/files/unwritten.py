@@ -18,13 +18,13 @@ import os
 import warnings
 import weakref
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any, Final
 
 import h5py
 from h5py import h5d, h5fd, h5i
 from h5py._objects import phil
 
+from chunkwise import system
 from chunkwise.files import closing
 from chunkwise.files.objects import address_of
 from chunkwise.names import HDF5_ERRORS, hdf5_reason
@@ -157,10 +157,8 @@ def _abandon(identifier: h5d.DatasetID) -> None:
     if file.get_access_plist().get_driver() != h5fd.SEC2:
         return
     descriptor = file.get_vfd_handle()
-    with os.fdopen(os.memfd_create("given up"), "wb") as memory:
-        # With a position of its own.
-        with Path(f"/proc/self/fd/{descriptor}").open("rb") as there:
-            memory.write(there.read(_MOST_COPIED_NBYTES))
+    with os.fdopen(system.memory_file("given up"), "wb") as memory:
+        memory.write(system.pread(descriptor, _MOST_COPIED_NBYTES, 0))
         memory.flush()
         os.dup2(memory.fileno(), descriptor, inheritable=False)
 
@@ -168,7 +166,7 @@ def _abandon(identifier: h5d.DatasetID) -> None:
 @functools.cache
 def _watch() -> None:
     """Be asked before h5py closes a file."""
-    os.register_at_fork(after_in_child=_forget)
+    system.after_fork_in_child(_forget)
     closing.ask(_close)
 
 

@@ -8,7 +8,6 @@ and writes with its own threads.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import multiprocessing
 import signal
 import time
@@ -18,6 +17,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Final, Generic, TypeVar
 
+from chunkwise import system
 from chunkwise.errors import CrashedError
 from chunkwise.files.contained import Outcome
 
@@ -138,13 +138,11 @@ def _serve(connection: Connection, setup: Callable[[], object] | None) -> None:
         global _told
         _told = number
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in system.ENDING:
         signal.signal(number, leave)
     # Ctrl-C reaches all of them; the process that started them tells them to end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Whatever ends the parent ends this process (prctl(2), PR_SET_PDEATHSIG; Linux only).
-    with contextlib.suppress(AttributeError, OSError):
-        ctypes.CDLL(None).prctl(1, int(signal.SIGTERM))
+    system.end_with_parent(signal.SIGTERM)
     if setup is not None:
         setup()
     while True:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import resource
 import warnings
 import weakref
 from collections.abc import Iterator
@@ -26,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 import h5py
 from h5py import h5d, h5f, h5fd, h5g, h5i, h5o, h5p
 
-from chunkwise import _native
+from chunkwise import _native, system
 from chunkwise.errors import ChunkwiseError, FileChangedError, FileFormatError, UsageError
 from chunkwise.files.identity import Identity, sample, sample_of
 from chunkwise.files.leading import Bounds, External
@@ -58,8 +57,8 @@ _clock = itertools.count()
 
 def most_open() -> int:
     """Files that libhdf5 keeps open for this module, those in use not counted."""
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return MOST if limit == resource.RLIM_INFINITY else max(1, min(MOST, limit // FRACTION))
+    limit = system.most_open_files()
+    return MOST if limit is None else max(1, min(MOST, limit // FRACTION))
 
 
 def address_in(filename: str, identifier: Any) -> Address:

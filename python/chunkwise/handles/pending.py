@@ -26,7 +26,7 @@ import h5py
 from h5py import h5f
 
 from chunkwise import _lib as _lib
-from chunkwise import _native
+from chunkwise import _native, system
 from chunkwise.errors import UsageError
 from chunkwise.files import closing as closing_files
 from chunkwise.files.objects import address_of
@@ -326,7 +326,7 @@ class Left:
 @functools.cache
 def _watch() -> None:
     """Be asked before h5py closes or flushes a file, and forget the parent's after a fork."""
-    os.register_at_fork(after_in_child=_forget)
+    system.after_fork_in_child(_forget)
     closing_files.ask(_after_settling)
     # Of ours into a file of h5py's, maybe.
     closing_files.ask_before_copies(lambda: settle_all(blocking=not phil._is_owned()))

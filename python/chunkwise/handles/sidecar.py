@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from chunkwise import _native
+from chunkwise import _native, system
 from chunkwise.errors import FileChangedError, FileFormatError, UsageError
 from chunkwise.files.identity import sample
 from chunkwise.names import printable, shell_line
@@ -68,7 +68,7 @@ class LocalContent(Content):
 
     def read(self, address: int, nbytes: int) -> bytes:
         """Bytes at an address, as far as the file reaches."""
-        return os.pread(self._descriptor, nbytes, address)
+        return system.pread(self._descriptor, nbytes, address)
 
 
 class RemoteContent(Content):

@@ -9,8 +9,7 @@ from typing import Final
 import h5py
 from h5py import h5f, h5o, h5t
 
-from chunkwise import _native
-from chunkwise.files.causes import is_being_written
+from chunkwise import _native, system
 from chunkwise.files.native import open_metadata
 from chunkwise.files.objects import HDF5_ERRORS, address_of, encode_name, header_address
 from chunkwise.files.superblock import read_superblock
@@ -70,7 +69,7 @@ def format_facts(
         page_nbytes=fcpl.get_file_space_page_size(),
         free_nbytes=free_nbytes(file),
         flags=flags,
-        being_written=is_being_written(path) if flags and path is not None else None,
+        being_written=system.is_being_written(path) if flags and path is not None else None,
     )
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import re
 import secrets
@@ -25,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from chunkwise import system
 from chunkwise.errors import CannotWriteError, UsageError, like
 from chunkwise.names import printable
 from chunkwise.newfile.target import Place, writing_to
@@ -39,7 +39,6 @@ _NAMES: Final = (JOURNAL, LEASE, *BEFORE)
 
 _MARK: Final = re.compile(rb"chunkwise repack ([0-9a-f]{16})\n")
 _MARK_NBYTES: Final = 34
-_SAFELY: Final = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 @dataclass
@@ -68,8 +67,8 @@ class Claim:
     def make_partial(self) -> int:
         """Make the partial file, closed to others; gives a descriptor for writing."""
         # No other file will be brought into place.
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | _SAFELY
-        descriptor = os.open(self.partial_name, flags, 0o600, dir_fd=self.parent)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | system.SAFELY
+        descriptor = system.open_at(self.parent, self.partial_name, flags)
         self._made = os.fstat(descriptor)
         return descriptor
 
@@ -80,11 +79,11 @@ class Claim:
 
     def link_partial(self) -> None:
         """Make the partial file another name of the source."""
-        os.link(self.place.source, self.partial_name, dst_dir_fd=self.parent)
+        system.link_at(self.place.source, self.parent, self.partial_name)
 
     def open_partial(self, flags: int) -> int:
         """Open the partial file."""
-        descriptor = os.open(self.partial_name, flags | _SAFELY, dir_fd=self.parent)
+        descriptor = system.open_at(self.parent, self.partial_name, flags | system.SAFELY)
         try:
             self.require_partial(descriptor)
         except OSError:
@@ -94,18 +93,18 @@ class Claim:
 
     def make(self, name: str) -> int:
         """Make a file in the work folder; gives a descriptor for writing."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | _SAFELY
-        descriptor = os.open(name, flags, 0o600, dir_fd=self.folder)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | system.SAFELY
+        descriptor = system.open_at(self.folder, name, flags)
         self._own.add(_identity(os.fstat(descriptor)))
         return descriptor
 
     def open(self, name: str) -> int:
         """Open a file of the work folder for reading."""
-        return os.open(name, os.O_RDONLY | _SAFELY, dir_fd=self.folder)
+        return system.open_at(self.folder, name, os.O_RDONLY | system.SAFELY)
 
     def allowed_mode(self) -> int:
         """Permissions that the umask leaves a new file."""
-        return os.stat(LOCK, dir_fd=self.folder).st_mode & 0o777
+        return system.stat_at(self.folder, LOCK).st_mode & 0o777
 
     def size(self, name: str) -> int:
         """Bytes of a file in the work folder; -1 if it is not there."""
@@ -132,8 +131,8 @@ class Claim:
         # counts.
         if self.has_partial() and 0 <= self.size(JOURNAL) >= self.size(BEFORE[0]):
             old = self.partial_name
-            os.replace(old, BEFORE[1], src_dir_fd=self.parent, dst_dir_fd=self.folder)
-            os.replace(JOURNAL, BEFORE[0], src_dir_fd=self.folder, dst_dir_fd=self.folder)
+            system.replace_at(self.parent, old, self.folder, BEFORE[1])
+            system.replace_at(self.folder, JOURNAL, self.folder, BEFORE[0])
             self.adopt()
         self.clean(keep_before=True)
         return all(self.size(name) >= 0 for name in BEFORE)
@@ -143,7 +142,7 @@ class Claim:
         if self.has_partial():
             found = _look(self.partial_name, self.parent)
             if self._made is None or (found is not None and os.path.samestat(found, self._made)):
-                os.unlink(self.partial_name, dir_fd=self.parent)
+                system.unlink_at(self.parent, self.partial_name)
         for name in _own_names(self.folder):
             if not (keep_before and name in BEFORE):
                 self._remove(name)
@@ -153,7 +152,7 @@ class Claim:
         if not self.has_partial():
             return True
         if self._is_published():
-            os.unlink(self.partial_name, dir_fd=self.parent)
+            system.unlink_at(self.parent, self.partial_name)
             return True
         return False
 
@@ -169,21 +168,22 @@ class Claim:
             self.clean()
             self._remove(LOCK)
             # A folder that holds something stays.
-            os.rmdir(self.place.folder.name, dir_fd=self.parent)
+            system.rmdir_at(self.parent, self.place.folder.name)
 
     def _remove(self, name: str) -> None:
         """Remove a file from the work folder, if it is an own one."""
         found = _look(name, self.folder)
         if found is not None and _identity(found) in self._own:
-            os.unlink(name, dir_fd=self.folder)
+            system.unlink_at(self.folder, name)
 
 
 @contextlib.contextmanager
 def claimed(place: Place, *, resume: bool) -> Iterator[Claim]:
     """Hold the names for a result, and remove what need not stay."""
     with contextlib.ExitStack() as stack:
+        stack.callback(system.clear_away, place.folder, LOCK)
         with writing_to(place.said):
-            parent = os.open(place.target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            parent = system.open_folder(place.target.parent)
             stack.callback(let_go, parent)
             claim = _lock(place, parent, stack)
         done = False
@@ -216,7 +216,8 @@ def _lock(place: Place, parent: int, stack: contextlib.ExitStack) -> Claim:
             attempt.callback(let_go, folder)
             _require_own_names(place, folder, owner)
             try:
-                lock = os.open(LOCK, os.O_RDWR | os.O_CREAT | _SAFELY, 0o666, dir_fd=folder)
+                flags = os.O_RDWR | os.O_CREAT | system.SAFELY
+                lock = system.open_at(folder, LOCK, flags, 0o666)
                 attempt.callback(let_go, lock)
                 _hold(place, lock)
                 if _is_there(lock, folder):
@@ -233,7 +234,7 @@ def _lock(place: Place, parent: int, stack: contextlib.ExitStack) -> Claim:
             except OSError:
                 # On a full disk nothing stays, except a folder that holds something.
                 with contextlib.suppress(OSError):
-                    os.rmdir(place.folder.name, dir_fd=parent)
+                    system.rmdir_at(parent, place.folder.name)
                 raise
         # Another run ended just now, and removed the lock or the folder.
 
@@ -246,7 +247,7 @@ def _is_there(lock: int, folder: int) -> bool:
 
 def _hold(place: Place, lock: int) -> None:
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        system.lock(lock)
     except BlockingIOError:
         raise like(CannotWriteError, BlockingIOError())(
             f"{printable(place.said)}: another run is writing it; wait for it to end"
@@ -259,12 +260,12 @@ def _folder(place: Place, parent: int) -> tuple[int, int]:
     """Open the work folder: its descriptor, and whose it is; -1 if it went away just now."""
     name = place.folder.name
     try:
-        os.mkdir(name, 0o700, dir_fd=parent)
+        system.mkdir_at(parent, name, 0o700)
         is_new = True
     except FileExistsError:
         is_new = False
     try:
-        folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | _SAFELY, dir_fd=parent)
+        folder = system.open_folder_at(parent, name)
     except FileNotFoundError:
         return -1, -1
     except OSError as wrong:
@@ -274,9 +275,9 @@ def _folder(place: Place, parent: int) -> tuple[int, int]:
             raise _foreign(place, place.folder, "belongs to another user") from None
         raise
     found = os.fstat(folder)
-    if is_new and not _names(folder):
+    if is_new and not system.names_in(folder):
         return folder, found.st_uid
-    expected = (os.geteuid(), 0o700)
+    expected = (system.user(), 0o700)
     if not _is_closed(found, *expected) and not _is_closed(found, *_as_made(parent)):
         os.close(folder)
         raise _foreign(place, place.folder, "belongs to another user, or is open to others")
@@ -290,51 +291,51 @@ def _is_closed(found: os.stat_result, owner: int, mode: int) -> bool:
 def _as_made(parent: int) -> tuple[int, int]:
     """Owner and mode of a new folder here: not every file system keeps the requested ones."""
     name = f".chunkwise-{secrets.token_hex(8)}"
-    os.mkdir(name, 0o700, dir_fd=parent)
+    system.mkdir_at(parent, name, 0o700)
     try:
-        found = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        found = system.stat_at(parent, name)
         return found.st_uid, found.st_mode
     finally:
-        os.rmdir(name, dir_fd=parent)
+        system.rmdir_at(parent, name)
 
 
 def _require_own_names(place: Place, folder: int, owner: int) -> None:
     """Raise UsageError if a folder holds what no run makes."""
-    names = _names(folder)
+    names = system.names_in(folder)
     for name in names:
         with contextlib.suppress(FileNotFoundError):
-            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            found = system.stat_at(folder, name)
             is_ours = _is_own(name) and stat.S_ISREG(found.st_mode)
             if not is_ours or found.st_uid != owner or found.st_nlink > 1:
                 raise _foreign(
                     place, place.folder / name, "is in a folder that repack uses, and not its own"
                 )
-    if names and LOCK not in names and _names(folder):
+    if names and LOCK not in names and system.names_in(folder):
         raise _foreign(place, place.folder, "is no folder of an earlier run")
 
 
 def _token(place: Place, folder: int, lock: int) -> str:
     """Return the lock's text; a new lock has a text from here on."""
-    mark = os.pread(lock, _MARK_NBYTES + 1, 0)
+    mark = system.pread(lock, _MARK_NBYTES + 1, 0)
     found = _MARK.fullmatch(mark)
     if found is not None:
         return found[1].decode()
     # One that was killed as it began has written no more than a part of it, and nothing else.
     whole = b"chunkwise repack " + b"0" * 17
     begun = mark[:17] == whole[: len(mark[:17])] and len(mark) < _MARK_NBYTES
-    if (mark and not begun) or _names(folder) != [LOCK]:
+    if (mark and not begun) or system.names_in(folder) != [LOCK]:
         raise _foreign(place, place.folder, "is no folder of an earlier run")
     try:
         return _new_token(lock)
     except OSError:
-        os.unlink(LOCK, dir_fd=folder)
+        system.unlink_at(folder, LOCK)
         raise
 
 
 def _new_token(lock: int) -> str:
     """Write another token into a lock."""
     token = secrets.token_hex(8)
-    os.pwrite(lock, f"chunkwise repack {token}\n".encode(), 0)
+    system.pwrite(lock, f"chunkwise repack {token}\n".encode(), 0)
     # Before anything is made whose name only this tells.
     os.fsync(lock)
     return token
@@ -343,7 +344,7 @@ def _new_token(lock: int) -> str:
 def _look(name: str, folder: int) -> os.stat_result | None:
     """Look at what has a name in a folder, without following it; None if nothing has."""
     try:
-        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+        return system.stat_at(folder, name)
     except FileNotFoundError:
         return None
 
@@ -358,12 +359,7 @@ def _is_own(name: str) -> bool:
 
 def _own_names(folder: int) -> list[str]:
     """Names in the work folder that a run uses, but for the lock."""
-    return [name for name in _names(folder) if _is_own(name) and name != LOCK]
-
-
-def _names(folder: int) -> list[str]:
-    with os.scandir(folder) as entries:
-        return [entry.name for entry in entries]
+    return [name for name in system.names_in(folder) if _is_own(name) and name != LOCK]
 
 
 def _foreign(place: Place, path: Path, why: str) -> UsageError:

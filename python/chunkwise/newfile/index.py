@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from h5py import h5d, h5f, h5fd, h5i, h5p
 
+from chunkwise import system
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.files.objects import Address, address_of
 from chunkwise.files.positioned import Positioned
@@ -80,14 +81,14 @@ class _Accountant(Positioned):
             self.position = at + data.nbytes
             return data.nbytes
         while data.nbytes:
-            done = os.pwrite(self._descriptor, data, at)
+            done = system.pwrite(self._descriptor, data, at)
             data, at = data[done:], at + done
         self.position = at + data.nbytes
         return memoryview(given).nbytes
 
     def readinto(self, given: Any) -> int:
         data = memoryview(given).cast("B")
-        found = os.preadv(self._descriptor, [data], self.position)
+        found = system.pread_into(self._descriptor, data, self.position)
         self.position += found
         return found
 

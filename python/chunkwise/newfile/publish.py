@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Iterator
 
+from chunkwise import system
 from chunkwise.errors import CannotWriteError, note
 from chunkwise.names import printable
 from chunkwise.newfile.claim import Claim, claimed
@@ -18,8 +19,6 @@ from chunkwise.newfile.target import NewFile, writing_to
 
 # Errors of a file system without extended attributes, or without this one.
 _UNKEPT = (errno.ENOTSUP, errno.ENODATA, errno.EINVAL, errno.EPERM, errno.EACCES)
-# ... and one that has no hard links.
-_UNLINKED = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
 def publish(claim: Claim) -> None:
@@ -34,7 +33,7 @@ def publish(claim: Claim) -> None:
         try:
             replaced = _there(claim)
             if replaced is None:
-                os.fchmod(partial, claim.allowed_mode() & place.permissions())
+                system.dress(partial, claim.allowed_mode() & place.permissions())
             else:
                 _dress(claim, partial, replaced)
             os.fsync(partial)
@@ -44,7 +43,7 @@ def publish(claim: Claim) -> None:
         bring(claim)
         # It is there, whether or not the file system can say when a name is on disk.
         with noting_it_stays(place.said), contextlib.suppress(OSError):
-            os.fsync(claim.parent)
+            system.sync_descriptor(claim.parent)
 
 
 @contextlib.contextmanager
@@ -69,23 +68,19 @@ def noting_it_stays(said: str) -> Iterator[None]:
 def bring(claim: Claim) -> None:
     """Give the partial file the target's name; only what may be replaced is."""
     old, new, folder = claim.partial_name, claim.place.target.name, claim.parent
-    made = os.stat(old, dir_fd=folder, follow_symlinks=False)
+    made = system.stat_at(folder, old)
     if _there(claim) is None:
         try:
-            # Unlike a rename, this replaces nothing that somebody makes at the same time.
-            os.link(old, new, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+            placed = system.place_new_at(folder, old, new)
         except FileExistsError:
             raise claim.place.taken() from None
-        except OSError as wrong:
-            if wrong.errno not in _UNLINKED:
-                raise
-        else:
+        if placed:
             _require_there(claim, made)
             # What has two names is in place; the work folder's end, or the next run, removes one.
             with contextlib.suppress(OSError):
-                os.unlink(old, dir_fd=folder)
+                system.unlink_at(folder, old)
             return
-    os.replace(old, new, src_dir_fd=folder, dst_dir_fd=folder)
+    system.replace_at(folder, old, folder, new)
     _require_there(claim, made)
 
 
@@ -93,7 +88,7 @@ def _require_there(claim: Claim, made: os.stat_result) -> None:
     """Raise CannotWriteError if the target's name does not lead to the new file."""
     target = claim.place.target.name
     with contextlib.suppress(FileNotFoundError):
-        found = os.stat(target, dir_fd=claim.parent, follow_symlinks=False)
+        found = system.stat_at(claim.parent, target)
         # Some network file systems number files by their names.
         alike = (found.st_size, found.st_mtime_ns) == (made.st_size, made.st_mtime_ns)
         if os.path.samestat(found, made) or alike:
@@ -107,7 +102,7 @@ def _require_there(claim: Claim, made: os.stat_result) -> None:
 def _there(claim: Claim) -> os.stat_result | None:
     """Look at what has the target's name; raise UsageError if it may not be replaced."""
     try:
-        found = os.stat(claim.place.target.name, dir_fd=claim.parent, follow_symlinks=False)
+        found = system.stat_at(claim.parent, claim.place.target.name)
     except FileNotFoundError:
         return None
     if not claim.place.replaces or not stat.S_ISREG(found.st_mode):
@@ -117,8 +112,7 @@ def _there(claim: Claim) -> os.stat_result | None:
 
 def _dress(claim: Claim, partial: int, replaced: os.stat_result) -> None:
     """Give a file the owner, permissions and extended attributes of the one it replaces."""
-    _give_to(partial, replaced)
-    os.fchmod(partial, stat.S_IMODE(replaced.st_mode))
+    system.dress(partial, stat.S_IMODE(replaced.st_mode), replaced)
     if not hasattr(os, "listxattr"):
         return
     target = claim.place.target
@@ -137,13 +131,3 @@ def _unless_unkept() -> Iterator[None]:
     except OSError as wrong:
         if wrong.errno not in _UNKEPT:
             raise
-
-
-def _give_to(descriptor: int, owner: os.stat_result) -> None:
-    """Give an open file the owner and the group of another one, as far as the system lets it."""
-    try:
-        os.fchown(descriptor, owner.st_uid, owner.st_gid)
-    except PermissionError:
-        # Root alone gives files away; to a group of one's own anybody does.
-        with contextlib.suppress(PermissionError):
-            os.fchown(descriptor, -1, owner.st_gid)

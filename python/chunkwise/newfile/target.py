@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from chunkwise import system
 from chunkwise.errors import (
     CannotJudgeError,
     CannotWriteError,
@@ -250,7 +251,7 @@ def _is_planted(path: Path) -> bool:
         link, folder = path.lstat(), path.parent.stat()
     except OSError:
         return False
-    trusted = (os.geteuid(), folder.st_uid)
+    trusted = (system.user(), folder.st_uid)
     return (
         stat.S_ISLNK(link.st_mode) and bool(folder.st_mode & 0o022) and link.st_uid not in trusted
     )

@@ -9,7 +9,6 @@ import asyncio
 import concurrent.futures
 import contextlib
 import gc
-import os
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -18,6 +17,7 @@ from typing import Any, Final, TypeVar, cast
 
 from h5py._objects import phil
 
+from chunkwise import system
 from chunkwise.errors import RemoteError
 from chunkwise.remote.faults import PassingError, Patience, final, judged
 from chunkwise.remote.stores import Store, Version
@@ -242,4 +242,4 @@ def _after_fork() -> None:
     _traffic = _Traffic()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+system.after_fork_in_child(_after_fork)

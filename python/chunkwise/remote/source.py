@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from chunkwise import _native
+from chunkwise import _native, system
 from chunkwise.errors import ChunkwiseError
 from chunkwise.remote.blocks import FRONT_NBYTES, Blocks
 from chunkwise.remote.faults import Patience
@@ -142,4 +142,4 @@ def _after_fork() -> None:
         source.forked()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+system.after_fork_in_child(_after_fork)

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 import h5py
 from h5py import h5f, h5g, h5p
 
+from chunkwise import system
 from chunkwise.errors import UsageError
 from chunkwise.files.superblock import read_superblock
 from chunkwise.names import HDF5_ERRORS, printable
@@ -44,7 +45,7 @@ class CreatedFile:
         # process ends.  So it is given memory to write to in the file's place, where there is
         # room.
         with contextlib.suppress(*HDF5_ERRORS, AttributeError):
-            memory = os.memfd_create("given up")
+            memory = system.memory_file("given up")
             os.dup2(memory, self.file.id.get_vfd_handle(), inheritable=False)
             os.close(memory)
         with contextlib.suppress(*HDF5_ERRORS):

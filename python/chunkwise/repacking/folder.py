@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from chunkwise import _native
+from chunkwise import _native, system
 from chunkwise.errors import (
     CannotWriteError,
     ChunkwiseError,
@@ -48,7 +48,6 @@ from chunkwise.verdicts import Exit
 
 Unchanged: TypeAlias = Literal["copy", "link", "skip"]
 # A folder that others are made in.
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _COPIED_NBYTES: Final = 1 << 20
 UNCHANGED: Final[tuple[Unchanged, ...]] = get_args(Unchanged)
 Outcome: TypeAlias = Literal[
@@ -290,15 +289,15 @@ def _make_folders(out: Path, target: Path) -> None:
     *folders, name = target.relative_to(out).parts
     with contextlib.ExitStack() as opened:
         try:
-            at = os.open(out, _FOLDER)
+            at = system.open_folder(out)
             opened.callback(os.close, at)
             for part in folders:
                 with contextlib.suppress(FileExistsError):
-                    os.mkdir(part, dir_fd=at)
-                at = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=at)
+                    system.mkdir_at(at, part)
+                at = system.open_folder_at(at, part)
                 opened.callback(os.close, at)
             with contextlib.suppress(FileNotFoundError):
-                if stat.S_ISLNK(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode):
+                if stat.S_ISLNK(system.stat_at(at, name).st_mode):
                     raise OSError(errno.ELOOP, "")
         except OSError as wrong:
             if wrong.errno in (errno.ELOOP, errno.ENOTDIR):

@@ -8,7 +8,6 @@ another child goes on behind it.
 from __future__ import annotations
 
 import mmap
-import signal
 import struct
 from collections.abc import Callable
 from contextlib import closing
@@ -20,6 +19,7 @@ from typing import Any, Final
 import h5py
 from h5py import h5d, h5g, h5l, h5o
 
+from chunkwise import system
 from chunkwise.errors import CrashedError
 from chunkwise.files.contained import contained_each
 from chunkwise.files.mended import readable_patch
@@ -55,8 +55,7 @@ def scout(source: Path, check: Callable[[], object] = lambda: None) -> Avoid:
 
 def _touch_all(source: Path, avoid: tuple[set[int], ...], noted: mmap.mmap) -> None:
     """Touch each part in the child, from the one that was noted on; errors are no matter here."""
-    # An alarm ends it, unless the parent has given that another meaning.
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    system.reset_alarm()
     done, *_ = _NOTE.unpack_from(noted)
     number = 0
     with h5py.File(ReadOnlyFile(source, readable_patch(source)), "r") as file:
@@ -70,7 +69,7 @@ def _touch_all(source: Path, avoid: tuple[set[int], ...], noted: mmap.mmap) -> N
                 if number < done or address in avoid[part]:
                     continue
                 _NOTE.pack_into(noted, 0, number, address, part)
-                signal.setitimer(signal.ITIMER_REAL, _LIMIT_S)
+                system.alarm(_LIMIT_S)
                 try:
                     touch(_open(file, address))
                 except (*HDF5_ERRORS, MemoryError):
@@ -81,7 +80,7 @@ def _touch_all(source: Path, avoid: tuple[set[int], ...], noted: mmap.mmap) -> N
                 found = sorted(set(_links(file, address)) - seen)
                 seen.update(found)
                 left += found
-    signal.setitimer(signal.ITIMER_REAL, 0)
+    system.alarm(0)
 
 
 def _open(file: h5py.File, address: int) -> Any:

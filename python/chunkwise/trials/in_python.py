@@ -19,10 +19,10 @@ from h5py import h5d, h5f, h5p
 
 import chunkwise
 from chunkwise import _native
-from chunkwise.files.durable import sync
 from chunkwise.files.filters import missing_filter
 from chunkwise.grammar import Pipeline
 from chunkwise.names import encode_name
+from chunkwise.system import sync
 from chunkwise.trials.in_rust import elements
 from chunkwise.trials.laps import Clock, Laps
 from chunkwise.trials.readers import Cache, Look, Opened, library_of

@@ -10,16 +10,15 @@ import contextlib
 import json
 import math
 import os
-import resource
-import signal
 import statistics
 import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from chunkwise import _native
+from chunkwise import _native, system
 from chunkwise._startup import measure_h5py_as_it_is
 from chunkwise.errors import ChunkwiseError, CorruptDataError, WrongValueError
 from chunkwise.model.geometry import Walk
@@ -308,9 +307,8 @@ def _cache(cache: Cache) -> dict[str, Any]:
 
 def _spent() -> tuple[float, float, float]:
     """Processor seconds, bytes from storage and chunks decoded by this process so far."""
-    used = resource.getrusage(resource.RUSAGE_SELF)
     decoded = _native.cache_stats()["decoded"]
-    return used.ru_utime + used.ru_stime, pagecache.storage_nbytes() or 0, decoded
+    return time.process_time(), pagecache.storage_nbytes() or 0, decoded
 
 
 def _since(before: tuple[float, float, float]) -> tuple[float, float, float]:
@@ -323,8 +321,8 @@ def main() -> None:
     measure_h5py_as_it_is()
     trial = Trial.from_json(json.load(sys.stdin))
     # Should the parent be gone, nobody else ends a read that takes hours.
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, trial.timeout_s + 5.0)
+    system.reset_alarm()
+    system.alarm(trial.timeout_s + 5.0)
     try:
         _answer(measure(trial))
     except ChunkwiseError as wrong:

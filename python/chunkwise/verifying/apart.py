@@ -8,13 +8,12 @@ Children report how much they read through memory that both processes see.
 from __future__ import annotations
 
 import mmap
-import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from chunkwise import _native
+from chunkwise import _native, system
 from chunkwise._lib import library
 from chunkwise.errors import ChunkwiseError, CrashedError
 from chunkwise.files.contained import batches, contained_each
@@ -119,12 +118,11 @@ def _verify_each(
     """Verify some files in the child; an alarm ends it if nothing is read any more."""
 
     def beat(nbytes: int) -> None:
-        signal.setitimer(signal.ITIMER_REAL, still_s)
+        system.alarm(still_s)
         count(nbytes)
 
     results = []
-    # The parent may have set another meaning.
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    system.reset_alarm()
     for path, expected in known.items():
         beat(0)
         try:
@@ -134,5 +132,5 @@ def _verify_each(
             # Whatever it is, it is no crash.
             results.append(failed(path, error))
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            system.alarm(0)
     return results

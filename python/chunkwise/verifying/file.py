@@ -17,13 +17,14 @@ from typing import Final
 
 import h5py
 
+from chunkwise import system
 from chunkwise.errors import (
     CannotJudgeError,
     ChunkwiseError,
     DamagedFileError,
     FileChangedError,
 )
-from chunkwise.files.causes import is_being_written, verdict_of
+from chunkwise.files.causes import verdict_of
 from chunkwise.files.classic import classic_end
 from chunkwise.files.leading import External
 from chunkwise.files.mended import Mended, early_end, open_mended
@@ -285,7 +286,7 @@ def failed(path: str, error: BaseException) -> Checked:
 
 def _unclosed(path: str | os.PathLike[str]) -> Note:
     """Say of a file without its writer's last word whether that is still at work."""
-    written = is_being_written(path)
+    written = system.is_being_written(path)
     if written:
         return Note(None, "a program has it open for writing; verify it again later", Verdict.BUSY)
     said = "its writer did not close it: HDF5 opens it only for readers of SWMR, if at all"

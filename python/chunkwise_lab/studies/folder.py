@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from chunkwise import system
 from chunkwise.errors import UsageError
 from chunkwise.files.room import free_nbytes
 from chunkwise.grammar import format_size
@@ -61,7 +61,7 @@ class Folder:
             raise self._cannot_make(error) from None
         try:
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                system.lock(descriptor)
             except BlockingIOError:
                 raise UsageError(
                     f"{self.name}: another run measures in this folder: wait until it ends, or "

@@ -20,12 +20,12 @@ use chunkwise_select::ChunkTask;
 use crate::cache_entry::{ChunkKey, KeptBlock};
 use crate::crew::{Pieces, share_beside};
 use crate::dataset::Layout;
+use crate::platform::Map;
 use crate::process::ProcessState;
 use crate::profile::{Laps, Phase};
 use crate::read::decode::{Buffers, Mapped, StoredBytes, StoredChunk, with_buffers};
 use crate::read::reading::{Reading, SHARED_NBYTES};
 use crate::read::view::TaskView;
-use crate::storage::Map;
 use crate::{ChunkRecord, Dataset};
 
 /// Smaller chunks are decoded whole by one thread: that takes no longer than finding their blocks.

@@ -8,9 +8,9 @@ use chunkwise_select::Dims;
 
 use crate::cache_entry::{ChunkKey, Decoded};
 use crate::dataset::Layout;
+use crate::platform::Map;
 use crate::process::ProcessState;
 use crate::profile::{Laps, Phase, timed};
-use crate::storage::Map;
 use crate::{ChunkPlace, ChunkRecord, Dataset, Lacking, ReadError};
 
 /// More stored bytes than this are looked for in the file before there is room for them.

@@ -15,9 +15,9 @@ use std::thread::{Builder, Scope};
 
 use chunkwise_codec::resize;
 
+use crate::platform::take_no_signals;
 use crate::read::schedule::{Batch, Batches};
 use crate::settings::Setting;
-use crate::threads::take_no_signals;
 use crate::{ReadError, Storage, StorageCost};
 
 /// Stored bytes, from an address on.

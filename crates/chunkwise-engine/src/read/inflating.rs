@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use crate::dataset::Layout;
 use crate::memory::{most_threads, work_nbytes};
+use crate::platform::thread_time;
 use crate::process::ProcessState;
 use crate::profile::{Phase, timed};
 use crate::read::decode::{Buffers, StoredBytes, StoredChunk};
@@ -25,14 +26,6 @@ const MOST_RATIO: u64 = 3;
 const GROUP_NBYTES: u64 = 1 << 20;
 /// ... and at most as many.
 const GROUP_CHUNKS: u64 = 16;
-
-/// Processor time of this thread, in nanoseconds: what others do on the machine does not count.
-fn thread_time() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a live `timespec`, which is written to.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
 
 impl Dataset {
     /// How many chunks a thread should have in its hands, where up to so many threads decode: one,

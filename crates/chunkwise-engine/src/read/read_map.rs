@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use chunkwise_select::Plan;
 
 use crate::dataset::Placement;
-use crate::storage::Map;
+use crate::platform::Map;
 use crate::{Dataset, Storage};
 
 /// From so many chunks on, of which...

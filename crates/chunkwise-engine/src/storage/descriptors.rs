@@ -10,10 +10,10 @@
 use std::fs::File;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
-use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, RwLock, Weak};
+
+use crate::platform::{FileKey, above_others, key_of, most_open_files};
 
 /// The most descriptors kept where the system's limit allows.
 const MOST: usize = 256;
@@ -40,20 +40,20 @@ pub fn distrust_descriptors() {
 #[derive(Debug)]
 pub struct Own {
     file: ManuallyDrop<File>,
-    /// Device and inode; None where the system does not say.
-    identity: Option<(u64, u64)>,
+    /// None where the system does not say.
+    key: Option<FileKey>,
 }
 
 impl Own {
     pub fn new(file: File) -> Self {
         let file = if DISTRUSTED.load(Relaxed) { above_others(file) } else { file };
-        let identity = identity_of(&file);
-        Self { file: ManuallyDrop::new(file), identity }
+        let key = key_of(&file).ok();
+        Self { file: ManuallyDrop::new(file), key }
     }
 
     /// Whether it is still that file's.
     fn is_intact(&self) -> bool {
-        self.identity.is_none() || identity_of(&self.file) == self.identity
+        self.key.is_none() || key_of(&self.file).ok() == self.key
     }
 }
 
@@ -75,35 +75,12 @@ impl Drop for Own {
     }
 }
 
-fn identity_of(file: &File) -> Option<(u64, u64)> {
-    file.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()))
-}
-
-/// The same file under a number that the system gives to others last; the same number where that
-/// cannot be.
-fn above_others(file: File) -> File {
-    let lowest = (soft_limit() / 2).min(1 << 19);
-    let Ok(lowest) = libc::c_int::try_from(lowest) else { return file };
-    // SAFETY: no memory is passed.
-    let high = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, lowest) };
-    // SAFETY: a descriptor that was made above, and that nobody else has.
-    if high >= 0 { unsafe { File::from_raw_fd(high) } } else { file }
-}
-
 static KEPT: AtomicUsize = AtomicUsize::new(0);
 static SLOTS: Mutex<Vec<Weak<Slot>>> = Mutex::new(Vec::new());
 
 fn most_descriptors() -> usize {
     static FOUND: OnceLock<usize> = OnceLock::new();
-    *FOUND.get_or_init(|| (soft_limit() / FRACTION).clamp(1, MOST))
-}
-
-/// The most descriptors that the process may have.
-fn soft_limit() -> usize {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: fills the struct it is given.
-    let status = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
-    if status == 0 { usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX) } else { usize::MAX }
+    *FOUND.get_or_init(|| (most_open_files() / FRACTION).clamp(1, MOST))
 }
 
 impl Slot {
@@ -208,7 +185,9 @@ mod tests {
     }
 
     #[test]
+    #[cfg(unix)]
     fn a_number_that_is_another_file_s_is_left_alone() {
+        use std::os::fd::{AsRawFd, FromRawFd};
         let path = std::env::temp_dir().join(format!("chunkwise-stolen-{}", std::process::id()));
         std::fs::write(&path, [7; 16]).unwrap();
         let own = Own::new(File::open(&path).unwrap());

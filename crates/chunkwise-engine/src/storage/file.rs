@@ -1,16 +1,17 @@
 //! How are a local file's bytes read, and how many files can be open at once?
 
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io;
 use std::io::ErrorKind;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
 use std::sync::{Arc, RwLock};
 
 use super::descriptors::{self, Own, Slot};
-use super::map::{Map, faults_are_handled};
+use crate::platform::{
+    Identity, Map, faults_are_handled, number_of, path_of, read_cached, read_exact_at,
+    readable_copy, reopened,
+};
 use crate::{ReadError, Storage};
 
 /// A local file, read with `pread` through a descriptor of its own: no file position
@@ -26,73 +27,23 @@ pub struct FileStorage {
 /// Where to find a file again, and how to know that it is the same.
 #[derive(Debug)]
 struct Source {
-    /// A descriptor of somebody else, who may have closed it by now.
-    descriptor: AtomicI32,
+    /// The number of a descriptor of somebody else, who may have closed it by now.
+    number: AtomicIsize,
     /// The path behind it.
     path: PathBuf,
     identity: Identity,
 }
 
-/// Which file it is, and whether it was changed.
-#[derive(Debug, PartialEq, Eq)]
-struct Identity {
-    device: u64,
-    inode: u64,
-    len: u64,
-    /// Seconds and nanoseconds, as programs may set them.
-    modified: (i64, i64),
-    /// The same, of any change to the file, as the system keeps it.
-    changed: (i64, i64),
-    /// Permissions, owner, group and links: changing one of them is a change as well.
-    manner: (u32, u32, u32, u64),
-}
-
-impl Identity {
-    fn of(file: &File) -> io::Result<Self> {
-        file.metadata().map(|metadata| Self::from(&metadata))
-    }
-
-    fn from(metadata: &Metadata) -> Self {
-        Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            len: metadata.len(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-            manner: (metadata.mode(), metadata.uid(), metadata.gid(), metadata.nlink()),
-        }
-    }
-
-    /// Whether it is that file with the same bytes.  Where the time of change alone differs, a
-    /// program has written to it and set the other time back.
-    fn is_unchanged(&self, other: &Self) -> bool {
-        self.is_same_file(other)
-            && (self.len, self.modified) == (other.len, other.modified)
-            && (self.changed == other.changed || self.manner != other.manner)
-    }
-
-    fn is_same_file(&self, other: &Self) -> bool {
-        (self.device, self.inode) == (other.device, other.inode)
-    }
-}
-
 impl Source {
     /// What there is to know of a file that is open.
     fn of(file: &File) -> io::Result<Self> {
-        let (descriptor, identity) = (AtomicI32::new(file.as_raw_fd()), Identity::of(file)?);
-        let path = std::fs::read_link(name_of(file.as_raw_fd()))?;
-        Ok(Self { descriptor, path, identity })
+        let (number, identity) = (AtomicIsize::new(number_of(file)), Identity::of(file)?);
+        Ok(Self { number, path: path_of(file)?, identity })
     }
 
     /// Open the file anew.
     fn reopen(&self) -> io::Result<File> {
-        // The descriptor's number may be another file's by now, or a pipe's, which is not to
-        // be opened; so it is looked at first.
-        let theirs = name_of(self.descriptor.load(Relaxed));
-        if std::fs::metadata(&theirs).is_ok_and(|m| self.identity.is_same_file(&Identity::from(&m)))
-            && let Ok(file) = File::open(&theirs)
-            && self.identity.is_same_file(&Identity::of(&file)?)
-        {
+        if let Some(file) = reopened(self.number.load(Relaxed), self.identity.key) {
             return Ok(file);
         }
         // A path leads anywhere: what is there must be that file, as it was.
@@ -104,15 +55,10 @@ impl Source {
     }
 }
 
-/// The kernel's name for what a descriptor of this process has open.
-fn name_of(descriptor: RawFd) -> String {
-    format!("/proc/self/fd/{descriptor}")
-}
-
 impl FileStorage {
-    /// Reads through `descriptor`, which is closed on drop.
-    pub fn new(descriptor: OwnedFd) -> Self {
-        Self::with(Slot::new(File::from(descriptor)), None)
+    /// Reads through `file`, which is closed on drop.
+    pub fn new(file: File) -> Self {
+        Self::with(Slot::new(file), None)
     }
 
     /// Reads the file that `file` is, through a descriptor of its own that is closed when too
@@ -134,7 +80,7 @@ impl FileStorage {
                 descriptors::register(&storage.slot);
                 Ok(Arc::new(storage))
             }
-            Err(_) => Ok(Arc::new(Self::with(Slot::new(file.try_clone()?), None))),
+            Err(_) => Ok(Arc::new(Self::with(Slot::new(readable_copy(file)?), None))),
         }
     }
 
@@ -148,7 +94,7 @@ impl FileStorage {
         let Some(source) = &self.source else { return true };
         let same = Identity::of(file).is_ok_and(|identity| identity == source.identity);
         if same {
-            source.descriptor.store(file.as_raw_fd(), Relaxed);
+            source.number.store(number_of(file), Relaxed);
         }
         same
     }
@@ -173,7 +119,7 @@ impl FileStorage {
 impl Storage for FileStorage {
     fn read_at(&self, address: u64, out: &mut [u8]) -> Result<(), ReadError> {
         let len = out.len() as u64;
-        let read = self.file().and_then(|file| file.read_exact_at(out, address));
+        let read = self.file().and_then(|file| read_exact_at(&file, out, address));
         read.map_err(|error| {
             // What reaches 2^63, as far as the system counts, is beyond the end as well.
             let last = address.saturating_add(len);
@@ -190,14 +136,12 @@ impl Storage for FileStorage {
     }
 
     fn read_at_once(&self, address: u64, out: &mut [u8]) -> bool {
-        let (Ok(file), Ok(offset)) = (self.file(), i64::try_from(address)) else { return false };
-        read_cached(&file, offset, out)
+        self.file().is_ok_and(|file| read_cached(&file, address, out))
     }
 
     fn is_unchanged(&self) -> bool {
         let Some(source) = &self.source else { return true };
-        let found = std::fs::metadata(&source.path);
-        found.is_ok_and(|metadata| source.identity.is_unchanged(&Identity::from(&metadata)))
+        Identity::at(&source.path).is_ok_and(|found| source.identity.is_unchanged(&found))
     }
 
     fn map(&self) -> Option<Arc<Map>> {
@@ -216,18 +160,4 @@ impl Storage for FileStorage {
         *place = Some(Arc::new(Map::new(&file)?));
         place.clone()
     }
-}
-
-/// Fill `out` from the page cache; false if not all of it is there.
-#[cfg(target_os = "linux")]
-fn read_cached(file: &File, offset: i64, out: &mut [u8]) -> bool {
-    let part = libc::iovec { iov_base: out.as_mut_ptr().cast(), iov_len: out.len() };
-    // SAFETY: one part, which is `out`, exclusively borrowed; the descriptor is open.
-    let read = unsafe { libc::preadv2(file.as_raw_fd(), &part, 1, offset, libc::RWF_NOWAIT) };
-    usize::try_from(read) == Ok(out.len())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn read_cached(_: &File, _: i64, _: &mut [u8]) -> bool {
-    false
 }

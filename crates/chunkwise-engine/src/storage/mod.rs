@@ -5,7 +5,6 @@ mod external;
 mod file;
 mod growing;
 mod joining;
-mod map;
 mod memory;
 mod throttled;
 
@@ -17,11 +16,11 @@ pub use file::FileStorage;
 pub use growing::GrowingStorage;
 pub use joining::StorageCost;
 pub(crate) use joining::joined;
-pub use map::Map;
 pub use memory::MemoryStorage;
 pub use throttled::ThrottledStorage;
 
 use crate::ReadError;
+use crate::platform::Map;
 
 /// Bytes by address.  Any number of threads may read at the same time.
 pub trait Storage: Send + Sync {
@@ -141,7 +140,7 @@ mod tests {
         std::fs::write(&path, &bytes).unwrap();
         let file = File::open(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
-        behaves(&FileStorage::new(file.try_clone().unwrap().into()), &bytes);
+        behaves(&FileStorage::new(file.try_clone().unwrap()), &bytes);
         behaves(&*FileStorage::reopening(&file).unwrap(), &bytes);
         behaves(&GrowingStorage(FileStorage::reopening(&file).unwrap()), &bytes);
         let slow = ThrottledStorage::new(

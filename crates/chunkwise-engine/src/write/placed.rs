@@ -4,12 +4,12 @@
 //! are written there by whoever encoded them, in another process too.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chunkwise_select::Dims;
 
 use crate::index::ChunkRecord;
+use crate::platform::{read_exact_at, write_all_at};
 use crate::write::{ChunkStore, CommitError, Committer, EncodedChunk};
 
 /// Keeps the index of a dataset: where its chunks lie, and not what they hold.
@@ -65,7 +65,7 @@ impl<P: ChunkPlaces> Committer for PlacedChunks<P> {
             return Err(failed(first, message));
         }
         for (chunk, address) in chunks.iter().zip(addresses) {
-            let written = self.file.write_all_at(&chunk.bytes, address);
+            let written = write_all_at(&self.file, &chunk.bytes, address);
             written.map_err(|error| failed(chunk, error.to_string()))?;
         }
         Ok(())
@@ -86,7 +86,7 @@ impl<P: ChunkPlaces> ChunkStore for PlacedChunks<P> {
         let Some(Some(record)) = found.first() else { return Ok(None) };
         let nbytes = usize::try_from(record.stored_nbytes).map_err(|error| error.to_string())?;
         chunkwise_codec::resize(bytes, nbytes).map_err(|error| error.to_string())?;
-        let read = self.file.read_exact_at(bytes, record.address);
+        let read = read_exact_at(&self.file, bytes, record.address);
         read.map_err(|error| error.to_string())?;
         Ok(Some(record.filter_mask))
     }

@@ -21,5 +21,5 @@ pub fn file_of(bytes: &[u8]) -> File {
 
 /// The same as a storage, of which there is a memory map.
 pub fn stored_in(file: &File) -> Arc<dyn Storage> {
-    Arc::new(FileStorage::new(file.try_clone().unwrap().into()))
+    Arc::new(FileStorage::new(file.try_clone().unwrap()))
 }

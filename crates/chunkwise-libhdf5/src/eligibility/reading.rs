@@ -2,11 +2,11 @@
 
 use std::ffi::c_int;
 use std::fs::File;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chunkwise_codec::{Filter, Pipeline};
+use chunkwise_engine::platform::open_without_waiting;
 use chunkwise_engine::{
     Chunks, Dataset, DatasetInfo, ExternalRun, ExternalStorage, FileStorage, FindChunks, Layout,
     Phase, Storage, timed,
@@ -211,8 +211,7 @@ fn external(files: &[ExternalFile]) -> Result<Arc<dyn Storage>, Unsuited> {
 
 /// Open a file for reading that is none of those whose readers may wait for ever.
 fn open_regular(path: &Path) -> std::io::Result<File> {
-    // Without the flag, opening a pipe waits for a writer.
-    let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    let opened = open_without_waiting(path)?;
     match opened.metadata()?.is_file() {
         true => Ok(opened),
         false => Err(std::io::Error::other("it is no regular file")),

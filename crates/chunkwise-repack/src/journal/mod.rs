@@ -12,12 +12,12 @@ mod format;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use chunkwise_codec::resize;
+use chunkwise_engine::platform::read_exact_at;
 use chunkwise_engine::{ChunkRecord, CommitError, EncodedChunk};
 use chunkwise_select::{ChunkGrid, Dims};
 
@@ -244,6 +244,6 @@ fn read(half: &File, entry: &Entry, out: &mut Vec<u8>) -> bool {
     let end = half.metadata().map_or(0, |metadata| metadata.len());
     last.is_some_and(|last| last <= end)
         && resize(out, nbytes).is_ok()
-        && half.read_exact_at(out, entry.address).is_ok()
+        && read_exact_at(half, out, entry.address).is_ok()
         && checksum(out) == entry.stored
 }

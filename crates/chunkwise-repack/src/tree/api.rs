@@ -99,7 +99,7 @@ chunkwise_libhdf5::functions! {
         fn H5Pget_obj_track_times(hid_t, *mut bool) -> herr_t;
         fn H5Pmodify_filter(hid_t, c_int, c_uint, usize, *const c_uint) -> herr_t;
         fn H5Pset_filter(hid_t, c_int, c_uint, usize, *const c_uint) -> herr_t;
-        fn H5Pget_external(hid_t, c_uint, usize, *mut c_char, *mut libc::off_t, *mut hsize_t) -> herr_t;
+        fn H5Pget_external(hid_t, c_uint, usize, *mut c_char, *mut i64, *mut hsize_t) -> herr_t;
         fn H5Pget_virtual_count(hid_t, *mut usize) -> herr_t;
         fn H5Pget_virtual_filename(hid_t, usize, *mut c_char, usize) -> isize;
         fn H5Zfilter_avail(c_int) -> htri_t;

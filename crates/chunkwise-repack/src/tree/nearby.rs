@@ -1,9 +1,8 @@
 //! Does a copy still find the files in which the data of external and virtual datasets lies?
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use chunkwise_engine::platform::path_from;
 use chunkwise_libhdf5::binding::{hid_t, hsize_t};
 
 use super::copier::Copier;
@@ -30,13 +29,13 @@ impl Copier<'_> {
                 if is_virtual { self.virtual_names(dcpl)? } else { self.external_names(dcpl)? };
             (names, self.hdf5.file_name(self.source)?, self.hdf5.file_name(self.target)?)
         };
-        let folder = |file: &[u8]| Path::new(OsStr::from_bytes(file)).parent().map(Path::to_owned);
+        let folder = |file: &[u8]| path_from(file).parent().map(Path::to_owned);
         let (source, target) = (folder(&source), folder(&target));
         let mut told: Vec<&[u8]> = Vec::new();
         for name in &names {
-            let path = Path::new(OsStr::from_bytes(name));
+            let path = path_from(name);
             let here = name.as_slice() == b"." || path.is_absolute() || source == target;
-            let found = || target.as_ref().is_some_and(|folder| folder.join(path).exists());
+            let found = || target.as_ref().is_some_and(|folder| folder.join(&path).exists());
             if here || told.contains(&name.as_slice()) || found() {
                 continue;
             }
@@ -62,7 +61,7 @@ impl Copier<'_> {
             let count = api.checked("H5Pget_external_count", count)?.unsigned_abs();
             let name_of = |number| {
                 let mut name = vec![0u8; PATH_MAX + 1];
-                let (mut offset, mut size): (libc::off_t, hsize_t) = (0, 0);
+                let (mut offset, mut size): (i64, hsize_t) = (0, 0);
                 let place = name.as_mut_ptr().cast();
                 let status = (tree.H5Pget_external)(
                     dcpl,

@@ -118,7 +118,7 @@ fn handler_is_ours() -> bool {
 
 /// Whether a fault of this thread comes to a handler: where its signal is blocked, it ends the
 /// process.
-pub(super) fn faults_are_handled() -> bool {
+pub(crate) fn faults_are_handled() -> bool {
     let mut blocked = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: asks only, into a set of ours; which is looked at once it was filled in.
     unsafe {
