@@ -25,7 +25,6 @@ from chunkwise.names import (
     shell_line,
     shell_word,
 )
-from chunkwise.words import counted, nearest
 from chunkwise_lab.report.model import Report, Section
 from tests.attack.names import hostile
 from tests.support.commands import ended
@@ -151,18 +150,3 @@ def test_the_line_for_a_dataset_without_chunks_works_as_pasted(tmp_path: Path) -
     line = told.partition("to measure it: ")[2].strip()
     done = _pasted(tmp_path, f"{line} --budget 30 --access row --reader h5py --repeat 1")
     assert done.returncode == 0, done.stderr
-
-
-# Words ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("count", "words"), [(0, "0 chunks"), (1, "1 chunk"), (2, "2 chunks"), (1024, "1,024 chunks")]
-)
-def test_one_is_no_plural(count: int, words: str) -> None:
-    assert counted(count, "chunk") == words
-
-
-def test_a_near_word_is_offered() -> None:
-    assert nearest("edge-wast", ["edge-waste", "lost-space"]) == " (did you mean 'edge-waste'?)"
-    assert nearest("zzz", ["edge-waste"]) == ""
