@@ -52,7 +52,7 @@ def test_measuring_ends_with_its_seconds(path: Path, monkeypatch: pytest.MonkeyP
         return Measurement(trial, "ok", total_s=1.0, total_operations=1)
 
     monkeypatch.setattr(measuring, "measure_in_worker", measured)
-    monkeypatch.setattr(measuring.time, "monotonic", lambda: now)
+    monkeypatch.setattr("chunkwise.fixing.measuring.time.monotonic", lambda: now)
     done = chunkwise.fix(path, path.with_name("b.h5"), seconds=30)
     # No pair of trials begins when the time is up.
     assert 30 <= now <= 30 + 2 * 4.0

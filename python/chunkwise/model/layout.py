@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from chunkwise.grammar import format_shape
 from chunkwise.names import shell_word
@@ -94,7 +94,9 @@ class FileLayout:
     # Bytes of the blocks in which metadata is gathered; None keeps them where they are.
     metadata_block_nbytes: int | None = None
     merge: bool = False  # Whether virtual and external datasets become the file's own data
-    low: str | None = None  # The oldest format that its objects may have, such as ``v110``
+    low: Literal["v110"] | None = (
+        None  # The oldest format that its objects may have, such as ``v110``
+    )
 
     def options(self) -> str:
         """Write it as the options of ``chunkwise repack``, quoted for a shell."""

@@ -104,7 +104,7 @@ class Copy:
     exact: bool = False
     # Whether only chunkwise repack does it: libhdf5 may leave filters out again.
     by_us: bool = False
-    low: str | None = None  # As `FileLayout` has it
+    low: Literal["v110"] | None = None  # As `FileLayout` has it
 
     @property
     def layout(self) -> FileLayout:
