@@ -170,7 +170,7 @@ def test_a_library_without_swmr_is_one_error(
 
 def test_a_file_that_is_written_is_not_indexed(tmp_path: Path, writer: Writer) -> None:
     with pytest.raises(chunkwise.ChunkwiseError, match=r"a\.h5: ") as raised:
-        chunkwise.index(tmp_path / "a.h5", tmp_path / "a.json")
+        chunkwise.index(tmp_path / "a.h5")
     assert "\n" not in str(raised.value)
-    assert not (tmp_path / "a.json").exists()
+    assert not (tmp_path / "a.h5.cwi").exists()
     assert writer.do("append", 1) == 1
