@@ -86,7 +86,12 @@ def _compare_with_numpy(
     theirs: h5py.Dataset, ours: chunkwise.Dataset, rng: np.random.Generator
 ) -> None:
     """What h5py does not take, or only in part."""
-    shape, whole = theirs.shape, theirs[()]
+    try:
+        shape, whole = theirs.shape, theirs[()]
+    except OSError:
+        # libhdf5 has lost a chunk of its own (`tests/upstream/filter_mask_kept.c`).
+        _agree(lambda: ours[()], lambda: theirs[()], (theirs.name, ()))
+        return
     backward = tuple(
         slice(None, None, -int(rng.integers(1, 4))) if rng.integers(2) else slice(None)
         for _ in shape
