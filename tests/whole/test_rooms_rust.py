@@ -20,6 +20,8 @@ PATH = re.compile(r"\b(?:crate|super|self)(?:::\w+)+")
 REEXPORT = re.compile(r"\bpub(?:\([^)]*\))?\s+use\s+([^;]+);")
 USE = re.compile(r"(?<!pub )(?<!\) )\buse\s+([^;]+);")
 MODULE = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+)?mod\s+(\w+);", re.MULTILINE)
+# Which file a module is, where systems have one each.
+PLACED = re.compile(r'#\[path = "([^"]+)"\]\s*mod\s+(\w+);')
 TEST_MODULE = re.compile(r"#\[cfg\(test\)\]\s*(?:#\[[^]]*\]\s*)*mod\s+(\w+)\s*(;|\{)")
 
 
@@ -67,8 +69,12 @@ class Crate:
         }
 
     def _read(self, folder: Path, file: Path, module: tuple[str, ...]) -> None:
-        text = self.text[module] = code(file.read_text())
-        for child in MODULE.findall(text):
+        whole = file.read_text()
+        text = self.text[module] = self.text.get(module, "") + code(whole)
+        placed = PLACED.findall(whole)
+        for name, child in placed:
+            self._read(folder / child, file.parent / name, (*module, child))
+        for child in set(MODULE.findall(text)) - {child for _, child in placed}:
             inside = folder / child
             single = folder / f"{child}.rs"
             self._read(inside, single if single.exists() else inside / "mod.rs", (*module, child))

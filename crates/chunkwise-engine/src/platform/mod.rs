@@ -5,6 +5,8 @@
 
 use std::ffi::c_int;
 
+#[cfg(unix)]
+mod identity;
 #[cfg(target_os = "linux")]
 #[path = "linux.rs"]
 mod own;
@@ -16,6 +18,8 @@ mod unix;
 #[cfg(windows)]
 mod windows;
 
+#[cfg(unix)]
+pub(crate) use identity::*;
 #[cfg(unix)]
 pub use own::*;
 #[cfg(unix)]

@@ -4,54 +4,20 @@ mod map;
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, c_int};
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{self, Read};
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 pub use map::Map;
 pub(crate) use map::faults_are_handled;
 
+use super::identity::{key_of, number_of};
 use super::own::{OPEN_FILES, free_of, memory_file, put_in_place_of, reopened};
-use super::{Descriptor, FileKey, Identity};
-
-impl Identity {
-    /// Of an open file.
-    ///
-    /// # Errors
-    /// The system's.
-    pub fn of(file: &File) -> io::Result<Self> {
-        file.metadata().map(|metadata| Self::from(&metadata))
-    }
-
-    /// Of the file at a path.
-    pub(crate) fn at(path: &Path) -> io::Result<Self> {
-        std::fs::metadata(path).map(|metadata| Self::from(&metadata))
-    }
-
-    fn from(metadata: &Metadata) -> Self {
-        Self {
-            key: (metadata.dev(), metadata.ino()),
-            len: metadata.len(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-            manner: (metadata.mode(), metadata.uid(), metadata.gid(), metadata.nlink()),
-        }
-    }
-}
-
-/// Which file is open.
-pub(crate) fn key_of(file: &File) -> io::Result<FileKey> {
-    file.metadata().map(|metadata| (metadata.dev(), metadata.ino()))
-}
-
-/// The system's number for an open file, as [`reopened`](super::reopened) takes it.
-pub(crate) fn number_of(file: &File) -> isize {
-    file.as_raw_fd() as isize
-}
+use super::{Descriptor, Identity};
 
 /// Fill `out` with the file's bytes from `address` on.
 ///
