@@ -140,3 +140,15 @@ def test_the_command_takes_them(
     expected = inspect(path, access=["time=all,y=1,x=1", "plane:0 weight 0.01"])
     assert [one["code"] for one in told["findings"]] == [one.code for one in expected.findings]
     assert "access-mismatch" in [one["code"] for one in told["findings"]]
+
+
+@pytest.mark.skipif(h5py.version.hdf5_version_tuple < (2,), reason="it has the smaller cache")
+def test_what_helps_older_libraries_and_slows_this_one_is_left_to_the_user(tmp_path: Path) -> None:
+    """As in h5py#1832: every second row and column of chunks that only a new cache holds."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", (2000, 1000), "f8", chunks=(500, 500))[...] = 1.5
+    facts = inspect(tmp_path / "a.h5", access=["[::2]", "[:, ::2]"])
+    (found,) = [one for one in facts.findings if one.code == "access-mismatch"]
+    assert "0.76x as fast to HDF5" in found.summary
+    assert found.is_offer
+    assert facts.layout is None or not facts.layout.datasets

@@ -99,6 +99,8 @@ def access_mismatch(subject: Subject) -> Iterator[Unspelled]:
         source="the patterns of --access, and the model of docs/advise.md",
         remedies=other_chunks(subject, offered),
         waste_nbytes=reads * max(0, now - then),
+        # What helps others, and not this reader, is for the user to decide.
+        is_offer=for_others and times_here * worth.HARMLESS < 1,
     )
 
 
