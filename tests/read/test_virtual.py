@@ -415,7 +415,8 @@ def test_what_a_read_brought_is_found_again(tmp_path: Path) -> None:
         file.create_virtual_dataset("x", layout)
     chunkwise.cache_clear()
     with (
-        chunkwise.settings(cache_nbytes=30 * 50 * 50 * 4),
+        # Of several threads, one may come last to what the other has just replaced.
+        chunkwise.settings(cache_nbytes=30 * 50 * 50 * 4, threads=1),
         chunkwise.open(tmp_path / "master.h5") as file,
     ):
         hits = []
@@ -423,6 +424,6 @@ def test_what_a_read_brought_is_found_again(tmp_path: Path) -> None:
             before = chunkwise.cache_stats()["hits"]
             assert file["x"][:, 3, 4].tolist() == [n // 5 for n in range(40)]
             hits.append(chunkwise.cache_stats()["hits"] - before)
+    # By age alone it would be none.
     assert hits[0] == 0
-    # How many depends on which thread comes first; by age alone it would be none.
-    assert hits[1] >= 10
+    assert 25 <= hits[1] <= 30
