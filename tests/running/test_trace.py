@@ -91,7 +91,7 @@ def test_what_a_program_reads(only: bool, folder: Path) -> None:
     assert one["touched"] >= one["loaded"]
     assert found["/plain"]["calls"] == 1
     # Of the columns a tenth was read.
-    assert one["access"] == ["1x30 weight 10", "all weight 10", "40x1"]
+    assert one["access"] == ["1x30@walk weight 10", "all weight 10", "40x1@walk"]
     made = report([folder / "t.json"])
     assert made.sections[0].title.endswith(": t.json")
     assert [block.title for block in made.sections[0].blocks] == [

@@ -29,7 +29,7 @@ tell()
 """
 AT_ONCE = {"_lazy", "_native", "errors", "names", "settings", "verdicts", "workers"}
 FACE = {"dataset", "file", "group", "selection"}
-ROOMS = {"_lib", "files", "handles", "routing", "selecting", "words", "writing"}
+ROOMS = {"_lib", "files", "handles", "routing", "selecting", "system", "words", "writing"}
 # Modules of those rooms that wait for a file that is damaged, remote, written or created.
 LATER = {
     "files.causes",

@@ -57,6 +57,9 @@ class _Reading:
 
     def check(self, label: str) -> None:
         dataset = self.dataset
+        strange = unknown_text(dataset.get_type())
+        if strange is not None:
+            self._note(strange, Verdict.UNJUDGED)
         layout, _ = layout_of(dataset.get_create_plist())
         if layout in ("virtual", "external"):
             self._look_for_sources(layout)
@@ -225,6 +228,24 @@ def _stored_nbytes(dataset: h5d.DatasetID) -> int:
         return stored_nbytes(dataset)
     except HDF5_ERRORS:
         return 0
+
+
+def unknown_text(datatype: h5t.TypeID) -> str | None:
+    """Say what is strange about text in a type; None for what is known.
+
+    libhdf5 reads text of a character set that the format only reserves; h5py refuses it.
+    """
+    if isinstance(datatype, h5t.TypeStringID):
+        number = datatype.get_cset()
+        if number in (h5t.CSET_ASCII, h5t.CSET_UTF8):
+            return None
+        return f"text of character set {number}, which HDF5 has not defined so far"
+    inner: list[h5t.TypeID] = []
+    if isinstance(datatype, h5t.TypeCompoundID):
+        inner = [datatype.get_member_type(number) for number in range(datatype.get_nmembers())]
+    elif isinstance(datatype, h5t.TypeArrayID | h5t.TypeVlenID):
+        inner = [datatype.get_super()]
+    return next(filter(None, map(unknown_text, inner)), None)
 
 
 def is_unknown_type(error: BaseException) -> bool:

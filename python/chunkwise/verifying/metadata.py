@@ -23,7 +23,7 @@ from chunkwise.inspection.attributes import attribute_names
 from chunkwise.inspection.links import is_dangling
 from chunkwise.names import HDF5_ERRORS, hdf5_reason
 from chunkwise.verdicts import Verdict
-from chunkwise.verifying.data import is_unknown_type
+from chunkwise.verifying.data import is_unknown_type, unknown_text
 from chunkwise.verifying.records import Damage, Findings, Note
 from chunkwise.words import counted
 
@@ -136,6 +136,10 @@ def _read_attributes(entry: Entry, found: Findings) -> None:
         label = f"{entry.path}@{decode_name(name)}"
         found.attributes += 1
         try:
+            strange = unknown_text(h5a.open(identifier, name).get_type())
+            if strange is not None:
+                found.notes.append(Note(label, strange, Verdict.UNJUDGED))
+                continue
             lost = _read_attribute(identifier, name)
         except (*HDF5_ERRORS, MemoryError) as error:
             if is_unknown_type(error):
@@ -162,7 +166,8 @@ def _list_by_order(identifier: Any) -> None:
 def _read_attribute(identifier: Any, name: bytes) -> int:
     """Read a value; count the references in it that lead nowhere."""
     attribute = h5a.open(identifier, name)
-    if is_plain(h5t.TypeID.copy(attribute.get_type())):
+    datatype = h5t.TypeID.copy(attribute.get_type())
+    if is_plain(datatype):
         read_attribute(attribute)
         return 0
     return dangling(h5py.AttributeManager(SimpleNamespace(id=identifier))[name], identifier)
