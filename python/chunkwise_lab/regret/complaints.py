@@ -42,7 +42,9 @@ GAIN: Final = 1.1
 _ADVICE_S: Final = 1.0
 # What a program does that `trace` watches.
 _PROGRAM: Final = """
-import h5py, json, sys
+import contextlib, h5py, json, sys
+with contextlib.suppress(ImportError):
+    import hdf5plugin
 with h5py.File(sys.argv[1]) as file:
     for one in json.loads(sys.argv[2]):
         file["x"][tuple(slice(*bounds) for bounds in one)]

@@ -20,7 +20,7 @@ from chunkwise.model.chunk_shape import reason, smallest
 from chunkwise.model.cost import Stored
 from chunkwise.model.nominal import LOAD_S, MEMORY_LOAD_S, nominal_s
 from chunkwise.model.readers import LIBRARIES, Reader, this_process
-from chunkwise.model.traffic import traffic
+from chunkwise.model.traffic import Pattern, traffic
 from chunkwise.names import printable
 from chunkwise.words import format_ratio, format_seconds, format_speed
 
@@ -99,8 +99,20 @@ def access_mismatch(subject: Subject) -> Iterator[Unspelled]:
         source="the patterns of --access, and the model of docs/advise.md",
         remedies=other_chunks(subject, offered),
         waste_nbytes=reads * max(0, now - then),
-        # What helps others, and not this reader, is for the user to decide.
-        is_offer=for_others and times_here * worth.HARMLESS < 1,
+        # What helps others, and not this reader, is for the user to decide; and of elements with
+        # gaps between them the model says too much (docs/complaints.md, xarray#2504).
+        is_offer=(for_others and times_here * worth.HARMLESS < 1)
+        or (known is None and any(map(_has_gaps, subject.stated))),
+    )
+
+
+def _has_gaps(pattern: Pattern) -> bool:
+    """Whether a read leaves out elements between those that it takes."""
+    return any(
+        count > 1 and stride > block
+        for slabs in pattern.selections or ()
+        for _, strides, counts, blocks in slabs
+        for stride, count, block in zip(strides, counts, blocks, strict=True)
     )
 
 
