@@ -32,6 +32,9 @@ def test_there_are_sixty_and_each_says_what_is_right() -> None:
 def test_the_page_has_all_of_them() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert [name for name in ALL if f"[{name}](" not in text] == []
+    rows = [line for line in text.splitlines() if line.startswith("| [")]
+    assert len(rows) >= 60
+    assert sum(line.endswith("| right |") for line in rows) >= 55
 
 
 @pytest.mark.parametrize("name", FEW)
