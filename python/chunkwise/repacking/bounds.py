@@ -124,8 +124,9 @@ def _limit(
     spare: npt.NDArray[np.float64] = np.zeros(len(before))
     if before.dtype.kind == "f":
         about = np.finfo(before.dtype)
-        # Steps are counted from another value: its rounding counts, too.
-        largest = np.full(len(before), size.max()) if loss.by_steps else size
+        # Steps are counted from another value, which may be unchanged: its rounding counts, too.
+        most = np.abs(finite.astype(np.float64)).max(initial=0.0)
+        largest = np.full(len(before), most) if loss.by_steps else size
         spare = _ULPS * float(about.eps) * largest + float(about.smallest_normal)
     limit: npt.NDArray[np.float64] = np.zeros(len(before))
     if loss.absolute is not None:
