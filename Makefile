@@ -249,25 +249,12 @@ release-check: $(VENV)/.release
 try-wheel:
 	$(PYTHON) scripts/build/release.py --try
 
-# By mingw-w64, in a copy of the sources: the library for programs lies in the package, and here it is
-# this machine's.
-WINDOWS := x86_64-pc-windows-gnu
-COPY = target/$@-sources
-
-define copied
-	rm -rf $(COPY) && mkdir -p $(COPY) dist
-	git ls-files -z -- '*.toml' Cargo.lock crates python scripts/build README.md 'LICENSE-*' packaging fuzz | \
-	    tar --create --null --files-from - | tar --extract --directory $(COPY)
-endef
-
 wheel-windows: dev
-	rustup target add $(WINDOWS)
-	$(copied)
-	cd $(COPY) && CARGO_TARGET_DIR=$(CURDIR)/target/wheel $(CURDIR)/$(BIN)/maturin build --quiet \
-	    --release --locked --target $(WINDOWS) --out $(CURDIR)/dist
+	$(WHEELS) windows-x86_64
 
 # By wine: the Rust tests of what knows neither Python nor libhdf5, and the Python tests of reading,
 # writing and what rewrites files, with the wheel.
+WINDOWS := x86_64-pc-windows-gnu
 WINE := $(CURDIR)/target/windows
 ON_WINDOWS := tests/read tests/write tests/indexing tests/repack tests/verify tests/inspect
 

@@ -1,8 +1,8 @@
 """Which wheels are there?  `python scripts/build/wheels.py [PLATFORM ...]` builds them into dist/.
 
-zig is the C compiler and the linker, so that each can be made on any Linux machine.  Each is made
-in a copy of the sources: the library for programs lies in the package, and there it is that of
-this machine.
+zig is the C compiler and the linker (for Windows, mingw-w64), so that each can be made on any Linux
+machine.  Each is made in a copy of the sources: the library for programs lies in the package, and
+there it is that of this machine.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ class Platform:
     compatible: str | None = None
     # A library that is put under programs needs `LD_PRELOAD`.
     preload: bool = True
+    # Otherwise the C compiler and linker are those that are installed for it (mingw-w64).
+    zig: bool = True
 
     @property
     def pattern(self) -> str:
@@ -54,7 +56,7 @@ PLATFORMS = {
     "musl-arm64": Platform("aarch64-unknown-linux-musl", "musllinux_1_2", "musllinux_1_2"),
     "macos-arm64": Platform("aarch64-apple-darwin", "macosx", preload=False),
     "macos-x86_64": Platform("x86_64-apple-darwin", "macosx", preload=False),
-    # The next: "windows-x86_64": Platform("x86_64-pc-windows-gnu", "win", preload=False)
+    "windows-x86_64": Platform("x86_64-pc-windows-gnu", "win", preload=False, zig=False),
 }
 
 
@@ -96,7 +98,7 @@ def build(name: str) -> Path:
         old.unlink()
     compatible = () if platform.compatible is None else ("--compatibility", platform.compatible)
     subprocess.run(
-        ["maturin", "build", "--quiet", "--release", "--locked", "--zig",
+        ["maturin", "build", "--quiet", "--release", "--locked", *(["--zig"] * platform.zig),
          "--target", platform.triple, *compatible, "--out", DIST],
         cwd=copy, check=True, env=env,
     )  # fmt: skip

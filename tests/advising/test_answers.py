@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -91,3 +92,25 @@ def test_a_stated_block_means_single_reads_each_as_often() -> None:
     assert [round(one.weight * one.reads, 9) for one in found] == [1, 1, 3, 1]
     assert [one.scattered for one in found] == [True, True, True, False]
     assert found[3].order is None
+
+
+def test_of_what_is_no_local_file_nothing_is_kept(path: Path) -> None:
+    """Else one URL would have the answers of another, which nobody can tell from a changed one."""
+    answer = answers.Answer(BEST, "deflate:1", 3.0)
+    answers.keep("https://host/a.h5", "/t", "q", answer)
+    assert answers.kept("https://host/a.h5", "/t", "q") is None
+    assert answers.kept("https://host/b.h5", "/t", "q") is None
+    assert not answers.cache_file("answers").exists()
+    answers.keep(path, "/t", "q", answer)
+    assert answers.kept(path, "/t", "q") == answer
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"KEY": 1}', '{"KEY": {"/t": 1}}', '{"KEY": {"/t": {"q": 1}}}']
+)
+def test_a_damaged_cache_gives_no_answer(path: Path, text: str) -> None:
+    answers.keep(path, "/t", "q", answers.Answer(BEST, "deflate:1", 3.0))
+    kept = answers.cache_file("answers")
+    (key,) = json.loads(kept.read_text())
+    kept.write_text(text.replace("KEY", key))
+    assert answers.kept(path, "/t", "q") is None

@@ -136,7 +136,7 @@ class Chosen:
     out: str | None  # The new file, or the folder of results; None in place, and for none
     in_place: bool
     dry_run: bool  # Whether nothing is written
-    unchanged: Unchanged | None  # What is said of files that need no change; None for nothing
+    unchanged: Unchanged | None  # What becomes of files that need no change; None for the usual
     force: bool  # Whether what is there is replaced
     files_from: str | None  # A list of further ones; None for none
     jobs: int | None  # How many at a time; None if nothing is said

@@ -42,36 +42,39 @@ def cache_file(kind: str) -> Path:
 
 def kept(file: str | os.PathLike[str], dataset: str, question: str) -> Answer | None:
     """Return what was answered to a question about a dataset of a file."""
-    found = _all().get(_key(file), {}).get(dataset, {}).get(question)
     try:
+        found = about(file).get(dataset, {}).get(question)
         return None if found is None else Answer(found[0] and tuple(found[0]), *found[1:])
-    except (TypeError, IndexError):
+    except (AttributeError, IndexError, TypeError):
         return None
 
 
 def keep(file: str | os.PathLike[str], dataset: str, question: str, answer: Answer) -> None:
     """Keep an answer."""
-    known = _all()
-    known.setdefault(_key(file), {}).setdefault(dataset, {})[question] = list(answer)
-    _write(known)
+    found = about(file)
+    found.setdefault(dataset, {})[question] = list(answer)
+    carry(found, file)
 
 
 def about(file: str | os.PathLike[str]) -> Answers:
     """Return all answers about a file as it is."""
-    return _all().get(_key(file), {})
+    key = _key(file)
+    return {} if key is None else _all().get(key, {})
 
 
 def carry(found: Answers, copy: str | os.PathLike[str]) -> None:
     """Let the answers about a file hold for a copy of it, however that is stored."""
-    if found:
-        _write(_all() | {_key(copy): found})
+    key = _key(copy)
+    if found and key is not None:
+        _write(_all() | {key: found})
 
 
-def _key(file: str | os.PathLike[str]) -> str:
+def _key(file: str | os.PathLike[str]) -> str | None:
+    """Name a file as it is; None for what is no local file, of which nobody tells a change."""
     try:
         status = Path(file).stat()
-    except OSError:
-        return ""
+    except (OSError, ValueError):
+        return None
     return f"{os.path.realpath(file)}:{status.st_size}:{status.st_mtime_ns}"
 
 
