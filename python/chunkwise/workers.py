@@ -11,7 +11,7 @@ import warnings
 from functools import wraps
 from typing import Any, Final
 
-from chunkwise import _native
+from chunkwise import _native, system
 from chunkwise.settings import VARIABLES
 
 _MODULE: Final = "torch.utils.data._utils.worker"
@@ -21,7 +21,7 @@ _SHARED: Final = ("threads", "cache_nbytes", "write_buffer_nbytes", "prefetch_nb
 def watch() -> None:
     """Divide what a process may use when PyTorch tells it that it is one of several workers."""
     # Forked workers may have it from their parent, whichever was imported first.
-    os.register_at_fork(after_in_child=_watch)
+    system.after_fork_in_child(_watch)
     _watch()
 
 
@@ -49,9 +49,8 @@ def share(number: int, *, speaks: bool = True) -> None:
             if VARIABLES[name] not in os.environ
         }
     )
-    cache_nbytes = _native.setting("cache_nbytes")
-    memory_nbytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if speaks and number * cache_nbytes > memory_nbytes:
+    cache_nbytes, memory_nbytes = _native.setting("cache_nbytes"), system.memory_nbytes()
+    if speaks and memory_nbytes is not None and number * cache_nbytes > memory_nbytes:
         from chunkwise.grammar.sizes import format_size
 
         warnings.warn(

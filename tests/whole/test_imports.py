@@ -27,9 +27,9 @@ with chunkwise.open(sys.argv[1]) as file:
     assert read.tolist() == [[0, 1, 2], [3, 4, 5]]
 tell()
 """
-AT_ONCE = {"_lazy", "_native", "errors", "names", "settings", "verdicts", "workers"}
+AT_ONCE = {"_lazy", "_native", "errors", "names", "settings", "system", "verdicts", "workers"}
 FACE = {"dataset", "file", "group", "selection"}
-ROOMS = {"_lib", "files", "handles", "routing", "selecting", "system", "words", "writing"}
+ROOMS = {"_lib", "files", "handles", "routing", "selecting", "words", "writing"}
 # Modules of those rooms that wait for a file that is damaged, remote, written or created.
 LATER = {
     "files.causes",

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from chunkwise import system
 from chunkwise.repacking.gathering import Batch
 from chunkwise.words import counted
 
@@ -29,11 +30,12 @@ def not_kept(batch: Batch) -> str | None:
     folders: dict[Path, int] = {}
     for source, _ in batch.pairs:
         with suppress(OSError):
-            found, names = source.stat(), os.listxattr(source)
+            found = source.stat()
+            names = os.listxattr(source) if hasattr(os, "listxattr") else ()
             folders[source.parent] = stat.S_IMODE(source.parent.stat().st_mode)
             counts["symbolic link", ""] += source.is_symlink()
             counts["file", " of several names"] += found.st_nlink > 1
-            counts["file", " of another owner"] += found.st_uid != os.geteuid()
+            counts["file", " of another owner"] += found.st_uid != system.user()
             counts["file", " with extended attributes"] += any(map(_is_set, names))
     special = sum(mode != 0o777 & ~umask for mode in folders.values())
     counts["folder", " with permissions of its own"] = special
