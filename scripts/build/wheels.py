@@ -1,8 +1,8 @@
-"""Which wheels are there?  `python scripts/build/wheels.py [PLATFORM ...]` builds them into dist/.
+"""Which wheels are there?  `python scripts/build/wheels.py [PLATFORM ...]` builds them.
 
-zig is the C compiler and the linker (for Windows, mingw-w64), so that each can be made on any Linux
-machine.  Each is made in a copy of the sources: the library for programs lies in the package, and
-there it is that of this machine.
+They go into dist/.  zig is the C compiler and the linker (for Windows, mingw-w64), so each can be
+made on any Linux machine.  Each is made in a copy of the sources: the library for programs lies
+in the package, and there it is that of this machine.
 """
 
 from __future__ import annotations
