@@ -56,19 +56,20 @@ impl ScaleOffset {
         let width = factor.max(0).unsigned_abs();
         let kind = match (class, scale, size) {
             (0, INTEGER, 1 | 2 | 4 | 8) => match width.cmp(&(size * 8)) {
-                std::cmp::Ordering::Less => Kind::Integer { signed: sign != 0, width },
+                std::cmp::Ordering::Less => Kind::Integer { signed: sign == 1, width },
                 std::cmp::Ordering::Equal => Kind::Whole,
                 std::cmp::Ordering::Greater => return None,
             },
             (1, DECIMAL, 4 | 8) => Kind::Float(factor),
             _ => return None,
         };
-        if cd_values.len() != 20 || order > 1 {
+        // What the original reads out of other values is left to it.
+        if cd_values.len() != 20 || sign > 1 || order > 1 || has_fill > 1 {
             return None;
         }
         let size = size as usize;
         let all = u64::from(low) | u64::from(high) << 32;
-        let fill = (has_fill != 0).then_some(all & (u64::MAX >> (64 - 8 * size)));
+        let fill = (has_fill == 1).then_some(all & (u64::MAX >> (64 - 8 * size)));
         Some(Self { elements: elements as usize, size, big_endian: order == 1, kind, fill })
     }
 
