@@ -75,7 +75,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
             if not isinstance(name, h5py.Reference):
                 raise NotADatasetError(f"a name is a str, not {type(name).__name__}")
             with phil:
-                found = h5r.dereference(name, self.id)
+                found = self._home.opened(lambda: h5r.dereference(name, self.id))
                 if found is None:
                     # As h5py has it.
                     raise ValueError("Invalid HDF5 object reference")
@@ -128,7 +128,9 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
             bounds = self._home.bounds
             if not bounds.is_open:
                 self._check_path(encoded, bounds)
-            return self._adopted(h5o.open(self.id, encoded, lapl=self._lapl), path)
+            home = self._home
+            found = home.opened(lambda: h5o.open(self.id, encoded, lapl=self._lapl))
+            return self._adopted(found, path)
 
     def _check_path(self, encoded: bytes, bounds: Bounds) -> None:
         """Check that no external link leads farther than the file may."""

@@ -2,6 +2,7 @@
 
 use crate::attribute::Attribute;
 use crate::attributes;
+use crate::checksum::checksum;
 use crate::context::Context;
 use crate::dataspace::{Dataspace, Dims};
 use crate::datatype::Datatype;
@@ -12,7 +13,7 @@ use crate::fill_value::FillValue;
 use crate::filters::{self, Filter};
 use crate::header::{Header, kind};
 use crate::index::{ChunkRecord, ChunkTable};
-use crate::layout::Layout;
+use crate::layout::{self, Layout};
 use crate::link::Link;
 use crate::links;
 use crate::shared;
@@ -261,6 +262,39 @@ impl<'f> Object<'f> {
     pub fn layout_version(&self) -> Result<Option<u8>, FormatError> {
         let found = self.message(kind::LAYOUT, |_, part| part.fields().u8())?;
         Ok(found.map(|(version, _)| version))
+    }
+
+    /// Where bytes of the file may be others, and these: then the lengths of chunks take no more
+    /// bytes than they need, and nothing else has changed.  None where they take no more.
+    ///
+    /// HDF5 2.0 refuses datasets of which they do.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn narrowed(&self) -> Result<Option<(u64, Vec<u8>)>, FormatError> {
+        let message = self.header.first(kind::LAYOUT);
+        let Some((message, made)) =
+            message.and_then(|message| Some((message, layout::narrowed(message.part.bytes())?)))
+        else {
+            return Ok(None);
+        };
+        let at = message.part.place().address;
+        if self.header.version == 1 {
+            return Ok(Some((at, made)));
+        }
+        let inside =
+            |&&(begin, len): &&(u64, u64)| (begin..begin.saturating_add(len)).contains(&at);
+        let Some(&(begin, len)) = self.header.blocks.iter().find(inside) else { return Ok(None) };
+        let place = Place::new(Structure::ObjectHeader, begin);
+        let block = self.named(self.context.source().read(place, len))?;
+        let mut block = block.bytes().to_vec();
+        let from = at.saturating_sub(begin) as usize;
+        let Some(old) = block.get_mut(from..from.saturating_add(made.len())) else {
+            return Ok(None);
+        };
+        old.copy_from_slice(&made);
+        block.extend(checksum(&block).to_le_bytes());
+        Ok(Some((begin, block)))
     }
 
     /// The filters of a dataset's chunks, in the order in which they are encoded.

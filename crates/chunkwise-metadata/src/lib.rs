@@ -6,6 +6,7 @@
 mod index;
 mod listing;
 mod metadata;
+mod narrowed;
 mod on_demand;
 mod stored;
 mod types;

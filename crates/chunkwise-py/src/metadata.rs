@@ -105,6 +105,12 @@ impl PyMetadata {
         }
     }
 
+    /// Bytes at positions with which HDF5 2.0 opens more datasets (see `_native.pyi`).
+    fn narrowed<'py>(&self, py: Python<'py>) -> Vec<(u64, u64, Bound<'py, PyBytes>)> {
+        let found = py.detach(|| self.metadata.narrowed());
+        found.into_iter().map(|(of, at, bytes)| (of, at, PyBytes::new(py, &bytes))).collect()
+    }
+
     /// What objects are, and have.
     fn objects<'py>(
         &self,

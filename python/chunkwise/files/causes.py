@@ -29,7 +29,7 @@ from chunkwise.errors import (
 )
 from chunkwise.files.filters import missing_filter, named
 from chunkwise.files.superblock import exceeds_stated_end
-from chunkwise.names import HDF5_ERRORS, decode_name, hdf5_reason, printable
+from chunkwise.names import HDF5_ERRORS, WIDE_LENGTHS, decode_name, hdf5_reason, printable
 from chunkwise.verdicts import Verdict
 
 # What no sound file gives (H5E descriptions of 1.10 to 2.0).
@@ -57,10 +57,10 @@ _REFUSAL: Final = re.compile(
 # What some releases refuse and others read: words, whether a checksum must cover them, and help.
 _STRICTER: Final = (
     (
-        re.compile("stored chunk dimension encoding length does not match"),
+        re.compile(WIDE_LENGTHS),
         True,
         "the format allows chunk lengths in more bytes than they need; HDF5 1.10 to 1.14 and 2.2 "
-        "open it: read it with one of these",
+        "open it; `chunkwise repack` makes a copy that opens",
     ),
     (
         re.compile("global heap size is too small"),

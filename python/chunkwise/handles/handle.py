@@ -17,7 +17,7 @@ import itertools
 import os
 import warnings
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
@@ -34,7 +34,7 @@ from chunkwise.files.opening import as_file, open_h5
 from chunkwise.files.opening_writable import Mode, open_file, synced, write_errors
 from chunkwise.handles import pending
 from chunkwise.handles.attributes import Attributes
-from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, printable
+from chunkwise.names import HDF5_ERRORS, WIDE_LENGTHS, decode_name, encode_name, printable
 
 if TYPE_CHECKING:
     from chunkwise.handles.sidecar import Content, Sidecar
@@ -105,6 +105,8 @@ class FileHandle:
     external: External = "anywhere"
     # As the caller wrote it.
     _index: Index = None
+    # As libhdf5 has opened it first, if it is now shown other bytes.
+    _refusing: h5f.FileID | None = None
     # As long as libhdf5 has it open; False where only libhdf5 reads it.
     _metadata: _native.Metadata | Literal[False] | None = None
 
@@ -318,7 +320,7 @@ class FileHandle:
 
     def _close(self) -> None:
         with phil, pending.without_waiting():
-            self._closed = True
+            self._closed, self._refusing = True, None
             _open.discard(self)
             if self._id is None:
                 self._id = h5f.FileID(0)
@@ -371,6 +373,35 @@ class FileHandle:
             wanted._id = found
             return found
 
+    def opened(self, find: Callable[[], Any]) -> Any:
+        """Find an object; where libhdf5 refuses what the format allows, in bytes that it takes."""
+        try:
+            return find()
+        except HDF5_ERRORS as error:
+            if WIDE_LENGTHS not in str(error) or not self._show_otherwise():
+                raise
+            return find()
+
+    def _show_otherwise(self) -> bool:
+        """Have libhdf5 read the file through a file object; False if that does not help."""
+        from chunkwise.files.mended import open_mended, wide_lengths
+
+        if self._path is None or not self.is_plain or self.changes:
+            return False
+        refusing = self.id
+        self._check()
+        found = wide_lengths(self._path)
+        if found is None:
+            return False
+        for one in list(self._objects.values()):
+            one._let_go()
+        # As it was opened, it stays open: nobody may write to it.
+        self._refusing, self.sidecar = refusing, None
+        _open.discard(self)
+        self.storage = _native.Storage.of_descriptor(refusing.get_vfd_handle())
+        self._opened(open_mended(self._path, found), is_shown=True)
+        return True
+
     def add(self, one: Kept) -> None:
         """Note an object whose identifier is dropped when the file is parked."""
         with phil:
@@ -413,14 +444,15 @@ class FileHandle:
             return False
         return True
 
-    def _opened(self, file: h5py.File) -> None:
+    def _opened(self, file: h5py.File, *, is_shown: bool = False) -> None:
         """Libhdf5 has the file open: for how long, and what to know it by?"""
         identifier = file.id
-        # Asked for by path, it has the driver that files have here.
-        driver = _default_driver() if self._path is not None else _driver(identifier)
+        # Asked for by path, it has the driver that files have here, unless it is shown otherwise.
+        usual = self._path is not None and not is_shown
+        driver = _default_driver() if usual else _driver(identifier)
         sec2 = driver == h5fd.SEC2
         self.is_plain = sec2
-        self._is_far = is_far(driver)
+        self._is_far = is_far(driver) and not is_shown
         if sec2:
             descriptor = identifier.get_vfd_handle()
             now = Identity.of(os.fstat(descriptor))

@@ -21,7 +21,7 @@ from h5py import h5f
 from chunkwise import _native
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.files.classic import classic_end
-from chunkwise.files.mended import Mended, copy_mended, mended, open_mended
+from chunkwise.files.mended import Mended, copy_mended, mended, open_mended, wide_lengths
 from chunkwise.files.netcdf3 import is_netcdf3
 from chunkwise.files.room import free_nbytes
 from chunkwise.files.superblock import read_superblock
@@ -75,8 +75,8 @@ class Job:
 @contextmanager
 def planned(job: Job, source: str | Path) -> Iterator[tuple[h5py.File, Plan]]:
     """Open a source and plan its repack; the file is closed when the block ends."""
-    early = None if job.options.salvage else ends_early(source)
-    with open_readable(source) if early is None else open_mended(source, early) as file:
+    shown = None if job.options.salvage else _mended(Path(source), salvage=False)
+    with open_readable(source) if shown is None else open_mended(source, shown) as file:
         if file.id.get_intent() != h5f.ACC_RDONLY:
             raise UsageError(
                 f"{printable(str(source))}: is open for writing in this process; close it first"
@@ -155,7 +155,7 @@ def closed(place: Place, options: Options) -> Iterator[Path]:
 
 
 def _mended(source: Path, *, salvage: bool) -> Mended | None:
-    return mended(source) if salvage else ends_early(source)
+    return wide_lengths(source) or (mended(source) if salvage else ends_early(source))
 
 
 def _left(place: Place, plan: Plan) -> Summary:

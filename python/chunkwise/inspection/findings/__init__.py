@@ -67,7 +67,8 @@ def find(
     found = [_beside_others(finding, pipelines) for finding in found]
     found.sort(key=_weight, reverse=True)
     said = [finding.spelled() for finding in _together(found)]
-    if facts.file_format.flags or facts.file_format.early_end is not None:
+    state = facts.file_format
+    if state.flags or state.early_end is not None or state.refused is not None:
         said = [_for_what_hdf5_refuses(finding) for finding in said]
     if any(finding.verdict is Verdict.DAMAGED for finding in said):
         said = [_of_damaged(facts.path, finding) for finding in said]
@@ -243,7 +244,7 @@ def _of_damaged(file: str, finding: Finding) -> Finding:
 
 def _for_what_hdf5_refuses(finding: Finding) -> Finding:
     """Leave out lines that open a file which libhdf5 refuses as it is, wholly or in part."""
-    if finding.code in ("not-closed", "early-end"):
+    if finding.code in ("not-closed", "early-end", "refused-here"):
         return finding
     kept = tuple(fix for fix in finding.fixes if fix.writing or fix.repacks)
     return replace(finding, fixes=kept)
