@@ -114,8 +114,7 @@ impl Dataset {
         scratch: &mut Scratch,
     ) -> Result<Decoded, ReadError> {
         let nbytes = self.chunk_len()?;
-        let mut raw = ProcessState::of_this_process().cache().spare(nbytes);
-        resize(&mut raw, nbytes)?;
+        let mut raw = ProcessState::of_this_process().slabs.take(nbytes)?;
         self.decode_into(chunk, stored, scratch, &mut raw)?;
         Ok(Arc::new(raw))
     }
