@@ -27,6 +27,7 @@ from h5py import h5d, h5f, h5fd, h5g, h5i, h5o, h5p
 
 from chunkwise import _native, system
 from chunkwise.errors import ChunkwiseError, FileChangedError, FileFormatError, UsageError
+from chunkwise.files import closing
 from chunkwise.files.identity import Identity, sample, sample_of
 from chunkwise.files.leading import Bounds, External
 from chunkwise.files.objects import Address, address_of, header_address
@@ -137,10 +138,13 @@ class FileHandle:
         self._pinned = path is None
         self._remote = remote
         self.storage = None if remote is None else remote.storage
-        self.filename: str = opened.filename if remote is None else remote.name
+        # A file that was opened by path has that name in h5py, too.
+        named = opened.filename if path is None else os.fspath(path)
+        self.filename: str = named if remote is None else remote.name
         with phil:
-            intent = opened.id.get_intent()
-            self.writable = bool(intent & h5f.ACC_RDWR) if writable is None else writable
+            if writable is None:
+                writable = bool(opened.id.get_intent() & h5f.ACC_RDWR)
+            self.writable = writable
             self._opened(opened)
 
     @classmethod
@@ -322,14 +326,37 @@ class FileHandle:
         with phil, pending.without_waiting():
             self._closed, self._refusing = True, None
             _open.discard(self)
-            if self._id is None:
-                self._id = h5f.FileID(0)
-            elif self._id.valid:
+            if self._id is not None and self._id.valid and not self._closed_alone():
                 file = as_file(self._id)
                 with self._written(file, "cannot be closed"):
                     file.close()
+            if self._id is None:
+                self._id = h5f.FileID(0)
             for one in list(self._objects.values()):
                 one._end()
+
+    def _closed_alone(self) -> bool:
+        """Close a file in libhdf5 that only our own objects use, and nobody asks about.
+
+        `h5py.File.close` would go through all that is open in this process, in search of objects
+        to mark as closed.
+        """
+        return not (self.writable or closing.is_asked() or self._is_used()) and self._dropped()
+
+    def _is_used(self) -> bool:
+        """Let go of our own objects: does anybody else have identifiers of the file?"""
+        for one in list(self._objects.values()):
+            one._let_go()
+        # The file has its own.
+        return h5f.get_obj_count(self._id, h5f.OBJ_ALL | h5f.OBJ_LOCAL) > 1
+
+    def _dropped(self) -> bool:
+        """Give up the file's identifier; False if somebody else has this object."""
+        assert self._id is not None
+        held = weakref.ref(self._id)
+        self._id = None
+        self._id = held()
+        return self._id is None
 
     def flush(self) -> None:
         """Hand all that was written to storage."""
@@ -409,21 +436,12 @@ class FileHandle:
 
     def park(self) -> None:
         """Close it in libhdf5, unless somebody uses it."""
-        for one in list(self._objects.values()):
-            one._let_go()
-        # The rest are identifiers that somebody else has, and the file's own.
-        if self._id is None or h5f.get_obj_count(self._id, h5f.OBJ_ALL | h5f.OBJ_LOCAL) > 1:
+        if self._id is None or self._is_used():
             return
         if not self._remember():
             _open.discard(self)
             self._pinned = True
-            return
-        # The last reference to it.  `h5py.File.close` would go through all that is open
-        # in this process, in search of objects to mark as closed.
-        held = weakref.ref(self._id)
-        self._id = None
-        self._id = held()
-        if self._id is None:
+        elif self._dropped():
             _open.discard(self)
             self._metadata = None
 
