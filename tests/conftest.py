@@ -66,6 +66,8 @@ TIERS: Final = (
         examples=40,
     ),
 )
+# What Windows or wine cannot do: reasons, each with the files or functions of tests it is for.
+WINDOWS: Final = Path(__file__).with_name("windows.toml")
 # What Python reports to audit hooks when a process is to be started.
 _STARTS: Final = frozenset({"subprocess.Popen", "os.fork", "os.posix_spawn", "os.system"})
 
@@ -138,6 +140,22 @@ class Rules:
         return report
 
 
+def skip_on_windows(items: list[pytest.Item]) -> None:
+    """Skip what `windows.toml` lists, each with its reason."""
+    import tomllib
+
+    reasons = {
+        name: reason
+        for reason, names in tomllib.loads(WINDOWS.read_text("utf-8")).items()
+        for name in names
+    }
+    for item in items:
+        function = item.nodeid.partition("[")[0].removeprefix("tests/")
+        reason = reasons.get(function) or reasons.get(function.partition("::")[0])
+        if reason is not None:
+            item.add_marker(pytest.mark.skip(reason=f"Windows: {reason}"))
+
+
 def _nbytes(folder: Path) -> int:
     # By `os` alone: a test may have methods of Path replaced.
     files = (os.path.join(at, name) for at, _, names in os.walk(folder) for name in names)  # noqa: PTH118
@@ -151,6 +169,12 @@ def _program(event: str, told: tuple[Any, ...]) -> str:
     if isinstance(words, str | bytes | os.PathLike):
         words = os.fsdecode(words).split()[:1] if event != "os.posix_spawn" else [words]
     return os.path.basename(os.fsdecode(words[0])) if words else ""  # noqa: PTH119 (as `_nbytes`)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what Windows, or wine, cannot do."""
+    if sys.platform == "win32":
+        skip_on_windows(items)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

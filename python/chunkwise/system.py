@@ -197,7 +197,7 @@ if sys.platform == "win32":
     def _at(folder: int, name: str) -> str:
         return os.path.join(_path(folder), name)  # noqa: PTH118
 
-    def open_at(folder: int, name: str, flags: int, mode: int = 0o600) -> int:
+    def open_at(folder: int, name: str, flags: int, _: int = 0o600) -> int:
         """Open a file in a folder, which can be renamed and removed meanwhile."""
         access = _ACCESS[flags & (os.O_WRONLY | os.O_RDWR)]
         making = _MAKING[flags & (os.O_CREAT | os.O_EXCL | os.O_TRUNC)]
