@@ -227,24 +227,21 @@ if sys.platform == "win32":
 
     def replace_at(old_in: int, old: str, new_in: int, new: str) -> None:
         """Give a file another name, in place of what has that name; a file that is open stays."""
-        made, goal = _at(old_in, old), _at(new_in, new)
+        gc.collect()  # What nobody uses any more may still have it open.
+        goal = _at(new_in, new)
         try:
-            os.replace(made, goal)  # noqa: PTH105
-        except PermissionError:
-            # What nobody uses any more may still have it open.
-            gc.collect()
-            try:
-                os.replace(made, goal)  # noqa: PTH105
-            except PermissionError as error:
-                if not os.path.lexists(goal):
-                    raise
-                # Without a number, by which others would say it in the system's words.
-                raise PermissionError(
-                    "it may not be replaced, or is open in this program or another: close it there"
-                ) from error
+            os.replace(_at(old_in, old), goal)  # noqa: PTH105
+        except PermissionError as error:
+            if not os.path.lexists(goal):
+                raise
+            # Without a number, by which others would say it in the system's words.
+            raise PermissionError(
+                "it may not be replaced, or is open in this program or another: close it there"
+            ) from error
 
     def place_new_at(folder: int, old: str, new: str) -> bool:
         """Give a file a name that nothing has; FileExistsError if something has it."""
+        gc.collect()
         os.rename(_at(folder, old), _at(folder, new))  # noqa: PTH104
         return True
 

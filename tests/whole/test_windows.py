@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,8 +16,11 @@ from chunkwise import system
 from chunkwise.cli.main import NOT_OF_WINDOWS, OF_LINUX
 from tests.conftest import WINDOWS
 from tests.support.commands import run
+from tests.support.processes import ROOT, ran
 
 TESTS = WINDOWS.parent
+# Runs Windows's Python; `make smoke-windows` and `make test-windows` have one.
+PYTHON = os.environ.get("CHUNKWISE_WINDOWS_PYTHON")
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="tomllib came with Python 3.11")
@@ -49,3 +56,21 @@ def test_a_file_of_many_ranks_is_refused_in_a_line(
     with pytest.raises(ValueError, match="MPI is not supported on Windows"):
         parallel.open(tmp_path / "a.h5", "w")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(PYTHON is None, reason="no Python for Windows: make smoke-windows has one")
+def test_files_and_values_are_those_of_linux() -> None:
+    def made(python: str) -> dict[str, Any]:
+        done = ran([python, "-m", "tests.support.everywhere"], cwd=ROOT, stdin=subprocess.DEVNULL)
+        assert done.returncode == 0, done.stderr
+        found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        return found
+
+    assert PYTHON is not None
+    here, there = made(sys.executable), made(PYTHON)
+    if here["hdf5"] != there["hdf5"]:
+        # Another libhdf5 arranges the same chunks otherwise.
+        for file in (*here["files"], *there["files"]):
+            del file["all bytes"]
+    assert there["ends"] == here["ends"]
+    assert there["files"] == here["files"]
