@@ -150,10 +150,11 @@ def skip_on_windows(items: list[pytest.Item]) -> None:
         for name in names
     }
     for item in items:
-        function = item.nodeid.partition("[")[0].removeprefix("tests/")
-        reason = reasons.get(function) or reasons.get(function.partition("::")[0])
-        if reason is not None:
-            item.add_marker(pytest.mark.skip(reason=f"Windows: {reason}"))
+        name = item.nodeid.removeprefix("tests/")
+        function = name.partition("[")[0]
+        for listed in (name, function, function.partition("::")[0]):
+            if listed in reasons:
+                item.add_marker(pytest.mark.skip(reason=f"Windows: {reasons[listed]}"))
 
 
 def _nbytes(folder: Path) -> int:

@@ -30,7 +30,7 @@ def test_each_test_that_is_skipped_there_exists_and_is_listed_once() -> None:
     listed = [name for names in tomllib.loads(WINDOWS.read_text()).values() for name in names]
     assert len(listed) == len(set(listed))
     for name in listed:
-        path, _, function = name.partition("::")
+        path, _, function = name.partition("[")[0].partition("::")
         code = Path(TESTS, path).read_text()
         assert not function or re.search(rf"^ *def {function}\(", code, re.MULTILINE), name
 
@@ -67,10 +67,4 @@ def test_files_and_values_are_those_of_linux() -> None:
         return found
 
     assert PYTHON is not None
-    here, there = made(sys.executable), made(PYTHON)
-    if here["hdf5"] != there["hdf5"]:
-        # Another libhdf5 arranges the same chunks otherwise.
-        for file in (*here["files"], *there["files"]):
-            del file["all bytes"]
-    assert there["ends"] == here["ends"]
-    assert there["files"] == here["files"]
+    assert made(PYTHON) == made(sys.executable)
