@@ -363,8 +363,8 @@ class Drawing {
     else if (event.key === "0") this.all();
     else if (step && this.shape) {
       const before = this.cursor ?? [0, 0];
-      if (!event.shiftKey || !this.anchor) this.anchor = before;
       this.cursor = before.map((k, i) => Math.min(this.count[i] - 1, Math.max(0, k + (this.cursor ? step[i] : 0))));
+      if (!event.shiftKey || !this.anchor) this.anchor = event.shiftKey ? before : this.cursor;
       const area = this.chunkRect(this.cursor);
       for (const i of [0, 1]) {
         if (area[i] < this.from[i]) this.from[i] = area[i];
