@@ -12,6 +12,7 @@ import pytest
 
 import chunkwise
 from chunkwise.model.seconds import Machine
+from chunkwise.viewing.saving import saved_page
 from chunkwise.viewing.server import Server
 from chunkwise.viewing.session import Session
 from tests.report.test_page import FLAGS
@@ -207,3 +208,36 @@ def test_a_page_of_another_origin_gets_nothing(server: Server, browser: Any) -> 
         )
         assert got == "nothing"
     other.close()
+
+
+def test_a_saved_page_needs_no_server(
+    browser: Any, path: Path, known_machine: Machine, tmp_path: Path
+) -> None:
+    assert known_machine.threads
+    session = Session(str(path), chunkwise.inspect(path, sample=False, metadata=False))
+    saved = tmp_path / "saved.html"
+    saved.write_text(saved_page(session), encoding="utf-8")
+    assert saved.stat().st_size < 1 << 20
+    page = browser.new_context(viewport={"width": 400, "height": 800}).new_page()
+    seen: list[str] = []
+    page.on("pageerror", lambda error: seen.append(str(error)))
+    page.on("console", lambda message: seen.append(message.text))
+    page.on("request", lambda request: seen.append(request.url))
+    page.goto(saved.as_uri())
+    page.wait_for_selector("html[data-ready=all]", state="attached")
+    page.wait_for_selector("#canvas[data-drawn=all]")
+    page.locator("#objects summary").click()
+    rows = page.locator("#tree button:not([disabled])")
+    assert rows.count() == 5
+    for i in range(rows.count()):
+        rows.nth(i).click()
+        page.wait_for_selector("#reads tbody tr, #why-not:not([hidden])")
+        page.wait_for_selector("#canvas[data-drawn=all], #why-not:not([hidden])")
+    page.locator("#colour").select_option("place")
+    page.wait_for_selector("#canvas[data-drawn=all]")
+    for name in ("#cure", "#film", "#axes", "#presets", "#other"):
+        assert page.locator(name).is_hidden()
+    assert page.title() != "owned"
+    assert page.evaluate(BEYOND) == []
+    assert seen == [saved.as_uri()]
+    page.close()

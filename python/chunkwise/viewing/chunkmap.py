@@ -23,15 +23,16 @@ from chunkwise.grammar.boxes import chunk_counts
 SIDE: Final = 256
 VALUES: Final = ("stored", "place")
 Floats = npt.NDArray[np.float32]
+Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Plane:
     """The written chunks of two dimensions of the grid, sorted by their rows."""
 
-    rows: npt.NDArray[np.int64]
-    columns: npt.NDArray[np.int64]
-    chosen: npt.NDArray[np.int64]  # Their numbers in the list of all chunks
+    rows: Integers
+    columns: Integers
+    chosen: Integers  # Their numbers in the list of all chunks
 
 
 @dataclass
@@ -71,10 +72,10 @@ class ChunkMap:
     def _strides(self) -> list[int]:
         return [math.prod(self.grid[axis + 1 :]) for axis in range(len(self.grid))]
 
-    def _along(self, chosen: npt.NDArray[np.uint64], axis: int) -> npt.NDArray[np.int64]:
+    def _along(self, chosen: npt.NDArray[np.uint64], axis: int) -> Integers:
         """Return the indices of some positions along a dimension."""
         # Positions are below 2**64, and so are strides of more than one chunk.
-        found: npt.NDArray[np.int64] = (
+        found: Integers = (
             chosen // np.uint64(self._strides()[axis]) % np.uint64(self.grid[axis])
         ).astype(np.int64)
         return found
@@ -88,15 +89,14 @@ class ChunkMap:
         key = (vertical, horizontal, *(0 if axis in shown else i for axis, i in enumerate(at)))
         found = self._planes.get(key)
         if found is None:
-            chosen = np.arange(self.positions.size, dtype=np.int64)
+            chosen: Integers = np.arange(self.positions.size, dtype=np.int64)
             for axis, index in enumerate(at):
                 if axis not in shown and self.grid[axis] > 1:
                     chosen = chosen[self._along(self.positions[chosen], axis) == index]
             places = self.positions[chosen]
             columns = self._along(places, horizontal)
-            rows: npt.NDArray[np.int64] = columns * 0
-            if vertical is not None:
-                rows = self._along(places, vertical)
+            rows = columns * 0 if vertical is None else self._along(places, vertical)
+            if vertical is not None and vertical > horizontal:
                 order = np.argsort(rows, kind="stable")
                 rows, columns, chosen = rows[order], columns[order], chosen[order]
             found = Plane(rows, columns, chosen)

@@ -132,6 +132,25 @@ class Session:
             "commands": [{"what": fix.tool, "line": fix.text} for fix in facts.commands],
         }
 
+    def worst(self) -> list[int]:
+        """List datasets by their numbers: those with the worst findings first, then large ones."""
+        ranks: dict[str | None, int] = {}
+        for one in self._full.findings:
+            rank = SEVERITIES.index(one.severity)
+            ranks[one.path] = max(rank, ranks.get(one.path, 0))
+        rows = [(i, one) for i, one in enumerate(self.quick.objects) if one.dataset is not None]
+        rows.sort(
+            key=lambda row: (ranks.get(row[1].path, -1), _logical_nbytes(row[1])), reverse=True
+        )
+        return [number for number, _ in rows]
+
+    @staticmethod
+    def is_drawn(facts: DatasetFacts) -> bool:
+        """Whether a dataset has elements that lie in this file, at places that are known."""
+        if not facts.shape or 0 in facts.shape or facts.unlisted:
+            return False
+        return facts.layout in ("chunked", "contiguous")
+
     # --- a dataset ------------------------------------------------------------------------
 
     def _object(self, asked: Asked) -> tuple[int, ObjectFacts, DatasetFacts]:
@@ -206,7 +225,7 @@ class Session:
     def costs_of(self, asked: Asked) -> Costs:
         """Give what knows the costs of a dataset's reads."""
         number, one, facts = self._object(asked)
-        if not facts.shape or 0 in facts.shape or facts.layout not in ("chunked", "contiguous"):
+        if not self.is_drawn(facts):
             raise UsageError(f"a dataset that is {facts.layout} or empty has no chunks to compare")
         with self._lock:
             if number not in self._costs:
@@ -258,6 +277,10 @@ class Session:
             "film": self.film,
             "best": self.best,
         }
+
+
+def _logical_nbytes(one: ObjectFacts) -> int:
+    return (one.dataset and one.dataset.logical_nbytes) or 0
 
 
 def _row(one: ObjectFacts) -> dict[str, Any]:

@@ -127,7 +127,7 @@ class Costs {
     const who = `libhdf5 is ${now.reader}, with a chunk cache of ${size(now.cache_nbytes)} and ${count(now.nslots ?? 0)} slots.`;
     if (measuring) return `${who} Seconds follow when this machine and a sample of the data are measured …`;
     if (obstacle) return `${who} No seconds: ${obstacle}`;
-    return `${who} Seconds are predicted for all reads of a walk, by the model of chunkwise advise, from this machine's speed and a sample of the data. Bench measures them.`;
+    return `${who} Seconds are predicted by the model of chunkwise advise, from this machine's speed and a sample of the data: for a loop, of all its reads; for a single read, its mean over up to 1,000 places, of which chunks may stay in a cache. Bench measures them.`;
   }
 
   row(one, i, head, tried) {
@@ -135,7 +135,7 @@ class Costs {
     const per = (row, value) => (row.reads > 1 && value !== null ? el("small", {}, `${seconds(value / row.reads)} each`) : null);
     const select = el("button", { type: "button", "aria-pressed": String(i === this.chosen), title: "Show it in the drawing" }, one.text);
     select.addEventListener("click", () => { this.chosen = i; this.draw(); });
-    const remove = el("button", { type: "button", title: "Remove this read", "aria-label": `Remove ${one.text}` }, "×");
+    const remove = el("button", { type: "button", title: "Remove this read", "aria-label": `Remove ${one.text}`, hidden: Boolean(saved) }, "×");
     remove.addEventListener("click", () => {
       this.reads.splice(i, 1);
       this.chosen = Math.max(0, Math.min(this.chosen, this.reads.length - 1));
@@ -171,7 +171,7 @@ class Costs {
       : `gathers ${counted(now.chunks, "piece")} from the file.`;
     const again = now.reads > 1 && now.loads > 1.5 * this.distinct(now)
       ? ` Over all ${count(now.reads)} reads, each chunk is decoded ${times(now.loads / this.distinct(now))} times, because the cache does not hold it until it is needed again.` : "";
-    $("said").textContent = `${now.reads > 1 ? "One read of" : ""} ${one.text} ${chunks}${again}`.trim();
+    $("said").textContent = `A read of ${one.text} ${chunks}${again}`;
   }
   distinct(row) {
     const grid = this.answered.now.grid;

@@ -178,7 +178,7 @@ class Drawing {
 
   drawTiles(context, plot) {
     const side = this.grid.side;
-    const levels = saved ? saved.levels ?? this.levels(plot) : this.levels(plot);
+    const levels = saved?.views[this.number].levels ?? this.levels(plot);
     const each = levels.map((level, i) => side * 2 ** level * this.side[i]);
     const first = each.map((n, i) => Math.floor(Math.max(0, this.from[i]) / n));
     const last = each.map((n, i) => Math.floor(Math.min(this.extent[i] - 1e-9, this.from[i] + this.seen[i]) / n));
@@ -201,6 +201,7 @@ class Drawing {
     const asked = { dataset: this.number, vertical: this.vertical, horizontal: this.horizontal, at: this.at.join(), what: this.what, tile: [...levels, ty, tx].join() };
     const key = JSON.stringify(asked);
     const found = this.tiles.get(key);
+    if (found?.failed) return null;
     if (found) {
       this.tiles.delete(key);
       this.tiles.set(key, found);
@@ -215,7 +216,7 @@ class Drawing {
       ask("tile", asked).then((values) => {
         this.tiles.set(key, { values });
         while (this.tiles.size > TILES_KEPT) this.tiles.delete(this.tiles.keys().next().value);
-      }).catch(() => {}).finally(() => { this.waiting.delete(key); this.redraw(); });
+      }).catch(() => { this.tiles.set(key, { failed: true }); }).finally(() => { this.waiting.delete(key); this.redraw(); });
     }
     return null;
   }

@@ -51,7 +51,7 @@ function treeRow({ one, number, found }) {
     : one.kind.replace("_", " ");
   const most = found.reduce((best, each) => (best && best.rank >= each.rank ? best : each), null);
   const parts = [el("b", {}, one.path), most ? " " : null, most ? badge(most.severity, `${most.severity}${found.length > 1 ? ` and ${found.length - 1} more` : ""}`) : null, el("small", {}, of)];
-  const button = el("button", { type: "button", disabled: one.kind !== "dataset", "aria-current": String(number === chosen) }, ...parts);
+  const button = el("button", { type: "button", disabled: one.kind !== "dataset" || Boolean(saved && !(JSON.stringify(["dataset", { dataset: number }]) in saved.answers)), "aria-current": String(number === chosen) }, ...parts);
   button.addEventListener("click", () => choose(number).catch(failed));
   return el("li", {}, button);
 }
@@ -75,10 +75,12 @@ function ofFile() {
 
 async function choose(number, reads = []) {
   chosen = number;
-  facts = await ask("dataset", { dataset: number });
+  try {
+    facts = await ask("dataset", { dataset: number });
+  } finally {
+    tree();
+  }
   if (chosen !== number) return;
-  document.querySelectorAll("#tree [aria-current=true]").forEach((one) => one.setAttribute("aria-current", "false"));
-  tree();
   const rank = facts.shape?.length ?? 0;
   names = Array.from({ length: rank }, (_, axis) => facts.dimensions[axis]?.split("/").at(-1) || `dimension ${axis}`);
   $("name").textContent = facts.path;
@@ -99,13 +101,13 @@ async function choose(number, reads = []) {
   const long = facts.shape.map((n, axis) => axis).filter((axis) => facts.shape[axis] > 1);
   const [first, second] = [...long].sort((a, b) => of[b] - of[a] || facts.shape[b] - facts.shape[a]);
   const shown = second === undefined ? [-1, first ?? rank - 1] : [Math.min(first, second), Math.max(first, second)];
-  view = { vertical: shown[0], horizontal: shown[1], at: facts.shape.map(() => 0) };
+  view = { vertical: shown[0], horizontal: shown[1], at: facts.shape.map(() => 0), ...saved?.views[number] };
   drawing.names = names;
   drawing.colour = $("colour").value;
   drawing.wanted = [];
   drawing.tried = null;
   look();
-  await costs.show(number, facts, names, reads);
+  await costs.show(number, facts, names, saved?.views[number].reads ?? reads);
 }
 
 function stored() {
@@ -148,7 +150,7 @@ function axes() {
     parts.push(el("label", {}, `Chunks along ${name}`, made, output));
   });
   $("axes").replaceChildren(...parts);
-  $("axes").hidden = !parts.length;
+  $("axes").hidden = saved || !parts.length;
 }
 
 function look() {
@@ -180,6 +182,7 @@ function legend() {
 
 async function hover(index) {
   if (!grid) { $("hover").textContent = "It has no chunks: its elements lie one after another."; return; }
+  if (saved) { $("hover").textContent = `Chunk [${index.join(", ")}]`; return; }
   try {
     const one = await ask("chunk", { dataset: chosen, index: index.join() });
     const where = `Chunk [${one.index.join(", ")}], from element [${one.origin.join(", ")}]`;
@@ -189,13 +192,13 @@ async function hover(index) {
 }
 
 // The index that a box means: its range in the drawn dimensions, one element of the others.
-function boxed(area, ended) {
+function boxed(area) {
+  if (saved) return;
   const text = facts.shape.map((n, axis) => {
     if (axis === view.vertical) return `${area[0]}:${area[2]}`;
     if (axis === view.horizontal) return `${area[1]}:${area[3]}`;
     return String(Math.min(n - 1, view.at[axis] * (grid ? grid.chunk[axis] : 1)));
   });
-  if (saved) { if (ended) $("hover").textContent = `[${text.join(", ")}]`; return; }
   costs.box(`[${text.join(", ")}]`);
 }
 
@@ -219,7 +222,7 @@ function goTo(start, shape) {
 
 function costsChanged(answered, tried) {
   const one = answered.reads[costs.chosen];
-  if (one && grid) {
+  if (one && grid && !saved) {
     const at = one.first[0][0].map((start, axis) => Math.floor(start / grid.chunk[axis]));
     const moved = at.some((k, axis) => axis !== view.vertical && axis !== view.horizontal && k !== view.at[axis]);
     if (moved) { view.at = at; look(); }
@@ -253,6 +256,7 @@ $("canvas").addEventListener("pointerleave", () => { $("hover").textContent = "\
 if (matchMedia("(max-width: 62rem)").matches) $("objects").open = false;
 
 async function begin() {
+  document.querySelectorAll(".asks").forEach((one) => { one.hidden = saved; });
   about();
   tree();
   ofFile();
@@ -260,7 +264,7 @@ async function begin() {
     .sort((a, b) => Math.max(-1, ...worst(b).map((one) => one.rank)) - Math.max(-1, ...worst(a).map((one) => one.rank)) || (objects[b].logical_nbytes ?? 0) - (objects[a].logical_nbytes ?? 0))[0] ?? -1);
   if (first >= 0) choose(first, [...file.access]).catch(failed);
   else { $("name").textContent = "There is no dataset in this file."; }
-  if (saved) return;
+  if (saved) { document.documentElement.dataset.ready = "all"; return; }
   const alive = new EventSource("alive");
   alive.onerror = () => { $("gone").hidden = false; $("gone").textContent = "chunkwise has ended: start it again to go on."; };
   alive.onopen = () => { $("gone").hidden = true; };

@@ -16,21 +16,26 @@ function el(tag, settings = {}, ...children) {
 }
 
 async function ask(what, asked = {}) {
+  if (saved) {
+    const found = saved.answers[JSON.stringify([what, asked])];
+    if (!found) throw new Error("This page was saved, and does not hold this.");
+    return what === "tile" ? unpacked(found) : found;
+  }
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(asked)) {
     for (const one of Array.isArray(value) ? value : [value]) query.append(name, one);
   }
-  const key = `${what}?${query}`;
-  if (saved) {
-    if (!(key in saved)) throw new Error("This page was saved, and does not hold this.");
-    const found = saved[key];
-    if (what !== "tile") return found;
-    const bytes = Uint8Array.from(atob(found), (one) => one.charCodeAt(0));
-    return new Float32Array(bytes.buffer);
-  }
-  const answer = await fetch(key);
+  const answer = await fetch(`${what}?${query}`);
   if (!answer.ok) throw new Error((await answer.json().catch(() => ({}))).error ?? `Error ${answer.status}`);
   return what === "tile" ? new Float32Array(await answer.arrayBuffer()) : answer.json();
+}
+
+// A tile that was saved without its empty margins.
+function unpacked({ columns, values }, side = 256) {
+  const cells = new Float32Array(Uint8Array.from(atob(values), (one) => one.charCodeAt(0)).buffer);
+  const whole = new Float32Array(side * side).fill(NaN);
+  cells.forEach((value, i) => { whole[Math.floor(i / columns) * side + (i % columns)] = value; });
+  return whole;
 }
 
 function three(value) {
