@@ -23,6 +23,7 @@ from chunkwise.verdicts import Exit
 # Subcommands are imported when used, so that `chunkwise --help` stays instant.
 COMMANDS = {
     "inspect": "Show what is wrong with a file, and what decides its speed.",
+    "view": "Show a file's chunks in the browser: what reads cost, and what would help.",
     "bench": "Time access patterns on a file, and explain the times.",
     "advise": "Find the best chunks, filters and cache for a dataset, and prove it.",
     "hstest": "Read complex selections of a file, check every element, and time it.",

@@ -75,7 +75,7 @@ def loads_of_walk(
         sides = tuple(min(b, n - s) for b, n, s in zip(block, stored.shape, start, strict=True))
         read = Read(stored.shape, stored.chunks, stored.itemsize, tuple(start), sides)
         found = slots(read.grid, read.first, read.extent, reader.nslots).tolist()
-        numbers = _numbers(grid, read.first, read.extent)
+        numbers = numbers_of(grid, read.first, read.extent)
         wanted = read.wanted_nbytes()
         for chunk, slot, nbytes in zip(numbers, found, wanted, strict=True):
             load = cache.access(chunk, slot, nbytes)
@@ -101,7 +101,7 @@ def _places(starts: Sequence[range]) -> Iterator[tuple[int, ...]]:
             yield first, *rest
 
 
-def _numbers(grid: Shape, first: Sequence[int], extent: Sequence[int]) -> list[int]:
+def numbers_of(grid: Shape, first: Sequence[int], extent: Sequence[int]) -> list[int]:
     """Number the chunks of a box in the grid, in C order."""
     numbers = [0]
     for length, start, count in zip(grid, first, extent, strict=True):
