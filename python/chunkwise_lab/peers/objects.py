@@ -5,6 +5,8 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
+import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +76,53 @@ def row(reader: str, folder: str) -> Task:
         return Sample(found.value / times, found.data)
 
     yield measure
+
+
+def visit(reader: str, file: str) -> Task:
+    """Open each object of a file once, by its name."""
+
+    def read() -> int:
+        crc = 0
+
+        def look(name: str, _: Any) -> None:
+            nonlocal crc
+            crc = zlib.crc32(name.encode(), crc)
+
+        with _opened(reader, file) as opened:
+            opened.visititems(look)
+        return crc
+
+    yield lambda: timed(read)
+
+
+def metadata(reader: str, folder: str) -> Task:
+    """List the objects of each file, their types, shapes and attributes: h5py one by one."""
+    paths = sorted(map(str, Path(folder).iterdir()))
+
+    def walked(path: str) -> int:
+        found: list[Any] = []
+        with h5py.File(path) as file:
+            file.visititems(
+                lambda name, one: found.append(
+                    (name, getattr(one, "shape", None), getattr(one, "dtype", None), [*one.attrs])
+                )
+            )
+        return len(found)
+
+    def listed(path: str) -> int:
+        with Path(path).open("rb", buffering=0) as stream:
+            found = _native.Metadata.of_descriptor(stream.fileno())
+            names = None if found is None else found.listing()
+        # The root is one of them.
+        return walked(path) if names is None else len(names) - 1
+
+    def read() -> int:
+        if reader == "h5py":
+            return sum(map(walked, paths))
+        with ThreadPoolExecutor() as threads:
+            return sum(threads.map(listed, paths))
+
+    yield lambda: timed(read)
 
 
 def write_groups(path: Path, count: int, datasets: int) -> None:

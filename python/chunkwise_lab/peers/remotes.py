@@ -43,6 +43,31 @@ def served(file: str, latency_s: float, rate: float) -> Iterator[str]:
             server.terminate()
 
 
+def rounds(file: str = "", folder: str = "", latency_s: float = 0.05) -> Task:
+    """Open a file by xarray, its coordinates read: how often are answers waited for?"""
+    xr = imported("xarray", "fsspec", "aiohttp")
+    from chunkwise.remote.source import RemoteBytes
+
+    def measure() -> Sample:
+        # The front comes when the object is made.
+        count, fetch = 1, RemoteBytes._fetch
+
+        def counted(source: RemoteBytes, ranges: Any) -> list[bytes]:
+            nonlocal count
+            count += 1
+            return fetch(source, ranges)
+
+        try:
+            RemoteBytes._fetch = counted  # type: ignore[method-assign]
+            with xr.open_dataset(url, engine="chunkwise"):
+                return Sample(float(count))
+        finally:
+            RemoteBytes._fetch = fetch  # type: ignore[method-assign]
+
+    with served(file or str(min(Path(folder).iterdir())), latency_s, 0) as url:
+        yield measure
+
+
 def opened_and_read(
     reader: str,
     file: str,
