@@ -321,12 +321,12 @@ class FileHandle:
             self._close()
 
     def _close(self) -> None:
-        with phil, pending.without_waiting():
+        with phil:
             self._closed = True
             _open.discard(self)
             if self._id is not None and self._id.valid and not self._closed_alone():
                 file = as_file(self._id)
-                with self._written(file, "cannot be closed"):
+                with pending.without_waiting(), self._written(file, "cannot be closed"):
                     file.close()
             if self._id is None:
                 self._id = h5f.FileID(0)
