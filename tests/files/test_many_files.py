@@ -8,7 +8,7 @@ import os
 import resource
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -223,14 +223,15 @@ def test_closing_is_as_h5pys_whoever_else_has_something(
     file = chunkwise.open(paths[0])
     group, chunked, words = file["g"], file["g/chunked"], file["words"]
     assert same(chunked[1], DATA[1])
-    kept: Any = {
+    ways: dict[str | None, Callable[[], Any]] = {
         None: lambda: None,
         "file id": lambda: file.id,
         "id": lambda: words.id,
         "h5py": lambda: chunked.h5py,
         "attrs": lambda: chunked.attrs,
         "space": lambda: chunked.id.get_space(),
-    }[also or None]()
+    }
+    kept = ways[also]()
     file.close()
     assert not any((file, group, chunked, words))
     assert not any(one.id.valid for one in (file, group, chunked, words))

@@ -277,6 +277,7 @@ def test_blocks_give_the_bytes_that_the_file_has(
         return [content[start:stop] for start, stop in ranges]
 
     blocks = Blocks(size, content[:2000], fetch, latency_s)
+    blocks.look_around(latency_s > 0)
     for expects, start, nbytes in asked:
         start %= size
         stop = min(start + nbytes, size)

@@ -41,9 +41,9 @@ class Blocks:
         latency_s: float = 0.0,
     ) -> None:
         self._size, self._front, self._fetch = size, front, fetch
-        # These may come with what is expected, as what that leads to often lies beside it: they
-        # take a quarter of the time of another round.
-        self._latency_s, self._ahead_nbytes = latency_s, int(latency_s / 4 * NBYTES_PER_S)
+        self._latency_s = latency_s
+        # These come with what is expected.
+        self._ahead_nbytes = 0
         self._block_nbytes = _BLOCK_NBYTES
         self._kept: OrderedDict[int, bytes] = OrderedDict()
         # Where the last fetched run ended, and how many blocks it had.
@@ -60,9 +60,12 @@ class Blocks:
             self._block_nbytes = min(max(page_nbytes, 4096), _MOST_BLOCK_NBYTES)
             self._kept.clear()
 
-    def only_wanted(self) -> None:
-        """Fetch nothing beside what is expected from now on: the data is being read."""
-        self._ahead_nbytes = 0
+    def look_around(self, yes: bool) -> None:
+        """Fetch what lies beside what is expected, too: that often leads there.
+
+        It takes a quarter of the time of another round.
+        """
+        self._ahead_nbytes = int(self._latency_s / 4 * NBYTES_PER_S) if yes else 0
 
     def held(self, start: int, stop: int) -> bytes | None:
         """The bytes, if they are here."""

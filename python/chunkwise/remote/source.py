@@ -56,6 +56,10 @@ class RemoteBytes:
         """Read structures by pages of this size."""
         self._blocks.of_pages(page_nbytes)
 
+    def look_around(self) -> None:
+        """Fetch what lies beside structures, too, until data is read."""
+        self._blocks.look_around(True)
+
     def read(self, start: int, stop: int) -> bytes:
         """Bytes for libhdf5, as far as the file reaches."""
         stop = min(stop, self.size)
@@ -84,7 +88,7 @@ class RemoteBytes:
             pieces += cut
             counts.append(len(cut))
         if pieces:
-            self._blocks.only_wanted()
+            self._blocks.look_around(False)
         come = iter(self._fetch(pieces)) if pieces else iter(())
         for number, count in zip(missing, counts, strict=True):
             parts = [next(come) for _ in range(count)]

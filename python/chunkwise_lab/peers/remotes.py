@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -52,10 +52,10 @@ def rounds(file: str = "", folder: str = "", latency_s: float = 0.05) -> Task:
         # The front comes when the object is made.
         count, fetch = 1, RemoteBytes._fetch
 
-        def counted(source: RemoteBytes, ranges: Any) -> list[bytes]:
+        def counted(self: RemoteBytes, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
             nonlocal count
             count += 1
-            return fetch(source, ranges)
+            return fetch(self, ranges)
 
         try:
             RemoteBytes._fetch = counted  # type: ignore[method-assign]
