@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
@@ -110,17 +111,23 @@ def metadata(reader: str, folder: str) -> Task:
         return len(found)
 
     def listed(path: str) -> int:
-        with Path(path).open("rb", buffering=0) as stream:
-            found = _native.Metadata.of_descriptor(stream.fileno())
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            found = _native.Metadata.of_descriptor(descriptor)
             names = None if found is None else found.listing()
+        finally:
+            os.close(descriptor)
         # The root is one of them.
         return walked(path) if names is None else len(names) - 1
+
+    count = _native.thread_count()
 
     def read() -> int:
         if reader == "h5py":
             return sum(map(walked, paths))
-        with ThreadPoolExecutor() as threads:
-            return sum(threads.map(listed, paths))
+        with ThreadPoolExecutor(count) as threads:
+            shares = [paths[number::count] for number in range(count)]
+            return sum(threads.map(lambda share: sum(map(listed, share)), shares))
 
     yield lambda: timed(read)
 
