@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chunkwise_codec::{Filter, Pipeline};
 use chunkwise_engine::{ChunkIndex, Chunks, Dataset, DatasetInfo, FileStorage, Layout, Storage};
-use chunkwise_format::{Dataspace, FormatError, Link, Object, Value};
+use chunkwise_format::{Bytes, Dataspace, FormatError, Link, Object, Value};
 use chunkwise_select::{ChunkGrid, Dims};
 
 use crate::index::StoredIndex;
@@ -31,7 +31,7 @@ impl Metadata {
         let unusual = superblock.open_for_writing
             || superblock.open_for_swmr
             || superblock.driver.is_some()
-            || superblock.base.checked_add(superblock.end)? > self.storage.end();
+            || superblock.base.checked_add(superblock.end)? > self.file.bytes().nbytes();
         (!unusual).then_some(self)
     }
 
@@ -161,7 +161,7 @@ impl Metadata {
     /// Where the file's data ends, user block included: libhdf5 reads nothing beyond.
     fn end(&self) -> u64 {
         let superblock = self.file.superblock();
-        superblock.base.saturating_add(superblock.end).min(self.storage.end())
+        superblock.base.saturating_add(superblock.end).min(self.file.bytes().nbytes())
     }
 
     /// Where the chunks of a grid lie; None where libhdf5 has to say it.

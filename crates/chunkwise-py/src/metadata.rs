@@ -66,7 +66,7 @@ impl PyMetadata {
     /// hard, or not UTF-8.
     fn links(&self, py: Python<'_>, address: u64) -> PyResult<Option<Vec<(String, u64)>>> {
         let found = py.detach(|| {
-            self.metadata.expect(&[address]);
+            self.metadata.expect_members(address);
             self.metadata.links(&self.metadata.object(address)?)
         });
         let links = found.map_err(|error| damaged(py, &error))?;

@@ -195,6 +195,11 @@ class FileHandle:
         return Bounds(self.filename, own, self.external)
 
     @property
+    def leads_anywhere(self) -> bool:
+        """Whether it may lead as far as libhdf5 follows it; for each object that is found."""
+        return self.external == "anywhere" and not self._is_far
+
+    @property
     def metadata(self) -> _native.Metadata | None:
         """What its own bytes say; None where libhdf5 has to. Under h5py's lock."""
         if self._metadata is None:
@@ -210,6 +215,11 @@ class FileHandle:
         if self._remote is not None and self._remote.source is not None:
             return RemoteContent(self._remote.source)
         return LocalContent(self.id.get_vfd_handle())
+
+    def look_around(self) -> None:
+        """Fetch more than is wanted of a file that is far away, as all of its objects will be."""
+        if self._remote is not None and self._remote.source is not None:
+            self._remote.source.look_around()
 
     def check_requests(self, label: str) -> None:
         """Tell of a request that has just failed, which to the engine looks like damage."""
@@ -323,12 +333,12 @@ class FileHandle:
             self._close()
 
     def _close(self) -> None:
-        with phil, pending.without_waiting():
+        with phil:
             self._closed, self._refusing = True, None
             _open.discard(self)
             if self._id is not None and self._id.valid and not self._closed_alone():
                 file = as_file(self._id)
-                with self._written(file, "cannot be closed"):
+                with pending.without_waiting(), self._written(file, "cannot be closed"):
                     file.close()
             if self._id is None:
                 self._id = h5f.FileID(0)
@@ -341,14 +351,16 @@ class FileHandle:
         `h5py.File.close` would go through all that is open in this process, in search of objects
         to mark as closed.
         """
-        return not (self.writable or closing.is_asked() or self._is_used()) and self._dropped()
+        if self.writable or closing.is_asked() or self._is_used():
+            return False
+        return self._dropped()
 
     def _is_used(self) -> bool:
         """Let go of our own objects: does anybody else have identifiers of the file?"""
         for one in list(self._objects.values()):
             one._let_go()
         # The file has its own.
-        return h5f.get_obj_count(self._id, h5f.OBJ_ALL | h5f.OBJ_LOCAL) > 1
+        return int(h5f.get_obj_count(self._id, h5f.OBJ_ALL | h5f.OBJ_LOCAL)) > 1
 
     def _dropped(self) -> bool:
         """Give up the file's identifier; False if somebody else has this object."""
