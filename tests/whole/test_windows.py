@@ -42,7 +42,7 @@ def test_a_command_that_does_not_work_there_says_so_in_a_line(
     monkeypatch.setattr(system, "LINUX", False)
     monkeypatch.setattr(system, "FORKS", False)
     done = run(command, "--help")
-    assert done.code == 2
+    assert done.code == 3
     assert len(done.err.splitlines()) == 1
     assert "Linux" in done.err
 
