@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from chunkwise_lab.studies import chunk_slots, elsewhere, functions, open_datasets, phases, reads, repacking
+from chunkwise_lab.studies import (
+    chunk_slots,
+    elsewhere,
+    functions,
+    open_datasets,
+    phases,
+    reads,
+    repacking,
+)
 from chunkwise_lab.studies.context import Probe
 from chunkwise_lab.studies.iotest import launching
 

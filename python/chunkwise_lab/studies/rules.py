@@ -3,9 +3,10 @@
 ``ratio``: one side is so many times the other.  ``same``: two sides differ by little.
 ``flat``: no value of an axis differs much from the standard one.  ``trend``: along an axis,
 figures rise or fall.  ``best``: a named value of an axis is the best, or nearly.  ``often``: one
-side is larger in so many pairs.  ``refused``: the library does not do it.  All other rules measure a claim by
-a `chunkwise_lab.studies.comparing.Ratio`, and its interval decides: if the noise allows either
-answer, the verdict is ``cannot tell``.  An effect below the limit is ``weaker``.
+side is larger in so many pairs.  ``refused``: the library does not do it.  All other rules
+measure a claim by a `chunkwise_lab.studies.comparing.Ratio`, and its interval decides: if the
+noise allows either answer, the verdict is ``cannot tell``.  An effect below the limit is
+``weaker``.
 """
 
 from __future__ import annotations
