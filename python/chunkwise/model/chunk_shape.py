@@ -74,10 +74,9 @@ _Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """How a dataset is stored now, and who reads it: other chunks must not slow them down."""
+    """How unfiltered data is stored, and who reads it: other chunks must not slow them down."""
 
     chunks: _Shape | None
-    filtered: bool
     readers: tuple[Reader, ...]
 
     def is_served(
@@ -85,7 +84,7 @@ class Present:
     ) -> bool:
         """Whether patterns are about as fast in other chunks, for each reader, from memory."""
         times = slowdown(
-            extents, itemsize, self.chunks, chunks, patterns, self.readers, filtered=self.filtered
+            extents, itemsize, self.chunks, chunks, patterns, self.readers, filtered=False
         )
         return times <= HARMLESS
 
@@ -259,9 +258,10 @@ def _best(
     shapes = _bounded(_thinned(sides), itemsize, limit_nbytes, least_nbytes)
     seconds = quick_s(extents, itemsize, shapes, everything, reader, load_s=load_s)
     order = np.lexsort((-shapes.prod(axis=1), seconds))
-    filtered = present is None or present.filtered
     found: list[tuple[float, _Shape]] = []
-    for place in order[: _CLOSELY if present is None else _TRIED]:
+    # Lists of selections are slow to follow.
+    listed = any(one.selections is not None for one in patterns)
+    for place in order[: _CLOSELY if present is None or listed else _TRIED]:
         chunks = tuple(map(int, shapes[place]))
         if present is not None and (
             _is_small(extents, itemsize, chunks)
@@ -269,7 +269,7 @@ def _best(
         ):
             continue
         took_s = nominal_s(
-            extents, itemsize, chunks, everything, reader, filtered=filtered, load_s=load_s
+            extents, itemsize, chunks, everything, reader, filtered=present is None, load_s=load_s
         )
         found.append((took_s, chunks))
         if len(found) == _CLOSELY:

@@ -76,15 +76,17 @@ def offered_chunks(subject: Subject) -> tuple[int, ...]:
 
 
 def _present(subject: Subject) -> Present | None:
-    """Say what stated reads must not become slower than; None without such, or without data."""
-    facts = subject.facts
-    if not subject.stated or not facts.stored_nbytes:
+    """Say what stated reads must not become slower than; None without such, or without data.
+
+    And None with filters: the rule counts what is decoded, and without filters nothing is.
+    """
+    facts, readers = subject.facts, subject.readers
+    if not subject.stated or not facts.stored_nbytes or facts.filters != "none":
         return None
-    filtered, readers = facts.filters != "none", subject.readers
-    if not filtered and not subject.names_readers:
+    if not subject.names_readers:
         # chunkwise reads what is not filtered piece by piece, where others load chunks.
         readers = (*readers, reader(CHUNKWISE))
-    return Present(None if facts.chunks is None else facts.chunks.shape, filtered, readers)
+    return Present(None if facts.chunks is None else facts.chunks.shape, readers)
 
 
 def harms_stated(subject: Subject, chunks: tuple[int, ...]) -> bool:
