@@ -18,7 +18,7 @@ use memmap2::{MmapMut, MmapRaw};
 use crate::ReadError;
 use crate::platform::{advise_huge_pages, discard_pages};
 
-/// Sizes of places are multiples of this; smaller pages can not be given back.
+/// Sizes of places are multiples of this.
 const PAGE: usize = 4 << 10;
 const HUGE_PAGE: usize = 2 << 20;
 /// Smaller chunks have memory of their own.

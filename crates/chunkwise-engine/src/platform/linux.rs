@@ -55,9 +55,12 @@ pub(crate) fn discard_pages(buffer: &mut [u8]) {
 
 /// Give advice on the whole pages within a buffer.
 fn advise(buffer: &mut [u8], advice: libc::c_int) {
-    const PAGE: usize = 4096;
-    let skip = buffer.as_ptr().align_offset(PAGE).min(buffer.len());
-    let whole = (buffer.len() - skip) / PAGE * PAGE;
+    // The system would round a length up: to bytes that are not ours.
+    // SAFETY: takes no memory.
+    let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) });
+    let Some(page) = page.ok().filter(|page| page.is_power_of_two()) else { return };
+    let skip = buffer.as_ptr().align_offset(page).min(buffer.len());
+    let whole = (buffer.len() - skip) / page * page;
     // SAFETY: whole pages within the buffer, which is borrowed exclusively; either advice leaves
     // initialised bytes there, and that it may be refused does not matter.
     unsafe {
