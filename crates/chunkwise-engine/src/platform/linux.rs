@@ -44,27 +44,13 @@ pub(crate) fn read_cached(file: &File, address: u64, out: &mut [u8]) -> bool {
 
 /// Ask for huge pages for memory that was not touched yet.
 pub(crate) fn advise_huge_pages(buffer: &mut [u8]) {
-    advise(buffer, libc::MADV_HUGEPAGE);
-}
-
-/// Let the system have the memory of a buffer from a map of our own; its bytes are zeros then, or
-/// what they were.
-pub(crate) fn discard_pages(buffer: &mut [u8]) {
-    advise(buffer, libc::MADV_DONTNEED);
-}
-
-/// Give advice on the whole pages within a buffer.
-fn advise(buffer: &mut [u8], advice: libc::c_int) {
-    // The system would round a length up: to bytes that are not ours.
-    // SAFETY: takes no memory.
-    let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) });
-    let Some(page) = page.ok().filter(|page| page.is_power_of_two()) else { return };
-    let skip = buffer.as_ptr().align_offset(page).min(buffer.len());
-    let whole = (buffer.len() - skip) / page * page;
-    // SAFETY: whole pages within the buffer, which is borrowed exclusively; either advice leaves
-    // initialised bytes there, and that it may be refused does not matter.
+    const PAGE: usize = 4096;
+    let skip = buffer.as_ptr().align_offset(PAGE);
+    let whole = buffer.len().saturating_sub(skip) / PAGE * PAGE;
+    // SAFETY: whole pages within the buffer; the advice does not change what they hold,
+    // and that it may be refused does not matter.
     unsafe {
-        libc::madvise(buffer.as_mut_ptr().add(skip).cast(), whole, advice);
+        libc::madvise(buffer.as_mut_ptr().add(skip).cast(), whole, libc::MADV_HUGEPAGE);
     }
 }
 
