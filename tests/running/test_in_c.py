@@ -144,7 +144,7 @@ def test_a_few_tiny_chunks_are_left_to_libhdf5(tmp_path: Path) -> None:
     few = [rows.format(90, 1), rows.format(180, 2)] * 3
     calls = "\n".join(["F 0 r d x.h5", "D 0 0 n0", *few, rows.format(270, 3), "R 0 s A A 0"])
     report = both([preloaded.program()], tmp_path, calls)
-    assert "2 reads by chunkwise (37.1 KiB), 6 by libhdf5: a few chunks of at most 1" in report
+    assert "2 reads by chunkwise (0.0 MiB), 6 by libhdf5: a few chunks of at most 1" in report
     report = both([preloaded.program()], tmp_path, calls, CHUNKWISE_READ_LEAST="1")
     assert "8 reads by chunkwise" in report
 
