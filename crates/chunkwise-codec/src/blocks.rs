@@ -205,14 +205,15 @@ impl<'a> Blocks<'a> {
         self.decoder.decode_some(stored, &runs, copied, &mut scratch.state, out)
     }
 
-    /// Fill `block` with the bytes of a decoded block, out of the chunk.
-    ///
-    /// # Panics
-    /// When they are not as many as [`nbytes_of`](Self::nbytes_of) says.
-    pub fn take(&self, number: usize, chunk: &[u8], block: &mut [u8]) {
+    /// Append the bytes of a decoded block to `block`, out of the chunk.
+    pub fn take(&self, number: usize, chunk: &[u8], block: &mut Vec<u8>) {
         match self.boxes() {
-            Some(boxes) => boxes.take(number, chunk, block),
-            None => block.copy_from_slice(&chunk[self.run(number)]),
+            Some(boxes) => {
+                let begin = block.len();
+                block.resize(begin + self.cut.block_len, 0);
+                boxes.take(number, chunk, &mut block[begin..]);
+            }
+            None => block.extend_from_slice(&chunk[self.run(number)]),
         }
     }
 

@@ -47,8 +47,15 @@ pub struct ChunkCache {
     /// go before they were.
     prefetched_used: usize,
     prefetched_wasted: usize,
+    /// Memory of chunks that had to go, for new ones: fresh memory is zeroed by the system,
+    /// which takes a tenth of what decoding takes.
+    spares: Vec<Vec<u8>>,
     stats: CacheStats,
 }
+
+/// At most this fraction of the budget is kept as spare memory, and in as many pieces.
+const SPARE_FRACTION: usize = 8;
+const MOST_SPARES: usize = 64;
 
 impl ChunkCache {
     /// An empty cache that may hold `budget_nbytes`.
@@ -61,6 +68,7 @@ impl ChunkCache {
             counts: HashMap::new(),
             prefetched_used: 0,
             prefetched_wasted: 0,
+            spares: Vec::new(),
             stats,
         }
     }
@@ -202,6 +210,7 @@ impl ChunkCache {
     /// Hold no more than `budget_nbytes` from now on.
     pub fn set_budget(&mut self, budget_nbytes: usize) {
         self.stats.budget_nbytes = budget_nbytes;
+        self.spares.clear();
         self.limit_protected();
         while self.stats.held_nbytes > budget_nbytes
             && let Some((&key, _)) = self.probation.peek_lru().or_else(|| self.protected.peek_lru())
@@ -210,13 +219,22 @@ impl ChunkCache {
         }
     }
 
-    /// Drop every chunk.
+    /// Drop every chunk, and the memory for new ones.
     pub fn clear(&mut self) {
         self.probation.clear();
         self.protected.clear();
         self.protected_nbytes = 0;
         self.counts.clear();
+        self.spares = Vec::new();
         self.stats.held_nbytes = 0;
+    }
+
+    /// Memory for a chunk of `nbytes`, with anything in it; empty where there is none to spare.
+    pub fn spare(&mut self, nbytes: usize) -> Vec<u8> {
+        let fits =
+            |spare: &Vec<u8>| (nbytes..=nbytes.saturating_mul(2)).contains(&spare.capacity());
+        let found = self.spares.iter().position(fits);
+        found.map_or_else(Vec::new, |place| self.spares.swap_remove(place))
     }
 
     /// Offer a chunk that read number `read` has decoded.
@@ -294,7 +312,23 @@ impl ChunkCache {
         self.protected_nbytes -= protected.as_ref().map_or(0, Entry::nbytes);
         let Some(entry) = protected.or_else(|| self.probation.pop(&key)) else { return false };
         self.uncount(key, entry.nbytes());
+        match entry.held {
+            Held::Whole(chunk) => self.spare_memory(chunk),
+            Held::Blocks(held) => {
+                held.by_number.into_values().for_each(|block| self.spare_memory(block.decoded));
+            }
+        }
         entry.prefetched
+    }
+
+    /// Use memory again, unless a read is still copying from it.
+    fn spare_memory(&mut self, decoded: Decoded) {
+        let Some(memory) = Arc::into_inner(decoded) else { return };
+        let spared: usize = self.spares.iter().map(Vec::capacity).sum();
+        let room = self.stats.budget_nbytes / SPARE_FRACTION;
+        if self.spares.len() < MOST_SPARES && spared + memory.capacity() <= room {
+            self.spares.push(memory);
+        }
     }
 
     /// An entry of `nbytes` is no more.

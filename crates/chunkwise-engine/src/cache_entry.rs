@@ -6,13 +6,11 @@ use std::sync::Arc;
 
 use chunkwise_codec::Places;
 
-use crate::chunk_memory::ChunkMemory;
-
 /// Names a chunk: the dataset's number in this process and the chunk's position.
 pub type ChunkKey = (u64, u64);
 
 /// A decoded chunk, shared with the reads that copy from it.
-pub type Decoded = Arc<ChunkMemory>;
+pub type Decoded = Arc<Vec<u8>>;
 
 /// A decoded block of a chunk, shared with the reads that copy from it: a part of what one of
 /// them has decoded.

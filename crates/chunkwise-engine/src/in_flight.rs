@@ -141,7 +141,7 @@ mod tests {
     use std::time::Duration;
 
     fn chunk(byte: u8) -> Result<Decoded, ()> {
-        Ok(Arc::new(vec![byte].into()))
+        Ok(Arc::new(vec![byte]))
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
                 in_flight.run((1, 2), decoding, || {
                     begun.send(()).unwrap();
                     std::thread::sleep(Duration::from_millis(20));
-                    Some(Arc::new(vec![7].into()))
+                    Some(Arc::new(vec![7]))
                 });
             });
             wait.recv().unwrap();

@@ -9,7 +9,6 @@ mod access_pattern;
 mod cache;
 mod cache_entry;
 mod census;
-mod chunk_memory;
 mod crew;
 mod dataset;
 mod error;

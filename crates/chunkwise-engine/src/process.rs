@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::cache::{CacheStats, ChunkCache};
-use crate::chunk_memory::Slabs;
 use crate::in_flight::InFlight;
 use crate::platform::{give_back_memory, in_forked_children, take_no_signals};
 use crate::published::Published;
@@ -26,8 +25,6 @@ pub struct ProcessState {
     number: u32,
     /// Decoded chunks of all datasets.
     cache: Mutex<ChunkCache>,
-    /// Their memory.
-    pub slabs: Arc<Slabs>,
     pool: Mutex<Pool>,
     /// Chunks that are being decoded.
     pub in_flight: InFlight,
@@ -39,9 +36,6 @@ pub struct ProcessState {
     /// Numbers reads, so that the cache can tell them apart.
     reads: AtomicU64,
 }
-
-/// At most this fraction of the cache's budget is memory that nobody uses.
-const IDLE_FRACTION: usize = 8;
 
 /// The threads that decode.
 enum Pool {
@@ -64,11 +58,9 @@ extern "C" fn forget_parent() {
 
 impl ProcessState {
     fn new() -> Self {
-        let cache_nbytes = Setting::CacheNbytes.value();
         Self {
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
-            cache: Mutex::new(ChunkCache::new(cache_nbytes)),
-            slabs: Slabs::new(cache_nbytes / IDLE_FRACTION),
+            cache: Mutex::new(ChunkCache::new(Setting::CacheNbytes.value())),
             pool: Mutex::new(Pool::Unmade),
             in_flight: InFlight::default(),
             spare: SpareMemory::default(),
@@ -215,7 +207,6 @@ fn apply(setting: Setting) {
                 let held = cache.stats().held_nbytes;
                 // Looked at under the lock, so that the last of several who change it counts.
                 cache.set_budget(setting.value());
-                state.slabs.limit(setting.value() / IDLE_FRACTION);
                 held - cache.stats().held_nbytes
             };
             if freed > 0 {
@@ -229,8 +220,6 @@ fn apply(setting: Setting) {
 
 /// Let go of all chunks that are kept for later reads.
 pub fn cache_clear() {
-    let state = ProcessState::of_this_process();
-    state.cache().clear();
-    state.slabs.give_back();
+    ProcessState::of_this_process().cache().clear();
     give_back_memory();
 }

@@ -138,8 +138,9 @@ proptest! {
         for number in (0..marks.len()).filter(|&number| marks[number]) {
             let stored = blocks.stored(number).unwrap();
             blocks.decode(number, stored, &mut scratch, 0, &mut out).unwrap();
-            let mut kept = vec![0; blocks.nbytes_of(number)];
+            let mut kept = Vec::new();
             blocks.take(number, &out, &mut kept);
+            prop_assert_eq!(kept.len(), blocks.nbytes_of(number));
             blocks.put(number, &kept, &mut again);
             blocks.put_some(number, &kept, &runs, &mut some);
             blocks.put(number, &vec![1; kept.len()], &mut held);

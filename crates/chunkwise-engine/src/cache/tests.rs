@@ -4,7 +4,7 @@ use super::*;
 
 /// A chunk that costs `nbytes` thousand bytes to keep.
 fn chunk(nbytes: usize) -> Decoded {
-    Arc::new(vec![0; 1000 * nbytes - ENTRY_NBYTES].into())
+    Arc::new(vec![0; 1000 * nbytes - ENTRY_NBYTES])
 }
 
 #[test]
@@ -95,6 +95,32 @@ fn a_scan_does_not_drive_out_what_is_used_again() {
 }
 
 #[test]
+fn memory_of_chunks_that_went_is_used_again_within_bounds() {
+    let mut cache = ChunkCache::new(1_000_000);
+    for position in 0..100 {
+        assert!(cache.would_keep(10_000, position));
+        cache.put((1, position), chunk(10), position);
+    }
+    cache.forget(1);
+    let spared: usize = cache.spares.iter().map(Vec::len).sum();
+    assert!(spared <= 125_000 && spared > 100_000, "{spared}");
+    assert!(cache.spare(9_000).len() >= 9_000);
+    // What was cut to a smaller chunk counts as what it takes.
+    let mut cut = cache.spare(6_000);
+    cut.truncate(6_000);
+    cache.put((2, 0), Arc::new(cut), 200);
+    assert!(cache.stats().held_nbytes >= 10_000 - ENTRY_NBYTES);
+    // Neither too small nor far too large.
+    assert!(cache.spare(20_000).is_empty() && cache.spare(100).is_empty());
+    // A chunk that somebody copies from is left alone.
+    let mut other = ChunkCache::new(1_000_000);
+    let held = chunk(10);
+    other.put((1, 0), Arc::clone(&held), 0);
+    other.forget(1);
+    assert!(other.spares.is_empty());
+}
+
+#[test]
 fn what_one_read_brings_beyond_the_budget_is_not_kept() {
     let mut cache = ChunkCache::new(100_000);
     for position in 0..20 {
@@ -133,11 +159,12 @@ fn a_smaller_budget_counts_at_once() {
     // What was used again is worth more.
     assert!([2, 4, 6, 8].iter().all(|&position| cache.holds((1, position))));
     assert!(cache.protected_nbytes <= 36_000);
+    assert!(cache.spares.is_empty());
     cache.set_budget(1_000_000);
     assert_eq!((cache.stats().held_nbytes, cache.stats().budget_nbytes), (40_000, 1_000_000));
     cache.set_budget(0);
     assert_eq!((cache.stats().held_nbytes, cache.protected_nbytes), (0, 0));
-    assert!(cache.counts.is_empty());
+    assert!(cache.spares.is_empty() && cache.counts.is_empty());
 }
 
 #[test]
@@ -146,7 +173,7 @@ fn without_a_budget_nothing_is_kept() {
     assert!(!cache.would_keep(10, 0) && !cache.would_keep(1 << 40, 0));
     cache.put((1, 0), chunk(10), 0);
     cache.put_prefetched((1, 1), chunk(10), 0);
-    assert_eq!(cache.stats().held_nbytes, 0);
+    assert_eq!((cache.stats().held_nbytes, cache.spares.len()), (0, 0));
     assert!(cache.get((1, 0), 1).is_none());
 }
 
@@ -160,7 +187,7 @@ fn a_cleared_cache_is_empty_and_goes_on() {
     let before = cache.stats();
     cache.clear();
     assert_eq!(cache.stats(), CacheStats { held_nbytes: 0, ..before });
-    assert_eq!((cache.protected_nbytes, cache.counts.len()), (0, 0));
+    assert_eq!((cache.protected_nbytes, cache.spares.len(), cache.counts.len()), (0, 0, 0));
     cache.put((1, 0), chunk(10), 0);
     cache.forget(1);
     assert_eq!(cache.stats().held_nbytes, 0);
@@ -183,7 +210,7 @@ fn blocks(numbers: std::ops::Range<usize>, nbytes: usize) -> Vec<(usize, KeptBlo
     let each = 1000 * nbytes / numbers.len();
     let ranges =
         numbers.clone().map(|n| (n, (n - numbers.start) * each..(n - numbers.start + 1) * each));
-    KeptBlock::of(Arc::new(vec![7; 1000 * nbytes].into()), ranges.collect())
+    KeptBlock::of(Arc::new(vec![7; 1000 * nbytes]), ranges.collect())
 }
 
 #[test]
@@ -216,13 +243,14 @@ fn blocks_of_a_chunk_count_as_what_they_take_and_give_way_to_the_chunk() {
 }
 
 #[test]
-fn blocks_go_as_chunks_do() {
+fn blocks_go_as_chunks_do_and_their_memory_is_used_again() {
     let mut cache = ChunkCache::new(1_000_000);
     for position in 0..200 {
         cache.keep_blocks((1, position), blocks(0..3, 20), None, position);
         assert!(cache.stats().held_nbytes <= 1_000_000);
     }
     assert!(cache.blocks_held((1, 199)) == Some(3) && cache.blocks_held((1, 0)).is_none());
+    assert!(cache.spare(20_000).capacity() >= 20_000);
     cache.forget(1);
     assert_eq!((cache.stats().held_nbytes, cache.protected_nbytes), (0, 0));
     cache.set_budget(0);

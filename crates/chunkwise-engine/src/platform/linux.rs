@@ -44,24 +44,13 @@ pub(crate) fn read_cached(file: &File, address: u64, out: &mut [u8]) -> bool {
 
 /// Ask for huge pages for memory that was not touched yet.
 pub(crate) fn advise_huge_pages(buffer: &mut [u8]) {
-    advise(buffer, libc::MADV_HUGEPAGE);
-}
-
-/// Let the system have the memory of a buffer from a map of our own; its bytes are zeros then, or
-/// what they were.
-pub(crate) fn discard_pages(buffer: &mut [u8]) {
-    advise(buffer, libc::MADV_DONTNEED);
-}
-
-/// Give advice on the whole pages within a buffer.
-fn advise(buffer: &mut [u8], advice: libc::c_int) {
     const PAGE: usize = 4096;
-    let skip = buffer.as_ptr().align_offset(PAGE).min(buffer.len());
-    let whole = (buffer.len() - skip) / PAGE * PAGE;
-    // SAFETY: whole pages within the buffer, which is borrowed exclusively; either advice leaves
-    // initialised bytes there, and that it may be refused does not matter.
+    let skip = buffer.as_ptr().align_offset(PAGE);
+    let whole = buffer.len().saturating_sub(skip) / PAGE * PAGE;
+    // SAFETY: whole pages within the buffer; the advice does not change what they hold,
+    // and that it may be refused does not matter.
     unsafe {
-        libc::madvise(buffer.as_mut_ptr().add(skip).cast(), whole, advice);
+        libc::madvise(buffer.as_mut_ptr().add(skip).cast(), whole, libc::MADV_HUGEPAGE);
     }
 }
 

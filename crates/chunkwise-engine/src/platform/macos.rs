@@ -47,9 +47,6 @@ pub(crate) fn read_cached(_: &File, _: u64, _: &mut [u8]) -> bool {
 /// There are no huge pages to be had on request.
 pub(crate) fn advise_huge_pages(_: &mut [u8]) {}
 
-/// The system has the memory of a map again when all of the map is given up.
-pub(crate) fn discard_pages(_: &mut [u8]) {}
-
 /// The allocator gives back by itself.
 pub(crate) fn give_back_memory() {}
 

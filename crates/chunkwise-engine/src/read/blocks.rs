@@ -186,16 +186,21 @@ impl Reading<'_> {
         let numbers = || (0..decoded.len()).filter(|&number| decoded[number]);
         let nbytes = numbers().map(|number| blocks.nbytes_of(number)).sum::<usize>();
         let state = ProcessState::of_this_process();
-        if !state.cache().would_keep(nbytes as u64, self.read) {
+        let mut together = {
+            let mut cache = state.cache();
+            if !cache.would_keep(nbytes as u64, self.read) {
+                return;
+            }
+            cache.spare(nbytes)
+        };
+        together.clear();
+        if together.try_reserve_exact(nbytes).is_err() {
             return;
         }
-        let Ok(mut together) = state.slabs.take_about(nbytes) else { return };
-        let mut begin = 0;
         let kept = numbers().map(|number| {
-            let range = begin..begin + blocks.nbytes_of(number);
-            blocks.take(number, raw, &mut together[range.clone()]);
-            begin = range.end;
-            (number, range)
+            let begin = together.len();
+            blocks.take(number, raw, &mut together);
+            (number, begin..together.len())
         });
         let kept: Vec<_> = kept.collect();
         let kept = KeptBlock::of(Arc::new(together), kept);

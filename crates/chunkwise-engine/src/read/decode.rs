@@ -114,7 +114,8 @@ impl Dataset {
         scratch: &mut Scratch,
     ) -> Result<Decoded, ReadError> {
         let nbytes = self.chunk_len()?;
-        let mut raw = ProcessState::of_this_process().slabs.take(nbytes)?;
+        let mut raw = ProcessState::of_this_process().cache().spare(nbytes);
+        resize(&mut raw, nbytes)?;
         self.decode_into(chunk, stored, scratch, &mut raw)?;
         Ok(Arc::new(raw))
     }
