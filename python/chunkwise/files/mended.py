@@ -43,6 +43,7 @@ class Mended(NamedTuple):
     said: str
     stated: int | None = None
     is_end: bool = False  # Whether the end that it states is all that is wrong
+    lacks_root: bool = False  # Whether no name of its objects is left
 
 
 def readable_patches(path: str | os.PathLike[str]) -> tuple[Patch, ...]:
@@ -136,7 +137,7 @@ def _without_root(found: Mended, nbytes: int) -> Mended:
         made = content[:begin] + struct.pack("<4Q", base, beside, end, last)
         made += struct.pack("<2Q2I2Q", 0, address, 0, 0, 0, 0)
     patches = Patch(at, made), Patch(nbytes, _EMPTY_GROUP)
-    return Mended(patches, "its root group is lost, with the names in it")
+    return Mended(patches, "its root group is lost, with the names in it", lacks_root=True)
 
 
 # Its messages: link info (no heap, no index) and group info.
