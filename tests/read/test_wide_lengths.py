@@ -19,7 +19,7 @@ import chunkwise
 from chunkwise.files.mended import wide_lengths
 from chunkwise.files.native import damaged_metadata
 from chunkwise.verdicts import Verdict
-from tests.support.references import keep_without_links
+from tests.support.native import keep_without_links
 from tests.support.wide import widen
 
 REFUSES = h5py.version.hdf5_version_tuple[:2] in ((2, 0), (2, 1))

@@ -18,19 +18,31 @@ def widen(path: Path, width: int = 8) -> int:
     content = bytearray(path.read_bytes())
     count = at = 0
     while (at := content.find(b"OHDR", at)) >= 0:
-        flags = content[at + 5]
-        head = at + 6 + 16 * bool(flags & 32) + 4 * bool(flags & 16)
-        begin = head + (1 << (flags & 3))
-        end = begin + int.from_bytes(content[head:begin], "little")
-        body = _widened(content[begin:end], 6 if flags & 4 else 4, width)
+        begin, end = _block(content, at)
+        body = _widened(bytes(content[begin:end]), 6 if content[at + 5] & 4 else 4, width)
         if body is not None:
             content[begin:end] = body
-            seal = _native.metadata_checksum(bytes(content[at:end]))
-            content[end : end + 4] = struct.pack("<I", seal)
+            seal(content, at)
             count += 1
         at += 4
     path.write_bytes(content)
     return count
+
+
+def seal(content: bytearray, header: int) -> bytearray:
+    """Give the first block of a header its checksum."""
+    _, end = _block(content, header)
+    checksum = _native.metadata_checksum(bytes(content[header:end]))
+    content[end : end + 4] = struct.pack("<I", checksum)
+    return content
+
+
+def _block(content: bytearray, header: int) -> tuple[int, int]:
+    """Where the messages of a header's first block begin and end."""
+    flags = content[header + 5]
+    head = header + 6 + 16 * bool(flags & 32) + 4 * bool(flags & 16)
+    begin = head + (1 << (flags & 3))
+    return begin, begin + int.from_bytes(content[head:begin], "little")
 
 
 def _widened(body: bytes, head: int, width: int) -> bytes | None:

@@ -279,15 +279,25 @@ impl<'f> Object<'f> {
             return Ok(None);
         };
         let at = message.part.place().address;
+        let seal = if self.header.version == 1 { 0 } else { 4 };
+        let blocks = self.header.blocks.iter().map(|&(at, len)| (at, len.saturating_add(seal)));
+        let overlap = |a: (u64, u64), b: (u64, u64)| {
+            a.0 < b.0.saturating_add(b.1) && b.0 < a.0.saturating_add(a.1)
+        };
+        let Some(holding) = blocks.clone().find(|&block| overlap(block, (at, 1))) else {
+            return Ok(None);
+        };
+        // Blocks that overlap would change each other.
+        if blocks.filter(|&block| overlap(block, holding)).count() > 1 {
+            return Ok(None);
+        }
         if self.header.version == 1 {
             return Ok(Some((at, made)));
         }
-        let inside =
-            |&&(begin, len): &&(u64, u64)| (begin..begin.saturating_add(len)).contains(&at);
-        let Some(&(begin, len)) = self.header.blocks.iter().find(inside) else { return Ok(None) };
+        let (begin, len) = holding;
         let place = Place::new(Structure::ObjectHeader, begin);
-        let block = self.named(self.context.source().read(place, len))?;
-        let mut block = block.bytes().to_vec();
+        let block = self.named(self.context.source().read(place, len))?.unsealed();
+        let mut block = self.named(block)?.bytes().to_vec();
         let from = at.saturating_sub(begin) as usize;
         let Some(old) = block.get_mut(from..from.saturating_add(made.len())) else {
             return Ok(None);

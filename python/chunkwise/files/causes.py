@@ -10,7 +10,8 @@ from __future__ import annotations
 import errno
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -84,6 +85,10 @@ class Cause:
 
     def __str__(self) -> str:
         return f"{self.reason}; {self.supposed}"
+
+    def of(self, damage: Sequence[str]) -> Cause:
+        """Add which structures are damaged."""
+        return replace(self, reason="; ".join((self.reason, *damage)))
 
     @property
     def kind(self) -> type[ChunkwiseError]:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import h5py
+from h5py import h5g
 
 from chunkwise.files.magic import HDF5_SIGNATURE
 from chunkwise.files.native import damaged_metadata
@@ -42,6 +43,7 @@ class Mended(NamedTuple):
     said: str
     stated: int | None = None
     is_end: bool = False  # Whether the end that it states is all that is wrong
+    lacks_root: bool = False  # Whether no name of its objects is left
 
 
 def readable_patches(path: str | os.PathLike[str]) -> tuple[Patch, ...]:
@@ -114,11 +116,45 @@ def mended(path: str | os.PathLike[str]) -> Mended | None:
             best, most = one, found
         if most == _LISTED:
             break
-    return best
+    if most >= _ROOTED:
+        return best
+    nbytes = Path(path).stat().st_size
+    rootless = (_without_root(one, nbytes) for one in _patches(path))
+    return next((one for one in rootless if _opened(path, *one.patches) == _LISTED), best)
 
 
-# What libhdf5 makes of a file: it opens it, and it lists what is in the root group.
-_REFUSED, _OPENED, _LISTED = range(3)
+def _without_root(found: Mended, nbytes: int) -> Mended:
+    """Give an empty root group, behind the file, to one whose root group is damaged."""
+    (at, content), *_ = found.patches
+    version = content[8]
+    begin = 12 if version >= 2 else 24 + 4 * version
+    base, beside, end, last = struct.unpack_from("<4Q", content, begin)
+    address, end = nbytes - base, end + len(_EMPTY_GROUP)
+    if version >= 2:
+        made = content[:begin] + struct.pack("<4Q", base, beside, end, address)
+        made += checksum(made)
+    else:
+        made = content[:begin] + struct.pack("<4Q", base, beside, end, last)
+        made += struct.pack("<2Q2I2Q", 0, address, 0, 0, 0, 0)
+    patches = Patch(at, made), Patch(nbytes, _EMPTY_GROUP)
+    return Mended(patches, "its root group is lost, with the names in it", lacks_root=True)
+
+
+# Its messages: link info (no heap, no index) and group info.
+_EMPTY: Final = b"OHDR\2\0\x1c" + b"\2\x12\0\0\0\0" + b"\xff" * 16 + b"\x0a\2\0\0\0\0"
+_EMPTY_GROUP: Final = _EMPTY + checksum(_EMPTY)
+
+
+def has_lost_root(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a copy of a file has been given an empty root group."""
+    with Path(path).open("rb") as stream:
+        nbytes = stream.seek(0, os.SEEK_END)
+        stream.seek(max(0, nbytes - len(_EMPTY_GROUP)))
+        return stream.read() == _EMPTY_GROUP
+
+
+# What libhdf5 makes of a file: it opens it, then its root group, and lists what is in there.
+_REFUSED, _OPENED, _ROOTED, _LISTED = range(4)
 
 
 def _opened(path: str | os.PathLike[str], *patches: Patch) -> int:
@@ -128,10 +164,14 @@ def _opened(path: str | os.PathLike[str], *patches: Patch) -> int:
         return _REFUSED
     with file:
         try:
+            h5g.open(file.id, b"/")
+        except HDF5_ERRORS:
+            return _OPENED
+        try:
             for name in file:
                 file.get(name, getlink=True)
         except (*HDF5_ERRORS, UnicodeError):
-            return _OPENED
+            return _ROOTED
         return _LISTED
 
 

@@ -40,6 +40,11 @@ class Patch(NamedTuple):
     at: int
     content: bytes
 
+    @property
+    def end(self) -> int:
+        """Where that part ends."""
+        return self.at + len(self.content)
+
 
 def closed_patch(path: str | os.PathLike[str], superblock: Superblock | None) -> Patch | None:
     """Give the superblock that a file would have had its writer closed it; None if it did."""
@@ -66,8 +71,9 @@ class ReadOnlyFile(Positioned):
         return self._said
 
     def end(self) -> int:
-        """Return where the file ends."""
-        return os.fstat(self.descriptor).st_size
+        """Return where the file ends, with what is shown behind it."""
+        nbytes = os.fstat(self.descriptor).st_size
+        return max(nbytes, self._patches[-1].end) if self._patches else nbytes
 
     def readinto(self, buffer: Any) -> int:
         """Fill a buffer from the current position on."""
@@ -82,7 +88,8 @@ class ReadOnlyFile(Positioned):
                 break
             filled += count
         if self._patches:
-            self._mend(view[:filled], begin)
+            self._mend(view, begin)
+            filled = max(filled, min(len(view), self._patches[-1].end - begin))
         self.position = begin + filled
         return filled
 
@@ -112,17 +119,18 @@ def open_patched(path: str | os.PathLike[str], *patches: Patch | None) -> h5py.F
 
 
 # libhdf5 closes what is still open after Python has ended, and would call into it.
-_open_files: weakref.WeakSet[h5f.FileID] = weakref.WeakSet()
+# Not a set: h5py hashes a file by its root group, which may be damaged.
+_open_files: weakref.WeakValueDictionary[int, h5f.FileID] = weakref.WeakValueDictionary()
 
 
 def close_at_exit(identifier: h5f.FileID) -> None:
     """Close a file that libhdf5 reads through Python before Python ends."""
-    _open_files.add(identifier)
+    _open_files[id(identifier)] = identifier
 
 
 @atexit.register
 def _close_all() -> None:
-    for identifier in list(_open_files):
+    for identifier in list(_open_files.values()):
         if identifier.valid:
             with contextlib.suppress(*HDF5_ERRORS):
                 identifier.close()

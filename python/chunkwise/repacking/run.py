@@ -41,6 +41,7 @@ from chunkwise.repacking.creation import require_room_for_user_block
 from chunkwise.repacking.executor import Executor
 from chunkwise.repacking.facts import look
 from chunkwise.repacking.options import Options
+from chunkwise.repacking.orphans import orphans
 from chunkwise.repacking.plan import Plan, make_plan, require_readable, who_loses
 from chunkwise.repacking.progress import Moment, Teller, Watch
 from chunkwise.repacking.records import Summary, result_of
@@ -155,7 +156,10 @@ def closed(place: Place, options: Options) -> Iterator[Path]:
 
 
 def _mended(source: Path, *, salvage: bool) -> Mended | None:
-    return wide_lengths(source) or (mended(source) if salvage else ends_early(source))
+    found = wide_lengths(source) or (mended(source) if salvage else ends_early(source))
+    # Any bytes behind a signature might be such a file.
+    is_empty = found is not None and found.lacks_root and not orphans(source)
+    return None if is_empty else found
 
 
 def _left(place: Place, plan: Plan) -> Summary:
