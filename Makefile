@@ -32,6 +32,7 @@
 #   make licences  renew LICENSE-THIRD-PARTY from what is linked
 #   make wheel-windows  the same for 64-bit Windows, built by mingw-w64
 #   make test-windows   that wheel and the Rust tests, by wine
+#   make smoke-windows  does it write and read the files of this machine? in two minutes, by wine
 #   make bench     compare with other readers, and with the machine (docs/benchmarks.md); of it
 #                  alone: ONLY=cube,unions; REPEAT=3; FOLDER=/fast/disk.  ONLY=model: how far the
 #                  model of `advise` is from the studies; ONLY=advise: how good its advice is,
@@ -63,7 +64,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 RUST := $(shell find crates -name '*.rs' -o -name '*.c' -o -name Cargo.toml) Cargo.toml Cargo.lock rust-toolchain.toml
 PACKAGE := pyproject.toml constraints.txt
 
-.PHONY: demo test test-quick install tools check fuzz attack mpi test-mpi h5pys test-versions wheel wheel-arm wheels wheel-windows test-windows sdist licences try-wheel release-check bench benchmarks studies docs bench-c readme lock clean dev test-python rust-test all-python
+.PHONY: demo test test-quick install tools check fuzz attack mpi test-mpi h5pys test-versions wheel wheel-arm wheels wheel-windows smoke-windows test-windows sdist licences try-wheel release-check bench benchmarks studies docs bench-c readme lock clean dev test-python rust-test all-python
 
 demo: install
 	$(BIN)/python examples/demo.py
@@ -258,13 +259,25 @@ WINDOWS := x86_64-pc-windows-gnu
 WINE := $(CURDIR)/target/windows
 ON_WINDOWS := tests/read tests/write tests/indexing tests/repack tests/verify tests/inspect
 
-test-windows: wheel-windows
-	PYTHON=$(BIN)/python scripts/platforms/windows.sh $(WINE)
+# The wheel that is there, if it is, in a Python that is made once.
+$(WINE)/.installed: $(wildcard dist/chunkwise-*-win_amd64.whl) scripts/platforms/windows.sh
+	ls dist/chunkwise-*-win_amd64.whl >/dev/null 2>&1 || $(MAKE) wheel-windows
+	[ -e $(WINE)/python ] || PYTHON=$(BIN)/python scripts/platforms/windows.sh $(WINE)
 	$(BIN)/python -m pip install --quiet --no-deps --upgrade --only-binary :all: --platform win_amd64 \
 	    --python-version 313 --target $(WINE)/site dist/chunkwise-*-win_amd64.whl
+	touch $@
+
+# Are files and values those of this machine?  Where wine is not installed, it says so.
+smoke-windows: dev
+	@if command -v wine >/dev/null; then \
+	    $(MAKE) $(WINE)/.installed && \
+	    CHUNKWISE_WINDOWS_PYTHON=$(WINE)/python $(BIN)/pytest tests/whole/test_windows.py; \
+	else echo "make smoke-windows: not done: wine is not installed"; fi
+
+test-windows: wheel-windows smoke-windows
 	CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=wine cargo test --locked --quiet --target $(WINDOWS) \
 	    -p chunkwise-select -p chunkwise-codec -p chunkwise-engine -p chunkwise-loader
-	$(WINE)/python -m pytest --middle $(ON_WINDOWS)
+	$(WINE)/python -m pytest -p no:cacheprovider --quick $(ON_WINDOWS) </dev/null
 
 # Other readers are of no use but here; where one cannot be installed, bench says so.
 PEERS := aiohttp b2h5py fastparquet fsspec hdf5plugin hidefix kerchunk netCDF4 pyfive virtualizarr

@@ -66,6 +66,8 @@ TIERS: Final = (
         examples=40,
     ),
 )
+# What Windows or wine cannot do: reasons, each with the files or functions of tests it is for.
+WINDOWS: Final = Path(__file__).with_name("windows.toml")
 # What Python reports to audit hooks when a process is to be started.
 _STARTS: Final = frozenset({"subprocess.Popen", "os.fork", "os.posix_spawn", "os.system"})
 
@@ -138,10 +140,28 @@ class Rules:
         return report
 
 
+def skip_on_windows(items: list[pytest.Item]) -> None:
+    """Skip what `windows.toml` lists, each with its reason."""
+    import tomllib
+
+    reasons = {
+        name: reason
+        for reason, names in tomllib.loads(WINDOWS.read_text("utf-8")).items()
+        for name in names
+    }
+    for item in items:
+        name = item.nodeid.removeprefix("tests/")
+        function = name.partition("[")[0]
+        for listed in (name, function, function.partition("::")[0]):
+            if listed in reasons:
+                item.add_marker(pytest.mark.skip(reason=f"Windows: {reasons[listed]}"))
+
+
 def _nbytes(folder: Path) -> int:
     # By `os` alone: a test may have methods of Path replaced.
     files = (os.path.join(at, name) for at, _, names in os.walk(folder) for name in names)  # noqa: PTH118
-    return sum(os.lstat(file).st_blocks * 512 for file in files)
+    # Windows does not say what a file takes.
+    return sum(getattr(found, "st_blocks", 0) * 512 for found in map(os.lstat, files))
 
 
 def _program(event: str, told: tuple[Any, ...]) -> str:
@@ -150,6 +170,12 @@ def _program(event: str, told: tuple[Any, ...]) -> str:
     if isinstance(words, str | bytes | os.PathLike):
         words = os.fsdecode(words).split()[:1] if event != "os.posix_spawn" else [words]
     return os.path.basename(os.fsdecode(words[0])) if words else ""  # noqa: PTH119 (as `_nbytes`)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what Windows, or wine, cannot do."""
+    if sys.platform == "win32":
+        skip_on_windows(items)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

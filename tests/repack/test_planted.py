@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import chunkwise
+from chunkwise import system
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.newfile.claim import claimed
 from chunkwise.newfile.publish import publish
@@ -26,7 +27,7 @@ from chunkwise.repacking.run import Job
 from tests.support.repacking import nobody, require_equal
 
 MARK = b"chunkwise repack 0123456789abcdef\n"
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to others")
+as_root = pytest.mark.skipif(system.user() != 0, reason="only root gives files to others")
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import stat
 from pathlib import Path
@@ -14,6 +13,7 @@ import h5py
 import pytest
 
 import chunkwise
+from chunkwise import system
 from chunkwise.errors import CannotWriteError, FileChangedError, FileFormatError, UsageError
 from chunkwise.newfile import claim as claiming
 from chunkwise.newfile.claim import BEFORE, Claim, claimed
@@ -184,7 +184,7 @@ def test_a_lock_whose_file_is_gone_is_no_lock(source: Path, tmp_path: Path) -> N
     place = place_of(source, tmp_path / "out.h5")
     place.folder.mkdir(mode=0o700)
     with (place.folder / "lock").open("w") as old:
-        fcntl.flock(old, fcntl.LOCK_EX)
+        system.lock(old.fileno())
         (place.folder / "lock").unlink()
         with claimed(place, resume=False):
             assert names(place.folder) == {"lock"}
@@ -278,7 +278,7 @@ def test_long_names_have_room(source: Path, tmp_path: Path) -> None:
     assert place.target.read_bytes() == b"new"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.skipif(system.user() == 0, reason="root may write everywhere")
 def test_a_folder_that_cannot_be_written_to(source: Path, tmp_path: Path) -> None:
     folder = tmp_path / "locked"
     folder.mkdir(mode=0o500)

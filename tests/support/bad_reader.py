@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import signal
 import sys
 import tempfile
@@ -64,12 +63,16 @@ def outcome(read: Any, path: str) -> dict[str, Any]:
         classes = [c.__name__ for c in type(error).__mro__]
         found = {"error": str(error), "classes": classes}
     found["warned"] = [str(each.message) for each in warned]
+    import resource  # Windows has none.
+
     found["peak_nbytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return found
 
 
 def in_child(read: Any, path: str, most_nbytes: int = MEMORY_NBYTES) -> dict[str, Any]:
     """What `outcome` says, or the signal that ended it."""
+    import resource
+
     receive, send = os.pipe()
     pid = os.fork()
     if pid == 0:

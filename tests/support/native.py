@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from typing import Any
 
 from h5py import h5d
@@ -10,7 +11,9 @@ from h5py import h5d
 
 def call(name: str, *arguments: Any) -> None:
     """Call one with arguments of ctypes."""
-    function = getattr(ctypes.CDLL(h5d.__file__), name)
+    # Windows looks only in the module itself, and knows the one that h5py has loaded by its name.
+    module = "hdf5.dll" if sys.platform == "win32" else h5d.__file__
+    function = getattr(ctypes.CDLL(module), name)
     function.argtypes = [type(each) for each in arguments]
     assert function(*arguments) >= 0, name
 

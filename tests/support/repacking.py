@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import shutil
 import signal
 import subprocess
@@ -42,6 +41,8 @@ def limited(nbytes: int) -> Callable[[], None]:
     """Give what lets files of a new process not grow beyond a size, as a full disk does."""
 
     def limit() -> None:
+        import resource  # Windows has none.
+
         # Writes fail with EFBIG.
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (nbytes, nbytes))

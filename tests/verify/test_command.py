@@ -163,13 +163,13 @@ def test_a_state_of_something_else_is_refused(folder: Path, tmp_path: Path) -> N
     assert command(folder, "--resume", tmp_path / "link").returncode == 2
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_stopped_run_leaves_no_process_and_goes_on(number: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGKILL"])
+def test_a_stopped_run_leaves_no_process_and_goes_on(name: str, tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     one = write(folder / "000.h5", **CHECKED)
-    for name in range(1, 120):
-        shutil.copy(one, folder / f"{name:03}.h5")
+    for each in range(1, 120):
+        shutil.copy(one, folder / f"{each:03}.h5")
     damage(folder / "100.h5")
     state = tmp_path / "state"
     words = [sys.executable, "-m", "chunkwise", "verify", str(folder), "--resume", str(state)]
@@ -179,6 +179,7 @@ def test_a_stopped_run_leaves_no_process_and_goes_on(number: int, tmp_path: Path
         assert time.monotonic() < deadline
         assert run.poll() is None
         time.sleep(0.005)
+    number = getattr(signal, name)
     run.send_signal(number)
     out, err = run.communicate(timeout=60)
     assert run.returncode == (130 if number == signal.SIGINT else -number)

@@ -12,7 +12,7 @@ from chunkwise.mpi import target as targets
 from chunkwise.mpi.group import ParallelGroup
 from chunkwise.mpi.home import Home
 from chunkwise.mpi.machine import cores, neighbours
-from chunkwise.mpi.ranks import of_many_ranks
+from chunkwise.mpi.ranks import of_many_ranks, require_supported
 from chunkwise.mpi.session import Session, described, own_communicator
 from chunkwise.mpi.target import Mode
 from chunkwise.names import printable, shown
@@ -183,6 +183,7 @@ def open(
     ...     d = f.create_dataset("t", (100, 360), "f4", chunks=(10, 360), filters="deflate:1")
     ...     d[25 * rank : 25 * (rank + 1)] = np.ones((25, 360))
     """
+    require_supported()
     if mode not in _MODES:
         raise UsageError(f"{printable(os.fsdecode(path))}: mode {shown(mode)} is none of {_MODES}")
     said = os.fsdecode(path)

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from chunkwise import system
 from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.mpi.failing import Failure as Failure
 from chunkwise.mpi.failing import OtherRankFailedError as OtherRankFailedError
@@ -69,8 +70,15 @@ def _number(names: Sequence[str]) -> int | None:
     return next((int(text) for text in texts if text.isdigit()), None)
 
 
+def require_supported() -> None:
+    """Raise UsageError where ranks cannot write together."""
+    if not system.FORKS:
+        raise UsageError("MPI is not supported on Windows: use one process, or Linux or macOS")
+
+
 def world() -> MPI.Comm:
     """Initialise MPI, and return the communicator of all ranks."""
+    require_supported()
     try:
         import mpi4py
 

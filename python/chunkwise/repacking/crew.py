@@ -19,7 +19,7 @@ from h5py import h5d
 from chunkwise import _native
 from chunkwise.errors import CorruptDataError, UsageError
 from chunkwise.mpi.encoding import Likeness, image_of
-from chunkwise.mpi.ranks import Failure, OtherRankFailedError, failure_of
+from chunkwise.mpi.ranks import Failure, OtherRankFailedError, failure_of, require_supported
 from chunkwise.mpi.waiting import broadcast
 from chunkwise.newfile.claim import BEFORE, Claim
 from chunkwise.newfile.index import FileIndex
@@ -61,6 +61,7 @@ def by_all(comm: Comm, work: Callable[[Executor], T]) -> T:
     """Do something with all ranks, and return the result on all of them (collective)."""
     if comm.size == 1:
         return work(Executor())
+    require_supported()
     if comm.rank:
         follow(comm)
         return cast("T", broadcast(comm, None))

@@ -18,7 +18,7 @@ from typing import Final
 import h5py
 from h5py import h5f
 
-from chunkwise import _native
+from chunkwise import _native, system
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.files.classic import classic_end
 from chunkwise.files.mended import Mended, copy_mended, mended, open_mended
@@ -193,6 +193,9 @@ def run_plan(
         run = carry_out(claim, file, plan, job.options, journal, watch, executor)
         proved = _proved(file, claim, plan, job.options, watch, executor, _lost(run))
         watch(Moment("syncing"))
+        del journal  # Its file goes with the claim.
+        if place.in_place and not system.REPLACES_OPEN:
+            file.close()
         publish(claim)
         placed.enter_context(noting_it_stays(place.said))
     missing = _missing(place, salvage=job.options.salvage)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,8 @@ def held_open(reader: str, folder: str, dataset: str) -> Task:
 
     The limit of descriptors is raised as far as this process may.
     """
+    import resource  # Windows has none.
+
     paths = sorted(Path(folder).glob("*.h5"))
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most != resource.RLIM_INFINITY and most < len(paths) + SPARE:

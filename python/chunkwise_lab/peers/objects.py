@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -110,5 +109,7 @@ def _opened(reader: str, file: str) -> Any:
 
 
 def _children_s() -> float:
+    import resource  # Windows has none.
+
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
