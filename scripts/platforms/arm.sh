@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A Python for 64-bit Arm with NumPy and h5py under qemu.
 #
-#     scripts/platforms/arm.sh FOLDER           makes it, once
+#     scripts/platforms/arm.sh FOLDER [WHEEL]   makes it, and installs the wheel
 #     FOLDER/run PROGRAM ARGUMENTS...           runs a program for Arm
 #     FOLDER/python ARGUMENTS...                runs that Python
 #
@@ -35,4 +35,4 @@ echo "import sys; sys.executable = '$home/python'" >"$packages/this_python.pth"
 "${PYTHON:-python3}" -m pip install -q --disable-pip-version-check --only-binary :all: --target "$packages" --upgrade \
     --platform manylinux2014_aarch64 --platform manylinux_2_28_aarch64 --python-version 311 --implementation cp \
     "$(grep ^h5py== "$constraints")" numpy click rich hdf5plugin netCDF4 xarray dask h5netcdf fsspec \
-    pytest pytest-timeout pytest-xdist hypothesis
+    pytest pytest-timeout pytest-xdist hypothesis "${@:2}"

