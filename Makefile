@@ -33,6 +33,9 @@
 #   make wheel-windows  the same for 64-bit Windows, built by mingw-w64
 #   make test-windows   that wheel and the Rust tests, by wine
 #   make smoke-windows  does it write and read the files of this machine? in two minutes, by wine
+#   make test-arm  the same for 64-bit Arm, by qemu
+#   make smoke-arm  as smoke-windows, by qemu
+#   make smoke-musl  each command by the loader of musl (Alpine)
 #   make bench     compare with other readers, and with the machine (docs/benchmarks.md); of it
 #                  alone: ONLY=cube,unions; REPEAT=3; FOLDER=/fast/disk.  ONLY=model: how far the
 #                  model of `advise` is from the studies; ONLY=advise: how good its advice is,
@@ -64,7 +67,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 RUST := $(shell find crates -name '*.rs' -o -name '*.c' -o -name Cargo.toml) Cargo.toml Cargo.lock rust-toolchain.toml
 PACKAGE := pyproject.toml constraints.txt
 
-.PHONY: demo test test-quick install tools check fuzz attack mpi test-mpi h5pys test-versions wheel wheel-arm wheels wheel-windows smoke-windows test-windows sdist licences try-wheel release-check bench benchmarks studies docs bench-c readme lock clean dev test-python rust-test all-python
+.PHONY: demo test test-quick install tools check fuzz attack mpi test-mpi h5pys test-versions wheel wheel-arm wheels wheel-windows smoke-windows test-windows smoke-arm test-arm smoke-musl sdist licences try-wheel release-check bench benchmarks studies docs bench-c readme lock clean dev test-python rust-test all-python
 
 demo: install
 	$(BIN)/python examples/demo.py
@@ -278,6 +281,33 @@ test-windows: wheel-windows smoke-windows
 	CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=wine cargo test --locked --quiet --target $(WINDOWS) \
 	    -p chunkwise-select -p chunkwise-codec -p chunkwise-engine -p chunkwise-loader
 	$(WINE)/python -m pytest -p no:cacheprovider --quick $(ON_WINDOWS) </dev/null
+
+# By qemu, and by musl's loader.  Tests need packages of which there are no wheels for musl.
+ARM_WHEEL := manylinux*_aarch64.whl
+MUSL_WHEEL := musllinux*_x86_64.whl
+EACH_COMMAND = $(BIN)/python scripts/build/release.py --with $(CURDIR)/target
+CRATES := -p chunkwise-select -p chunkwise-codec -p chunkwise-engine
+
+smoke-arm: dev
+	@if command -v qemu-aarch64-static >/dev/null && command -v mmdebstrap >/dev/null; then \
+	    { ls dist/chunkwise-*-$(ARM_WHEEL) >/dev/null 2>&1 || $(MAKE) wheel-arm; } && \
+	    PYTHON=$(BIN)/python scripts/platforms/arm.sh target/arm dist/chunkwise-*-$(ARM_WHEEL) && \
+	    $(BIN)/python -m tests.support.everywhere >target/arm/here && \
+	    target/arm/python -m tests.support.everywhere | diff target/arm/here -; \
+	else echo "make smoke-arm: not done: qemu-user-static or mmdebstrap is not installed"; fi
+
+test-arm: wheel-arm smoke-arm
+	$(EACH_COMMAND)/arm/python
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=$(CURDIR)/target/arm/run \
+	    cargo-zigbuild test --locked --quiet --target aarch64-unknown-linux-gnu $(CRATES)
+	target/arm/python -m pytest -p no:cacheprovider --quick -n auto --dist loadfile $(ON_WINDOWS)
+
+smoke-musl: dev
+	@if command -v mmdebstrap >/dev/null; then \
+	    { ls dist/chunkwise-*-$(MUSL_WHEEL) >/dev/null 2>&1 || $(WHEELS) musl-x86_64; } && \
+	    PYTHON=$(BIN)/python scripts/platforms/musl.sh target/musl dist/chunkwise-*-$(MUSL_WHEEL) && \
+	    $(EACH_COMMAND)/musl/python; \
+	else echo "make smoke-musl: not done: mmdebstrap is not installed"; fi
 
 # Other readers are of no use but here; where one cannot be installed, bench says so.
 PEERS := aiohttp b2h5py fastparquet fsspec hdf5plugin hidefix kerchunk netCDF4 pyfive virtualizarr

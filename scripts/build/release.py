@@ -32,7 +32,8 @@ BIN = Path(sys.executable).parent
 OF_MACOS = ("/usr/lib/libSystem.B.dylib", "/usr/lib/libiconv.2.dylib", "@rpath/")
 OLDEST_MACOS = {"arm64": (11, 0), "x86_64": (10, 12)}
 BENCH = ("bench", "a.h5", "--access", "row=1x1x50", "--repeat", "1", "--budget", "30s")
-# One use of each command.
+PYTHON = "python"
+# One use of each command; some start the Python that has chunkwise.
 SMOKE = (
     ("sample", "cube", "a.h5", "--shape", "20x50x50"),
     ("inspect", "a.h5", "--json"),
@@ -46,8 +47,8 @@ SMOKE = (
     ("repack", "a.h5", "b.h5", "--chunk", "10x25x25"),
     ("verify", "b.h5"),
     ("index", "b.h5", "-o", "b.json"),
-    ("run", "--", sys.executable, "-c", "print(1)"),
-    ("trace", "-o", "trace.json", "--", sys.executable, "-c", "print(1)"),
+    ("run", "--", PYTHON, "-c", "print(1)"),
+    ("trace", "-o", "trace.json", "--", PYTHON, "-c", "print(1)"),
     ("study", "--list"),
     ("mpi-check",),
     ("mpi-model",),
@@ -229,20 +230,24 @@ def smoke(path: Path, installed: list[str]) -> Iterator[str]:
         if done.returncode:
             yield _last(done)
             return
-        chunkwise = programs / "chunkwise"
-        helped = _run(chunkwise, "--help").stdout.partition("Commands:")[2]
-        commands = set(re.findall(r"^  ([a-z][a-z-]*)  ", helped, re.MULTILINE))
-        unused = commands - {words[0] for words in SMOKE}
-        if not commands or unused:
-            yield f"no smoke of {', '.join(sorted(unused)) or 'any command'}"
-        for words in SMOKE:
-            done = _run(chunkwise, *words, cwd=folder)
-            # 1: something was found, such as a chunk that is too large; 3: not on this system.
-            fine = (0, 1) if sys.platform == "linux" else (0, 1, 3)
-            if done.returncode not in fine or "Traceback" in done.stderr:
-                yield f"chunkwise {' '.join(words)}: {_last(done)}"
+        yield from each_command((programs / "chunkwise",), programs / "python", folder)
         frozen = _run(programs / "python", *pip[:2], "freeze", "--exclude", "chunkwise")
         installed += frozen.stdout.splitlines()
+
+
+def each_command(chunkwise: Sequence[object], python: object, folder: Path) -> Iterator[str]:
+    """Use each command once."""
+    helped = _run(*chunkwise, "--help").stdout.partition("Commands:")[2]
+    commands = set(re.findall(r"^  ([a-z][a-z-]*)  ", helped, re.MULTILINE))
+    unused = commands - {words[0] for words in SMOKE}
+    if not commands or unused:
+        yield f"no smoke of {', '.join(sorted(unused)) or 'any command'}"
+    for words in SMOKE:
+        done = _run(*chunkwise, *(python if one == PYTHON else one for one in words), cwd=folder)
+        # 1: something was found, such as a chunk that is too large; 3: not on this system.
+        fine = (0, 1) if sys.platform == "linux" else (0, 1, 3)
+        if done.returncode not in fine or "Traceback" in done.stderr:
+            yield f"chunkwise {' '.join(words)}: {_last(done)}"
 
 
 def known_faults_of_crates() -> Iterator[str]:
@@ -326,6 +331,13 @@ def main() -> int:
         for one in problems:
             print(f"          {one}", flush=True)
 
+    if "--with" in sys.argv:
+        with tempfile.TemporaryDirectory() as name:
+            # Python of another platform, which this machine can run.
+            python = sys.argv[-1]
+            used = each_command((python, "-m", "chunkwise"), python, Path(name))
+            say(f"{python}: each command", used)
+        return int(bool(failed))
     if "--try" in sys.argv:
         tried = [path for name in PLATFORMS if can_run(name) for path in found_of(name)]
         for path in tried:
