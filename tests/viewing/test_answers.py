@@ -226,3 +226,32 @@ def test_what_has_no_chunks(session: Session) -> None:
     with pytest.raises(UsageError):
         session.dataset_facts({"dataset": ["-1"]})
     assert ChunkCache(1, 0.75, 1).held == set()
+
+
+def test_bytes_are_where_hdf5_put_them(session: Session, path: Path) -> None:
+    nbytes = path.stat().st_size
+    with h5py.File(path) as file:
+        for name in ("/cube", "/contiguous", "/group/sparse", "/scalar", "/empty"):
+            found = session.bytes_of(asked(session, name))
+            stored = file[name].id.get_storage_size()
+            assert sum(found["own"]) * nbytes / len(found["own"]) == pytest.approx(
+                stored, rel=0.01
+            )
+        offset, length = file["contiguous"].id.get_offset(), file["contiguous"].nbytes
+        own = session.bytes_of(asked(session, "/contiguous"))["own"]
+        at = (np.arange(len(own)) + 0.5) * nbytes / len(own)
+        inside = (at > offset) & (at < offset + length)
+        assert np.abs(np.array(own) - inside).max() < 1
+        assert (np.array(own)[inside] > 0.4).all()
+
+
+def test_a_file_is_looked_at_in_processes_of_their_own(path: Path) -> None:
+    session = Session.of(str(path), "sparse")
+    assert session.first()["objects"][session.first()["chosen"]]["path"] == "/group/sparse"
+    assert session.facts({})["metadata"]["list_requests"] > 0
+    assert session.facts({})["nbytes"] == path.stat().st_size
+    assert len(session.worst()) == 8
+    with pytest.raises(ChunkwiseError):
+        Session.of(str(path), "nothing")
+    with pytest.raises(ChunkwiseError):
+        Session.of(str(path.with_name("nothing.h5")))
