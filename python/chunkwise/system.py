@@ -38,14 +38,6 @@ def end_with_parent(number: int) -> None:
         ctypes.CDLL(None).prctl(1, int(number))
 
 
-def memory_nbytes() -> int | None:
-    """Return the memory of the machine; None if the system does not say."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return None
-
-
 def alarm(seconds: float) -> None:
     """End this process after a time, if it is a child of its own; 0 for never."""
     if FORKS:

@@ -49,8 +49,12 @@ def share(number: int, *, speaks: bool = True) -> None:
             if VARIABLES[name] not in os.environ
         }
     )
-    cache_nbytes, memory_nbytes = _native.setting("cache_nbytes"), system.memory_nbytes()
-    if speaks and memory_nbytes is not None and number * cache_nbytes > memory_nbytes:
+    if not speaks:
+        return
+    from chunkwise.memory import total_nbytes
+
+    cache_nbytes, memory_nbytes = _native.setting("cache_nbytes"), total_nbytes()
+    if memory_nbytes is not None and number * cache_nbytes > memory_nbytes:
         from chunkwise.grammar.sizes import format_size
 
         warnings.warn(

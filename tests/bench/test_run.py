@@ -358,7 +358,7 @@ def test_bad_arguments_are_refused_before_anything_runs(file: Path) -> None:
 
 def test_warming_says_what_it_did(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert warm(str(file)) == "warm"
-    monkeypatch.setattr("chunkwise.trials.pagecache.available_memory_nbytes", lambda: 100)
+    monkeypatch.setattr("chunkwise.trials.pagecache.free_nbytes", lambda: 100)
     assert warm(str(file)) == "uncontrolled"
 
 

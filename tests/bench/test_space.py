@@ -217,6 +217,6 @@ def test_chunks_may_be_longer_than_what_may_grow(file: Path) -> None:
 def test_too_little_memory_is_known_before(
     file: Path, values: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("chunkwise.measure.planning.available_memory_nbytes", lambda: 300)
+    monkeypatch.setattr("chunkwise.measure.planning.free_nbytes", lambda: 300)
     with pytest.raises(UsageError, match="of memory for one read and its chunk cache"):
         plan(file, **values)

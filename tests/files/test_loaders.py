@@ -115,7 +115,8 @@ if os.fork():
     code = os.wait()[1]
     assert chunkwise.settings() == before
     os._exit(code >> 8)
-os.sysconf = lambda name: 4096 if name == "SC_PAGE_SIZE" else (before.cache_nbytes >> 13)
+import chunkwise.memory
+chunkwise.memory.total_nbytes = lambda: before.cache_nbytes >> 1
 with warnings.catch_warnings(record=True) as said:
     worker.WorkerInfo(id=0, num_workers=4, seed=1, dataset=None)
 after = chunkwise.settings()

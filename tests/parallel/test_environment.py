@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from chunkwise.memory import total_nbytes
 from chunkwise.mpi.filesystems import FileSystem, filesystem_of
 from chunkwise.mpi.libraries import Library, library_of
 from chunkwise.mpi.ranks import ALONE
@@ -16,7 +17,6 @@ from chunkwise_lab.mpi_check.environment import (
     Ranks,
     look_at_libraries,
     look_at_ranks,
-    memory_of_host,
     mpi_io_component,
     srun_tasks,
 )
@@ -151,18 +151,18 @@ def test_memory_is_that_of_the_tightest_group(tmp_path: Path) -> None:
     proc, cgroup = tmp_path / "proc", tmp_path / "cgroup"
     (proc / "self").mkdir(parents=True)
     (cgroup / "job" / "step").mkdir(parents=True)
-    assert memory_of_host(proc, cgroup) is None
+    assert total_nbytes(proc, cgroup) is None
     (proc / "meminfo").write_text("MemTotal: 1000 kB\nMemAvailable: 10 kB\n")
-    assert memory_of_host(proc, cgroup) == 1000 << 10
+    assert total_nbytes(proc, cgroup) == 1000 << 10
     (proc / "self" / "cgroup").write_text("0::/job/step\n")
     (cgroup / "job" / "memory.max").write_text("4096\n")
     (cgroup / "job" / "step" / "memory.max").write_text("max\n")
-    assert memory_of_host(proc, cgroup) == 4096
+    assert total_nbytes(proc, cgroup) == 4096
     # Version 1.
     (cgroup / "memory" / "a").mkdir(parents=True)
     (cgroup / "memory" / "a" / "memory.limit_in_bytes").write_text("2048\n")
     (proc / "self" / "cgroup").write_text("4:memory:/a\n1:cpu:/\n")
-    assert memory_of_host(proc, cgroup) == 2048
+    assert total_nbytes(proc, cgroup) == 2048
 
 
 # File systems ---------------------------------------------------------------------------------

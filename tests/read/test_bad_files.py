@@ -55,8 +55,8 @@ STREAMS = [
     *("lz4-length-2-60", "lzf-distance", "scaleoffset-width", "szip-length-2-gib", "zstd-frame"),
 ]
 FIRST_STREAMS = [
-    *("bitshuffle-element-of-0-bytes", "szip-200-bits", "szip-blocks-of-0"),
-    "szip-blocks-of-4-gib",
+    *("bitshuffle-element-of-0-bytes", "scaleoffset-size-of-0", "szip-200-bits"),
+    *("szip-blocks-of-0", "szip-blocks-of-4-gib"),
 ]
 UNREADABLE = Fails(
     "CorruptDataError", ("dataset /d: HDF5 2.0.0 cannot read it: ", "; the file is damaged")
@@ -96,6 +96,9 @@ EXPECTED: dict[str, str | Fails] = {
     "fletcher32-too-short": chunk(TOO_FEW.format(440)),
     "fletcher32-wrong": chunk("the Fletcher-32 checksum is 0x"),
     "implicit-address-beyond-the-end": chunk(BEYOND, str(2**40), at="[0, 0]"),
+    "scaleoffset-fill-of-2": AS_H5PY,
+    "scaleoffset-order-of-2": AS_H5PY,
+    "scaleoffset-sign-of-2": UNREADABLE,
     "shape-of-2-60": Fails("OutOfMemoryError", ("dataset /d: ", "; select less")),
     "shuffle-element-of-0-bytes": UNREADABLE,
     "single-chunk-address-beyond-the-end": chunk(BEYOND, str(2**40), at="[0, 0]"),

@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise.mpi.machine import default_budget
+from chunkwise.memory import default_budget
 
 BUDGET = 32 << 20
 # What the process needs besides data: Python, NumPy, h5py, threads.

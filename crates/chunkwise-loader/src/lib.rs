@@ -21,7 +21,7 @@ mod system;
 pub use modules::loaded_paths;
 #[cfg(windows)]
 use system as modules;
-pub use system::symbol_anywhere;
+pub use system::{path_at, symbol_anywhere};
 
 /// A library in this process; never unloaded, so that its functions stay valid.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl Loaded {
         if address.is_null() {
             return None;
         }
-        let holder = system::path_at(address).and_then(|path| Self::find(&path).ok());
+        let holder = path_at(address as usize).and_then(|path| Self::find(&path).ok());
         // A path may lead elsewhere: the program's is the name it was called by.
         Some(holder.filter(|holder| holder.symbol(symbol) == address).unwrap_or(self))
     }

@@ -76,11 +76,11 @@ fn loader_message() -> String {
 }
 
 /// The path of the library in which an address lies.
-pub fn path_at(address: *const c_void) -> Option<String> {
+pub fn path_at(address: usize) -> Option<String> {
     let mut place = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
     // SAFETY: any address may be asked about; the loader fills the record where it knows it.
     let path = unsafe {
-        if libc::dladdr(address, place.as_mut_ptr()) == 0 {
+        if libc::dladdr(address as *const c_void, place.as_mut_ptr()) == 0 {
             return None;
         }
         place.assume_init().dli_fname

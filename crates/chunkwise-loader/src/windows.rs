@@ -115,11 +115,11 @@ pub fn loaded_paths() -> Vec<String> {
 }
 
 /// The path of the library in which an address lies.
-pub fn path_at(address: *const c_void) -> Option<String> {
+pub fn path_at(address: usize) -> Option<String> {
     let mut handle: HMODULE = std::ptr::null_mut();
     let flags = GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_PIN;
     // SAFETY: any address may be given, and there is room for the handle.
-    let found = unsafe { GetModuleHandleExW(flags, address.cast(), &raw mut handle) };
+    let found = unsafe { GetModuleHandleExW(flags, address as *const u16, &raw mut handle) };
     if found == 0 { None } else { path_of(handle) }
 }
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use chunkwise_engine::{NumberType, Published, PublishedSet};
 use chunkwise_libhdf5::binding::{herr_t, hid_t, hsize_t};
 use chunkwise_libhdf5::{Library, LibraryLock};
-use chunkwise_loader::{Loaded, loaded_paths};
+use chunkwise_loader::{Loaded, loaded_paths, path_at};
 
 use crate::more::More;
 
@@ -151,13 +151,13 @@ fn find(address: usize) -> Option<Place> {
 fn look(address: usize) -> Option<&'static Callee> {
     // The caller stays loaded from now on, so that no other module comes to lie there.  A program
     // found by its name alone has no path, and the loader would look for one.
-    let caller = path_of(address as *const c_void).filter(|path| path.contains('/'));
+    let caller = path_at(address).filter(|path| path.contains('/'));
     let loaded = caller.and_then(|path| Loaded::find(&path).ok());
     let loaded = loaded.and_then(|module| module.holder("H5open"));
     // A program is found by no path, and its libraries are those that all modules see.
     let loaded = loaded.or_else(|| {
         let open = next(c"H5open");
-        let path = (!open.is_null()).then(|| path_of(open)).flatten()?;
+        let path = (!open.is_null()).then(|| path_at(open as usize)).flatten()?;
         Loaded::find(&path).ok().filter(|library| !library.symbol("H5open").is_null())
     });
     // Code that lies in no module, such as one that is compiled as it runs: any library will do
@@ -174,20 +174,6 @@ fn look(address: usize) -> Option<&'static Callee> {
 fn next(symbol: &CStr) -> *mut c_void {
     // SAFETY: a valid string.
     unsafe { libc::dlsym(libc::RTLD_NEXT, symbol.as_ptr()) }
-}
-
-/// The path of the module in which an address lies.
-fn path_of(address: *const c_void) -> Option<String> {
-    let mut place = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: any address may be asked about; the loader fills the record where it knows it.
-    let path = unsafe {
-        if libc::dladdr(address, place.as_mut_ptr()) == 0 {
-            return None;
-        }
-        place.assume_init().dli_fname
-    };
-    // SAFETY: null, or a string that ends with zero and stays while the module is loaded.
-    (!path.is_null()).then(|| unsafe { CStr::from_ptr(path) }.to_string_lossy().into_owned())
 }
 
 /// A function of a library under its own name, None where it has none; never one of ours, as a

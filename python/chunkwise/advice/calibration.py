@@ -28,6 +28,7 @@ from chunkwise.errors import LibraryError
 from chunkwise.files.answers import cache_file
 from chunkwise.files.durable import write_whole
 from chunkwise.measure.process import finished, python
+from chunkwise.memory import free_nbytes
 from chunkwise.model.cost import Shape, Stored
 from chunkwise.model.fitting import fitted
 from chunkwise.model.readers import CHUNKWISE, UNCACHED, Reader, reader, this_process
@@ -35,7 +36,6 @@ from chunkwise.model.seconds import Machine, Rates, Storage, terms
 from chunkwise.model.traffic import Pattern, contiguous_traffic, traffic
 from chunkwise.patterns.stated import hyperslabs
 from chunkwise.trials import pagecache
-from chunkwise.trials.environment import available_memory_nbytes
 
 VERSION: Final = 9
 LIBHDF5: Final = "libhdf5"
@@ -99,7 +99,7 @@ def machine(
 
 def storage_of(nbytes: float, known: Machine) -> Storage | None:
     """Return the storage from which so many bytes are read, over and over; None for memory."""
-    return known.cold if nbytes > available_memory_nbytes() // 2 else None
+    return known.cold if nbytes > free_nbytes() // 2 else None
 
 
 def cache_path() -> Path:

@@ -164,7 +164,7 @@ class Chosen:
         if not self.many or self.jobs is None:
             return memory
         # Imported where it is needed, as other commands need not wait for it.
-        from chunkwise.mpi.machine import default_budget
+        from chunkwise.memory import default_budget
 
         return (default_budget() if memory is None else memory) // self.jobs
 

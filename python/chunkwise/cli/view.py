@@ -9,6 +9,7 @@ import click
 
 from chunkwise.cli.echo import echo
 from chunkwise.cli.terminal import for_messages
+from chunkwise.cli.traced import followed, trace_option
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.files.durable import write_whole
 from chunkwise.names import printable
@@ -22,6 +23,7 @@ Examples:
   chunkwise view model.nc temperature --access line:0
   chunkwise view model.nc --no-browser        prints the address
   chunkwise view model.nc temperature --save page.html
+  chunkwise view model.nc --trace reads.json  what a program read
 
 \b
 On another machine, forward the port that is printed:
@@ -39,6 +41,7 @@ On another machine, forward the port that is printed:
     help="What is read of DATASET, as for bench, such as line:0; may be repeated.  [default: a "
     "line along each dimension, and a plane]",
 )
+@trace_option
 @click.option(
     "--save",
     "page",
@@ -66,6 +69,7 @@ def command(
     from chunkwise.viewing.server import Server
     from chunkwise.viewing.session import Session
 
+    dataset, access = followed(trace, file, dataset, access)
     session = Session.of(file, dataset, access)
     if page is not None:
         _save(session, page)

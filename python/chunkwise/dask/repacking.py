@@ -30,8 +30,8 @@ from chunkwise.dask.tasks import Encoded, Form, encode
 from chunkwise.dask.writing import run_tasks, target_of, write_pieces
 from chunkwise.errors import CorruptDataError, UsageError
 from chunkwise.grammar.boxes import Box, boxes, chunk_counts
+from chunkwise.memory import default_budget
 from chunkwise.mpi.encoding import Likeness
-from chunkwise.mpi.machine import default_budget
 from chunkwise.names import decode_name, encode_name, printable
 from chunkwise.newfile.claim import Claim
 from chunkwise.newfile.index import open_index

@@ -16,6 +16,7 @@ from chunkwise.measure.cause import Cause, copied, faster, pipelines, total, ver
 from chunkwise.measure.results import Advice, Cell, Results
 from chunkwise.measure.target import Target
 from chunkwise.measure.variants import Variant, stored, suitable_chunks
+from chunkwise.memory import free_nbytes
 from chunkwise.model import worth
 from chunkwise.model.chunk_cache import FEWEST_SLOTS
 from chunkwise.model.cost import Stored, decodes_in_no_order, walk_cost
@@ -26,7 +27,6 @@ from chunkwise.patterns import Access, defaults
 from chunkwise.remedy.commands import copy_name
 from chunkwise.remedy.records import OpenNatively, ReadOnce, Remedy, larger_cache
 from chunkwise.remedy.spelling import in_c, in_short
-from chunkwise.trials.environment import available_memory_nbytes
 from chunkwise.trials.formats import is_netcdf3
 from chunkwise.trials.readers import COMPILED, WITH_LIBRARY_CACHE
 from chunkwise.words import LAYOUTS, counted, format_ratio, format_seconds
@@ -467,7 +467,7 @@ def _calls(slow: Slow, largest: Cell, each_s: float) -> Cause:
         f"measured: all of the data in {format_seconds(total(largest))} by "
         f"'{largest.access.name}', instead of {format_seconds(total(slow.cell))}"
     )
-    if target.nbytes > available_memory_nbytes() // 4:
+    if target.nbytes > free_nbytes() // 4:
         return Cause(why, effect=f"read larger blocks; {effect}")
     return Cause(why, (ReadOnce(target.file, target.dataset),), effect)
 

@@ -15,8 +15,8 @@ from chunkwise.measure.axes import AXES
 from chunkwise.measure.space import Point, Space
 from chunkwise.measure.target import Target
 from chunkwise.measure.variants import Prepared, Variant, variant_of
+from chunkwise.memory import free_nbytes
 from chunkwise.patterns.pattern import Access
-from chunkwise.trials.environment import available_memory_nbytes
 from chunkwise.trials.trial import FACTS, Operation, Trial
 
 # Seconds of a worker besides its timed reads: the interpreter, imports, the file.
@@ -190,7 +190,7 @@ def check(target: Target, plan: Plan) -> None:
             f"{target.where} is {target.layout}: its data lies in other files, which are not "
             "dropped from memory with this one; leave --page-cache cold out"
         )
-    available = available_memory_nbytes()
+    available = free_nbytes()
     for one in plan.planned:
         needed = _memory_nbytes(target, one)
         if needed > available:

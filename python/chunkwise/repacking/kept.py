@@ -24,8 +24,6 @@ def not_kept(batch: Batch) -> str | None:
     """Count what is not carried over into a folder of results; None for nothing."""
     if batch.out is None:
         return None
-    umask = os.umask(0)
-    os.umask(umask)
     counts: Counter[tuple[str, str]] = Counter()
     folders: dict[Path, int] = {}
     for source, _ in batch.pairs:
@@ -37,7 +35,8 @@ def not_kept(batch: Batch) -> str | None:
             counts["file", " of several names"] += found.st_nlink > 1
             counts["file", " of another owner"] += found.st_uid != system.user()
             counts["file", " with extended attributes"] += any(map(_is_set, names))
-    special = sum(mode != 0o777 & ~umask for mode in folders.values())
+    usual = 0o777 & ~_umask()
+    special = sum(mode != usual for mode in folders.values())
     counts["folder", " with permissions of its own"] = special
     said = [counted(number, noun) + more for (noun, more), number in counts.items() if number]
     return ", ".join(said) or None
@@ -45,3 +44,13 @@ def not_kept(batch: Batch) -> str | None:
 
 def _is_set(name: str) -> bool:
     return name.startswith(_SET)
+
+
+def _umask() -> int:
+    with suppress(OSError, StopIteration):
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("Umask:")).split()[1], 8)
+    # No Linux: it can only be set, for a moment that other threads may see.
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return umask

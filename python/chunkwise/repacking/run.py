@@ -29,7 +29,7 @@ from chunkwise.files.unclosed import closed_patch, copy_patched, is_unclosed, op
 from chunkwise.grammar import format_size
 from chunkwise.inspection import inspect
 from chunkwise.inspection.findings.file import page_that_serves
-from chunkwise.mpi.machine import default_budget
+from chunkwise.memory import default_budget
 from chunkwise.names import printable
 from chunkwise.newfile.claim import BEFORE, JOURNAL, Claim, claimed, let_go
 from chunkwise.newfile.publish import noting_it_stays, publish

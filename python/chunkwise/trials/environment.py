@@ -53,12 +53,6 @@ def usable_cpus() -> int:
     return os.cpu_count() or 1
 
 
-def available_memory_nbytes() -> int:
-    """Return the bytes that can be used without swapping; 1 GiB if nobody tells."""
-    free = field("/proc/meminfo", "MemAvailable:")
-    return 1 << 30 if free is None else int(free.split()[0]) * 1024
-
-
 def peak_rss_nbytes() -> int | None:
     """Return this process's peak resident memory.
 

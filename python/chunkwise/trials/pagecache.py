@@ -11,7 +11,8 @@ import os
 from pathlib import Path
 from typing import Final, Literal
 
-from chunkwise.trials.environment import available_memory_nbytes, field
+from chunkwise.memory import free_nbytes
+from chunkwise.trials.environment import field
 
 PageCache = Literal["warm", "cold"]
 PAGE_CACHES: Final[tuple[PageCache, ...]] = ("warm", "cold")
@@ -22,7 +23,7 @@ VERIFIED_SHARE: Final = 0.5
 
 def warm(path: str) -> str:
     """Read a file's bytes once, so that every trial finds them in the page cache."""
-    if Path(path).stat().st_size > available_memory_nbytes() // 2:
+    if Path(path).stat().st_size > free_nbytes() // 2:
         return "uncontrolled"
     with Path(path).open("rb", buffering=0) as stream:
         buffer = bytearray(4 << 20)

@@ -36,7 +36,6 @@ from chunkwise.viewing.film import film
 _MAPS_KEPT: Final = 2
 # More datasets take seconds to list.
 _MOST_MAPPED: Final = 5_000
-_BUDGET_S: Final = 40.0
 Asked = Mapping[str, Sequence[str]]
 
 
@@ -59,7 +58,7 @@ class Search:
             self.step = step
 
         try:
-            self.advice = advise(file, dataset, access, budget_s=_BUDGET_S, progress=follow)
+            self.advice = advise(file, dataset, access, progress=follow)
         except (ChunkwiseError, *HDF5_ERRORS) as error:
             self.error = printable(str(error))
         finally:

@@ -7,7 +7,6 @@ that loads both.  So such libraries are named here, and do no harm.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -18,8 +17,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from chunkwise.memory import total_nbytes
 from chunkwise.mpi.libraries import Library, library_of
-from chunkwise.mpi.machine import groups, meminfo
 from chunkwise.mpi.ranks import Alone, exchange, host, under_mpi
 
 if TYPE_CHECKING:
@@ -211,24 +210,10 @@ def look_at_ranks(comm: Comm) -> Ranks:
         comm.rank,
         host(),
         tuple(sorted(os.sched_getaffinity(0))),
-        memory_of_host(),
+        total_nbytes(),
         f"Python {sys.version.split()[0]}, chunkwise {__version__}",
     )
     return Ranks(launcher(), _thread_level(comm), tuple(exchange(comm, mine)))
-
-
-def memory_of_host(
-    proc: Path = Path("/proc"), cgroup: Path = Path("/sys/fs/cgroup")
-) -> int | None:
-    """Give the machine's memory, or the limit of this process's control group if that is less."""
-    limits = []
-    for folder, version in groups(proc, cgroup):
-        name = "memory.max" if version == 2 else "memory.limit_in_bytes"
-        # No limit is "max"; the topmost group has no such file.
-        with contextlib.suppress(OSError, ValueError):
-            limits.append(int((folder / name).read_text()))
-    total = meminfo("MemTotal", proc)
-    return min([*limits, *([] if total is None else [total])], default=None)
 
 
 def launcher() -> str:
