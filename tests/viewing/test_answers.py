@@ -207,6 +207,7 @@ def test_far_away_a_cell_is_the_mean_of_its_chunks(path: Path) -> None:
         ("chunk", {"index": ["0,0,9"]}),
         ("chunk", {"index": ["x"]}),
         ("film", {"read": ["[0:2] | [5:9]"]}),
+        ("costs", {"read": ["line:0"], "chunk": ["1x1"]}),
     ],
 )
 def test_what_makes_no_sense_is_refused(
@@ -255,3 +256,18 @@ def test_a_file_is_looked_at_in_processes_of_their_own(path: Path) -> None:
         Session.of(str(path), "nothing")
     with pytest.raises(ChunkwiseError):
         Session.of(str(path.with_name("nothing.h5")))
+
+
+def test_what_is_too_much_to_play_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "large.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", (1 << 20, 1 << 20), "u1", chunks=(1, 1), maxshape=(None, None))
+    session = Session(str(path), chunkwise.inspect(path, sample=False, metadata=False))
+    words = asked(session, "/x", chunk="1x1") | {"read": ["all"]}
+    with pytest.raises(UsageError, match="too many to play"):
+        session.film(words)
+    (read,) = session.costs(words)["reads"]
+    assert read["now"]["loads"] >= 1 << 20
+    tile = {"at": ["0,0"], "vertical": ["0"], "horizontal": ["1"], "what": ["stored"]}
+    values = np.frombuffer(session.tile(words | tile | {"tile": ["12,12,0,0"]}), "f4")
+    assert np.isnan(values).all()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from chunkwise import system
 from chunkwise.cli.echo import echo
 from chunkwise.cli.terminal import for_messages
 from chunkwise.cli.traced import followed, trace_option
@@ -54,7 +56,12 @@ On another machine, forward the port that is printed:
     "--no-browser", is_flag=True, help="Print the address, and do not open it in a browser."
 )
 def command(
-    file: str, dataset: str | None, access: tuple[str, ...], page: str | None, no_browser: bool
+    file: str,
+    dataset: str | None,
+    access: tuple[str, ...],
+    trace: str | None,
+    page: str | None,
+    no_browser: bool,
 ) -> None:
     """Show in the browser how a file is stored, what reads touch and cost, and what would help.
 
@@ -75,7 +82,7 @@ def command(
         _save(session, page)
         return
     server = Server(session)
-    if no_browser:
+    if no_browser or not _has_screen():
         echo(server.address)
     else:
         import webbrowser
@@ -83,6 +90,12 @@ def command(
         echo(f"Opening {server.address}", err=True)
         webbrowser.open(server.address)
     server.until_left()
+
+
+def _has_screen() -> bool:
+    """Whether a browser has a window; a text browser would take the terminal."""
+    shown = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    return not system.LINUX or any(map(os.environ.get, shown))
 
 
 def _save(session: Session, page: str) -> None:
