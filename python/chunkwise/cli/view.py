@@ -25,7 +25,7 @@ Examples:
   chunkwise view model.nc temperature --access line:0
   chunkwise view model.nc --no-browser        prints the address
   chunkwise view model.nc temperature --save page.html
-  chunkwise view model.nc --trace reads.json  what a program read
+  chunkwise view model.nc --trace t.json      what a program read
 
 \b
 On another machine, forward the port that is printed:
