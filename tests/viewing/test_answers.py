@@ -207,6 +207,7 @@ def test_far_away_a_cell_is_the_mean_of_its_chunks(path: Path) -> None:
         ("chunk", {"index": ["0,0,9"]}),
         ("chunk", {"index": ["x"]}),
         ("film", {"read": ["[0:2] | [5:9]"]}),
+        ("costs", {"read": ["line:0"], "chunk": ["1x1"]}),
     ],
 )
 def test_what_makes_no_sense_is_refused(
@@ -226,3 +227,47 @@ def test_what_has_no_chunks(session: Session) -> None:
     with pytest.raises(UsageError):
         session.dataset_facts({"dataset": ["-1"]})
     assert ChunkCache(1, 0.75, 1).held == set()
+
+
+def test_bytes_are_where_hdf5_put_them(session: Session, path: Path) -> None:
+    nbytes = path.stat().st_size
+    with h5py.File(path) as file:
+        for name in ("/cube", "/contiguous", "/group/sparse", "/scalar", "/empty"):
+            found = session.bytes_of(asked(session, name))
+            stored = file[name].id.get_storage_size()
+            assert sum(found["own"]) * nbytes / len(found["own"]) == pytest.approx(
+                stored, rel=0.01
+            )
+        offset, length = file["contiguous"].id.get_offset(), file["contiguous"].nbytes
+        own = session.bytes_of(asked(session, "/contiguous"))["own"]
+        at = (np.arange(len(own)) + 0.5) * nbytes / len(own)
+        inside = (at > offset) & (at < offset + length)
+        assert np.abs(np.array(own) - inside).max() < 1
+        assert (np.array(own)[inside] > 0.4).all()
+
+
+def test_a_file_is_looked_at_in_processes_of_their_own(path: Path) -> None:
+    session = Session.of(str(path), "sparse")
+    assert session.first()["objects"][session.first()["chosen"]]["path"] == "/group/sparse"
+    assert session.facts({})["metadata"]["list_requests"] > 0
+    assert session.facts({})["nbytes"] == path.stat().st_size
+    assert len(session.worst()) == 8
+    with pytest.raises(ChunkwiseError):
+        Session.of(str(path), "nothing")
+    with pytest.raises(ChunkwiseError):
+        Session.of(str(path.with_name("nothing.h5")))
+
+
+def test_what_is_too_much_to_play_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "large.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", (1 << 20, 1 << 20), "u1", chunks=(1, 1), maxshape=(None, None))
+    session = Session(str(path), chunkwise.inspect(path, sample=False, metadata=False))
+    words = asked(session, "/x", chunk="1x1") | {"read": ["all"]}
+    with pytest.raises(UsageError, match="too many to play"):
+        session.film(words)
+    (read,) = session.costs(words)["reads"]
+    assert read["now"]["loads"] >= 1 << 20
+    tile = {"at": ["0,0"], "vertical": ["0"], "horizontal": ["1"], "what": ["stored"]}
+    values = np.frombuffer(session.tile(words | tile | {"tile": ["12,12,0,0"]}), "f4")
+    assert np.isnan(values).all()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from chunkwise import system
 from chunkwise.cli.echo import echo
 from chunkwise.cli.terminal import for_messages
+from chunkwise.cli.traced import followed, trace_option
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.files.durable import write_whole
 from chunkwise.names import printable
@@ -22,6 +25,7 @@ Examples:
   chunkwise view model.nc temperature --access line:0
   chunkwise view model.nc --no-browser        prints the address
   chunkwise view model.nc temperature --save page.html
+  chunkwise view model.nc --trace t.json      what a program read
 
 \b
 On another machine, forward the port that is printed:
@@ -39,6 +43,7 @@ On another machine, forward the port that is printed:
     help="What is read of DATASET, as for bench, such as line:0; may be repeated.  [default: a "
     "line along each dimension, and a plane]",
 )
+@trace_option
 @click.option(
     "--save",
     "page",
@@ -51,7 +56,12 @@ On another machine, forward the port that is printed:
     "--no-browser", is_flag=True, help="Print the address, and do not open it in a browser."
 )
 def command(
-    file: str, dataset: str | None, access: tuple[str, ...], page: str | None, no_browser: bool
+    file: str,
+    dataset: str | None,
+    access: tuple[str, ...],
+    trace: str | None,
+    page: str | None,
+    no_browser: bool,
 ) -> None:
     """Show in the browser how a file is stored, what reads touch and cost, and what would help.
 
@@ -66,12 +76,13 @@ def command(
     from chunkwise.viewing.server import Server
     from chunkwise.viewing.session import Session
 
+    dataset, access = followed(trace, file, dataset, access)
     session = Session.of(file, dataset, access)
     if page is not None:
         _save(session, page)
         return
     server = Server(session)
-    if no_browser:
+    if no_browser or not _has_screen():
         echo(server.address)
     else:
         import webbrowser
@@ -79,6 +90,12 @@ def command(
         echo(f"Opening {server.address}", err=True)
         webbrowser.open(server.address)
     server.until_left()
+
+
+def _has_screen() -> bool:
+    """Whether a browser has a window; a text browser would take the terminal."""
+    shown = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    return not system.LINUX or any(map(os.environ.get, shown))
 
 
 def _save(session: Session, page: str) -> None:

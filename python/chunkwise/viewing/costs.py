@@ -7,6 +7,7 @@ a sample of the data were measured.
 from __future__ import annotations
 
 import math
+import operator
 import threading
 import time
 from collections.abc import Sequence
@@ -110,8 +111,9 @@ class Costs:
             if isinstance(parsed, str):
                 raise UsageError(f"chunk shape '{printable(chunk)}': write lengths such as 1x8x8")
             shape = tuple(parsed)
-            pairs = zip(shape, self.shape, strict=False)
-            if len(shape) != len(self.shape) or any(not 0 < c <= n for c, n in pairs):
+            # Of a dataset that may grow, chunks may be longer than it is.
+            most = map(max, self.shape, self.layout.chunks or self.shape)
+            if len(shape) != len(self.shape) or any(map(operator.gt, shape, most)):
                 raise UsageError(f"chunk shape '{printable(chunk)}' does not fit the dataset")
         layout = Layout(shape, str(Pipeline.parse(filters)) if filters else self.layout.filters)
         found = Setting(layout, this_process())

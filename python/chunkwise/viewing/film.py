@@ -39,12 +39,15 @@ def film(
         start, stride, count, block = _simple(walk[number])
         box = tuple((n - 1) * s + b for n, s, b in zip(count, stride, block, strict=True))
         read = Read(shape, chunk, itemsize, tuple(start), box)
-        if frames and len(frames) + math.prod(read.extent) > MOST_FRAMES:
+        touched = math.prod(read.extent)
+        if touched > MOST_FRAMES:
+            raise UsageError(f"one read touches {touched:,} chunks: too many to play")
+        if len(frames) + touched > MOST_FRAMES:
             break
         reads.append((start, box))
-        numbers = numbers_of(grid, read.first, read.extent)[:MOST_FRAMES]
+        numbers = numbers_of(grid, read.first, read.extent)
         places = slots(grid, read.first, read.extent, max(1, who.nslots)).tolist()
-        for one, slot, wanted in zip(numbers, places, read.wanted_nbytes(), strict=False):
+        for one, slot, wanted in zip(numbers, places, read.wanted_nbytes(), strict=True):
             # What does not fit the cache passes by it.
             is_load = cache.access(one, slot, wanted) if room else True
             now = cache.held if is_load and room else held

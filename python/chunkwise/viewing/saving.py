@@ -39,6 +39,7 @@ def _save(session: Session, number: int, reads: list[str], saved: dict[str, Any]
     assert facts is not None
     asked: dict[str, Any] = {"dataset": number}
     _answer(session, saved, "dataset", asked)
+    _answer(session, saved, "bytes", asked)
     if not session.is_drawn(facts):
         return
     shape = facts.shape or ()

@@ -134,7 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, what: str, asked: dict[str, list[str]]) -> None:
         try:
             found = self.server.session.answers[what](asked)
-        except (ChunkwiseError, *HDF5_ERRORS) as error:
+        except (ChunkwiseError, *HDF5_ERRORS, ArithmeticError, MemoryError) as error:
             record = json.dumps({"error": printable(str(error))})
             self._send(HTTPStatus.BAD_REQUEST, record.encode(), "application/json")
             return

@@ -9,15 +9,17 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, Final
 
+import numpy as np
+
 from chunkwise.advice.answer import Advice
 from chunkwise.advice.api import advise
 from chunkwise.errors import ChunkwiseError, DatasetNotFoundError, UsageError
-from chunkwise.files.contained import contained
+from chunkwise.files.contained import Outcome, contained_each
 from chunkwise.files.opening import find_dataset, full_name
 from chunkwise.files.unclosed import open_readable
 from chunkwise.inspection import DatasetFacts, FileFacts, Finding, ObjectFacts, inspect
@@ -25,13 +27,15 @@ from chunkwise.inspection.finding import SEVERITIES
 from chunkwise.inspection.records import plain
 from chunkwise.measure.schedule import Step
 from chunkwise.names import HDF5_ERRORS, printable
+from chunkwise.viewing.bytemap import Numbers, Spans, all_spans
 from chunkwise.viewing.chunkmap import SIDE, VALUES, ChunkMap
 from chunkwise.viewing.costs import Costs, Setting
 from chunkwise.viewing.film import film
 
 # Lists of chunks that are kept: of ten million chunks, one takes 240 MB.
 _MAPS_KEPT: Final = 2
-_BUDGET_S: Final = 40.0
+# More datasets take seconds to list.
+_MOST_MAPPED: Final = 5_000
 Asked = Mapping[str, Sequence[str]]
 
 
@@ -54,7 +58,7 @@ class Search:
             self.step = step
 
         try:
-            self.advice = advise(file, dataset, access, budget_s=_BUDGET_S, progress=follow)
+            self.advice = advise(file, dataset, access, progress=follow)
         except (ChunkwiseError, *HDF5_ERRORS) as error:
             self.error = printable(str(error))
         finally:
@@ -78,16 +82,23 @@ class Session:
     quick: FileFacts  # Without a sample, which takes seconds
     dataset: str | None = None  # What is shown first, by its path
     access: tuple[str, ...] = ()
+    # Gives the facts with a sample, once.
+    looks: Iterator[Outcome[FileFacts]] | None = None
     _maps: OrderedDict[int, ChunkMap] = field(default_factory=OrderedDict)
     _search: Search | None = None
     _costs: dict[int, Costs] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
+    # Held for seconds.
+    _slow: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
     def of(cls, path: str, dataset: str | None = None, access: Sequence[str] = ()) -> Session:
-        """Look at a file, in a process of its own: libhdf5 crashes on some damaged files."""
-        work = partial(inspect, path, sample=False, metadata=False)
-        facts = contained(work, printable(path))
+        """Look at a file, in processes of their own: libhdf5 crashes on some damaged files."""
+        # Both begin now: later, other threads may hold locks that a copy of this process never
+        # gets back.
+        works = [partial(inspect, path, sample=False, metadata=False), partial(inspect, path)]
+        looks = contained_each(((work, printable(path)) for work in works), len(works))
+        facts = next(looks).get()
         if dataset is not None:
             with open_readable(path) as file:
                 dataset = "/" + full_name(file, dataset).strip("/")
@@ -95,7 +106,7 @@ class Session:
                 raise DatasetNotFoundError(
                     f"{printable(path)}: has no dataset {printable(dataset)}"
                 )
-        return cls(path, facts, dataset, tuple(access))
+        return cls(path, facts, dataset, tuple(access), looks)
 
     # --- the file -------------------------------------------------------------------------
 
@@ -112,12 +123,11 @@ class Session:
 
     @cached_property
     def _full(self) -> FileFacts:
-        work = partial(inspect, self.path)
-        return contained(work, printable(self.path))
+        return inspect(self.path) if self.looks is None else next(self.looks).get()
 
     def facts(self, _: Asked) -> dict[str, Any]:
         """Say what a sample of the data shows, too, and what opening the file costs."""
-        with self._lock:
+        with self._slow:
             return self._described(self._full)
 
     def _described(self, facts: FileFacts) -> dict[str, Any]:
@@ -211,6 +221,21 @@ class Session:
             plane = found.plane(None if vertical < 0 else vertical, horizontal, at)
         return found.tile(plane, what, (down, right), (row, column)).tobytes()
 
+    @cached_property
+    def _filled(self) -> Numbers:
+        with open_readable(self.path) as file:
+            datasets = [one.path for one in self.quick.objects if one.dataset is not None]
+            found = all_spans(find_dataset(file, path).id for path in datasets[:_MOST_MAPPED])
+        return found.shares(self.quick.nbytes)
+
+    def bytes_of(self, asked: Asked) -> dict[str, Any]:
+        """Say which part of each part of the file holds a dataset's data, and that of others."""
+        _, one, _ = self._object(asked)
+        with self._slow, open_readable(self.path) as file:
+            own = Spans.of(find_dataset(file, one.path).id).shares(self.quick.nbytes)
+            others = np.clip(self._filled - own, 0.0, 1.0)
+        return {"own": np.round(own, 4).tolist(), "others": np.round(others, 4).tolist()}
+
     def chunk(self, asked: Asked) -> Mapping[str, Any]:
         """Say where one chunk lies."""
         found, index = self._map(asked), _integers(asked, "index")
@@ -272,6 +297,7 @@ class Session:
             "chunks": self.chunks,
             "tile": self.tile,
             "chunk": self.chunk,
+            "bytes": self.bytes_of,
             "costs": self.costs,
             "measure": self.measure,
             "film": self.film,

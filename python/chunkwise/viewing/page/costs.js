@@ -105,7 +105,7 @@ class Costs {
   draw() {
     const { reads, now, then } = this.answered;
     const tried = this.isTried;
-    const head = ["Read", "One read touches", "It decodes", "Too much", `With libhdf5`, "With chunkwise"];
+    const head = ["Read", "One read touches", "It decodes", "Amplification", "With libhdf5", "With chunkwise"];
     if (tried) head.push("Tried: libhdf5", "Tried: chunkwise");
     const rows = reads.map((one, i) => this.row(one, i, head, tried));
     $("reads").replaceChildren(
@@ -146,7 +146,7 @@ class Costs {
       [select, el("small", {}, one.words)],
       [counted(now.chunks, what), tried ? this.instead(counted(then.chunks, this.answered.then.chunks ? "chunk" : "piece")) : null],
       [size(now.decoded_nbytes), el("small", {}, `for ${size(now.selected_nbytes)}`), tried ? this.instead(size(then.decoded_nbytes)) : null],
-      [`${times(now.decoded_nbytes / now.selected_nbytes)} times`, tried ? this.instead(`${times(then.decoded_nbytes / then.selected_nbytes)} times`) : null],
+      [times(now.decoded_nbytes / now.selected_nbytes), tried ? this.instead(times(then.decoded_nbytes / then.selected_nbytes)) : null],
       [seconds(now.libhdf5_s), per(now, now.libhdf5_s), el("small", {}, this.loads(now))],
       [seconds(now.chunkwise_s), per(now, now.chunkwise_s)],
     ];

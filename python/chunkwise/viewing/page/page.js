@@ -86,8 +86,9 @@ async function choose(number, reads = []) {
   $("name").textContent = facts.path;
   $("stored").textContent = stored();
   ofDataset();
+  for (const id of ["drawn", "costs", "cure", "film", "lines", "bytes"]) $(id).hidden = true;
+  bytes().catch(() => {});
   const drawable = rank > 0 && !facts.shape.includes(0) && ["chunked", "contiguous"].includes(facts.layout) && !facts.unlisted;
-  for (const id of ["drawn", "costs", "cure", "film", "lines"]) $(id).hidden = true;
   $("why-not").hidden = drawable;
   if (!drawable) {
     $("why-not").textContent = facts.unlisted ?? (rank && !facts.shape.includes(0) ? `Its layout is ${facts.layout}: there are no chunks to draw.` : "It has no elements along dimensions: there is nothing to draw.");
@@ -162,22 +163,69 @@ function look() {
 
 const show = () => drawing.show(chosen, facts, grid, view.vertical, view.horizontal, view.at);
 
+function ramp(paint) {
+  const made = el("canvas", { width: 128, height: 1 });
+  paint(made.getContext("2d"));
+  return made;
+}
+
+function key(colour, text) {
+  const made = ramp((context) => { context.fillStyle = colour; context.fillRect(0, 0, 128, 1); });
+  made.className = "key";
+  return el("span", {}, made, text);
+}
+
 function legend() {
   const parts = [];
-  const ramp = (paint) => { const made = el("canvas", { width: 128, height: 1 }); paint(made.getContext("2d")); return made; };
   const range = grid?.ranges[drawing.what];
   if (range) {
     const ends = drawing.colour === "ratio" ? range.map((n) => three(drawing.raw_nbytes / Math.max(1, n))).reverse()
       : drawing.colour === "place" ? ["begin", "end of its bytes"] : range.map(size);
     parts.push(el("span", {}, ends[0], ramp((context) => { for (let x = 0; x < 128; x += 1) { context.fillStyle = `rgb(${shade(x / 127)})`; context.fillRect(x, 0, 1, 1); } }), ends[1]));
   }
-  const key = (colour, text) => { const made = ramp((context) => { context.fillStyle = colour; context.fillRect(0, 0, 128, 1); }); made.className = "key"; parts.push(el("span", {}, made, text)); };
-  if (facts.chunks && facts.chunks.allocated < facts.chunks.grid) key(`rgb(${never()})`, "never written");
-  key(css("--mark"), drawing.cells ? "loaded now" : "decoded for the read");
-  if (!drawing.cells) key(css("--ground"), "what it gives you");
-  if (drawing.cells) { key(css("--good"), "in the cache"); key(css("--error"), "loaded again"); }
-  if (drawing.tried) key(css("--cure"), "chunks that are tried (dashed)");
+  if (facts.chunks && facts.chunks.allocated < facts.chunks.grid) parts.push(key(`rgb(${never()})`, "never written"));
+  parts.push(key(css("--mark"), drawing.cells ? "loaded now" : "decoded for the read"));
+  if (drawing.cells) parts.push(key(css("--good"), "in the cache"), key(css("--error"), "loaded again"));
+  else parts.push(key(css("--ground"), "what it gives you"));
+  if (drawing.tried) parts.push(key(css("--cure"), "chunks that are tried (dashed)"));
   $("legend").replaceChildren(...parts);
+}
+
+// The file from its first byte to its last: this dataset's data, that of others, and the rest.
+async function bytes() {
+  const number = chosen;
+  const found = await ask("bytes", { dataset: number });
+  if (chosen !== number) return;
+  $("bytes").hidden = false;
+  drawStrip.found = found;
+  drawStrip();
+  const share = (list) => list.reduce((sum, one) => sum + one, 0) / list.length;
+  const held = found.own.map((one, i) => [one, i]).filter(([one]) => one > 0).map(([, i]) => i);
+  const span = held.length ? (held.at(-1) - held[0] + 1) / found.own.length : 0;
+  const percent = (part) => `${part && part < 0.01 ? "under 1" : Math.round(100 * part)}%`;
+  $("spread").textContent = `Its data is ${percent(share(found.own))} of the file${held.length ? `, spread over ${percent(span)} of it` : ""}; data of other datasets is ${percent(share(found.others))}. The rest is metadata, values of variable length and unused space.`;
+}
+
+function drawStrip() {
+  const { found } = drawStrip;
+  const { width, height } = $("strip").getBoundingClientRect();
+  if (!found || !width) return;
+  const ratio = devicePixelRatio || 1;
+  $("strip").width = width * ratio;
+  $("strip").height = height * ratio;
+  const context = $("strip").getContext("2d");
+  context.scale(ratio, ratio);
+  const colours = [css("--mark"), `rgb(${shade(0.45)})`, css("--line")];
+  found.own.forEach((own, i) => {
+    let bottom = height;
+    const each = width / found.own.length;
+    [own, found.others[i], 1 - own - found.others[i]].forEach((part, k) => {
+      context.fillStyle = colours[k];
+      context.fillRect(i * each, bottom - part * height, each + 0.5, part * height);
+      bottom -= part * height;
+    });
+  });
+  $("strip-legend").replaceChildren(...["this dataset", "other datasets", "metadata and the rest"].map((text, k) => key(colours[k], text)));
 }
 
 async function hover(index) {
@@ -253,6 +301,7 @@ $("move").addEventListener("click", () => {
   drawing.canvas.classList.toggle("moving", drawing.moving);
 });
 $("canvas").addEventListener("pointerleave", () => { $("hover").textContent = "\u00a0"; });
+new ResizeObserver(drawStrip).observe($("strip"));
 if (matchMedia("(max-width: 62rem)").matches) $("objects").open = false;
 
 async function begin() {
