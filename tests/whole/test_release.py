@@ -65,7 +65,7 @@ def test_the_forge_runs_what_there_is_on_what_is_supported() -> None:
         assert "secrets" not in str(workflow)
         assert not re.search(r"pypi\.org|pythonhosted|crates\.io", str(workflow))
     assert called == {
-        "check", "release-check", "rust-test", "sdist", "test", "test-python", "try-wheel",
+        "check", "release-check", "rust-test", "sdist", "smoke-windows", "test", "test-python",
         "wheels",
     }  # fmt: skip
     assert all(re.search(rf"^{name}:", makefile, re.MULTILINE) for name in called)
