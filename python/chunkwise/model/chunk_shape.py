@@ -238,12 +238,7 @@ def _best(
     present: Present | None = None,
 ) -> _Shape:
     """Look at all shapes quickly, and at the best of them closely; empty if none serves."""
-    # All of it is read as often as the rarest walk, or once for a thousand single reads.
-    often = (
-        w * n / USUAL_READS if n > 1 else w for w, n in ((p.weight, p.reads) for p in patterns)
-    )
-    rarest = min((1.0, *often))
-    everything = (*patterns, Pattern("", extents, weight=rarest))
+    everything = (*patterns, all_of(extents, patterns))
     longest = max(1, limit_nbytes // max(1, itemsize))
     sides = [
         # An extent may be beyond 64 bits, a chunk's length not.
@@ -280,6 +275,14 @@ def _best(
         key=lambda chunks: (math.prod(chunks), chunks),
         default=(),
     )
+
+
+def all_of(shape: _Shape, patterns: Sequence[Pattern]) -> Pattern:
+    """Read all of it, as often as the rarest walk, or once for a thousand single reads."""
+    often = (
+        w * n / USUAL_READS if n > 1 else w for w, n in ((p.weight, p.reads) for p in patterns)
+    )
+    return Pattern("", shape, weight=min((1.0, *often)))
 
 
 def _is_small(extents: _Shape, itemsize: int, chunks: _Shape) -> bool:
