@@ -102,7 +102,7 @@ def _others(text: str) -> list[str]:
     return [name for name in found if name not in lines and name != "index"]
 
 
-def _with_lists(_: object, env: Any, *known: set[str]) -> list[str]:
+def _with_lists(_: object, env: Any, *_known: set[str]) -> list[str]:
     """Name the pages with such lists: there may be new pages, though these have not changed."""
     written = {name: DOCS / f"{name}.md" for name in env.found_docs}
     return [
