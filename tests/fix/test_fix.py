@@ -219,8 +219,9 @@ def test_a_file_that_needs_nothing_is_left_alone(
     assert not (tmp_path / "b.h5").exists()
     assert stamp(path) == before
     (tmp_path / "b.h5").write_bytes(b"of an earlier run")
-    assert run(monkeypatch, path, "-o", tmp_path / "b.h5", "--force") == 0
-    assert "b.h5: left as it was" in capsys.readouterr().err
+    assert run(monkeypatch, path, "-o", tmp_path / "b.h5", "--force") == 2
+    assert "b.h5 is of an earlier run" in capsys.readouterr().err
+    assert (tmp_path / "b.h5").read_bytes() == b"of an earlier run"
     (tmp_path / "b.h5").unlink()
     assert names(tmp_path) == ["a.h5"]
 

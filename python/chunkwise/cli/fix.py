@@ -148,9 +148,13 @@ def _one(chosen: batches.Chosen, wish: Wish, ends: Ending) -> int:
     else:
         for line in lines(fixed):
             echo(line)
-    if place and not in_place and fixed.outcome == "nothing to mend" and place.target.exists():
-        old = f"{printable(place.said)}: left as it was: it is of an earlier run"
-        echo(f"chunkwise: warning: {old}", err=True)
+    is_stale = place and fixed.outcome == "nothing to mend" and not (in_place or chosen.dry_run)
+    if place and is_stale and place.target.exists():
+        # Whoever named it takes what lies there for this run's result.
+        raise UsageError(
+            f"{printable(place.said)} is of an earlier run, and {printable(file)} needs no other "
+            "file: it was left as it was; remove it, or read the source"
+        )
     return 0
 
 
