@@ -162,6 +162,7 @@ ELSEWHERE = {
     "data-elsewhere": "inspect/test_findings_objects.py::"
     "test_where_the_data_of_a_virtual_dataset_lies",
     "access-mismatch": "inspect/test_access.py::test_chunks_are_offered_for_what_is_stated",
+    "refused-here": "read/test_wide_lengths.py::test_they_are_sound_and_a_copy_opens_everywhere",
     "sources-missing": "inspect/test_findings_objects.py::test_the_line_that_finds_a_source",
 }
 WITHOUT_FIXES = {

@@ -101,7 +101,7 @@ def test_any_mappings_give_what_libhdf5_gives(tmp_path: Path, seed: int) -> None
         assert same(v[::-1], whole[::-1])
         low, high = chunkwise.hyperslab((0,) * d.ndim, (1,) * d.ndim), d.shape
         last = chunkwise.hyperslab(tuple(n - 1 for n in high), (1,) * d.ndim)
-        assert same(v.read(chunkwise.union([low, last])), whole.flat[[0, -1]])
+        assert same(v.read(chunkwise.union([low, last])), whole.flat[sorted({0, whole.size - 1})])
         assert same(v.astype("f8")[...], d.astype("f8")[...])
         out = np.full(d.shape, 3, "i4")
         v.read_direct(out)
