@@ -63,12 +63,17 @@ CONFIG
         "$ffi"/src/x86/{ffi64,ffiw64}.c "$ffi"/src/x86/{unix64,win64}.S
 }
 
-"${pip[@]}" --target "$home/lib/python3.13/site-packages" --upgrade --platform musllinux_1_2_x86_64 \
-    --python-version 313 --implementation cp "$(grep ^h5py== "$constraints")" numpy click rich "${@:2}"
+install() {
+    "${pip[@]}" --no-warn-conflicts --target "$packages" --upgrade --platform musllinux_1_2_x86_64 \
+        --python-version 313 --implementation cp "$@"
+}
+packages=$home/lib/python3.13/site-packages
+[ -e "$packages/h5py" ] || install "$(grep ^h5py== "$constraints")" numpy click rich
+[ $# = 1 ] || install --no-deps "${@:2}"
 # Python starts itself by this name too.
 cat >"$home/python" <<RUN
 #!/bin/sh
 exec "$loader" --library-path "$made:$home/lib" "$home/bin/python3.13" "\$@"
 RUN
 chmod +x "$home/python"
-echo "import sys; sys.executable = '$home/python'" >"$home/lib/python3.13/site-packages/this_python.pth"
+echo "import sys; sys.executable = '$home/python'" >"$packages/this_python.pth"
