@@ -354,10 +354,7 @@ SCALE ?= quick
 STUDIES := occam netcdf4 hyperslabs cris bandwidth two-ways selections
 
 studies: $(VENV)/.report
-	@for study in $(STUDIES); do \
-	    $(BIN)/chunkwise study $$study --scale $(SCALE) --out target/studies/$$study-$(SCALE) \
-	        --resume || exit; \
-	done
+	$(BIN)/chunkwise study --all --scale $(SCALE) --output target/studies --resume
 	@if scripts/tools.sh has-mpi "make studies, iotest"; then \
 	    $(MAKE) --no-print-directory $(VENV_MPI)/.made && \
 	    $(VENV_MPI)/bin/chunkwise study iotest --scale $(SCALE) \

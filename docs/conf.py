@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -101,8 +102,19 @@ def _others(text: str) -> list[str]:
     return [name for name in found if name not in lines and name != "index"]
 
 
+def _with_lists(_: object, env: Any, *_known: set[str]) -> list[str]:
+    """Name the pages with such lists: there may be new pages, though these have not changed."""
+    written = {name: DOCS / f"{name}.md" for name in env.found_docs}
+    return [
+        name
+        for name, page in written.items()
+        if page.exists() and re.search(r"^@(built|others)", page.read_text("utf-8"), re.MULTILINE)
+    ]
+
+
 def setup(app: Any) -> None:
     """Let Sphinx call `_listed` as it reads pages."""
+    app.connect("env-get-outdated", _with_lists)
     app.connect("source-read", _listed)
     app.connect("viewcode-find-source", _no_source_of_others)
 

@@ -22,6 +22,7 @@ import hdf5plugin
 import numpy as np
 from tests.support import metadata_files
 from tests.support.filtered import CASES, SZIPS, Case, create, of_plugin, values
+from tests.support.wide import widen
 
 from chunkwise.grammar.codecs import CODECS_BY_ID
 
@@ -127,10 +128,13 @@ def main() -> None:
         for name, sums in itertools.product(FILES, (False, True)):
             content = indexed(Path(folder) / "indexed.h5", name, sums=sums)
             (CORPUS / "stored" / f"{name}{'-sums' if sums else ''}").write_bytes(content)
-        for name in metadata_files.KINDS:
-            path = metadata_files.write(Path(folder), name)
+        for name in (*metadata_files.KINDS, "chunks-wide"):
+            path = metadata_files.write(Path(folder), name.replace("wide", "new"))
             # With checksums mended.
             head = struct.pack("<8Q", 1, *metadata_files.addresses(path))
+            if name == "chunks-wide":
+                # HDF5 2.0 does not open what is in there.
+                widen(path)
             (CORPUS / "format" / name).write_bytes(head + path.read_bytes())
         for name, dtype, filters in pipelines():
             target = CODECS_BY_ID[filters[0].number].name if len(filters) == 1 else "pipeline"

@@ -52,6 +52,7 @@ GROUPS: Final = {
     "Programs that use h5py": ("patch_h5py", "unpatch_h5py", "patch_stats"),
     "Measure, explain, repair": (
         "inspect",
+        "view",
         "bench",
         "advise",
         "fix",

@@ -69,7 +69,8 @@ TIERS: Final = (
 # What Windows or wine cannot do: reasons, each with the files or functions of tests it is for.
 WINDOWS: Final = Path(__file__).with_name("windows.toml")
 # What Python reports to audit hooks when a process is to be started.
-_STARTS: Final = frozenset({"subprocess.Popen", "os.fork", "os.posix_spawn", "os.system"})
+_UNNAMED: Final = frozenset({"_winapi.CreateProcess", "os.fork"})
+_STARTS: Final = _UNNAMED | {"subprocess.Popen", "os.posix_spawn", "os.system"}
 
 
 class Rules:
@@ -89,7 +90,7 @@ class Rules:
             return
         if self._tier.programs is None:
             self._refuse()
-        elif event != "os.fork" and (name := _program(event, told)) in self._tier.programs:
+        elif event not in _UNNAMED and (name := _program(event, told)) in self._tier.programs:
             self._refuse(what=name)
 
     def _refuse(self, *_: object, what: str = "a process") -> NoReturn:

@@ -75,6 +75,15 @@ fn any_object(file: &File<Sealing<'_>>, object: &Object<'_>) {
         }
     }
     let _ = object.datatype().map(|datatype| datatype.map(|found| found.leads_elsewhere()));
+    if let Ok(Some((at, bytes))) = object.narrowed() {
+        let Sealing { file: whole, sums } = *file.bytes();
+        let mut other = whole.to_vec();
+        let begin = (file.superblock().base + at) as usize;
+        other[begin..begin + bytes.len()].copy_from_slice(&bytes);
+        let other = File::open(Sealing { file: &other, sums });
+        let layout = other.and_then(|other| other.object(object.address())?.layout());
+        assert_eq!(layout, object.layout(), "narrow lengths are others");
+    }
     if let Ok(chunks) = object.chunks() {
         let some = chunks.iter().step_by(1 + chunks.len() / 7);
         let places: BTreeSet<_> = some.map(|chunk| chunk.scaled.clone()).collect();
@@ -96,6 +105,7 @@ fn any_value(file: &File<Sealing<'_>>, value: &[u8]) {
 }
 
 /// A file whose structures come with the right checksums, if they are wanted so.
+#[derive(Clone, Copy)]
 struct Sealing<'a> {
     file: &'a [u8],
     sums: bool,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from chunkwise import parallel as parallel
     from chunkwise import xarray as xarray
     from chunkwise.advice.api import advise
+    from chunkwise.card import view
     from chunkwise.dataset import Dataset
     from chunkwise.file import File, open, wrap
     from chunkwise.fixing.api import fix
@@ -67,6 +68,7 @@ __all__ = [
     "union",
     "unpatch_h5py",
     "verify",
+    "view",
     "wrap",
 ]
 
@@ -76,6 +78,7 @@ _LATER = {
     name: f"chunkwise.{module}"
     for module, names in {
         "advice.api": ("advise",),
+        "card": ("view",),
         "measure.api": ("bench",),
         # The module of files, which says to datasets and groups how theirs is made.
         "file": ("Dataset", "File", "Group", "open", "wrap"),

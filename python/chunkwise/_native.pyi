@@ -673,8 +673,15 @@ class Metadata:
         """
     def readable_links(self, address: int) -> tuple[list[tuple[bytes, int | None]], list[str]]:
         """Names and addresses (None of soft and other links), and what is wrong with the rest."""
-    def readable_attributes(self, address: int) -> tuple[int, list[str]]:
-        """How many can be read, and what is wrong with others."""
+    def readable_attributes(self, address: int) -> int:
+        """How many can be read."""
+    def damage(self, address: int) -> list[str]:
+        """What is wrong with an object but its values: each time structure, address and object."""
+    def narrowed(self) -> list[tuple[int, int, bytes]]:
+        """Bytes with which lengths of chunks take no more bytes than they need.
+
+        Of each dataset whose do: the address of its header, a position in the file, and the bytes.
+        """
     def objects(self, addresses: Sequence[int]) -> list[ObjectRecord]: ...
     def shape(self, address: int) -> tuple[int, ...] | None:
         """The shape of a dataset; None of what has none."""

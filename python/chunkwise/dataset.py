@@ -64,6 +64,12 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
         bindings.watch_closing()
         return cls(dataset.id, readonly=dataset._readonly)
 
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows; None if its file is closed."""
+        from chunkwise.card import view
+
+        return view(self)._repr_html_() if self else None
+
     # What the file says -------------------------------------------------------------
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import posixpath
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -54,6 +53,12 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         super()._belong(home, path, number)
         self._met = home.met
 
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows; None if its file is closed."""
+        from chunkwise.card import view
+
+        return view(self)._repr_html_() if self else None
+
     # Finding -------------------------------------------------------------------------
 
     def __getitem__(self, name: str | bytes | h5py.Reference) -> Any:
@@ -75,7 +80,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
             if not isinstance(name, h5py.Reference):
                 raise NotADatasetError(f"a name is a str, not {type(name).__name__}")
             with phil:
-                found = h5r.dereference(name, self.id)
+                found = self._home.opened(lambda: h5r.dereference(name, self.id))
                 if found is None:
                     # As h5py has it.
                     raise ValueError("Invalid HDF5 object reference")
@@ -105,7 +110,7 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
     ) -> Any:
         """Return an object, its class or its link, as `h5py.Group.get`; or `default`."""
         if getclass or getlink or options or not isinstance(name, str | bytes):
-            if isinstance(name, str | bytes) and not getlink and not self._home.bounds.is_open:
+            if isinstance(name, str | bytes) and not getlink and not self._home.leads_anywhere:
                 encoded = encode_name(name) if isinstance(name, str) else name
                 self._check_path(encoded, self._home.bounds)
             found = super().get(name, default, getclass, getlink, **options)
@@ -125,10 +130,11 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
         with phil:
             # As bytes, since names need not be UTF-8.
             encoded = encode_name(name)
-            bounds = self._home.bounds
-            if not bounds.is_open:
-                self._check_path(encoded, bounds)
-            return self._adopted(h5o.open(self.id, encoded, lapl=self._lapl), path)
+            home = self._home
+            if not home.leads_anywhere:
+                self._check_path(encoded, home.bounds)
+            found = home.opened(lambda: h5o.open(self.id, encoded, lapl=self._lapl))
+            return self._adopted(found, path)
 
     def _check_path(self, encoded: bytes, bounds: Bounds) -> None:
         """Check that no external link leads farther than the file may."""
@@ -418,7 +424,10 @@ class Group(Kept, h5py.Group):  # type: ignore[misc]
     def _path_of(self, name: str | bytes | None) -> str | None:
         if name is None or self._path is None:
             return None
-        return posixpath.join(self._path, decode_name(name) if isinstance(name, bytes) else name)
+        text = decode_name(name) if isinstance(name, bytes) else name
+        if text.startswith("/"):
+            return text
+        return f"{self._path}{text}" if self._path.endswith("/") else f"{self._path}/{text}"
 
     def _check_open(self) -> None:
         if not self:

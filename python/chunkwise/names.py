@@ -16,6 +16,9 @@ from typing import Any
 # What h5py's low-level calls raise on a damaged or unsupported object.
 HDF5_ERRORS = (KeyError, OSError, RuntimeError, TypeError, ValueError, NotImplementedError)
 
+# What HDF5 2.0 says of lengths of chunks that take more bytes than they need.
+WIDE_LENGTHS = "stored chunk dimension encoding length does not match"
+
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*(://|::)")
 # Between the parts of a chain, and not within an address such as ``[::1]``.
 _BETWEEN = re.compile(r"::(?=[A-Za-z][A-Za-z0-9+.\-]*(?:://|::))")

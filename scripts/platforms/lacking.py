@@ -19,7 +19,8 @@ LACKING = re.findall(r"^\w+ (\w+)\(", SOURCE.read_text(), re.MULTILINE)
 
 def make(system: Path) -> None:
     """Make the library where wine finds it."""
-    wine = next(Path("/usr").glob("lib*/**/wine/x86_64-windows/ucrtbase.dll"))
+    library = "wine/x86_64-windows/ucrtbase.dll"
+    wine = next(path for at in ("*/", "") for path in Path("/usr/lib").glob(at + library))
     listed = subprocess.run(
         ["x86_64-w64-mingw32-objdump", "-p", wine], check=True, stdout=subprocess.PIPE, text=True
     ).stdout

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from chunkwise.advice import wishes
 from chunkwise.advice.verifying import Part, Proof, Timing
-from chunkwise.advice.work import Work
+from chunkwise.advice.work import _REPEATED, Work
 from chunkwise.measure.target import Target
 from chunkwise.model.layout import Layout
 from chunkwise.model.search import Found, Problem, search
@@ -46,7 +46,9 @@ FOUND: Found = search(OF)
 FIRST: Layout = next(one.layout for one in FOUND.ranked if not one.names)
 
 
-def refined(measured: Measured, monkeypatch: pytest.MonkeyPatch, left_s: float = 1e6) -> Proof:
+def refined(
+    measure: Callable[..., Proof], monkeypatch: pytest.MonkeyPatch, left_s: float = 1e6
+) -> Proof:
     target = Target(
         "a.nc", "a.nc", "/t", SHAPE, "<f4", 4, True, PRESENT.chunks, PRESENT.filters,
         OF.outcome(PRESENT).nbytes, 521, 1 << 20, 0.75,
@@ -54,8 +56,8 @@ def refined(measured: Measured, monkeypatch: pytest.MonkeyPatch, left_s: float =
     now = time.monotonic()
     asked_for = wishes.read("balanced", None)
     work = Work(target, asked(*PATTERNS), True, asked_for, now, now + left_s, None, None)
-    monkeypatch.setattr(work, "_measured", measured)
-    return work._refined(PART, measured.proof([PRESENT, FIRST], 1), OF, FOUND, 1.0)
+    monkeypatch.setattr(work, "_measured", measure)
+    return work._refined(PART, Measured(None).proof([PRESENT, FIRST], 1), OF, FOUND, 1.0)
 
 
 def named(filters: str) -> set[Layout]:
@@ -91,3 +93,23 @@ def test_nothing_is_measured_without_time(monkeypatch: pytest.MonkeyPatch) -> No
     proof = refined(measured, monkeypatch, left_s=1.5)
     assert not measured.rounds
     assert set(proof.timings) == {PRESENT, FIRST}
+
+
+@pytest.mark.parametrize("left_s", [3.0, 20.0, 60.0])
+@pytest.mark.parametrize("took_s", [1.0, 1.1])
+def test_refining_ends_with_its_seconds(
+    left_s: float, took_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each layout takes what the first ones took, or a tenth more."""
+    begun = now = time.monotonic()
+    measured = Measured(None)
+
+    def slowly(part: Part, layouts: Sequence[Layout], *words: Any, **how: Any) -> Proof:
+        nonlocal now
+        now += took_s * len(layouts) / (1 if how["repeat"] > 1 else _REPEATED)
+        return measured(part, layouts, *words, **how)
+
+    monkeypatch.setattr("chunkwise.advice.work.time.monotonic", lambda: now)
+    refined(slowly, monkeypatch, left_s)
+    assert measured.rounds
+    assert now - begun <= 1.15 * left_s

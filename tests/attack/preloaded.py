@@ -67,6 +67,7 @@ def attempt(seed: int, folder: Path) -> None:
         if way == "preloaded":
             to = str(folder / "report")
             given |= environment.variables(report=to, cache_nbytes=int(rng.integers(0, 1 << 20)))
+            given["CHUNKWISE_READ_LEAST"] = "1"
             if writes:
                 given["CHUNKWISE_WRITE_LEAST"] = "1"
         try:

@@ -8,7 +8,7 @@ import os
 import resource
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -214,6 +214,39 @@ def test_a_closed_file_says_so_parked_or_not(files: list[chunkwise.File]) -> Non
         assert not any(map(bool, (d, group, file)))
         assert "Closed" in repr(d)
         assert "Closed" in repr(group)
+
+
+@pytest.mark.parametrize("also", [None, "file id", "id", "h5py", "attrs", "space"])
+def test_closing_is_as_h5pys_whoever_else_has_something(
+    paths: list[Path], also: str | None
+) -> None:
+    file = chunkwise.open(paths[0])
+    group, chunked, words = file["g"], file["g/chunked"], file["words"]
+    assert same(chunked[1], DATA[1])
+    ways: dict[str | None, Callable[[], Any]] = {
+        None: lambda: None,
+        "file id": lambda: file.id,
+        "id": lambda: words.id,
+        "h5py": lambda: chunked.h5py,
+        "attrs": lambda: chunked.attrs,
+        "space": lambda: chunked.id.get_space(),
+    }
+    kept = ways[also]()
+    file.close()
+    assert not any((file, group, chunked, words))
+    assert not any(one.id.valid for one in (file, group, chunked, words))
+    for one in (chunked, words):
+        with pytest.raises((UsageError, ValueError)):
+            one[()]
+    if also in ("file id", "id"):
+        assert kept.id == 0
+    if also == "h5py":
+        assert not kept
+    # libhdf5 has closed it.
+    with h5py.File(paths[0], "r+") as again:
+        again["g/chunked"][0] = 7
+    with chunkwise.open(paths[0]) as again:
+        assert np.all(again["g/chunked"][0] == 7)
 
 
 def test_files_that_are_let_go_are_closed(paths: list[Path], files: list[chunkwise.File]) -> None:

@@ -16,9 +16,13 @@ from chunkwise.grammar import format_shape
 from chunkwise.inspection import inspect
 from chunkwise.inspection.facts import FileFacts
 from chunkwise.inspection.patterns import stored_as
+from chunkwise.model import worth
 from chunkwise.model.chunk_shape import default_chunk
 from chunkwise.model.cost import decodes_in_no_order
-from chunkwise.model.readers import LIBHDF5_1, this_process
+from chunkwise.model.layout import FileLayout
+from chunkwise.model.nominal import slowdown
+from chunkwise.model.readers import LIBHDF5_1, LIBRARIES, reader, this_process
+from chunkwise.patterns import stated
 
 SHAPE = (120, 150, 150)
 
@@ -152,3 +156,27 @@ def test_what_helps_older_libraries_and_slows_this_one_is_left_to_the_user(tmp_p
     assert "0.76x as fast to HDF5" in found.summary
     assert found.is_offer
     assert facts.layout is None or not facts.layout.datasets
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_finding_asks_for_chunks_that_slow_stated_reads(seed: int, tmp_path: Path) -> None:
+    """Rows in tiny chunks, and regions of what is in one piece, are read at random places."""
+    rng = random.Random(seed)
+    if seed % 2:
+        shape = (rng.choice([4_000, 12_000]), rng.choice([3, 5]), rng.choice([80, 200]))
+        chunks, text = (1, *shape[1:]), "samples:200"
+    else:
+        shape, chunks = (rng.choice([600, 1_500]), 64, rng.choice([48, 64])), None
+        text = f"random:10:{shape[0]}x{rng.choice([5, 12])}x{rng.choice([7, 12])}"
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", shape, "f4", chunks=chunks, data=np.zeros(shape, "f4"))
+    facts = inspect(tmp_path / "a.h5", access=[text])
+    reads = stated([text], shape, 4, shape, "/x")
+    found = [one for one in facts.findings if one.layout is not None and not one.is_offer]
+    asked = [one.chunk for each in found for one in (each.layout or FileLayout()).datasets]
+    assert asked or not seed % 2
+    for chunk in asked:
+        assert chunk is not None
+        readers = (*LIBRARIES, reader("chunkwise"))
+        times = slowdown(shape, 4, chunks, chunk, reads, readers, filtered=False)
+        assert times <= worth.HARMLESS

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from chunkwise.model.chunk_shape import (
     CHUNK_NBYTES,
     SMALL_CHUNK_NBYTES,
+    all_of,
     default_chunk,
     divisors,
     reason,
@@ -85,7 +86,7 @@ def test_nothing_that_was_left_out_is_much_better(case: Any) -> None:
     shape, itemsize, patterns = case
     if math.prod(shape) * itemsize <= CHUNK_NBYTES:
         return
-    everything = (*patterns, Pattern("", shape))
+    everything = (*patterns, all_of(shape, patterns))
     chosen = default_chunk(shape, itemsize, None, patterns)
     now = nominal_s(shape, itemsize, chosen, everything, LIBHDF5_1)
     for chunks in candidates(shape, patterns):

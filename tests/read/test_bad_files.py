@@ -55,8 +55,8 @@ STREAMS = [
     *("lz4-length-2-60", "lzf-distance", "scaleoffset-width", "szip-length-2-gib", "zstd-frame"),
 ]
 FIRST_STREAMS = [
-    *("bitshuffle-element-of-0-bytes", "szip-200-bits", "szip-blocks-of-0"),
-    "szip-blocks-of-4-gib",
+    *("bitshuffle-element-of-0-bytes", "scaleoffset-size-of-0", "szip-200-bits"),
+    *("szip-blocks-of-0", "szip-blocks-of-4-gib"),
 ]
 UNREADABLE = Fails(
     "CorruptDataError", ("dataset /d: HDF5 2.0.0 cannot read it: ", "; the file is damaged")

@@ -8,17 +8,20 @@ import io
 import threading
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import chunkwise
 from chunkwise.errors import FileChangedError, RemoteError, UsageError
 from chunkwise.remote import source
+from chunkwise.remote.blocks import Blocks
 from tests.support.patched import bound_always, engine_reads, left_to_h5py
 from tests.support.web import VALUES, serving
 
@@ -182,7 +185,7 @@ def test_garbage_of_h5py_does_not_stop_a_read(content: bytes) -> None:
         try:
             thread = threading.Thread(target=read, args=(f"{server.url}/a.h5",), daemon=True)
             thread.start()
-            assert done.wait(30)
+            assert done.wait(120)
         finally:
             gc.set_threshold(*before)
     assert gc.isenabled()
@@ -253,3 +256,36 @@ def test_closed_files_leave_no_source(memory: str) -> None:
     chunkwise.cache_clear()
     gc.collect()
     assert len(source._sources) == before
+
+
+@given(
+    st.lists(
+        st.tuples(st.booleans(), st.integers(0, 3 << 20), st.integers(1, 300_000)), max_size=9
+    ),
+    st.sampled_from([0.0, 0.002, 0.05]),
+    st.sampled_from([1000, 900_000, (3 << 20) + 5]),
+)
+def test_blocks_give_the_bytes_that_the_file_has(
+    asked: list[tuple[bool, int, int]], latency_s: float, size: int
+) -> None:
+    content = np.random.default_rng(size).bytes(size)
+    fetched: list[tuple[int, int]] = []
+
+    def fetch(ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        assert all(0 <= start < stop <= size for start, stop in ranges)
+        fetched.extend(ranges)
+        return [content[start:stop] for start, stop in ranges]
+
+    blocks = Blocks(size, content[:2000], fetch, latency_s)
+    blocks.look_around(latency_s > 0)
+    for expects, start, nbytes in asked:
+        start %= size
+        stop = min(start + nbytes, size)
+        if expects:
+            blocks.expect([(start, stop), (start // 2, start // 2 + 1)])
+            before = len(fetched)
+            if stop - start <= 64 << 10:
+                assert blocks.held(start, stop) == content[start:stop]
+                assert len(fetched) == before
+        assert blocks.held(start, stop) in (None, content[start:stop])
+        assert blocks.read(start, stop) == content[start:stop]

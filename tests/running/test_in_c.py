@@ -67,7 +67,7 @@ def test_numbers_are_converted(tmp_path: Path) -> None:
             calls += [f"R 0 {kind} A A 0" for kind in preloaded.NUMBERS]
             places = f"S 1 90 1 H 0 5 1 80 1 S 1 {len(found)} 1 H 0 3 7 40 2"
             calls += [f"R 0 {kind} {places} 0" for kind in preloaded.NUMBERS]
-    report = both([preloaded.program()], tmp_path, "\n".join(calls))
+    report = both([preloaded.program()], tmp_path, "\n".join(calls), CHUNKWISE_READ_LEAST="1")
     ours = sum(int(n) for n in re.findall(r"(\d+) reads? by chunkwise", report))
     # What this libhdf5 converts otherwise is its own.
     assert ours > len(STORED) * len(preloaded.NUMBERS) * 3 // 2, report
@@ -134,6 +134,19 @@ def test_many_small_reads_of_contiguous_data_decide_nothing_about_large_ones(
     calls = ["F 0 r d x.h5", "D 0 0 n0", *rows, most, most, rows[0], most]
     report = both([preloaded.program()], tmp_path, "\n".join(calls))
     assert re.search(r"3 reads by chunkwise \(6\.2 MiB\), 31 by libhdf5", report), report
+
+
+def test_a_few_tiny_chunks_are_left_to_libhdf5(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        values = np.arange(9000, dtype="<f4").reshape(100, 90)
+        file.create_dataset("n0", data=values, chunks=(1, 90), compression=1)
+    rows = "R 0 s S 1 {} 0 S 2 100 90 1 H 0 3 0 1 1 {} 1 1 90 0"
+    few = [rows.format(90, 1), rows.format(180, 2)] * 3
+    calls = "\n".join(["F 0 r d x.h5", "D 0 0 n0", *few, rows.format(270, 3), "R 0 s A A 0"])
+    report = both([preloaded.program()], tmp_path, calls)
+    assert "2 reads by chunkwise (0.0 MiB), 6 by libhdf5: a few chunks of at most 1" in report
+    report = both([preloaded.program()], tmp_path, calls, CHUNKWISE_READ_LEAST="1")
+    assert "8 reads by chunkwise" in report
 
 
 def test_the_first_reads_of_two_threads(tmp_path: Path) -> None:

@@ -16,7 +16,10 @@ from click.testing import CliRunner, Result
 
 from chunkwise_lab.commands.study import command
 from chunkwise_lab.studies.folder import RESULTS
+from chunkwise_lab.studies.load import NAMES
 from chunkwise_lab.studies.results import StudyResults
+from chunkwise_lab.studies.run import Options
+from chunkwise_lab.studies.study import Study
 from tests.support.golden import assert_golden, mistakes
 from tests.support.studies import write_study
 
@@ -63,6 +66,27 @@ study tiny --table 'Table 1'
 study tiny --show
 """)
     assert_golden("study-mistakes", said)
+
+
+def test_all_studies_are_run_into_folders_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def made(study: Study, options: Options, _: object) -> StudyResults:
+        options.out.mkdir(parents=True)
+        results = StudyResults(study.name, options.scale, 1, "")
+        results.save(options.out / RESULTS)
+        return results
+
+    monkeypatch.setattr("chunkwise_lab.commands.study.run", made)
+    monkeypatch.setattr("chunkwise_lab.studies.iotest.launching.shutil.which", lambda _: None)
+    result = study("--all", "-o", "out")
+    assert "iotest is left out: there is no mpiexec here" in result.output
+    folders = {path.parent.name for path in Path("out").glob(f"*/{RESULTS}")}
+    assert folders == {f"{name}-quick" for name in NAMES} - {"iotest-quick"}
+    assert Path("out/report.html").exists()
+    assert "--all runs every study whole" in str(study("--all", "--only", "x").exception)
 
 
 def test_fewer_repeats_than_the_papers_are_warned_of(

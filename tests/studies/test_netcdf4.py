@@ -29,7 +29,8 @@ def measured(study: Study, scale: Scale) -> list[tuple[str, Run]]:
 def test_every_table_and_figure_that_measures_has_an_experiment(study: Study) -> None:
     sources = " ".join(experiment.source for experiment in study.experiments)
     assert [experiment.id for experiment in study.experiments] == [
-        "versions", "allocation", "column", "radar", "chunk-size", "hyperslabs",
+        "versions", "conversion", "allocation", "column", "transfer", "radar", "chunk-size",
+        "hyperslabs",
     ]  # fmt: skip
     for words in (
         "Tables 1 and 2", "Figures 1 to 4", "3.2.2", "Tables 3 and 4", "Figures 5 to 8",

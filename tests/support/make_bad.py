@@ -334,6 +334,7 @@ MAKERS: dict[str, Maker] = {
     "scaleoffset-fill-of-2": partial(options_are, {"scaleoffset": 0}, 7, 2),
     "scaleoffset-order-of-2": partial(options_are, {"scaleoffset": 0}, 6, 2),
     "scaleoffset-sign-of-2": partial(options_are, {"scaleoffset": 0}, 5, 2),
+    "scaleoffset-size-of-0": partial(options_are, {"scaleoffset": 0}, 4, 0),
     "scaleoffset-width": partial(stored_has, 0, b"\x21", {**NONE, "scaleoffset": 0}),
     "lzf-distance": partial(stored_is, b"\xff\xff\xff\xff" * 20, {"compression": "lzf"}),
     "lz4-length-2-60": partial(stored_has, 0, struct.pack(">Q", 1 << 60), hdf5plugin.LZ4()),

@@ -38,6 +38,8 @@ enum Kind {
     },
     /// The power of ten by which elements were multiplied.
     Float(i32),
+    /// Of elements of a size that no number has, for which libhdf5 gives what lies in memory.
+    Never,
 }
 
 impl ScaleOffset {
@@ -61,7 +63,8 @@ impl ScaleOffset {
                 std::cmp::Ordering::Greater => return None,
             },
             (1, DECIMAL, 4 | 8) => Kind::Float(factor),
-            _ => return None,
+            (.., 1 | 2 | 4 | 8) => return None,
+            _ => Kind::Never,
         };
         // What the original reads out of other values is left to it.
         if cd_values.len() != 20 || sign > 1 || order > 1 || has_fill > 1 {
@@ -69,7 +72,8 @@ impl ScaleOffset {
         }
         let size = size as usize;
         let all = u64::from(low) | u64::from(high) << 32;
-        let fill = (has_fill == 1).then_some(all & (u64::MAX >> (64 - 8 * size)));
+        let fill =
+            (has_fill == 1 && kind != Kind::Never).then(|| all & (u64::MAX >> (64 - 8 * size)));
         Some(Self { elements: elements as usize, size, big_endian: order == 1, kind, fill })
     }
 
@@ -80,6 +84,9 @@ impl ScaleOffset {
             return Ok(());
         }
         let damaged = output.damaged();
+        if self.kind == Kind::Never {
+            return Err(damaged);
+        }
         let Some((header, packed)) = stored.split_first_chunk::<HEADER_LEN>() else {
             return Err(damaged);
         };

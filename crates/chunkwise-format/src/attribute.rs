@@ -23,6 +23,8 @@ pub struct Attribute {
     pub creation_order: Option<u32>,
     /// What its values are.
     pub datatype: Datatype,
+    /// The bytes that state this type; others may follow.
+    pub datatype_message: Vec<u8>,
     /// The shape of its values.
     pub dataspace: Dataspace,
     /// Its values, as stored.
@@ -51,7 +53,8 @@ impl Attribute {
         let [name_len, datatype_len, dataspace_len] = lens.map(padded);
         let name = until_zero(fields.take(name_len)?).to_vec();
         let datatype_fields = fields.part(datatype_len)?;
-        let datatype = datatype(context, source, datatype_fields, flags & 1 != 0)?;
+        let (datatype, datatype_message) =
+            datatype(context, source, datatype_fields, flags & 1 != 0)?;
         let mut dataspace_fields = fields.part(dataspace_len)?;
         let dataspace = match flags & 2 != 0 {
             true => {
@@ -65,21 +68,24 @@ impl Attribute {
             return Err(fields.wrong("it has more values than there are numbers"));
         };
         let value = fields.take(nbytes)?.to_vec();
-        Ok(Self { name, charset, creation_order: None, datatype, dataspace, value })
+        let creation_order = None;
+        Ok(Self { name, charset, creation_order, datatype, datatype_message, dataspace, value })
     }
 }
 
-/// A datatype, which may be that of a committed object.
+/// A datatype, which may be that of a committed object, and the message that states it.
 fn datatype<'f>(
     context: Context<'f>,
     source: &Source<'f>,
     mut fields: Fields<'_>,
     is_shared: bool,
-) -> Result<Datatype, FormatError> {
+) -> Result<(Datatype, Vec<u8>), FormatError> {
     if !is_shared {
-        return Datatype::read(&mut fields);
+        let message = fields.rest().to_vec();
+        return Ok((Datatype::read(&mut fields)?, message));
     }
     let found = shared::find(context, source, kind::DATATYPE, &mut fields)?;
     let datatype = Datatype::read(&mut found.part.fields())?;
-    Ok(Datatype { committed: found.committed, ..datatype })
+    let message = found.part.bytes().to_vec();
+    Ok((Datatype { committed: found.committed, ..datatype }, message))
 }

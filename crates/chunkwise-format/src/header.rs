@@ -98,6 +98,8 @@ pub(crate) struct Header<'a> {
     /// Whether the order is known in which attributes were made.
     pub(crate) tracks_attributes: bool,
     pub(crate) messages: Vec<Message<'a>>,
+    /// Where its blocks are, and how long without their checksums.
+    pub(crate) blocks: Vec<(u64, u64)>,
 }
 
 /// A block of messages.
@@ -133,6 +135,7 @@ impl<'a> Header<'a> {
             times: None,
             tracks_attributes: false,
             messages: Vec::new(),
+            blocks: Vec::new(),
         };
         header.follow(source, Block { part: all, head_len: OLD_HEAD_LEN }, 0)?;
         Ok(header)
@@ -159,6 +162,7 @@ impl<'a> Header<'a> {
             times,
             tracks_attributes: flags & 4 != 0,
             messages: Vec::new(),
+            blocks: Vec::new(),
         };
         header.follow(source, Block { part, head_len }, flags)?;
         Ok(header)
@@ -175,6 +179,7 @@ impl<'a> Header<'a> {
         let mut next = vec![first];
         while let Some(block) = next.pop() {
             let from = self.messages.len();
+            self.blocks.push((block.part.place().address, block.part.bytes().len() as u64));
             self.take(&block, flags)?;
             let mut later = Vec::new();
             let messages = self.messages.get(from..).unwrap_or_default();

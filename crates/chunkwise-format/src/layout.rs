@@ -131,6 +131,28 @@ fn new(fields: &mut Fields<'_>, version: u8) -> Result<Layout, FormatError> {
     }
 }
 
+/// A message that says the same with lengths of chunks in no more bytes than they need; as long as
+/// before.  None where they take no more.
+pub(crate) fn narrowed(message: &[u8]) -> Option<Vec<u8>> {
+    let [version @ 4, class @ CHUNKED, flags, rank, width, rest @ ..] = message else {
+        return None;
+    };
+    let width = usize::from(*width).max(1);
+    let (lengths, behind) = rest.split_at_checked(width.checked_mul((*rank).into())?)?;
+    let needed = |length: &[u8]| {
+        length.iter().rposition(|&byte| byte != 0).map_or(1, |at| at.saturating_add(1))
+    };
+    let most = lengths.chunks_exact(width).map(needed).max()?;
+    if most >= width {
+        return None;
+    }
+    let mut made = vec![*version, *class, *flags, *rank, most as u8];
+    made.extend(lengths.chunks_exact(width).flat_map(|length| length.iter().take(most)));
+    made.extend(behind);
+    made.resize(message.len(), 0);
+    Some(made)
+}
+
 fn dims(fields: &mut Fields<'_>, rank: u8, width: u8) -> Result<Dims, FormatError> {
     if usize::from(rank) > MOST_RANK.saturating_add(1) {
         return Err(fields.wrong("it has more dimensions than HDF5 allows"));
@@ -215,6 +237,17 @@ mod tests {
         let Layout::Chunked(chunked) = read(&bytes).unwrap() else { panic!() };
         let single = ChunkIndex::Single { address: Some(800), filtered: Some((77, 1)) };
         assert_eq!((chunked.index, chunked.element_nbytes), (single, 2));
+    }
+
+    #[test]
+    fn lengths_take_no_more_bytes_than_they_need() {
+        let wide = [4, 2, 0, 2, 3, 44, 1, 0, 4, 0, 0, 1, 9, 8, 7];
+        let narrow = [4, 2, 0, 2, 2, 44, 1, 4, 0, 1, 9, 8, 7, 0, 0];
+        assert_eq!(super::narrowed(&wide), Some(narrow.to_vec()));
+        assert_eq!(super::narrowed(&narrow), None);
+        for len in 0..8 {
+            assert_eq!(super::narrowed(&wide[..len]), None);
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::attribute::Attribute;
 use crate::attributes;
+use crate::checksum::checksum;
 use crate::context::Context;
 use crate::dataspace::{Dataspace, Dims};
 use crate::datatype::Datatype;
@@ -12,7 +13,7 @@ use crate::fill_value::FillValue;
 use crate::filters::{self, Filter};
 use crate::header::{Header, kind};
 use crate::index::{ChunkRecord, ChunkTable};
-use crate::layout::Layout;
+use crate::layout::{self, Layout};
 use crate::link::Link;
 use crate::links;
 use crate::shared;
@@ -261,6 +262,49 @@ impl<'f> Object<'f> {
     pub fn layout_version(&self) -> Result<Option<u8>, FormatError> {
         let found = self.message(kind::LAYOUT, |_, part| part.fields().u8())?;
         Ok(found.map(|(version, _)| version))
+    }
+
+    /// Where bytes of the file may be others, and these: then the lengths of chunks take no more
+    /// bytes than they need, and nothing else has changed.  None where they take no more.
+    ///
+    /// HDF5 2.0 refuses datasets of which they do.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn narrowed(&self) -> Result<Option<(u64, Vec<u8>)>, FormatError> {
+        let message = self.header.first(kind::LAYOUT);
+        let Some((message, made)) =
+            message.and_then(|message| Some((message, layout::narrowed(message.part.bytes())?)))
+        else {
+            return Ok(None);
+        };
+        let at = message.part.place().address;
+        let seal = if self.header.version == 1 { 0 } else { 4 };
+        let blocks = self.header.blocks.iter().map(|&(at, len)| (at, len.saturating_add(seal)));
+        let overlap = |a: (u64, u64), b: (u64, u64)| {
+            a.0 < b.0.saturating_add(b.1) && b.0 < a.0.saturating_add(a.1)
+        };
+        let Some(holding) = blocks.clone().find(|&block| overlap(block, (at, 1))) else {
+            return Ok(None);
+        };
+        // Blocks that overlap would change each other.
+        if blocks.filter(|&block| overlap(block, holding)).count() > 1 {
+            return Ok(None);
+        }
+        if self.header.version == 1 {
+            return Ok(Some((at, made)));
+        }
+        let (begin, len) = holding;
+        let place = Place::new(Structure::ObjectHeader, begin);
+        let block = self.named(self.context.source().read(place, len))?.unsealed();
+        let mut block = self.named(block)?.bytes().to_vec();
+        let from = at.saturating_sub(begin) as usize;
+        let Some(old) = block.get_mut(from..from.saturating_add(made.len())) else {
+            return Ok(None);
+        };
+        old.copy_from_slice(&made);
+        block.extend(checksum(&block).to_le_bytes());
+        Ok(Some((begin, block)))
     }
 
     /// The filters of a dataset's chunks, in the order in which they are encoded.

@@ -1,5 +1,6 @@
 //! What can go wrong when binding or calling libhdf5?
 
+use chunkwise_metadata::readable::Left;
 use thiserror::Error;
 
 use crate::version::LibraryVersion;
@@ -75,6 +76,12 @@ pub enum Unsuited {
 impl From<BindError> for Unsuited {
     fn from(error: BindError) -> Self {
         Self::Failed(error)
+    }
+}
+
+impl From<Left> for Unsuited {
+    fn from(Left(why): Left) -> Self {
+        Self::Reason(why)
     }
 }
 

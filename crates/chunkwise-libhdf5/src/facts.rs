@@ -2,6 +2,7 @@
 
 use std::ffi::{c_int, c_uint};
 
+use chunkwise_metadata::readable::Fill;
 use chunkwise_select::{Dims, MAX_RANK};
 
 use crate::api::{Api, hid_t, hsize_t};
@@ -65,7 +66,7 @@ pub unsafe fn facts_of(library: &Library, dataset: hid_t) -> Result<DatasetFacts
             let fill = if holds_pointers {
                 None
             } else {
-                fill_of(api, dcpl.id, datatype.id, element_size)?.0
+                fill_of(api, dcpl.id, datatype.id, element_size)?.value
             };
             let mut facts = DatasetFacts {
                 shape,
@@ -179,36 +180,31 @@ pub unsafe fn shape_of(api: &Api, dataset: hid_t) -> Result<(Dims, Dims), Unsuit
     }
 }
 
-/// What an element that was never written reads as; None when it is left untouched
-/// (as `H5D__chunk_read` decides: fill time never, or if-set with an undefined value).
-/// Then whether it is undefined though it should be filled: reading a dataset of which
-/// nothing was written is then an error (`H5D__read`).
+/// What an element that was never written reads as.
 pub(crate) unsafe fn fill_of(
     api: &Api,
     dcpl: hid_t,
     memory_type: hid_t,
     size: usize,
-) -> Result<(Option<Vec<u8>>, bool), Unsuited> {
+) -> Result<Fill, Unsuited> {
     const UNDEFINED: c_int = 0;
-    const TIME_NEVER: c_int = 1;
-    const TIME_IFSET: c_int = 2;
     let (mut defined, mut time): (c_int, c_int) = (0, 0);
-    let mut fill = vec![0u8; size];
     // SAFETY: valid pointers, and room for one element of the memory type, whose size is
     // the stored type's (they are equal).
     unsafe {
         let status = (api.H5Pfill_value_defined)(dcpl, &raw mut defined);
         api.checked("H5Pfill_value_defined", status)?;
         api.checked("H5Pget_fill_time", (api.H5Pget_fill_time)(dcpl, &raw mut time))?;
-        if time == TIME_NEVER || (time == TIME_IFSET && defined == UNDEFINED) {
-            return Ok((None, time != TIME_NEVER));
-        }
-        if defined != UNDEFINED {
-            let status = (api.H5Pget_fill_value)(dcpl, memory_type, fill.as_mut_ptr().cast());
-            api.checked("H5Pget_fill_value", status)?;
-        }
+        let is_defined = defined != UNDEFINED;
+        Fill::of(time.unsigned_abs(), is_defined, || {
+            let mut fill = vec![0u8; size];
+            if is_defined {
+                let status = (api.H5Pget_fill_value)(dcpl, memory_type, fill.as_mut_ptr().cast());
+                api.checked("H5Pget_fill_value", status)?;
+            }
+            Ok(fill)
+        })
     }
-    Ok((Some(fill), defined == UNDEFINED))
 }
 
 /// How a dataset is chunked.

@@ -42,9 +42,8 @@ pub use boxes::{BoxCommitter, StoredBoxes};
 pub use census::census;
 pub use committer::ChunkCommitter;
 pub use eligibility::{
-    Asked, Described, EXTERNAL_LAYOUT, Examinable, ExternalFile, Saved, VIRTUAL_LAYOUT, describe,
-    describe_as, describe_as_stored, describe_for_writing, describe_listed, encoding_of,
-    examinable, look_again,
+    Asked, Described, Examinable, ExternalFile, Saved, describe, describe_as, describe_as_stored,
+    describe_for_writing, describe_listed, encoding_of, examinable, look_again,
 };
 pub use error::{BindError, Unsuited};
 pub use facts::{DatasetFacts, StoredFilter, facts_of, same_stored_type};

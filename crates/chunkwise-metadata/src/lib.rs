@@ -3,10 +3,13 @@
 //! `chunkwise-format` makes records of bytes; here the bytes come from a file, datasets become
 //! those of the engine, and all objects of a file are listed.
 
+mod damage;
 mod index;
 mod listing;
 mod metadata;
+mod narrowed;
 mod on_demand;
+pub mod readable;
 mod stored;
 mod types;
 mod values;

@@ -323,7 +323,7 @@ fn says_scale(attribute: &Attribute) -> bool {
         && trimmed(text, value) == b"DIMENSION_SCALE"
 }
 
-fn holds_references(datatype: &Datatype) -> bool {
+pub(crate) fn holds_references(datatype: &Datatype) -> bool {
     match &datatype.class {
         Class::Reference { .. } => true,
         Class::Compound(members) => members.iter().any(|member| holds_references(&member.datatype)),

@@ -3,13 +3,14 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use chunkwise_codec::{Filter, Pipeline};
-use chunkwise_engine::{ChunkIndex, Chunks, Dataset, DatasetInfo, FileStorage, Layout, Storage};
-use chunkwise_format::{Dataspace, FormatError, Link, Object, Value};
+use chunkwise_codec::Pipeline;
+use chunkwise_engine::{ChunkIndex, Chunks, Dataset, FileStorage, Storage};
+use chunkwise_format::{Bytes, Dataspace, FormatError, Link, Object, Value};
 use chunkwise_select::{ChunkGrid, Dims};
 
 use crate::index::StoredIndex;
 use crate::on_demand::Checked;
+use crate::readable::{Data, Description, Fill, Left, pipeline_of, readable};
 use crate::stored::Stored;
 use crate::types::type_of;
 
@@ -31,7 +32,7 @@ impl Metadata {
         let unusual = superblock.open_for_writing
             || superblock.open_for_swmr
             || superblock.driver.is_some()
-            || superblock.base.checked_add(superblock.end)? > self.storage.end();
+            || superblock.base.checked_add(superblock.end)? > self.file.bytes().nbytes();
         (!unusual).then_some(self)
     }
 
@@ -102,66 +103,66 @@ impl Metadata {
         let element_size = datatype.nbytes as usize;
         let dataspace = object.dataspace().ok()??;
         let shape = Dims::from_slice(dataspace.shape());
-        if shape.is_empty() || !object.external_files().ok()?.is_empty() {
+        if shape.is_empty() {
             return None;
         }
-        let base = self.file.superblock().base;
-        let fill = object.fill_value().ok()??;
-        let fill = match (fill.written, fill.value) {
-            (0 | 2, Value::Given(bytes)) if bytes.len() == element_size => bytes,
-            (0 | 2, Value::Default) => vec![0; element_size],
-            // Such elements are left as they are, or are an error.
-            _ => return None,
-        };
-        let layout = match object.layout().ok()?? {
+        let stated = object.fill_value().ok()??;
+        let is_defined = stated.value != Value::Undefined;
+        let fill = Fill::of(stated.written.into(), is_defined, || match stated.value {
+            Value::Given(bytes) if bytes.len() == element_size => Ok(bytes),
+            Value::Given(_) => Err(()),
+            _ => Ok(vec![0; element_size]),
+        });
+        let data = match object.layout().ok()?? {
+            _ if !object.external_files().ok()?.is_empty() => Data::External,
+            chunkwise_format::Layout::Compact(_) => Data::Compact,
+            chunkwise_format::Layout::Virtual { .. } => Data::Virtual,
             chunkwise_format::Layout::Contiguous { address, nbytes } => {
                 let whole = dataspace.count()?.checked_mul(element_size as u64)?;
-                if nbytes.is_some_and(|nbytes| nbytes != whole) {
+                let base = self.file.superblock().base;
+                let begin = address.map(|address| base.saturating_add(address));
+                let is_cut = begin.is_some_and(|at| at.saturating_add(whole) > self.end());
+                if is_cut || nbytes.is_some_and(|nbytes| nbytes != whole) {
                     return None;
                 }
-                let address = match address {
-                    Some(address) => Some(base.checked_add(address)?),
-                    None => None,
-                };
-                if address.is_some_and(|at| at.saturating_add(whole) > self.end()) {
-                    return None;
-                }
-                Layout::Contiguous { address }
+                Data::Contiguous(begin)
             }
             chunkwise_format::Layout::Chunked(chunked) => {
-                let filters = object.filters().ok()?;
-                let filters = filters
-                    .iter()
-                    .map(|filter| Filter::from_hdf5(filter.number.into(), &filter.options));
-                let pipeline = Pipeline::new(filters.collect::<Option<Vec<_>>>()?);
-                let chunk = Dims::from_slice(&chunked.chunk);
-                let grid = ChunkGrid::new(&shape, &chunk).ok()?;
                 if chunked.element_nbytes != element_size as u64 {
                     return None;
                 }
-                let index = match grid.len() <= most_listed {
-                    true => Chunks::from(self.chunks(&object, &grid).ok()??),
-                    false => {
-                        let of = (&grid, element_size as u64);
-                        let checked = Checked::new(&self.storage, Some(self.end()), &pipeline, of);
-                        let table = object.chunk_table().ok()??;
-                        let file = Arc::clone(&self.file);
-                        checked.on_demand(Box::new(StoredIndex::new(file, table, grid)))
-                    }
-                };
-                let unfiltered_partial_chunks = chunked.edges_unfiltered;
-                Layout::Chunked { chunk, pipeline, unfiltered_partial_chunks, index }
+                let filters = object.filters().ok()?;
+                let filters = filters
+                    .iter()
+                    .map(|filter| (filter.number.into(), &filter.options[..], String::new()));
+                Data::Chunked {
+                    chunk: Dims::from_slice(&chunked.chunk),
+                    pipeline: pipeline_of(filters),
+                    unfiltered_partial_chunks: chunked.edges_unfiltered,
+                }
             }
-            _ => return None,
         };
-        let info = DatasetInfo { shape, element_size, fill: Some(fill), layout };
-        Some((Dataset::new(info, Arc::clone(&self.storage)).ok()?, kind))
+        let description = Description { shape, element_size, fill: fill.ok()?, data };
+        // libhdf5 has words for what is damaged.
+        let damaged = || Left(String::new());
+        let chunks = |grid: ChunkGrid, pipeline: &Pipeline| {
+            if grid.len() <= most_listed {
+                let listed = self.chunks(&object, &grid).ok().flatten();
+                return listed.map(Chunks::from).ok_or_else(damaged);
+            }
+            let table = object.chunk_table().ok().flatten().ok_or_else(damaged)?;
+            let of = (&grid, element_size as u64);
+            let checked = Checked::new(&self.storage, Some(self.end()), pipeline, of);
+            let file = Arc::clone(&self.file);
+            Ok(checked.on_demand(Box::new(StoredIndex::new(file, table, grid))))
+        };
+        Some((readable(description, Arc::clone(&self.storage), chunks).ok()?, kind))
     }
 
     /// Where the file's data ends, user block included: libhdf5 reads nothing beyond.
     fn end(&self) -> u64 {
         let superblock = self.file.superblock();
-        superblock.base.saturating_add(superblock.end).min(self.storage.end())
+        superblock.base.saturating_add(superblock.end).min(self.file.bytes().nbytes())
     }
 
     /// Where the chunks of a grid lie; None where libhdf5 has to say it.

@@ -73,11 +73,8 @@ impl Stored {
 
     /// Have parts come together; what is wrong is told when they are read.
     fn fetch(&self, parts: &BTreeSet<u64>) {
-        let mut ranges: Vec<_> =
+        let ranges: Vec<_> =
             parts.iter().map(|&part| (part * PART_NBYTES, self.len_of(part))).collect();
-        // What was added last, such as attributes, is often at the end.
-        let last = self.nbytes.saturating_sub(PART_NBYTES);
-        ranges.push((last, self.nbytes - last));
         self.storage.expect_metadata(&ranges);
         for &part in parts {
             let _ = self.part(part);

@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use chunkwise_format::{ByteOrder, Class, Collection, FormatError, Member, Problem, Structure};
+use chunkwise_format::{
+    ByteOrder, Class, Collection, FormatError, Member, Object, Problem, Structure, Target,
+};
 
 use crate::metadata::Metadata;
 
@@ -107,19 +109,35 @@ impl Metadata {
     pub fn expect(&self, addresses: &[u64]) {
         self.file.bytes().together(&|| {
             let values = Values::new(self);
-            for object in addresses.iter().filter_map(|&address| self.object(address).ok()) {
-                let _ = (object.datatype(), object.dataspace(), object.layout(), object.filters());
-                for attribute in object.readable_attributes().0 {
-                    let nbytes = attribute.datatype.nbytes.max(1) as usize;
-                    let is_long = matches!(
-                        attribute.datatype.class,
-                        Class::LongText { .. } | Class::Sequence(_)
-                    );
-                    for value in attribute.value.chunks_exact(nbytes).filter(|_| is_long) {
-                        let _ = values.variable(value, 1);
-                    }
+            addresses.iter().for_each(|&address| drop(self.expect_object(&values, address)));
+        });
+    }
+
+    /// The same of a group and its members: those whose links are here, while others come.
+    pub fn expect_members(&self, group: u64) {
+        self.file.bytes().together(&|| {
+            let values = Values::new(self);
+            let links = self.expect_object(&values, group).map(|found| found.readable_links().0);
+            for link in links.into_iter().flatten() {
+                if let Target::Hard(address) = link.target {
+                    let _ = self.expect_object(&values, address);
                 }
             }
         });
+    }
+
+    /// Read what is read of an object and its attributes, without what is missing.
+    fn expect_object(&self, values: &Values<'_>, address: u64) -> Option<Object<'_>> {
+        let object = self.object(address).ok()?;
+        let _ = (object.datatype(), object.dataspace(), object.layout(), object.filters());
+        for attribute in object.readable_attributes().0 {
+            let nbytes = attribute.datatype.nbytes.max(1) as usize;
+            let is_long =
+                matches!(attribute.datatype.class, Class::LongText { .. } | Class::Sequence(_));
+            for value in attribute.value.chunks_exact(nbytes).filter(|_| is_long) {
+                let _ = values.variable(value, 1);
+            }
+        }
+        Some(object)
     }
 }

@@ -9,7 +9,8 @@ use std::ffi::{CStr, c_int, c_ulong};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError, RwLock};
 
-use chunkwise_engine::{Dataset, Published, WholeChunks};
+use chunkwise_codec::Filter;
+use chunkwise_engine::{Dataset, Layout, Published, WholeChunks};
 use chunkwise_libhdf5::binding::{
     Api, Chunking, Handle, ObjectInfo, chunk_options, filters_of, hid_t, shape_of,
 };
@@ -27,6 +28,8 @@ use crate::wishes;
 pub struct Known {
     /// To be read by the engine; or why it is left to libhdf5.
     pub engine: Result<Arc<Dataset>, String>,
+    /// Reads of fewer elements are left to libhdf5; all of them if this is the largest number.
+    pub least: u64,
     /// For writing, once something large is written.
     pub whole: OnceLock<Result<Mutex<Whole>, String>>,
     /// Its file changed so that libhdf5 has to write it from then on.
@@ -76,6 +79,12 @@ static AT_FORK: Once = Once::new();
 /// Small reads of a dataset that are passed on before it is looked at: that takes longer than they
 /// do.
 const PASSED: u32 = 2;
+
+/// A read of less contiguous data is as fast by libhdf5.
+const LEAST_CONTIGUOUS_NBYTES: u64 = 1 << 20;
+/// Chunks of so many bytes or fewer take libhdf5 less time to decode than it takes the engine to
+/// understand the call.
+const TINY_NBYTES: u64 = 1 << 10;
 
 /// Runs in the child right after `fork`: another thread may hold the table's lock.
 extern "C" fn forget_parent() {
@@ -298,6 +307,7 @@ unsafe fn look_closely(bound: &Bound, api: &Api, id: hid_t) -> Option<Known> {
     let whole = OnceLock::new();
     let (types, written_by_libhdf5) = (Types::default(), AtomicBool::new(false));
     Some(Known {
+        least: engine.as_deref().map_or(0, least),
         engine,
         whole,
         written_by_libhdf5,
@@ -308,6 +318,26 @@ unsafe fn look_closely(bound: &Bound, api: &Api, id: hid_t) -> Option<Known> {
         traced,
         line,
     })
+}
+
+/// Fewer elements of a dataset than these are read by libhdf5 as fast: less than 1 MiB where they are
+/// contiguous; of chunks that are as quickly decoded as a call is understood, one or two.
+fn least(dataset: &Dataset) -> u64 {
+    let least = match &dataset.info().layout {
+        Layout::Contiguous { .. } => LEAST_CONTIGUOUS_NBYTES / dataset.element_size() as u64,
+        Layout::Chunked { pipeline, .. } => {
+            let elements = dataset.grid().chunk_len();
+            let nbytes = elements.saturating_mul(dataset.element_size() as u64);
+            let is_tiny = nbytes <= wishes::least_read().unwrap_or(TINY_NBYTES);
+            // Others may not be there for libhdf5.
+            let is_own = |filter: &Filter| {
+                matches!(filter, Filter::Deflate | Filter::Shuffle { .. } | Filter::Fletcher32)
+            };
+            if is_tiny && pipeline.filters().iter().all(is_own) { 3 * elements } else { 0 }
+        }
+    };
+    let all = dataset.shape().iter().copied().fold(1, u64::saturating_mul);
+    if all < least { u64::MAX } else { least }
 }
 
 /// What a trace has to know; an error of a dataset without chunks.

@@ -17,8 +17,6 @@ use crate::wishes;
 
 /// What is read in pieces in between when it is scattered over the program's memory.
 const MOST_BETWEEN: u64 = 1 << 30;
-/// A read of less contiguous data is as fast by libhdf5.
-const LEAST_CONTIGUOUS_NBYTES: u64 = 1 << 20;
 
 /// Whether the engine has carried the call out.
 ///
@@ -58,21 +56,23 @@ pub fn count_observed(known: &Known) {
     }
 }
 
-fn is_contiguous(dataset: &Dataset) -> bool {
-    matches!(dataset.info().layout, Layout::Contiguous { .. })
-}
-
-/// Whether a call selects less of contiguous data than is worth it.
+/// Why a call is left to libhdf5 that selects too little, if it does.
 ///
 /// # Safety
 /// As [`answer`].
-unsafe fn is_little(bound: &Bound, dataset: &Dataset, known: &Known, call: &Call) -> bool {
-    let least = LEAST_CONTIGUOUS_NBYTES / dataset.element_size() as u64;
-    if known.shape.iter().copied().fold(1, u64::saturating_mul) < least {
-        return true;
-    }
+unsafe fn too_little(bound: &Bound, dataset: &Dataset, known: &Known, call: &Call) -> Option<Why> {
+    let (least, all) = (known.least, u64::MAX);
     // SAFETY: the caller's contract.
-    unsafe { has_fewer(bound, call, least) }
+    if least == 0 || (least < all && !unsafe { has_fewer(bound, call, least) }) {
+        return None;
+    }
+    let why = match dataset.info().layout {
+        Layout::Contiguous { .. } => {
+            "less than 1 MiB of contiguous data, which libhdf5 reads as fast"
+        }
+        Layout::Chunked { .. } => "a few chunks of at most 1 KiB, which libhdf5 reads faster",
+    };
+    Some(why.into())
 }
 
 fn note(known: &Known, outcome: &Result<u64, Why>) {
@@ -89,8 +89,8 @@ fn note(known: &Known, outcome: &Result<u64, Why>) {
 /// As [`answer`].
 unsafe fn read(bound: &Bound, dataset: &Dataset, known: &Known, call: &Call) -> Result<u64, Why> {
     // SAFETY: the caller's contract.
-    if is_contiguous(dataset) && unsafe { is_little(bound, dataset, known, call) } {
-        return Err("less than 1 MiB of contiguous data, which libhdf5 reads as fast".into());
+    if let Some(why) = unsafe { too_little(bound, dataset, known, call) } {
+        return Err(why);
     }
     let usual = Usual::begin();
     let (conversion, selected, destination) =

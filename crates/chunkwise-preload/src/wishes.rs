@@ -51,6 +51,12 @@ pub fn write() -> bool {
     said(&WANTED, "CHUNKWISE_WRITE") != Some("0")
 }
 
+/// Chunks of so many bytes or fewer are read by libhdf5, a few at a time: tests ask for smaller ones.
+pub fn least_read() -> Option<u64> {
+    static WANTED: OnceLock<Option<String>> = OnceLock::new();
+    said(&WANTED, "CHUNKWISE_READ_LEAST").and_then(nbytes).map(|n| n as u64)
+}
+
 /// Fewer bytes than this are written by libhdf5: tests ask for less than is worth it.
 pub fn least_write() -> Option<u64> {
     static WANTED: OnceLock<Option<String>> = OnceLock::new();

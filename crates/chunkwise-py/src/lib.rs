@@ -143,8 +143,8 @@ fn profile(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     index::prepare(m.py(), false);
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    m.add("VIRTUAL_LAYOUT", chunkwise_libhdf5::VIRTUAL_LAYOUT)?;
-    m.add("EXTERNAL_LAYOUT", chunkwise_libhdf5::EXTERNAL_LAYOUT)?;
+    m.add("VIRTUAL_LAYOUT", chunkwise_metadata::readable::VIRTUAL_LAYOUT)?;
+    m.add("EXTERNAL_LAYOUT", chunkwise_metadata::readable::EXTERNAL_LAYOUT)?;
     m.add_class::<library::PyLibrary>()?;
     m.add_class::<metadata::PyMetadata>()?;
     m.add_class::<dataset::PyDataset>()?;

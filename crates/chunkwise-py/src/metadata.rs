@@ -66,7 +66,7 @@ impl PyMetadata {
     /// hard, or not UTF-8.
     fn links(&self, py: Python<'_>, address: u64) -> PyResult<Option<Vec<(String, u64)>>> {
         let found = py.detach(|| {
-            self.metadata.expect(&[address]);
+            self.metadata.expect_members(address);
             self.metadata.links(&self.metadata.object(address)?)
         });
         let links = found.map_err(|error| damaged(py, &error))?;
@@ -94,15 +94,20 @@ impl PyMetadata {
         (links.collect(), errors.iter().map(FormatError::to_string).collect())
     }
 
-    /// How many attributes of an object can be read, and what is wrong with others.
-    fn readable_attributes(&self, address: u64) -> (usize, Vec<String>) {
-        match self.metadata.object(address) {
-            Ok(object) => {
-                let (found, errors) = object.readable_attributes();
-                (found.len(), errors.iter().map(FormatError::to_string).collect())
-            }
-            Err(error) => (0, vec![error.to_string()]),
-        }
+    /// How many attributes of an object can be read.
+    fn readable_attributes(&self, address: u64) -> usize {
+        self.metadata.object(address).map_or(0, |object| object.readable_attributes().0.len())
+    }
+
+    /// What is wrong with an object, each time with the structure and its address.
+    fn damage(&self, address: u64) -> Vec<String> {
+        self.metadata.damage(address).iter().map(FormatError::to_string).collect()
+    }
+
+    /// Bytes at positions with which HDF5 2.0 opens more datasets (see `_native.pyi`).
+    fn narrowed<'py>(&self, py: Python<'py>) -> Vec<(u64, u64, Bound<'py, PyBytes>)> {
+        let found = py.detach(|| self.metadata.narrowed());
+        found.into_iter().map(|(of, at, bytes)| (of, at, PyBytes::new(py, &bytes))).collect()
     }
 
     /// What objects are, and have.

@@ -15,7 +15,7 @@ from chunkwise import system
 from chunkwise._native import __version__
 from chunkwise._startup import measure_h5py_as_it_is
 from chunkwise.cli.echo import echo
-from chunkwise.errors import ChunkwiseError, UsageError, notes_of
+from chunkwise.errors import CannotJudgeError, ChunkwiseError, UsageError, notes_of
 from chunkwise.names import printable_lines
 from chunkwise.settings import HELP, check_environment
 from chunkwise.verdicts import Exit
@@ -23,6 +23,7 @@ from chunkwise.verdicts import Exit
 # Subcommands are imported when used, so that `chunkwise --help` stays instant.
 COMMANDS = {
     "inspect": "Show what is wrong with a file, and what decides its speed.",
+    "view": "Show a file's chunks in the browser: what reads cost, and what would help.",
     "bench": "Time access patterns on a file, and explain the times.",
     "advise": "Find the best chunks, filters and cache for a dataset, and prove it.",
     "hstest": "Read complex selections of a file, check every element, and time it.",
@@ -66,12 +67,14 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         if cmd_name in OF_LINUX and not system.LINUX:
-            raise UsageError(
+            raise CannotJudgeError(
                 f"{cmd_name}: works on Linux only: elsewhere nothing can stand between a program "
                 "and its HDF5"
             )
         if cmd_name in NOT_OF_WINDOWS and not system.FORKS:
-            raise UsageError(f"{cmd_name}: does not work on Windows; use it on Linux or macOS")
+            raise CannotJudgeError(
+                f"{cmd_name}: does not work on Windows; use it on Linux or macOS"
+            )
         if cmd_name in OF_THE_LAB:
             command = _from_the_lab(cmd_name)
         else:

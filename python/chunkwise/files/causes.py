@@ -10,7 +10,8 @@ from __future__ import annotations
 import errno
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,7 +30,7 @@ from chunkwise.errors import (
 )
 from chunkwise.files.filters import missing_filter, named
 from chunkwise.files.superblock import exceeds_stated_end
-from chunkwise.names import HDF5_ERRORS, decode_name, hdf5_reason, printable
+from chunkwise.names import HDF5_ERRORS, WIDE_LENGTHS, decode_name, hdf5_reason, printable
 from chunkwise.verdicts import Verdict
 
 # What no sound file gives (H5E descriptions of 1.10 to 2.0).
@@ -57,10 +58,10 @@ _REFUSAL: Final = re.compile(
 # What some releases refuse and others read: words, whether a checksum must cover them, and help.
 _STRICTER: Final = (
     (
-        re.compile("stored chunk dimension encoding length does not match"),
+        re.compile(WIDE_LENGTHS),
         True,
         "the format allows chunk lengths in more bytes than they need; HDF5 1.10 to 1.14 and 2.2 "
-        "open it: read it with one of these",
+        "open it; `chunkwise repack` makes a copy that opens",
     ),
     (
         re.compile("global heap size is too small"),
@@ -84,6 +85,10 @@ class Cause:
 
     def __str__(self) -> str:
         return f"{self.reason}; {self.supposed}"
+
+    def of(self, damage: Sequence[str]) -> Cause:
+        """Add which structures are damaged."""
+        return replace(self, reason="; ".join((self.reason, *damage)))
 
     @property
     def kind(self) -> type[ChunkwiseError]:

@@ -46,6 +46,11 @@ def ask_no_more(around: Around) -> None:
             _installed.clear()
 
 
+def is_asked() -> bool:
+    """Whether anybody is asked."""
+    return bool(_asked)
+
+
 def ask_before_copies(settle: Callable[[], None]) -> None:
     """Make h5py's groups ask before they copy an object, of any file."""
     original = h5py.Group.copy

@@ -1,9 +1,12 @@
-"""How is a file opened that libhdf5 refuses for its first bytes, or because its end is gone?
+"""How is a file opened that libhdf5 refuses, wholly or in part, and that may be read?
 
 libhdf5 refuses a file that ends before the end that its superblock states, or whose superblock
 has a wrong checksum.  What is left may be sound.  So libhdf5 reads it through a file object that
 shows other bytes in the superblock's place: the end is where the file ends, so that libhdf5
 refuses what lies beyond, and only that.  The file itself is never written to.
+
+HDF5 2.0 refuses datasets whose lengths of chunks take more bytes than they need.  The format
+allows that, and other versions open them.  It is shown the same headers with narrow lengths.
 """
 
 from __future__ import annotations
@@ -16,10 +19,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import h5py
+from h5py import h5g
 
 from chunkwise.files.magic import HDF5_SIGNATURE
+from chunkwise.files.native import damaged_metadata
+from chunkwise.files.objects import open_at
 from chunkwise.files.superblock import checksum, exceeds_stated_end, read_superblock
-from chunkwise.files.unclosed import Patch, ReadOnlyFile, closed_patch, copy_patched
+from chunkwise.files.unclosed import Patch, closed_patch, copy_patched, open_patched
 from chunkwise.names import HDF5_ERRORS
 
 _HEAD_NBYTES: Final = 128
@@ -33,17 +39,20 @@ _UNDEFINED: Final = (1 << 64) - 1
 class Mended(NamedTuple):
     """Bytes with which libhdf5 opens a file, why it needs them, and the end that it states."""
 
-    patch: Patch
+    patches: tuple[Patch, ...]
     said: str
-    stated: int
+    stated: int | None = None
     is_end: bool = False  # Whether the end that it states is all that is wrong
+    lacks_root: bool = False  # Whether no name of its objects is left
 
 
-def readable_patch(path: str | os.PathLike[str]) -> Patch | None:
+def readable_patches(path: str | os.PathLike[str]) -> tuple[Patch, ...]:
     """Give the bytes with which libhdf5 opens a file that it refuses, for whatever reason."""
     patch = closed_patch(path, read_superblock(path))
-    found = mended(path) if patch is None else None
-    return patch if found is None else found.patch
+    if patch is not None:
+        return (patch,)
+    found = mended(path)
+    return () if found is None else found.patches
 
 
 def copy_mended(path: str | os.PathLike[str], target: Path, found: Mended) -> None:
@@ -53,21 +62,38 @@ def copy_mended(path: str | os.PathLike[str], target: Path, found: Mended) -> No
     of which a part is missing.
     """
     nbytes = Path(path).stat().st_size
-    copy_patched(path, target, None)
-    if nbytes < found.stated <= nbytes * _MOST_TIMES:
+    if found.stated is not None and nbytes < found.stated <= nbytes * _MOST_TIMES:
+        copy_patched(path, target)
         with contextlib.suppress(OSError):
             os.truncate(target, found.stated)
-            if _opened(target, None):
+            if _opened(target):
                 return
-        os.truncate(target, nbytes)
-    with target.open("r+b") as stream:
-        stream.seek(found.patch.at)
-        stream.write(found.patch.content)
+    copy_patched(path, target, *found.patches)
 
 
 def open_mended(path: str | os.PathLike[str], found: Mended) -> h5py.File:
     """Open a file for reading, with other bytes at its beginning."""
-    return h5py.File(ReadOnlyFile(path, found.patch), "r", rdcc_nbytes=0)
+    return open_patched(path, *found.patches)
+
+
+def refused(path: str | os.PathLike[str]) -> Mended | None:
+    """Find the bytes with which HDF5 reads more of a file that may be sound."""
+    return early_end(path) or wide_lengths(path)
+
+
+def wide_lengths(path: str | os.PathLike[str]) -> Mended | None:
+    """Find the bytes with which this HDF5 opens datasets with wide lengths of chunks."""
+    superblock = read_superblock(path)
+    # Older files have none.
+    if superblock is None or superblock.version < 2 or superblock.flags:
+        return None
+    metadata = damaged_metadata(path)
+    found = [] if metadata is None else metadata.narrowed()
+    patches = tuple(Patch(at, content) for _, at, content in found)
+    if not found or _opens(path, found[0][0]) or not _opens(path, found[0][0], *patches):
+        return None
+    said = f"HDF5 {h5py.version.hdf5_version} refuses this file: its lengths of chunks take"
+    return Mended(patches, f"{said} more bytes than they need; HDF5 1.10 to 1.14 and 2.2 open it")
 
 
 def early_end(path: str | os.PathLike[str]) -> Mended | None:
@@ -75,40 +101,87 @@ def early_end(path: str | os.PathLike[str]) -> Mended | None:
     if not exceeds_stated_end(path):
         return None
     ends = (one for one in _patches(path) if one.is_end)
-    return next((one for one in ends if _opened(path, one.patch) == _LISTED), None)
+    return next((one for one in ends if _opened(path, *one.patches) == _LISTED), None)
 
 
 def mended(path: str | os.PathLike[str]) -> Mended | None:
     """Find the bytes with which libhdf5 opens a file that it refuses as it is."""
-    best, most = None, _opened(path, None)
+    best, most = None, _opened(path)
     for one in _patches(path):
         # What lies beyond the end that is stated is refused, too.
         if most == _LISTED and not one.is_end:
             break
-        found = _opened(path, one.patch)
+        found = _opened(path, *one.patches)
         if found > most or (found == most and best is None and one.is_end):
             best, most = one, found
         if most == _LISTED:
             break
-    return best
+    if most >= _ROOTED:
+        return best
+    nbytes = Path(path).stat().st_size
+    rootless = (_without_root(one, nbytes) for one in _patches(path))
+    return next((one for one in rootless if _opened(path, *one.patches) == _LISTED), best)
 
 
-# What libhdf5 makes of a file: it opens it, and it lists what is in the root group.
-_REFUSED, _OPENED, _LISTED = range(3)
+def _without_root(found: Mended, nbytes: int) -> Mended:
+    """Give an empty root group, behind the file, to one whose root group is damaged."""
+    (at, content), *_ = found.patches
+    version = content[8]
+    begin = 12 if version >= 2 else 24 + 4 * version
+    base, beside, end, last = struct.unpack_from("<4Q", content, begin)
+    address, end = nbytes - base, end + len(_EMPTY_GROUP)
+    if version >= 2:
+        made = content[:begin] + struct.pack("<4Q", base, beside, end, address)
+        made += checksum(made)
+    else:
+        made = content[:begin] + struct.pack("<4Q", base, beside, end, last)
+        made += struct.pack("<2Q2I2Q", 0, address, 0, 0, 0, 0)
+    patches = Patch(at, made), Patch(nbytes, _EMPTY_GROUP)
+    return Mended(patches, "its root group is lost, with the names in it", lacks_root=True)
 
 
-def _opened(path: str | os.PathLike[str], patch: Patch | None) -> int:
+# Its messages: link info (no heap, no index) and group info.
+_EMPTY: Final = b"OHDR\2\0\x1c" + b"\2\x12\0\0\0\0" + b"\xff" * 16 + b"\x0a\2\0\0\0\0"
+_EMPTY_GROUP: Final = _EMPTY + checksum(_EMPTY)
+
+
+def has_lost_root(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a copy of a file has been given an empty root group."""
+    with Path(path).open("rb") as stream:
+        nbytes = stream.seek(0, os.SEEK_END)
+        stream.seek(max(0, nbytes - len(_EMPTY_GROUP)))
+        return stream.read() == _EMPTY_GROUP
+
+
+# What libhdf5 makes of a file: it opens it, then its root group, and lists what is in there.
+_REFUSED, _OPENED, _ROOTED, _LISTED = range(4)
+
+
+def _opened(path: str | os.PathLike[str], *patches: Patch) -> int:
     try:
-        file = h5py.File(ReadOnlyFile(path, patch), "r")
+        file = open_patched(path, *patches)
     except HDF5_ERRORS:
         return _REFUSED
     with file:
         try:
+            h5g.open(file.id, b"/")
+        except HDF5_ERRORS:
+            return _OPENED
+        try:
             for name in file:
                 file.get(name, getlink=True)
         except (*HDF5_ERRORS, UnicodeError):
-            return _OPENED
+            return _ROOTED
         return _LISTED
+
+
+def _opens(path: str | os.PathLike[str], address: int, *patches: Patch) -> bool:
+    """Tell whether libhdf5 opens the object at an address."""
+    try:
+        with open_patched(path, *patches) as file:
+            return open_at(file.id, address) is not None
+    except HDF5_ERRORS:
+        return False
 
 
 def _patches(path: str | os.PathLike[str]) -> Iterator[Mended]:
@@ -151,7 +224,7 @@ def _newer(offset: int, head: bytes, version: int, end: int, more: str) -> Itera
             body += struct.pack("<4Q", at, beside, end + at, address)
             patch = Patch(offset, body + checksum(body))
             is_end = said is ends and not more
-            yield Mended(patch, more + said, offset + stated - base, is_end)
+            yield Mended((patch,), more + said, offset + stated - base, is_end)
 
 
 def _bases(stated: int, offset: int, end: int) -> list[int]:
@@ -185,4 +258,4 @@ def _older(offset: int, head: bytes, version: int, end: int, more: str) -> Itera
             fixed += head[24:begin] if said is ends else struct.pack("<2H", 32, 0)[: 4 * version]
             fixed += struct.pack("<4Q", at, _UNDEFINED, end + at, block)
             patch, is_end = Patch(offset, fixed + entry), said is ends and not more
-            yield Mended(patch, more + said, offset + stated - base, is_end)
+            yield Mended((patch,), more + said, offset + stated - base, is_end)

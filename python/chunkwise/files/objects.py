@@ -249,10 +249,11 @@ def _members(group: Any, path: str, depth: int, avoid: Collection[int]) -> Itera
     except HDF5_ERRORS as error:
         from chunkwise.files.causes import cause_of, has_checksum
 
-        cause = cause_of(error, checked=has_checksum(group))
         names = some_names(group)
-        links, damage = readable_links(group)
-        reason = "; ".join((hdf5_reason(error), *some_damage(damage)))
+        links, found = readable_links(group)
+        damage = some_damage(found)
+        cause = cause_of(error, checked=has_checksum(group)).of(damage)
+        reason = "; ".join((hdf5_reason(error), *damage))
         yield Entry(prefix + "*", depth, "unreadable", reason=reason, cause=cause)
         addresses = {name: at for name, at in links if at is not None and name not in names}
         names += addresses
@@ -263,8 +264,10 @@ def _members(group: Any, path: str, depth: int, avoid: Collection[int]) -> Itera
         except HDF5_ERRORS as error:
             from chunkwise.files.causes import cause_of, is_header_checked
 
-            cause = cause_of(error, checked=is_header_checked(group, name))
-            yield Entry(member, depth, "unreadable", reason=hdf5_reason(error), cause=cause)
+            damage = _damage_of(group, name)
+            cause = cause_of(error, checked=is_header_checked(group, name)).of(damage)
+            reason = "; ".join((hdf5_reason(error), *damage))
+            yield Entry(member, depth, "unreadable", reason=reason, cause=cause)
 
 
 def some_names(group: Any) -> list[bytes]:
@@ -286,6 +289,19 @@ def readable_links(group: Any) -> tuple[list[tuple[bytes, int | None]], list[str
     if metadata is None:
         return [], []
     return metadata.readable_links(header_address(address_of(group)))
+
+
+def _damage_of(group: Any, name: bytes) -> list[str]:
+    """Say which structures are damaged of an object that cannot be opened."""
+    from chunkwise.files.causes import file_of
+    from chunkwise.files.native import damaged_metadata
+
+    try:
+        info, metadata = group.links.get_info(name), damaged_metadata(file_of(group))
+    except HDF5_ERRORS:
+        return []
+    is_hard = info.type == h5l.TYPE_HARD and isinstance(info.u, int)
+    return some_damage(metadata.damage(info.u)) if metadata is not None and is_hard else []
 
 
 def some_damage(damage: Sequence[str], most: int = 3) -> list[str]:

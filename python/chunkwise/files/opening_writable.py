@@ -39,7 +39,8 @@ def open_file(path: str | os.PathLike[str], mode: Mode, options: dict[str, Any])
     where = printable(os.fspath(path))
     if mode not in MODES:
         raise UsageError(f"{where}: mode {shown(mode)} is none of {', '.join(MODES)}")
-    exists = "://" in os.fspath(path) or os.path.lexists(path)
+    # What is only read is not made here.
+    exists = mode == "r" or "://" in os.fspath(path) or os.path.lexists(path)
     try:
         if mode in ("r", "r+") or (mode == "a" and exists):
             if mode != "r":

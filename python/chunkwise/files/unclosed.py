@@ -11,13 +11,18 @@ really ends.  The file itself is never written to.
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
 import shutil
 import weakref
+from bisect import bisect_right
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import h5py
+from h5py import h5f
 
 from chunkwise import system
 from chunkwise.errors import BusyError, UnclosedFileError
@@ -35,6 +40,11 @@ class Patch(NamedTuple):
     at: int
     content: bytes
 
+    @property
+    def end(self) -> int:
+        """Where that part ends."""
+        return self.at + len(self.content)
+
 
 def closed_patch(path: str | os.PathLike[str], superblock: Superblock | None) -> Patch | None:
     """Give the superblock that a file would have had its writer closed it; None if it did."""
@@ -51,44 +61,79 @@ class ReadOnlyFile(Positioned):
     the buffer before.
     """
 
-    def __init__(self, path: str | os.PathLike[str], patch: Patch | None = None) -> None:
-        self._descriptor = os.open(path, os.O_RDONLY | system.OPENED)
-        self._patch_at, self._patch = patch or Patch(0, b"")
+    def __init__(self, path: str | os.PathLike[str], *patches: Patch | None) -> None:
+        self.descriptor = os.open(path, os.O_RDONLY | system.OPENED)
+        self._said = os.fspath(path)
+        self._patches = sorted(patch for patch in patches if patch is not None)
+
+    def __repr__(self) -> str:
+        """Return its path: what h5py calls the file."""
+        return self._said
 
     def end(self) -> int:
-        """Return where the file ends."""
-        return os.fstat(self._descriptor).st_size
+        """Return where the file ends, with what is shown behind it."""
+        nbytes = os.fstat(self.descriptor).st_size
+        return max(nbytes, self._patches[-1].end) if self._patches else nbytes
 
     def readinto(self, buffer: Any) -> int:
         """Fill a buffer from the current position on."""
         begin = self.position
         view = memoryview(buffer).cast("B")
         # Nearly always, all comes at once.
-        filled = system.pread_into(self._descriptor, view, begin)
+        filled = system.pread_into(self.descriptor, view, begin)
         while filled < len(view):
-            count = system.pread_into(self._descriptor, view[filled:], begin + filled)
+            count = system.pread_into(self.descriptor, view[filled:], begin + filled)
             if not count:
                 view[filled:] = bytes(len(view) - filled)
                 break
             filled += count
-        if self._patch:
-            self._mend(view[:filled], begin)
+        if self._patches:
+            self._mend(view, begin)
+            filled = max(filled, min(len(view), self._patches[-1].end - begin))
         self.position = begin + filled
         return filled
 
     def close(self) -> None:
         """Close the file."""
         if not self.closed:
-            os.close(self._descriptor)
+            os.close(self.descriptor)
         super().close()
 
     def _mend(self, view: memoryview, begin: int) -> None:
-        """Put what is to stand in the superblock's place into bytes just read."""
-        first = max(begin, self._patch_at)
-        last = min(begin + len(view), self._patch_at + len(self._patch))
-        if first < last:
-            patch = self._patch[first - self._patch_at : last - self._patch_at]
-            view[first - begin : last - begin] = patch
+        """Put what is to be shown into bytes just read."""
+        end = begin + len(view)
+        before = bisect_right(self._patches, begin, key=lambda patch: patch.at) - 1
+        for at, content in islice(self._patches, max(0, before), None):
+            if at >= end:
+                break
+            first, last = max(begin, at), min(end, at + len(content))
+            if first < last:
+                view[first - begin : last - begin] = content[first - at : last - at]
+
+
+def open_patched(path: str | os.PathLike[str], *patches: Patch | None) -> h5py.File:
+    """Have libhdf5 open a file for reading that shows other bytes."""
+    file = h5py.File(ReadOnlyFile(path, *patches), "r", rdcc_nbytes=0)
+    close_at_exit(file.id)
+    return file
+
+
+# libhdf5 closes what is still open after Python has ended, and would call into it.
+# Not a set: h5py hashes a file by its root group, which may be damaged.
+_open_files: weakref.WeakValueDictionary[int, h5f.FileID] = weakref.WeakValueDictionary()
+
+
+def close_at_exit(identifier: h5f.FileID) -> None:
+    """Close a file that libhdf5 reads through Python before Python ends."""
+    _open_files[id(identifier)] = identifier
+
+
+@atexit.register
+def _close_all() -> None:
+    for identifier in list(_open_files.values()):
+        if identifier.valid:
+            with contextlib.suppress(*HDF5_ERRORS):
+                identifier.close()
 
 
 def open_unclosed(path: str | os.PathLike[str]) -> h5py.File | None:
@@ -106,13 +151,9 @@ def open_unclosed(path: str | os.PathLike[str]) -> h5py.File | None:
     try:
         if _is_locked(path):
             return None
-        patch = closed_patch(path, superblock)
-        file = h5py.File(ReadOnlyFile(path, patch), "r", rdcc_nbytes=0)
+        return open_patched(path, closed_patch(path, superblock))
     except HDF5_ERRORS:
         return None
-    # libhdf5 closes what is still open after Python has ended, and would call into it.
-    weakref.finalize(file, _close, file.id)
-    return file
 
 
 def is_unclosed(path: str | os.PathLike[str]) -> bool:
@@ -133,16 +174,11 @@ def open_readable(path: str | os.PathLike[str], **options: Any) -> h5py.File:
 
 
 def copy_patched(
-    path: str | os.PathLike[str], target: str | os.PathLike[str], patch: Patch | None
+    path: str | os.PathLike[str], target: str | os.PathLike[str], *patches: Patch | None
 ) -> None:
-    """Copy a file with other bytes in one place, so that libhdf5 opens the copy."""
-    with ReadOnlyFile(path, patch) as source, Path(target).open("wb") as copy:
+    """Copy a file with other bytes in some places, so that libhdf5 opens the copy."""
+    with ReadOnlyFile(path, *patches) as source, Path(target).open("wb") as copy:
         shutil.copyfileobj(source, copy, _COPIED_NBYTES)
-
-
-def _close(identifier: Any) -> None:
-    if identifier.valid:
-        identifier.close()
 
 
 def _is_locked(path: str | os.PathLike[str]) -> bool:

@@ -17,7 +17,7 @@ import itertools
 import os
 import warnings
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
@@ -27,6 +27,7 @@ from h5py import h5d, h5f, h5fd, h5g, h5i, h5o, h5p
 
 from chunkwise import _native, system
 from chunkwise.errors import ChunkwiseError, FileChangedError, FileFormatError, UsageError
+from chunkwise.files import closing
 from chunkwise.files.identity import Identity, sample, sample_of
 from chunkwise.files.leading import Bounds, External
 from chunkwise.files.objects import Address, address_of, header_address
@@ -34,7 +35,7 @@ from chunkwise.files.opening import as_file, open_h5
 from chunkwise.files.opening_writable import Mode, open_file, synced, write_errors
 from chunkwise.handles import pending
 from chunkwise.handles.attributes import Attributes
-from chunkwise.names import HDF5_ERRORS, decode_name, encode_name, printable
+from chunkwise.names import HDF5_ERRORS, WIDE_LENGTHS, decode_name, encode_name, printable
 
 if TYPE_CHECKING:
     from chunkwise.handles.sidecar import Content, Sidecar
@@ -105,6 +106,8 @@ class FileHandle:
     external: External = "anywhere"
     # As the caller wrote it.
     _index: Index = None
+    # As libhdf5 has opened it first, if it is now shown other bytes.
+    _refusing: h5f.FileID | None = None
     # As long as libhdf5 has it open; False where only libhdf5 reads it.
     _metadata: _native.Metadata | Literal[False] | None = None
 
@@ -135,10 +138,13 @@ class FileHandle:
         self._pinned = path is None
         self._remote = remote
         self.storage = None if remote is None else remote.storage
-        self.filename: str = opened.filename if remote is None else remote.name
+        # A file that was opened by path has that name in h5py, too.
+        named = opened.filename if path is None else os.fspath(path)
+        self.filename: str = named if remote is None else remote.name
         with phil:
-            intent = opened.id.get_intent()
-            self.writable = bool(intent & h5f.ACC_RDWR) if writable is None else writable
+            if writable is None:
+                writable = bool(opened.id.get_intent() & h5f.ACC_RDWR)
+            self.writable = writable
             self._opened(opened)
 
     @classmethod
@@ -189,6 +195,11 @@ class FileHandle:
         return Bounds(self.filename, own, self.external)
 
     @property
+    def leads_anywhere(self) -> bool:
+        """Whether it may lead as far as libhdf5 follows it; for each object that is found."""
+        return self.external == "anywhere" and not self._is_far
+
+    @property
     def metadata(self) -> _native.Metadata | None:
         """What its own bytes say; None where libhdf5 has to. Under h5py's lock."""
         if self._metadata is None:
@@ -204,6 +215,11 @@ class FileHandle:
         if self._remote is not None and self._remote.source is not None:
             return RemoteContent(self._remote.source)
         return LocalContent(self.id.get_vfd_handle())
+
+    def look_around(self) -> None:
+        """Fetch more than is wanted of a file that is far away, as all of its objects will be."""
+        if self._remote is not None and self._remote.source is not None:
+            self._remote.source.look_around()
 
     def check_requests(self, label: str) -> None:
         """Tell of a request that has just failed, which to the engine looks like damage."""
@@ -317,17 +333,42 @@ class FileHandle:
             self._close()
 
     def _close(self) -> None:
-        with phil, pending.without_waiting():
-            self._closed = True
+        with phil:
+            self._closed, self._refusing = True, None
             _open.discard(self)
+            if self._id is not None and self._id.valid and not self._closed_alone():
+                file = as_file(self._id)
+                with pending.without_waiting(), self._written(file, "cannot be closed"):
+                    file.close()
             if self._id is None:
                 self._id = h5f.FileID(0)
-            elif self._id.valid:
-                file = as_file(self._id)
-                with self._written(file, "cannot be closed"):
-                    file.close()
             for one in list(self._objects.values()):
                 one._end()
+
+    def _closed_alone(self) -> bool:
+        """Close a file in libhdf5 that only our own objects use, and nobody asks about.
+
+        `h5py.File.close` would go through all that is open in this process, in search of objects
+        to mark as closed.
+        """
+        if self.writable or closing.is_asked() or self._is_used():
+            return False
+        return self._dropped()
+
+    def _is_used(self) -> bool:
+        """Let go of our own objects: does anybody else have identifiers of the file?"""
+        for one in list(self._objects.values()):
+            one._let_go()
+        # The file has its own.
+        return int(h5f.get_obj_count(self._id, h5f.OBJ_ALL | h5f.OBJ_LOCAL)) > 1
+
+    def _dropped(self) -> bool:
+        """Give up the file's identifier; False if somebody else has this object."""
+        assert self._id is not None
+        held = weakref.ref(self._id)
+        self._id = None
+        self._id = held()
+        return self._id is None
 
     def flush(self) -> None:
         """Hand all that was written to storage."""
@@ -371,6 +412,35 @@ class FileHandle:
             wanted._id = found
             return found
 
+    def opened(self, find: Callable[[], Any]) -> Any:
+        """Find an object; where libhdf5 refuses what the format allows, in bytes that it takes."""
+        try:
+            return find()
+        except HDF5_ERRORS as error:
+            if WIDE_LENGTHS not in str(error) or not self._show_otherwise():
+                raise
+            return find()
+
+    def _show_otherwise(self) -> bool:
+        """Have libhdf5 read the file through a file object; False if that does not help."""
+        from chunkwise.files.mended import open_mended, wide_lengths
+
+        if self._path is None or not self.is_plain or self.changes:
+            return False
+        refusing = self.id
+        self._check()
+        found = wide_lengths(self._path)
+        if found is None:
+            return False
+        for one in list(self._objects.values()):
+            one._let_go()
+        # As it was opened, it stays open: nobody may write to it.
+        self._refusing, self.sidecar = refusing, None
+        _open.discard(self)
+        self.storage = _native.Storage.of_descriptor(refusing.get_vfd_handle())
+        self._opened(open_mended(self._path, found), is_shown=True)
+        return True
+
     def add(self, one: Kept) -> None:
         """Note an object whose identifier is dropped when the file is parked."""
         with phil:
@@ -378,21 +448,12 @@ class FileHandle:
 
     def park(self) -> None:
         """Close it in libhdf5, unless somebody uses it."""
-        for one in list(self._objects.values()):
-            one._let_go()
-        # The rest are identifiers that somebody else has, and the file's own.
-        if self._id is None or h5f.get_obj_count(self._id, h5f.OBJ_ALL | h5f.OBJ_LOCAL) > 1:
+        if self._id is None or self._is_used():
             return
         if not self._remember():
             _open.discard(self)
             self._pinned = True
-            return
-        # The last reference to it.  `h5py.File.close` would go through all that is open
-        # in this process, in search of objects to mark as closed.
-        held = weakref.ref(self._id)
-        self._id = None
-        self._id = held()
-        if self._id is None:
+        elif self._dropped():
             _open.discard(self)
             self._metadata = None
 
@@ -413,14 +474,15 @@ class FileHandle:
             return False
         return True
 
-    def _opened(self, file: h5py.File) -> None:
+    def _opened(self, file: h5py.File, *, is_shown: bool = False) -> None:
         """Libhdf5 has the file open: for how long, and what to know it by?"""
         identifier = file.id
-        # Asked for by path, it has the driver that files have here.
-        driver = _default_driver() if self._path is not None else _driver(identifier)
+        # Asked for by path, it has the driver that files have here, unless it is shown otherwise.
+        usual = self._path is not None and not is_shown
+        driver = _default_driver() if usual else _driver(identifier)
         sec2 = driver == h5fd.SEC2
         self.is_plain = sec2
-        self._is_far = is_far(driver)
+        self._is_far = is_far(driver) and not is_shown
         if sec2:
             descriptor = identifier.get_vfd_handle()
             now = Identity.of(os.fstat(descriptor))

@@ -283,6 +283,9 @@ class FormatFacts:
     # The byte at which the file ends by its own account, if HDF5 therefore refuses what lies
     # beyond; None if it reads everything.
     early_end: int | None = None
+    # Why HDF5 of this process refuses a part of the file, though nothing is wrong with it; None if
+    # it does not.
+    refused: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ CODES: Final[dict[str, str]] = {
     "dangling-link": "a link leads nowhere",
     "not-closed": "the writer did not close the file",
     "early-end": "the file states its end too early",
+    "refused-here": "HDF5 of this process refuses a sound file",
     "cannot-open": "among several files: HDF5 cannot open this one",
     "chunk-exceeds-cache": "each read decodes a whole chunk again",
     "reads-exceed-cache": "chunks are gone when they are needed again",

@@ -20,7 +20,7 @@ from h5py import h5d, h5o
 
 from chunkwise.errors import CannotJudgeError, CorruptDataError
 from chunkwise.files.answers import kept
-from chunkwise.files.mended import Mended, early_end, open_mended
+from chunkwise.files.mended import Mended, early_end, open_mended, refused
 from chunkwise.files.objects import Entry, encode_name, walk
 from chunkwise.files.opening import find_dataset, full_name
 from chunkwise.files.stored import data_end
@@ -113,12 +113,13 @@ def inspect(
     try:
         facts = look(None)
     except (CorruptDataError, CannotJudgeError):
-        early = early_end(path)
+        early = refused(path)
         if early is None:
             raise
         return look(early)
-    early = early_end(path)
-    if early is None or not (any(_unreadable(facts)) or _goes_beyond(early, path)):
+    lacks = any(_unreadable(facts))
+    early = refused(path) if lacks else early_end(path)
+    if early is None or not (lacks or _goes_beyond(early, path)):
         return facts
     beyond = look(early)
     better = _unreadable(beyond) < _unreadable(facts)
@@ -129,7 +130,7 @@ def _goes_beyond(early: Mended, path: str | os.PathLike[str]) -> bool:
     """Tell whether data of a file lies beyond the end that it states: HDF5 does not read it."""
     with open_mended(path, early) as file:
         datasets = (each.identifier for each in walk(file) if each.kind == "dataset")
-        return any(data_end(dataset) > early.stated for dataset in datasets)
+        return any(data_end(dataset) > (early.stated or 0) for dataset in datasets)
 
 
 def _unreadable(facts: FileFacts) -> tuple[int, int]:
@@ -178,6 +179,7 @@ def _look(
             file_format=replace(
                 format_facts(file, tuple(collected), path, found.type_versions),
                 early_end=None if early is None else early.stated,
+                refused=None if early is None or early.is_end else early.said,
             ),
             metadata=cost,
             objects=tuple(collected),

@@ -93,7 +93,8 @@ class _Recorder(ReadOnlyFile):
     """A file that records which bytes are read, in which phase."""
 
     def __init__(self, path: Path, superblock: Superblock | None, early: Mended | None) -> None:
-        super().__init__(path, closed_patch(path, superblock) if early is None else early.patch)
+        patches = (closed_patch(path, superblock),) if early is None else early.patches
+        super().__init__(path, *patches)
         self._path = path
         self._early = early
         self._unrecorded: h5py.File | None = None

@@ -208,6 +208,11 @@ class ChunkCache:
         self._unread[chunk] = max(0, self._unread[chunk] - wanted_nbytes)
         return load
 
+    @property
+    def held(self) -> set[int]:
+        """The chunks that are in it now."""
+        return set(self._slot_of)
+
     def _put(self, chunk: int, before: int, behind: int) -> None:
         self._before[chunk], self._behind[chunk] = before, behind
         self._behind[before] = self._before[behind] = chunk

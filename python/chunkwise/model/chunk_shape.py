@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -29,9 +29,10 @@ import numpy.typing as npt
 
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.model.geometry import canonical, touched_along
-from chunkwise.model.nominal import ANYWHERE_LOAD_S, LOAD_S, nominal_s, quick_s
+from chunkwise.model.nominal import ANYWHERE_LOAD_S, LOAD_S, nominal_s, quick_s, slowdown
 from chunkwise.model.readers import LIBRARIES, UNCACHED, Reader
 from chunkwise.model.traffic import Pattern
+from chunkwise.model.worth import HARMLESS
 from chunkwise.names import printable
 
 # Within libhdf5's default chunk cache in every version (1 MiB before HDF5 2.0).
@@ -63,10 +64,29 @@ USUAL_READS: Final = 1_000
 _CLOSELY: Final = 24
 # Shapes within this factor of the best are as good; the largest of them is taken.
 _ABOUT: Final = 1.02
+# Of shapes that must not slow reads down, so many are tried, the best first.
+_TRIED: Final = 400
 # More are not looked at: one length of two is left out.
 _MOST_SHAPES: Final = 1 << 17
 
 _Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """How unfiltered data is stored, and who reads it: other chunks must not slow them down."""
+
+    chunks: _Shape | None
+    readers: tuple[Reader, ...]
+
+    def is_served(
+        self, extents: _Shape, itemsize: int, patterns: Sequence[Pattern], chunks: _Shape
+    ) -> bool:
+        """Whether patterns are about as fast in other chunks, for each reader, from memory."""
+        times = slowdown(
+            extents, itemsize, self.chunks, chunks, patterns, self.readers, filtered=False
+        )
+        return times <= HARMLESS
 
 
 def default_chunk(
@@ -78,17 +98,23 @@ def default_chunk(
     grown_nbytes: int | None = None,
     limit_nbytes: int = CHUNK_NBYTES,  # The most bytes of a chunk
     readers: Sequence[Reader] = LIBRARIES,
+    present: Present | None = None,  # What stated patterns must not become slower than
 ) -> tuple[int, ...]:
     """Choose the shape of a dataset's chunks."""
     blocks = [one.block if isinstance(one, Pattern) else tuple(one) for one in access]
     extents = expected_shape(shape, itemsize, maxshape, blocks, grown_nbytes=grown_nbytes)
-    if math.prod(extents) * itemsize <= limit_nbytes:
+    is_one = math.prod(extents) * itemsize <= limit_nbytes
+    if is_one and present is None:
         return extents
     asked = [one if isinstance(one, Pattern) else single_reads(one, extents) for one in access]
     found = tuple(within(one, extents) for one in asked) or usual(extents, itemsize)
     # Patterns that are the usual ones say no more than none.
     load_s = ANYWHERE_LOAD_S if found == usual(extents, itemsize) else LOAD_S
-    return _best(extents, itemsize, found, limit_nbytes, smallest(readers), load_s)
+    sought = (extents, itemsize, found, limit_nbytes, smallest(readers), load_s)
+    best = extents if is_one else _best(*sought)
+    if present is None or present.is_served(extents, itemsize, found, best):
+        return best
+    return _best(*sought, present) or best
 
 
 def usual(shape: Sequence[int], itemsize: int) -> tuple[Pattern, ...]:
@@ -209,14 +235,10 @@ def _best(
     limit_nbytes: int,
     reader: Reader,
     load_s: float,
+    present: Present | None = None,
 ) -> _Shape:
-    """Look at all shapes quickly, and at the best of them closely."""
-    # All of it is read as often as the rarest walk, or once for a thousand single reads.
-    often = (
-        w * n / USUAL_READS if n > 1 else w for w, n in ((p.weight, p.reads) for p in patterns)
-    )
-    rarest = min((1.0, *often))
-    everything = (*patterns, Pattern("", extents, weight=rarest))
+    """Look at all shapes quickly, and at the best of them closely; empty if none serves."""
+    everything = (*patterns, all_of(extents, patterns))
     longest = max(1, limit_nbytes // max(1, itemsize))
     sides = [
         # An extent may be beyond 64 bits, a chunk's length not.
@@ -227,20 +249,45 @@ def _best(
         ]
         for axis, extent in enumerate(extents)
     ]
-    shapes = _bounded(_thinned(sides), itemsize, limit_nbytes)
+    least_nbytes = SMALL_CHUNK_NBYTES if present is None else 1
+    shapes = _bounded(_thinned(sides), itemsize, limit_nbytes, least_nbytes)
     seconds = quick_s(extents, itemsize, shapes, everything, reader, load_s=load_s)
-    order = np.lexsort((-shapes.prod(axis=1), seconds))[:_CLOSELY]
-    found = []
-    for place in order:
+    order = np.lexsort((-shapes.prod(axis=1), seconds))
+    found: list[tuple[float, _Shape]] = []
+    # Lists of selections are slow to follow.
+    listed = any(one.selections is not None for one in patterns)
+    for place in order[: _CLOSELY if present is None or listed else _TRIED]:
         chunks = tuple(map(int, shapes[place]))
-        found.append(
-            (nominal_s(extents, itemsize, chunks, everything, reader, load_s=load_s), chunks)
+        if present is not None and (
+            _is_small(extents, itemsize, chunks)
+            or not present.is_served(extents, itemsize, patterns, chunks)
+        ):
+            continue
+        took_s = nominal_s(
+            extents, itemsize, chunks, everything, reader, filtered=present is None, load_s=load_s
         )
-    least = min(found)[0]
+        found.append((took_s, chunks))
+        if len(found) == _CLOSELY:
+            break
+    least = min(found, default=(0.0, ()))[0]
     return max(
         (chunks for seconds, chunks in found if seconds <= _ABOUT * least),
         key=lambda chunks: (math.prod(chunks), chunks),
+        default=(),
     )
+
+
+def all_of(shape: _Shape, patterns: Sequence[Pattern]) -> Pattern:
+    """Read all of it, as often as the rarest walk, or once for a thousand single reads."""
+    often = (
+        w * n / USUAL_READS if n > 1 else w for w, n in ((p.weight, p.reads) for p in patterns)
+    )
+    return Pattern("", shape, weight=min((1.0, *often)))
+
+
+def _is_small(extents: _Shape, itemsize: int, chunks: _Shape) -> bool:
+    count = math.prod(-(-n // c) for n, c in zip(extents, chunks, strict=True))
+    return are_too_small(count, math.prod(chunks) * itemsize)
 
 
 def _thinned(sides: list[list[int]]) -> list[list[int]]:
@@ -252,7 +299,9 @@ def _thinned(sides: list[list[int]]) -> list[list[int]]:
     return sides
 
 
-def _bounded(sides: list[list[int]], itemsize: int, limit_nbytes: int) -> npt.NDArray[np.int64]:
+def _bounded(
+    sides: list[list[int]], itemsize: int, limit_nbytes: int, least_nbytes: int
+) -> npt.NDArray[np.int64]:
     """List the shapes that are neither too large nor too small, a row for each."""
     grids = np.meshgrid(*(np.array(one, np.int64) for one in sides), indexing="ij")
     shapes = np.stack([grid.ravel() for grid in grids], axis=1)
@@ -262,7 +311,7 @@ def _bounded(sides: list[list[int]], itemsize: int, limit_nbytes: int) -> npt.ND
     if not fitting.any():
         # One element may be larger than a chunk should be.
         return np.ones((1, len(sides)), np.int64)
-    least = min(SMALL_CHUNK_NBYTES, limit_nbytes // 2, float(nbytes[fitting].max()))
+    least = min(least_nbytes, limit_nbytes // 2, float(nbytes[fitting].max()))
     found: npt.NDArray[np.int64] = shapes[fitting & (nbytes >= least)]
     return found
 

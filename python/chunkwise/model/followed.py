@@ -17,12 +17,12 @@ from functools import lru_cache
 from typing import Final
 
 from chunkwise.model.chunk_cache import ChunkCache, Read, slots
-from chunkwise.model.cost import Shape, Stored, decodes_by_size
+from chunkwise.model.cost import Shape, Stored, decodes_by_size, decodes_of_walk
 from chunkwise.model.readers import Reader
 
 # A second or two.
 MOST_STEPS: Final = 200_000
-# So many times as many chunks as a cache holds are followed at least.
+# So many times as many chunks as a cache holds are followed, or none.
 _FILLS: Final = 4
 # The reads that fill the cache at the beginning say nothing about the rest.
 _SHARE: Final = 0.5
@@ -36,7 +36,7 @@ def loads_of_walk(
     reader: Reader,
     *,
     order: Shape | None = None,
-    most_steps: int = MOST_STEPS,  # Chunks that are followed, unless the cache needs more
+    most_steps: int = MOST_STEPS,  # Chunks that are followed at most, about
 ) -> float:
     """Tell how many chunks a walk over the whole dataset loads.
 
@@ -45,19 +45,25 @@ def loads_of_walk(
     """
     walk = stored.walk(block, order)
     touches = math.prod(axis.touches for axis in walk.axes)
+    if touches == walk.chunk_count:
+        # Each is read once: no cache matters.
+        return float(touches)
     if stored.chunk_nbytes > reader.cache_nbytes or reader.nslots == 0:
         return float(touches)
     if reader.nslots is None or reader.w0 is None:
         decodes = decodes_by_size(stored, block, reader, order=order)
         return min(float(touches), decodes * walk.chunk_count)
-    held = reader.cache_nbytes // stored.chunk_nbytes
-    if walk.chunk_count <= min(held, reader.nslots):
+    held = min(reader.nslots, reader.cache_nbytes // stored.chunk_nbytes)
+    if walk.chunk_count <= held:
         everything = slots(stored.grid, (0,) * len(stored.grid), stored.grid, reader.nslots)
         if len(set(everything.ravel().tolist())) == walk.chunk_count:
             # None is ever dropped.
             return float(walk.chunk_count)
+    if most_steps < min(touches, _FILLS * held):
+        # The beginning would not say what happens when the cache is full.
+        decodes = decodes_of_walk(stored, block, reader, order=order)
+        return min(float(touches), decodes * walk.chunk_count)
     cache = ChunkCache(held, reader.w0, stored.chunk_nbytes)
-    most_steps = max(most_steps, _FILLS * held)
     axes = range(len(stored.shape)) if order is None else order
     starts = [range(0, stored.shape[axis], block[axis]) for axis in axes]
     grid = stored.grid
@@ -69,7 +75,7 @@ def loads_of_walk(
         sides = tuple(min(b, n - s) for b, n, s in zip(block, stored.shape, start, strict=True))
         read = Read(stored.shape, stored.chunks, stored.itemsize, tuple(start), sides)
         found = slots(read.grid, read.first, read.extent, reader.nslots).tolist()
-        numbers = _numbers(grid, read.first, read.extent)
+        numbers = numbers_of(grid, read.first, read.extent)
         wanted = read.wanted_nbytes()
         for chunk, slot, nbytes in zip(numbers, found, wanted, strict=True):
             load = cache.access(chunk, slot, nbytes)
@@ -95,7 +101,7 @@ def _places(starts: Sequence[range]) -> Iterator[tuple[int, ...]]:
             yield first, *rest
 
 
-def _numbers(grid: Shape, first: Sequence[int], extent: Sequence[int]) -> list[int]:
+def numbers_of(grid: Shape, first: Sequence[int], extent: Sequence[int]) -> list[int]:
     """Number the chunks of a box in the grid, in C order."""
     numbers = [0]
     for length, start, count in zip(grid, first, extent, strict=True):

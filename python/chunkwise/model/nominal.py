@@ -20,16 +20,18 @@ import numpy as np
 import numpy.typing as npt
 
 from chunkwise.model.cost import Shape, Stored
+from chunkwise.model.fitting import NOMINAL
 from chunkwise.model.geometry import Axis
-from chunkwise.model.readers import Reader
+from chunkwise.model.readers import CHUNKWISE, Reader
 from chunkwise.model.seconds import Codec, Machine, Rates, Speed, parts
 from chunkwise.model.traffic import Pattern, contiguous_traffic, traffic
 
 # To find a chunk, to fetch it and to start its filters: of a file in memory 10 us, from a disk or
 # an object store 10 ms.  For reads that somebody states, the geometric mean.
 LOAD_S: Final = 3e-4
-# Of a file in memory.
-MEMORY_LOAD_S: Final = 1e-5
+# To find a chunk in memory; and to start zlib, which clears its tables.
+_FOUND_S: Final = 4e-6
+_STARTED_S: Final = 5e-5
 # If nobody says what is read, or from where: a choice that also suits slow storage.
 ANYWHERE_LOAD_S: Final = 2e-3
 # zlib's usual speed, one core.
@@ -48,6 +50,8 @@ _RATES: Final = Rates(
     irregular_s=2e-8,
 )
 MACHINE: Final = Machine({"libhdf5": _RATES}, {"libhdf5": _RATES})
+# Once for a file is not once for each read: neither the start nor the list of its chunks.
+_OUR_RATES: Final = replace(NOMINAL[CHUNKWISE, False], walk_s=0.0, index_s=0.0)
 CODEC: Final = Codec(
     "shuffle+deflate:4",
     (((), _RATIO),),
@@ -68,7 +72,7 @@ def nominal_s(
 ) -> float:
     """Predict the seconds of patterns, each as often as its weight says."""
     total = 0.0
-    rates = replace(_RATES, load_s=load_s)
+    rates = replace(_OUR_RATES if reader.name == CHUNKWISE else _RATES, load_s=load_s)
     machine = Machine({"libhdf5": rates}, {"libhdf5": rates})
     codec = CODEC if filtered and chunks is not None else Codec("none")
     for one in patterns:
@@ -81,6 +85,36 @@ def nominal_s(
         )
         total += one.weight * sum(each.values())
     return total
+
+
+def memory_load_s(*, filtered: bool) -> float:
+    """Return what takes the place of `LOAD_S` for a file in memory."""
+    return _STARTED_S if filtered else _FOUND_S
+
+
+def slowdown(
+    shape: Shape,
+    itemsize: int,
+    before: Shape | None,  # Chunks; None for contiguous data
+    after: Shape,
+    patterns: Sequence[Pattern],
+    readers: Sequence[Reader],
+    *,
+    filtered: bool,
+) -> float:
+    """Return how many times as long reading takes in other chunks, from memory.
+
+    For the reader that suffers most, of all patterns together.
+    """
+    load_s = memory_load_s(filtered=filtered)
+    worst = 0.0
+    for reader in readers:
+        then_s, now_s = (
+            nominal_s(shape, itemsize, one, patterns, reader, filtered=filtered, load_s=load_s)
+            for one in (after, before)
+        )
+        worst = max(worst, then_s / now_s)
+    return worst
 
 
 def quick_s(

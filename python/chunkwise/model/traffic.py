@@ -350,10 +350,11 @@ def _far(
         return 0.0
     runs, nbytes, again = copied
     # Runs that lie beside each other in the chunk, if not in the caller's array, are near.
-    cached_runs = min(runs, nbytes / length) * max(0.0, again)
+    apart_pieces, cached_runs = (min(n, nbytes / length) for n in (pieces, runs))
+    cached_runs *= max(0.0, again)
     whole = math.prod(stored.shape) * stored.itemsize
     kept = min(whole, reader.cache_nbytes)
-    far = pieces * (whole > _NEAR_NBYTES) + cached_runs * (kept > _NEAR_NBYTES)
+    far = apart_pieces * (whole > _NEAR_NBYTES) + cached_runs * (kept > _NEAR_NBYTES)
     walks_on = (
         not pattern.scattered and pattern.order is None and pattern.block[-1] < stored.shape[-1]
     )

@@ -8,6 +8,7 @@ written in pages have their structures in separate pages.
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
@@ -24,15 +25,25 @@ _WHOLE_NBYTES: Final = 1 << 20
 # More than this is data: it is given, and not kept.
 _MOST_KEPT_NBYTES: Final = 256 << 10
 _BUDGET_NBYTES: Final = 32 << 20
+# Bytes a second of a network, until proved otherwise: by a fetch that takes as long as several.
+NBYTES_PER_S: Final = 100_000_000
+_MOST_ROUNDS: Final = 3
 
 
 class Blocks:
     """The front of a file, and the blocks of it that were used last."""
 
     def __init__(
-        self, size: int, front: bytes, fetch: Callable[[Sequence[Range]], list[bytes]]
+        self,
+        size: int,
+        front: bytes,
+        fetch: Callable[[Sequence[Range]], list[bytes]],
+        latency_s: float = 0.0,
     ) -> None:
         self._size, self._front, self._fetch = size, front, fetch
+        self._latency_s = latency_s
+        # These come with what is expected.
+        self._ahead_nbytes = 0
         self._block_nbytes = _BLOCK_NBYTES
         self._kept: OrderedDict[int, bytes] = OrderedDict()
         # Where the last fetched run ended, and how many blocks it had.
@@ -49,27 +60,41 @@ class Blocks:
             self._block_nbytes = min(max(page_nbytes, 4096), _MOST_BLOCK_NBYTES)
             self._kept.clear()
 
+    def look_around(self, yes: bool) -> None:
+        """Fetch what lies beside what is expected, too: that often leads there.
+
+        It takes a quarter of the time of another round.
+        """
+        self._ahead_nbytes = int(self._latency_s / 4 * NBYTES_PER_S) if yes else 0
+
     def held(self, start: int, stop: int) -> bytes | None:
-        """The bytes, if the front holds them."""
-        return self._front[start:stop] if stop <= len(self._front) else None
+        """The bytes, if they are here."""
+        if stop <= len(self._front):
+            return self._front[start:stop]
+        return None if self._is_long(start, stop) else self._joined(start, stop, fetches=False)
 
     def read(self, start: int, stop: int) -> bytes:
         """The bytes from `start` to `stop`, which lie in the file; raises as `fetch`."""
-        found = self.held(start, stop)
-        if found is not None:
-            return found
-        if stop - start > max(_MOST_KEPT_NBYTES, 2 * self._block_nbytes):
+        if stop <= len(self._front):
+            return self._front[start:stop]
+        if self._is_long(start, stop):
             return self._fetch([(start, stop)])[0]
-        nbytes = self._block_nbytes
-        blocks = self._blocks_of(start, stop)
+        found = self._joined(start, stop, fetches=True)
+        return self.read(start, stop) if found is None else found
+
+    def _is_long(self, start: int, stop: int) -> bool:
+        return stop - start > max(_MOST_KEPT_NBYTES, 2 * self._block_nbytes)
+
+    def _joined(self, start: int, stop: int, *, fetches: bool) -> bytes | None:
+        """The bytes of blocks; None where some are not here, or all have another size by now."""
+        nbytes, blocks = self._block_nbytes, self._blocks_of(start, stop)
         known = self._known(blocks)
-        if len(known) < len(blocks):
+        if fetches and len(known) < len(blocks):
             known |= self._add([block for block in blocks if block not in known])
-        if self._block_nbytes != nbytes:
-            return self.read(start, stop)
-        joined = b"".join(known[block] for block in blocks)
+        if len(known) < len(blocks) or self._block_nbytes != nbytes:
+            return None
         begin = blocks[0] * nbytes
-        return joined[start - begin : stop - begin]
+        return b"".join(known[block] for block in blocks)[start - begin : stop - begin]
 
     def expect(self, ranges: Iterable[Range]) -> None:
         """Fetch, together, what is missing of ranges that will be read one after the other."""
@@ -81,8 +106,23 @@ class Blocks:
         room = _BUDGET_NBYTES // 2 // self._block_nbytes
         known = self._known(blocks)
         missing = [block for block in blocks if block not in known][:room]
-        if missing:
-            self._add(missing, ahead=False)
+        if not missing:
+            return
+        begin = time.perf_counter()
+        self._add(self._with_neighbours(missing, room), ahead=False)
+        if time.perf_counter() - begin > _MOST_ROUNDS * self._latency_s:
+            # The network is slower than was thought.
+            self._ahead_nbytes //= 4
+
+    def _with_neighbours(self, missing: list[int], room: int) -> list[int]:
+        """Add blocks around those that are fetched, as many around each, and the last of all."""
+        last = -(-self._size // self._block_nbytes) - 1
+        more = min(self._ahead_nbytes // self._block_nbytes, room - len(missing))
+        reach = max(more, 0) // len(missing) // 2
+        wanted = {last} if more > 0 else set()
+        for block in missing:
+            wanted.update(range(max(block - reach, 0), min(block + reach, last) + 1))
+        return sorted({*missing, *wanted.difference(self._known(wanted))})
 
     def _blocks_of(self, start: int, stop: int) -> range:
         return range(start // self._block_nbytes, -(-stop // self._block_nbytes))

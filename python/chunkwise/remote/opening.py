@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import io
 import os
@@ -11,7 +10,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import h5py
 from h5py import h5f, h5fd
@@ -20,6 +19,7 @@ from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.errors import FileFormatError, RemoteError, UsageError, like
 from chunkwise.files.objects import Address, address_of
+from chunkwise.files.unclosed import close_at_exit
 from chunkwise.names import HDF5_ERRORS, parts_of_url, printable, shown_url, without_secrets
 from chunkwise.remote.chains import with_time_outs
 from chunkwise.remote.faults import Patience, final, judged
@@ -264,7 +264,7 @@ def _as_hdf5(given: Any, options: Mapping[str, Any], name: str) -> h5py.File:
                 f"{name}: cannot be opened with {options}: {error}"
             ) from None
         raise like(FileFormatError, error)(f"{name}: {_refused(given, error)}") from None
-    _open_files.add(file.id)
+    close_at_exit(file.id)
     return file
 
 
@@ -283,15 +283,3 @@ def _refused(given: Any, error: BaseException) -> str:
     if "truncated" in str(error):
         return f"truncated: {error}; fetch or upload it again, whole"
     return f"libhdf5 cannot open it: {error}"
-
-
-# libhdf5 closes what is still open after Python has ended, and would call into it.
-_open_files: weakref.WeakSet[h5f.FileID] = weakref.WeakSet()
-
-
-@atexit.register
-def _close_all() -> None:
-    for identifier in list(_open_files):
-        if identifier.valid:
-            with contextlib.suppress(*HDF5_ERRORS):
-                cast("Any", identifier).close()

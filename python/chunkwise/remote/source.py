@@ -10,13 +10,11 @@ from typing import Final
 
 from chunkwise import _native, system
 from chunkwise.errors import ChunkwiseError
-from chunkwise.remote.blocks import FRONT_NBYTES, Blocks
+from chunkwise.remote.blocks import FRONT_NBYTES, NBYTES_PER_S, Blocks
 from chunkwise.remote.faults import Patience
 from chunkwise.remote.requests import Interrupts, Range, fetch, first_bytes
 from chunkwise.remote.stores import Store
 
-# Bytes a second of a network, until proved otherwise.
-_NBYTES_PER_S: Final = 100_000_000
 # More is read by several requests.
 _REQUEST_NBYTES: Final = 8 << 20
 # Web servers and stores answer as many at a time.
@@ -38,15 +36,16 @@ class RemoteBytes:
         self.size = self.version.size  # Bytes of the file
         self.requests = 1
         self.nbytes = len(front)
-        self._blocks = Blocks(self.size, front, self._fetch)
+        latency_ns = 0
         if self._store.loop is None:
             # As for a local disk, which the engine knows.
             self.cost = (4_000, 16_384_000_000, 1 << 20, 4)  # See `chunkwise._native.Storage`
         else:
-            sent_ns = len(front) * 1_000_000_000 // _NBYTES_PER_S
+            sent_ns = len(front) * 1_000_000_000 // NBYTES_PER_S
             latency_ns = min(max(elapsed_ns - sent_ns, 1_000_000), 1_000_000_000)
             # See `chunkwise._native.Storage`.
-            self.cost = (latency_ns, _NBYTES_PER_S, _REQUEST_NBYTES, _IN_FLIGHT)
+            self.cost = (latency_ns, NBYTES_PER_S, _REQUEST_NBYTES, _IN_FLIGHT)
+        self._blocks = Blocks(self.size, front, self._fetch, latency_ns / 1_000_000_000)
         self._spent: list[tuple[Range, float, ChunkwiseError]] = []
         # When (`time.monotonic`) and by which error a request has failed for good at last.
         self.failure: tuple[float, ChunkwiseError] | None = None
@@ -56,6 +55,10 @@ class RemoteBytes:
     def of_pages(self, page_nbytes: int) -> None:
         """Read structures by pages of this size."""
         self._blocks.of_pages(page_nbytes)
+
+    def look_around(self) -> None:
+        """Fetch what lies beside structures, too, until data is read."""
+        self._blocks.look_around(True)
 
     def read(self, start: int, stop: int) -> bytes:
         """Bytes for libhdf5, as far as the file reaches."""
@@ -84,6 +87,8 @@ class RemoteBytes:
             ]
             pieces += cut
             counts.append(len(cut))
+        if pieces:
+            self._blocks.look_around(False)
         come = iter(self._fetch(pieces)) if pieces else iter(())
         for number, count in zip(missing, counts, strict=True):
             parts = [next(come) for _ in range(count)]

@@ -11,6 +11,7 @@ import h5py
 
 from chunkwise.errors import UsageError
 from chunkwise.files.causes import cause_of, unreadable
+from chunkwise.files.mended import has_lost_root
 from chunkwise.files.objects import Address, decode_attributes, header_address, walk
 from chunkwise.files.opening import is_plain
 from chunkwise.files.stored import stored_nbytes
@@ -77,7 +78,7 @@ def look(
     found: list[tuple[str, Address, Any]] = []
     names: dict[str, list[str]] = {}
     groups: list[str] = []
-    is_whole = True
+    is_whole = not (salvage and has_lost_root(file.filename))
     unlinked: dict[str, int] = {}
     for entry in walk(file, avoid=avoid):
         if not entry.linked and entry.address is not None:

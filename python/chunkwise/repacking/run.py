@@ -21,7 +21,7 @@ from h5py import h5f
 from chunkwise import _native, system
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.files.classic import classic_end
-from chunkwise.files.mended import Mended, copy_mended, mended, open_mended
+from chunkwise.files.mended import Mended, copy_mended, mended, open_mended, wide_lengths
 from chunkwise.files.netcdf3 import is_netcdf3
 from chunkwise.files.room import free_nbytes
 from chunkwise.files.superblock import read_superblock
@@ -41,6 +41,7 @@ from chunkwise.repacking.creation import require_room_for_user_block
 from chunkwise.repacking.executor import Executor
 from chunkwise.repacking.facts import look
 from chunkwise.repacking.options import Options
+from chunkwise.repacking.orphans import orphans
 from chunkwise.repacking.plan import Plan, make_plan, require_readable, who_loses
 from chunkwise.repacking.progress import Moment, Teller, Watch
 from chunkwise.repacking.records import Summary, result_of
@@ -75,8 +76,8 @@ class Job:
 @contextmanager
 def planned(job: Job, source: str | Path) -> Iterator[tuple[h5py.File, Plan]]:
     """Open a source and plan its repack; the file is closed when the block ends."""
-    early = None if job.options.salvage else ends_early(source)
-    with open_readable(source) if early is None else open_mended(source, early) as file:
+    shown = None if job.options.salvage else _mended(Path(source), salvage=False)
+    with open_readable(source) if shown is None else open_mended(source, shown) as file:
         if file.id.get_intent() != h5f.ACC_RDONLY:
             raise UsageError(
                 f"{printable(str(source))}: is open for writing in this process; close it first"
@@ -155,7 +156,10 @@ def closed(place: Place, options: Options) -> Iterator[Path]:
 
 
 def _mended(source: Path, *, salvage: bool) -> Mended | None:
-    return mended(source) if salvage else ends_early(source)
+    found = wide_lengths(source) or (mended(source) if salvage else ends_early(source))
+    # Any bytes behind a signature might be such a file.
+    is_empty = found is not None and found.lacks_root and not orphans(source)
+    return None if is_empty else found
 
 
 def _left(place: Place, plan: Plan) -> Summary:

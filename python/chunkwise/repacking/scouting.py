@@ -22,10 +22,10 @@ from h5py import h5d, h5g, h5l, h5o
 from chunkwise import system
 from chunkwise.errors import CrashedError
 from chunkwise.files.contained import contained_each
-from chunkwise.files.mended import readable_patch
+from chunkwise.files.mended import readable_patches
 from chunkwise.files.objects import decode_attributes, open_at, readable_links, some_names
 from chunkwise.files.opening import is_plain
-from chunkwise.files.unclosed import ReadOnlyFile
+from chunkwise.files.unclosed import open_patched
 from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.repacking.options import Avoid
 
@@ -58,7 +58,7 @@ def _touch_all(source: Path, avoid: tuple[set[int], ...], noted: mmap.mmap) -> N
     system.reset_alarm()
     done, *_ = _NOTE.unpack_from(noted)
     number = 0
-    with h5py.File(ReadOnlyFile(source, readable_patch(source)), "r") as file:
+    with open_patched(source, *readable_patches(source)) as file:
         left, seen = [-1], {-1}
         while left:
             address = left.pop()

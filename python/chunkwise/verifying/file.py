@@ -27,7 +27,7 @@ from chunkwise.errors import (
 from chunkwise.files.causes import verdict_of
 from chunkwise.files.classic import classic_end
 from chunkwise.files.leading import External
-from chunkwise.files.mended import Mended, early_end, open_mended
+from chunkwise.files.mended import Mended, early_end, open_mended, refused, wide_lengths
 from chunkwise.files.netcdf3 import is_netcdf3
 from chunkwise.files.objects import Entry, walk
 from chunkwise.files.unclosed import is_unclosed, open_readable
@@ -115,13 +115,23 @@ def _look_at_all(
     """Look into a file, and if only its stated end is wrong, beyond that; give what HDF5 needs."""
     found = Findings()
     sums = _look_inside(path, ending, options, expected, found, beat)
-    patch = early_end(path) if any(_unreadable(found)) else None
+    patch = _refused(path, found)
     if patch is not None:
         beyond = Findings()
         all_sums = _look_inside(path, ending, options, expected, beyond, beat, patch)
-        if not beyond.damage_count and _unreadable(beyond) < _unreadable(found):
+        better = not beyond.damage_count and _unreadable(beyond) < _unreadable(found)
+        if better or not patch.is_end:
             return beyond, all_sums, patch
     return found, sums, None
+
+
+def _refused(path: str | os.PathLike[str], found: Findings) -> Mended | None:
+    """Give what HDF5 needs to read more, if it has refused something."""
+    if any(_unreadable(found)):
+        return refused(path)
+    # References to what is refused lead nowhere.
+    loose = any(note.verdict is Verdict.LOOSE for note in found.notes)
+    return wide_lengths(path) if loose else None
 
 
 def _unreadable(found: Findings) -> tuple[int, int]:
@@ -189,8 +199,11 @@ def _look_inside(
     """Look at all that is in a file; give its part of a manifest."""
     # With a patch, HDF5 is shown its bytes instead of the file's own.
     if patch is not None:
-        said = "HDF5 refuses what lies beyond; chunkwise repack makes a copy that opens"
-        found.notes.append(Note(None, f"{patch.said}: {said}", Verdict.LOOSE))
+        said = f"{patch.said}: HDF5 refuses what lies beyond" if patch.is_end else patch.said
+        verdict = Verdict.LOOSE if patch.is_end else Verdict.SOUND
+        found.notes.append(
+            Note(None, f"{said}; chunkwise repack makes a copy that opens", verdict)
+        )
     elif is_unclosed(path):
         found.notes.append(_unclosed(path))
     elif ending.stated is not None and ending.is_exceeded:

@@ -7,7 +7,7 @@ checksums while it reads.
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import h5py
 from h5py import h5, h5a, h5d, h5g, h5o, h5t
@@ -46,8 +46,7 @@ def check_object(file: h5py.File, entry: Entry) -> Findings:
     try:
         _read_header(entry)
     except HDF5_ERRORS as error:
-        damage = Damage("object", entry.path, hdf5_reason(error))
-        _judge(found, damage, _cause(entry, error))
+        _judge(found, *_damaged("object", entry.path, entry, error))
         return found
     _read_attributes(entry, found)
     return found
@@ -63,6 +62,17 @@ def _judge(found: Findings, damage: Damage, cause: Cause | None) -> None:
 
 def _cause(entry: Entry, error: BaseException) -> Cause:
     return cause_of(error, checked=has_checksum(entry.identifier))
+
+
+def _damaged(
+    kind: Literal["object", "attribute"], path: str, entry: Entry, error: BaseException
+) -> tuple[Damage, Cause]:
+    """Say what libhdf5 refuses of an object, and which structures are damaged."""
+    metadata = damaged_metadata(file_of(entry.identifier))
+    address = header_address(address_of(entry.identifier))
+    damage = [] if metadata is None else some_damage(metadata.damage(address))
+    reason = "; ".join((hdf5_reason(error), *damage))
+    return Damage(kind, path, reason), _cause(entry, error).of(damage)
 
 
 def check_space(entry: Entry) -> Damage | None:
@@ -124,10 +134,8 @@ def _read_attributes(entry: Entry, found: Findings) -> None:
         # Of those that libhdf5 does not list, some can be read.
         metadata = damaged_metadata(file_of(identifier))
         address = header_address(address_of(identifier))
-        sound, wrong = (0, []) if metadata is None else metadata.readable_attributes(address)
-        found.attributes += sound
-        reason = "; ".join((hdf5_reason(error), *some_damage(wrong)))
-        _judge(found, Damage("attribute", f"{entry.path}@*", reason), _cause(entry, error))
+        found.attributes += 0 if metadata is None else metadata.readable_attributes(address)
+        _judge(found, *_damaged("attribute", f"{entry.path}@*", entry, error))
         return
     if len(names) != stated:
         said = f"{len(names):,} of {counted(stated, 'attribute')} found"

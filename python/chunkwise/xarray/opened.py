@@ -100,7 +100,9 @@ class SharedFile:
         """The file as its own bytes say; None where libhdf5 has to open it."""
         if self._own is None and not self._is_left:
             if self._is_far():
-                storage = self.open().hdf5._home.storage
+                home = self.open().hdf5._home
+                home.look_around()
+                storage = home.storage
                 found = None if storage is None else _native.Metadata.of_storage(storage)
             else:
                 found = open_metadata(self.open().hdf5) if self._is_plain() else None

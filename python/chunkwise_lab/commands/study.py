@@ -19,6 +19,8 @@ from chunkwise.mpi.ranks import launched
 from chunkwise.names import printable
 from chunkwise.words import counted
 from chunkwise_lab.commands import iotest
+from chunkwise_lab.report.build import report
+from chunkwise_lab.report.write import save
 from chunkwise_lab.studies import published, render
 from chunkwise_lab.studies.claims import judge_all
 from chunkwise_lab.studies.folder import Folder
@@ -32,6 +34,7 @@ from chunkwise_lab.studies.study import SCALES, Study
 EXAMPLES = """\b
 Examples:
   chunkwise study --list
+  chunkwise study --all
   chunkwise study cris --list
   chunkwise study cris
   chunkwise study cris --reader libhdf5,chunkwise --repeat 5
@@ -77,6 +80,12 @@ class Studies(click.Command):
     "listing",
     is_flag=True,
     help="Say which studies there are and what they need; with NAME, what its experiments ask.",
+)
+@click.option(
+    "--all",
+    "every",
+    is_flag=True,
+    help="Run every study, each into DIR/NAME-SCALE, and write DIR/report.html.",
 )
 @click.option(
     "--scale",
@@ -143,6 +152,7 @@ class Studies(click.Command):
 def command(
     name: str | None,
     listing: bool,
+    every: bool,
     out: Path | None,
     show: bool,
     table: str | None,
@@ -157,6 +167,10 @@ def command(
     reader gave wrong values or nothing could be measured.
     """
     console = for_results()
+    if every:
+        if name is not None or show or any(given[key] for key in ("only", "file", "dataset")):
+            raise UsageError("--all runs every study whole: name none, and no part of one")
+        return _all(out or Path("studies"), given, console, as_json)
     if name is None:
         render.list_studies([load(known) for known in NAMES], console)
         return 0
@@ -178,9 +192,38 @@ def command(
         raise UsageError("--dataset names a dataset of --file: add that")
     if table is not None:
         raise UsageError("--table draws results that are there already: add --show")
-    given |= {key: listed(given[key]) for key in ("only", "readers", "libhdf5")}
-    given["ranks"] = launching.numbers(given["ranks"], study)
     source = "" if name in NAMES else str(Path(name).resolve())
+    return _run(study, folder, source, given, console, as_json)
+
+
+def _all(parent: Path, given: dict[str, Any], console: Console, as_json: bool) -> int:
+    """Run every study that can be run here, and write their report."""
+    codes = {}
+    for study in map(load, NAMES):
+        folder = Folder(parent / f"{study.name}-{given['scale']}")
+        ranks = None
+        if launching.starts_ranks(study):
+            ranks = given["ranks"]
+            try:
+                launching.require()
+            except UsageError as missing:
+                echo(f"chunkwise: {study.name} is left out: {missing}", err=True)
+                continue
+        codes[folder.path] = _run(study, folder, "", {**given, "ranks": ranks}, console, as_json)
+    save(report([*codes]), parent / "report.html")
+    return max(codes.values())
+
+
+def _run(
+    study: Study,
+    folder: Folder,
+    source: str,
+    given: dict[str, Any],
+    console: Console,
+    as_json: bool,
+) -> int:
+    given = given | {key: listed(given[key]) for key in ("only", "readers", "libhdf5")}
+    given["ranks"] = launching.numbers(given["ranks"], study)
     options = Options(out=folder.path, source=source, **given)
     if launching.starts_ranks(study):
         launching.require()

@@ -190,6 +190,12 @@ class Store:
         name = f"variables-{variables}-{count}"
         return Data(self.once(name, lambda partial: _variables(partial, variables, count)))
 
+    def apart(self, variables: int) -> Data:
+        """Give a file as xarray writes it, with the data of each variable between its metadata."""
+        variables = self.few(variables, 5)
+        name = f"apart-{variables}.nc"
+        return Data(self.once(name, lambda partial: _apart(partial, variables)))
+
     def groups(self, count: int, datasets: int) -> Data:
         """Give a file of so many groups, each with a few small datasets."""
         count = self.few(count, 20)
@@ -286,6 +292,19 @@ def _variables(folder: Path, variables: int, count: int) -> None:
                 made.units, made.long_name = "K", f"temperature number {variable}"
                 made.standard_name = "air_temperature"
                 made[:] = rng.integers(0, 99, (4, 18, 36))
+
+
+def _apart(path: Path, variables: int) -> None:
+    import xarray as xr  # Here, as other groups do without.
+
+    rng = np.random.default_rng(0)
+    axes = {"time": np.arange(2.0), "lat": np.linspace(-85, 85, 300), "lon": np.arange(200) * 1.8}
+    attributes = {f"attribute_{number}": "what is said of it: " * 3 for number in range(8)}
+    fields = {
+        f"v{number:02}": (tuple(axes), rng.random((2, 300, 200), "f4"), attributes)
+        for number in range(variables - len(axes))
+    }
+    xr.Dataset(fields, axes, attributes).to_netcdf(path, engine="netcdf4")
 
 
 def _series(folder: Path, count: int, shape: tuple[int, ...]) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +76,59 @@ def row(reader: str, folder: str) -> Task:
         return Sample(found.value / times, found.data)
 
     yield measure
+
+
+def visit(reader: str, file: str) -> Task:
+    """Open each object of a file once, by its name."""
+
+    def read() -> int:
+        crc = 0
+
+        def look(name: str, _: Any) -> None:
+            nonlocal crc
+            crc = zlib.crc32(name.encode(), crc)
+
+        with _opened(reader, file) as opened:
+            opened.visititems(look)
+        return crc
+
+    yield lambda: timed(read)
+
+
+def metadata(reader: str, folder: str) -> Task:
+    """List the objects of each file, their types, shapes and attributes: h5py one by one."""
+    paths = sorted(map(str, Path(folder).iterdir()))
+
+    def walked(path: str) -> int:
+        found: list[Any] = []
+        with h5py.File(path) as file:
+            file.visititems(
+                lambda name, one: found.append(
+                    (name, getattr(one, "shape", None), getattr(one, "dtype", None), [*one.attrs])
+                )
+            )
+        return len(found)
+
+    def listed(path: str) -> int:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            found = _native.Metadata.of_descriptor(descriptor)
+            names = None if found is None else found.listing()
+        finally:
+            os.close(descriptor)
+        # The root is one of them.
+        return walked(path) if names is None else len(names) - 1
+
+    count = _native.thread_count()
+
+    def read() -> int:
+        if reader == "h5py":
+            return sum(map(walked, paths))
+        with ThreadPoolExecutor(count) as threads:
+            shares = [paths[number::count] for number in range(count)]
+            return sum(threads.map(lambda share: sum(map(listed, share)), shares))
+
+    yield lambda: timed(read)
 
 
 def write_groups(path: Path, count: int, datasets: int) -> None:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -41,6 +41,31 @@ def served(file: str, latency_s: float, rate: float) -> Iterator[str]:
             yield f"http://127.0.0.1:{port}/{Path(file).name}"
         finally:
             server.terminate()
+
+
+def rounds(file: str = "", folder: str = "", latency_s: float = 0.05) -> Task:
+    """Open a file by xarray, its coordinates read: how often are answers waited for?"""
+    xr = imported("xarray", "fsspec", "aiohttp")
+    from chunkwise.remote.source import RemoteBytes
+
+    def measure() -> Sample:
+        # The front comes when the object is made.
+        count, fetch = 1, RemoteBytes._fetch
+
+        def counted(self: RemoteBytes, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+            nonlocal count
+            count += 1
+            return fetch(self, ranges)
+
+        try:
+            RemoteBytes._fetch = counted  # type: ignore[method-assign]
+            with xr.open_dataset(url, engine="chunkwise"):
+                return Sample(float(count))
+        finally:
+            RemoteBytes._fetch = fetch  # type: ignore[method-assign]
+
+    with served(file or str(min(Path(folder).iterdir())), latency_s, 0) as url:
+        yield measure
 
 
 def opened_and_read(

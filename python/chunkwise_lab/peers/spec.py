@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-Unit = Literal["seconds", "bytes"]
+Unit = Literal["seconds", "s of processor time", "bytes", "rounds"]
 
 # Whom the targets are about.
 SUBJECT: Final = "chunkwise"

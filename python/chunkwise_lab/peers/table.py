@@ -166,6 +166,8 @@ def _figure(value: float | None, unit: str) -> str:
         return "-"
     if unit == "bytes":
         return f"{three_digits(value / 1e6)} MB"
+    if unit == "rounds":
+        return f"{value:g}"
     return format_seconds(value)
 
 

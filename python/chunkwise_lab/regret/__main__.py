@@ -31,8 +31,8 @@ def main() -> None:
     of_model.add_argument("studies", nargs="*", type=Path)
     of_advice = kinds.add_parser("advise")
     of_advice.add_argument("--cases", type=int, help="how many of them, spread over all")
-    of_advice.add_argument("--sides", type=int, default=4, help="lengths a dimension (default 4)")
-    of_advice.add_argument("--budget", type=float, default=60.0, help="seconds for each advice")
+    of_advice.add_argument("--sides", type=int, default=3, help="lengths a dimension (default 3)")
+    of_advice.add_argument("--budget", type=float, default=6.0, help="seconds for each advice")
     of_advice.add_argument("--again", action="store_true", help="measure what is kept again")
     of_fix = kinds.add_parser("fix")
     of_fix.add_argument("--files", type=int, default=40, help="how many files are mended")
@@ -95,7 +95,7 @@ def _advise(arguments: argparse.Namespace) -> None:
     all_of_them = list(cases.cases())
     step = max(1, len(all_of_them) // (arguments.cases or len(all_of_them)))
     wanted = all_of_them[::step][: arguments.cases]
-    # Hours, which may be spread over several runs.
+    # Minutes, which may be spread over several runs.
     known = {} if arguments.again else _known(arguments)
     left = [case for case in wanted if case.name not in known]
     for one in regret.run(left, sides=arguments.sides, budget_s=arguments.budget, say=_say):

@@ -52,7 +52,7 @@ def _indexes(results: Sequence[StudyResults], sections: Sequence[Section]) -> tu
     return tuple(
         Index(
             f"{paper.number}: {paper.title}",
-            paper.states,
+            paper.states(known),
             tuple(
                 Entry(
                     item.item,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from chunkwise.grammar import format_shape
@@ -28,6 +28,7 @@ from chunkwise_lab.studies.own_data import adapted
 from chunkwise_lab.studies.published import measured
 from chunkwise_lab.studies.results import Outcome, Row, StudyResults
 from chunkwise_lab.studies.study import Experiment, Published, Statistic, Study
+from chunkwise_lab.studies.wording import plain
 
 
 def section(results: StudyResults, study: Study, id_: str) -> Section:
@@ -156,6 +157,7 @@ def _block(
     )
     drawn = [draw(f"{id_}-{n}", plot, drawing) for n, plot in enumerate(experiment.plots, 1)]
     pictures: list[tuple[Chart | None, Table]] = [one for one in drawn if one is not None]
+    pictures += [(None, of) for of in as_printed(experiment, drawing)]
     alone = _alone(experiment, rows, study.statistic, results)
     if alone is not None:
         pictures.append((None, alone))
@@ -219,7 +221,7 @@ def _alone(
     left = [
         one
         for one in experiment.published
-        if not any(published(plot, [one], rows) for plot in experiment.plots)
+        if not one.row and not any(published(plot, [one], rows) for plot in experiment.plots)
     ]
     if not left:
         return None
@@ -227,6 +229,41 @@ def _alone(
     columns = ("of", "figure", "published", "today", "source")
     caption = "Published, with no place in a plot"
     return Table(caption, columns, (False, False, True, False, False), lines)
+
+
+def as_printed(experiment: Experiment, drawing: Drawing) -> Iterator[Table]:
+    """Lay the paper's tables out as it does: each of its values, and today's."""
+    placed = [one for one in experiment.published if one.row]
+    for source in dict.fromkeys(one.source for one in placed):
+        cells = {(one.row, one.column): one for one in placed if one.source == source}
+        columns = list(dict.fromkeys(column for _, column in cells))
+        lines = tuple(
+            (row, *(_cell(cells.get((row, name)), drawing) for name in columns))
+            for row in dict.fromkeys(row for row, _ in cells)
+        )
+        of = ", of less data" if drawing.reduced else ""
+        notes = dict.fromkeys(one.note for one in cells.values() if one.note)
+        texts = (f"{source} as printed: the paper's \u2192 today's{of}", *notes)
+        caption = ". * ".join(text.rstrip(".") for text in texts)
+        numbers = (False, *(True for _ in columns))
+        yield Table(" ".join(caption.split()), ("", *columns), numbers, lines)
+
+
+def _cell(one: Published | None, drawing: Drawing) -> str:
+    if one is None:
+        return ""
+    figure, found = FIGURES[one.figure], {}
+    if not one.elsewhere:
+        found = measured(drawing.rows, one, drawing.statistic)
+    today = found.get(str(one.where.get("reader", ""))) or next(iter(found.values()), None)
+    # Today's in the unit that the paper has.
+    scale, unit = (1e6, " MB") if figure.unit == "bytes" else (1, f" {figure.unit}".rstrip())
+    text = f"{one.value / scale:.10g}"
+    if today is not None:
+        now = today.middle / scale
+        mark = "~" if today.estimated else ""
+        text += f" \u2192 {mark}{f'{now:.2f}' if figure.unit == 'bytes' else plain(now)}"
+    return text + unit + (" *" if one.note else "")
 
 
 def _printed(

@@ -1,7 +1,7 @@
 """Which table stands below a plot?
 
-One row for each value, today's beside the paper's.  If that would be long, one row for each
-place along the plot, and one column for each series.
+One row for each value, today's beside the paper's.  If that would be long, and the series are
+few, one row for each place along the plot, and one column for each series.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ from chunkwise_lab.report.values import Drawing, Value
 from chunkwise_lab.studies.figures import FIGURES
 from chunkwise_lab.studies.study import Plot
 
-# A table with more rows is folded.
+# A table with more rows is folded, if that makes no more columns than these.
 _LONG: Final = 30
+_WIDE: Final = 6
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,8 @@ def table(
         caption += f": {title}"
     if plot.relative is not None:
         caption += f", relative to {where_phrase(plot.relative, drawing.libraries)}"
-    if len(lines) > _LONG and dims:
+    series = {tuple(line.of.point.get(name) for name in dims) for line in lines}
+    if len(lines) > _LONG and 1 < len(series) <= _WIDE:
         return _folded(caption, plot, lines, dims, drawing)
     return _whole(caption, plot, lines, dims, drawing)
 

@@ -2,7 +2,8 @@
 
 A tile is a file of 12 variables, 1501x2001 short integers each, one chunk each:
 reflectivity fields and hail products.  Most of a tile is empty sky, so deflate 1
-shrinks it 14 to 23 times (Table 5).  Another seed is another tile.
+shrinks it 14 to 23 times (Table 5).  Another seed is another tile; 1, 2 and 4 have about
+as much sky as the paper's tile1, tile2 and tile4.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from chunkwise_lab.sample.noise import bell, element_hash, smooth
 from chunkwise_lab.sample.spec import Region, Sample, Values
 
 _NOTHING_SEEN = -9990
+# How strong a storm must be to be seen, by seed: the stronger, the emptier is the tile.
+_LEAST = {1: 0.72, 2: 0.63, 4: 0.76}
 
 
 def _values(region: Region) -> Values:
@@ -20,7 +23,7 @@ def _values(region: Region) -> Values:
     storms += 0.5 * smooth(region, (50, 50), 1)
     storms += 0.25 * smooth(region, (15, 15), 2)
     storms += 0.02 * bell(element_hash(region, 3))
-    storms -= 0.68
+    storms -= _LEAST.get(region.seed, 0.68)
     # In tenths, with a resolution of one half, as radars have it.
     return np.where(storms > 0.0, np.rint(120.0 * storms) * 5.0, _NOTHING_SEEN)
 

@@ -13,7 +13,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from typing import TypeVar
@@ -60,12 +60,14 @@ def write(
     filters: Pipeline | str | None = None,  # None for the sample's own
     seed: int = 0,  # Chooses another dataset of the same kind, from 0 to 2**64 - 1
     resolution: str | None = None,  # Of `occam`, instead of `shape`: "1", "1/4" or "1/12"
+    dtype: str | None = None,  # As NumPy writes it, such as ``>i4``; None for the sample's own
     force: bool = False,  # Whether a file that exists is replaced
     # Called with the bytes done and all bytes, after each slab.
     progress: Progress | None = None,
 ) -> Written:
     """Write a sample to a new HDF5 file."""
     sample = find(name)
+    sample = replace(sample, dtype=dtype or sample.dtype)
     pipeline = Pipeline.parse(filters) if isinstance(filters, str) else filters
     layout = make_layout(sample, shape, chunk, pipeline, resolution)
     if not 0 <= seed < 2**64:

@@ -42,7 +42,7 @@ from chunkwise_lab.studies.study import (
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 # What every rule takes.
-_COMMON: Final = ("where", "over", "total")
+_COMMON: Final = ("where", "over", "total", "statistic")
 # What a space's values for libraries mean if none has been looked for.
 _LIBRARIES: Final = {
     "@all": (DEFAULT, OTHERS),
@@ -271,6 +271,8 @@ def _check_claim(claim: Claim, points: Points) -> None:
         points.check_name(what, settings["over"])
     if settings.get("total", "mean") not in ("mean", "sum"):
         raise UsageError(f"{what}: total is mean or sum")
+    if settings.get("statistic", "mean") not in get_args(Statistic):
+        raise UsageError(f"{what}: statistic is one of {', '.join(get_args(Statistic))}")
     _check_words(what, settings)
 
 

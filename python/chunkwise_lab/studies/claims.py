@@ -5,8 +5,8 @@ it holds, is weaker, no longer holds, is reversed, cannot be told, or was not me
 sentence with today's numbers says so.
 
 Settings that every rule takes: ``where``, which rows count; ``over`` with ``total``, a label
-over which rows are first summed up (``mean`` or ``sum``); ``words``, names of two sides
-in the sentence, if their settings do not name them well.
+over which rows are first summed up (``mean`` or ``sum``); ``statistic``, where it is not the
+study's; ``words``, names of two sides in the sentence, if their settings do not name them well.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ def judge(claim: Claim, rows: Sequence[Row], statistic: Statistic) -> Verdict:
     """Apply a claim's rule to the rows of its experiment."""
     settings = claim.settings
     wanted = [row for row in rows if matches(row.point, settings.get("where", {}))]
+    statistic = settings.get("statistic", statistic)
     found = samples(
         wanted, claim.figure, statistic, settings.get("over"), settings.get("total", "mean")
     )

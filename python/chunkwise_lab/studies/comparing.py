@@ -79,7 +79,10 @@ def samples(
             add = statistics.fmean if total == "mean" else math.fsum
             added = tuple(map(add, repeats))
             # Each row's repeats are summed up before rows are, as papers and tables do it.
-            middles = add([middle(part, statistic) for part in parts])
+            best = max if FIGURES[figure].better == "higher" else min
+            middles = add(
+                [best(p) if statistic == "best" else middle(p, statistic) for p in parts]
+            )
             error = math.hypot(*map(standard_error, parts)) / (
                 len(parts) if total == "mean" else 1
             )

@@ -153,6 +153,8 @@ _ALL: Final = (
     Figure("requests", "requests", "", "lower", _of("requests")),
     Figure("moved_nbytes", "bytes moved", "bytes", "lower", _of("moved_nbytes")),
     Figure("pays_below", "bandwidth below which it pays", "MB/s", "higher", _of("pays_below")),
+    Figure("read_calls", "calls that read", "", "lower", _of("read_calls")),
+    Figure("read_nbytes", "bytes read", "bytes", "lower", _of("read_nbytes")),
     Figure("value", "value", "", "neither", _of("value")),
 )  # fmt: skip
 

@@ -27,8 +27,8 @@ WORDS: Final[tuple[Word, ...]] = (
     "holds", "weaker", "no longer holds", "reversed", "cannot tell", "not measured",
 )  # fmt: skip
 
-State = Literal["done", "in part", "not here"]
-STATES: Final[tuple[State, ...]] = ("done", "in part", "not here")
+State = Literal["done", "in part", "not measured", "not here"]
+STATES: Final[tuple[State, ...]] = ("done", "in part", "not measured", "not here")
 
 
 @dataclass(frozen=True)
@@ -41,18 +41,19 @@ class Item:
     done: str = ""  # What does it that is no experiment
     lacks: str = ""  # What is not done, and why
 
-    @property
-    def state(self) -> State:
-        """How much of it is repeated."""
+    def state(self, known: Mapping[str, Word]) -> State:
+        """How much of it is repeated, with saved verdicts on it."""
         if not self.by and not self.done:
             return "not here"
-        return "in part" if self.lacks else "done"
+        if self.lacks:
+            return "in part"
+        return "not measured" if self.verdict(known) == "not measured" else "done"
 
     @property
     def means(self) -> str:
         """What repeats it, and what is not done, as one text."""
         texts = [*(f"`{name}`" for name in self.experiments), self.done]
-        reason = "not here, because " if self.state == "not here" else "in part: "
+        reason = "in part: " if any(texts) else "not here, because "
         texts.append(f"{reason}{self.lacks}" if self.lacks else "")
         return "; ".join(filter(None, texts))
 
@@ -87,10 +88,9 @@ class Paper:
     title: str
     items: tuple[Item, ...]
 
-    @property
-    def states(self) -> str:
-        """How many items are done, in part and not here."""
-        counts = Counter(item.state for item in self.items)
+    def states(self, known: Mapping[str, Word]) -> str:
+        """How many items are done, in part, not measured yet and not here."""
+        counts = Counter(item.state(known) for item in self.items)
         return joined([f"{counts[state]} {state}" for state in STATES if counts[state]])
 
 
@@ -128,7 +128,7 @@ def tables(known: Mapping[str, Word]) -> str:
     """Write the list as Markdown, a table for each paper."""
     lines = []
     for paper in papers():
-        lines += [f"### {paper.number}: {paper.title}", "", f"{paper.states}.", ""]
+        lines += [f"### {paper.number}: {paper.title}", "", f"{paper.states(known)}.", ""]
         lines += ["| item | it says | here | verdict |", "| --- | --- | --- | --- |"]
         lines += [
             f"| {item.item} | {item.says} | {item.means} | {item.verdict(known)} |"

@@ -147,10 +147,18 @@ def _experiment(entry: dict[str, Any], standard: Mapping[str, Any]) -> Experimen
     parts = {
         "runs": tuple(_run(one, standard) for one in entry.pop("run")),
         "plots": _parts(Plot, "a plot", entry.pop("plot", ())),
-        "published": _parts(Published, "a published value", entry.pop("published", ())),
+        "published": _parts(
+            Published, "a published value", map(_labelled, entry.pop("published", ()))
+        ),
         "claims": tuple(map(_claim, entry.pop("claim", ()))),
     }
     return _made(Experiment, "an experiment", {**entry, **parts})
+
+
+def _labelled(entry: dict[str, Any]) -> dict[str, Any]:
+    """Call what stands in a table by its place there."""
+    place = f"{entry['row']}: {entry['column']}" if "row" in entry else ""
+    return {"label": place, **entry}
 
 
 def _run(entry: dict[str, Any], standard: Mapping[str, Any]) -> Run:

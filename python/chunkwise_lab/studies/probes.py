@@ -8,15 +8,25 @@ from __future__ import annotations
 
 from typing import Final
 
-from chunkwise_lab.studies import chunk_slots, elsewhere, open_datasets, phases, repacking
+from chunkwise_lab.studies import (
+    chunk_slots,
+    elsewhere,
+    functions,
+    open_datasets,
+    phases,
+    reads,
+    repacking,
+)
 from chunkwise_lab.studies.context import Probe
 from chunkwise_lab.studies.iotest import launching
 
 PROBES: Final[dict[str, Probe]] = {
     "chunk-slots": chunk_slots.predict,
     "elsewhere": elsewhere.measure,
+    "functions": functions.measure,
     "iotest": launching.measure,
     "open-datasets": open_datasets.measure,
     "phases": phases.measure,
+    "reads": reads.measure,
     "repack": repacking.measure,
 }

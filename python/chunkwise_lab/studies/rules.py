@@ -2,10 +2,11 @@
 
 ``ratio``: one side is so many times the other.  ``same``: two sides differ by little.
 ``flat``: no value of an axis differs much from the standard one.  ``trend``: along an axis,
-figures rise or fall.  ``best``: a named value of an axis is the best, or nearly.  ``refused``:
-the library does not do it.  All other rules measure a claim by
-a `chunkwise_lab.studies.comparing.Ratio`, and its interval decides: if the noise allows either
-answer, the verdict is ``cannot tell``.  An effect below the limit is ``weaker``.
+figures rise or fall.  ``best``: a named value of an axis is the best, or nearly.  ``often``: one
+side is larger in so many pairs.  ``refused``: the library does not do it.  All other rules
+measure a claim by a `chunkwise_lab.studies.comparing.Ratio`, and its interval decides: if the
+noise allows either answer, the verdict is ``cannot tell``.  An effect below the limit is
+``weaker``.
 """
 
 from __future__ import annotations
@@ -118,6 +119,24 @@ def _sided(
     word, doubt = decide(found)
     text = _compared(evidence.claim, found, *words)
     return _verdict(evidence, word, text, doubt, found)
+
+
+def _often(evidence: Evidence) -> Verdict:
+    """Count the pairs in which the first side is larger; those that noise may turn are open."""
+
+    def decide(found: Ratio) -> tuple[Word, Doubt]:
+        each = [ratio([pair]) for pair in found.pairs]
+        more, less = (sum(one.reaches(1) is is_more for one in each) for is_more in (True, False))
+        least, most = evidence.get("least", 2), len(each) - less
+        text = f" It is more in {more} of {counted(len(each), 'pair')}, and less in {less}."
+        if more >= least:
+            return "holds", Doubt(text)
+        if most >= least:
+            needed = [n for one in each if one.reaches(1) is None and (n := one.deciding(1))]
+            return "cannot tell", Doubt(text, min(needed, default=None))
+        return ("reversed" if less >= least else "no longer holds"), Doubt(text)
+
+    return _sided(evidence, "slow", "fast", decide)
 
 
 def _flat(evidence: Evidence) -> Verdict:
@@ -432,5 +451,6 @@ RULES: Final[dict[str, Rule]] = {
     "best": Rule(
         _best, axis=True, numbers=("within", "least"), others=("value",), optional=("against",)
     ),
+    "often": Rule(_often, sides=("slow", "fast"), numbers=("least",)),
     "refused": Rule(_refused),
 }

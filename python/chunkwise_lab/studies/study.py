@@ -17,7 +17,7 @@ from chunkwise.measure.space import Space
 Scale = Literal["quick", "paper"]
 SCALES: tuple[Scale, ...] = ("quick", "paper")
 # How repeats are summed up: as the paper does it.
-Statistic = Literal["mean", "trimmed-mean", "median"]
+Statistic = Literal["mean", "trimmed-mean", "median", "best"]
 # Values on axes, and of labels, that rows must have: a value, or one of several.  Of the axes
 # of libraries, whose values are paths, ``@others`` is every one but h5py's own.
 Where = Mapping[str, str | tuple[str, ...]]
@@ -87,6 +87,9 @@ class Published:
     note: str = ""  # What must be known to read it; empty for nothing
     # What it is of, in a few words, beside others of the same source; empty for `where`.
     label: str = ""
+    # Its place in a table of the paper, which `source` names; empty if it is in no table.
+    row: str = ""
+    column: str = ""
     # Whether it stands alone: of the paper's other machine, or of what is gone.
     elsewhere: bool = False
     # An axis or label whose rows are summed up to one, by `total`, as the paper did.

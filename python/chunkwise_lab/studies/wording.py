@@ -28,6 +28,8 @@ _MORE: Final = {
 # Of what it is so much, if the unit does not say it.
 _OF: Final = {
     "chunk_loads": " chunks loaded",
+    "read_calls": " reads",
+    "read_nbytes": " read",
     "peak_rss_nbytes": " of peak memory",
     "file_nbytes": " in the file",
     "stored_nbytes": " stored",

@@ -94,7 +94,7 @@ impl ScaleOffset {
                 let plan = self.integer_plan(width, range.most - range.least, range.least);
                 self.pack(raw, &plan, out, bits, |bits| self.difference(bits, &plan))
             }
-            Kind::Whole => Ok(false),
+            Kind::Whole | Kind::Never => Ok(false),
         }
     }
 

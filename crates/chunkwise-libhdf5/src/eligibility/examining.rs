@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use chunkwise_codec::{Filter, Pipeline};
 use chunkwise_engine::{Chunks, Dataset, DatasetInfo, Layout};
+use chunkwise_metadata::readable::{Data, EXTERNAL_LAYOUT};
 use chunkwise_metadata::{StoredKind, Wanted, end_of_data};
 use chunkwise_select::ChunkGrid;
 
@@ -71,7 +72,10 @@ unsafe fn found(library: &Library, api: &Api, dataset: hid_t) -> Result<Examinab
         let dcpl = Handle::new(api, "H5Dget_create_plist", dcpl, api.H5Pclose)?;
         let mut undecoded = (!plain).then(|| "its values lie elsewhere in the file".to_string());
         let layout = match (api.H5Pget_layout)(dcpl.id) {
-            CONTIGUOUS if plain => contiguous(api, dataset, dcpl.id, user_block)?,
+            CONTIGUOUS if plain => match contiguous(api, dataset, dcpl.id, user_block)? {
+                Data::Contiguous(address) => Layout::Contiguous { address },
+                _ => return Err(Unsuited::Reason(EXTERNAL_LAYOUT.into())),
+            },
             CHUNKED => {
                 let options = chunk_options(api, dcpl.id, shape.len())?;
                 let mut decoders = Vec::new();

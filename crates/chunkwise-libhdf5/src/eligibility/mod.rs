@@ -7,11 +7,14 @@
 //! | --- | --- | --- |
 //! | file | reading: open for reading alone, by the sec2 driver, and to follow a writer (SWMR) only by who asks for that; writing: open for writing | `file` |
 //! | type | in memory as in the file; nothing of variable length, no references | `element_type` |
-//! | layout | reading: contiguous, in files that can be opened, or chunked; writing: chunked | `reading`, `writing` |
-//! | filters | all of them decoded here, and for writing encoded here | `reading`, `writing` |
+//! | layout | reading: contiguous, in files that can be opened, or chunked; writing: chunked | `readable`, `writing` |
+//! | filters | all of them decoded here, and for writing encoded here | `readable`, `writing` |
 //! | chunk index | sound, and listed under right coordinates; not too long to be listed | `index`, `chunks`; where chunks are looked up one by one, as they are read |
 //! | bytes | within the end of the file's data | `on_demand`, in `chunkwise-metadata` |
-//! | fill value | defined, or something was written | `reading` |
+//! | fill value | defined, or something was written | `readable` |
+//!
+//! What follows from a dataset's facts is in `readable`, in `chunkwise-metadata`, whoever has found
+//! them: libhdf5, or the file's own bytes.
 //!
 //! What is only known in Python, such as that a dataset is too small to be worth it, is in
 //! `routing/eligibility.py`; what a virtual dataset leads to, in `routing/elsewhere.py`.
@@ -23,7 +26,7 @@ mod writing;
 
 pub use examining::{Examinable, examinable};
 pub use reading::{
-    Asked, Described, EXTERNAL_LAYOUT, ExternalFile, Saved, VIRTUAL_LAYOUT, describe, describe_as,
-    describe_as_stored, describe_listed,
+    Asked, Described, ExternalFile, Saved, describe, describe_as, describe_as_stored,
+    describe_listed,
 };
 pub use writing::{describe_for_writing, encoding_of, look_again};

@@ -5,14 +5,14 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use chunkwise_codec::{Filter, Pipeline};
+use chunkwise_codec::Pipeline;
 use chunkwise_engine::platform::open_without_waiting;
 use chunkwise_engine::{
-    Chunks, Dataset, DatasetInfo, ExternalRun, ExternalStorage, FileStorage, FindChunks, Layout,
-    Phase, Storage, timed,
+    Chunks, Dataset, ExternalRun, ExternalStorage, FileStorage, FindChunks, Phase, Storage, timed,
 };
+use chunkwise_metadata::readable::{Data, Description, pipeline_of, readable};
 use chunkwise_metadata::{Checked, Followed, Wanted, end_of_data};
-use chunkwise_select::{ChunkGrid, Dims};
+use chunkwise_select::ChunkGrid;
 
 use crate::api::{Api, DEFAULT, HADDR_UNDEF, hid_t};
 use crate::eligibility::element_type::check_type;
@@ -22,11 +22,6 @@ use crate::file::{FileBytes, open_growing, open_storage};
 use crate::handle::Handle;
 use crate::index::{Found, find_index, index_of};
 use crate::{Library, Unsuited};
-
-/// Why a virtual dataset is not described: whoever knows its sources can have it read.
-pub const VIRTUAL_LAYOUT: &str = "its layout is virtual: the data lies in other datasets";
-/// Why one is not whose data lies in files that were not named.
-pub const EXTERNAL_LAYOUT: &str = "its data lies in external files";
 
 /// A dataset as the engine sees it, or the reason why libhdf5 has to read it.
 pub type Described = Result<Arc<Dataset>, Unsuited>;
@@ -123,74 +118,57 @@ pub unsafe fn describe_as(
             let (shape, max_shape) = shape_of(api, dataset)?;
             let dcpl = (api.H5Dget_create_plist)(dataset);
             let dcpl = Handle::new(api, "H5Dget_create_plist", dcpl, api.H5Pclose)?;
-            let (fill, undefined) = fill_of(api, dcpl.id, memory_type, element_size)?;
-            let layout = match (api.H5Pget_layout)(dcpl.id) {
+            let fill = fill_of(api, dcpl.id, memory_type, element_size)?;
+            let data = match (api.H5Pget_layout)(dcpl.id) {
+                0 => Data::Compact,
                 1 if !asked.external.is_empty() => {
                     storage = external(&asked.external)?;
-                    Layout::Contiguous { address: Some(0) }
+                    Data::Contiguous(Some(0))
                 }
                 1 => contiguous(api, dataset, dcpl.id, user_block)?,
-                2 => {
-                    let conventions = library.conventions();
-                    let (chunk, pipeline, unfiltered_partial_chunks) =
-                        chunking(api, dcpl.id, shape.len())?;
-                    let grid = match ChunkGrid::new(&shape, &chunk) {
-                        Ok(grid) => grid,
-                        Err(error) => return because(error.to_string()),
-                    };
-                    let wanted = Wanted {
-                        // Found out below.
-                        header: 0,
-                        user_block,
-                        element_size: Some(element_size as u64),
-                        grows: follows,
-                        grid,
-                    };
-                    // Of a file that grows, the end that it states is an older one.
-                    let end = if follows { None } else { end_of_data(&storage, user_block) };
-                    let of = (&wanted.grid, element_size as u64);
-                    let checked = Checked::new(&storage, end, &pipeline, of);
-                    let saved = saved.filter(|_| !follows).and_then(|saved| saved(&wanted.grid));
-                    let index = timed(Phase::Index, || -> Result<Chunks, Unsuited> {
-                        let storage = Arc::clone(&storage);
-                        if let Some(saved) = saved {
-                            return Ok(checked.on_demand(saved));
-                        }
-                        let index = if asked.listed {
-                            index_of(api, conventions, dataset, storage, (wanted, &max_shape))?
-                        } else {
-                            let wanted = (wanted, max_shape.as_slice());
-                            match find_index(api, conventions, dataset, storage, wanted)? {
-                                Found::Stored(stored) => {
-                                    return Ok(checked.on_demand(match follows {
-                                        true => Box::new(Followed(stored)),
-                                        false => stored,
-                                    }));
-                                }
-                                Found::Listed(index) => index,
-                            }
-                        };
-                        checked.check(&index).or_else(because)?;
-                        Ok(Chunks::from(index))
-                    })?;
-                    Layout::Chunked { chunk, pipeline, unfiltered_partial_chunks, index }
+                2 => chunking(api, dcpl.id, shape.len())?,
+                3 => Data::Virtual,
+                other => Data::Other(other.into()),
+            };
+            let description = Description { shape, element_size, fill, data };
+            let bytes = Arc::clone(&storage);
+            let chunks = |grid: ChunkGrid, pipeline: &Pipeline| {
+                // Of a file that grows, the end that it states is an older one.
+                let end = if follows { None } else { end_of_data(&storage, user_block) };
+                let checked = Checked::new(&storage, end, pipeline, (&grid, element_size as u64));
+                let saved = saved.filter(|_| !follows).and_then(|saved| saved(&grid));
+                if let Some(saved) = saved {
+                    return Ok(checked.on_demand(saved));
                 }
-                0 => return because("its layout is compact: the data lies in the object header"),
-                3 => return because(VIRTUAL_LAYOUT),
-                other => return because(format!("its layout class {other} is not known")),
+                let wanted = Wanted {
+                    // Found out below.
+                    header: 0,
+                    user_block,
+                    element_size: Some(element_size as u64),
+                    grows: follows,
+                    grid,
+                };
+                let (conventions, storage) = (library.conventions(), Arc::clone(&storage));
+                let wanted = (wanted, max_shape.as_slice());
+                let index = if asked.listed {
+                    index_of(api, conventions, dataset, storage, wanted)?
+                } else {
+                    match find_index(api, conventions, dataset, storage, wanted)? {
+                        Found::Stored(stored) => {
+                            return Ok(checked.on_demand(match follows {
+                                true => Box::new(Followed(stored)),
+                                false => stored,
+                            }));
+                        }
+                        Found::Listed(index) => index,
+                    }
+                };
+                checked.check(&index).or_else(because)?;
+                Ok(Chunks::from(index))
             };
-            let nothing_written = || match &layout {
-                Layout::Contiguous { address } => Ok(address.is_none()),
-                Layout::Chunked { index, .. } => match index.all() {
-                    Ok(index) => Ok(index.written() == 0),
-                    Err(error) => because(error.to_string()),
-                },
-            };
-            if undefined && nothing_written()? {
-                return because("nothing was written and its fill value is undefined");
-            }
-            let info = DatasetInfo { shape, element_size, fill, layout };
-            Dataset::new(info, storage).or_else(|error| because(error.to_string()))
+            readable(description, bytes, |grid, pipeline| {
+                timed(Phase::Index, || chunks(grid, pipeline))
+            })
         }
     })
 }
@@ -227,12 +205,12 @@ pub(super) unsafe fn contiguous(
     dataset: hid_t,
     dcpl: hid_t,
     user_block: u64,
-) -> Result<Layout, Unsuited> {
+) -> Result<Data, Unsuited> {
     // SAFETY: live handles, by the caller's contract.
     unsafe {
         let external = (api.H5Pget_external_count)(dcpl);
         if api.checked("H5Pget_external_count", external)? > 0 {
-            return because(EXTERNAL_LAYOUT);
+            return Ok(Data::External);
         }
         // Includes the user block in every version.
         let address = (api.H5Dget_offset)(dataset);
@@ -247,28 +225,21 @@ pub(super) unsafe fn contiguous(
         if nowhere && status == ALLOCATED && (api.H5Dget_storage_size)(dataset) > 0 {
             return because("libhdf5 does not say where its data lies");
         }
-        Ok(Layout::Contiguous { address: (!nowhere).then_some(address) })
+        Ok(Data::Contiguous((!nowhere).then_some(address)))
     }
 }
 
-/// Chunk shape, pipeline, and whether partial chunks go unfiltered.
-unsafe fn chunking(
-    api: &Api,
-    dcpl: hid_t,
-    rank: usize,
-) -> Result<(Dims, Pipeline, bool), Unsuited> {
+/// How chunks are stored.
+unsafe fn chunking(api: &Api, dcpl: hid_t, rank: usize) -> Result<Data, Unsuited> {
     // SAFETY: the caller's contract.
-    let Chunking { chunk, filters, unfiltered_partial_chunks } =
-        unsafe { chunk_options(api, dcpl, rank)? };
-    let mut decoders = Vec::new();
-    // SAFETY: the caller's contract.
-    for filter in unsafe { filters_of(api, dcpl, filters)? } {
-        match Filter::from_hdf5(filter.id, &filter.cd_values) {
-            Some(decoder) => decoders.push(decoder),
-            None => return because(format!("{} is not decoded natively yet", filter.label())),
-        }
-    }
-    Ok((chunk, Pipeline::new(decoders), unfiltered_partial_chunks))
+    let (options, filters) = unsafe {
+        let options = chunk_options(api, dcpl, rank)?;
+        let filters = filters_of(api, dcpl, options.filters)?;
+        (options, filters)
+    };
+    let Chunking { chunk, unfiltered_partial_chunks, .. } = options;
+    let filters = filters.iter().map(|filter| (filter.id, &filter.cd_values[..], filter.label()));
+    Ok(Data::Chunked { chunk, pipeline: pipeline_of(filters), unfiltered_partial_chunks })
 }
 
 /// As [`describe_listed`], with elements in memory as they are stored.

@@ -194,7 +194,7 @@ pub unsafe fn describe_for_writing(
                 Err(error) => return because(error.to_string()),
             };
             check_only_mask(api, dataset, &grid, &encoding)?;
-            let (fill, _) = fill_of(api, dcpl.id, memory_type, element_size)?;
+            let fill = fill_of(api, dcpl.id, memory_type, element_size)?.value;
             let unfiltered_partial_chunks = options.unfiltered_partial_chunks;
             Ok(WriteInfo {
                 shape,

@@ -67,6 +67,7 @@ chunkwise_libhdf5::functions! {
         fn H5Tcommit_anon(hid_t, hid_t, hid_t, hid_t) -> herr_t;
         fn H5Tget_create_plist(hid_t) -> hid_t;
         fn H5Tget_member_offset(hid_t, c_uint) -> usize;
+        fn H5Screate(c_int) -> hid_t;
         fn H5Aiterate2(hid_t, c_int, c_int, *mut hsize_t, AttributeCallback, *mut c_void) -> herr_t;
         fn H5Aopen(hid_t, *const c_char, hid_t) -> hid_t;
         fn H5Acreate2(hid_t, *const c_char, hid_t, hid_t, hid_t, hid_t) -> hid_t;
@@ -108,6 +109,9 @@ chunkwise_libhdf5::functions! {
         // H5Literate up to 1.10, H5Literate2 from 1.12 on.
         fn H5Literate(hid_t, c_int, c_int, *mut hsize_t, LinkCallback, *mut c_void) -> herr_t;
         fn H5Literate2(hid_t, c_int, c_int, *mut hsize_t, LinkCallback, *mut c_void) -> herr_t;
+        // H5Tdecode up to 1.14, H5Tdecode1 from 2.0 on.
+        fn H5Tdecode(*const c_void) -> hid_t;
+        fn H5Tdecode1(*const c_void) -> hid_t;
         // References that hold memory, from 1.12 on.
         fn H5Rget_type(*const c_void) -> c_int;
         fn H5Ropen_object(*mut c_void, hid_t, hid_t) -> hid_t;

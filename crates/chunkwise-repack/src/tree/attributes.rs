@@ -35,17 +35,21 @@ impl Copier<'_> {
                 self.go_on(address, fault.of(comment))?;
             }
             if let Err(fault) = self.can_list_attributes(address, source) {
-                return self.go_on(address, fault.of(attributes));
+                return self.dress_natively(address, target, fault, &[]);
             }
-            let object = self.printable(address);
-            let lost = &mut self.made.lost;
+            let mut failed = None;
             let mut go_on = |error: BindError| {
-                lost.go_on(&object, Fault::from(error).of(|| "some attributes".into()))
+                failed = Some(error);
+                Ok(())
             };
-            for name in self.hdf5.attribute_names(source, ocpl, &mut go_on)? {
-                if let Err(fault) = self.copy_attribute(address, source, target, &name) {
-                    self.lose_attribute(address, target, &name, fault)?;
+            let names = self.hdf5.attribute_names(source, ocpl, &mut go_on)?;
+            for name in &names {
+                if let Err(fault) = self.copy_attribute(address, source, target, name) {
+                    self.lose_attribute(address, target, name, fault)?;
                 }
+            }
+            if let Some(error) = failed {
+                return self.dress_natively(address, target, error.into(), &names);
             }
         }
         Ok(())
@@ -171,10 +175,6 @@ struct Opened {
 /// An attribute in words that follow its object's name.
 pub(super) fn part(name: &CStr) -> String {
     format!("its attribute '{}'", name.to_string_lossy())
-}
-
-fn attributes() -> String {
-    "its attributes".to_string()
 }
 
 fn comment() -> String {

@@ -64,6 +64,7 @@ impl Copier<'_> {
     /// Go on without an object of the source, or a part of it, where that is wanted.
     pub(super) fn go_on(&mut self, address: u64, fault: Fault) -> Result<(), Fault> {
         let object = self.printable(address);
+        let fault = self.made.lost.known.named(address, fault);
         self.made.lost.go_on(&object, fault)
     }
 

@@ -163,11 +163,15 @@ impl Inventory {
         unsafe {
             let open = match hdf5.open(file, self.nodes[group].address) {
                 Ok(open) => open,
-                Err(error) => return lost.go_on_at(self.printable(group), error.into()),
+                Err(error) => {
+                    let fault = lost.known.named(self.nodes[group].address, error.into());
+                    return lost.go_on_at(self.printable(group), fault);
+                }
             };
             let mut listed: Vec<Listed> = Vec::new();
             if let Err(error) = hdf5.each_link(open.id, list, (&raw mut listed).cast()) {
                 let fault = Fault::from(error).of(|| "some of its links".into());
+                let fault = lost.known.named(self.nodes[group].address, fault);
                 lost.go_on_at(self.printable(group), fault)?;
                 more_links(hdf5, open.id, &mut listed);
                 let more = links_beside(&lost.known, self.nodes[group].address, &listed);
@@ -181,7 +185,11 @@ impl Inventory {
                         Ok(target) => target,
                         Err(error) if lost.wanted => {
                             let object = self.printable_below(group, &link.name);
-                            lost.go_on_at(object, error.into_fault())?;
+                            let fault = match link.class {
+                                HARD => lost.known.named(link.address_or_size, error.into_fault()),
+                                _ => error.into_fault(),
+                            };
+                            lost.go_on_at(object, fault)?;
                             continue;
                         }
                         Err(error) => return Err(error),

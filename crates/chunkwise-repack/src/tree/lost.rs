@@ -37,6 +37,17 @@ pub struct Salvage {
     pub metadata: Option<Arc<Metadata>>,
 }
 
+/// So many errors of an object are named.
+const MOST_NAMED: usize = 3;
+
+impl Salvage {
+    /// A fault of libhdf5's, with the structures of an object that are damaged.
+    pub(super) fn named(&self, address: u64, fault: Fault) -> Fault {
+        let errors = self.metadata.iter().flat_map(|metadata| metadata.damage(address));
+        errors.take(MOST_NAMED).fold(fault, |fault, error| fault.because(&error.to_string()))
+    }
+}
+
 /// What was left out until now.
 #[derive(Default)]
 pub(super) struct Lost {

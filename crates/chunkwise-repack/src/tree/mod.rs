@@ -26,6 +26,7 @@ mod inventory;
 mod leads;
 mod lost;
 mod meaning;
+mod natively;
 mod nearby;
 mod objects;
 mod references;

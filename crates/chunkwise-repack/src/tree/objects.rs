@@ -168,6 +168,7 @@ impl Copier<'_> {
         unsafe {
             if let Err(fault) = self.make_object(node, None) {
                 let object = self.inventory.printable(node);
+                let fault = self.made.lost.known.named(self.inventory.nodes[node].address, fault);
                 self.made.lost.go_on_at(object, fault)?;
             }
             self.dress_datatypes()

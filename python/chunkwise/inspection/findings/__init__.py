@@ -67,7 +67,8 @@ def find(
     found = [_beside_others(finding, pipelines) for finding in found]
     found.sort(key=_weight, reverse=True)
     said = [finding.spelled() for finding in _together(found)]
-    if facts.file_format.flags or facts.file_format.early_end is not None:
+    state = facts.file_format
+    if state.flags or state.early_end is not None or state.refused is not None:
         said = [_for_what_hdf5_refuses(finding) for finding in said]
     if any(finding.verdict is Verdict.DAMAGED for finding in said):
         said = [_of_damaged(facts.path, finding) for finding in said]
@@ -142,8 +143,9 @@ def _with_one_shape(subject: Subject, by_code: dict[str, Unspelled]) -> dict[str
 
     A finding by itself may offer what is next to the dataset's own shape.  Where several do not
     agree, or what is offered would have a finding again, the rule for all datasets decides
-    (`chunks.offered_chunks`).  If nobody stated a pattern, and every shape has a finding again or
-    makes a way of reading that fits slower, all of them are only offers.
+    (`chunks.offered_chunks`).  If every shape makes a way of reading slower that was stated or
+    fits, or if nobody stated a pattern and every shape has a finding again, all of them are only
+    offers.
     """
     rivals = {
         code: found
@@ -154,13 +156,13 @@ def _with_one_shape(subject: Subject, by_code: dict[str, Unspelled]) -> dict[str
     if not shapes:
         return by_code
     offered = chunks.offered_chunks(subject)
-    if subject.stated and shapes <= {offered}:
+    if subject.stated and shapes <= {offered} and not chunks.harms_stated(subject, offered):
         return by_code
     tried = [*shapes, offered] if len(shapes) == 1 else [offered]
     if not subject.stated:
         tried.append(chunks.chunks_for_uses(subject))
     agreed = next((one for one in tried if _serves(subject, one)), None)
-    if agreed is None and subject.stated:
+    if agreed is None and subject.stated and not chunks.harms_stated(subject, offered):
         agreed = offered
     if agreed is None:
         return by_code | {code: replace(one, is_offer=True) for code, one in rivals.items()}
@@ -188,7 +190,9 @@ def _serves(subject: Subject, shape: Chunks) -> bool:
     again = (one for check in checks for one in check(instead))
     if any(_shape(one) is not None and not one.is_offer for one in again):
         return False
-    return bool(subject.stated) or chunks.slowdown(subject, shape) <= worth.HARMLESS
+    if subject.stated:
+        return not chunks.harms_stated(subject, shape)
+    return chunks.slowdown(subject, shape) <= worth.HARMLESS
 
 
 def _rechunks(remedy: Remedy) -> TypeGuard[Copy]:
@@ -243,7 +247,7 @@ def _of_damaged(file: str, finding: Finding) -> Finding:
 
 def _for_what_hdf5_refuses(finding: Finding) -> Finding:
     """Leave out lines that open a file which libhdf5 refuses as it is, wholly or in part."""
-    if finding.code in ("not-closed", "early-end"):
+    if finding.code in ("not-closed", "early-end", "refused-here"):
         return finding
     kept = tuple(fix for fix in finding.fixes if fix.writing or fix.repacks)
     return replace(finding, fixes=kept)

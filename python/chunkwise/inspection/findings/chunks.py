@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
 from typing import Final
 
 from chunkwise.files.objects import printable
@@ -21,17 +20,19 @@ from chunkwise.inspection.finding import SEVERITIES, Severity, Unspelled
 from chunkwise.inspection.findings.severity import PIECE_S, by_cost
 from chunkwise.inspection.findings.subject import NETCDF4, DatasetCheck, Subject
 from chunkwise.inspection.patterns import stored_as
+from chunkwise.model import nominal
 from chunkwise.model.chunk_shape import (
     PAGE_NBYTES,
     TINY_CHUNK_NBYTES,
+    Present,
     are_too_small,
     default_chunk,
 )
 from chunkwise.model.cost import Stored, decodes_by_size, walk_cost
 from chunkwise.model.geometry import line, plane
-from chunkwise.model.nominal import DECODED_NBYTES_PER_S, nominal_s
+from chunkwise.model.nominal import DECODED_NBYTES_PER_S
 from chunkwise.model.purpose import purpose
-from chunkwise.model.readers import LIBRARIES
+from chunkwise.model.readers import CHUNKWISE, LIBRARIES, reader
 from chunkwise.model.traffic import Pattern
 from chunkwise.remedy.records import Copy, in_chunks
 from chunkwise.words import counted
@@ -51,9 +52,6 @@ FLOOR_SHARE: Final = 0.1
 EDGE_SHARE: Final = 0.5
 # Decoding this at zlib's 200 to 400 MB/s is noticed by someone who wanted one number.
 SINGLE_CHUNK_NBYTES: Final = 1 << 23
-# To find a chunk in memory; and to start zlib, which clears its tables.
-_FOUND_S: Final = 4e-6
-_STARTED_S: Final = 5e-5
 
 
 def offered_chunks(subject: Subject) -> tuple[int, ...]:
@@ -73,6 +71,31 @@ def offered_chunks(subject: Subject) -> tuple[int, ...]:
         subject.stated,
         grown_nbytes=PAGE_NBYTES,
         readers=subject.readers if subject.names_readers else LIBRARIES,
+        present=_present(subject),
+    )
+
+
+def _present(subject: Subject) -> Present | None:
+    """Say what stated reads must not become slower than; None without such, or without data.
+
+    And None with filters: the rule counts what is decoded, and without filters nothing is.
+    """
+    facts, readers = subject.facts, subject.readers
+    if not subject.stated or not facts.stored_nbytes or facts.filters != "none":
+        return None
+    if not subject.names_readers:
+        # chunkwise reads what is not filtered piece by piece, where others load chunks.
+        readers = (*readers, reader(CHUNKWISE))
+    return Present(None if facts.chunks is None else facts.chunks.shape, readers)
+
+
+def harms_stated(subject: Subject, chunks: tuple[int, ...]) -> bool:
+    """Whether stated reads become slower in other chunks, by the model, for any reader."""
+    present, facts, best = _present(subject), subject.facts, subject.measured
+    if best is not None and best.chunks == chunks:
+        return False
+    return present is not None and not present.is_served(
+        _shape(subject), facts.itemsize, subject.stated, chunks
     )
 
 
@@ -95,22 +118,11 @@ def slowdown(subject: Subject, chunks: tuple[int, ...]) -> float:
     facts, shape = subject.facts, _shape(subject)
     before = None if facts.chunks is None else facts.chunks.shape
     uses = [one for use in subject.purpose.uses for one in use.patterns(shape)]
-    worst, filtered = 0.0, facts.filters != "none"
-    for reader, one in product(subject.readers or LIBRARIES, (*uses, Pattern("all", shape))):
-        then_s, now_s = (
-            nominal_s(
-                shape,
-                facts.itemsize,
-                stored,
-                (one,),
-                reader,
-                filtered=filtered,
-                load_s=_STARTED_S if filtered else _FOUND_S,
-            )
-            for stored in (chunks, before)
-        )
-        worst = max(worst, then_s / now_s)
-    return worst
+    readers, filtered = subject.readers or LIBRARIES, facts.filters != "none"
+    return max(
+        nominal.slowdown(shape, facts.itemsize, before, chunks, (one,), readers, filtered=filtered)
+        for one in (*uses, Pattern("all", shape))
+    )
 
 
 def other_chunks(subject: Subject, chunks: tuple[int, ...]) -> tuple[Copy, ...]:

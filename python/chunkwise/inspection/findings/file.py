@@ -112,6 +112,22 @@ def early_end(facts: FileFacts) -> Iterator[Unspelled]:
     )
 
 
+def refused_here(facts: FileFacts) -> Iterator[Unspelled]:
+    """Find a file that the format allows, and HDF5 of this process refuses in part."""
+    said = facts.file_format.refused
+    if said is None:
+        return
+    yield Unspelled(
+        code="refused-here",
+        severity="error",
+        path=None,
+        summary=f"{said}. Nothing is wrong with it, and inspect reads it. Make a copy that opens.",
+        evidence={},
+        source="HDF5 file format specification, data layout message, version 4",
+        remedies=(Copy(facts.path, by_us=True),),
+    )
+
+
 def scattered_metadata(facts: FileFacts) -> Iterator[Unspelled]:
     """Find metadata that lies in many small pieces among the data."""
     found = facts.metadata
@@ -334,6 +350,7 @@ def _slack(dataset: DatasetFacts, page: int) -> int:
 CHECKS: Final[tuple[FileCheck, ...]] = (
     not_closed,
     early_end,
+    refused_here,
     scattered_metadata,
     cloud_unready,
     lost_space,

@@ -1,0 +1,274 @@
+// What reads cost, now and with what the sliders try.
+
+const CACHES = [0, ...Array.from({ length: 13 }, (_, k) => 2 ** (k + 18))];
+
+class Costs {
+  constructor(told) {
+    this.told = told;
+    this.ask = settled(() => this.answer());
+    $("other").addEventListener("submit", (event) => {
+      event.preventDefault();
+      const text = $("pattern").value.trim();
+      if (text) this.add(text);
+    });
+    for (const one of document.getElementsByName("how")) one.addEventListener("change", () => this.loop(one.value === "loop"));
+    $("best").addEventListener("click", () => this.best());
+    $("reset").addEventListener("click", () => { this.tryOut(null); });
+  }
+
+  async show(number, facts, names, reads) {
+    Object.assign(this, { number, facts, names, answered: null, chosen: 0 });
+    this.looping = reads.some((one) => one.endsWith("@walk"));
+    for (const one of document.getElementsByName("how")) one.checked = (one.value === "loop") === this.looping;
+    this.reads = reads.length ? reads : this.presets().slice(0, facts.shape.length + 1).map((one) => one.text);
+    this.tried = { chunk: null, filters: "", cache: null };
+    $("wrong").textContent = "";
+    $("presets").replaceChildren("Add a read: ", ...this.presets().map(({ text, words }) => {
+      const made = el("button", { type: "button", title: text }, words);
+      made.addEventListener("click", () => this.add(text));
+      return made;
+    }));
+    await this.answer();
+    this.drawSliders();
+    if (!saved && this.answered?.measuring) {
+      const number_now = number;
+      ask("measure", { dataset: number }).catch(() => {}).finally(() => {
+        if (this.number === number_now) this.answer().then(() => this.drawSliders());
+      });
+    }
+  }
+
+  presets() {
+    const axes = this.facts.shape.map((n, axis) => [n, axis]).filter(([n]) => n > 1).map(([, axis]) => axis).slice(0, 6);
+    if (axes.length < 2) return [{ text: "all", words: "everything" }, { text: "random:1000", words: "1,000 elements" }];
+    const lines = axes.map((axis) => ({ text: `line:${axis}`, words: `lines along ${this.names[axis]}` }));
+    const planes = axes.map((axis) => ({ text: `plane:${axis}`, words: `one ${this.names[axis]} at a time` }));
+    return [...lines, ...planes, { text: "random:1000", words: "1,000 elements" }, { text: "all", words: "everything" }];
+  }
+
+  get asked() {
+    const { chunk, filters, cache } = this.tried;
+    return {
+      dataset: this.number, read: this.reads, chunk: chunk ? chunk.join("x") : "", filters,
+      cache: cache === null ? "" : cache,
+    };
+  }
+
+  // Of blocks: single reads anywhere, or all of them in order.
+  loop(on) {
+    this.looping = on;
+    const isBlock = (text) => !/[[@]|^(all$|random|samples|cells|list)/.test(text);
+    this.reads = this.reads.map((text) => (on ? (isBlock(text) ? `${text}@walk` : text) : text.replace(/@walk$/, "")));
+    this.answer();
+  }
+
+  add(text) {
+    if (this.looping && /^(line|plane|row|frames|\d)/.test(text) && !text.includes("@")) text += "@walk";
+    const before = [...this.reads];
+    if (!this.reads.includes(text)) this.reads.push(text);
+    this.chosen = this.reads.indexOf(text);
+    this.answer(before);
+  }
+
+  // The box that is drawn is one read, in place of the box before.
+  box(text) {
+    const at = this.reads.findIndex((one) => one.startsWith("box=["));
+    if (at < 0) this.reads.push(`box=${text}`);
+    else this.reads[at] = `box=${text}`;
+    this.chosen = at < 0 ? this.reads.length - 1 : at;
+    this.ask();
+  }
+
+  async answer(before = null) {
+    const asked = this.asked;
+    const turn = (this.turn = (this.turn ?? 0) + 1);
+    try {
+      const found = await ask("costs", asked);
+      if (turn !== this.turn) return;
+      this.answered = found;
+      $("wrong").textContent = "";
+      if (before) $("pattern").value = "";
+    } catch (error) {
+      if (turn !== this.turn) return;
+      $("wrong").textContent = error.message;
+      if (before) { this.reads = before; this.chosen = Math.min(this.chosen, before.length - 1); }
+      return;
+    }
+    this.draw();
+  }
+
+  get isTried() {
+    const { chunk, filters, cache } = this.tried;
+    return Boolean(chunk || filters || cache !== null);
+  }
+
+  draw() {
+    const { reads, now, then } = this.answered;
+    const tried = this.isTried;
+    const head = ["Read", "One read touches", "It decodes", "Amplification", "With libhdf5", "With chunkwise"];
+    if (tried) head.push("Tried: libhdf5", "Tried: chunkwise");
+    const rows = reads.map((one, i) => this.row(one, i, head, tried));
+    $("reads").replaceChildren(
+      el("caption", { className: "hidden" }, "What each read costs, by the model"),
+      el("thead", {}, el("tr", {}, ...head.map((text) => el("th", { scope: "col" }, text)), el("th", {}, el("span", { className: "hidden" }, "Remove")))),
+      el("tbody", {}, ...rows),
+    );
+    this.say();
+    $("measuring").textContent = this.note(now);
+    const grows = then.stored_nbytes && now.stored_nbytes ? ` It would take ${size(then.stored_nbytes)} instead of ${size(now.stored_nbytes)}.` : "";
+    $("result").textContent = tried ? this.gain(reads) + (then.chunks?.join() !== now.chunks?.join() || then.filters !== now.filters ? grows : "") : "";
+    $("commands").replaceChildren(...this.answered.commands.map(pasteable));
+    $("lines").hidden = false;
+    this.told.changed(this.answered, tried);
+  }
+
+  note(now) {
+    const { measuring, obstacle } = this.answered;
+    const who = `libhdf5 is ${now.reader}, with a chunk cache of ${size(now.cache_nbytes)} and ${count(now.nslots ?? 0)} slots.`;
+    if (measuring) return `${who} Seconds follow when this machine and a sample of the data are measured …`;
+    if (obstacle) return `${who} No seconds: ${obstacle}`;
+    return `${who} Seconds are predicted by the model of chunkwise advise, from this machine's speed and a sample of the data: for a loop, of all its reads; for a single read, its mean over up to 1,000 places, of which chunks may stay in a cache. Bench measures them.`;
+  }
+
+  row(one, i, head, tried) {
+    const { now, then } = one;
+    const per = (row, value) => (row.reads > 1 && value !== null ? el("small", {}, `${seconds(value / row.reads)} each`) : null);
+    const select = el("button", { type: "button", "aria-pressed": String(i === this.chosen), title: "Show it in the drawing" }, one.text);
+    select.addEventListener("click", () => { this.chosen = i; this.draw(); });
+    const remove = el("button", { type: "button", title: "Remove this read", "aria-label": `Remove ${one.text}`, hidden: Boolean(saved) }, "×");
+    remove.addEventListener("click", () => {
+      this.reads.splice(i, 1);
+      this.chosen = Math.max(0, Math.min(this.chosen, this.reads.length - 1));
+      this.answer();
+    });
+    const what = now.chunks_word ?? (this.answered.now.chunks ? "chunk" : "piece");
+    const cells = [
+      [select, el("small", {}, one.words)],
+      [counted(now.chunks, what), tried ? this.instead(counted(then.chunks, this.answered.then.chunks ? "chunk" : "piece")) : null],
+      [size(now.decoded_nbytes), el("small", {}, `for ${size(now.selected_nbytes)}`), tried ? this.instead(size(then.decoded_nbytes)) : null],
+      [times(now.decoded_nbytes / now.selected_nbytes), tried ? this.instead(times(then.decoded_nbytes / then.selected_nbytes)) : null],
+      [seconds(now.libhdf5_s), per(now, now.libhdf5_s), el("small", {}, this.loads(now))],
+      [seconds(now.chunkwise_s), per(now, now.chunkwise_s)],
+    ];
+    if (tried) {
+      cells.push([seconds(then.libhdf5_s), per(then, then.libhdf5_s), el("small", {}, this.loads(then))]);
+      cells.push([seconds(then.chunkwise_s), per(then, then.chunkwise_s)]);
+    }
+    const made = cells.map((parts, k) => el(k ? "td" : "th", { "data-name": head[k], className: k > 5 ? "tried" : "", ...(k ? {} : { scope: "row" }) }, ...parts));
+    return el("tr", { className: i === this.chosen ? "chosen" : "" }, ...made, el("td", {}, remove));
+  }
+
+  instead(text) { return el("small", { className: "tried" }, `tried: ${text}`); }
+  loads(row) { return `${counted(Math.round(row.loads), "chunk load")}`; }
+
+  say() {
+    const one = this.answered.reads[this.chosen];
+    if (!one) { $("said").textContent = "No read is chosen: draw a box above, or add a read."; return; }
+    const { now } = one;
+    const over = now.decoded_nbytes / now.selected_nbytes;
+    const chunks = this.answered.now.chunks
+      ? `touches ${counted(now.chunks, "chunk")}: HDF5 decodes ${size(now.decoded_nbytes)} to give you ${size(now.selected_nbytes)}${over > 1.05 ? `, ${times(over)} times as much` : ""}.`
+      : `gathers ${counted(now.chunks, "piece")} from the file.`;
+    const again = now.reads > 1 && now.loads > 1.5 * this.distinct(now)
+      ? ` Over all ${count(now.reads)} reads, each chunk is decoded ${times(now.loads / this.distinct(now))} times, because the cache does not hold it until it is needed again.` : "";
+    $("said").textContent = `A read of ${one.text} ${chunks}${again}`;
+  }
+  distinct(row) {
+    const grid = this.answered.now.grid;
+    return grid ? Math.min(row.touches, grid.reduce((a, b) => a * b, 1)) : row.touches;
+  }
+
+  gain(reads) {
+    const total = (key) => reads.reduce((sum, one) => sum + one[key].libhdf5_s, 0);
+    if (reads.some((one) => one.now.libhdf5_s === null)) return "";
+    const [before, after] = [total("now"), total("then")];
+    return before >= after
+      ? `All these reads together: ${seconds(after)} instead of ${seconds(before)} with libhdf5, ${times(before / after)} times as fast.`
+      : `All these reads together: ${seconds(after)} instead of ${seconds(before)} with libhdf5, ${times(after / before)} times as slow.`;
+  }
+
+  // --- the best by measurement ---
+
+  async best() {
+    const { number } = this;
+    const asked = { dataset: number, read: [...this.reads] };
+    $("best").disabled = true;
+    $("advice").replaceChildren();
+    try {
+      for (;;) {
+        const found = await ask("best", asked);
+        if (found.error) throw new Error(found.error);
+        if (!found.running) { this.advised(found.advice, number); break; }
+        const { step } = found;
+        $("progress").textContent = step ? `${step.text}${step.total ? `: ${step.done} of ${step.total}` : ""} …` : "It begins …";
+        await new Promise((done) => { setTimeout(done, 400); });
+      }
+    } catch (error) { $("progress").textContent = error.message; }
+    $("best").disabled = false;
+  }
+
+  advised(advice, number) {
+    if (this.number !== number) return;
+    $("progress").textContent = advice.reason;
+    const rows = advice.patterns.map((one) => el("tr", {}, el("th", { scope: "row" }, one.name),
+      ...[[one.present, one.present_model_s], [one.best, one.best_model_s], [one.ours, null]].map(([measured, model], k) => el("td", { "data-name": ["As it is", "Best", "As it is, with chunkwise"][k] },
+        measured ? seconds(measured.median) : "not measured", model === null ? null : el("small", {}, `predicted: ${seconds(model)}`)))));
+    $("advice").replaceChildren(el("table", { className: "reads" },
+      el("caption", { className: "hidden" }, "What was measured"),
+      el("thead", {}, el("tr", {}, ...["Read", "As it is", "Best", "As it is, with chunkwise"].map((text) => el("th", { scope: "col" }, text)))), el("tbody", {}, ...rows)),
+    el("ul", { className: "commands" }, ...(advice.leave ? advice.open_fixes : advice.fixes).slice(0, 3).map((fix) => pasteable({ what: fix.tool, line: fix.text }))));
+    if (!advice.leave) this.tryOut({ chunk: advice.best.chunks, filters: advice.best.filters });
+  }
+
+  // --- what is tried ---
+
+  tryOut(tried) {
+    this.tried = { chunk: null, filters: "", cache: null, ...tried };
+    this.drawSliders();
+    this.ask();
+  }
+
+  drawSliders() {
+    if (saved || !this.answered) return;
+    const { now, filters } = this.answered;
+    const parts = [];
+    const slider = (label, list, value, shown, changed) => {
+      const output = el("output", {}, shown(value));
+      const at = list.reduce((best, one, i) => (Math.abs(one - value) < Math.abs(list[best] - value) ? i : best), 0);
+      const made = el("input", { type: "range", min: 0, max: list.length - 1, value: at, id: `s${parts.length}` });
+      made.setAttribute("aria-valuetext", shown(value));
+      made.addEventListener("input", () => {
+        const chosen = list[Number(made.value)];
+        output.textContent = shown(chosen);
+        made.setAttribute("aria-valuetext", shown(chosen));
+        changed(chosen);
+        this.ask();
+      });
+      parts.push(el("label", { htmlFor: made.id }, label), made, output);
+    };
+    if (this.facts.layout === "chunked" || now.chunks) {
+      this.facts.shape.forEach((extent, axis) => {
+        const chunk = () => this.tried.chunk ?? now.chunks;
+        slider(`Chunk along ${this.names[axis]}`, sides(extent, now.chunks[axis]), chunk()[axis], (n) => `${count(n)} of ${count(extent)}`, (n) => {
+          const next = chunk().map((side, i) => (i === axis ? n : side));
+          this.tried.chunk = next.join() === now.chunks.join() ? null : next;
+        });
+      });
+      const select = el("select", { id: "filter" }, ...filters.map((one) => el("option", { value: one, selected: one === (this.tried.filters || now.filters) }, one === "none" ? "no filter" : one)));
+      select.addEventListener("change", () => { this.tried.filters = select.value === now.filters ? "" : select.value; this.ask(); });
+      parts.push(el("label", { htmlFor: "filter" }, "Filters"), select);
+    }
+    const caches = [...new Set([...CACHES, now.cache_nbytes])].sort((a, b) => a - b);
+    slider("Chunk cache of libhdf5", caches, this.tried.cache ?? now.cache_nbytes, (n) => (n ? size(n) : "none"), (n) => { this.tried.cache = n === now.cache_nbytes ? null : n; });
+    $("sliders").replaceChildren(...parts);
+    $("cure").hidden = false;
+  }
+}
+
+// Lengths that a chunk may have along a dimension, about four for each doubling.
+function sides(extent, present) {
+  const found = new Set([1, extent, present]);
+  for (let n = 1; n < extent; n = Math.max(n + 1, Math.round(n * 1.19))) found.add(n);
+  for (let parts = 2; parts < 9; parts += 1) found.add(Math.ceil(extent / parts));
+  return [...found].filter((n) => n >= 1 && (n <= extent || n === present)).sort((a, b) => a - b);
+}

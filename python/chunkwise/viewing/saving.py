@@ -1,0 +1,92 @@
+"""How is the page saved in one file, with all answers that it asks for by itself?"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from chunkwise.inspection.records import plain
+from chunkwise.viewing.chunkmap import SIDE, VALUES
+from chunkwise.viewing.document import document
+from chunkwise.viewing.session import Session
+
+# Datasets that are saved, the worst and largest; measuring each takes some seconds.
+_MOST_DATASETS: Final = 5
+# Cells along each side of a saved drawing.
+_CELLS: Final = 128
+
+
+def saved_page(session: Session) -> str:
+    """Write the page of a session, for which nobody needs chunkwise or the file."""
+    first = session.first() | session.facts({})
+    if first["chosen"] is None:
+        chosen = session.worst()[:_MOST_DATASETS]
+        first["chosen"] = chosen[0] if chosen else None
+    else:
+        chosen = [first["chosen"]]
+    saved: dict[str, Any] = {"views": {}, "answers": {}}
+    for number in chosen:
+        _save(session, number, list(session.access), saved)
+    return document(first | {"sampled": True}, saved)
+
+
+def _save(session: Session, number: int, reads: list[str], saved: dict[str, Any]) -> None:
+    facts = session.quick.objects[number].dataset
+    assert facts is not None
+    asked: dict[str, Any] = {"dataset": number}
+    _answer(session, saved, "dataset", asked)
+    _answer(session, saved, "bytes", asked)
+    if not session.is_drawn(facts):
+        return
+    shape = facts.shape or ()
+    reads = reads or [*(f"line:{d}" for d, n in enumerate(shape) if n > 1), "plane:0"]
+    if sum(n > 1 for n in shape) < 2:
+        reads = ["random:1000", "all"]
+    session.measure(_words(asked))
+    costs = {**asked, "read": reads, "chunk": "", "filters": "", "cache": ""}
+    _answer(session, saved, "costs", costs)
+    view: dict[str, Any] = {"reads": reads}
+    saved["views"][number] = view
+    if facts.chunks is None:
+        return
+    _answer(session, saved, "chunks", asked)
+    place = saved["answers"][_key("costs", costs)]["reads"][0]["first"][0][0]
+    at = [i // c for i, c in zip(place, facts.chunks.shape, strict=True)]
+    grid = session.chunks(_words(asked))["grid"]
+    axes = sorted(range(len(grid)), key=lambda d: (shape[d] > 1, grid[d]))[-2:]
+    vertical, horizontal = (-1, axes[0]) if len(axes) < 2 else sorted(axes)
+    along = [1 if vertical < 0 else grid[vertical], grid[horizontal]]
+    levels = [max(0, math.ceil(math.log2(n / _CELLS))) for n in along]
+    view |= {"vertical": vertical, "horizontal": horizontal, "at": at, "levels": levels}
+    for what in VALUES:
+        words = {
+            **asked, "vertical": vertical, "horizontal": horizontal, "at": ",".join(map(str, at)),
+            "what": what, "tile": ",".join(map(str, [*levels, 0, 0])),
+        }  # fmt: skip
+        whole = np.frombuffer(session.tile(_words(words)), np.float32).reshape(SIDE, SIDE)
+        tile = whole[: -(-along[0] >> levels[0]) or 1, : -(-along[1] >> levels[1]) or 1]
+        found = {
+            "columns": tile.shape[1],
+            "values": base64.b64encode(np.ascontiguousarray(tile).tobytes()).decode(),
+        }
+        saved["answers"][_key("tile", words)] = found
+
+
+def _words(asked: dict[str, Any]) -> dict[str, list[str]]:
+    return {
+        name: list(map(str, value)) if isinstance(value, list) else [str(value)]
+        for name, value in asked.items()
+    }
+
+
+def _key(what: str, asked: dict[str, Any]) -> str:
+    """Name a question as the page does."""
+    return json.dumps([what, asked], separators=(",", ":"), ensure_ascii=False)
+
+
+def _answer(session: Session, saved: dict[str, Any], what: str, asked: dict[str, Any]) -> None:
+    saved["answers"][_key(what, asked)] = plain(session.answers[what](_words(asked)))

@@ -1,0 +1,180 @@
+"""How is a file shown to one browser on this machine, and to nobody else?
+
+The address holds a token that nobody can guess.  A page of another site cannot use it: the server
+answers only if Host names this machine, and Origin, if there is one, is the page's own.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+import threading
+import time
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
+
+from chunkwise.errors import ChunkwiseError
+from chunkwise.inspection.records import plain
+from chunkwise.names import HDF5_ERRORS, printable
+from chunkwise.viewing.document import document, policy
+from chunkwise.viewing.session import Session
+
+HOST: Final = "127.0.0.1"
+# By any port: ssh -L may have another one at its end.
+_NAMES: Final = frozenset({"127.0.0.1", "localhost"})
+# A page that is loaded again is away for a moment.
+_AWAY_S: Final = 20.0
+_BEAT_S: Final = 2.0
+
+
+@dataclass
+class Viewers:
+    """Which pages are open now?"""
+
+    open: int = 0
+    seen: bool = False
+    left_at: float = 0.0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def come(self) -> None:
+        """One more page is open."""
+        with self.lock:
+            self.open, self.seen = self.open + 1, True
+
+    def leave(self) -> None:
+        """One page was closed."""
+        with self.lock:
+            self.open, self.left_at = self.open - 1, time.monotonic()
+
+    @property
+    def are_gone(self) -> bool:
+        """Whether there were pages, and all were closed some time ago."""
+        away_s = time.monotonic() - self.left_at
+        return self.seen and self.open == 0 and away_s > _AWAY_S
+
+
+class Server(ThreadingHTTPServer):
+    """Serves one session."""
+
+    daemon_threads = True
+
+    def __init__(self, session: Session) -> None:
+        self.session, self.viewers = session, Viewers()
+        self.token = secrets.token_urlsafe(24)
+        super().__init__((HOST, 0), _Handler)
+
+    @property
+    def address(self) -> str:
+        """What to open in a browser."""
+        return f"http://{HOST}:{self.server_address[1]}/{self.token}/"
+
+    def until_left(self) -> None:
+        """Serve until the page is closed, or Ctrl-C."""
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+        try:
+            while not self.viewers.are_gone:
+                time.sleep(0.2)
+        finally:
+            self.shutdown()
+            self.server_close()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of browsers that end a connection."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+    protocol_version = "HTTP/1.1"
+    # A connection that says nothing is closed.
+    timeout = 60
+
+    def log_message(self, *_: Any) -> None:
+        """The terminal is the user's."""
+
+    def version_string(self) -> str:
+        """Do not say which server it is."""
+        return "chunkwise"
+
+    def do_GET(self) -> None:
+        """Answer what the page wants to know; nothing here changes a file."""
+        if not self._is_own_page():
+            self._send(HTTPStatus.FORBIDDEN, b"", "text/plain")
+            return
+        url = urlsplit(self.path)
+        what = url.path.split("/", 2)[2]
+        session = self.server.session
+        if what == "":
+            first = session.first()
+            self._send(HTTPStatus.OK, document(first).encode(), "text/html; charset=utf-8")
+        elif what == "alive":
+            self._stay()
+        elif what in session.answers:
+            self._answer(what, parse_qs(url.query, keep_blank_values=True))
+        else:
+            self._send(HTTPStatus.NOT_FOUND, b"", "text/plain")
+
+    def _is_own_page(self) -> bool:
+        host = self.headers.get("Host", "")
+        name, _, port = host.partition(":")
+        origin = self.headers.get("Origin")
+        token = self.path.split("?", 1)[0].split("/")[1] if self.path.startswith("/") else ""
+        return (
+            name in _NAMES
+            and (port.isdecimal() or not port)
+            and origin in (None, f"http://{host}")
+            and self.headers.get("Sec-Fetch-Site") in (None, "same-origin", "none")
+            and hmac.compare_digest(token.encode(), self.server.token.encode())
+            and self.path.count("/") >= 2
+        )
+
+    def _answer(self, what: str, asked: dict[str, list[str]]) -> None:
+        try:
+            found = self.server.session.answers[what](asked)
+        except (ChunkwiseError, *HDF5_ERRORS, ArithmeticError, MemoryError) as error:
+            record = json.dumps({"error": printable(str(error))})
+            self._send(HTTPStatus.BAD_REQUEST, record.encode(), "application/json")
+            return
+        if isinstance(found, bytes):
+            self._send(HTTPStatus.OK, found, "application/octet-stream")
+        else:
+            self._send(HTTPStatus.OK, json.dumps(plain(found)).encode(), "application/json")
+
+    def _send(self, status: HTTPStatus, content: bytes, kind: str) -> None:
+        self.send_response(status)
+        self._headers(kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def _headers(self, kind: str) -> None:
+        for name, value in {
+            "Content-Type": kind,
+            "Content-Security-Policy": policy(served=True),
+            "Cache-Control": "no-store",
+            "Cross-Origin-Resource-Policy": "same-origin",
+            "Referrer-Policy": "no-referrer",
+            "X-Content-Type-Options": "nosniff",
+            "X-Frame-Options": "DENY",
+        }.items():
+            self.send_header(name, value)
+
+    def _stay(self) -> None:
+        """Hold the connection for as long as the page is open."""
+        self.close_connection = True
+        self.send_response(HTTPStatus.OK)
+        self._headers("text/event-stream")
+        self.end_headers()
+        self.server.viewers.come()
+        try:
+            while True:
+                self.wfile.write(b": here\n\n")
+                self.wfile.flush()
+                time.sleep(_BEAT_S)
+        except OSError:
+            pass
+        finally:
+            self.server.viewers.leave()

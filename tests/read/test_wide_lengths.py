@@ -1,0 +1,137 @@
+"""Are datasets read whose lengths of chunks take more bytes than they need?
+
+HDF5 2.0 refuses them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import chunkwise
+from chunkwise.files.mended import wide_lengths
+from chunkwise.files.native import damaged_metadata
+from chunkwise.verdicts import Verdict
+from tests.support.native import keep_without_links
+from tests.support.wide import widen
+
+REFUSES = h5py.version.hdf5_version_tuple[:2] in ((2, 0), (2, 1))
+LIBVER = ("v110", "v110")
+FILTERS: list[dict[str, Any]] = [
+    {},
+    {"compression": 1, "shuffle": True},
+    {"fletcher32": True},
+]
+# One for each kind of chunk index.
+KINDS: list[dict[str, Any]] = [
+    {"chunks": (50, 10)},
+    {"chunks": (7, 4)},
+    {"chunks": (7, 4), "maxshape": (None, 10)},
+    {"chunks": (7, 4), "maxshape": (None, None)},
+    {"chunks": (7, 4), "dtype": "S300"},
+]
+
+
+def write(path: Path, **options: Any) -> np.ndarray[Any, Any]:
+    values = np.arange(500).reshape(50, 10).astype(options.pop("dtype", "<i4"))
+    with h5py.File(path, "w", libver=LIBVER) as file:
+        made = file.create_dataset("g/x", data=values, **options)
+        made.attrs["unit"] = "K"
+        file["plain"] = values
+        return made[:]  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@given(filters=st.sampled_from(FILTERS), width=st.integers(4, 8), data=st.data())
+def test_they_are_read_as_with_narrow_lengths(
+    kind: dict[str, Any], filters: dict[str, Any], width: int, data: st.DataObject
+) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "a.h5")
+        values = write(path, **kind, **filters)
+        metadata = damaged_metadata(path)
+        assert metadata is not None
+        assert metadata.narrowed() == []
+        narrow = path.read_bytes()
+        assert widen(path, width) == 1
+        assert (wide_lengths(path) is not None) == REFUSES
+        with chunkwise.open(path) as file:
+            plain = file["plain"]
+            found = file["g/x"]
+            rows = data.draw(st.slices(50))
+            assert np.array_equal(found[rows], values[rows])
+            assert (found.chunks, found.attrs["unit"]) == (kind["chunks"], "K")
+            assert found.explain()["path"] == "chunked"
+            assert file["g/x"] is found
+            assert plain[3, 4] == values[3, 4]
+            assert file["plain"] is plain
+        assert path.read_bytes() != narrow
+
+
+@pytest.fixture
+def wide(tmp_path: Path) -> Path:
+    path = tmp_path / "wide.h5"
+    write(path, chunks=(7, 4), compression=1)
+    assert widen(path) == 1
+    return path
+
+
+def test_they_are_sound_and_a_copy_opens_everywhere(wide: Path, tmp_path: Path) -> None:
+    found = chunkwise.verify(wide)
+    assert (found.verdict, found.datasets) == (Verdict.SOUND, 2)
+    assert any("1.14 and 2.2 open it" in note.reason for note in found.notes) == REFUSES
+    facts = chunkwise.inspect(wide)
+    assert [one.code for one in facts.findings if one.severity == "error"] == (
+        ["refused-here"] if REFUSES else []
+    )
+    assert facts.verdict is Verdict.SOUND
+    for salvage in (False, True):
+        copy = tmp_path / f"copy{salvage}.h5"
+        assert chunkwise.repack(wide, copy, salvage=salvage).verified == "proof"
+        with h5py.File(copy) as file:
+            assert file["g/x"][49, 9] == 499
+            assert file["g/x"].attrs["unit"] == "K"
+    chunkwise.repack(wide, in_place=True)
+    with h5py.File(wide) as file:
+        assert file["g/x"][49, 9] == 499
+
+
+def test_what_only_references_lead_to_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w", libver=LIBVER) as file:
+        hidden = file.create_dataset("hidden", data=np.arange(600), chunks=(300,))
+        file["cells"] = np.array([hidden.ref], h5py.ref_dtype)
+        keep_without_links(hidden)
+        del file["hidden"]
+    assert widen(path) == 1
+    with chunkwise.open(path) as file:
+        assert file[file["cells"][0]][599] == 599
+    assert chunkwise.verify(path).verdict is Verdict.SOUND
+
+
+def test_damage_in_them_is_damage(wide: Path) -> None:
+    with chunkwise.open(wide) as file:
+        chunk = file["g/x"].id.get_chunk_info(3)
+    content = bytearray(wide.read_bytes())
+    content[chunk.byte_offset + chunk.size // 2] ^= 0x55
+    wide.write_bytes(content)
+    assert chunkwise.verify(wide).verdict is Verdict.DAMAGED
+    with chunkwise.open(wide) as file, pytest.raises(chunkwise.errors.CorruptDataError):
+        file["g/x"][:]
+
+
+def test_a_file_that_was_replaced_is_not_taken_for_it(wide: Path) -> None:
+    with chunkwise.open(wide) as file:
+        other = wide.with_suffix(".new")
+        write(other, chunks=(7, 4))
+        other.replace(wide)
+        if REFUSES:
+            with pytest.raises(chunkwise.errors.FileChangedError):
+                file["g/x"]

@@ -1,0 +1,111 @@
+"""Does only the page that was opened get answers, and does the server end with it?"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import chunkwise
+from chunkwise.viewing import server as serving
+from chunkwise.viewing.server import Server
+from chunkwise.viewing.session import Session
+
+
+@pytest.fixture
+def server(path: Path) -> Iterator[Server]:
+    made = Server(Session(str(path), chunkwise.inspect(path, sample=False, metadata=False)))
+    threading.Thread(target=made.serve_forever, daemon=True).start()
+    yield made
+    made.shutdown()
+    made.server_close()
+
+
+def get(server: Server, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=20)
+    port = server.server_address[1]
+    sent = {"Host": f"127.0.0.1:{port}"} | {
+        name.replace("_", "-"): value for name, value in headers.items()
+    }
+    connection.request("GET", path, headers=sent)
+    answer = connection.getresponse()
+    content = answer.read()
+    connection.close()
+    return answer.status, dict(answer.getheaders()), content
+
+
+def test_the_page_is_whole_and_small(server: Server) -> None:
+    status, headers, content = get(server, f"/{server.token}/")
+    assert status == 200
+    assert len(content) < 1 << 20
+    policy = headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "http" not in policy
+    assert not re.search(rb"""(src|href)=["'](?!data:|#)""", content)
+    # Nothing that a name holds is markup.
+    assert content.count(b"<script") == 3
+    assert b"<img" not in content
+    assert "Access-Control-Allow-Origin" not in headers
+
+
+@pytest.mark.parametrize("what", ["", "facts", "costs?dataset=1&read=all", "alive"])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example"},
+        {"Host": "evil.example:80"},
+        {"Host": "127.0.0.1.evil.example"},
+        {"Host": ""},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "same-site"},
+    ],
+)
+def test_other_sites_get_nothing(server: Server, what: str, headers: dict[str, str]) -> None:
+    status, _, content = get(server, f"/{server.token}/{what}", **headers)
+    assert (status, content) == (403, b"")
+
+
+@pytest.mark.parametrize("address", ["/", "", "/wrong/", "/wrong/facts", "//", "/%2e%2e/", "x"])
+def test_who_has_not_the_token_gets_nothing(server: Server, address: str) -> None:
+    assert get(server, address)[0] in (400, 403)
+
+
+def test_a_forwarded_port_is_this_machine_too(server: Server) -> None:
+    for host in ("localhost:8000", "127.0.0.1:8000"):
+        assert get(server, f"/{server.token}/", Host=host, Origin=f"http://{host}")[0] == 200
+    assert get(server, f"/{server.token}/nothing")[0] == 404
+
+
+def test_what_goes_wrong_is_a_message(server: Server) -> None:
+    status, _, content = get(server, f"/{server.token}/costs?dataset=x")
+    assert status == 400
+    assert json.loads(content)["error"]
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=20)
+    connection.request("POST", f"/{server.token}/facts")
+    assert connection.getresponse().status == 501
+
+
+def test_it_ends_when_the_page_is_gone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "_AWAY_S", 0.3)
+    monkeypatch.setattr(serving, "_BEAT_S", 0.05)
+    made = Server(Session(str(path), chunkwise.inspect(path, sample=False, metadata=False)))
+    ended = threading.Thread(target=made.until_left)
+    ended.start()
+    connection = http.client.HTTPConnection("127.0.0.1", made.server_address[1], timeout=20)
+    connection.request("GET", f"/{made.token}/alive")
+    answer: Any = connection.getresponse()
+    assert answer.read(5)
+    assert ended.is_alive()
+    answer.close()
+    connection.close()
+    ended.join(20)
+    assert not ended.is_alive()
