@@ -29,7 +29,7 @@ from wheels import DIST, MOST_NBYTES, PLATFORMS, ROOT, Platform
 BIN = Path(sys.executable).parent
 # The system's libraries, by which alone a wheel may be loaded.  What else Linux allows is known to
 # auditwheel.
-OF_MACOS = ("/usr/lib/libSystem.B.dylib", "/usr/lib/libiconv.2.dylib", "@rpath/")
+OF_MACOS = tuple(f"/usr/lib/lib{one}.dylib" for one in ("System.B", "iconv.2", "charset.1"))
 OLDEST_MACOS = {"arm64": (11, 0), "x86_64": (10, 12)}
 BENCH = ("bench", "a.h5", "--access", "row=1x1x50", "--repeat", "1", "--budget", "30s")
 PYTHON = "python"
@@ -190,7 +190,7 @@ def library(code: bytes, platform: Platform) -> Iterator[str]:
         if command in (0xC, 0x80000018):  # LC_LOAD_DYLIB, and weak
             begin = at + struct.unpack_from("<I", code, at + 8)[0]
             needed = code[begin : at + nbytes].split(b"\0")[0].decode()
-            if not needed.startswith(OF_MACOS):
+            if not needed.startswith((*OF_MACOS, "@rpath/")):
                 yield f"needs {needed}"
         if command == 0x32:  # LC_BUILD_VERSION
             oldest = struct.unpack_from("<I", code, at + 12)[0]
