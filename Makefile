@@ -306,7 +306,7 @@ smoke-musl: dev
 	@if command -v mmdebstrap >/dev/null; then \
 	    { ls dist/chunkwise-*-$(MUSL_WHEEL) >/dev/null 2>&1 || $(WHEELS) musl-x86_64; } && \
 	    PYTHON=$(BIN)/python scripts/platforms/musl.sh target/musl dist/chunkwise-*-$(MUSL_WHEEL) && \
-	    $(EACH_COMMAND)/musl/python; \
+	    $(EACH_COMMAND)/musl/bin/python3.13; \
 	else echo "make smoke-musl: not done: mmdebstrap is not installed"; fi
 
 # Other readers are of no use but here; where one cannot be installed, bench says so.

@@ -29,7 +29,7 @@ from wheels import DIST, MOST_NBYTES, PLATFORMS, ROOT, Platform
 BIN = Path(sys.executable).parent
 # The system's libraries, by which alone a wheel may be loaded.  What else Linux allows is known to
 # auditwheel.
-OF_MACOS = ("/usr/lib/libSystem.B.dylib", "/usr/lib/libiconv.2.dylib", "@rpath/")
+OF_MACOS = tuple(f"/usr/lib/lib{one}.dylib" for one in ("System.B", "iconv.2", "charset.1"))
 OLDEST_MACOS = {"arm64": (11, 0), "x86_64": (10, 12)}
 BENCH = ("bench", "a.h5", "--access", "row=1x1x50", "--repeat", "1", "--budget", "30s")
 PYTHON = "python"
@@ -171,6 +171,9 @@ def library(code: bytes, platform: Platform) -> Iterator[str]:
         machine = struct.unpack_from("<H", code, 18)[0]
         if code[:4] != b"\x7fELF" or machine != (183 if arm else 62):
             yield "is not for this platform"
+        # musl has one library, by this name; of glibc there are `libc.so.6` and others.
+        if "musl" in platform.triple and (b"\0libc.so\0" not in code or b"\0libc.so.6\0" in code):
+            yield "needs another C library than musl"
         return
     if "windows" in platform.triple:
         at = struct.unpack_from("<I", code, 60)[0]
@@ -187,7 +190,7 @@ def library(code: bytes, platform: Platform) -> Iterator[str]:
         if command in (0xC, 0x80000018):  # LC_LOAD_DYLIB, and weak
             begin = at + struct.unpack_from("<I", code, at + 8)[0]
             needed = code[begin : at + nbytes].split(b"\0")[0].decode()
-            if not needed.startswith(OF_MACOS):
+            if not needed.startswith((*OF_MACOS, "@rpath/")):
                 yield f"needs {needed}"
         if command == 0x32:  # LC_BUILD_VERSION
             oldest = struct.unpack_from("<I", code, at + 12)[0]
@@ -204,7 +207,7 @@ def abi3(path: Path) -> Iterator[str]:
 
 
 def auditwheel(path: Path) -> Iterator[str]:
-    """Does a wheel for Linux keep to what its tag promises?"""
+    """Does a wheel for Linux keep to what its tag promises?  It knows glibc here, not musl."""
     promised = path.stem.rsplit("-", 1)[1].split(".")
     done = _tool("auditwheel", "show", path)
     if done.returncode or not any(f'"{one}"' in done.stdout for one in promised):
@@ -354,7 +357,7 @@ def main() -> int:
         path = paths[0]
         say(f"{name}: name, size, contents", wheel(path, PLATFORMS[name]))
         say(f"{name}: the stable interface of Python", abi3(path))
-        if "linux" in PLATFORMS[name].triple:
+        if "linux-gnu" in PLATFORMS[name].triple:
             say(f"{name}: auditwheel", auditwheel(path))
         if can_run(name):
             say(

@@ -32,7 +32,11 @@ RUN
 chmod +x "$home/run" "$home/python"
 # This machine cannot start the Python for Arm itself: what starts another one does it as above.
 echo "import sys; sys.executable = '$home/python'" >"$packages/this_python.pth"
-"${PYTHON:-python3}" -m pip install -q --disable-pip-version-check --only-binary :all: --target "$packages" --upgrade \
-    --platform manylinux2014_aarch64 --platform manylinux_2_28_aarch64 --python-version 311 --implementation cp \
-    "$(grep ^h5py== "$constraints")" numpy click rich hdf5plugin netCDF4 xarray dask h5netcdf fsspec \
-    pytest pytest-timeout pytest-xdist hypothesis "${@:2}"
+install() {
+    "${PYTHON:-python3}" -m pip install -q --disable-pip-version-check --no-warn-conflicts --only-binary :all: \
+        --target "$packages" --upgrade --platform manylinux2014_aarch64 --platform manylinux_2_28_aarch64 \
+        --python-version 311 --implementation cp "$@"
+}
+[ -e "$packages/h5py" ] || install "$(grep ^h5py== "$constraints")" numpy click rich hdf5plugin netCDF4 xarray dask \
+    h5netcdf fsspec pytest pytest-timeout pytest-xdist hypothesis
+[ $# = 1 ] || install --no-deps "${@:2}"

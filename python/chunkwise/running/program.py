@@ -10,6 +10,7 @@ import os
 import shutil
 import struct
 import sys
+import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -21,6 +22,8 @@ _HEADER_NBYTES: Final = 64
 _PROGRAM_HEADER_NBYTES: Final = 56
 _INTERPRETER: Final = 3
 _LITTLE_64: Final = b"\x7fELF\x02\x01"
+# The C library that this Python, and so the library for programs, is made for.
+_MUSL: Final = "musl" in (sysconfig.get_config_var("SOABI") or "")
 # Of H5check_version, since HDF5 1.2.
 _ONLY_IN_LIBHDF5: Final = b"Headers are %u.%u.%u, library is %u.%u.%u"
 _HDF5_INSIDE: Final = (
@@ -77,8 +80,9 @@ def _looked_at(path: Path) -> Program:
                 begin, nbytes = struct.unpack_from("<8xQ16xQ", header)
                 file.seek(begin)
                 loader = os.fsdecode(file.read(min(nbytes, 4096)).rstrip(b"\0"))
-                if "musl" in loader:
-                    return Program(path, f"it is made for musl ({loader})", harms=True)
+                if ("musl" in loader) != _MUSL:
+                    libc = "glibc" if _MUSL else "musl"
+                    return Program(path, f"it is made for {libc} ({loader})", harms=True)
                 return Program(path, _HDF5_INSIDE if _holds_hdf5(file) else None)
     return Program(path, "it is linked statically, so that no loader runs")
 
