@@ -42,6 +42,12 @@ sys.exit(3)
 """
 
 
+@pytest.fixture(autouse=True)
+def by_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reads of tiny chunks too, which are left to the program's HDF5 otherwise."""
+    monkeypatch.setenv("CHUNKWISE_READ_LEAST", "1")
+
+
 def traced_by(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return ran([*CHUNKWISE, "trace", *words], cwd=folder)
 

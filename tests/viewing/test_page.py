@@ -112,6 +112,11 @@ def test_a_box_that_is_dragged_is_a_read(page: Any) -> None:
     page.mouse.move(box["x"] + 400, box["y"] + 160, steps=6)
     page.mouse.up()
     page.wait_for_selector("#reads tr.chosen th button:has-text('box=[')")
+    # What the box was while it was dragged is said for a moment longer.
+    page.wait_for_function(
+        """() => document.getElementById("said").textContent.includes(
+            `A read of ${document.querySelector("#reads tr.chosen th button").textContent} `)"""
+    )
     text = page.locator("#reads tr.chosen th button").text_content()
     number = page.evaluate("JSON.parse(document.getElementById('facts').textContent).chosen")
     query = page.evaluate("text => new URLSearchParams({read: text}).toString()", text)
