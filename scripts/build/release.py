@@ -49,6 +49,7 @@ SMOKE = (
     ("index", "b.h5", "-o", "b.json"),
     ("run", "--", PYTHON, "-c", "print(1)"),
     ("trace", "-o", "trace.json", "--", PYTHON, "-c", "print(1)"),
+    ("view", "a.h5", "--save", "view.html"),
     ("study", "--list"),
     ("mpi-check",),
     ("mpi-model",),
