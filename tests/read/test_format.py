@@ -16,15 +16,15 @@ import h5py
 import numpy as np
 import pytest
 
-from chunkwise_lab import checkout
 from tests.support import metadata_files
 from tests.support.everything import write_everything
 from tests.support.format_facts import Compared, compared, read
+from tests.support.processes import ROOT
 from tests.support.versions import needs_chunk_iter
 
-TARGET = Path(os.environ.get("CARGO_TARGET_DIR", checkout.ROOT / "target"))
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 PROGRAM = TARGET / "debug" / "examples" / "dump"
-CRATE = checkout.ROOT / "crates" / "chunkwise-format"
+CRATE = ROOT / "crates" / "chunkwise-format"
 
 pytestmark = needs_chunk_iter
 

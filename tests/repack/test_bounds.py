@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,10 @@ def _far_from_the_rest() -> npt.NDArray[Any]:
     return data
 
 
+@pytest.mark.skipif(
+    platform.machine() in ("aarch64", "arm64"),
+    reason="libhdf5 for Arm stores a chunk's least float as -1, which is read as the fill value",
+)
 @SETTINGS
 @example(data=_far_from_the_rest(), digits=3, rows=24)
 @given(
