@@ -37,7 +37,7 @@ Examples:
 Exit code:
   0    done, or there was nothing to fix and the file did not change
   1    the file is damaged, or OUT was not what it is
-  2    wrong usage, or it failed
+  2    wrong usage, or it failed, or OUT is an earlier run's and nothing was to fix
   3    something cannot be done here: a filter or another HDF5 is needed
   4    the file is open for writing, or it changed: try later
   130  interrupted
@@ -148,8 +148,8 @@ def _one(chosen: batches.Chosen, wish: Wish, ends: Ending) -> int:
     else:
         for line in lines(fixed):
             echo(line)
-    is_stale = place and fixed.outcome == "nothing to mend" and not (in_place or chosen.dry_run)
-    if place and is_stale and place.target.exists():
+    wrote_nothing = fixed.outcome == "nothing to mend" and not chosen.dry_run
+    if wrote_nothing and place and not place.in_place and place.target.exists():
         # Whoever named it takes what lies there for this run's result.
         raise UsageError(
             f"{printable(place.said)} is of an earlier run, and {printable(file)} needs no other "
