@@ -37,7 +37,7 @@ Examples:
 Exit code:
   0    done, or there was nothing to fix and the file did not change
   1    the file is damaged, or OUT was not what it is
-  2    wrong usage, or it failed, or OUT is an earlier run's and nothing was to fix
+  2    wrong usage, or it failed; nothing to fix, and OUT is of an earlier run
   3    something cannot be done here: a filter or another HDF5 is needed
   4    the file is open for writing, or it changed: try later
   130  interrupted
