@@ -22,9 +22,6 @@ import pytest
 
 from chunkwise_lab.mpi_check.checks import Settings, warnings_for
 from chunkwise_lab.mpi_check.environment import Rank, Ranks
-from chunkwise_lab.mpi_model.calibrate import OTHER
-from chunkwise_lab.mpi_model.measured import run_of
-from chunkwise_lab.mpi_model.model import PHASES
 from tests.support.mpi import LAUNCHER, environment, mpirun, needs_mpi
 from tests.support.mpi_h5py import PYTHON, needs_parallel_h5py
 from tests.support.processes import ran
@@ -41,7 +38,6 @@ CASES: Final = {
     "idle-ranks": replace(GOOD, idle_ranks=1),
     "conversion-filtered": replace(GOOD, converts=True),
     "fill-at-creation": replace(GOOD, fill="alloc", allocation="early"),
-    "tiny-chunks": replace(GOOD, shape=(100_000, 100)),
     "oversubscribed": replace(GOOD, n_ranks=4),
     "mpi-io": replace(GOOD, mpi_version=(4, 1, 4)),
     "romio": replace(GOOD, mpi_version=(3, 1, 3)),
@@ -170,13 +166,6 @@ def test_a_remedy_leads_to_nothing_worse(major: int, minor: int, patch: int) -> 
             assert "error" not in {found.severity for found in other}, one
 
 
-def test_tiny_chunks_are_shown_by_the_model() -> None:
-    command = pasted("tiny-chunks")
-    done = start(command, "--chunk", "64KiB", "--nbytes", "20GB")
-    assert done.returncode == 0, done.stderr
-    assert "allocate" in done.stdout
-
-
 # --- code ------------------------------------------------------------------------------
 
 HEAD = """
@@ -274,15 +263,3 @@ def test_each_code_is_explained() -> None:
     }
     sources = ("checks.py", "check.py", "known.py")
     assert explained == set().union(*(codes_in(CHECKS / name) for name in sources))
-
-
-def test_each_phase_is_explained() -> None:
-    assert set(PHASES) <= set(re.findall(r"^\| ([a-z]+) \|", PAGE, re.MULTILINE))
-    assert f"`{OTHER}`" in PAGE
-
-
-def test_the_record_is_one() -> None:
-    text = PAGE.partition("A record is an object like this one:\n\n")[2].partition("\n\n")[0]
-    one = run_of(ast.literal_eval(text.strip()))
-    assert one.job.n_ranks == 2
-    assert set(one.phases) == {*PHASES, OTHER}

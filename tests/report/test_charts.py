@@ -101,7 +101,7 @@ def test_an_experiment_not_measured_and_a_run_not_ended_are_told() -> None:
     results, study = made_up()
     del results.outcomes["words"]
     results.complete = False
-    alerts = " ".join(studies.section(results, study, "r1").alerts)
+    alerts = " ".join(studies.section(results, study, "r1").missing)
     assert "stopped before its end" in alerts
     assert "1 of 3 experiments was not measured" in alerts
 

@@ -218,7 +218,7 @@ def tiny_chunks(settings: Settings) -> Iterator[Finding]:
         "Each chunk is an entry of the index, which one process at a time changes: with this "
         "many, metadata takes longer than data.",
         f"{settings.path or 'dataset'}: {n_chunks:,} chunks of {format_size(nbytes)}",
-        "choose chunks of 1 MiB or more: `chunkwise mpi-model` shows what that gains",
+        "choose chunks of 1 MiB or more",
         (_COMPRESSION, _TUNING),
     )
 

@@ -28,7 +28,6 @@ from chunkwise_lab.report.values import (
     FAMILY,
     Drawing,
     Value,
-    by_model,
     distinguished,
     measured,
     published,
@@ -47,15 +46,13 @@ _OFFSET: Final = 0.24
 _ROW: Final = 0.8
 # In a key, beside values of axes: what a published value is of that nothing today measures.
 _ELSEWHERE: Final = "of"
-# ... and what a model says.
-_MODELLED: Final = ("model", "yes")
 Key = tuple[tuple[str, str], ...]
 
 
 def draw(id_: str, plot: Plot, drawing: Drawing) -> tuple[Chart | None, Table] | None:
     """Make a plot and its table; None if there is nothing to show."""
-    values = measured(plot, drawing.rows, drawing.statistic, ends=drawing.ends)
-    printed = published(plot, drawing.published, drawing.rows) + by_model(plot, drawing)
+    values = measured(plot, drawing.rows, drawing.statistic)
+    printed = published(plot, drawing.published, drawing.rows)
     values = [value for value in values if plot.x in value.point]
     if not values and not printed:
         return None
@@ -115,7 +112,7 @@ def _chart(
     if scale.breaks:
         notes.append("Left of the dotted line, values have no place among the numbers.")
     figure = FIGURES[plot.figure]
-    if drawing.reduced and any(not value.modelled for value in printed):
+    if drawing.reduced and printed:
         notes.append(
             "Measured on less data than the paper: compare how values change, not the values."
         )
@@ -159,8 +156,6 @@ def _unit(plot: Plot, values: Iterable[Value]) -> tuple[float, str]:
 
 def _key(value: Value, dims: Sequence[str]) -> Key:
     key = tuple((name, value.point[name]) for name in dims if name in value.point)
-    if value.modelled:
-        return (*key, _MODELLED)
     return (*key, (_ELSEWHERE, value.label or value.note or "else")) if value.elsewhere else key
 
 
@@ -191,7 +186,7 @@ def _groups(values: Iterable[Value], dims: Sequence[str], libraries: Libraries) 
     alone, beside = [], []
     for group in found.values():
         if group.published:
-            fitting = [one for one in mine if set(group.key) - {_MODELLED} <= set(one.key)]
+            fitting = [one for one in mine if set(group.key) <= set(one.key)]
             if len(fitting) == 1:
                 beside.append((group, fitting[0]))
             else:
@@ -209,8 +204,6 @@ def _groups(values: Iterable[Value], dims: Sequence[str], libraries: Libraries) 
 
 def _name(key: Key, dims: Sequence[str], libraries: Libraries, *, published: bool) -> str:
     text = phrase(dict(key), (*dims, _ELSEWHERE), libraries)
-    if _MODELLED in key:
-        return f"model: {text}" if text else "the model"
     if published:
         return f"paper: {text}" if text else "the paper"
     return text or "today"
@@ -261,8 +254,6 @@ def _details(plot: Plot, value: Value, drawing: Drawing) -> tuple[str, ...]:
     text = figure_text(figure, value.middle, relative=relative)
     names = [n for n in (plot.x, *plot.by) if n in value.point]
     where = phrase(value.point, names, drawing.libraries)
-    if value.modelled:
-        return f"{text} by the model", where, value.label
     if value.published:
         return tuple(
             line
@@ -277,10 +268,9 @@ def _details(plot: Plot, value: Value, drawing: Drawing) -> tuple[str, ...]:
         )
     error = error_text(value.middle, value.low, value.high)
     kind = _STATISTICS[drawing.statistic]
-    spread = "lowest to highest" if drawing.ends else "standard error"
     lines = [f"{text} {error}".strip(), where, f"{kind} of {counted(value.repeats, 'repeat')}"]
     if error:
-        lines[-1] += f"; ± is the {spread}" if not drawing.ends else f"; ± spans {spread}"
+        lines[-1] += "; ± is the standard error"
     if value.estimated:
         lines.append("estimated: not all of the operations were done")
     return (*lines, *value.versions)

@@ -67,8 +67,6 @@ def _story(report: Report) -> str:
         parts.append(f'<h2><a href="#{section.id}">{escape(section.title)}</a></h2>')
         parts.append(f'<p class="source">{escape(section.source)}</p>')
         parts.append(f"<p>{escape(section.about)}</p>")
-        if section.remedy:
-            parts.append(f"<p>What helps:</p><pre>{escape(section.remedy)}</pre>")
         items = "".join(map(_advice, section.advice))
         if items:
             parts.append(f'<ul class="advice">{items}</ul>')
@@ -102,5 +100,5 @@ def _contents(report: Report) -> str:
 def _section(section: Section) -> str:
     return (
         f'<section id="{section.id}"><h2>{escape(section.title)}</h2>{facts(section.facts)}'
-        f"{alerts(section.alerts)}{''.join(map(block, section.blocks))}</section>"
+        f"{alerts(section.missing)}{''.join(map(block, section.blocks))}</section>"
     )

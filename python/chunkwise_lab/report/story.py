@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Final
 
-from chunkwise.words import counted, joined
-from chunkwise_lab.report.model import Kind, Report
+from chunkwise.words import joined
+from chunkwise_lab.report.model import Report
 from chunkwise_lab.studies.rules import Word
 
 # Facts that are printed once if all sections agree.
 _SHARED: Final = ("Machine", "Versions")
 _OWN: Final = ("Scale", "Measured")
-_KINDS: Final[dict[Kind, tuple[str, str]]] = {
-    "advise": (
-        "answer",
-        "how the data should be stored for what is read of it, and which choices there are",
-    ),
-    "bench": ("run", "how long each way to read or write the data takes"),
-    "trace": ("run", "what a program read of which dataset, when, and how often each chunk"),
-}
 _ENDINGS: Final[dict[Word, tuple[str, str]]] = {
     "holds": ("stands", "stand"),
     "weaker": ("gains less than in the paper", "gain less than in the papers"),
@@ -32,15 +23,6 @@ _ENDINGS: Final[dict[Word, tuple[str, str]]] = {
 
 def lead(report: Report) -> str:
     """Say what this is, and its result, to a reader who knows nothing about it."""
-    studies = [section for section in report.sections if section.of_study]
-    if not studies:
-        often = Counter(section.kind for section in report.sections)
-        told = [
-            f"{counted(often[kind], noun)} of chunkwise {kind}: {what}."
-            for kind, (noun, what) in _KINDS.items()
-            if often[kind]
-        ]
-        return " ".join(told)
     about = (
         "Papers on HDF5 and netCDF-4 advise how to store and read large arrays, from what they "
         "measured on the machines and libraries of their time. Here the same was measured again."
@@ -52,7 +34,7 @@ def lead(report: Report) -> str:
     pieces = "piece" if advice == 1 else "pieces"
     whose = "the papers' own and what follows from their claims"
     once = ""
-    if advice < sum(len(section.advice) for section in studies):
+    if advice < sum(len(section.advice) for section in report.sections):
         once = " What several runs of a study say is counted once."
     return f"{about} Of {advice} {pieces} of advice ({whose}), {joined(found)}.{once}"
 
@@ -62,7 +44,6 @@ def troubles(report: Report) -> list[str]:
     found = []
     for section in report.sections:
         title = section.title
-        found += [f"{title}: Wrong: {text}" for text in section.wrong]
         for block in section.blocks:
             found += [f"{title}, {block.title}: Wrong: {text}" for text in block.wrong]
         found += [f"{title}: {text}" for text in section.missing]

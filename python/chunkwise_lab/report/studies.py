@@ -23,7 +23,6 @@ from chunkwise_lab.report.values import Drawing, published
 from chunkwise_lab.studies.claims import judge
 from chunkwise_lab.studies.figures import FIGURES
 from chunkwise_lab.studies.iotest.known import oversubscribed, said_of
-from chunkwise_lab.studies.iotest.modelled import SAID, modelled
 from chunkwise_lab.studies.own_data import adapted
 from chunkwise_lab.studies.published import measured
 from chunkwise_lab.studies.results import Outcome, Row, StudyResults
@@ -44,7 +43,6 @@ def section(results: StudyResults, study: Study, id_: str) -> Section:
     return Section(
         id_,
         study.name,
-        "study",
         study.paper,
         " ".join(study.about.split()),
         _facts(results, study),
@@ -153,7 +151,6 @@ def _block(
         study.statistic,
         results.libraries,
         reduced=_reduced(experiment, results, study),
-        modelled=modelled(rows),
     )
     drawn = [draw(f"{id_}-{n}", plot, drawing) for n, plot in enumerate(experiment.plots, 1)]
     pictures: list[tuple[Chart | None, Table]] = [one for one in drawn if one is not None]
@@ -168,7 +165,6 @@ def _block(
         ("What differs here", experiment.note),
         ("Oversubscribed", oversubscribed(rows, results.environment.get("cpu_count"))),
         ("Known of such settings", " ".join(said_of(rows))),
-        ("The model beside it", SAID if drawing.modelled else ""),
         (FALLBACK, " ".join(fallbacks(rows, results.libraries))),
     )
     stopped = () if outcome.complete else ("This experiment was stopped before its end.",)

@@ -40,7 +40,6 @@ class Line:
     # As the table has them; empty for nothing.
     today: str
     error: str
-    model: str
     paper: str
     ratio: str
     source: str
@@ -79,7 +78,6 @@ def _whole(
             *(value_text(n, line.of.point.get(n, ""), drawing.libraries) for n in names),
             line.today or ("no counterpart" if line.of.elsewhere else "not measured"),
             line.error,
-            line.model,
             line.paper,
             line.ratio,
             line.source,
@@ -87,14 +85,13 @@ def _whole(
         for line in lines
     ]
     width = len(names)
-    spread = "half the spread" if drawing.ends else "standard error"
     columns = [*map(column_title, names)]
-    columns += ["today", spread, "model", "published", "today / published", "source"]
+    columns += ["today", "standard error", "published", "today / published", "source"]
     shown = [n for n in range(len(columns)) if n <= width or any(row[n] for row in rows)]
     return Table(
         caption,
         tuple(columns[n] for n in shown),
-        tuple(width <= n < width + 5 for n in shown),
+        tuple(width <= n < width + 4 for n in shown),
         tuple(tuple(row[n] for n in shown) for row in rows),
     )
 
@@ -107,8 +104,6 @@ def _folded(
     for line in lines:
         place = value_text(plot.x, line.of.point[plot.x], drawing.libraries)
         text = f"{line.today} {line.error}".strip()
-        if line.model:
-            text = "; ".join(filter(None, (text, f"model {line.model}")))
         if line.paper:
             beside = f" ({line.ratio})" if line.ratio else ""
             text = "; ".join(filter(None, (text, f"paper {line.paper}{beside}")))
@@ -145,12 +140,10 @@ def _line(plot: Plot, value: Value | None, printed: Sequence[Value], drawing: Dr
         return figure_text(FIGURES[plot.figure], of.middle, relative=plot.relative is not None)
 
     of = value or printed[0]
-    model = ", ".join(text(one) for one in printed if one.modelled)
-    printed = [one for one in printed if not one.modelled]
     paper = ", ".join(map(text, printed))
     source = "; ".join(sources_text(p.sources) for p in printed)
     if value is None:
-        return Line(of, "", "", model, paper, "", source)
+        return Line(of, "", "", paper, "", source)
     # With less data there are fewer seconds and bytes for that reason alone.
     compare = not (drawing.reduced and FIGURES[plot.figure].unit in ("s", "bytes"))
     compare |= plot.relative is not None
@@ -159,7 +152,6 @@ def _line(plot: Plot, value: Value | None, printed: Sequence[Value], drawing: Dr
         value,
         f"{'~ ' if value.estimated else ''}{text(value)}",
         error_text(value.middle, value.low, value.high),
-        model,
         paper,
         ", ".join(ratios),
         source,
