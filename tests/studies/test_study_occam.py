@@ -17,7 +17,7 @@ from chunkwise_lab.studies.figures import FIGURES
 from chunkwise_lab.studies.generating import generate
 from chunkwise_lab.studies.libraries import Found, labels_of
 from chunkwise_lab.studies.load import load
-from chunkwise_lab.studies.phases import PHASES
+from chunkwise_lab.studies.probes import PHASES
 from chunkwise_lab.studies.run import Options, run
 from chunkwise_lab.studies.study import SCALES, Data, Scale, Study
 

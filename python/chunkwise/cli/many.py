@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
 
 from chunkwise.cli.echo import echo, echo_json
-from chunkwise.cli.progress import bar
-from chunkwise.cli.terminal import for_results
+from chunkwise.cli.terminal import bar, for_results
 from chunkwise.names import printable
 from chunkwise.verdicts import Exit, Verdict, worst
 from chunkwise.words import counted

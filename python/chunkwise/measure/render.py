@@ -10,11 +10,17 @@ from rich.text import Text
 from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.measure.explain import explain
-from chunkwise.measure.labels import fallback_notes, full_label, reader_label
-from chunkwise.measure.printing import say
 from chunkwise.measure.results import Advice, Cell, Results
-from chunkwise.measure.spent import sentence
-from chunkwise.measure.tables import further, notes, tables_of
+from chunkwise.measure.tables import (
+    fallback_notes,
+    full_label,
+    further,
+    notes,
+    reader_label,
+    say,
+    sentence,
+    tables_of,
+)
 from chunkwise.measure.variants import Variant, stored
 from chunkwise.names import printable_lines
 from chunkwise.trials.readers import COMPILED

@@ -18,9 +18,16 @@ from typing import Final
 from chunkwise.grammar import Pipeline
 from chunkwise.names import shell_word
 from chunkwise.remedy.fix import Fix, Tool
-from chunkwise.remedy.quoting import absolute, beside, shell_file
 from chunkwise.remedy.records import CONTIGUOUS, Anew, Chunks, Copy
-from chunkwise.remedy.tools import NCCOPY_FILTERS, can_repack, is_in_netcdf_root, names
+from chunkwise.remedy.tools import (
+    NCCOPY_FILTERS,
+    absolute,
+    beside,
+    can_repack,
+    is_in_netcdf_root,
+    names,
+    shell_file,
+)
 
 # nccopy reads -F differently for other names unless they are escaped.
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_]+", re.ASCII)

@@ -17,8 +17,7 @@ from chunkwise.model.held import Cache
 from chunkwise.model.layout import DatasetLayout, FileLayout
 from chunkwise.model.readers import NETCDF_C
 from chunkwise.remedy.fix import Tool
-from chunkwise.remedy.quoting import absolute
-from chunkwise.remedy.tools import ENCODED_FILTERS, can_encode, decodes_natively, names
+from chunkwise.remedy.tools import ENCODED_FILTERS, absolute, can_encode, decodes_natively, names
 
 Chunks: TypeAlias = tuple[int, ...]
 # As chunks that a copy has: none.

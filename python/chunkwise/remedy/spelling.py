@@ -17,7 +17,6 @@ from chunkwise.model.readers import DEFAULT_W0
 from chunkwise.names import printable, python_text, shell_word
 from chunkwise.remedy.commands import commands
 from chunkwise.remedy.fix import Fix, OfCopy
-from chunkwise.remedy.quoting import absolute, beside, c_text, python_path, shell_file
 from chunkwise.remedy.records import (
     BringFilter,
     ClearMark,
@@ -35,7 +34,15 @@ from chunkwise.remedy.records import (
     RemoveLink,
     SetCache,
 )
-from chunkwise.remedy.tools import is_in_netcdf, names
+from chunkwise.remedy.tools import (
+    absolute,
+    beside,
+    c_text,
+    is_in_netcdf,
+    names,
+    python_path,
+    shell_file,
+)
 from chunkwise.remedy.writers import c_cache, fortran_cache, writers
 
 _MIB: Final = 1 << 20

@@ -24,11 +24,12 @@ from chunkwise.grammar import Pipeline
 from chunkwise.names import encode_name
 from chunkwise.system import sync
 from chunkwise.trials.in_rust import elements
-from chunkwise.trials.laps import Clock, Laps
 from chunkwise.trials.readers import Cache, Look, Opened, library_of
 from chunkwise.trials.trial import Trial
 from chunkwise.trials.unions import (
+    Clock,
     Index,
+    Laps,
     gathered,
     index_of,
     read_by_chunkwise,

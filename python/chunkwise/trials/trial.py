@@ -72,7 +72,7 @@ class Trial:
     warm_first: bool = False
     chunks: tuple[int, ...] | None = None  # How the data is chunked; None for data that is not
     filters: str = "none"
-    format: str = NETCDF4  # A name of `chunkwise.trials.formats.FORMATS`
+    format: str = NETCDF4  # A name of `chunkwise.trials.readers.FORMATS`
     operation: Operation = "read"  # ``write``: to a new file
     threads: int | None = None  # That chunkwise may use
     # The path of a libhdf5, or of the Python whose h5py brings one; None for h5py's here.

@@ -12,8 +12,7 @@ from html import escape
 from typing import Any, Final
 
 from chunkwise_lab.report.model import Block, Chart, Finding, Index, Series, Table
-from chunkwise_lab.report.palette import Style, style
-from chunkwise_lab.report.plots import figure
+from chunkwise_lab.report.plots import Style, figure, style
 from chunkwise_lab.studies.rules import Word
 
 # The order in which verdicts are counted, and how each is called where it is one on advice.

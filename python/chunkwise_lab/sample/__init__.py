@@ -7,7 +7,7 @@ with any chunks and filters.
 """
 
 from chunkwise.errors import CannotWriteError
-from chunkwise_lab.sample.registry import SAMPLES, find
+from chunkwise_lab.sample.datasets import SAMPLES, find
 from chunkwise_lab.sample.spec import Sample
 from chunkwise_lab.sample.writing import Written, write, write_elements
 

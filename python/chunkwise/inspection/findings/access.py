@@ -12,8 +12,7 @@ from chunkwise.inspection.findings.chunks import (
     offered_chunks,
     other_chunks,
 )
-from chunkwise.inspection.findings.severity import by_cost
-from chunkwise.inspection.findings.subject import DatasetCheck, Subject
+from chunkwise.inspection.findings.subject import DatasetCheck, Subject, by_cost
 from chunkwise.inspection.promise import promised_s
 from chunkwise.model import worth
 from chunkwise.model.chunk_shape import reason, smallest

@@ -13,8 +13,7 @@ from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspection.facts import ChunkFacts, DatasetFacts, Survival
 from chunkwise.inspection.finding import SEVERITIES, Severity, Unspelled
 from chunkwise.inspection.findings.chunks import offered_chunks, other_chunks
-from chunkwise.inspection.findings.severity import by_cost
-from chunkwise.inspection.findings.subject import COMPRESSED, DatasetCheck, Subject
+from chunkwise.inspection.findings.subject import COMPRESSED, DatasetCheck, Subject, by_cost
 from chunkwise.inspection.patterns import Block, decoding_speed, stored_as, survival, walked
 from chunkwise.model import readers, worth
 from chunkwise.model.chunk_shape import shrunk

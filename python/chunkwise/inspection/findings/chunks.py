@@ -17,8 +17,7 @@ from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspection.facts import ChunkFacts, entry_nbytes
 from chunkwise.inspection.finding import SEVERITIES, Severity, Unspelled
-from chunkwise.inspection.findings.severity import PIECE_S, by_cost
-from chunkwise.inspection.findings.subject import NETCDF4, DatasetCheck, Subject
+from chunkwise.inspection.findings.subject import NETCDF4, PIECE_S, DatasetCheck, Subject, by_cost
 from chunkwise.inspection.patterns import stored_as
 from chunkwise.model import nominal
 from chunkwise.model.chunk_shape import (

@@ -10,8 +10,7 @@ from typing import Final
 from chunkwise.grammar import format_size
 from chunkwise.inspection.facts import DatasetFacts, FileFacts, MetadataFacts
 from chunkwise.inspection.finding import Unspelled
-from chunkwise.inspection.findings.severity import by_cost
-from chunkwise.inspection.findings.subject import OCCAM, FileCheck
+from chunkwise.inspection.findings.subject import OCCAM, FileCheck, by_cost
 from chunkwise.model.layout import metadata_block
 from chunkwise.model.readability import FORMAT_OF_LOW, SMALLER_LOW
 from chunkwise.remedy.records import (

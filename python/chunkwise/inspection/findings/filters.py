@@ -12,8 +12,14 @@ from chunkwise.inspection.doctor import diagnose, means_of
 from chunkwise.inspection.facts import DatasetFacts, Encoding
 from chunkwise.inspection.finding import Severity, Unspelled
 from chunkwise.inspection.findings.chunks import offered_chunks
-from chunkwise.inspection.findings.severity import by_cost
-from chunkwise.inspection.findings.subject import COMPRESSED, NETCDF4, OCCAM, DatasetCheck, Subject
+from chunkwise.inspection.findings.subject import (
+    COMPRESSED,
+    NETCDF4,
+    OCCAM,
+    DatasetCheck,
+    Subject,
+    by_cost,
+)
 from chunkwise.model.readability import program
 from chunkwise.model.readers import CHUNKWISE
 from chunkwise.remedy.records import Chunks, Copy, encoded_anew, natively, under_filters

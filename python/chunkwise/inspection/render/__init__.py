@@ -19,7 +19,7 @@ from chunkwise.inspection.render.patterns import print_patterns
 from chunkwise.inspection.render.tree import print_tree
 from chunkwise.inspection.render.words import enumerated, print_wrapped
 from chunkwise.names import shell_word
-from chunkwise.remedy.quoting import shell_file
+from chunkwise.remedy.tools import shell_file
 from chunkwise.words import counted
 
 __all__ = ["count_words", "lint_line", "print_file", "print_folder", "print_one_dataset"]

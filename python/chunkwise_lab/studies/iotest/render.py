@@ -5,12 +5,12 @@ from __future__ import annotations
 from rich.console import Console
 
 from chunkwise.grammar import format_size
-from chunkwise.measure.printing import plain_table, say
+from chunkwise.measure.tables import plain_table, say
 from chunkwise.names import printable
 from chunkwise.words import counted, format_seconds, three_digits
-from chunkwise_lab.studies.iotest.effects import effects
 from chunkwise_lab.studies.iotest.known import said
 from chunkwise_lab.studies.iotest.run import Walked
+from chunkwise_lab.studies.iotest.table import effects
 
 
 def show(walked: Walked, console: Console) -> None:

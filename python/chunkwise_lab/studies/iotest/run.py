@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,6 @@ from chunkwise.names import hdf5_reason, printable
 from chunkwise_lab.mpi_check.folder import require_shared_folder
 from chunkwise_lab.studies.iotest import table
 from chunkwise_lab.studies.iotest.known import Known, known, names
-from chunkwise_lab.studies.iotest.leftover import removed
 from chunkwise_lab.studies.iotest.lists import lists
 from chunkwise_lab.studies.iotest.measure import measure
 from chunkwise_lab.studies.iotest.pattern import Geometry, Values
@@ -37,6 +37,39 @@ from chunkwise_lab.studies.iotest.settings import Settings
 from chunkwise_lab.studies.iotest.table import Row
 from chunkwise_lab.studies.iotest.walk import Combination, chosen
 from chunkwise_lab.studies.iotest.world import World
+
+# It waits for a word, and the end of the program is none.
+_WAIT = 'read -r word || rm -f -- "$@"'
+
+
+@contextlib.contextmanager
+def removed(paths: Sequence[str]) -> Iterator[None]:
+    """Remove files at the end of the block, and also if the process does not get there."""
+    full = [str(Path(path).absolute()) for path in paths]
+    quiet = subprocess.DEVNULL
+    try:
+        watcher = subprocess.Popen(
+            ["/bin/sh", "-c", _WAIT, "sh", *full],
+            stdin=subprocess.PIPE,
+            stdout=quiet,
+            stderr=quiet,
+            # Not of the group that the launcher kills.
+            start_new_session=True,
+        )
+    except OSError:
+        watcher = None
+    try:
+        yield
+    finally:
+        for path in full:
+            with contextlib.suppress(OSError):
+                Path(path).unlink()
+        if watcher is not None and watcher.stdin is not None:
+            with contextlib.suppress(OSError):
+                watcher.stdin.write(b"removed\n")
+                watcher.stdin.close()
+            watcher.wait()
+
 
 Progress = Callable[[Step], None]
 
