@@ -23,10 +23,7 @@ def listed(text: str | None) -> tuple[str, ...]:
 
 
 def shapes_listed(text: str | None) -> tuple[str, ...]:
-    """Read chunk shapes with commas between them, and within those that name dimensions.
-
-    A shape ends where the next part has no name, or one that the shape has already.
-    """
+    """Read chunk shapes with commas between them, and within those that name dimensions."""
     found: list[str] = []
     names: list[str] = []
     for part in listed(text):

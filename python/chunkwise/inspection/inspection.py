@@ -1,8 +1,4 @@
-"""What is there to know about a file, and in which order is it found out?
-
-Facts first, from metadata alone; then a sample of the data; then the costs of reading;
-findings last, because they need all of it.
-"""
+"""What is there to know about a file, and in which order is it found out?"""
 
 from __future__ import annotations
 
@@ -198,10 +194,7 @@ def _reader(named: str | Reader) -> Reader:
 
 
 def everyone() -> tuple[Reader, ...]:
-    """Return each reader that a file may meet, this process's own library last.
-
-    It is left out where it has the defaults of one that is there.
-    """
+    """Return each reader that a file may meet, this process's own library last."""
     here = this_process()
     defaults = {(each.cache_nbytes, each.nslots, each.w0) for each in LIBRARIES}
     own = () if (here.cache_nbytes, here.nslots, here.w0) in defaults else (here,)

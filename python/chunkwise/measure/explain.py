@@ -1,9 +1,4 @@
-"""Why did it take so long, in one sentence, and which line or command helps?
-
-Everything is derived from this run.  The measured times say which pattern is
-slow; the shapes and the cache in force say how often its chunks are decoded; and
-the remedy follows from which of the two is out of proportion.
-"""
+"""Why did it take so long, in one sentence, and which line or command helps?"""
 
 from __future__ import annotations
 
@@ -53,10 +48,7 @@ class Cause:
 
 
 def verified(cause: Cause, results: Results, main: Variant) -> Cause:
-    """Offer measured chunks or filters in place of computed ones, if there are any.
-
-    The cause is about the data stored as `main`.
-    """
+    """Offer measured chunks or filters in place of computed ones, if there are any."""
     others = [variant for variant in results.variants if variant != main]
     worst = max(
         (c for c in results.cells if c.variant == main and c.reader in WITH_LIBRARY_CACHE),
@@ -98,10 +90,7 @@ def total(cell: Cell) -> float:
 
 
 def copied(target: Target, variant: Variant) -> tuple[Copy, ...]:
-    """Store a dataset as a variant, in a copy that loses nothing else of the file.
-
-    Only copies for which there is a command.
-    """
+    """Store a dataset as a variant, in a copy that loses nothing else of the file."""
     now = Present(target.filters, shape=target.shape)
     found: tuple[Copy, ...]
     if variant.chunks is None:
@@ -131,14 +120,7 @@ NOTICED_S = 1.0
 
 
 def explain(results: Results) -> Advice | None:
-    """Find the run's worst pattern, its cause and its remedy.
-
-    Returns
-    -------
-    Advice or None
-        None if no reader that uses libhdf5 gave figures: there is nothing to
-        explain.
-    """
+    """Find the run's worst pattern, its cause and its remedy."""
     # What storage, another library or its properties add is no matter of chunks: of those,
     # the first value is what is explained.
     reads = [cell for cell in results.cells if cell.operation == "read"]
@@ -292,10 +274,7 @@ class Slow:
 
     @property
     def amplification(self) -> float | None:
-        """How many times what all reads select is decoded, with the cache in force.
-
-        None if shapes do not tell: the box around a union may touch far more chunks.
-        """
+        """How many times what all reads select is decoded, with the cache in force."""
         if self.is_piecemeal:
             return 1.0
         if self.cell.access.has_unions:
@@ -319,10 +298,7 @@ class Slow:
 
     @cached_property
     def fastest(self) -> tuple[float, Cell | None]:
-        """How much faster the fastest of chunkwise's is, and that one.
-
-        Only where both are called from the same language; 0 if that was not measured.
-        """
+        """How much faster the fastest of chunkwise's is, and that one."""
         gains = [
             (total(self.cell) / cell.total_s, cell)
             for cell in self.results.cells
@@ -335,10 +311,7 @@ class Slow:
 
     @property
     def is_kept(self) -> bool:
-        """Whether chunkwise's own cache holds the chunks that the walk comes back to.
-
-        Where it loses the same chunks, it is no remedy.
-        """
+        """Whether chunkwise's own cache holds the chunks that the walk comes back to."""
         return self.decodes_with(reader(CHUNKWISE)) < worth.NOTICED
 
     @property
@@ -367,10 +340,7 @@ def _decoded_again(slow: Slow) -> Cause:
 
 
 def _chunks_to_hold(slow: Slow) -> int | None:
-    """Return how many chunks a larger cache should hold; None if no such cache would do.
-
-    The one that leaves the fewest decodes, and of equals the smallest.
-    """
+    """Return how many chunks a larger cache should hold; None if no such cache would do."""
     walk = slow.walk
     affordable = [
         held
@@ -485,12 +455,7 @@ def _stated(results: Results) -> list[Access]:
 
 
 def _repack(slow: Slow, chunks: tuple[int, ...]) -> tuple[Remedy, ...]:
-    """Copy the file, and open the copy with a cache if no default one would do.
-
-    Needed is a cache for the chunks of one read, of the slow pattern and of a plane across it,
-    as far as a reader should be told to give so much.
-    Nothing if no command can be trusted with every dataset of the file.
-    """
+    """Copy the file, and open the copy with a cache if no default one would do."""
     target, block = slow.target, slow.cell.access.block
     copies = copied(target, Variant(chunks, target.filters))
     if not copies:

@@ -131,10 +131,7 @@ def _footnotes(results: Results) -> list[str]:
 
 
 def _where_the_time_goes(results: Results) -> list[str]:
-    """Split the time of each pattern's slowest trial; the records have it for every trial.
-
-    Where only patterns and readers are compared, the slowest of all is enough.
-    """
+    """Split the time of each pattern's slowest trial; the records have it for every trial."""
     lines = []
     groups = results.patterns()
     if not set(results.varied) - {"operation", "access", "reader"}:

@@ -161,10 +161,7 @@ def measure_in_worker(
     worker: Sequence[str] = WORKER,
     environment: Mapping[str, str] | None = None,
 ) -> Measurement:
-    """Measure one trial in its own process; even its crash is a result.
-
-    The process is ended when this function is left, also by Ctrl-C.
-    """
+    """Measure one trial in its own process; even its crash is a result."""
     try:
         ended = finished(
             worker,

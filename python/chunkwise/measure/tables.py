@@ -55,10 +55,7 @@ def reader_label(results: Results, reader: str) -> str:
 
 
 def cell_label(results: Results, cell: Cell) -> str:
-    """Name a trial by its reader, and by everything else that varies within a table.
-
-    With one axis at a time, only by what differs from the standard trial.
-    """
+    """Name a trial by its reader, and by everything else that varies within a table."""
     return ", ".join([reader_label(results, cell.reader), *_settings(results, cell).values()])
 
 
@@ -218,11 +215,7 @@ FILE: Final = "file"
 
 
 def tables_of(results: Results, cells: Sequence[Cell]) -> Iterator[str | Table]:
-    """Draw the trials of one operation on one way of storing the data.
-
-    One table for all patterns; where trials have long names, one for each, below a line
-    that says what it is of.
-    """
+    """Draw the trials of one operation on one way of storing the data."""
     groups: dict[Access, list[Cell]] = {}
     for cell in cells:
         groups.setdefault(cell.access, []).append(cell)
@@ -370,11 +363,7 @@ def _seconds(seconds: float | None, mark: str = "") -> str:
 
 
 def further(results: Results, cells: Sequence[Cell]) -> tuple[str, ...]:
-    """Name the columns that a table of these trials has besides the times.
-
-    ``memory`` where the trials of a pattern differ in their peak; of writes ``file`` where they
-    differ in the size of the file that they leave.
-    """
+    """Name the columns that a table of these trials has besides the times."""
     found = []
     patterns = {cell.pattern for cell in cells}
     if any(_memory_differs(c) for c in results.patterns() if c and c[0].pattern in patterns):

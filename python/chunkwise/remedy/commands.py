@@ -62,10 +62,7 @@ def copy_name(copy: Copy) -> str:
 
 
 def _by(tool: Tool, copy: Copy, common: str, options: Sequence[str | None]) -> Iterator[Fix]:
-    """Give the command of a tool for all datasets for which it has words.
-
-    None if it has none for the first, or if it has to do all and cannot.
-    """
+    """Give the command of a tool for all datasets for which it has words."""
     if (options and options[0] is None) or (copy.exact and None in options):
         return
     # Options without a dataset are for all of them.

@@ -49,10 +49,7 @@ _MIB: Final = 1 << 20
 
 
 def spelled(remedies: Iterable[Remedy]) -> tuple[Fix, ...]:
-    """Give the lines of some remedies, those of the first one first.
-
-    But the command that gives a dataset other chunks comes before lines that read it as it is.
-    """
+    """Give the lines of some remedies, those of the first one first."""
     found = [fix for remedy in remedies for fix in lines(remedy)]
     return tuple(sorted(found, key=lambda fix: not (fix.repacks and fix.rechunks)))
 
@@ -209,10 +206,7 @@ def _(remedy: BringFilter) -> Iterator[Fix]:
 
 
 def in_short(remedy: Remedy) -> str | None:
-    """Give the one line that is enough for a program that has all else; None without any.
-
-    ``h5py.File("a.nc", rdcc_nbytes=14 * 2**20)``, or the first command that copies the file.
-    """
+    """Give the one line that is enough for a program that has all else; None without any."""
     if isinstance(remedy, SetCache) and remedy.program != "h5py":
         texts = {fix.tool: fix.text for fix in lines(remedy)}
         return texts.get(remedy.program, texts.get("C"))
@@ -228,11 +222,7 @@ def in_short(remedy: Remedy) -> str | None:
 
 
 def in_c(remedy: Remedy) -> str | None:
-    """Give the lines of C that do what a remedy in Python does; None where C has no like.
-
-    They are for a function that includes ``hdf5.h`` and ``stdlib.h``, and open the file
-    themselves.  What is read is in the machine's own type, in ``array``.
-    """
+    """Give the lines of C that do what a remedy in Python does; None where C has no like."""
     if isinstance(remedy, SetCache):
         return _opened_in_c(remedy)
     if not isinstance(remedy, ReadOnce):

@@ -41,10 +41,7 @@ FROM_BARE: Final[Method] = "filters measured, storage from bare reading"
 
 
 class Breakdown(TypedDict):
-    """Where a walk's seconds went; plain JSON values, None if not known.
-
-    Of writes all that follows is about writing; see `chunkwise.trials.breakdown`.
-    """
+    """Where a walk's seconds went; plain JSON values, None if not known."""
 
     # ``measured``: each figure by clocks around the work itself.  ``filters measured, storage from
     # bare reading``: `storage_s` is an estimate, and `other_s` what is left. Measured seconds are
@@ -84,11 +81,7 @@ _UNKNOWN: Final = cast("Breakdown", dict.fromkeys(Breakdown.__annotations__))
 
 
 class Watch:
-    """What filters do for a walk, from right before it on.
-
-    A libhdf5's filters are counted, for all that it reads and writes meanwhile; without a library,
-    the engine measures itself.
-    """
+    """What filters do for a walk, from right before it on."""
 
     def __init__(self, library: _native.Library | None, filters: Sequence[int]) -> None:
         self.library = library
@@ -266,10 +259,7 @@ def taken_apart(
     block = min(result["selected_nbytes"] / max(1, result["operations"]), _MOST_PIECE_NBYTES)
 
     def storage_s(encoded: int | None) -> float | None:
-        """Estimate what storage took for chunks that were encoded so often.
-
-        Where nobody knows how often, each byte counts once.
-        """
+        """Estimate what storage took for chunks that were encoded so often."""
         each = stored_nbytes / distinct if distinct else block
         per_byte_s = bare_seconds(path, max(1, round(each)))
         often = encoded / distinct if distinct and encoded is not None else 1
@@ -299,10 +289,7 @@ def taken_apart(
 
 
 def bare_seconds(path: str, piece_nbytes: int) -> float | None:
-    """Write a file's bytes once more, bare, in pieces to a new file beside it.
-
-    At most `MOST_BARE_CHUNKS` pieces, until `MOST_BARE_SECONDS` are over.
-    """
+    """Write a file's bytes once more, bare, in pieces to a new file beside it."""
     other = Path(f"{path}.bare")
     spent_s, nbytes = 0.0, 0
     try:

@@ -182,10 +182,7 @@ class _Made:
 
 @contextmanager
 def _made(trial: Trial, path: str) -> Iterator[_Made]:
-    """Make a dataset like the trial's in a new file; closed and synced with the block.
-
-    When anything fails the file is removed.
-    """
+    """Make a dataset like the trial's in a new file; closed and synced with the block."""
     with _dataset(trial) as (library, like, _):
         dcpl = like.id.get_create_plist()
         datatype, space = like.id.get_type().copy(), like.id.get_space()

@@ -16,10 +16,7 @@ Clock = Callable[[], int]
 
 
 class Laps:
-    """The moments between the parts of one operation, as its code reports them.
-
-    A reader that tells none pays nothing for it.
-    """
+    """The moments between the parts of one operation, as its code reports them."""
 
     __slots__ = ("_clock", "_done_ns", "_opened_ns", "_selected_ns")
 

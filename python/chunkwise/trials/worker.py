@@ -364,11 +364,7 @@ def _held_nbytes(trial: Trial, written: WalkResult, cache: Cache) -> int | None:
 def _read_back(
     trial: Trial, written: WalkResult, path: Path
 ) -> tuple[int, _native.ChunkTable | None]:
-    """Compare what is in the file with what was given to be written.
-
-    Return the bytes that the elements take in it, and its chunks, if it has any that libhdf5
-    can list.
-    """
+    """Compare what is in the file with what was given to be written."""
     operations = written["operations"]
     walk = trial.pattern.walk(trial.shape)
     if is_netcdf3(trial.format):
@@ -425,10 +421,7 @@ def _figures(trial: Trial, result: WalkResult) -> dict[str, Any]:
 
 
 def _comparable(trial: Trial) -> bool:
-    """Whether equal values give equal bytes in every reader.
-
-    netCDF-C gives them in this machine's byte order.
-    """
+    """Whether equal values give equal bytes in every reader."""
     return trial.comparable and (trial.native_order or trial.reader != "netcdf4")
 
 

@@ -1,8 +1,4 @@
-"""Which cases are there?
-
-A case is one value of each axis.  The main axes are crossed; the others are varied one at a
-time from where they are usual.
-"""
+"""Which cases are there?"""
 
 from __future__ import annotations
 

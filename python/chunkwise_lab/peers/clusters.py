@@ -1,8 +1,4 @@
-"""How long does it take to write a dataset of Dask arrays, by a cluster of two workers?
-
-The cluster stands before the clock runs.  Workers read the data from a file that is in memory, and
-the clock stops when storage has the new one.
-"""
+"""How long does it take to write a dataset of Dask arrays, by a cluster of two workers?"""
 
 from __future__ import annotations
 

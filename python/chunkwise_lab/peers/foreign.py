@@ -1,8 +1,4 @@
-"""How long does a foreign program take, alone and under `chunkwise run`?
-
-Programs that can tell the time tell that of their reading or writing; of others the whole run
-counts.
-"""
+"""How long does a foreign program take, alone and under `chunkwise run`?"""
 
 from __future__ import annotations
 

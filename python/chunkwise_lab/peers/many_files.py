@@ -17,10 +17,7 @@ SPARE = 64
 
 
 def held_open(reader: str, folder: str, dataset: str) -> Task:
-    """Open every file of a folder, read a dataset of each, close none: peak resident bytes.
-
-    The limit of descriptors is raised as far as this process may.
-    """
+    """Open every file of a folder, read a dataset of each, close none: peak resident bytes."""
     import resource  # Windows has none.
 
     paths = sorted(Path(folder).glob("*.h5"))

@@ -1,7 +1,4 @@
-"""How long does a program take to write a file that knows nothing of chunkwise?
-
-It is measured as it is, and with h5py patched; the clock stops when storage has the file.
-"""
+"""How long does a program take to write a file that knows nothing of chunkwise?"""
 
 from __future__ import annotations
 

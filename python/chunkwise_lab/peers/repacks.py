@@ -1,7 +1,4 @@
-"""How long does a program take that writes a file anew, and how much memory?
-
-Each is run as a process, as its users do, from its start until storage has the file.
-"""
+"""How long does a program take that writes a file anew, and how much memory?"""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Does `chunkwise trace` find what is wrong with a program's reads, and does its remedy help?
-
-Programs as people write them read files that do not suit them.  Each is traced, the line that the
-trace prints is run as it stands, and the program runs again: as it is, under `chunkwise run`, and
-on the repacked file.  What is compared is the time within HDF5's calls.
-"""
+"""Does `chunkwise trace` find what is wrong with a program's reads, and does its remedy help?"""
 
 from __future__ import annotations
 
@@ -23,10 +18,7 @@ CHUNKWISE: Final = (sys.executable, "-m", "chunkwise")
 
 
 def traced(way: str, file: str, dataset: str, program: Sequence[str]) -> Task:
-    """Run a program ``alone``, under ``run``, or alone on the ``repacked`` file.
-
-    In its words ``{file}``, ``{dataset}`` and ``{out}`` stand for what it reads and writes.
-    """
+    """Run a program ``alone``, under ``run``, or alone on the ``repacked`` file."""
     words = [sys.executable if word == "python" else word for word in program]
     words[0] = tool(words[0])
     with tempfile.TemporaryDirectory(prefix="chunkwise-") as name:

@@ -1,8 +1,4 @@
-"""What does a report say, before anyone has decided how it looks?
-
-Plain data: texts, charts as points at places, tables as texts.
-`studies` makes it; its writers know nothing of studies.
-"""
+"""What does a report say, before anyone has decided how it looks?"""
 
 from __future__ import annotations
 
@@ -185,11 +181,7 @@ class Index:
 
 @dataclass(frozen=True)
 class Report:
-    """All of it.
-
-    No text of it holds a character that does not print, whatever a file's names do: whoever
-    writes it need not look.  Each writer escapes its own markup.
-    """
+    """All of it."""
 
     title: str
     sections: tuple[Section, ...]
@@ -208,10 +200,7 @@ class Report:
 
     @property
     def advice(self) -> list[Finding]:
-        """Each piece of advice once, also if a study was run several times.
-
-        The verdict is that of the paper's scale, unless only another run could tell.
-        """
+        """Each piece of advice once, also if a study was run several times."""
         found: dict[tuple[str, str], Finding] = {}
         for section in sorted(self.sections, key=lambda section: section.scale == "quick"):
             for one in section.advice:

@@ -121,11 +121,7 @@ def _divided(values: list[Value], plot: Plot, base: Where) -> list[Value]:
 
 
 def published(plot: Plot, printed: Iterable[Published], rows: Sequence[Row]) -> list[Value]:
-    """Return a paper's printed values for a plot.
-
-    What the entry does not say of itself, and all rows that measure the same agree on, is
-    taken from them.
-    """
+    """Return a paper's printed values for a plot."""
     found = []
     for one in printed:
         if one.figure != plot.figure or not _compatible(one.where, plot.where):

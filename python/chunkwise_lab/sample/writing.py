@@ -1,9 +1,4 @@
-"""How does a sample of any size get into a file?
-
-Slab by slab, each of whole chunks: threads generate and, where the filters are
-shuffle and deflate alone, encode them; one thread writes, in order, so that the
-file does not depend on the number of threads.  Other filters are libhdf5's.
-"""
+"""How does a sample of any size get into a file?"""
 
 from __future__ import annotations
 
@@ -47,11 +42,7 @@ class Layout:
     pipeline: Pipeline  # The filters
 
     def slabs(self) -> Iterator[Box]:
-        """Give the boxes, (start, count), in which the array is written, in C order.
-
-        They cover the array once, are made of whole chunks where it is chunked,
-        and hold at most half a million elements, or one chunk.
-        """
+        """Give the boxes, (start, count), in which the array is written, in C order."""
         block = list(self.chunk or (1,) * len(self.shape))
         for axis in reversed(range(len(block))):
             needed = -(-self.shape[axis] // block[axis])
@@ -246,10 +237,7 @@ def write_elements(
     seed: int = 0,
     resolution: str | None = None,
 ) -> None:
-    """Write all elements of one dataset of a sample to a plain file, in C order.
-
-    They follow from each element's place alone: what a dataset holds is known without reading it.
-    """
+    """Write all elements of one dataset of a sample to a plain file, in C order."""
     sample = find(name)
     layout = make_layout(sample, shape, "contiguous", None, resolution)
     variable = 0 if dataset is None else sample.datasets.index(dataset)

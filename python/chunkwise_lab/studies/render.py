@@ -1,8 +1,4 @@
-"""What does a study print at its end, on a terminal of 80 columns?
-
-An experiment's question, its figures beside the published ones, and the verdict on each of
-the paper's claims; then which of its advice still holds, and where the results are.
-"""
+"""What does a study print at its end, on a terminal of 80 columns?"""
 
 from __future__ import annotations
 

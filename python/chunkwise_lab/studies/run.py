@@ -1,10 +1,4 @@
-"""What happens when a study is run, experiment by experiment?
-
-Data is generated, each run's space goes to `chunkwise.measure.run`, and its results are
-collected.  Each trial is saved as soon as it is done, and the results after each experiment, so
-that a stopped study can continue.  What cannot be measured on this machine is left
-out, with a reason.  Only a failure that concerns everything, such as a full disk, ends the study.
-"""
+"""What happens when a study is run, experiment by experiment?"""
 
 from __future__ import annotations
 
@@ -147,12 +141,7 @@ class Options:
 
 
 def run(study: Study, options: Options, progress: Progress | None = None) -> StudyResults:
-    """Run a study, or some of its experiments.
-
-    Results are in ``options.out``, also of a run that was interrupted: then without what was
-    not measured; and with what an earlier run measured there, where this one goes on with it.
-    Generated files are removed at the end.
-    """
+    """Run a study, or some of its experiments."""
     target: Target | None = None
     values: own.Values = {}
     if options.file is not None:
@@ -229,11 +218,7 @@ class _Running:
         return results
 
     def _decide(self, results: StudyResults, most: int) -> None:
-        """Measure more often what decides the claims that cannot be told.
-
-        How many repeats would tell is an estimate, which is better with more of them: so it is
-        made again.
-        """
+        """Measure more often what decides the claims that cannot be told."""
         for _ in range(_ROUNDS):
             before = _measured_often(results)
             chosen = [one.id for one in self.experiments]

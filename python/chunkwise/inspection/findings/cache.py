@@ -220,10 +220,7 @@ def _chunks(subject: Subject) -> ChunkFacts | None:
 
 
 def _walks(subject: Subject) -> Iterator[_Walk]:
-    """Give the patterns that come back to chunks: not everything at once, nor by chunks.
-
-    First those that fit.  Of those that are stated, the ones in C order; `access` judges all.
-    """
+    """Give the patterns that come back to chunks: not everything at once, nor by chunks."""
     if subject.stated:
         for one in walked(subject.facts, subject.stated):
             if one.order is None and not one.scattered and not one.writes:
@@ -243,11 +240,7 @@ def _severity(facts: DatasetFacts, decodes: float) -> Severity:
 
 
 def _judged(subject: Subject, walk: _Walk, affected: Mapping[Reader, float]) -> _Walk:
-    """Judge a walk by how often some readers decode each chunk.
-
-    What nobody reads for all that is known, and what does not concern the reader at hand, nor the
-    only one asked for, is a note.
-    """
+    """Judge a walk by how often some readers decode each chunk."""
     decodes, here = max(affected.values()), this_process().cache_nbytes
     concerned = len(subject.readers) == 1 or any(each.cache_nbytes >= here for each in affected)
     severity = _severity(subject.facts, decodes) if walk.fits and concerned else "note"
@@ -376,10 +369,7 @@ def _in_words(subject: Subject, block: Block) -> str:
 
 
 def _here(subject: Subject, needed_nbytes: int) -> str:
-    """Say that the library at hand is not concerned, if it is not.
-
-    Stated patterns may be those of a program that was traced, which has a library of its own.
-    """
+    """Say that the library at hand is not concerned, if it is not."""
     here = this_process()
     if subject.stated:
         return ""

@@ -328,11 +328,7 @@ def _slack_of_all(facts: FileFacts, page: int) -> int:
 
 
 def _slack(dataset: DatasetFacts, page: int) -> int:
-    """Estimate what the data of one dataset leaves empty in pages.
-
-    A piece (a chunk, or all of a contiguous dataset) as large as a page begins with one,
-    and smaller ones do not cross from one page into the next.
-    """
+    """Estimate what the data of one dataset leaves empty in pages."""
     if dataset.chunks is not None and dataset.chunks.allocated:
         pieces, nbytes = dataset.chunks.allocated, dataset.chunks.median_nbytes or 1
         uniform = dataset.chunks.smallest_nbytes == dataset.chunks.largest_nbytes

@@ -234,11 +234,7 @@ def filters_left_out(subject: Subject) -> Iterator[Unspelled]:
 
 
 def filter_unavailable(subject: Subject) -> Iterator[Unspelled]:
-    """A filter of stored chunks that a reader does not have.
-
-    Judged for the readers that are asked about.  Where nobody is named, what some installed
-    means can read is a note for those who use another.
-    """
+    """A filter of stored chunks that a reader does not have."""
     facts = subject.facts
     # If nothing is stored, there is nothing to decode, and reads give fill values.
     if not facts.stored_nbytes:
@@ -317,10 +313,7 @@ def _without_shuffle(pipeline: Pipeline) -> Pipeline:
 
 
 def _other_order(facts: DatasetFacts, pipeline: Pipeline) -> tuple[Pipeline, float] | None:
-    """Return the pipeline with or without shuffle, if that alone makes compression pay.
-
-    With it comes the share of its bytes that a sample then takes.
-    """
+    """Return the pipeline with or without shuffle, if that alone makes compression pay."""
     tried = _encodings(facts)
     if tried is None:
         return None

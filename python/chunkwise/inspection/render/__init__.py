@@ -1,9 +1,4 @@
-"""How are the facts about a file shown to a person?
-
-First the file's name, then what is wrong with it and what to do, then its contents.
-Only lines to paste are wider than the console, and nothing is cut
-without saying so.
-"""
+"""How are the facts about a file shown to a person?"""
 
 from __future__ import annotations
 
@@ -76,10 +71,7 @@ def _nothing(facts: FileFacts) -> str:
 
 
 def _print_pointer(facts: FileFacts, console: Console) -> None:
-    """Say how to see more of the dataset that the worst finding is about.
-
-    The findings may have left the screen by now, hence also how many they are.
-    """
+    """Say how to see more of the dataset that the worst finding is about."""
     datasets = {each.path: each.dataset for each in facts.objects if each.dataset is not None}
     worst = next((found.path for found in facts.findings if found.path in datasets), None)
     if worst is None:

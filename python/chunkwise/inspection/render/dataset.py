@@ -31,10 +31,7 @@ _NAME_WIDTH = 12
 
 
 def print_dataset(entry: ObjectFacts, console: Console) -> None:
-    """Print what is known about a dataset, as a name and a value a line.
-
-    An object that could not be read has its reason in place of the facts.
-    """
+    """Print what is known about a dataset, as a name and a value a line."""
     for name, value in _facts(entry):
         line = f"{name:<{_NAME_WIDTH}}{value}"
         text = Text("\n".join(wrapped(line, console.width, " " * _NAME_WIDTH)))

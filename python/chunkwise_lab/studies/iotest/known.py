@@ -1,7 +1,4 @@
-"""Which combinations of the walk are known to hang or crawl, and why?
-
-`chunkwise_lab.mpi_check.checks` knows.  This module describes a combination to it.
-"""
+"""Which combinations of the walk are known to hang or crawl, and why?"""
 
 from __future__ import annotations
 

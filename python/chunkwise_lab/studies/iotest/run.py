@@ -1,9 +1,4 @@
-"""What happens when `mpirun -n N chunkwise study iotest` walks?
-
-All ranks check the settings.  Then each combination is measured in turn, and rank 0
-writes each result down as soon as it is known.  The file that ranks write is removed at the end,
-however the run ends.
-"""
+"""What happens when `mpirun -n N chunkwise study iotest` walks?"""
 
 from __future__ import annotations
 
@@ -112,11 +107,7 @@ class Walked:
 def walk(
     world: World, settings: Settings, only: Sequence[str] = (), progress: Progress | None = None
 ) -> Walked:
-    """Measure all combinations that are asked for; every rank calls it (collective).
-
-    An error of one rank is to end the program on all (`chunkwise.mpi.ranks.ending`): the
-    others may wait for it within HDF5.
-    """
+    """Measure all combinations that are asked for; every rank calls it (collective)."""
     settings = settings.on(world.size)
     found = chosen(settings, world.size, only)
     files = [_file(settings, one) for one in found]
