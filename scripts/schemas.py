@@ -109,11 +109,11 @@ PRINTED = {
         },
     ),
     "chunkwise-iotest": Printed(
-        "study iotest", 1, None,
+        "study iotest", 2, None,
         {
             "ranks": int, "hdf5": str, "steps": int, "arrays": int, "rows": int, "columns": int,
             "process_rows": int, "process_columns": int, "scaling": str, "oversubscribed": bool,
-            "combinations": Rows, "warnings": Rows,
+            "combinations": Rows,
         },
     ),
 }  # fmt: skip

@@ -13,7 +13,7 @@ import pytest
 
 import chunkwise
 from chunkwise_lab.matrix import __main__ as matrix
-from chunkwise_lab.matrix import cases, work
+from chunkwise_lab.matrix import work
 
 
 def noisy(seconds: float, seed: int) -> list[float]:
@@ -50,15 +50,15 @@ def test_both_begin_every_other_time_until_there_is_no_doubt() -> None:
 
 
 def test_each_case_has_its_own_name() -> None:
-    names = [case.name for case in cases.cases()]
+    names = [case.name for case in work.cases()]
     assert len(names) == len(set(names)) > 500
 
 
 def test_what_is_explained_loses_no_more_than_the_reason_allows() -> None:
-    opening = cases.Case("read", "row", "tiny")
+    opening = work.Case("read", "row", "tiny")
     assert "where the data lies" in (matrix.reason(opening, 1e-4) or "")
     assert matrix.reason(opening, 1e-3) is None
-    assert matrix.reason(cases.Case("read", "row", "64K", phase="again"), 1e-6) is None
+    assert matrix.reason(work.Case("read", "row", "64K", phase="again"), 1e-6) is None
     kept = {opening.name: {"h5py": [1e-4] * 9, "chunkwise": [2e-4] * 9}}
     lines = matrix.table([opening], kept).splitlines()
     assert lines[1].startswith("explained: the first read of a file")
@@ -67,13 +67,11 @@ def test_what_is_explained_loses_no_more_than_the_reason_allows() -> None:
 
 
 def test_cases_run(tmp_path: Path) -> None:
-    tiny = [one for one in cases.cases() if one.layout == "tiny-4K" and one.filters != "lzf"]
-    assert {one.how for one in tiny} == {*cases.READS, *cases.WRITES}
-    some = [cases.Case("read", "row", "tiny-4K", phase=phase) for phase in cases.PHASES]
-    some += [cases.Case("read", "box", "tiny", threads=3, wanted="f8", dtype=">f4")]
-    some += [
-        cases.Case("write", how, "tiny-4K", "deflate", face="patched") for how in cases.WRITES
-    ]
+    tiny = [one for one in work.cases() if one.layout == "tiny-4K" and one.filters != "lzf"]
+    assert {one.how for one in tiny} == {*work.READS, *work.WRITES}
+    some = [work.Case("read", "row", "tiny-4K", phase=phase) for phase in work.PHASES]
+    some += [work.Case("read", "box", "tiny", threads=3, wanted="f8", dtype=">f4")]
+    some += [work.Case("write", how, "tiny-4K", "deflate", face="patched") for how in work.WRITES]
     for case in [*tiny, *some]:
         made = work.Work(case, tmp_path)
         if case.work == "read":
@@ -86,7 +84,7 @@ def test_cases_run(tmp_path: Path) -> None:
 
 
 def test_another_result_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = work.Work(cases.Case("read", "row", "tiny"), tmp_path)
+    made = work.Work(work.Case("read", "row", "tiny"), tmp_path)
     monkeypatch.setattr(chunkwise.Dataset, "__getitem__", lambda *_: np.zeros(3))
     with pytest.raises(AssertionError, match="read/row/tiny/none/open: another result"):
         made.check()

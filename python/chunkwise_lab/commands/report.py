@@ -8,8 +8,7 @@ import click
 
 from chunkwise.cli.echo import echo
 from chunkwise.names import printable
-from chunkwise_lab.report.build import report
-from chunkwise_lab.report.write import save
+from chunkwise_lab.report.build import report, save
 
 EXAMPLES = """\b
 Examples:

@@ -18,8 +18,7 @@ from chunkwise.mpi.ranks import launched
 from chunkwise.names import printable
 from chunkwise.words import counted
 from chunkwise_lab.commands import iotest
-from chunkwise_lab.report.build import report
-from chunkwise_lab.report.write import save
+from chunkwise_lab.report.build import report, save
 from chunkwise_lab.studies import published, render
 from chunkwise_lab.studies.claims import judge_all
 from chunkwise_lab.studies.folder import Folder

@@ -25,8 +25,7 @@ from chunkwise.measure.process import in_turns
 from chunkwise.measure.verdict import Verdict, spread, verdict
 from chunkwise.words import counted
 from chunkwise_lab.checkout import FOLDER
-from chunkwise_lab.matrix.cases import Case, cases
-from chunkwise_lab.matrix.work import READERS, Work
+from chunkwise_lab.matrix.work import READERS, Case, Work, cases
 
 # What differs by less is not slower.
 TOLERANCE: Final = 1.03

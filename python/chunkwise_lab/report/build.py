@@ -7,8 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from chunkwise.errors import CannotWriteError, UsageError
+from chunkwise.names import printable
 from chunkwise_lab.report import studies
+from chunkwise_lab.report.markdown import markdown
 from chunkwise_lab.report.model import Entry, Index, Report, Section
+from chunkwise_lab.report.page import page
 from chunkwise_lab.studies.items import papers, verdicts
 from chunkwise_lab.studies.load import load
 from chunkwise_lab.studies.results import StudyResults
@@ -80,3 +84,23 @@ def _told_apart(sections: Sequence[Section]) -> list[Section]:
             section = replace(section, title=f"{section.title}, run {seen[section.title]}")
         found.append(section)
     return found
+
+
+def save(report: Report, path: Path) -> None:
+    """Write a report in the form that its name asks for."""
+    kind = path.suffix.lower()
+    if kind in (".html", ".htm"):
+        text = page(report)
+    elif kind in (".md", ".markdown"):
+        text = markdown(report)
+    else:
+        raise UsageError(
+            f"{printable(str(path))}: name a report .html for a page, or .md for Markdown"
+        )
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CannotWriteError(
+            f"{printable(str(path))}: cannot be written: {error.strerror or error}; name another "
+            "place"
+        ) from None

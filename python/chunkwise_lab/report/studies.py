@@ -14,12 +14,11 @@ from chunkwise_lab.report.model import Block, Chart, Finding, Section, Table
 from chunkwise_lab.report.values import Drawing, published
 from chunkwise_lab.studies.claims import judge
 from chunkwise_lab.studies.figures import FIGURES
-from chunkwise_lab.studies.iotest.known import oversubscribed, said_of
 from chunkwise_lab.studies.own_data import adapted
 from chunkwise_lab.studies.published import measured
 from chunkwise_lab.studies.results import Outcome, Row, StudyResults
 from chunkwise_lab.studies.study import Experiment, Published, Statistic, Study
-from chunkwise_lab.studies.wording import differing, plain
+from chunkwise_lab.studies.wording import differing, oversubscribed, plain
 
 _VERSIONS: Final = (
     ("hdf5", "HDF5"),
@@ -239,7 +238,6 @@ def _block(
         ("Shown as a figure only", experiment.only_drawn),
         ("What differs here", experiment.note),
         ("Oversubscribed", oversubscribed(rows, results.environment.get("cpu_count"))),
-        ("Known of such settings", " ".join(said_of(rows))),
         (FALLBACK, " ".join(fallbacks(rows, results.libraries))),
     )
     stopped = () if outcome.complete else ("This experiment was stopped before its end.",)

@@ -20,13 +20,12 @@ from chunkwise.words import counted, format_seconds, joined
 from chunkwise_lab.studies.claims import Judged, judge_all
 from chunkwise_lab.studies.comparing import Sample, samples
 from chunkwise_lab.studies.figures import FIGURES
-from chunkwise_lab.studies.iotest.known import oversubscribed, said_of
 from chunkwise_lab.studies.libraries import build_of
 from chunkwise_lab.studies.published import tables
 from chunkwise_lab.studies.results import Outcome, Row, StudyResults
 from chunkwise_lab.studies.rules import Word
 from chunkwise_lab.studies.study import SCALES, Experiment, Plot, Statistic, Study, matches
-from chunkwise_lab.studies.wording import differing, quantity, shown
+from chunkwise_lab.studies.wording import differing, oversubscribed, quantity, shown
 
 # More rows than this are no table on a terminal; the report has them all.
 MOST_ROWS: Final = 20
@@ -246,8 +245,6 @@ def _show_experiment(
         _say(console, f"Done by libhdf5 in chunkwise's place, {rows}: {printable(why)}")
     if crowded := oversubscribed(outcome.rows(), results.environment.get("cpu_count")):
         _say(console, crowded, "yellow")
-    for known in said_of(outcome.rows()):
-        _say(console, known, "yellow")
     failed = [row for row in outcome.rows() if not row.refused]
     for problem in dict.fromkeys(row.problem for row in failed if row.problem):
         _say(console, f"Failed: {printable(problem)}")

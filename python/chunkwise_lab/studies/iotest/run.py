@@ -6,7 +6,7 @@ import contextlib
 import os
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ from chunkwise.measure.schedule import Step
 from chunkwise.names import hdf5_reason, printable
 from chunkwise_lab.mpi_check.folder import require_shared_folder
 from chunkwise_lab.studies.iotest import table
-from chunkwise_lab.studies.iotest.known import Known, known, names
 from chunkwise_lab.studies.iotest.lists import lists
 from chunkwise_lab.studies.iotest.measure import measure
 from chunkwise_lab.studies.iotest.pattern import Geometry, Values
@@ -79,7 +78,6 @@ class Walked:
     rows: list[Row]  # What this run measured, on rank 0; empty on others
     kept: int = 0  # Rows that the CSV file had before
     crowded: str = ""  # How many ranks share how few processors; empty where each has one
-    known: Known | None = None  # What is known against its combinations
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -94,13 +92,12 @@ class Walked:
         )
         return {
             "format": "chunkwise-iotest",
-            "version": 1,
+            "version": 2,
             "ranks": self.ranks,
             "hdf5": self.version,
             **{name: getattr(self.settings, name) for name in names},
             "oversubscribed": bool(self.crowded),
             "combinations": [row.to_json() for row in self.rows],
-            "warnings": [] if self.known is None else self.known.to_json(),
         }
 
 
@@ -115,8 +112,7 @@ def walk(
     require_shared_folder(world.together, Path(settings.hdf5_file).parent)
     kept = world.on_first(lambda: _look(settings, found, files))
     version = str(h5py.version.hdf5_version)
-    looked = known(world, str(Path(settings.hdf5_file).absolute().parent))
-    walked = Walked(settings, world.size, version, [], kept, world.crowded(), looked)
+    walked = Walked(settings, world.size, version, [], kept, world.crowded())
     values = Values(settings, world.rank)
     watched = removed(sorted(set(files))) if world.rank == 0 else contextlib.nullcontext()
     with watched:
@@ -125,9 +121,7 @@ def walk(
             if progress is not None:
                 progress(Step(one.label, kept + number, len(found)))
             row = once(world, settings, one, values, file)
-            found_against = looked.look(Geometry(settings, one), names(settings))
             if row is not None:
-                row = replace(row, warnings=tuple(one.code for one in found_against))
                 walked.rows.append(row)
                 _note(settings, walked, row)
                 if len(set(files)) > 1:

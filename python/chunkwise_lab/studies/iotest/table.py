@@ -37,8 +37,6 @@ class Row:
     raw_nbytes: int  # Of all values
     least: tuple[float, ...]  # Over the ranks, of each of `PHASES`: seconds
     most: tuple[float, ...]
-    # Codes of what is known against it (`chunkwise_lab.mpi_check.checks`)
-    warnings: tuple[str, ...] = ()
 
     def figures(self) -> dict[str, float]:
         """Return the seconds, by hdf5-iotest's names without units."""
@@ -56,7 +54,6 @@ class Row:
             "file_nbytes": self.file_nbytes,
             "raw_nbytes": self.raw_nbytes,
             "filters": self.filters,
-            "warnings": list(self.warnings),
         }
 
 

@@ -27,9 +27,8 @@ from chunkwise.mpi.failing import OtherRankFailedError
 from chunkwise.mpi.program import as_one_program
 from chunkwise.mpi.waiting import abandoned
 from chunkwise.names import hdf5_reason
-from chunkwise_lab.studies.iotest.known import known, names
 from chunkwise_lab.studies.iotest.lists import access, chunked, transfer
-from chunkwise_lab.studies.iotest.pattern import Geometry, Values
+from chunkwise_lab.studies.iotest.pattern import Values
 from chunkwise_lab.studies.iotest.run import once, removed
 from chunkwise_lab.studies.iotest.settings import Settings
 from chunkwise_lab.studies.iotest.walk import Combination, chosen
@@ -343,8 +342,6 @@ PITFALLS: Final = {
 _PATTERN: Final = (
     "steps", "arrays", "rows", "columns", "scaling", "alignment_increment", "alignment_threshold",
 )  # fmt: skip
-# What a record keeps of each thing that is known against a combination.
-_SAID: Final = ("code", "severity", "summary", "remedy")
 
 
 def walks(
@@ -361,7 +358,6 @@ def walks(
     whole = replace(Settings(single_process="mpi-io-uni", **pattern)).on(world.size)
     file = str(folder / "walk.h5")
     values = Values(whole, world.rank)
-    looked = known(world, str(folder))
     for text in settings.get("filters", ("none",)):
         one_of = replace(whole, filters=Pipeline.parse(text))
         for one in chosen(one_of, world.size, _present(settings.get("where", ()), world.size)):
@@ -389,10 +385,6 @@ def walks(
                     "shape": [whole.steps, whole.arrays, *whole.plane],
                     "itemsize": 8,
                     "weak": whole.scaling == "weak",
-                    "warnings": [
-                        {name: getattr(finding, name) for name in _SAID}
-                        for finding in looked.look(Geometry(one_of, one), names(one_of))
-                    ],
                 },
             )
 
