@@ -160,8 +160,7 @@ def command(
         if chosen.dry_run:
             return 0 if comm.rank else _dry_run(chosen.arguments[0], place(), job, chosen.as_json)
         return by_all(
-            comm,
-            lambda executor: _repack(place(), job, chosen.as_json, ends, executor, comm.size),
+            comm, lambda executor: _repack(place(), job, chosen.as_json, ends, executor, comm.size)
         )
 
 

@@ -94,10 +94,7 @@ def bar(*columns: str | ProgressColumn, hidden: bool = False) -> Iterator[Progre
     """Show a bar on a terminal, for as long as the block lasts; elsewhere it stays unseen."""
     console = for_messages()
     shown = Progress(
-        *columns,
-        console=console,
-        transient=True,
-        disable=hidden or not console.is_terminal,
+        *columns, console=console, transient=True, disable=hidden or not console.is_terminal
     )
     # Some versions of rich end a disabled bar with an empty line.
     with nullcontext() if shown.disable else shown:

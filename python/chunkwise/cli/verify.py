@@ -51,12 +51,7 @@ def showing_bytes(reading: Reading, *, hidden: bool = False) -> Iterator[Callabl
         yield echo
         return
     # Here, as they take a twentieth of a second.
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
-    )
+    from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
 
     ended = threading.Event()
     columns = BarColumn(bar_width=20), DownloadColumn(True), TransferSpeedColumn()

@@ -122,9 +122,7 @@ def forget_filters() -> None:
     is_available.cache_clear()
 
 
-def extent_of(
-    space: h5s.SpaceID,
-) -> tuple[tuple[int, ...] | None, tuple[int | None, ...] | None]:
+def extent_of(space: h5s.SpaceID) -> tuple[tuple[int, ...] | None, tuple[int | None, ...] | None]:
     """Give the shape, and as far as it can grow, None without end; None for a null dataspace."""
     if space.get_simple_extent_type() == h5s.NULL:
         return None, None

@@ -157,9 +157,7 @@ def _took_s(done: Sequence[Measurement]) -> float:
 
 
 def measure_in_worker(
-    trial: Trial,
-    worker: Sequence[str] = WORKER,
-    environment: Mapping[str, str] | None = None,
+    trial: Trial, worker: Sequence[str] = WORKER, environment: Mapping[str, str] | None = None
 ) -> Measurement:
     """Measure one trial in its own process; even its crash is a result."""
     try:

@@ -208,11 +208,7 @@ def _sampled_rows(target: Target, sample_nbytes: int) -> list[int] | None:
 
 
 def write(
-    target: Target,
-    variant: Variant,
-    rows: list[int] | None,
-    path: Path,
-    empty: bool = False,
+    target: Target, variant: Variant, rows: list[int] | None, path: Path, empty: bool = False
 ) -> None:
     """Write the data, or a sample of it, as a variant; or a dataset that has none yet."""
     with open_h5(target.file) as source, h5py.File(path, "w") as file:

@@ -90,10 +90,7 @@ def _(remedy: SetCache) -> Iterator[Fix]:
             opened = f"netCDF4.Dataset({remedy.file!r})[{path!r}]"
             arguments = f"{remedy.nbytes}, {remedy.nslots}, {DEFAULT_W0}"
             found.append(
-                Fix(
-                    "netCDF4",
-                    f"variable = {opened}\nvariable.set_var_chunk_cache({arguments})",
-                )
+                Fix("netCDF4", f"variable = {opened}\nvariable.set_var_chunk_cache({arguments})")
             )
         found.append(Fix("C", _opened_in_c(remedy)))
         if path.isprintable() and path.isascii():

@@ -140,9 +140,7 @@ class Studies(click.Command):
 @click.option("--file", metavar="FILE", help="Measure this file instead of the study's data.")
 @click.option("--dataset", metavar="PATH", help="Its dataset.  [default: the largest chunked]")
 @click.option(
-    "--resume",
-    is_flag=True,
-    help="Continue in that folder: no trial in it is repeated.",
+    "--resume", is_flag=True, help="Continue in that folder: no trial in it is repeated."
 )
 @click.option("--show", is_flag=True, help="Measure nothing: print what is in that folder.")
 @click.option("--table", metavar="NAME", help="With --show: this table of the paper's alone.")

@@ -11,15 +11,7 @@ from typing import Any, Final
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.grammar.sizes import format_size
 from chunkwise.mpi.filesystems import FileSystem, filesystem_of
-from chunkwise.mpi.ranks import (
-    ALONE,
-    Alone,
-    host,
-    launched,
-    on_first,
-    under_mpi,
-    world,
-)
+from chunkwise.mpi.ranks import ALONE, Alone, host, launched, on_first, under_mpi, world
 from chunkwise.words import counted, wrapped
 from chunkwise_lab.mpi_check.checks import SEVERITIES, Finding, Settings, warnings_for
 from chunkwise_lab.mpi_check.environment import (

@@ -69,12 +69,7 @@ def rounds(file: str = "", folder: str = "", latency_s: float = 0.05) -> Task:
 
 
 def opened_and_read(
-    reader: str,
-    file: str,
-    dataset: str,
-    kind: str,
-    latency_s: float = 0.05,
-    rate: float = 0,
+    reader: str, file: str, dataset: str, kind: str, latency_s: float = 0.05, rate: float = 0
 ) -> Task:
     """Open a file and read some of it: 60 ``maps`` in a row, or ``points`` anywhere."""
     imported("fsspec", "aiohttp")

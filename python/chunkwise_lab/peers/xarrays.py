@@ -28,10 +28,7 @@ def mean(engine: str, file: str, dataset: str, steps: int) -> Task:
     import dask
 
     def read() -> Any:
-        with (
-            dask.config.set(scheduler="threads"),
-            xr.open_dataset(file, engine=engine) as opened,
-        ):
+        with dask.config.set(scheduler="threads"), xr.open_dataset(file, engine=engine) as opened:
             field = opened[dataset]
             field = field.chunk({field.dims[0]: steps})
             return field.mean(field.dims[0]).values

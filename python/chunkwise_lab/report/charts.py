@@ -24,14 +24,7 @@ from chunkwise_lab.report.labels import (
 )
 from chunkwise_lab.report.model import Axis, Chart, Point, Series, Table, Tick
 from chunkwise_lab.report.scales import Scale, number
-from chunkwise_lab.report.values import (
-    FAMILY,
-    Drawing,
-    Value,
-    distinguished,
-    measured,
-    published,
-)
+from chunkwise_lab.report.values import FAMILY, Drawing, Value, distinguished, measured, published
 from chunkwise_lab.studies.figures import FIGURES
 from chunkwise_lab.studies.study import Plot, Statistic, matches
 

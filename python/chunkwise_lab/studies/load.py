@@ -118,13 +118,7 @@ def _study(head: dict[str, Any], experiments: tuple[Experiment, ...]) -> Study:
     disk = {scale: parse_size(text) for scale, text in head.pop("disk").items()}
     entry = head.pop("own", None)
     own = None if entry is None else Own(entry.pop("data"), entry)
-    values = {
-        **head,
-        "disk_nbytes": disk,
-        "data": data,
-        "experiments": experiments,
-        "own": own,
-    }
+    values = {**head, "disk_nbytes": disk, "data": data, "experiments": experiments, "own": own}
     return Study(**values)
 
 

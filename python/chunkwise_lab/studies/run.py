@@ -327,11 +327,7 @@ class _Running:
         results.outcomes = {name: found[name] for name in order}
 
     def _measure(
-        self,
-        experiment: Experiment,
-        outcome: Outcome,
-        place: str,
-        again: Undecided | None = None,
+        self, experiment: Experiment, outcome: Outcome, place: str, again: Undecided | None = None
     ) -> None:
         """Measure an experiment, or of what was measured what is to be measured `again`."""
         begun = time.monotonic()
@@ -456,11 +452,7 @@ class _Running:
         if not path.exists():
             say(Step(f"generating {name}"))
             generate(data, self.options.scale, path)
-        return (
-            str(path),
-            dataset_of(data),
-            dict(data.labels),
-        )
+        return (str(path), dataset_of(data), dict(data.labels))
 
     def _known(self, name: str, say: Progress) -> str | bool:
         """Return a file with a dataset's elements by their formula; True to read a user's."""

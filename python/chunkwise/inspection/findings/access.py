@@ -7,11 +7,7 @@ from typing import Final
 
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspection.finding import Unspelled
-from chunkwise.inspection.findings.chunks import (
-    SMALL_DATASET_NBYTES,
-    offered_chunks,
-    other_chunks,
-)
+from chunkwise.inspection.findings.chunks import SMALL_DATASET_NBYTES, offered_chunks, other_chunks
 from chunkwise.inspection.findings.subject import DatasetCheck, Subject, by_cost
 from chunkwise.inspection.promise import promised_s
 from chunkwise.model import worth

@@ -78,10 +78,7 @@ def chunk_exceeds_cache(subject: Subject) -> Iterator[Unspelled]:
             **_evidence(facts, block, lost),
         },
         source=f"{COMPRESSED}, 'Adjust Chunk Cache Size' (Table 5) and 'Change the Chunk Size'",
-        remedies=(
-            *_reading(subject, block, small),
-            *other_chunks(subject, smaller),
-        ),
+        remedies=(*_reading(subject, block, small), *other_chunks(subject, smaller)),
         waste_nbytes=_waste(facts, lost.decodes),
     )
 
@@ -203,11 +200,7 @@ def slot_collision(subject: Subject) -> Iterator[Unspelled]:
     )
 
 
-CHECKS: Final[tuple[DatasetCheck, ...]] = (
-    chunk_exceeds_cache,
-    reads_exceed_cache,
-    slot_collision,
-)
+CHECKS: Final[tuple[DatasetCheck, ...]] = (chunk_exceeds_cache, reads_exceed_cache, slot_collision)
 
 
 # --- what is looked at -----------------------------------------------------------------

@@ -21,11 +21,7 @@ __all__ = ["count_words", "lint_line", "print_file", "print_folder", "print_one_
 
 
 def print_file(
-    facts: FileFacts,
-    console: Console,
-    *,
-    tool: str | None = None,
-    everything: bool = False,
+    facts: FileFacts, console: Console, *, tool: str | None = None, everything: bool = False
 ) -> None:
     """Print a file: its name, its findings, its format, and its objects."""
     print_heading(facts, console)

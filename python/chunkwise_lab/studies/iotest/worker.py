@@ -396,11 +396,7 @@ def _present(where: tuple[str, ...], size: int) -> list[str]:
 
 # Each gives what one round measures; every rank takes part.
 Kind = Callable[[World, Mapping[str, Any], Path], Iterator[Record]]
-KINDS: Final[Mapping[str, Kind]] = {
-    "creation": creation,
-    "pitfalls": pitfalls,
-    "walk": walks,
-}
+KINDS: Final[Mapping[str, Kind]] = {"creation": creation, "pitfalls": pitfalls, "walk": walks}
 
 
 def work(plan: str, out: str) -> None:
