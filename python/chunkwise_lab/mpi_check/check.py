@@ -135,9 +135,7 @@ def _known(
         if component.name != "unknown":
             known = replace(known, mpi_io=component.name)
     if libraries.parallel and libraries.hdf5:
-        digits = (libraries.h5py or "0").split(".")
-        h5py = tuple(int(part) for part in digits if part.isdigit())
-        known = replace(known, hdf5=libraries.hdf5, h5py=h5py)
+        known = replace(known, hdf5=libraries.hdf5)
     return known
 
 
