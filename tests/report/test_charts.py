@@ -11,9 +11,8 @@ import pytest
 from chunkwise_lab.report import studies
 from chunkwise_lab.report.charts import draw
 from chunkwise_lab.report.model import Block, Chart, Report, Section, Series, Table, Tick
-from chunkwise_lab.report.parts import WORDS
+from chunkwise_lab.report.parts import WORDS, lead
 from chunkwise_lab.report.plots import figure
-from chunkwise_lab.report.story import lead
 from chunkwise_lab.report.studies import problems
 from chunkwise_lab.report.values import Drawing
 from chunkwise_lab.studies.results import Outcome

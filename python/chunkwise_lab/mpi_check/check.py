@@ -23,9 +23,9 @@ from chunkwise_lab.mpi_check.environment import (
     look_at_libraries,
     look_at_ranks,
     mpi_io_component,
+    require_shared_folder,
     srun_tasks,
 )
-from chunkwise_lab.mpi_check.folder import require_shared_folder
 
 # Below this a rank can hardly hold what it encodes.
 _LEAST_MEMORY_NBYTES: Final = 1 << 30

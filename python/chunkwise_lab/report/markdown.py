@@ -9,8 +9,7 @@ from typing import Final
 from urllib.parse import quote
 
 from chunkwise_lab.report.model import Block, Finding, Report, Section, Table
-from chunkwise_lab.report.parts import WORDS
-from chunkwise_lab.report.story import lead, setting, troubles
+from chunkwise_lab.report.parts import WORDS, lead, setting, troubles
 from chunkwise_lab.studies.rules import Word
 
 _MARKS: Final[dict[Word, str]] = {

@@ -9,8 +9,17 @@ from typing import Final
 from chunkwise.errors import UsageError
 from chunkwise.words import installing
 from chunkwise_lab.report.model import Finding, Report, Section
-from chunkwise_lab.report.parts import WORDS, alerts, block, facts, index, verdict
-from chunkwise_lab.report.story import lead, setting, troubles
+from chunkwise_lab.report.parts import (
+    WORDS,
+    alerts,
+    block,
+    facts,
+    index,
+    lead,
+    setting,
+    troubles,
+    verdict,
+)
 
 _POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "

@@ -6,10 +6,9 @@ from rich.console import Console
 from rich.text import Text
 
 from chunkwise.inspection.facts import DatasetFacts, FileFacts
-from chunkwise.inspection.render.dataset import print_dataset
+from chunkwise.inspection.render.dataset import print_dataset, print_format, print_heading
 from chunkwise.inspection.render.findings import PRESENT, count_words, lint_line, print_findings
 from chunkwise.inspection.render.folder import print_folder
-from chunkwise.inspection.render.heading import print_format, print_heading
 from chunkwise.inspection.render.patterns import print_patterns
 from chunkwise.inspection.render.tree import print_tree
 from chunkwise.inspection.render.words import enumerated, print_wrapped

@@ -22,7 +22,7 @@ from chunkwise.errors import (
 from chunkwise.files.durable import write_whole
 from chunkwise.measure.schedule import Step
 from chunkwise.names import hdf5_reason, printable
-from chunkwise_lab.mpi_check.folder import require_shared_folder
+from chunkwise_lab.mpi_check.environment import require_shared_folder
 from chunkwise_lab.studies.iotest import table
 from chunkwise_lab.studies.iotest.lists import lists
 from chunkwise_lab.studies.iotest.measure import measure
