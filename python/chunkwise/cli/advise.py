@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chunkwise.cli.echo import echo_json
-from chunkwise.cli.terminal import following, for_results
+from chunkwise.cli.progress import following
+from chunkwise.cli.terminal import for_results
 from chunkwise.cli.values import Duration, followed, for_option, trace_option
 from chunkwise.errors import UsageError
 

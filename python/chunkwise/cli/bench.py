@@ -6,7 +6,8 @@ import click
 
 from chunkwise import measure
 from chunkwise.cli.echo import echo, echo_json
-from chunkwise.cli.terminal import following, for_results
+from chunkwise.cli.progress import following
+from chunkwise.cli.terminal import for_results
 from chunkwise.cli.values import (
     Count,
     Duration,

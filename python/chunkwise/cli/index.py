@@ -9,8 +9,8 @@ import click
 from rich.markup import escape
 
 from chunkwise.cli.echo import echo, echo_json
+from chunkwise.cli.progress import bar
 from chunkwise.cli.signals import ending
-from chunkwise.cli.terminal import bar
 from chunkwise.cli.values import Size, external_option
 from chunkwise.errors import UsageError
 from chunkwise.names import is_url, printable, shown_url

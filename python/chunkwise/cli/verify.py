@@ -13,8 +13,8 @@ import click
 
 from chunkwise.cli import batches
 from chunkwise.cli.echo import echo, echo_json
+from chunkwise.cli.progress import bar
 from chunkwise.cli.signals import Ending, ending
-from chunkwise.cli.terminal import bar
 from chunkwise.cli.values import Count, external_option
 from chunkwise.errors import UsageError
 from chunkwise.names import printable

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from chunkwise.cli.echo import echo, echo_json
-from chunkwise.cli.terminal import following, for_results
+from chunkwise.cli.progress import following
+from chunkwise.cli.terminal import for_results
 from chunkwise.cli.values import Count, Duration, Renamed, listed
 from chunkwise.errors import CorruptDataError
 from chunkwise_lab import hstest

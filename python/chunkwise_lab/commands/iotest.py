@@ -9,8 +9,9 @@ from typing import Any, Final
 import click
 
 from chunkwise.cli.echo import echo, echo_json
+from chunkwise.cli.progress import following
 from chunkwise.cli.signals import ending
-from chunkwise.cli.terminal import following, for_results
+from chunkwise.cli.terminal import for_results
 from chunkwise.cli.values import listed
 from chunkwise.errors import UsageError, WrongValueError
 from chunkwise.grammar import Pipeline

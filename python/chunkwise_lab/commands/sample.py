@@ -10,8 +10,8 @@ import click
 from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn
 
 from chunkwise.cli.echo import echo
+from chunkwise.cli.progress import bar
 from chunkwise.cli.signals import ending, leaving
-from chunkwise.cli.terminal import bar
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline, format_shape, format_size, parse_shape
 from chunkwise.names import printable

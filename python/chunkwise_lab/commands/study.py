@@ -11,7 +11,8 @@ import click
 from rich.console import Console
 
 from chunkwise.cli.echo import echo, echo_json
-from chunkwise.cli.terminal import following, for_results
+from chunkwise.cli.progress import following
+from chunkwise.cli.terminal import for_results
 from chunkwise.cli.values import Count, Duration, Renamed, listed
 from chunkwise.errors import UsageError
 from chunkwise.mpi.ranks import launched

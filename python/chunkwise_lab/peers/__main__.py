@@ -17,7 +17,7 @@ from typing import Any
 
 from rich.console import Console
 
-from chunkwise.cli.terminal import following
+from chunkwise.cli.progress import following
 from chunkwise.errors import ChunkwiseError
 from chunkwise.measure.schedule import Step
 from chunkwise_lab.checkout import FOLDER
