@@ -1,4 +1,4 @@
-"""What may a check look at, and name as its source?"""
+"""What may a check look at and name as its source, and how severe is what it finds?"""
 
 from __future__ import annotations
 
