@@ -108,19 +108,12 @@ PRINTED = {
             "filesystem": dict[str, Any], "path": str, "shared": bool | None, "findings": Rows,
         },
     ),
-    "chunkwise-mpi-model": Printed(
-        "mpi-model", 1, None,
-        {
-            "job": dict[str, Any], "machine": dict[str, float], "estimates": dict[str, Any],
-            "most_ranks": int | None, "checked": Rows, "predictions": Rows,
-        },
-    ),
     "chunkwise-iotest": Printed(
-        "study iotest", 1, None,
+        "study iotest", 2, None,
         {
             "ranks": int, "hdf5": str, "steps": int, "arrays": int, "rows": int, "columns": int,
             "process_rows": int, "process_columns": int, "scaling": str, "oversubscribed": bool,
-            "combinations": Rows, "warnings": Rows,
+            "combinations": Rows,
         },
     ),
 }  # fmt: skip

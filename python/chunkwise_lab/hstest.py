@@ -1,8 +1,4 @@
-"""Does each reader read complex selections of a dataset right, and how fast?
-
-As *h5_hstest*, the tool of paper 003: unions of cells between random cut planes, read one
-after the other.  Every element is compared with a plain read of everything.
-"""
+"""Does each reader read complex selections of a dataset right, and how fast?"""
 
 from __future__ import annotations
 
@@ -18,13 +14,12 @@ from rich.table import Table
 from chunkwise.errors import UsageError
 from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape
-from chunkwise.measure.labels import fallback_notes
-from chunkwise.measure.printing import plain_table, say
 from chunkwise.measure.results import Cell, Results
 from chunkwise.measure.run import MOST_SECONDS
 from chunkwise.measure.run import run as run_bench
 from chunkwise.measure.schedule import Step
 from chunkwise.measure.space import Space
+from chunkwise.measure.tables import fallback_notes, plain_table, say
 from chunkwise.words import LAYOUTS, counted, three_digits
 
 # All that read unions: compiled loops, and as programs in Python do.

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from book.stills import still
 from book.text import put
-from chunkwise_lab.report.build import report
+from chunkwise_lab.report.build import report, save
 from chunkwise_lab.report.markdown import markdown
-from chunkwise_lab.report.write import save
 
 
 def write(results: Path, folder: Path) -> list[str]:

@@ -7,8 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING, Final
 
 from chunkwise_lab.report.model import Chart, Point, Series
-from chunkwise_lab.report.palette import Style, style
-from chunkwise_lab.report.plots import CLOSE_DECADES, decades, ends, point_places
+from chunkwise_lab.report.plots import CLOSE_DECADES, Style, decades, ends, point_places, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -40,7 +40,6 @@ SMOKE = (
     (*BENCH, "--json"),
     (*BENCH, "--save", "runs.jsonl"),
     ("compare", "runs.jsonl", "runs.jsonl"),
-    ("report", "runs.jsonl", "-o", "report.md"),
     ("advise", "a.h5", "t2m", "--access", "20x1x1", "--budget", "30s"),
     ("hstest", "a.h5", "--count", "2", "--budget", "30s"),
     ("fix", "a.h5", "-o", "fixed.h5", "--access", "20x1x1"),
@@ -52,7 +51,6 @@ SMOKE = (
     ("view", "a.h5", "--save", "view.html"),
     ("study", "--list"),
     ("mpi-check",),
-    ("mpi-model",),
 )
 
 

@@ -158,8 +158,6 @@ def attempt(seed: int, folder: Path) -> None:
         (("bench", file, "none\x9b"), (2,)),
         (("hstest", file, full, "--count", "2", "-k", "3"), (0,)),
         (("compare", "run.json", "run.json"), (0, 1, 2)),
-        (("report", "run.json", "-o", "page.html"), (0,)),
-        (("report", "run.json", "-o", "page.md"), (0,)),
         (("repack", file, "--dry-run", "out.h5"), (0,)),
         (("repack", file, "out.h5", "--chunks", "20x1000"), (0, 1, 2)),
         (("repack", file, "--in-place", "--json"), (0, 1, 2)),

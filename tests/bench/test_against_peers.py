@@ -21,7 +21,7 @@ import pytest
 from chunkwise.measure import process
 from chunkwise_lab import checkout
 from chunkwise_lab.peers import __main__ as program
-from chunkwise_lab.peers import repacks, results, schedule, table
+from chunkwise_lab.peers import programs, results, schedule, table
 from chunkwise_lab.peers.boxes import random_boxes, runs
 from chunkwise_lab.peers.comparisons import GROUPS
 from chunkwise_lab.peers.files import Data, Store
@@ -237,13 +237,13 @@ def test_what_takes_minutes_is_run_less_often(store: Store) -> None:
 
 def test_a_program_that_fails_is_told(tmp_path: Path) -> None:
     argv = ["sh", "-c", "echo broken >&2; exit 3", "{in}", "{out}"]
-    measure = next(repacks.run(argv, "in", str(tmp_path / "out"), "x"))
+    measure = next(programs.repacked(argv, "in", str(tmp_path / "out"), "x"))
     with pytest.raises(RuntimeError, match="ended with code 3: broken"):
         measure()
     with pytest.raises(CannotReadError, match="not installed"):
-        next(repacks.run(["no-such-program"], "in", "out", "x"))
+        next(programs.repacked(["no-such-program"], "in", "out", "x"))
     with pytest.raises(CannotReadError, match="the comparison before"):
-        next(repacks.size(str(tmp_path / "out")))
+        next(programs.size(str(tmp_path / "out")))
 
 
 def test_a_worker_that_cannot_says_why(store: Store) -> None:

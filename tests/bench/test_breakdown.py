@@ -22,7 +22,7 @@ import pytest
 
 import chunkwise
 from chunkwise import _lib, _native
-from chunkwise.measure.spent import sentence
+from chunkwise.measure.tables import sentence
 from chunkwise.model.chunk_cache import kept
 from chunkwise.trials import readers
 from chunkwise.trials.breakdown import Breakdown, Watch

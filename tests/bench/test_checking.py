@@ -16,9 +16,9 @@ from chunkwise import _native, measure
 from chunkwise.errors import UsageError, WrongValueError
 from chunkwise.measure import Space
 from chunkwise.measure.target import look
-from chunkwise.trials import checking
-from chunkwise.trials.checking import Checker
+from chunkwise.trials import worker
 from chunkwise.trials.trial import Trial
+from chunkwise.trials.worker import Checker
 from tests.support.wrong_reader import WRONG_H5PY, WRONG_NOTHING
 
 SHAPE = (7, 9, 5)
@@ -51,7 +51,7 @@ def test_a_wrong_element_is_named(
     known: str, data: st.DataObject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Pieces of a few rows, as of large arrays.
-    monkeypatch.setattr(checking, "_PIECE", data.draw(st.integers(1, 200)))
+    monkeypatch.setattr(worker, "_PIECE", data.draw(st.integers(1, 200)))
     chosen = data.draw(st.lists(st.sampled_from(SLABS), min_size=1, unique=True))
     single = len(chosen) == 1 and data.draw(st.booleans())
     walk = _native.Walk.listed(SHAPE, [chosen[0] if single else chosen])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from chunkwise.grammar import Pipeline
-from chunkwise.measure.cause import copied
+from chunkwise.measure.explain import copied
 from chunkwise.measure.target import Target, look
 from chunkwise.measure.variants import Variant
 from chunkwise.remedy.fix import Fix

@@ -15,9 +15,9 @@ import pytest
 from chunkwise import measure
 from chunkwise.errors import UsageError
 from chunkwise.measure import libraries
-from chunkwise.measure.labels import cell_label
 from chunkwise.measure.schedule import measure_in_worker
 from chunkwise.measure.space import Space
+from chunkwise.measure.tables import cell_label
 from chunkwise.trials.trial import Trial
 from tests.support.processes import ran
 

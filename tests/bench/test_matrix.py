@@ -13,7 +13,7 @@ import pytest
 
 import chunkwise
 from chunkwise_lab.matrix import __main__ as matrix
-from chunkwise_lab.matrix import cases, explained, judge, work
+from chunkwise_lab.matrix import work
 
 
 def noisy(seconds: float, seed: int) -> list[float]:
@@ -21,15 +21,15 @@ def noisy(seconds: float, seed: int) -> list[float]:
 
 
 def test_what_is_slower_by_more_than_noise() -> None:
-    assert judge.judge(noisy(1.0, 1), noisy(1.3, 2)).word == "faster"
-    assert judge.judge(noisy(1.0, 1), noisy(1.0, 2)).word != "faster"
-    assert judge.judge(noisy(1.3, 1), noisy(1.0, 2)).word == "slower"
+    assert matrix.judge(noisy(1.0, 1), noisy(1.3, 2)).word == "faster"
+    assert matrix.judge(noisy(1.0, 1), noisy(1.0, 2)).word != "faster"
+    assert matrix.judge(noisy(1.3, 1), noisy(1.0, 2)).word == "slower"
     # A machine that slows down more than what is to be found leaves it open.
     drift = np.linspace(1, 10, 40)
-    assert judge.judge(list(drift), list(drift * 1.1)).word == "cannot tell"
-    assert judge.judge(list(drift), list(drift)).word == "same"
+    assert matrix.judge(list(drift), list(drift * 1.1)).word == "cannot tell"
+    assert matrix.judge(list(drift), list(drift)).word == "same"
     # So little does not count.
-    assert judge.judge([1.0] * 40, [1.02] * 40).word != "faster"
+    assert matrix.judge([1.0] * 40, [1.02] * 40).word != "faster"
 
 
 def test_both_begin_every_other_time_until_there_is_no_doubt() -> None:
@@ -42,23 +42,23 @@ def test_both_begin_every_other_time_until_there_is_no_doubt() -> None:
 
         return take
 
-    first, second = judge.compare(taking("a", 1.0), taking("b", 2.0), 1e9, 1000)
+    first, second = matrix.compare(taking("a", 1.0), taking("b", 2.0), 1e9, 1000)
     assert (first, second) == ([1.0] * 10, [2.0] * 10)
     assert calls[2:10] == ["a", "b", "b", "a", "a", "b", "b", "a"]
     # Where time is up, it ends.
-    assert len(judge.compare(taking("a", 1.0), taking("b", 1.0), 8, 1000)[0]) == 5
+    assert len(matrix.compare(taking("a", 1.0), taking("b", 1.0), 8, 1000)[0]) == 5
 
 
 def test_each_case_has_its_own_name() -> None:
-    names = [case.name for case in cases.cases()]
+    names = [case.name for case in work.cases()]
     assert len(names) == len(set(names)) > 500
 
 
 def test_what_is_explained_loses_no_more_than_the_reason_allows() -> None:
-    opening = cases.Case("read", "row", "tiny")
-    assert "where the data lies" in (explained.reason(opening, 1e-4) or "")
-    assert explained.reason(opening, 1e-3) is None
-    assert explained.reason(cases.Case("read", "row", "64K", phase="again"), 1e-6) is None
+    opening = work.Case("read", "row", "tiny")
+    assert "where the data lies" in (matrix.reason(opening, 1e-4) or "")
+    assert matrix.reason(opening, 1e-3) is None
+    assert matrix.reason(work.Case("read", "row", "64K", phase="again"), 1e-6) is None
     kept = {opening.name: {"h5py": [1e-4] * 9, "chunkwise": [2e-4] * 9}}
     lines = matrix.table([opening], kept).splitlines()
     assert lines[1].startswith("explained: the first read of a file")
@@ -67,13 +67,11 @@ def test_what_is_explained_loses_no_more_than_the_reason_allows() -> None:
 
 
 def test_cases_run(tmp_path: Path) -> None:
-    tiny = [one for one in cases.cases() if one.layout == "tiny-4K" and one.filters != "lzf"]
-    assert {one.how for one in tiny} == {*cases.READS, *cases.WRITES}
-    some = [cases.Case("read", "row", "tiny-4K", phase=phase) for phase in cases.PHASES]
-    some += [cases.Case("read", "box", "tiny", threads=3, wanted="f8", dtype=">f4")]
-    some += [
-        cases.Case("write", how, "tiny-4K", "deflate", face="patched") for how in cases.WRITES
-    ]
+    tiny = [one for one in work.cases() if one.layout == "tiny-4K" and one.filters != "lzf"]
+    assert {one.how for one in tiny} == {*work.READS, *work.WRITES}
+    some = [work.Case("read", "row", "tiny-4K", phase=phase) for phase in work.PHASES]
+    some += [work.Case("read", "box", "tiny", threads=3, wanted="f8", dtype=">f4")]
+    some += [work.Case("write", how, "tiny-4K", "deflate", face="patched") for how in work.WRITES]
     for case in [*tiny, *some]:
         made = work.Work(case, tmp_path)
         if case.work == "read":
@@ -86,7 +84,7 @@ def test_cases_run(tmp_path: Path) -> None:
 
 
 def test_another_result_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = work.Work(cases.Case("read", "row", "tiny"), tmp_path)
+    made = work.Work(work.Case("read", "row", "tiny"), tmp_path)
     monkeypatch.setattr(chunkwise.Dataset, "__getitem__", lambda *_: np.zeros(3))
     with pytest.raises(AssertionError, match="read/row/tiny/none/open: another result"):
         made.check()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from chunkwise._native import Walk
 from chunkwise.trials import in_python
-from chunkwise.trials.laps import Laps
+from chunkwise.trials.unions import Laps
 
 MS = 1_000_000
 

@@ -14,10 +14,9 @@ from chunkwise import measure
 from chunkwise.measure.render import show
 from chunkwise.measure.schedule import measure_in_worker
 from chunkwise.measure.space import Space
-from chunkwise.measure.spent import sentence
-from chunkwise.trials.breakdown import Breakdown
+from chunkwise.measure.tables import sentence
+from chunkwise.trials.breakdown import Breakdown, bare_seconds
 from chunkwise.trials.trial import Measurement
-from chunkwise.trials.write_breakdown import bare_seconds
 from tests.support.writing import counted, make, writing
 
 # Of 20 planes in 5 chunks: written plane by plane, and chunk by chunk.

@@ -14,7 +14,7 @@ import pytest
 from chunkwise import measure
 from chunkwise.measure.schedule import measure_in_worker
 from chunkwise.measure.space import Space
-from chunkwise.trials.extrapolate import put_off_scale
+from chunkwise.trials.worker import put_off_scale
 from tests.support.writing import SHAPE, counted, make, write, writing
 
 THROUGH_HDF5 = ("libhdf5", "h5py")

@@ -14,10 +14,10 @@ import pytest
 
 from chunkwise import _native, measure
 from chunkwise.errors import UsageError
-from chunkwise.measure.labels import cell_label
 from chunkwise.measure.libraries import check_zlib
 from chunkwise.measure.libraries import find as find_library
 from chunkwise.measure.space import Space
+from chunkwise.measure.tables import cell_label
 from chunkwise.trials.zlibs import check_in_force, preloading
 from chunkwise_lab.studies.libraries import ALL, OTHERS, expand, find_zlibs
 

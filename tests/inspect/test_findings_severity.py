@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from chunkwise.inspection import inspect
-from chunkwise.inspection.findings.severity import by_cost
+from chunkwise.inspection.findings.subject import by_cost
 
 MIB = 1 << 20
 

@@ -20,7 +20,7 @@ from chunkwise.model.cost import (
 )
 from chunkwise.model.geometry import Census, Walk
 from chunkwise.model.readers import LIBHDF5_1, LIBRARIES, UNCACHED, Reader
-from chunkwise.trials.extrapolate import total_seconds
+from chunkwise.trials.worker import total_seconds
 
 AXIS = st.integers(1, 14).flatmap(
     lambda n: st.tuples(st.just(n), st.integers(1, n), st.integers(1, n + 2))

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.mpi import ranks
 from chunkwise.mpi.ranks import ALONE, OtherRankFailedError
-from chunkwise_lab.mpi_check.folder import require_shared_folder
+from chunkwise_lab.mpi_check.environment import require_shared_folder
 from tests.support.mpi import mpirun, needs_mpi
 
 HEAD = """
 import json, os, sys, time
 from chunkwise.mpi import waiting
 from chunkwise.mpi import ranks
-from chunkwise_lab.mpi_check.folder import require_shared_folder
+from chunkwise_lab.mpi_check.environment import require_shared_folder
 from chunkwise.errors import *
 comm = ranks.world()
 rank, size = comm.rank, comm.size

@@ -17,8 +17,7 @@ import chunkwise
 from chunkwise import _lib, _native
 from chunkwise.errors import SelectionError
 from chunkwise.selecting import lowlevel
-from chunkwise.trials.laps import Laps
-from chunkwise.trials.unions import read_by_chunkwise, read_by_h5py, union_of
+from chunkwise.trials.unions import Laps, read_by_chunkwise, read_by_h5py, union_of
 from tests.read.test_property import SLOW, hyperslabs, specs, written
 from tests.support.reading import by_libhdf5, same
 

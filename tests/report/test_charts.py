@@ -10,11 +10,10 @@ import pytest
 
 from chunkwise_lab.report import studies
 from chunkwise_lab.report.charts import draw
-from chunkwise_lab.report.facts import problems
 from chunkwise_lab.report.model import Block, Chart, Report, Section, Series, Table, Tick
-from chunkwise_lab.report.parts import WORDS
+from chunkwise_lab.report.parts import WORDS, lead
 from chunkwise_lab.report.plots import figure
-from chunkwise_lab.report.story import lead
+from chunkwise_lab.report.studies import problems
 from chunkwise_lab.report.values import Drawing
 from chunkwise_lab.studies.results import Outcome
 from chunkwise_lab.studies.study import Plot, Published
@@ -101,7 +100,7 @@ def test_an_experiment_not_measured_and_a_run_not_ended_are_told() -> None:
     results, study = made_up()
     del results.outcomes["words"]
     results.complete = False
-    alerts = " ".join(studies.section(results, study, "r1").alerts)
+    alerts = " ".join(studies.section(results, study, "r1").missing)
     assert "stopped before its end" in alerts
     assert "1 of 3 experiments was not measured" in alerts
 

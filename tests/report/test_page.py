@@ -12,10 +12,8 @@ from typing import Any
 import pytest
 
 from chunkwise_lab.report import studies
-from chunkwise_lab.report.build import report
 from chunkwise_lab.report.model import Report, Section
 from chunkwise_lab.report.page import page as write
-from tests.report.test_advice import answer, saved
 from tests.support.reports import made_up
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -190,23 +188,7 @@ def test_it_is_readable_by_those_who_cannot_see_it(found: Opened) -> None:
 
 def test_a_name_makes_no_line_of_its_own() -> None:
     title = "run.json: x\nerror: forged"
-    report = Report("r", (Section("r1", title, "bench", "run.json", "one\ntwo", (), (), ()),))
+    report = Report("r", (Section("r1", title, "run.json", "one\ntwo", (), (), (), "quick"),))
     assert report.sections[0].title == r"run.json: x\nerror: forged"
     assert report.sections[0].about == "one\ntwo"
     assert "\nerror" not in write(report)
-
-
-def test_an_answer_of_advise_is_drawn(browser: Any, tmp_path: Path) -> None:
-    made = report([saved(tmp_path, answer())])
-    path = tmp_path / "advice.html"
-    path.write_text(write(made), encoding="utf-8")
-    page = opened(browser, path, viewport={"width": 400, "height": 800})
-    assert not page.complaints
-    assert [url for url in page.requests if not url.startswith("file:")] == []
-    marks = page.page.evaluate(
-        """() => [...document.querySelectorAll(".plot")].map(plot =>
-            plot.querySelectorAll(".scatterlayer .point").length)"""
-    )
-    wanted = [sum(len(series.points) for series in chart.series) for chart in made.charts]
-    assert marks == wanted
-    assert page.page.evaluate("document.documentElement.scrollWidth") <= 400

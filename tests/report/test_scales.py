@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from chunkwise_lab.report.palette import style
+from chunkwise_lab.report.plots import style
 from chunkwise_lab.report.scales import number, numbers, words
 
 # The grounds of the page.

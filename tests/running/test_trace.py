@@ -161,7 +161,8 @@ def test_words_for_what_is_odd() -> None:
     one = dataset((9,), (), runs, file="f", dataset="/d", unlisted=2)
     assert "3 of 1 in no order" in trace.in_words(one)
     assert list(trace.patterns(one)) == ["1@random"]
-    assert telling.advice(one) == "chunkwise advise f /d --access 1@random"
+    said = list(telling.lines(trace.Trace([one], {1: "program"})))
+    assert said[-1] == "  chunkwise advise f /d --access 1@random"
 
 
 def test_boxes_in_no_order() -> None:

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from chunkwise.errors import UsageError
 from chunkwise.grammar import Pipeline
 from chunkwise_lab.sample import SAMPLES, write, writing
-from chunkwise_lab.sample.layout import Layout
 from chunkwise_lab.sample.spec import Region
+from chunkwise_lab.sample.writing import Layout
 
 SMALL = {
     "cris": (5, 3, 9, 70),

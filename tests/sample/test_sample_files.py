@@ -169,14 +169,14 @@ def test_a_folder_that_may_not_be_entered_is_one_line() -> None:
 
 INTERRUPT = """
 import os, signal
-from chunkwise_lab.sample import layout
-slabs = layout.Layout.slabs
+from chunkwise_lab.sample import writing
+slabs = writing.Layout.slabs
 def interrupted(self):
     for number, box in enumerate(slabs(self)):
         if number == 2:
             os.kill(os.getpid(), signal.SIGINT)
         yield box
-layout.Layout.slabs = interrupted
+writing.Layout.slabs = interrupted
 """
 
 

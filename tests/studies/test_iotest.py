@@ -23,13 +23,13 @@ from chunkwise.grammar import Pipeline
 from chunkwise_lab.commands.iotest import OPTIONS
 from chunkwise_lab.commands.study import command
 from chunkwise_lab.studies.iotest import ini, table
-from chunkwise_lab.studies.iotest.effects import effects
 from chunkwise_lab.studies.iotest.launching import surroundings
 from chunkwise_lab.studies.iotest.lists import lists
 from chunkwise_lab.studies.iotest.measure import Clock, measure
 from chunkwise_lab.studies.iotest.pattern import Geometry, Values
 from chunkwise_lab.studies.iotest.run import walk
 from chunkwise_lab.studies.iotest.settings import Settings
+from chunkwise_lab.studies.iotest.table import effects
 from chunkwise_lab.studies.iotest.walk import Combination, chosen, combinations
 from chunkwise_lab.studies.iotest.world import World
 from chunkwise_lab.studies.load import load

@@ -9,9 +9,8 @@ import pytest
 
 from chunkwise.trials.formats import holds, is_netcdf3
 from chunkwise_lab.studies.claims import judge_all
-from chunkwise_lab.studies.generating import dataset_of, generate
 from chunkwise_lab.studies.load import load
-from chunkwise_lab.studies.run import Options, run
+from chunkwise_lab.studies.run import Options, dataset_of, generate, run
 from chunkwise_lab.studies.study import SCALES, Run, Scale, Study
 from tests.support.studies import STUDY, write_study
 from tests.support.tools import needs_netcdf

@@ -12,7 +12,7 @@ import pytest
 from chunkwise.errors import UsageError
 from chunkwise.measure.space import Space
 from chunkwise_lab.sample import write
-from chunkwise_lab.studies import elsewhere
+from chunkwise_lab.studies import probes
 from chunkwise_lab.studies.claims import judge_all
 from chunkwise_lab.studies.context import Context
 from chunkwise_lab.studies.load import load
@@ -36,7 +36,7 @@ def test_what_storage_takes_is_added(tmp_path: Path) -> None:
     space = Space.of(access=["rows=1x80"], reader=["libhdf5"], filter=["none", "deflate:4"])
     found = {
         (point["filter"], point["place"]): records[0]
-        for point, records in elsewhere.measure(context(file, space, FAR))
+        for point, records in probes.other_storage(context(file, space, FAR))
     }
     assert set(found) == {
         ("none", "measured"), ("none", "far"),
@@ -67,7 +67,7 @@ def test_what_storage_takes_is_added(tmp_path: Path) -> None:
 def test_the_bandwidth_below_which_a_codec_pays(
     codec: dict[str, float], plain: dict[str, float], bandwidth: float
 ) -> None:
-    assert elsewhere._pays_below(codec, plain) == bandwidth
+    assert probes._pays_below(codec, plain) == bandwidth
     if 0 < bandwidth < 1e6:
         whole = [one["memory_s"] + one["moved"] / 1e6 / bandwidth for one in (codec, plain)]
         assert whole[0] == pytest.approx(whole[1])
@@ -78,7 +78,7 @@ def test_the_bandwidth_below_which_a_codec_pays(
 )
 def test_a_place_that_is_none_is_an_error(tmp_path: Path, place: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="places"):
-        list(elsewhere.measure(context(tmp_path / "x.h5", Space(), place)))
+        list(probes.other_storage(context(tmp_path / "x.h5", Space(), place)))
 
 
 def tiny() -> Study:

@@ -12,7 +12,7 @@ import pytest
 from chunkwise.measure.target import look
 from chunkwise.measure.variants import prepared, variant_of
 from chunkwise_lab.sample import write
-from chunkwise_lab.studies import chunk_slots, open_datasets, published, repacking
+from chunkwise_lab.studies import probes, published
 from chunkwise_lab.studies.context import Context
 from chunkwise_lab.studies.load import load
 from chunkwise_lab.studies.results import Outcome, StudyResults
@@ -123,9 +123,7 @@ def test_slots_are_as_the_librarys_source_has_them(tmp_path: Path) -> None:
 def test_four_slots_are_the_fewest_above_three_that_collide() -> None:
     grid, columns = (2, 3), (0, 0, 0, 1, 1, 1, 2, 2, 2)
     counts = {
-        nslots: chunk_slots.loads(
-            chunk_slots.HASHES["libhdf5's source"](grid, nslots), grid, columns
-        )
+        nslots: probes.loads(probes.HASHES["libhdf5's source"](grid, nslots), grid, columns)
         for nslots in range(1, 9)
     }
     assert [nslots for nslots, count in counts.items() if count == 18] == [1, 2, 4]
@@ -135,7 +133,7 @@ def test_closed_datasets_give_their_caches_back(tmp_path: Path) -> None:
     told = context(tmp_path, datasets=("1", "6"), cache="8MiB")
     found = {
         (point["datasets"], point["then"]): records[0]["peak_rss_nbytes"]
-        for point, records in open_datasets.measure(told)
+        for point, records in probes.many_open(told)
     }
     assert found["6", "kept open"] - found["6", "closed"] > 4 * 8 << 20
     assert list(tmp_path.iterdir()) == []
@@ -150,7 +148,7 @@ def test_repacking_is_timed_and_checked(tmp_path: Path, monkeypatch: pytest.Monk
     def repacked(reader: str) -> list[dict[str, Any]]:
         data: dict[str, tuple[str, str, dict[str, str]]] = {"cris": (str(file), DATASET, {})}
         told = Context(data, {"chunk": "1x30x9x717"}, 1, {}, folder, (reader,), lambda _: None)
-        return [{**point, **records[0]} for point, records in repacking.measure(told)]
+        return [{**point, **records[0]} for point, records in probes.timed_repacking(told)]
 
     for reader in ("libhdf5", "chunkwise"):
         found = repacked(reader)

@@ -14,11 +14,10 @@ from chunkwise.measure.planning import spell_out
 from chunkwise.measure.target import look
 from chunkwise_lab import sample
 from chunkwise_lab.studies.figures import FIGURES
-from chunkwise_lab.studies.generating import generate
 from chunkwise_lab.studies.libraries import Found, labels_of
 from chunkwise_lab.studies.load import load
-from chunkwise_lab.studies.phases import PHASES
-from chunkwise_lab.studies.run import Options, run
+from chunkwise_lab.studies.probes import PHASES
+from chunkwise_lab.studies.run import Options, generate, run
 from chunkwise_lab.studies.study import SCALES, Data, Scale, Study
 
 # Table 1, in its order.

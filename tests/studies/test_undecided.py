@@ -13,12 +13,11 @@ import pytest
 
 from chunkwise.measure.libraries import LibHDF5
 from chunkwise.trials.trial import Measurement, Trial
-from chunkwise_lab.studies.claims import judge, judge_all
+from chunkwise_lab.studies.claims import judge, judge_all, undecided
 from chunkwise_lab.studies.load import load
 from chunkwise_lab.studies.results import Outcome, StudyResults
 from chunkwise_lab.studies.run import Options, run
 from chunkwise_lab.studies.study import Study
-from chunkwise_lab.studies.undecided import undecided
 from tests.support.studies import claim, row, write_study
 
 SMALL = 1024

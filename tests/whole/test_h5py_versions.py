@@ -91,9 +91,6 @@ def test_measures_and_reports(build: H5py, cube: Path, tmp_path: Path) -> None:
     saved = tmp_path / "runs.json"
     saved.write_text(measured, "utf-8")
     assert "no difference" in chunkwise(build, "compare", saved, saved)
-    page = tmp_path / "report.md"
-    chunkwise(build, "report", saved, "-o", page)
-    assert "t2m" in page.read_text("utf-8")
     # Ends with another code where an element is wrong.
     assert "29,758" in chunkwise(build, "hstest", cube, "--count", 3, "--reader", readers)
 

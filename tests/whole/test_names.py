@@ -99,14 +99,12 @@ def test_a_console_lets_nothing_raw_through() -> None:
 
 
 def test_a_report_holds_no_raw_text() -> None:
-    section = Section(
-        "r1", "a\x9b", "bench", "b\u202e", "c", (("d\x1b", "e\u2028"),), (), (), "f\ng"
-    )
+    section = Section("r1", "a\x9b", "b\u202e", "f\ng", (("d\x1b", "e\u2028"),), (), (), "quick")
     made = Report("t\x9b", (section,))
     assert made.title == "t\\x9b"
     assert made.sections[0].facts == (("d\\x1b", "e\\u2028"),)
-    assert made.sections[0].remedy == "f\ng"
-    plain = Section("r1", "a", "bench", "b", "c", (), (), ())
+    assert made.sections[0].about == "f\ng"
+    plain = Section("r1", "a", "b", "c", (), (), (), "quick")
     assert Report("t", (plain,)).sections[0] is plain
 
 

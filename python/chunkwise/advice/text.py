@@ -14,7 +14,7 @@ from chunkwise.advice.answer import Advice, FrontPoint, PatternAdvice
 from chunkwise.advice.verifying import Timing
 from chunkwise.cells import Hung
 from chunkwise.grammar import format_shape, format_size
-from chunkwise.measure.printing import bar, plain_table, say
+from chunkwise.measure.tables import bar, plain_table, say
 from chunkwise.names import printable
 from chunkwise.remedy.fix import Fix
 from chunkwise.words import counted, format_seconds, format_speed

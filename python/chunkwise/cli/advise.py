@@ -9,8 +9,7 @@ import click
 from chunkwise.cli.echo import echo_json
 from chunkwise.cli.progress import following
 from chunkwise.cli.terminal import for_results
-from chunkwise.cli.traced import followed, trace_option
-from chunkwise.cli.values import Duration, for_option
+from chunkwise.cli.values import Duration, followed, for_option, trace_option
 from chunkwise.errors import UsageError
 
 if TYPE_CHECKING:

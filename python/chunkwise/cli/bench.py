@@ -8,8 +8,15 @@ from chunkwise import measure
 from chunkwise.cli.echo import echo, echo_json
 from chunkwise.cli.progress import following
 from chunkwise.cli.terminal import for_results
-from chunkwise.cli.traced import followed, trace_option
-from chunkwise.cli.values import Count, Duration, Renamed, listed, shapes_listed
+from chunkwise.cli.values import (
+    Count,
+    Duration,
+    Renamed,
+    followed,
+    listed,
+    shapes_listed,
+    trace_option,
+)
 from chunkwise.errors import UsageError
 from chunkwise.grammar import parse_size
 from chunkwise.measure import render

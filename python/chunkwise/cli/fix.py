@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chunkwise.cli import batches
+from chunkwise.cli.batches import showing
 from chunkwise.cli.echo import echo, echo_json
-from chunkwise.cli.moments import showing
 from chunkwise.cli.signals import Ending, ending, leaving
 from chunkwise.cli.values import Duration, Renamed, for_option
 from chunkwise.errors import UsageError

@@ -10,8 +10,7 @@ import click
 
 from chunkwise.cli.echo import echo
 from chunkwise.cli.terminal import for_messages, for_results
-from chunkwise.cli.traced import followed, trace_option
-from chunkwise.cli.values import for_option
+from chunkwise.cli.values import followed, for_option, trace_option
 from chunkwise.errors import UsageError
 from chunkwise.model.readers import reader
 from chunkwise.names import printable

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chunkwise.cli import batches
+from chunkwise.cli.batches import showing
 from chunkwise.cli.echo import echo, echo_json
-from chunkwise.cli.moments import showing
 from chunkwise.cli.signals import Ending, ending, leaving
 from chunkwise.cli.values import Size, for_option
 from chunkwise.errors import UsageError
@@ -160,8 +160,7 @@ def command(
         if chosen.dry_run:
             return 0 if comm.rank else _dry_run(chosen.arguments[0], place(), job, chosen.as_json)
         return by_all(
-            comm,
-            lambda executor: _repack(place(), job, chosen.as_json, ends, executor, comm.size),
+            comm, lambda executor: _repack(place(), job, chosen.as_json, ends, executor, comm.size)
         )
 
 

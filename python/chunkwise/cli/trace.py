@@ -23,7 +23,7 @@ Examples:
   chunkwise trace -- cdo timmean in.nc out.nc
   chunkwise trace -o reads.json -- python analysis.py
   chunkwise trace --observe-only -- ./model namelist.nml
-  chunkwise trace -o t.json -- python analysis.py; chunkwise report t.json
+  chunkwise trace -o t.json -- python analysis.py; chunkwise view model.nc --trace t.json
 """
 
 

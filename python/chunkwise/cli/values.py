@@ -23,10 +23,7 @@ def listed(text: str | None) -> tuple[str, ...]:
 
 
 def shapes_listed(text: str | None) -> tuple[str, ...]:
-    """Read chunk shapes with commas between them, and within those that name dimensions.
-
-    A shape ends where the next part has no name, or one that the shape has already.
-    """
+    """Read chunk shapes with commas between them, and within those that name dimensions."""
     found: list[str] = []
     names: list[str] = []
     for part in listed(text):
@@ -151,3 +148,24 @@ def _of(param: click.Parameter | None) -> Iterator[None]:
         if param is None:
             raise
         raise UsageError(f"{' / '.join(param.opts)}: {wrong}") from None
+
+
+trace_option = click.option(
+    "--trace",
+    type=click.Path(dir_okay=False),
+    help="Also what a program read of the dataset, as 'chunkwise trace -o FILE' wrote it.",
+)
+
+
+def followed(
+    trace: str | None, file: str | None, dataset: str | None, access: tuple[str, ...]
+) -> tuple[str | None, tuple[str, ...]]:
+    """Give a dataset and access patterns, with those of a trace; without one, as they are."""
+    if trace is None:
+        return dataset, access
+    if file is None:
+        raise UsageError("--trace holds the reads of a file: name the file")
+    from chunkwise.running.replay import recorded
+
+    name, found = recorded(trace, file, dataset)
+    return name, (*access, *found)

@@ -11,7 +11,7 @@ import click
 from chunkwise import system
 from chunkwise.cli.echo import echo
 from chunkwise.cli.terminal import for_messages
-from chunkwise.cli.traced import followed, trace_option
+from chunkwise.cli.values import followed, trace_option
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.files.durable import write_whole
 from chunkwise.names import printable

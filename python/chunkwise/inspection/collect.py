@@ -1,7 +1,4 @@
-"""How are the facts about a file's objects collected?
-
-Only metadata is read here: object headers, links and chunk indexes, never data.
-"""
+"""How are the facts about a file's objects collected?"""
 
 from __future__ import annotations
 
@@ -38,15 +35,7 @@ _LAYOUTS: dict[int, Layout] = {
 def dataset_facts(
     dataset: h5d.DatasetID, paths: Mapping[Address, str] | None = None
 ) -> DatasetFacts:
-    """Collect how a dataset is stored.
-
-    Parameters
-    ----------
-    dataset
-        h5py's low-level identifier (``h5py.Dataset.id``).
-    paths
-        As for `chunkwise.inspection.dimensions.dimension_names`.
-    """
+    """Collect how a dataset is stored."""
     space = dataset.get_space()
     datatype = dataset.get_type()
     dcpl = dataset.get_create_plist()
@@ -93,10 +82,7 @@ def dataset_facts(
 def object_facts(
     file: h5py.File, entry: Entry, paths: Mapping[Address, str] | None = None
 ) -> ObjectFacts:
-    """Collect the facts about one name in a file.
-
-    What HDF5 cannot read comes as ``unreadable``, with the reason.
-    """
+    """Collect the facts about one name in a file."""
     unreadable: tuple[str, ...] = ()
     attributes, dataset = None, None
     try:
@@ -136,9 +122,7 @@ def forget_filters() -> None:
     is_available.cache_clear()
 
 
-def extent_of(
-    space: h5s.SpaceID,
-) -> tuple[tuple[int, ...] | None, tuple[int | None, ...] | None]:
+def extent_of(space: h5s.SpaceID) -> tuple[tuple[int, ...] | None, tuple[int | None, ...] | None]:
     """Give the shape, and as far as it can grow, None without end; None for a null dataspace."""
     if space.get_simple_extent_type() == h5s.NULL:
         return None, None

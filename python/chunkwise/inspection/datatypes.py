@@ -1,8 +1,4 @@
-"""What is an HDF5 datatype called in a word or two, and which byte order has it?
-
-Described from the HDF5 type itself and not from NumPy's, because a file may hold
-types that NumPy lacks.
-"""
+"""What is an HDF5 datatype called in a word or two, and which byte order has it?"""
 
 from __future__ import annotations
 
@@ -22,11 +18,7 @@ _IEEE_FIELDS = {
     8: (63, 52, 11, 0, 52),
     16: (127, 112, 15, 0, 112),
 }
-_ORDERS: dict[int, ByteOrder] = {
-    h5t.ORDER_LE: "little",
-    h5t.ORDER_BE: "big",
-    h5t.ORDER_VAX: "vax",
-}
+_ORDERS: dict[int, ByteOrder] = {h5t.ORDER_LE: "little", h5t.ORDER_BE: "big", h5t.ORDER_VAX: "vax"}
 # H5T_COMPLEX, which h5py names from HDF5 2.0 on.
 _COMPLEX = getattr(h5t, "COMPLEX", None)
 

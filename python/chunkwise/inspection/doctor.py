@@ -173,10 +173,7 @@ def _explain(
 def _explain_builtin(filter_id: int) -> tuple[str, tuple[BringFilter, ...]]:
     needs = _BUILD_NEEDS.get(filter_id)
     if needs:
-        return (
-            f"this libhdf5 was built without {needs}",
-            (BringFilter("rebuild"),),
-        )
+        return (f"this libhdf5 was built without {needs}", (BringFilter("rebuild"),))
     if filter_id in REGISTERED:
         return "this libhdf5 was built without it", ()
     return "its number is reserved for libhdf5 itself: a newer one is needed", ()

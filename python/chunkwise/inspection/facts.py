@@ -1,9 +1,4 @@
-"""What is known about a file, its objects and how its datasets are stored?
-
-Plain records, which can be printed, compared and written as JSON.  These modules make
-them: `collect` (objects and datasets), `format` (the file itself),
-`metadata` (what opening it costs), `patterns` and `sampling`.
-"""
+"""What is known about a file, its objects and how its datasets are stored?"""
 
 from __future__ import annotations
 
@@ -375,10 +370,7 @@ class FileFacts:
 
     @property
     def commands(self) -> tuple[Fix, ...]:
-        """The commands that fix all findings that a layout fixes; one of them is enough.
-
-        ``chunkwise repack`` first, then other tools that can; none where no layout mends anything.
-        """
+        """The commands that fix all findings that a layout fixes; one of them is enough."""
         layout = self.layout
         if layout is None:
             return ()

@@ -59,11 +59,7 @@ def fill_time(dcpl: h5p.PropDCID) -> str:
 
 
 def allocation_time(dcpl: h5p.PropDCID) -> str:
-    """Say when space is allocated (H5Pget_alloc_time): ``early``, ``late``, ``incremental``.
-
-    libhdf5 says what its default stands for with a dataset's layout; should it say
-    ``default``, so does this.
-    """
+    """Say when space is allocated (H5Pget_alloc_time): ``early``, ``late``, ``incremental``."""
     return _ALLOCATION_TIMES[dcpl.get_alloc_time()]
 
 

@@ -96,10 +96,7 @@ class Finding:
 
     @property
     def layout(self) -> FileLayout | None:
-        """How a copy of the file is to be stored, without what is found; None if none mends it.
-
-        None too if that is only offered.
-        """
+        """How a copy of the file is to be stored, without what is found; None if none mends it."""
         if self.is_offer:
             return None
         return next((fix.layout for fix in self.fixes if fix.layout is not None), None)

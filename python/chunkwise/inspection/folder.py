@@ -1,7 +1,4 @@
-"""Which files does the user mean, and how do many files compare?
-
-A folder's files are chosen by HDF5's signature, never by their names.
-"""
+"""Which files does the user mean, and how do many files compare?"""
 
 from __future__ import annotations
 
@@ -168,10 +165,7 @@ def survey(
     collect: Callable[[Sequence[str]], Iterable[Outcome[FileFacts]]],
     ignored: frozenset[str] = frozenset(),
 ) -> Iterator[tuple[FileSummary, FileFacts | None]]:
-    """Inspect file after file; one that cannot be opened does not stop the rest.
-
-    Findings of codes that are ignored do not count.
-    """
+    """Inspect file after file; one that cannot be opened does not stop the rest."""
     for path, reason in found.unreadable:
         yield refused(path, reason, ignored), None
     for path, outcome in zip(found.files, collect(found.files), strict=True):

@@ -1,8 +1,4 @@
-"""What is there to know about a file, and in which order is it found out?
-
-Facts first, from metadata alone; then a sample of the data; then the costs of reading;
-findings last, because they need all of it.
-"""
+"""What is there to know about a file, and in which order is it found out?"""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import h5py
 from h5py import h5d, h5o
@@ -21,7 +17,7 @@ from h5py import h5d, h5o
 from chunkwise.errors import CannotJudgeError, CorruptDataError
 from chunkwise.files.answers import kept
 from chunkwise.files.mended import Mended, early_end, open_mended, refused
-from chunkwise.files.objects import Entry, encode_name, walk
+from chunkwise.files.objects import HDF5_ERRORS, Entry, encode_name, walk
 from chunkwise.files.opening import find_dataset, full_name
 from chunkwise.files.stored import data_end
 from chunkwise.files.unclosed import open_readable
@@ -35,13 +31,96 @@ from chunkwise.inspection.metadata import recorded
 from chunkwise.inspection.native import listed
 from chunkwise.inspection.patterns import pattern_facts
 from chunkwise.inspection.sampling import choose, take_sample
-from chunkwise.inspection.signs import Reading
 from chunkwise.inspection.stated import can_be_chunked, of_each
-from chunkwise.model.purpose import NO_SIGNS, purpose
+from chunkwise.model.purpose import NO_SIGNS, Axis, Kind, Signs, purpose
 from chunkwise.model.readers import LIBRARIES, Reader, reader, this_process
 from chunkwise.model.traffic import Pattern
 from chunkwise.patterns import question
 from chunkwise.verdicts import Verdict
+
+# Objects of NeXus that hold frames of a detector.
+_NEXUS: Final = frozenset({"NXdata", "NXdetector"})
+_INTERPRETED: Final[dict[str, Kind]] = {
+    "image": "frame",
+    "rgb-image": "image",
+    "rgba-image": "image",
+    "spectrum": "spectrum",
+}
+_AXES: Final[tuple[Axis, ...]] = ("T", "Z", "Y", "X")
+# What CF writes in place of an axis.
+_MEANT: Final[dict[str, Axis]] = {
+    **dict.fromkeys(("time", "t", "date", "valid_time"), "T"),
+    **dict.fromkeys(("lev", "level", "depth", "height", "altitude", "plev", "z"), "Z"),
+    **dict.fromkeys(("lat", "latitude", "y", "projection_y_coordinate", "grid_latitude"), "Y"),
+    **dict.fromkeys(("lon", "longitude", "x", "projection_x_coordinate", "grid_longitude"), "X"),
+    **dict.fromkeys(("degrees_north", "degree_north", "degrees_n"), "Y"),
+    **dict.fromkeys(("degrees_east", "degree_east", "degrees_e"), "X"),
+}
+
+
+class Reading:
+    """Reads the signs of the datasets of one file; each group and dimension scale once."""
+
+    def __init__(self, file: h5py.File) -> None:
+        self._file = file
+        self._classes: dict[str, str] = {}
+        self._meant: dict[str, Axis | None] = {}
+
+    def of(self, path: str, dimensions: Sequence[str | None] | None) -> Signs:
+        """Read the signs of a dataset, whose dimensions have these names."""
+        try:
+            dataset = self._file[path]
+            kind = self._kind(path, dataset)
+            axes = tuple(map(self._axis, dimensions or ()))
+        except (*HDF5_ERRORS, TypeError, AttributeError):
+            return Signs()
+        return Signs(kind, axes if any(axes) else ())
+
+    def _kind(self, path: str, dataset: h5py.Dataset) -> Kind | None:
+        if _text(dataset, "CLASS") == "IMAGE":
+            return "image"
+        interpreted = _INTERPRETED.get(_text(dataset, "interpretation").lower())
+        if interpreted is not None:
+            return interpreted
+        group, _, name = path.rpartition("/")
+        if group not in self._classes:
+            self._classes[group] = _text(self._file[group or "/"], "NX_class")
+        if self._classes[group] in _NEXUS and dataset.ndim > 2:
+            return "frame"
+        sparse = name in ("data", "indices") and f"{group}/indptr" in self._file
+        return "sparse" if sparse else None
+
+    def _axis(self, name: str | None) -> Axis | None:
+        if name is None:
+            return None
+        if name not in self._meant:
+            self._meant[name] = self._axis_of(name)
+        return self._meant[name]
+
+    def _axis_of(self, name: str) -> Axis | None:
+        scale = self._file.get(name)
+        said = _text(scale, "axis").upper()
+        for axis in _AXES:
+            if said == axis:
+                return axis
+        units = _text(scale, "units").lower()
+        if " since " in units:
+            return "T"
+        for word in (_text(scale, "standard_name"), units, name.rpartition("/")[2]):
+            if word.lower() in _MEANT:
+                return _MEANT[word.lower()]
+        return None
+
+
+def _text(item: Any, name: str) -> str:
+    """Read an attribute that is one string; empty for any other."""
+    if item is None or name not in item.attrs:
+        return ""
+    value = item.attrs[name]
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return value if isinstance(value, str) else ""
+
 
 # The most seconds for all sampling: a person waits for it.
 SAMPLING_S: Final = 1.5
@@ -198,10 +277,7 @@ def _reader(named: str | Reader) -> Reader:
 
 
 def everyone() -> tuple[Reader, ...]:
-    """Return each reader that a file may meet, this process's own library last.
-
-    It is left out where it has the defaults of one that is there.
-    """
+    """Return each reader that a file may meet, this process's own library last."""
     here = this_process()
     defaults = {(each.cache_nbytes, each.nslots, each.w0) for each in LIBRARIES}
     own = () if (here.cache_nbytes, here.nslots, here.w0) in defaults else (here,)

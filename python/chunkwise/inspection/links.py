@@ -14,10 +14,7 @@ from chunkwise.inspection.sources import places
 
 
 def is_dangling(file: h5py.File, entry: Entry) -> bool:
-    """Tell whether a link leads nowhere, as libhdf5 follows it (H5Oexists_by_name).
-
-    So it is with loops of links, too.
-    """
+    """Tell whether a link leads nowhere, as libhdf5 follows it (H5Oexists_by_name)."""
     if entry.kind not in ("soft_link", "external_link"):
         return False
     name, link = str(file.filename), encode_name(entry.path.rpartition("/")[2])

@@ -1,7 +1,4 @@
-"""What does reading a dataset along each dimension, or across it, cost?
-
-Arithmetic on shapes, with the speed of a sample of the data: nothing is read here.
-"""
+"""What does reading a dataset along each dimension, or across it, cost?"""
 
 from __future__ import annotations
 
@@ -52,10 +49,7 @@ def walked(facts: DatasetFacts, stated: tuple[Pattern, ...] = ()) -> Iterator[Pa
 
 
 def row(facts: DatasetFacts) -> Block:
-    """Give the block that programs read in a loop: a line along the fastest dimension.
-
-    Of a one-dimensional dataset, a piece of some KiB (`geometry.piece`).
-    """
+    """Give the block that programs read in a loop: a line along the fastest dimension."""
     shape = facts.shape or ()
     axes = [d for d, extent in enumerate(shape) if extent > 1]
     if len(axes) < 2:

@@ -1,8 +1,4 @@
-"""How do records become JSON, fast enough for files of ten thousand datasets?
-
-`dataclasses.asdict` copies every leaf deeply, and `json` with an indent does not use
-its C encoder; this module avoids both.
-"""
+"""How do records become JSON, fast enough for files of ten thousand datasets?"""
 
 from __future__ import annotations
 
@@ -17,10 +13,7 @@ _AS_IS: Final = frozenset({str, int, bool, type(None)})
 
 
 def plain(value: Any) -> Any:
-    """Turn records within records into dictionaries, tuples kept.
-
-    Numbers that JSON lacks (infinite, not a number) become None.
-    """
+    """Turn records within records into dictionaries, tuples kept."""
     if type(value) in _AS_IS:
         return value
     if isinstance(value, float):
@@ -39,10 +32,7 @@ def plain(value: Any) -> Any:
 
 
 def json_lines(record: dict[str, Any]) -> Iterator[str]:
-    """Write a dictionary as one JSON object, each member of its lists on a line.
-
-    A line of output is then one object or finding, which can be searched for.
-    """
+    """Write a dictionary as one JSON object, each member of its lists on a line."""
     last = len(record) - 1
     yield "{"
     for i, (key, value) in enumerate(record.items()):

@@ -1,9 +1,4 @@
-"""How fast does libhdf5 read a dataset's chunks, and how small do other filters make them?
-
-A few whole stored chunks, spread over the dataset, are read once or twice each; of a
-contiguous dataset, a few runs of elements.  Data that cannot be read gives no sample, and
-no error: other rooms say what is wrong with it.
-"""
+"""How fast does libhdf5 read a dataset's chunks, and how small do other filters make them?"""
 
 from __future__ import annotations
 
@@ -164,10 +159,7 @@ def _stored_chunks(
     limit_nbytes: int,
     deadline: float | None,
 ) -> list[_Box]:
-    """Find chunks that are stored, typical ones if there are any, in the array's order.
-
-    Their stored bytes are read on the way, so that the timed reads find them in memory.
-    """
+    """Find chunks that are stored, typical ones if there are any, in the array's order."""
     typical: list[_Box] = []
     others: list[_Box] = []
     fetched = 0

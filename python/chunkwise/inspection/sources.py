@@ -35,10 +35,7 @@ _PERCENT: Final = re.compile("%([%b])")
 
 
 def sources(dataset: h5d.DatasetID, dcpl: h5p.PropDCID) -> tuple[Source, ...]:
-    """List the sources of a virtual or external dataset, each once.
-
-    Source files are opened for reading, one after the other, and closed again.
-    """
+    """List the sources of a virtual or external dataset, each once."""
     own = Path(decode_name(h5f.get_name(h5i.get_file_id(dataset)))).absolute()
     if dcpl.get_layout() == h5d.VIRTUAL:
         return tuple(_virtual(dataset, dcpl, own))

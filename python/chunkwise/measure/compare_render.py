@@ -14,8 +14,8 @@ from chunkwise.cells import Hung
 from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.measure.compare import ORDER, Comparison, Match
-from chunkwise.measure.printing import plain_table, say
 from chunkwise.measure.saved import AS_STORED, PARAMETERS, Sample, Saved
+from chunkwise.measure.tables import plain_table, say
 from chunkwise.measure.verdict import CONFIDENCE, FACTOR_OF_FEW, FEWEST
 from chunkwise.words import counted, format_seconds, format_speed, three_digits
 

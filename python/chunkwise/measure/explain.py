@@ -1,9 +1,4 @@
-"""Why did it take so long, in one sentence, and which line or command helps?
-
-Everything is derived from this run.  The measured times say which pattern is
-slow; the shapes and the cache in force say how often its chunks are decoded; and
-the remedy follows from which of the two is out of proportion.
-"""
+"""Why did it take so long, in one sentence, and which line or command helps?"""
 
 from __future__ import annotations
 
@@ -12,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from chunkwise.grammar import format_shape, format_size
-from chunkwise.measure.cause import Cause, copied, faster, pipelines, total, verified
 from chunkwise.measure.results import Advice, Cell, Results
 from chunkwise.measure.target import Target
 from chunkwise.measure.variants import Variant, stored, suitable_chunks
@@ -24,12 +18,96 @@ from chunkwise.model.geometry import Walk, line_axis, plane
 from chunkwise.model.held import Cache, holding
 from chunkwise.model.readers import CHUNKWISE, DEFAULT_W0, Reader, reader
 from chunkwise.patterns import Access, defaults
-from chunkwise.remedy.commands import copy_name
-from chunkwise.remedy.records import OpenNatively, ReadOnce, Remedy, larger_cache
+from chunkwise.remedy.commands import commands, copy_name
+from chunkwise.remedy.records import (
+    CONTIGUOUS,
+    Anew,
+    Copy,
+    OpenNatively,
+    Present,
+    ReadOnce,
+    Remedy,
+    in_chunks,
+    larger_cache,
+    under_filters,
+)
 from chunkwise.remedy.spelling import in_c, in_short
 from chunkwise.trials.formats import is_netcdf3
 from chunkwise.trials.readers import COMPILED, WITH_LIBRARY_CACHE
 from chunkwise.words import LAYOUTS, counted, format_ratio, format_seconds
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What makes a pattern slow."""
+
+    why: str  # In one sentence
+    # What helps: one of them, or a copy and the cache that it is to be opened with.
+    remedies: tuple[Remedy, ...] = ()
+    effect: str | None = None  # What they change, and whether that was measured or computed
+
+
+def verified(cause: Cause, results: Results, main: Variant) -> Cause:
+    """Offer measured chunks or filters in place of computed ones, if there are any."""
+    others = [variant for variant in results.variants if variant != main]
+    worst = max(
+        (c for c in results.cells if c.variant == main and c.reader in WITH_LIBRARY_CACHE),
+        key=total,
+        default=None,
+    )
+    if worst is None or not others:
+        return cause
+    rivals = [
+        cell
+        for cell in results.cells
+        if cell.variant in others
+        and (cell.access, cell.reader, cell.cache_nbytes)
+        == (worst.access, worst.reader, worst.cache_nbytes)
+        and cell.total_s
+    ]
+    best = min(rivals, key=total, default=None)
+    if best is None or best.variant is None or total(worst) < worth.NOTICED * total(best):
+        return cause
+    target, variant = results.file, best.variant
+    effect = f"{faster(worst, best)}, stored as {variant}"
+    copies = copied(target, variant)
+    if not copies:
+        return replace(cause, effect=f"{cause.effect}; {effect}" if cause.effect else effect)
+    return replace(cause, remedies=copies, effect=effect)
+
+
+def faster(slow: Cell, fast: Cell) -> str:
+    """Say how much faster all reads are, and whether all of them were done."""
+    ratio = format_ratio(total(slow) / total(fast))
+    estimated = slow.extrapolated or fast.extrapolated
+    how = "estimated from a part of the reads" if estimated else "measured"
+    return f"{how}: all reads of '{slow.access.name}' {'~' * estimated}{ratio} as fast"
+
+
+def total(cell: Cell) -> float:
+    """Return the seconds of a cell; 0 without any."""
+    return cell.total_s or 0.0
+
+
+def copied(target: Target, variant: Variant) -> tuple[Copy, ...]:
+    """Store a dataset as a variant, in a copy that loses nothing else of the file."""
+    now = Present(target.filters, shape=target.shape)
+    found: tuple[Copy, ...]
+    if variant.chunks is None:
+        found = (Copy(target.file, (Anew(target.dataset, CONTIGUOUS, None, now),)),)
+    elif variant.filters == target.filters:
+        found = in_chunks(target.file, target.dataset, variant.chunks, now)
+    else:
+        # Chunks are stated also if they stay: nccopy chooses others for small variables.
+        found = under_filters(target.file, target.dataset, variant.filters, now, variant.chunks)
+    kept = (replace(one, pipelines=frozenset(pipelines(target))) for one in found)
+    return tuple(one for one in kept if any(commands(one)))
+
+
+def pipelines(target: Target) -> list[str]:
+    """Name the pipelines that a copy of the file has to deal with."""
+    return sorted({target.filters, *target.file_filters} - {"none"})
+
 
 # A read that needs so many chunks, and decodes so many times what it asks for, is
 # not helped by a cache: already the first one is slow.
@@ -42,14 +120,7 @@ NOTICED_S = 1.0
 
 
 def explain(results: Results) -> Advice | None:
-    """Find the run's worst pattern, its cause and its remedy.
-
-    Returns
-    -------
-    Advice or None
-        None if no reader that uses libhdf5 gave figures: there is nothing to
-        explain.
-    """
+    """Find the run's worst pattern, its cause and its remedy."""
     # What storage, another library or its properties add is no matter of chunks: of those,
     # the first value is what is explained.
     reads = [cell for cell in results.cells if cell.operation == "read"]
@@ -203,10 +274,7 @@ class Slow:
 
     @property
     def amplification(self) -> float | None:
-        """How many times what all reads select is decoded, with the cache in force.
-
-        None if shapes do not tell: the box around a union may touch far more chunks.
-        """
+        """How many times what all reads select is decoded, with the cache in force."""
         if self.is_piecemeal:
             return 1.0
         if self.cell.access.has_unions:
@@ -230,10 +298,7 @@ class Slow:
 
     @cached_property
     def fastest(self) -> tuple[float, Cell | None]:
-        """How much faster the fastest of chunkwise's is, and that one.
-
-        Only where both are called from the same language; 0 if that was not measured.
-        """
+        """How much faster the fastest of chunkwise's is, and that one."""
         gains = [
             (total(self.cell) / cell.total_s, cell)
             for cell in self.results.cells
@@ -246,10 +311,7 @@ class Slow:
 
     @property
     def is_kept(self) -> bool:
-        """Whether chunkwise's own cache holds the chunks that the walk comes back to.
-
-        Where it loses the same chunks, it is no remedy.
-        """
+        """Whether chunkwise's own cache holds the chunks that the walk comes back to."""
         return self.decodes_with(reader(CHUNKWISE)) < worth.NOTICED
 
     @property
@@ -278,10 +340,7 @@ def _decoded_again(slow: Slow) -> Cause:
 
 
 def _chunks_to_hold(slow: Slow) -> int | None:
-    """Return how many chunks a larger cache should hold; None if no such cache would do.
-
-    The one that leaves the fewest decodes, and of equals the smallest.
-    """
+    """Return how many chunks a larger cache should hold; None if no such cache would do."""
     walk = slow.walk
     affordable = [
         held
@@ -396,12 +455,7 @@ def _stated(results: Results) -> list[Access]:
 
 
 def _repack(slow: Slow, chunks: tuple[int, ...]) -> tuple[Remedy, ...]:
-    """Copy the file, and open the copy with a cache if no default one would do.
-
-    Needed is a cache for the chunks of one read, of the slow pattern and of a plane across it,
-    as far as a reader should be told to give so much.
-    Nothing if no command can be trusted with every dataset of the file.
-    """
+    """Copy the file, and open the copy with a cache if no default one would do."""
     target, block = slow.target, slow.cell.access.block
     copies = copied(target, Variant(chunks, target.filters))
     if not copies:

@@ -1,8 +1,4 @@
-"""Which libhdf5 does a worker load, and how is it started?
-
-By default the one of the h5py installed here.  Another one is given by its own path, or
-by the path of a Python whose h5py brings it: that Python then runs the worker.
-"""
+"""Which libhdf5 does a worker load, and how is it started?"""
 
 from __future__ import annotations
 

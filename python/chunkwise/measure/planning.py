@@ -158,10 +158,7 @@ def spell_out(target: Target, space: Space) -> Plan:
 
 
 def _defaults(target: Target) -> list[Access]:
-    """Return the patterns of a plain bench whose reads are no larger than the data can be.
-
-    A file of a few bytes may claim steps of gigabytes: nobody has asked to read those.
-    """
+    """Return the patterns of a plain bench whose reads are no larger than the data can be."""
     usual = patterns.defaults(target.shape, target.itemsize)
     elsewhere = target.layout in ("virtual", "external")
     stored_nbytes = _ELSEWHERE_NBYTES if elsewhere else target.stored_nbytes

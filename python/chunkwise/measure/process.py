@@ -1,8 +1,4 @@
-"""How is a program started, timed, watched and ended?
-
-Everything that is measured in a process of its own is started here: bench's trials, peers that
-wait for their turn, programs as their users start them, and, behind a launcher, ranks of MPI.
-"""
+"""How is a program started, timed, watched and ended?"""
 
 from __future__ import annotations
 
@@ -214,10 +210,7 @@ def busy_text(shares: Iterable[float | None]) -> str:
 
 
 def _look(pid: int | None) -> tuple[float, float] | None:
-    """Return busy seconds of all processors, and those of one process; None if nobody tells.
-
-    Without a process, those of this one and of its children that have ended.
-    """
+    """Return busy seconds of all processors, and those of one process; None if nobody tells."""
     try:
         machine = Path("/proc/stat").read_text(encoding="utf-8").split("\n", 1)[0].split()[1:]
         tick = os.sysconf("SC_CLK_TCK")

@@ -10,11 +10,17 @@ from rich.text import Text
 from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.measure.explain import explain
-from chunkwise.measure.labels import fallback_notes, full_label, reader_label
-from chunkwise.measure.printing import say
 from chunkwise.measure.results import Advice, Cell, Results
-from chunkwise.measure.spent import sentence
-from chunkwise.measure.tables import further, notes, tables_of
+from chunkwise.measure.tables import (
+    fallback_notes,
+    full_label,
+    further,
+    notes,
+    reader_label,
+    say,
+    sentence,
+    tables_of,
+)
 from chunkwise.measure.variants import Variant, stored
 from chunkwise.names import printable_lines
 from chunkwise.trials.readers import COMPILED
@@ -125,10 +131,7 @@ def _footnotes(results: Results) -> list[str]:
 
 
 def _where_the_time_goes(results: Results) -> list[str]:
-    """Split the time of each pattern's slowest trial; the records have it for every trial.
-
-    Where only patterns and readers are compared, the slowest of all is enough.
-    """
+    """Split the time of each pattern's slowest trial; the records have it for every trial."""
     lines = []
     groups = results.patterns()
     if not set(results.varied) - {"operation", "access", "reader"}:

@@ -253,10 +253,7 @@ class Results:
         return list(groups.values())
 
     def speed(self, cell: Cell) -> float | None:
-        """Return how many times faster a cell is than the first one of its pattern.
-
-        By total time, median against median; None if either has no figure.
-        """
+        """Return how many times faster a cell is than the first one of its pattern."""
         base = standard_of(self, cell)
         if base.total_s is None or not cell.total_s:
             return None
@@ -308,11 +305,7 @@ def standard_of(results: Results, cell: Cell) -> Cell:
 
 
 def compare(cells: Sequence[Cell]) -> list[Mismatch]:
-    """Compare the bytes of all trials of one pattern with those of the first.
-
-    Two trials may have ended at different points: they are compared at the
-    greatest number of operations for which both have a checksum.
-    """
+    """Compare the bytes of all trials of one pattern with those of the first."""
     done = [m for cell in cells for m in cell.succeeded if m.checksums]
     found: dict[Mismatch, None] = {}
     for other in done[1:]:

@@ -1,8 +1,4 @@
-"""What happens in one run, from a space of parameters to results?
-
-Settings that make no sense are found before anything is written.  Files that are written for the
-run are removed at its end.
-"""
+"""What happens in one run, from a space of parameters to results?"""
 
 from __future__ import annotations
 
@@ -64,10 +60,7 @@ def run(
     # being first.
     touch: bool = False,
 ) -> Results:
-    """Time access patterns on a dataset, each trial in a process of its own.
-
-    What is not described here is as in `chunkwise.bench`.
-    """
+    """Time access patterns on a dataset, each trial in a process of its own."""
     begun = time.monotonic()
     if repeat < 1:
         raise UsageError(f"repeat is {repeat}: measure at least once")

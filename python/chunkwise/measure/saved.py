@@ -57,11 +57,7 @@ class Sample:
 
     @property
     def worked_s(self) -> list[float]:
-        """What is judged: `total_s` without the waiting for a processor.
-
-        Where reads are not known to come from memory, and in writing, waiting for storage
-        is a part of what is measured, and stays in.
-        """
+        """What is judged: `total_s` without the waiting for a processor."""
         if self.page_cache != "warm" or self.parameters.get("operation", "read") != "read":
             return self.total_s
         return [worked(*times) for times in zip(self.total_s, self.cpu_s, strict=True)]

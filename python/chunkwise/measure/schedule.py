@@ -157,14 +157,9 @@ def _took_s(done: Sequence[Measurement]) -> float:
 
 
 def measure_in_worker(
-    trial: Trial,
-    worker: Sequence[str] = WORKER,
-    environment: Mapping[str, str] | None = None,
+    trial: Trial, worker: Sequence[str] = WORKER, environment: Mapping[str, str] | None = None
 ) -> Measurement:
-    """Measure one trial in its own process; even its crash is a result.
-
-    The process is ended when this function is left, also by Ctrl-C.
-    """
+    """Measure one trial in its own process; even its crash is a result."""
     try:
         ended = finished(
             worker,

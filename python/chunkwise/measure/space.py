@@ -1,8 +1,4 @@
-"""Which combinations of parameters are measured?
-
-A space is data: values for some axes, and a design that says how they are combined.  It
-can be written on a command line or in a TOML file, and means the same for every dataset.
-"""
+"""Which combinations of parameters are measured?"""
 
 from __future__ import annotations
 
@@ -65,11 +61,7 @@ class Space:
                 yield name, (text,)
 
     def points(self, accesses: Sequence[str]) -> list[Point]:
-        """Spell out the combinations, in the order of `AXES`, each once.
-
-        Where an axis makes no difference to a reader or an operation it has its default.
-        `accesses` are the patterns where the space names none.
-        """
+        """Spell out the combinations, in the order of `AXES`, each once."""
         values = {
             name: tuple(dict.fromkeys(self.axes.get(name, (axis.default,))))
             for name, axis in AXES.items()

@@ -1,9 +1,4 @@
-"""How does a stopped run continue?
-
-Each trial is appended to a file as soon as it is done: JSON Lines, the first of which
-says what is measured.  A run finds there the trials that it would make itself, and makes
-the others.  It ignores a line that a kill cut short.
-"""
+"""How does a stopped run continue?"""
 
 from __future__ import annotations
 
@@ -47,11 +42,7 @@ class Store:
         return printable(str(self._path))
 
     def done(self, trial: Trial) -> list[Measurement]:
-        """Return what was measured of a trial before, in order.
-
-        Trials that got no time to end are left out: they may have it now.  So are those that
-        were cut short, if they would have far more time now.
-        """
+        """Return what was measured of a trial before, in order."""
         before = self._done.get(_key(trial.to_json()), ())
         return [
             measurement

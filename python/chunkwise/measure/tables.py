@@ -2,19 +2,199 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from chunkwise.cells import Hung
 from chunkwise.grammar import format_shape, format_size
-from chunkwise.measure.labels import cell_label
-from chunkwise.measure.printing import plain_table
-from chunkwise.measure.results import Cell, Results
+from chunkwise.measure.axes import AXES
+from chunkwise.measure.results import Cell, Results, standard_of
+from chunkwise.names import printable
 from chunkwise.patterns.pattern import Access
-from chunkwise.words import counted, format_seconds, format_speed
+from chunkwise.trials.breakdown import Breakdown
+from chunkwise.trials.readers import WITH_LIBRARY_CACHE
+from chunkwise.trials.trial import Operation
+from chunkwise.words import counted, format_ratio, format_seconds, format_speed
+
+WIDTH: Final = 80
+# Characters of the longest bar, and the parts of one.
+_BAR_WIDTH: Final = 26
+_EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
+
+
+def say(console: Console, text: str, style: str = "", indent: str = "") -> None:
+    """Print a text, broken at spaces, with `indent` before what follows its first line."""
+    for part in textwrap.wrap(text, WIDTH, subsequent_indent=indent):
+        console.print(part, highlight=False, markup=False, style=style)
+
+
+def plain_table(gap: int = 1) -> Table:
+    """Make a table without lines, its columns so many spaces apart."""
+    return Table(box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="bold")
+
+
+def bar(share: float, width: int = _BAR_WIDTH) -> str:
+    """Draw a bar of a share of the width, to an eighth of a character."""
+    eighths = max(1, round(share * width * 8))
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+
+
+# Axes that a table tells by its heading, or by its first columns.
+_ELSEWHERE = frozenset({"operation", "access", "format", "chunk", "filter", "reader"})
+
+
+def reader_label(results: Results, reader: str) -> str:
+    """Name a reader: the one from Python is simply chunkwise if it is the only one."""
+    alone = all(cell.reader != "chunkwise" for cell in results.cells)
+    return "chunkwise" if reader == "chunkwise-py" and alone else reader
+
+
+def cell_label(results: Results, cell: Cell) -> str:
+    """Name a trial by its reader, and by everything else that varies within a table."""
+    return ", ".join([reader_label(results, cell.reader), *_settings(results, cell).values()])
+
+
+def full_label(results: Results, cell: Cell) -> str:
+    """Name a trial in a sentence, without a table that says of what a value is."""
+    parts = [reader_label(results, cell.reader)]
+    if {"format", "chunk", "filter"} & set(results.varied):
+        parts.append(str(cell.variant))
+    said = {"cache": "cache ", "libhdf5": "HDF5 "}
+    found = _settings(results, cell)
+    return ", ".join([*parts, *(said.get(axis, "") + text for axis, text in found.items())])
+
+
+def _settings(results: Results, cell: Cell) -> dict[str, str]:
+    """Write a trial's value of each axis that varies and makes a difference to it."""
+    standard = standard_of(results, cell) if results.design == "each" else None
+    found = {
+        name: _setting(results, cell, name)
+        for name in results.varied
+        if name not in _ELSEWHERE
+        and AXES[name].concerns(cell.point)
+        and (standard is None or cell.point[name] != standard.point[name])
+    }
+    return {name: text for name, text in found.items() if text}
+
+
+def _setting(results: Results, cell: Cell, axis: str) -> str:
+    text = cell.point[axis]
+    if axis == "libhdf5":
+        # By its version, and also by its path if several have it.
+        found = _in_force(cell, "hdf5")
+        same = {c.point[axis] for c in results.cells if _in_force(c, "hdf5") == found}
+        return text if found is None else found if len(same) == 1 else f"{found} ({text})"
+    if axis == "zlib":
+        found = _in_force(cell, "zlib")
+        return AXES[axis].label(text) if found is None else f"zlib {found}"
+    if axis == "page-cache":
+        return "cold" if text == "cold" else ""
+    if axis == "cache" and text == AXES[axis].default:
+        return "default" if cell.reader in WITH_LIBRARY_CACHE else ""
+    return AXES[axis].label(text)
+
+
+def _in_force(cell: Cell, library: str) -> str | None:
+    """Return the version of a library that a trial used."""
+    found = (m.environment.get(library) for m in cell.succeeded)
+    return next((str(text) for text in found if text), None)
+
+
+def fallback_notes(results: Results) -> list[str]:
+    """Say which figures of chunkwise are libhdf5's, and why."""
+    found: dict[str, list[Cell]] = {}
+    for cell in results.cells:
+        if cell.fallback is not None:
+            found.setdefault(cell.fallback, []).append(cell)
+    notes = []
+    for why, (first, *others) in found.items():
+        what = f"'{first.access.name}' by {reader_label(results, first.reader)}"
+        what += f" (and {len(others)} more)" if others else ""
+        notes.append(f"done by libhdf5 in chunkwise's place: {what}: {printable(why)}")
+    return notes
+
+
+# What filters do, which of its figures counts how often they did it, and what else takes time.
+_WORDS: Final[Mapping[Operation, tuple[str, str, Mapping[str, str]]]] = {
+    "read": (
+        "decode",
+        "chunk_loads",
+        {
+            "index_s": "list the chunk index",
+            "storage_s": "read storage",
+            "scatter_s": "copy elements to their places",
+        },
+    ),
+    "write": (
+        "encode",
+        "chunks_encoded",
+        {
+            "scatter_s": "put elements into chunks",
+            "storage_s": "write storage",
+            "index_s": "keep the chunk index",
+        },
+    ),
+}
+
+
+def sentence(found: Breakdown, operation: Operation) -> str:
+    """Say where the time of reads, or of writes, went."""
+    values: Mapping[str, Any] = {**found}
+    verb, count, phases = _WORDS[operation]
+    chunks, seconds = values[count], found["filters_s"]
+    known = {name: s for name, s in seconds.items() if s is not None}
+    shared = bool(found["other_threads_s"])
+    parts = []
+    if known:
+        what = f"{verb} chunks" if chunks is None else f"{verb} {counted(chunks, 'chunk')}"
+        names = next(iter(known))
+        if len(known) > 1:
+            names = ", ".join(f"{name} {format_seconds(s)}" for name, s in known.items())
+        notes = "; ".join(filter(None, (names, _often(found, operation, chunks))))
+        parts.append(f"{format_seconds(sum(known.values()))} {what} ({notes})")
+    rest = {} if shared else {"other_s": "are the rest"}
+    for key, text in {**phases, **rest}.items():
+        if values[key]:
+            parts.append(f"{format_seconds(values[key])} {text}")
+    took = format_seconds(found["elapsed_s"])
+    if not parts:
+        why = "what filters take is not known"
+        if operation == "read" and not seconds:
+            why = "the data is not filtered, and storage, copying and calls are not told apart"
+        return f"Of {took} nothing is told: {why}."
+    if not shared:
+        return f"Of {took}, {', '.join(parts)}."
+    waiting_s, other_s = (format_seconds(found[key] or 0.0) for key in ("waiting_s", "other_s"))
+    thread = "reading" if operation == "read" else "writing"
+    return (
+        f"In {took}, with all threads added up, {', '.join(parts)}; "
+        f"the {thread} thread waited {waiting_s} for the others, and {other_s} are the rest."
+    )
+
+
+def _often(found: Breakdown, operation: Operation, times: int | None) -> str | None:
+    """Say how often chunks passed the filters, and what the cache had to do with it."""
+    distinct, loads = found["chunks_touched"], found["chunk_loads"]
+    if not times or not distinct or times < distinct:
+        return None
+    if times == distinct:
+        return "each of them once"
+    which = f"each of {distinct:,} chunks" if distinct > 1 else "the same chunk"
+    often = f"{which} {format_ratio(times / distinct)}"
+    if operation == "write":
+        return f"{often}: {loads:,} were loaded again" if loads else often
+    touches = found["chunk_touches"]
+    if touches is None:
+        return often
+    if touches == times:
+        return f"{often}: the chunk cache missed every time"
+    return f"{often}: the chunk cache missed {times:,} of {counted(touches, 'time')}"
+
 
 # What a table's columns are, behind the pattern and its number of operations.
 _READ = ("first", "mean", "all reads", "spread", "speed")
@@ -35,11 +215,7 @@ FILE: Final = "file"
 
 
 def tables_of(results: Results, cells: Sequence[Cell]) -> Iterator[str | Table]:
-    """Draw the trials of one operation on one way of storing the data.
-
-    One table for all patterns; where trials have long names, one for each, below a line
-    that says what it is of.
-    """
+    """Draw the trials of one operation on one way of storing the data."""
     groups: dict[Access, list[Cell]] = {}
     for cell in cells:
         groups.setdefault(cell.access, []).append(cell)
@@ -187,11 +363,7 @@ def _seconds(seconds: float | None, mark: str = "") -> str:
 
 
 def further(results: Results, cells: Sequence[Cell]) -> tuple[str, ...]:
-    """Name the columns that a table of these trials has besides the times.
-
-    ``memory`` where the trials of a pattern differ in their peak; of writes ``file`` where they
-    differ in the size of the file that they leave.
-    """
+    """Name the columns that a table of these trials has besides the times."""
     found = []
     patterns = {cell.pattern for cell in cells}
     if any(_memory_differs(c) for c in results.patterns() if c and c[0].pattern in patterns):

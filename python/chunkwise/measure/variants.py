@@ -1,10 +1,4 @@
-"""What would the same data cost in other chunks, or with other filters?
-
-If the file does not have a variant, bench writes it to a scratch file from the dataset's own
-data.  For a dataset that is too large it takes a sample: whole slabs of chunks, spread over
-the slowest dimension.  Then every variant is made from that sample, also the stored one, so
-that all of them hold the same.
-"""
+"""What would the same data cost in other chunks, or with other filters?"""
 
 from __future__ import annotations
 
@@ -214,11 +208,7 @@ def _sampled_rows(target: Target, sample_nbytes: int) -> list[int] | None:
 
 
 def write(
-    target: Target,
-    variant: Variant,
-    rows: list[int] | None,
-    path: Path,
-    empty: bool = False,
+    target: Target, variant: Variant, rows: list[int] | None, path: Path, empty: bool = False
 ) -> None:
     """Write the data, or a sample of it, as a variant; or a dataset that has none yet."""
     with open_h5(target.file) as source, h5py.File(path, "w") as file:
@@ -272,11 +262,7 @@ def create(
     rows: list[int] | None,  # Indexes of the slowest dimension that it has; None for all
     variant: Variant,
 ) -> h5py.Dataset:
-    """Make a dataset of the same stored type, in other chunks and under other filters.
-
-    What else it was created with it has as well: its fill value, and the dimensions that
-    may grow, by which HDF5 chooses the kind of chunk index.
-    """
+    """Make a dataset of the same stored type, in other chunks and under other filters."""
     shape = like.shape if rows is None else (len(rows), *like.shape[1:])
     dcpl = like.id.get_create_plist()
     if dcpl.get_layout() not in (h5d.CHUNKED, h5d.CONTIGUOUS) or dcpl.get_external_count():

@@ -1,8 +1,4 @@
-"""Where is the libhdf5 of another version of h5py or netCDF4, such as ``h5py==3.8.0``?
-
-In its wheel, which pip downloads when it is first needed.  Of the wheel the libraries are kept, in
-the user's folder for caches; no old Python is needed to load them.
-"""
+"""Where is the libhdf5 of another version of h5py or netCDF4, such as ``h5py==3.8.0``?"""
 
 from __future__ import annotations
 
@@ -33,10 +29,7 @@ def is_wheel(text: str) -> bool:
 
 
 def library_of(text: str) -> str:
-    """Return the path of the libhdf5 in the wheel that a text such as ``h5py==3.8.0`` names.
-
-    Raises UsageError if there is no such wheel, or pip cannot get it.
-    """
+    """Return the path of the libhdf5 in the wheel that a text such as ``h5py==3.8.0`` names."""
     found = _SPEC.fullmatch(text)
     assert found is not None
     name, version = found.groups()

@@ -18,9 +18,16 @@ from typing import Final
 from chunkwise.grammar import Pipeline
 from chunkwise.names import shell_word
 from chunkwise.remedy.fix import Fix, Tool
-from chunkwise.remedy.quoting import absolute, beside, shell_file
 from chunkwise.remedy.records import CONTIGUOUS, Anew, Chunks, Copy
-from chunkwise.remedy.tools import NCCOPY_FILTERS, can_repack, is_in_netcdf_root, names
+from chunkwise.remedy.tools import (
+    NCCOPY_FILTERS,
+    absolute,
+    beside,
+    can_repack,
+    is_in_netcdf_root,
+    names,
+    shell_file,
+)
 
 # nccopy reads -F differently for other names unless they are escaped.
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
@@ -55,10 +62,7 @@ def copy_name(copy: Copy) -> str:
 
 
 def _by(tool: Tool, copy: Copy, common: str, options: Sequence[str | None]) -> Iterator[Fix]:
-    """Give the command of a tool for all datasets for which it has words.
-
-    None if it has none for the first, or if it has to do all and cannot.
-    """
+    """Give the command of a tool for all datasets for which it has words."""
     if (options and options[0] is None) or (copy.exact and None in options):
         return
     # Options without a dataset are for all of them.

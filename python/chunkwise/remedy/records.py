@@ -1,8 +1,4 @@
-"""Which remedies are there, what does each need, and for whom is it?
-
-They are data: checks make them, and what compares, joins or leaves out remedies looks at these
-records.  `spelling` has the lines.
-"""
+"""Which remedies are there, what does each need, and for whom is it?"""
 
 from __future__ import annotations
 
@@ -17,8 +13,7 @@ from chunkwise.model.held import Cache
 from chunkwise.model.layout import DatasetLayout, FileLayout
 from chunkwise.model.readers import NETCDF_C
 from chunkwise.remedy.fix import Tool
-from chunkwise.remedy.quoting import absolute
-from chunkwise.remedy.tools import ENCODED_FILTERS, can_encode, decodes_natively, names
+from chunkwise.remedy.tools import ENCODED_FILTERS, absolute, can_encode, decodes_natively, names
 
 Chunks: TypeAlias = tuple[int, ...]
 # As chunks that a copy has: none.
@@ -261,10 +256,7 @@ def under_filters(
 
 
 def encoded_anew(file: str, path: str, filters: str) -> tuple[Copy, ...]:
-    """Apply the filters of a dataset to the chunks that lack them.
-
-    Nothing if chunkwise repack would leave it to libhdf5, which may leave filters out again.
-    """
+    """Apply the filters of a dataset to the chunks that lack them."""
     if not names(filters) <= ENCODED_FILTERS or not all(map(can_encode, names(filters))):
         return ()
     return (Copy(file, (Anew(path, None, filters, Present()),), by_us=True),)

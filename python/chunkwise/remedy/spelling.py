@@ -17,7 +17,6 @@ from chunkwise.model.readers import DEFAULT_W0
 from chunkwise.names import printable, python_text, shell_word
 from chunkwise.remedy.commands import commands
 from chunkwise.remedy.fix import Fix, OfCopy
-from chunkwise.remedy.quoting import absolute, beside, c_text, python_path, shell_file
 from chunkwise.remedy.records import (
     BringFilter,
     ClearMark,
@@ -35,17 +34,22 @@ from chunkwise.remedy.records import (
     RemoveLink,
     SetCache,
 )
-from chunkwise.remedy.tools import is_in_netcdf, names
+from chunkwise.remedy.tools import (
+    absolute,
+    beside,
+    c_text,
+    is_in_netcdf,
+    names,
+    python_path,
+    shell_file,
+)
 from chunkwise.remedy.writers import c_cache, fortran_cache, writers
 
 _MIB: Final = 1 << 20
 
 
 def spelled(remedies: Iterable[Remedy]) -> tuple[Fix, ...]:
-    """Give the lines of some remedies, those of the first one first.
-
-    But the command that gives a dataset other chunks comes before lines that read it as it is.
-    """
+    """Give the lines of some remedies, those of the first one first."""
     found = [fix for remedy in remedies for fix in lines(remedy)]
     return tuple(sorted(found, key=lambda fix: not (fix.repacks and fix.rechunks)))
 
@@ -86,10 +90,7 @@ def _(remedy: SetCache) -> Iterator[Fix]:
             opened = f"netCDF4.Dataset({remedy.file!r})[{path!r}]"
             arguments = f"{remedy.nbytes}, {remedy.nslots}, {DEFAULT_W0}"
             found.append(
-                Fix(
-                    "netCDF4",
-                    f"variable = {opened}\nvariable.set_var_chunk_cache({arguments})",
-                )
+                Fix("netCDF4", f"variable = {opened}\nvariable.set_var_chunk_cache({arguments})")
             )
         found.append(Fix("C", _opened_in_c(remedy)))
         if path.isprintable() and path.isascii():
@@ -202,10 +203,7 @@ def _(remedy: BringFilter) -> Iterator[Fix]:
 
 
 def in_short(remedy: Remedy) -> str | None:
-    """Give the one line that is enough for a program that has all else; None without any.
-
-    ``h5py.File("a.nc", rdcc_nbytes=14 * 2**20)``, or the first command that copies the file.
-    """
+    """Give the one line that is enough for a program that has all else; None without any."""
     if isinstance(remedy, SetCache) and remedy.program != "h5py":
         texts = {fix.tool: fix.text for fix in lines(remedy)}
         return texts.get(remedy.program, texts.get("C"))
@@ -221,11 +219,7 @@ def in_short(remedy: Remedy) -> str | None:
 
 
 def in_c(remedy: Remedy) -> str | None:
-    """Give the lines of C that do what a remedy in Python does; None where C has no like.
-
-    They are for a function that includes ``hdf5.h`` and ``stdlib.h``, and open the file
-    themselves.  What is read is in the machine's own type, in ``array``.
-    """
+    """Give the lines of C that do what a remedy in Python does; None where C has no like."""
     if isinstance(remedy, SetCache):
         return _opened_in_c(remedy)
     if not isinstance(remedy, ReadOnce):

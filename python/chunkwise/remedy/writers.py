@@ -19,9 +19,8 @@ from chunkwise.grammar.codecs import CODECS
 from chunkwise.model.held import Cache, holding
 from chunkwise.model.readers import DEFAULT_W0, LIBHDF5_1, LIBHDF5_2
 from chunkwise.remedy.fix import Fix, Tool
-from chunkwise.remedy.quoting import absolute, beside, c_text, python_path
 from chunkwise.remedy.records import CONTIGUOUS, Anew, Chunks, Copy, Present
-from chunkwise.remedy.tools import is_in_netcdf
+from chunkwise.remedy.tools import absolute, beside, c_text, is_in_netcdf, python_path
 from chunkwise.words import counted
 
 # netCDF-C's default chunk cache, at the least since 4.9.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import shlex
 import textwrap
@@ -71,11 +70,6 @@ def calls(datasets: Sequence[TracedDataset]) -> str:
         if (number := sum(one.calls for one in datasets if one.operation == operation))
     ]
     return joined(kinds)
-
-
-def advice(one: TracedDataset) -> str | None:
-    """Give the command that says how the dataset should be stored for these calls."""
-    return shlex.join(itertools.chain(*_advice(one))) or None
 
 
 def _advice(one: TracedDataset) -> list[list[str]]:

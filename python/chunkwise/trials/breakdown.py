@@ -13,13 +13,19 @@ its waiting for the others, and the rest.
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal, TypedDict, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, cast
 
 from chunkwise import _native
 from chunkwise.errors import ChunkwiseError
 from chunkwise.grammar.codecs import CODECS_BY_ID
 from chunkwise.trials import pagecache
+
+if TYPE_CHECKING:
+    from chunkwise._native import WriteResult
 
 # Bare reading is bounded by both.
 MOST_BARE_CHUNKS: Final = 1000
@@ -35,10 +41,7 @@ FROM_BARE: Final[Method] = "filters measured, storage from bare reading"
 
 
 class Breakdown(TypedDict):
-    """Where a walk's seconds went; plain JSON values, None if not known.
-
-    Of writes all that follows is about writing; see `chunkwise.trials.write_breakdown`.
-    """
+    """Where a walk's seconds went; plain JSON values, None if not known."""
 
     # ``measured``: each figure by clocks around the work itself.  ``filters measured, storage from
     # bare reading``: `storage_s` is an estimate, and `other_s` what is left. Measured seconds are
@@ -78,11 +81,7 @@ _UNKNOWN: Final = cast("Breakdown", dict.fromkeys(Breakdown.__annotations__))
 
 
 class Watch:
-    """What filters do for a walk, from right before it on.
-
-    A libhdf5's filters are counted, for all that it reads and writes meanwhile; without a library,
-    the engine measures itself.
-    """
+    """What filters do for a walk, from right before it on."""
 
     def __init__(self, library: _native.Library | None, filters: Sequence[int]) -> None:
         self.library = library
@@ -232,3 +231,79 @@ def _name_of(number: int, tallied: Tallies) -> str:
     if number in CODECS_BY_ID:
         return CODECS_BY_ID[number].name
     return tallied[number]["name"] if number in tallied else f"filter-{number}"
+
+
+FROM_BARE_WRITING: Final[Method] = "filters measured, storage from bare writing"
+
+# The engine measures what it does, and how long it hands chunks over; what of that is
+# storage is an estimate.
+OF_ENGINE: Final[Method] = "measured, storage from bare writing"
+# Data without chunks is written bare in pieces of at most this many bytes.
+_MOST_PIECE_NBYTES: Final = 1 << 20
+
+
+def taken_apart(
+    watch: Watch,
+    result: WriteResult,  # What the reader measured
+    walk: _native.Walk,  # What was written
+    path: str,  # The file that was made
+    stored_nbytes: int,  # Bytes that the dataset's elements take in it
+    # Its chunks; None if there are none, or they cannot be listed.
+    table: _native.ChunkTable | None,
+) -> Breakdown:
+    """Tell where the time of writes went that were watched."""
+    touches, distinct = table.touches(walk, result["operations"]) if table else (None, None)
+    phases = (result["create_s"], result["elapsed_s"], result["flush_s"], result["close_s"])
+    elapsed_s = sum(phases)
+    # Data without chunks is written in blocks, as far as they can lie together.
+    block = min(result["selected_nbytes"] / max(1, result["operations"]), _MOST_PIECE_NBYTES)
+
+    def storage_s(encoded: int | None) -> float | None:
+        """Estimate what storage took for chunks that were encoded so often."""
+        each = stored_nbytes / distinct if distinct else block
+        per_byte_s = bare_seconds(path, max(1, round(each)))
+        often = encoded / distinct if distinct and encoded is not None else 1
+        return None if per_byte_s is None else stored_nbytes * often * per_byte_s
+
+    if watch.library is None:
+        found = watch.by_engine(OF_ENGINE, elapsed_s)
+        of_engine: dict[str, Any] = {**result}
+        encoded, loads = of_engine["encoded_chunks"], of_engine["read_back_chunks"]
+        # Handing a chunk over is writing its bytes, and entering it into the chunk index.
+        commit_s, read_s = found["index_s"] or 0.0, found["storage_s"] or 0.0
+        bare_s = storage_s(encoded)
+        written_s = None if bare_s is None else min(bare_s, commit_s)
+        found["index_s"] = None if written_s is None else commit_s - written_s
+        found["storage_s"] = None if written_s is None else written_s + read_s
+    else:
+        filters_s, calls = watch.by_filter("encode", "decode")
+        encoded, loads = (unskipped_calls(table, calls[way]) for way in ("encode", "decode"))
+        found = by_library(FROM_BARE_WRITING, elapsed_s, filters_s, storage_s(encoded))
+    return {
+        **found,
+        "chunk_touches": touches,
+        "chunk_loads": loads,
+        "chunks_touched": distinct,
+        "chunks_encoded": encoded,
+    }
+
+
+def bare_seconds(path: str, piece_nbytes: int) -> float | None:
+    """Write a file's bytes once more, bare, in pieces to a new file beside it."""
+    other = Path(f"{path}.bare")
+    spent_s, nbytes = 0.0, 0
+    try:
+        with Path(path).open("rb") as stream, other.open("xb") as bare:
+            for _ in range(MOST_BARE_CHUNKS):
+                piece = stream.read(piece_nbytes)
+                if not piece or spent_s >= MOST_BARE_SECONDS:
+                    break
+                begun = time.perf_counter()
+                os.write(bare.fileno(), piece)
+                spent_s += time.perf_counter() - begun
+                nbytes += len(piece)
+    except OSError:
+        return None
+    finally:
+        other.unlink(missing_ok=True)
+    return spent_s / nbytes if nbytes else None

@@ -24,11 +24,12 @@ from chunkwise.grammar import Pipeline
 from chunkwise.names import encode_name
 from chunkwise.system import sync
 from chunkwise.trials.in_rust import elements
-from chunkwise.trials.laps import Clock, Laps
 from chunkwise.trials.readers import Cache, Look, Opened, library_of
 from chunkwise.trials.trial import Trial
 from chunkwise.trials.unions import (
+    Clock,
     Index,
+    Laps,
     gathered,
     index_of,
     read_by_chunkwise,
@@ -181,10 +182,7 @@ class _Made:
 
 @contextmanager
 def _made(trial: Trial, path: str) -> Iterator[_Made]:
-    """Make a dataset like the trial's in a new file; closed and synced with the block.
-
-    When anything fails the file is removed.
-    """
+    """Make a dataset like the trial's in a new file; closed and synced with the block."""
     with _dataset(trial) as (library, like, _):
         dcpl = like.id.get_create_plist()
         datatype, space = like.id.get_type().copy(), like.id.get_space()

@@ -186,10 +186,7 @@ def netcdf_cache(trial: Trial) -> tuple[int, int, float] | None:
 
 
 def elements(trial: Trial, native: bool = False) -> npt.NDArray[np.uint8]:
-    """Return the bytes of all elements that a trial writes, or is checked against, in C order.
-
-    As they are stored, or in this machine's byte order.
-    """
+    """Return the bytes of all elements that a trial writes, or is checked against, in C order."""
     if trial.data is None:
         raise UsageError(f"{trial.dataset}: its elements are not known")
     if native and not trial.native_order:

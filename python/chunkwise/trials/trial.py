@@ -1,9 +1,4 @@
-"""What is one trial asked to do, and what does it report?
-
-A `Trial` goes to a worker process as JSON; a `Measurement` comes back as JSON.
-Both are flat, so that a list of measurements is a tidy table: one row a trial,
-with the machine, the library versions and every parameter in it.
-"""
+"""What is one trial asked to do, and what does it report?"""
 
 from __future__ import annotations
 
@@ -72,7 +67,7 @@ class Trial:
     warm_first: bool = False
     chunks: tuple[int, ...] | None = None  # How the data is chunked; None for data that is not
     filters: str = "none"
-    format: str = NETCDF4  # A name of `chunkwise.trials.formats.FORMATS`
+    format: str = NETCDF4  # A name of `chunkwise.trials.readers.FORMATS`
     operation: Operation = "read"  # ``write``: to a new file
     threads: int | None = None  # That chunkwise may use
     # The path of a libhdf5, or of the Python whose h5py brings one; None for h5py's here.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import h5py
@@ -11,7 +11,43 @@ import numpy.typing as npt
 
 from chunkwise import Dataset, Hyperslab, Union, _native, union
 from chunkwise.selecting import lowlevel
-from chunkwise.trials.laps import Laps
+
+Clock = Callable[[], int]
+
+
+class Laps:
+    """The moments between the parts of one operation, as its code reports them."""
+
+    __slots__ = ("_clock", "_done_ns", "_opened_ns", "_selected_ns")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._opened_ns: int | None = None
+        self._selected_ns: int | None = None
+        self._done_ns: int | None = None
+
+    def opened(self) -> None:
+        """The dataset is open."""
+        self._opened_ns = self._clock()
+
+    def selected(self) -> None:
+        """The selection is put together."""
+        self._selected_ns = self._clock()
+
+    def done(self) -> None:
+        """The elements are there; what follows is not a part of the operation."""
+        self._done_ns = self._clock()
+
+    def finish(self, begun_ns: int, ended_ns: int) -> tuple[int, int | None, int | None]:
+        """Start again, and return nanoseconds of the whole, of opening, and of selecting."""
+        done = ended_ns if self._done_ns is None else self._done_ns
+        opened = None if self._opened_ns is None else self._opened_ns - begun_ns
+        select = None
+        if self._selected_ns is not None:
+            select = self._selected_ns - (begun_ns + (opened or 0))
+        self._opened_ns = self._selected_ns = self._done_ns = None
+        return done - begun_ns, opened, select
+
 
 Index = tuple[slice, ...] | Union
 

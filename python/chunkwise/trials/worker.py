@@ -13,21 +13,23 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from chunkwise import _native, system
 from chunkwise._startup import measure_h5py_as_it_is
-from chunkwise.errors import ChunkwiseError, CorruptDataError, WrongValueError
+from chunkwise.errors import ChunkwiseError, CorruptDataError, UsageError, WrongValueError
 from chunkwise.model.geometry import Walk
 from chunkwise.names import hdf5_reason
 from chunkwise.trials import environment, pagecache
-from chunkwise.trials.breakdown import Watch
-from chunkwise.trials.checking import Checker
-from chunkwise.trials.extrapolate import put_off_scale, total_seconds
+from chunkwise.trials.breakdown import Watch, taken_apart
 from chunkwise.trials.formats import is_netcdf3
+from chunkwise.trials.in_rust import elements
 from chunkwise.trials.readers import (
     NATIVE,
     READERS,
@@ -40,11 +42,159 @@ from chunkwise.trials.readers import (
     netcdf_library,
 )
 from chunkwise.trials.trial import Trial
-from chunkwise.trials.write_breakdown import taken_apart
 from chunkwise.trials.zlibs import check_in_force
+from chunkwise.words import counted
 
 if TYPE_CHECKING:
+    from chunkwise import _native
     from chunkwise._native import WalkResult
+    from chunkwise.trials.trial import Trial
+
+
+def total_seconds(
+    latencies_s: Sequence[float],
+    operations: int,
+    elapsed_s: float,
+    total_operations: int,
+    walk: Walk | None,
+) -> float:
+    """Estimate the seconds of all `total_operations` reads from the first ones."""
+    if operations >= total_operations:
+        return elapsed_s
+    if walk is None or len(latencies_s) < operations:
+        return elapsed_s * total_operations / operations
+    latencies = np.asarray(latencies_s, dtype=np.float64)
+    fresh, same = walk.kinds(len(latencies))
+    census = walk.census()
+    fresh_s = _mean(latencies[fresh], 0.0)
+    back_s = _mean(latencies[~fresh & ~same], fresh_s)
+    same_s = _mean(latencies[same & ~fresh], back_s)
+    return fresh_s * census.fresh + back_s * census.back + same_s * census.same
+
+
+def put_off_scale(
+    operations: int,
+    total_operations: int,
+    written_nbytes: int,
+    cache_nbytes: int | None,  # The chunk cache; None if nobody knows it
+    chunk_nbytes: int,
+) -> float:
+    """Say how many times as much the flush has to do when all is written.
+
+    A library puts off what its chunk cache holds, and no more: once that is full, writing
+    goes on while the rest of the flush stays the same.
+    """
+    whole = total_operations / max(1, operations)
+    if not chunk_nbytes:
+        return 1.0
+    if cache_nbytes is None:
+        return whole
+    # A chunk larger than the cache is written at once, but for what describes it.
+    held = max(cache_nbytes, chunk_nbytes)
+    return max(1.0, min(whole, held / max(1, written_nbytes)))
+
+
+def _mean(values: npt.NDArray[np.float64], otherwise: float) -> float:
+    return float(values.mean()) if values.size else otherwise
+
+
+# Rows are compared in pieces of this many elements of the array.
+_PIECE: Final = 1 << 22
+
+
+class Checker:
+    """Compares what a trial reads, selection by selection."""
+
+    def __init__(self, trial: Trial, walk: _native.Walk) -> None:
+        if not trial.comparable:
+            raise UsageError(
+                f"'{trial.dataset}' in {trial.file}: its elements hold padding, which is no value "
+                "that could be checked; name another dataset"
+            )
+        self._trial, self._walk = trial, walk
+        # Bit for bit: a NaN is a value like another.
+        self._dtype = np.dtype(f"u{trial.itemsize}" if trial.itemsize in (1, 2, 4, 8) else "u1")
+        known = elements(trial).view(self._dtype)
+        self._known = known.reshape(*trial.shape, -1)
+        self.checked = 0  # Elements compared so far
+
+    def __call__(self, number: int, read: bytes | npt.NDArray[np.uint8]) -> None:
+        """Check one operation."""
+        selected = self._walk[number]
+        hyperslabs = [selected] if isinstance(selected, tuple) else selected
+        found = np.frombuffer(read, self._dtype).reshape(-1, self._known.shape[-1])
+        first = min(start[0] for start, _, _, _ in hyperslabs)
+        last = max(s[0] + (n[0] - 1) * t[0] + b[0] for s, t, n, b in hyperslabs)
+        rows = max(1, _PIECE // math.prod(self._trial.shape[1:]))
+        done = 0
+        for top in range(first, last, rows):
+            bottom = min(top + rows, last)
+            mask = np.zeros((bottom - top, *self._trial.shape[1:]), bool)
+            for hyperslab in hyperslabs:
+                _mark(mask, hyperslab, top)
+            known = self._known[top:bottom][mask]
+            got = found[done : done + len(known)]
+            if len(got) < len(known):
+                break
+            wrong = (got != known).any(axis=1)
+            if wrong.any():
+                at = int(wrong.argmax())
+                place = [int(c[at]) for c in mask.nonzero()]
+                place[0] += top
+                raise WrongValueError(self._words(number, place, got[at], known[at]))
+            done += len(known)
+        else:
+            if done == len(found):
+                self.checked += done
+                return
+        raise WrongValueError(
+            f"{self._where(number)}: {counted(len(found), 'element')} came, and another number "
+            "was asked for"
+        )
+
+    def _where(self, number: int) -> str:
+        trial = self._trial
+        seed = "" if trial.seed is None else f" of seed {trial.seed}"
+        return (
+            f"'{trial.dataset}' in {trial.file}: {trial.reader}, selection {number} of "
+            f"'{trial.access}'{seed}"
+        )
+
+    def _words(
+        self, number: int, place: list[int], got: npt.NDArray[Any], known: npt.NDArray[Any]
+    ) -> str:
+        index = ", ".join(map(str, place))
+        return (
+            f"{self._where(number)}: element [{index}] was read as {self._value(got)}, and is "
+            f"{self._value(known)}"
+        )
+
+    def _value(self, one: npt.NDArray[Any]) -> str:
+        """Write an element as a value, or as bytes where NumPy has no name for its type."""
+        stored = one.tobytes()
+        try:
+            dtype = np.dtype(self._trial.dtype)
+        except TypeError:
+            return f"0x{stored.hex()}"
+        return str(np.frombuffer(stored, dtype)[0])
+
+
+def _mark(mask: npt.NDArray[np.bool_], hyperslab: _native.Hyperslab, top: int) -> None:
+    """Set the elements of a hyperslab, in rows of an array from `top` on."""
+    axes = list(zip(*hyperslab, strict=True))
+    if all(count == 1 for _, _, count, _ in axes):
+        box = [slice(start, start + block) for start, _, _, block in axes]
+        box[0] = slice(max(0, box[0].start - top), max(0, box[0].stop - top))
+        mask[tuple(box)] = True
+        return
+    places: list[npt.NDArray[Any]] = [
+        (start + stride * np.arange(count)[:, None] + np.arange(block)).ravel()
+        for start, stride, count, block in axes
+    ]
+    inside = places[0] - top
+    inside = inside[(inside >= 0) & (inside < len(mask))]
+    mask[np.ix_(inside, *places[1:])] = True
+
 
 T = TypeVar("T")
 
@@ -214,11 +364,7 @@ def _held_nbytes(trial: Trial, written: WalkResult, cache: Cache) -> int | None:
 def _read_back(
     trial: Trial, written: WalkResult, path: Path
 ) -> tuple[int, _native.ChunkTable | None]:
-    """Compare what is in the file with what was given to be written.
-
-    Return the bytes that the elements take in it, and its chunks, if it has any that libhdf5
-    can list.
-    """
+    """Compare what is in the file with what was given to be written."""
     operations = written["operations"]
     walk = trial.pattern.walk(trial.shape)
     if is_netcdf3(trial.format):
@@ -275,10 +421,7 @@ def _figures(trial: Trial, result: WalkResult) -> dict[str, Any]:
 
 
 def _comparable(trial: Trial) -> bool:
-    """Whether equal values give equal bytes in every reader.
-
-    netCDF-C gives them in this machine's byte order.
-    """
+    """Whether equal values give equal bytes in every reader."""
     return trial.comparable and (trial.native_order or trial.reader != "netcdf4")
 
 

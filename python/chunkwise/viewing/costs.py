@@ -31,9 +31,9 @@ from chunkwise.model.traffic import Pattern, contiguous_traffic, traffic
 from chunkwise.names import HDF5_ERRORS, printable, shell_word
 from chunkwise.patterns import Access, as_stated, done, parse
 from chunkwise.remedy.commands import commands
-from chunkwise.remedy.quoting import shell_file
 from chunkwise.remedy.records import Anew, Copy, Present, SetCache
 from chunkwise.remedy.spelling import in_short
+from chunkwise.remedy.tools import shell_file
 
 # Of which a quarter is for trying filters.
 _BUDGET_S: Final = 16.0

@@ -29,8 +29,7 @@ def command(folder: str, as_object: bool) -> int:
     ranks run, and whether all of them see FOLDER, the place of the file.
     """
     # Imported here, so that `--help` need not wait.
-    from chunkwise_lab.mpi_check.check import check
-    from chunkwise_lab.mpi_check.text import lines
+    from chunkwise_lab.mpi_check.check import check, lines
 
     report = check(folder)
     if report is None:

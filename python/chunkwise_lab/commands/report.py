@@ -8,16 +8,12 @@ import click
 
 from chunkwise.cli.echo import echo
 from chunkwise.names import printable
-from chunkwise_lab.report.build import report
-from chunkwise_lab.report.write import save
+from chunkwise_lab.report.build import report, save
 
 EXAMPLES = """\b
 Examples:
   chunkwise report studies/cris-quick
   chunkwise report studies/* -o report.html
-  chunkwise report before.json after.json -o times.html
-  chunkwise advise data.nc t2m --json > t2m.json; chunkwise report t2m.json
-  chunkwise trace -o reads.json -- ./model; chunkwise report reads.json
   chunkwise report studies/cris-quick -o cris.md
 """
 
@@ -36,9 +32,8 @@ Examples:
 def command(results: tuple[Path, ...], output: Path) -> None:
     """Show saved RESULTS as one page: plots, tables, verdicts.
 
-    RESULTS are what `chunkwise study` wrote (a file or its folder), what
-    `chunkwise bench` wrote (--json or --save), answers of `chunkwise advise`
-    (--json), and what `chunkwise trace` wrote (-o). Nothing is measured.
+    RESULTS are what `chunkwise study` wrote (a file or its folder). Nothing is
+    measured.
     """
     save(report(results), output)
     echo(printable(str(output)))

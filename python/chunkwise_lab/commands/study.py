@@ -19,8 +19,7 @@ from chunkwise.mpi.ranks import launched
 from chunkwise.names import printable
 from chunkwise.words import counted
 from chunkwise_lab.commands import iotest
-from chunkwise_lab.report.build import report
-from chunkwise_lab.report.write import save
+from chunkwise_lab.report.build import report, save
 from chunkwise_lab.studies import published, render
 from chunkwise_lab.studies.claims import judge_all
 from chunkwise_lab.studies.folder import Folder
@@ -142,9 +141,7 @@ class Studies(click.Command):
 @click.option("--file", metavar="FILE", help="Measure this file instead of the study's data.")
 @click.option("--dataset", metavar="PATH", help="Its dataset.  [default: the largest chunked]")
 @click.option(
-    "--resume",
-    is_flag=True,
-    help="Continue in that folder: no trial in it is repeated.",
+    "--resume", is_flag=True, help="Continue in that folder: no trial in it is repeated."
 )
 @click.option("--show", is_flag=True, help="Measure nothing: print what is in that folder.")
 @click.option("--table", metavar="NAME", help="With --show: this table of the paper's alone.")

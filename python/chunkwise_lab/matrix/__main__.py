@@ -14,18 +14,90 @@ import argparse
 import fnmatch
 import json
 import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from chunkwise.files.durable import write_whole
-from chunkwise.measure.verdict import spread
+from chunkwise.measure.process import in_turns
+from chunkwise.measure.verdict import Verdict, spread, verdict
 from chunkwise.words import counted
 from chunkwise_lab.checkout import FOLDER
-from chunkwise_lab.matrix.cases import Case, cases
-from chunkwise_lab.matrix.explained import reason
-from chunkwise_lab.matrix.judge import compare, judge
-from chunkwise_lab.matrix.work import READERS, Work
+from chunkwise_lab.matrix.work import READERS, Case, Work, cases
+
+# What differs by less is not slower.
+TOLERANCE: Final = 1.03
+
+
+def judge(first: Sequence[float], second: Sequence[float]) -> Verdict:
+    """Say by how much the first is slower than the second; both were sampled in turns."""
+    return verdict(second, first, TOLERANCE)
+
+
+def compare(
+    first: Callable[[], float], second: Callable[[], float], seconds: float, most: int
+) -> tuple[list[float], list[float]]:
+    """Take samples in turns, each beginning every other time, until time or doubt is used up."""
+    # The first time files are read from storage, and libraries load what they need.
+    spent = first() + second()
+
+    def enough(taken: Mapping[str, list[float]]) -> bool:
+        one, other = taken.values()
+        count = len(one)
+        settled = count >= 10 and count % 5 == 0 and judge(one, other).word != "cannot tell"
+        return count >= 5 and (settled or spent + sum(one) + sum(other) > seconds)
+
+    one, other = in_turns({"first": first, "second": second}, most, enough).values()
+    return one, other
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why cases are slower."""
+
+    text: str  # The reason
+    # What it costs at most; a case that loses more is slower for another reason as well.
+    most_s: float
+    holds: Callable[[Case], bool]  # Whether it holds for a case
+
+
+REASONS = (
+    Reason(
+        "the first read of a process binds libhdf5, and begins threads",
+        20e-3,
+        lambda case: case.process == "fresh",
+    ),
+    Reason(
+        "a file of its own: what is wrong with it is said, it is known again, and closed by "
+        "whoever is last",
+        0.6e-3,
+        lambda case: case.work == "write" and case.face == "open",
+    ),
+    Reason(
+        "the first read of a file asks libhdf5 where the data lies, and opens the file once more",
+        0.25e-3,
+        lambda case: case.work == "read" and case.phase in ("open", "first"),
+    ),
+    Reason(
+        "two threads fill new memory; what another processor has in its cache is cleared six "
+        "times as slowly",
+        3e-3,
+        lambda case: case.how == "all" and case.layout.endswith("contiguous"),
+    ),
+    Reason(
+        "a walk of few steps, of which the first asks libhdf5 where the data lies",
+        0.25e-3,
+        lambda case: case.phase == "walk" and case.filters == "none",
+    ),
+)
+
+
+def reason(case: Case, lost_s: float) -> str | None:
+    """Say why a case is slower; None where nothing explains so much."""
+    fitting = (one for one in REASONS if one.holds(case) and lost_s <= one.most_s)
+    return next((one.text for one in fitting), None)
 
 
 def main() -> None:

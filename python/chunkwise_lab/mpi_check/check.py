@@ -9,17 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from chunkwise.errors import CannotWriteError, UsageError
+from chunkwise.grammar.sizes import format_size
 from chunkwise.mpi.filesystems import FileSystem, filesystem_of
-from chunkwise.mpi.ranks import (
-    ALONE,
-    Alone,
-    host,
-    launched,
-    on_first,
-    under_mpi,
-    world,
-)
-from chunkwise.words import counted
+from chunkwise.mpi.ranks import ALONE, Alone, host, launched, on_first, under_mpi, world
+from chunkwise.words import counted, wrapped
 from chunkwise_lab.mpi_check.checks import SEVERITIES, Finding, Settings, warnings_for
 from chunkwise_lab.mpi_check.environment import (
     Component,
@@ -30,9 +23,9 @@ from chunkwise_lab.mpi_check.environment import (
     look_at_libraries,
     look_at_ranks,
     mpi_io_component,
+    require_shared_folder,
     srun_tasks,
 )
-from chunkwise_lab.mpi_check.folder import require_shared_folder
 
 # Below this a rank can hardly hold what it encodes.
 _LEAST_MEMORY_NBYTES: Final = 1 << 30
@@ -142,9 +135,7 @@ def _known(
         if component.name != "unknown":
             known = replace(known, mpi_io=component.name)
     if libraries.parallel and libraries.hdf5:
-        digits = (libraries.h5py or "0").split(".")
-        h5py = tuple(int(part) for part in digits if part.isdigit())
-        known = replace(known, hdf5=libraries.hdf5, h5py=h5py)
+        known = replace(known, hdf5=libraries.hdf5)
     return known
 
 
@@ -247,3 +238,62 @@ def _of_binding(ranks: Ranks) -> Iterator[Finding]:
 
 def _path(path: str) -> str:
     return path or "(not known)"
+
+
+_IO = {"ompio": "OMPIO", "romio": "ROMIO", "unknown": "not known"}
+
+
+def lines(report: Report) -> Iterator[str]:
+    """Write a report in lines of 80 columns: what there is, then what is known against it."""
+    for name, text in _facts(report):
+        yield from wrapped(f"{name:<12}{text}", hanging=" " * 12)
+    for finding in report.findings:
+        yield ""
+        yield from _finding(finding)
+    yield ""
+    counts = [
+        counted(sum(one.severity == severity for one in report.findings), severity)
+        for severity in ("error", "warning", "note")
+    ]
+    yield f"{', '.join(counts)}; docs/mpi.md explains each"
+
+
+def _facts(report: Report) -> Iterator[tuple[str, str]]:
+    libraries, ranks = report.libraries, report.ranks
+    if libraries.mpi is not None:
+        where = f" ({libraries.mpi.path})" if libraries.mpi.path else ""
+        yield "MPI", f"{libraries.mpi}{where}, by mpi4py {libraries.mpi4py}"
+    else:
+        yield "MPI", "none that mpi4py loads"
+    level = f", thread level {ranks.thread_level}" if ranks.thread_level else ""
+    yield "launcher", f"{ranks.launcher}{level}"
+    n_ranks, n_hosts = len(ranks.ranks), len(ranks.hosts)
+    hosts = ", ".join(ranks.hosts[:4]) + (" ..." if n_hosts > 4 else "")
+    over = ", oversubscribed" if n_ranks > ranks.n_cores else ""
+    yield (
+        "ranks",
+        f"{n_ranks:,} on {counted(n_hosts, 'host')} ({hosts}), "
+        f"{counted(ranks.n_cores, 'core')}{over}",
+    )
+    share = ranks.memory_a_rank
+    yield "memory", "not known" if share is None else f"{format_size(share)} a rank"
+    if libraries.hdf5:
+        built = f"built with {libraries.hdf5_mpi}" if libraries.parallel else "built without MPI"
+        same = "" if not libraries.parallel else ", as mpi4py's" if libraries.same_mpi else ""
+        version = ".".join(map(str, libraries.hdf5))
+        yield "HDF5", f"{version}, by h5py {libraries.h5py}, {built}{same}"
+    yield (
+        "MPI-IO",
+        f"{_IO.get(report.component.name, report.component.name)} ({report.component.why})",
+    )
+    seen = {True: ", seen by all ranks", False: ", not seen by all ranks", None: ""}[report.shared]
+    system = report.filesystem
+    yield "file", f"{report.path}: {system.kind} on {system.mount_point} ({system.source}){seen}"
+
+
+def _finding(finding: Finding) -> Iterator[str]:
+    yield from wrapped(f"{finding.severity}: {finding.summary} [{finding.code}]")
+    yield from wrapped(f"seen: {finding.evidence}", "    ", "  ")
+    yield from wrapped(f"do:   {finding.remedy}", "    ", "  ")
+    for source in finding.sources:
+        yield f"    {source}"

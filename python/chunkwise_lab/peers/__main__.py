@@ -34,11 +34,7 @@ FIGURES = re.compile(
 
 
 def run(
-    store: Store,
-    only: Sequence[str],
-    repeat: int | None,
-    keep: Path,
-    say: Callable[[str], None],
+    store: Store, only: Sequence[str], repeat: int | None, keep: Path, say: Callable[[str], None]
 ) -> tuple[list[Result], dict[str, Any]]:
     """Run the comparisons that are asked for; what is done is kept after each."""
     results: list[Result] = []

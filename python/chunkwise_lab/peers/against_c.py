@@ -1,8 +1,4 @@
-"""Are the `libhdf5` figures of `chunkwise bench` those of a plain C program?
-
-`walk.c` does in C what bench's reader does from Rust, and shares no code with it.  Both read the
-same blocks through the same libhdf5, each run in a process of its own.
-"""
+"""Are the `libhdf5` figures of `chunkwise bench` those of a plain C program?"""
 
 from __future__ import annotations
 
@@ -97,10 +93,7 @@ def run_c(
 
 
 def beside(library: str) -> dict[str, str]:
-    """Give the variables with which the C program finds what a library needs beside it.
-
-    The libraries of older h5py's wheels do not say where their neighbours are.
-    """
+    """Give the variables with which the C program finds what a library needs beside it."""
     folders = [str(Path(library).parent), os.environ.get("LD_LIBRARY_PATH", "")]
     return {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(filter(None, folders))}
 

@@ -153,11 +153,7 @@ def _filled(value: Any, names: Values) -> Any:
 
 
 def _limit(store: Store, kind: str, data: Data, contiguous: Data) -> Reader:
-    """Return what the machine allows, as a compiled program measures it on as many threads.
-
-    ``decode`` decodes the same chunks, and does nothing else (``decode-strided``: each tenth;
-    ``decode-boxes``: those of paper 003's boxes).  ``copy-boxes`` copies these boxes.
-    """
+    """Return what the machine allows, as a compiled program measures it on as many threads."""
     threads = str(thread_count())
     if kind == "copy-boxes":
         with h5py.File(contiguous.path) as file:

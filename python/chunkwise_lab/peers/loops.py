@@ -1,8 +1,4 @@
-"""How do libhdf5 and the engine do in compiled loops, with no Python inside?
-
-The loops of ``chunkwise bench``: a fresh dataset for each sample, so that nothing is cached
-and the chunk index is loaded within the first read.
-"""
+"""How do libhdf5 and the engine do in compiled loops, with no Python inside?"""
 
 from __future__ import annotations
 
@@ -53,10 +49,7 @@ def columns(reader: str, file: str, dataset: str, count: int) -> Task:
 
 
 def union(reader: str, file: str, dataset: str) -> Task:
-    """Read a union of random boxes, putting the selection together included.
-
-    The reader ``python`` is chunkwise's Python interface, from lists of numbers on.
-    """
+    """Read a union of random boxes, putting the selection together included."""
     shape = _shape(file, dataset)
     boxes = random_boxes(shape)
     ones = [1] * len(shape)
@@ -74,10 +67,7 @@ def union(reader: str, file: str, dataset: str) -> Task:
 
 
 def small(reader: str, file: str, dataset: str) -> Task:
-    """Read row by row; seconds for each row but the first, which loads what is cached.
-
-    libhdf5 has a cache that holds all of it.
-    """
+    """Read row by row; seconds for each row but the first, which loads what is cached."""
     shape = _shape(file, dataset)
     walk = _native.Walk(shape, (1, *shape[1:]))
 

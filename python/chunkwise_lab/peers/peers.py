@@ -1,24 +1,136 @@
-"""Who reads data, besides chunkwise, and how is each asked?
-
-Each is asked in its own best way for a selection (see `picks`), from a file that it has open and
-a dataset that it has not yet read from, so that loading the chunk index is part of the
-reading, as it is for a user.
-"""
+"""Who reads data, besides chunkwise, and how is each asked?"""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 import chunkwise
-from chunkwise_lab.peers.picks import Pick, by_slices, pick
 from chunkwise_lab.peers.task import CannotReadError, Sample, Task, imported, timed
+
+Values = npt.NDArray[Any]
+POINTS, ROWS, SHARE = 10_000, 100, 0.01
+
+
+@dataclass(frozen=True)
+class Pick:
+    """A selection, in the form in which a program has it."""
+
+    index: Any  # What stands between the brackets; of points, one list of positions a dimension
+    points: bool = False  # Whether these are the elements at paired positions, in their order
+
+    @classmethod
+    def of_point(cls, place: tuple[int, ...]) -> Pick:
+        """Select one element, as a scalar."""
+        return cls(place)
+
+    def by_h5py(self, dataset: Any) -> Any:
+        """Read through h5py; points by its low-level interface, as its index has none."""
+        if not self.points:
+            return dataset[self.index]
+        from h5py import h5s
+
+        coordinates = np.stack(self.index, axis=1)
+        out = np.empty(len(coordinates), dataset.dtype)
+        space = dataset.id.get_space()
+        space.select_elements(coordinates)
+        dataset.id.read(h5s.create_simple(out.shape), space, out)
+        return out
+
+    def by_chunkwise(self, dataset: Any) -> Any:
+        """Read through chunkwise."""
+        if not self.points:
+            return dataset[self.index]
+        return dataset.vindex[self.index]
+
+
+def pick(kind: str, shape: tuple[int, ...]) -> Pick:
+    """Return a selection of an array of this shape by its name; always the same."""
+    rng = np.random.default_rng(5)
+    if kind == "all":
+        return Pick(tuple(slice(0, size, 1) for size in shape))
+    if kind == "points":
+        return Pick(tuple(rng.integers(0, size, POINTS) for size in shape), points=True)
+    if kind == "rows":
+        rows = rng.choice(shape[1], min(ROWS, shape[1] // 2), replace=False)
+        return Pick((slice(None), sorted(map(int, rows)), slice(None)))
+    if kind == "mask":
+        return Pick(rng.random(shape, dtype=np.float32) < SHARE)
+    if kind == "series":
+        return Pick((slice(None), *(size // 3 for size in shape[1:])))
+    if kind == "strided":
+        return Pick((slice(None, None, 10), slice(None, None, 7), slice(None, None, 3)))
+    if kind == "box":
+        return Pick((slice(None), *(slice(size // 3, size // 3 + 10) for size in shape[1:])))
+    raise ValueError(f"no selection is called {kind}")
+
+
+def by_slices(reader: str, selection: Pick) -> Any:
+    """Return the index for a reader that knows integers and slices alone."""
+    index = selection.index
+    if selection.points or not isinstance(index, tuple):
+        raise CannotReadError(f"{reader} has no such index")
+    if not all(isinstance(one, slice | int) for one in index):
+        raise CannotReadError(f"{reader} has no such index")
+    return index
+
+
+CALLS = 5_000
+
+
+def by_index(reader: str, file: str, dataset: str) -> Task:
+    """``d[i]``, row after row; what can be cached is, before the clock runs."""
+    import h5py
+
+    import chunkwise
+
+    # A cache in which libhdf5 keeps the chunk decoded, as chunkwise does.
+    with h5py.File(file, rdcc_nbytes=256 << 20) as opened:
+        found: Any = opened[dataset]
+        dataset_read = chunkwise.wrap(found) if reader == "chunkwise" else found
+        count = found.shape[0]
+        expected = [dataset_read[i] for i in range(count)]
+
+        def measure() -> Sample:
+            numbers = [i % count for i in range(CALLS)]
+            begun = time.perf_counter()
+            for i in numbers:
+                row = dataset_read[i]
+            elapsed = time.perf_counter() - begun
+            return Sample(elapsed / CALLS, np.array([*expected[:100], row]))
+
+        yield measure
+
+
+def by_preadv(file: str, dataset: str) -> Task:
+    """A new array, and the system's copy of as many bytes: nothing in Python is cheaper."""
+    import h5py
+
+    with h5py.File(file) as opened:
+        nbytes = opened[dataset].shape[-1] * opened[dataset].dtype.itemsize
+    descriptor = os.open(file, os.O_RDONLY)
+    count = max(1, os.fstat(descriptor).st_size // nbytes - 1)
+
+    def measure() -> Sample:
+        numbers = [i % count * nbytes for i in range(CALLS)]
+        begun = time.perf_counter()
+        for at in numbers:
+            row: Any = np.empty(nbytes, np.uint8)
+            os.preadv(descriptor, [row], at)
+        return Sample((time.perf_counter() - begun) / CALLS)
+
+    yield measure
+    os.close(descriptor)
+
 
 # What is compared with, by the name of its package.
 PEERS: Final = (

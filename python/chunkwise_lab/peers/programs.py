@@ -1,12 +1,16 @@
-"""How long does a program take to write a file that knows nothing of chunkwise?
-
-It is measured as it is, and with h5py patched; the clock stops when storage has the file.
-"""
+"""How long do programs take that know nothing of chunkwise, and those that write a file anew?"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import json
+import os
+import shlex
+import sys
+import tempfile
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +18,10 @@ import h5py
 import numpy as np
 
 import chunkwise
-from chunkwise_lab.peers.task import Sample, Task, imported, made_anew
+from chunkwise.measure.process import finished
+from chunkwise.running import environment
+from chunkwise.running.trace import Trace, under_run
+from chunkwise_lab.peers.task import CannotReadError, Sample, Task, imported, made_anew, tool
 
 NAME: Final = "t"
 FILTERS: Final[dict[str, Any]] = {"compression": "gzip", "compression_opts": 4, "shuffle": True}
@@ -54,3 +61,173 @@ def _frames(data: Any, chunk: tuple[int, ...]) -> Callable[[str], None]:
                 made[begin : begin + chunk[0]] = data[begin : begin + chunk[0]]
 
     return write
+
+
+SOURCE: Final = Path(__file__).with_name("whole.c")
+
+_NETCDF4: Final = """
+import sys, time, zlib
+import netCDF4, numpy
+with netCDF4.Dataset(sys.argv[1]) as file:
+    begun = time.perf_counter()
+    variable = file[sys.argv[2]]
+    variable.set_auto_maskandscale(sys.argv[3] == "masked")
+    values = variable[:]
+    took = time.perf_counter() - begun
+print(took, zlib.crc32(numpy.ascontiguousarray(numpy.ma.getdata(values))))
+"""
+_TO_NETCDF: Final = """
+import os, sys, time
+import netCDF4, xarray
+path, name, target = sys.argv[1:]
+field = xarray.open_dataset(path, engine="netcdf4").load()
+stored = {"zlib": True, "complevel": 4, "shuffle": True, "chunksizes": (1, *field[name].shape[1:])}
+field[name].encoding.clear()
+begun = time.perf_counter()
+field.to_netcdf(target, engine="netcdf4", encoding={name: stored})
+with open(target) as made:
+    os.fsync(made.fileno())
+print(time.perf_counter() - begun, 0)
+"""
+
+
+def ran(program: str, under: bool, file: str, dataset: str, target: str) -> Task:
+    """Run a program."""
+    variables = environment.variables() if under else {}
+    path = Path(target)
+    with tempfile.TemporaryDirectory() as folder:
+        words = _words(program, file, dataset, target, Path(folder))
+        tells = program not in ("timmean", "tenth-rows")
+
+        def measure() -> Sample:
+            path.unlink(missing_ok=True)
+            os.sync()  # What others left to be written is not this one's work.
+            done = finished(words, environment=variables)
+            elapsed = done.elapsed_s
+            if done.returncode:
+                raise CannotReadError(f"{words[0]} {done.how}")
+            if tells:
+                seconds, told = done.out.split()
+                elapsed, found = float(seconds), int(told)
+            if program == "timmean":
+                found = zlib.crc32(path.read_bytes())
+            elif program in ("tenth-rows", "to-netcdf"):
+                # Chunks that are compressed by another encoder are other bytes.
+                found = _values(path, dataset)
+            path.unlink(missing_ok=True)
+            return Sample(elapsed, found)
+
+        yield measure
+
+
+def _values(path: Path, dataset: str) -> int:
+    """Sum up what was written: chunks that chunkwise encodes have other bytes."""
+    import h5py  # Here, as other programs bring an HDF5 of their own.
+
+    with h5py.File(path) as file:
+        return zlib.crc32(file[dataset][()])
+
+
+def _words(program: str, file: str, dataset: str, target: str, folder: Path) -> list[str]:
+    """Give the command of a program."""
+    if program in ("c", "c-as-doubles"):
+        made = folder / "whole"
+        compiler = tool("h5cc")
+        done = finished([compiler, "-shlib", "-O2", "-o", made, SOURCE], folder=folder)
+        if done.returncode:
+            raise CannotReadError(f"{compiler} {done.how}")
+        return [str(made), file, dataset, "f" if program == "c" else "d"]
+    if program == "timmean":
+        return [tool("cdo"), "-s", "--no_history", "timmean", file, target]
+    if program == "tenth-rows":
+        return [tool("ncks"), "-h", "-d", f"{dataset}_y,,,10", "-v", dataset, file, target]
+    imported("netCDF4", "xarray")
+    if program == "to-netcdf":
+        return [sys.executable, "-c", _TO_NETCDF, file, dataset, target]
+    how = "masked" if program == "netcdf4-masked" else "plain"
+    return [sys.executable, "-c", _NETCDF4, file, dataset, how]
+
+
+def repacked(
+    argv: Sequence[str],
+    file: str,
+    dataset: str,
+    target: str,
+    unit: str = "seconds",
+    keep: bool = False,
+) -> Task:
+    """Run a program that makes `target` of `file`; seconds, or the most memory it had."""
+    files = {"{in}": file, "{out}": target}
+    command = [tool(argv[0]), *(files.get(word, word) for word in argv[1:])]
+
+    def write() -> dict[str, int]:
+        done = finished(command, watches_memory=True)
+        if done.returncode:
+            raise RuntimeError(f"{command[0]} {done.how}")
+        return {"memory_nbytes": done.memory_nbytes}
+
+    def measure() -> Sample:
+        made = made_anew(Path(target), dataset, write, keep)
+        return made if unit == "seconds" else replace(made, value=made.told["memory_nbytes"])
+
+    yield measure
+
+
+def size(target: str) -> Task:
+    """Bytes of a file that another comparison's reader has made; it goes with this."""
+    path = Path(target)
+    if not path.exists():
+        raise CannotReadError("there is no file: the comparison before this one makes it")
+    nbytes = path.stat().st_size
+    path.unlink()
+    yield lambda: Sample(float(nbytes))
+
+
+CHUNKWISE: Final = (sys.executable, "-m", "chunkwise")
+
+
+def traced(way: str, file: str, dataset: str, program: Sequence[str]) -> Task:
+    """Run a program ``alone``, under ``run``, or alone on the ``repacked`` file."""
+    words = [sys.executable if word == "python" else word for word in program]
+    words[0] = tool(words[0])
+    with tempfile.TemporaryDirectory(prefix="chunkwise-") as name:
+        folder = Path(name)
+        told: dict[str, Any] = {}
+        if way != "run":
+            values = _traced(words, file, dataset, folder, "--observe-only")
+            found = values["found"] or {"line": ""}
+            promised_s = under_run(Trace.of(values).datasets[0], 2)
+            told = {"found": found, "promised_s": promised_s}
+        if way == "repacked":
+            # As a user pastes it; lines of a program are not for a shell.
+            line = shlex.split(found["line"]) if found["line"].startswith("chunkwise ") else []
+            if line[1:2] != ["repack"]:
+                raise CannotReadError("nothing says to repack the file")
+            _finished([*CHUNKWISE, *line[1:]], folder)
+            file = str(folder / line[-1])
+
+        def measure() -> Sample:
+            how = () if way == "run" else ("--observe-only",)
+            trace = Trace.of(_traced(words, file, dataset, folder, *how))
+            reads = [one for one in trace.datasets if one.operation == "read"]
+            nbytes = sum(one.nbytes for one in reads)
+            return Sample(sum(one.seconds for one in reads), nbytes, told)
+
+        yield measure
+
+
+def _traced(
+    words: Sequence[str], file: str, dataset: str, folder: Path, *options: str
+) -> dict[str, Any]:
+    record, out = folder / "trace.json", folder / "out.nc"
+    out.unlink(missing_ok=True)
+    program = [word.format(file=file, dataset=dataset, out=out) for word in words]
+    _finished([*CHUNKWISE, "trace", "-o", str(record), *options, "--", *program], folder)
+    values: dict[str, Any] = json.loads(record.read_text())
+    return values
+
+
+def _finished(command: Sequence[str], folder: Path) -> None:
+    done = finished(command, folder=folder)
+    if done.returncode:
+        raise RuntimeError(f"{command[0]} {done.how}")

@@ -69,12 +69,7 @@ def rounds(file: str = "", folder: str = "", latency_s: float = 0.05) -> Task:
 
 
 def opened_and_read(
-    reader: str,
-    file: str,
-    dataset: str,
-    kind: str,
-    latency_s: float = 0.05,
-    rate: float = 0,
+    reader: str, file: str, dataset: str, kind: str, latency_s: float = 0.05, rate: float = 0
 ) -> Task:
     """Open a file and read some of it: 60 ``maps`` in a row, or ``points`` anywhere."""
     imported("fsspec", "aiohttp")
@@ -87,11 +82,7 @@ def opened_and_read(
 def three_rounds(
     file: str, dataset: str, kind: str, latency_s: float = 0.05, rate: float = 0
 ) -> Task:
-    """The latency of three rounds, and the time that all their bytes take by bare sockets.
-
-    Parameters are as of `opened_and_read`.  The bytes are the front of the file and the chunks
-    that are needed, each once.
-    """
+    """The latency of three rounds, and the time that all their bytes take by bare sockets."""
     points, ranges = _wanted(file, dataset)
     chunks = sum(stop - start for start, stop in _needed(kind, points, ranges))
     share = min(FRONT_NBYTES + chunks, Path(file).stat().st_size) // CONNECTIONS

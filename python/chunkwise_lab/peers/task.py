@@ -1,8 +1,4 @@
-"""What does a worker run, and what does that give?
-
-A task is a generator function that yields one callable; each call of it is one sample, with
-a clock of its own around the reading alone.
-"""
+"""What does a worker run, and what does that give?"""
 
 from __future__ import annotations
 
@@ -74,10 +70,7 @@ def sync(path: Path) -> None:
 def made_anew(
     path: Path, name: str, write: Callable[[], dict[str, Any] | None], keep: bool = False
 ) -> Sample:
-    """Time how long it takes to write a file until storage has it, and read a dataset of it.
-
-    What `write` returns is kept with the sample.
-    """
+    """Time how long it takes to write a file until storage has it, and read a dataset of it."""
     import h5py  # Here, as readers bring an HDF5 of their own.
 
     path.unlink(missing_ok=True)

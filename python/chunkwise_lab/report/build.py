@@ -6,36 +6,27 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
-from chunkwise.errors import UsageError
+from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.names import printable
-from chunkwise_lab.report import advice, benches, studies, traced
-from chunkwise_lab.report.model import Entry, Index, Kind, Report, Section
-from chunkwise_lab.report.sources import Source, read
+from chunkwise_lab.report import studies
+from chunkwise_lab.report.markdown import markdown
+from chunkwise_lab.report.model import Entry, Index, Report, Section
+from chunkwise_lab.report.page import page
 from chunkwise_lab.studies.items import papers, verdicts
 from chunkwise_lab.studies.load import load
 from chunkwise_lab.studies.results import StudyResults
 
-_TITLES: Final[dict[Kind, str]] = {
-    "study": "Does the papers' advice still stand?",
-    "bench": "What each access pattern takes",
-    "advise": "How the data should be stored",
-    "trace": "What the program read",
-}
-
 
 def report(paths: Sequence[str | Path]) -> Report:
-    """Make the report of saved results; studies come first."""
-    found = read(paths)
-    sources = [source for source, _ in found]
-    made = [_section(source, path, f"r{n}") for n, (source, path) in enumerate(found, 1)]
-    told_apart = _told_apart(_scaled(made, sources))
-    sections = sorted(told_apart, key=lambda section: not section.of_study)
-    kinds = {section.kind for section in sections}
-    kind = "study" if "study" in kinds else kinds.pop() if len(kinds) == 1 else "bench"
-    of_studies = [source for source in sources if isinstance(source, StudyResults)]
-    return Report(_TITLES[kind], tuple(sections), _indexes(of_studies, made))
+    """Make the report of studies' saved results: files, or the folders that hold them."""
+    found = [StudyResults.read(path) for path in paths]
+    made = [
+        studies.section(one, load(one.source or one.study), f"r{n}")
+        for n, one in enumerate(found, 1)
+    ]
+    sections = _told_apart(_scaled(made, found))
+    return Report("Does the papers' advice still stand?", tuple(sections), _indexes(found, made))
 
 
 def _indexes(results: Sequence[StudyResults], sections: Sequence[Section]) -> tuple[Index, ...]:
@@ -45,7 +36,7 @@ def _indexes(results: Sequence[StudyResults], sections: Sequence[Section]) -> tu
     blocks = {block.id for section in sections for block in section.blocks}
     ids = {
         f"{one.study}/{name}": f"{section.id}-{name}"
-        for one, section in zip(results, [s for s in sections if s.of_study], strict=True)
+        for one, section in zip(results, sections, strict=True)
         for name in one.outcomes
         if f"{section.id}-{name}" in blocks
     }
@@ -69,37 +60,21 @@ def _indexes(results: Sequence[StudyResults], sections: Sequence[Section]) -> tu
     )
 
 
-def _section(source: Source, path: str | Path, id_: str) -> Section:
-    if isinstance(source, StudyResults):
-        return studies.section(source, load(source.source or source.study), id_)
-    try:
-        if source.saved is not None:
-            return benches.section(source.saved, source.values, id_)
-        made = advice.section if source.kind == "advise" else traced.section
-        return made(source.values, str(path), id_)
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as wrong:
-        raise UsageError(
-            f"{printable(str(path))}: is no whole file of chunkwise {source.kind} "
-            f"({printable(f'{type(wrong).__name__}: {wrong}')})"
-        ) from None
-
-
-def _scaled(sections: Sequence[Section], sources: Sequence[Source]) -> list[Section]:
+def _scaled(sections: Sequence[Section], results: Sequence[StudyResults]) -> list[Section]:
     """Name the scale if a study was run at several."""
     scales: dict[str, set[str]] = {}
-    for source in sources:
-        if isinstance(source, StudyResults):
-            scales.setdefault(source.study, set()).add(source.scale)
+    for one in results:
+        scales.setdefault(one.study, set()).add(one.scale)
     return [
-        replace(section, title=f"{section.title}, {source.scale}")
-        if isinstance(source, StudyResults) and len(scales[source.study]) > 1
+        replace(section, title=f"{section.title}, {one.scale}")
+        if len(scales[one.study]) > 1
         else section
-        for section, source in zip(sections, sources, strict=True)
+        for section, one in zip(sections, results, strict=True)
     ]
 
 
 def _told_apart(sections: Sequence[Section]) -> list[Section]:
-    """Number runs of the same study, or of the same file."""
+    """Number runs of the same study."""
     often = Counter(section.title for section in sections)
     seen: Counter[str] = Counter()
     found = []
@@ -109,3 +84,23 @@ def _told_apart(sections: Sequence[Section]) -> list[Section]:
             section = replace(section, title=f"{section.title}, run {seen[section.title]}")
         found.append(section)
     return found
+
+
+def save(report: Report, path: Path) -> None:
+    """Write a report in the form that its name asks for."""
+    kind = path.suffix.lower()
+    if kind in (".html", ".htm"):
+        text = page(report)
+    elif kind in (".md", ".markdown"):
+        text = markdown(report)
+    else:
+        raise UsageError(
+            f"{printable(str(path))}: name a report .html for a page, or .md for Markdown"
+        )
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CannotWriteError(
+            f"{printable(str(path))}: cannot be written: {error.strerror or error}; name another "
+            "place"
+        ) from None

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final
 
-from chunkwise.words import counted
+from chunkwise.words import counted, format_speed
 from chunkwise_lab.report import scales
 from chunkwise_lab.report.labels import (
     Libraries,
     axis_title,
+    column_title,
     error_text,
     figure_text,
     phrase,
@@ -22,19 +23,141 @@ from chunkwise_lab.report.labels import (
     where_phrase,
 )
 from chunkwise_lab.report.model import Axis, Chart, Point, Series, Table, Tick
-from chunkwise_lab.report.scales import Scale
-from chunkwise_lab.report.tables import table
-from chunkwise_lab.report.values import (
-    FAMILY,
-    Drawing,
-    Value,
-    by_model,
-    distinguished,
-    measured,
-    published,
-)
+from chunkwise_lab.report.scales import Scale, number
+from chunkwise_lab.report.values import FAMILY, Drawing, Value, distinguished, measured, published
 from chunkwise_lab.studies.figures import FIGURES
 from chunkwise_lab.studies.study import Plot, Statistic, matches
+
+# A table with more rows is folded, if that makes no more columns than these.
+_LONG: Final = 30
+_WIDE: Final = 6
+
+
+@dataclass(frozen=True)
+class Line:
+    """One thing, as it was measured and as it was published."""
+
+    of: Value  # What tells where it stands: today's, else the paper's
+    # As the table has them; empty for nothing.
+    today: str
+    error: str
+    paper: str
+    ratio: str
+    source: str
+
+
+def table(
+    plot: Plot, values: list[Value], printed: list[Value], dims: list[str], drawing: Drawing
+) -> Table:
+    """Put what was measured and what was published into rows, those of one thing together."""
+    beside: set[int] = set()
+    lines = []
+    for value in values:
+        fitting = [p for p in printed if _measures(value, p, (plot.x, *dims))]
+        beside.update(map(id, fitting))
+        lines.append(_line(plot, value, fitting, drawing))
+    lines += [_line(plot, None, [p], drawing) for p in printed if id(p) not in beside]
+    if plot.kind == "line":
+        lines = _in_order(plot, lines, dims)
+    caption, title = plot.title, FIGURES[plot.figure].title
+    if title not in caption:
+        caption += f": {title}"
+    if plot.relative is not None:
+        caption += f", relative to {where_phrase(plot.relative, drawing.libraries)}"
+    series = {tuple(line.of.point.get(name) for name in dims) for line in lines}
+    if len(lines) > _LONG and 1 < len(series) <= _WIDE:
+        return _folded(caption, plot, lines, dims, drawing)
+    return _whole(caption, plot, lines, dims, drawing)
+
+
+def _whole(
+    caption: str, plot: Plot, lines: list[Line], dims: list[str], drawing: Drawing
+) -> Table:
+    names = (plot.x, *dims)
+    rows = [
+        (
+            *(value_text(n, line.of.point.get(n, ""), drawing.libraries) for n in names),
+            line.today or ("no counterpart" if line.of.elsewhere else "not measured"),
+            line.error,
+            line.paper,
+            line.ratio,
+            line.source,
+        )
+        for line in lines
+    ]
+    width = len(names)
+    columns = [*map(column_title, names)]
+    columns += ["today", "standard error", "published", "today / published", "source"]
+    shown = [n for n in range(len(columns)) if n <= width or any(row[n] for row in rows)]
+    return Table(
+        caption,
+        tuple(columns[n] for n in shown),
+        tuple(width <= n < width + 4 for n in shown),
+        tuple(tuple(row[n] for n in shown) for row in rows),
+    )
+
+
+def _folded(
+    caption: str, plot: Plot, lines: list[Line], dims: list[str], drawing: Drawing
+) -> Table:
+    series = dict.fromkeys(phrase(line.of.point, dims, drawing.libraries) for line in lines)
+    rows: dict[str, dict[str, str]] = {}
+    for line in lines:
+        place = value_text(plot.x, line.of.point[plot.x], drawing.libraries)
+        text = f"{line.today} {line.error}".strip()
+        if line.paper:
+            beside = f" ({line.ratio})" if line.ratio else ""
+            text = "; ".join(filter(None, (text, f"paper {line.paper}{beside}")))
+        rows.setdefault(place, {})[phrase(line.of.point, dims, drawing.libraries)] = text
+    return Table(
+        caption,
+        (column_title(plot.x), *series),
+        (False, *(True for _ in series)),
+        tuple((place, *(row.get(name, "") for name in series)) for place, row in rows.items()),
+    )
+
+
+def _in_order(plot: Plot, lines: list[Line], dims: Sequence[str]) -> list[Line]:
+    """Put the lines of each series into the order in which they are drawn."""
+    series = list(dict.fromkeys(tuple(line.of.point.get(n) for n in dims) for line in lines))
+
+    def place(line: Line) -> tuple[int, float]:
+        value = number(line.of.point[plot.x])
+        which = series.index(tuple(line.of.point.get(n) for n in dims))
+        return which, -math.inf if value is None else value
+
+    return sorted(lines, key=place)
+
+
+def _measures(value: Value, printed: Value, names: Iterable[str]) -> bool:
+    """Whether a value is today's of a published one; what that does not say fits all."""
+    return not printed.elsewhere and all(
+        printed.point.get(n, value.point.get(n)) == value.point.get(n) for n in names
+    )
+
+
+def _line(plot: Plot, value: Value | None, printed: Sequence[Value], drawing: Drawing) -> Line:
+    def text(of: Value) -> str:
+        return figure_text(FIGURES[plot.figure], of.middle, relative=plot.relative is not None)
+
+    of = value or printed[0]
+    paper = ", ".join(map(text, printed))
+    source = "; ".join(sources_text(p.sources) for p in printed)
+    if value is None:
+        return Line(of, "", "", paper, "", source)
+    # With less data there are fewer seconds and bytes for that reason alone.
+    compare = not (drawing.reduced and FIGURES[plot.figure].unit in ("s", "bytes"))
+    compare |= plot.relative is not None
+    ratios = [format_speed(value.middle / p.middle) for p in printed if compare and p.middle]
+    return Line(
+        value,
+        f"{'~ ' if value.estimated else ''}{text(value)}",
+        error_text(value.middle, value.low, value.high),
+        paper,
+        ", ".join(ratios),
+        source,
+    )
+
 
 _STATISTICS: Final[dict[Statistic, str]] = {
     "mean": "mean",
@@ -47,15 +170,13 @@ _OFFSET: Final = 0.24
 _ROW: Final = 0.8
 # In a key, beside values of axes: what a published value is of that nothing today measures.
 _ELSEWHERE: Final = "of"
-# ... and what a model says.
-_MODELLED: Final = ("model", "yes")
 Key = tuple[tuple[str, str], ...]
 
 
 def draw(id_: str, plot: Plot, drawing: Drawing) -> tuple[Chart | None, Table] | None:
     """Make a plot and its table; None if there is nothing to show."""
-    values = measured(plot, drawing.rows, drawing.statistic, ends=drawing.ends)
-    printed = published(plot, drawing.published, drawing.rows) + by_model(plot, drawing)
+    values = measured(plot, drawing.rows, drawing.statistic)
+    printed = published(plot, drawing.published, drawing.rows)
     values = [value for value in values if plot.x in value.point]
     if not values and not printed:
         return None
@@ -115,7 +236,7 @@ def _chart(
     if scale.breaks:
         notes.append("Left of the dotted line, values have no place among the numbers.")
     figure = FIGURES[plot.figure]
-    if drawing.reduced and any(not value.modelled for value in printed):
+    if drawing.reduced and printed:
         notes.append(
             "Measured on less data than the paper: compare how values change, not the values."
         )
@@ -159,8 +280,6 @@ def _unit(plot: Plot, values: Iterable[Value]) -> tuple[float, str]:
 
 def _key(value: Value, dims: Sequence[str]) -> Key:
     key = tuple((name, value.point[name]) for name in dims if name in value.point)
-    if value.modelled:
-        return (*key, _MODELLED)
     return (*key, (_ELSEWHERE, value.label or value.note or "else")) if value.elsewhere else key
 
 
@@ -191,7 +310,7 @@ def _groups(values: Iterable[Value], dims: Sequence[str], libraries: Libraries) 
     alone, beside = [], []
     for group in found.values():
         if group.published:
-            fitting = [one for one in mine if set(group.key) - {_MODELLED} <= set(one.key)]
+            fitting = [one for one in mine if set(group.key) <= set(one.key)]
             if len(fitting) == 1:
                 beside.append((group, fitting[0]))
             else:
@@ -209,8 +328,6 @@ def _groups(values: Iterable[Value], dims: Sequence[str], libraries: Libraries) 
 
 def _name(key: Key, dims: Sequence[str], libraries: Libraries, *, published: bool) -> str:
     text = phrase(dict(key), (*dims, _ELSEWHERE), libraries)
-    if _MODELLED in key:
-        return f"model: {text}" if text else "the model"
     if published:
         return f"paper: {text}" if text else "the paper"
     return text or "today"
@@ -261,8 +378,6 @@ def _details(plot: Plot, value: Value, drawing: Drawing) -> tuple[str, ...]:
     text = figure_text(figure, value.middle, relative=relative)
     names = [n for n in (plot.x, *plot.by) if n in value.point]
     where = phrase(value.point, names, drawing.libraries)
-    if value.modelled:
-        return f"{text} by the model", where, value.label
     if value.published:
         return tuple(
             line
@@ -277,10 +392,9 @@ def _details(plot: Plot, value: Value, drawing: Drawing) -> tuple[str, ...]:
         )
     error = error_text(value.middle, value.low, value.high)
     kind = _STATISTICS[drawing.statistic]
-    spread = "lowest to highest" if drawing.ends else "standard error"
     lines = [f"{text} {error}".strip(), where, f"{kind} of {counted(value.repeats, 'repeat')}"]
     if error:
-        lines[-1] += f"; ± is the {spread}" if not drawing.ends else f"; ± spans {spread}"
+        lines[-1] += "; ± is the standard error"
     if value.estimated:
         lines.append("estimated: not all of the operations were done")
     return (*lines, *value.versions)

@@ -9,8 +9,7 @@ from typing import Final
 from urllib.parse import quote
 
 from chunkwise_lab.report.model import Block, Finding, Report, Section, Table
-from chunkwise_lab.report.parts import WORDS
-from chunkwise_lab.report.story import lead, setting, troubles
+from chunkwise_lab.report.parts import WORDS, lead, setting, troubles
 from chunkwise_lab.studies.rules import Word
 
 _MARKS: Final[dict[Word, str]] = {
@@ -36,8 +35,6 @@ def markdown(report: Report, pictures: Mapping[str, str] = MappingProxyType({}))
     for section in report.sections:
         lines += [f"## {escape(section.title)} in short", "", f"*{escape(section.source)}*", ""]
         lines += [escape(section.about), ""]
-        if section.remedy:
-            lines += [*(f"    {line}" for line in section.remedy.splitlines()), ""]
         lines += _listed(map(_advice, section.advice))
     measured_on = setting(report)
     if measured_on:
@@ -66,7 +63,7 @@ def _advice(found: Finding) -> str:
 def _section(section: Section, pictures: Mapping[str, str]) -> list[str]:
     lines = [f"## {escape(section.title)}", ""]
     lines += _listed(f"{escape(name)}: {escape(text)}" for name, text in section.facts)
-    lines += _listed(f"**{escape(text)}**" for text in section.alerts)
+    lines += _listed(f"**{escape(text)}**" for text in section.missing)
     for block in section.blocks:
         lines += _block(block, pictures)
     return lines

@@ -1,8 +1,4 @@
-"""What does a report say, before anyone has decided how it looks?
-
-Plain data: texts, charts as points at places, tables as texts.
-`studies` and `benches` make it; its writers know nothing of studies.
-"""
+"""What does a report say, before anyone has decided how it looks?"""
 
 from __future__ import annotations
 
@@ -12,8 +8,6 @@ from typing import Any, Literal
 
 from chunkwise.names import printable, printable_lines
 from chunkwise_lab.studies.rules import Word
-
-Kind = Literal["study", "bench", "advise", "trace"]
 
 
 @dataclass(frozen=True)
@@ -125,13 +119,9 @@ class Finding:
         return f"The paper: {self.published}"
 
 
-def _alerts(wrong: tuple[str, ...], missing: tuple[str, ...]) -> tuple[str, ...]:
-    return (*(f"Wrong: {text}" for text in wrong), *missing)
-
-
 @dataclass(frozen=True)
 class Block:
-    """One experiment, or one pattern of a benchmark."""
+    """One experiment."""
 
     id: str
     title: str
@@ -147,34 +137,21 @@ class Block:
     @property
     def alerts(self) -> tuple[str, ...]:
         """What is wrong or missing, as sentences."""
-        return _alerts(self.wrong, self.missing)
+        return (*(f"Wrong: {text}" for text in self.wrong), *self.missing)
 
 
 @dataclass(frozen=True)
 class Section:
-    """One file of results."""
+    """One run of a study."""
 
     id: str
     title: str
-    kind: Kind  # Which command the results are of
-    source: str  # The paper, or the file
+    source: str  # The paper
     about: str  # For a reader who knows nothing of it
     facts: tuple[tuple[str, str], ...]  # Machine, versions, date, scale, repeats
     missing: tuple[str, ...]  # What was not measured
     blocks: tuple[Block, ...]
-    remedy: str = ""  # Lines of code or of a shell that follow from it; may be empty
-    scale: str = ""  # Of a study; else empty
-    wrong: tuple[str, ...] = ()  # Values that differ
-
-    @property
-    def alerts(self) -> tuple[str, ...]:
-        """What is wrong or missing as a whole, as sentences."""
-        return _alerts(self.wrong, self.missing)
-
-    @property
-    def of_study(self) -> bool:
-        """Whether it is a paper's study."""
-        return self.kind == "study"
+    scale: str
 
     @property
     def advice(self) -> list[Finding]:
@@ -204,11 +181,7 @@ class Index:
 
 @dataclass(frozen=True)
 class Report:
-    """All of it.
-
-    No text of it holds a character that does not print, whatever a file's names do: whoever
-    writes it need not look.  Each writer escapes its own markup.
-    """
+    """All of it."""
 
     title: str
     sections: tuple[Section, ...]
@@ -227,10 +200,7 @@ class Report:
 
     @property
     def advice(self) -> list[Finding]:
-        """Each piece of advice once, also if a study was run several times.
-
-        The verdict is that of the paper's scale, unless only another run could tell.
-        """
+        """Each piece of advice once, also if a study was run several times."""
         found: dict[tuple[str, str], Finding] = {}
         for section in sorted(self.sections, key=lambda section: section.scale == "quick"):
             for one in section.advice:

@@ -1,8 +1,4 @@
-"""How is a report written as one page that needs no other file?
-
-Style, script, plotly.js and the plots' data are inside; a content policy forbids the page to
-load anything.
-"""
+"""How is a report written as one page that needs no other file?"""
 
 from __future__ import annotations
 
@@ -13,8 +9,17 @@ from typing import Final
 from chunkwise.errors import UsageError
 from chunkwise.words import installing
 from chunkwise_lab.report.model import Finding, Report, Section
-from chunkwise_lab.report.parts import WORDS, alerts, block, facts, index, verdict
-from chunkwise_lab.report.story import lead, setting, troubles
+from chunkwise_lab.report.parts import (
+    WORDS,
+    alerts,
+    block,
+    facts,
+    index,
+    lead,
+    setting,
+    troubles,
+    verdict,
+)
 
 _POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
@@ -67,8 +72,6 @@ def _story(report: Report) -> str:
         parts.append(f'<h2><a href="#{section.id}">{escape(section.title)}</a></h2>')
         parts.append(f'<p class="source">{escape(section.source)}</p>')
         parts.append(f"<p>{escape(section.about)}</p>")
-        if section.remedy:
-            parts.append(f"<p>What helps:</p><pre>{escape(section.remedy)}</pre>")
         items = "".join(map(_advice, section.advice))
         if items:
             parts.append(f'<ul class="advice">{items}</ul>')
@@ -102,5 +105,5 @@ def _contents(report: Report) -> str:
 def _section(section: Section) -> str:
     return (
         f'<section id="{section.id}"><h2>{escape(section.title)}</h2>{facts(section.facts)}'
-        f"{alerts(section.alerts)}{''.join(map(block, section.blocks))}</section>"
+        f"{alerts(section.missing)}{''.join(map(block, section.blocks))}</section>"
     )

@@ -2,33 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from chunkwise.grammar import format_shape
 from chunkwise.names import printable
-from chunkwise.words import counted, format_seconds
+from chunkwise.words import counted, format_seconds, joined
 from chunkwise_lab.report.charts import draw
-from chunkwise_lab.report.facts import (
-    FALLBACK,
-    environment,
-    fallbacks,
-    machine,
-    problems,
-    shortened,
-)
-from chunkwise_lab.report.labels import Libraries, figure_text, where_phrase
+from chunkwise_lab.report.labels import Libraries, figure_text, phrase, where_phrase
 from chunkwise_lab.report.model import Block, Chart, Finding, Section, Table
 from chunkwise_lab.report.values import Drawing, published
 from chunkwise_lab.studies.claims import judge
 from chunkwise_lab.studies.figures import FIGURES
-from chunkwise_lab.studies.iotest.known import oversubscribed, said_of
-from chunkwise_lab.studies.iotest.modelled import SAID, modelled
 from chunkwise_lab.studies.own_data import adapted
 from chunkwise_lab.studies.published import measured
 from chunkwise_lab.studies.results import Outcome, Row, StudyResults
 from chunkwise_lab.studies.study import Experiment, Published, Statistic, Study
-from chunkwise_lab.studies.wording import plain
+from chunkwise_lab.studies.wording import differing, oversubscribed, plain
+
+_VERSIONS: Final = (
+    ("hdf5", "HDF5"),
+    ("h5py", "h5py"),
+    ("netcdf", "netCDF-C"),
+    ("zlib", "zlib"),
+    ("numpy", "NumPy"),
+    ("python", "Python"),
+    ("chunkwise", "chunkwise"),
+)
+# Under which heading `fallbacks` stand.
+FALLBACK: Final = "Done by libhdf5 in chunkwise's place"
+# More sentences of one kind are counted.
+_MOST: Final = 6
+
+
+def machine(values: Mapping[str, Sequence[str]]) -> tuple[tuple[str, str], ...]:
+    """Name the machine and the versions."""
+    cpus = [
+        f"{text} processor{'' if text == '1' else 's'}" for text in values.get("cpu_count", ())
+    ]
+    parts = [*values.get("cpu", ()), *cpus, *values.get("machine", ()), *values.get("system", ())]
+    versions = [f"{title} {joined(values[name])}" for name, title in _VERSIONS if values.get(name)]
+    found = (("Machine", ", ".join(parts)), ("Versions", ", ".join(versions)))
+    return tuple((title, text) for title, text in found if text)
+
+
+def environment(records: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Collect from records what they say of machine and versions."""
+    names = ("cpu", "cpu_count", "machine", "system", *(name for name, _ in _VERSIONS))
+    found: dict[str, dict[str, None]] = {name: {} for name in names}
+    for record in records:
+        for name in names:
+            if record.get(name) is not None:
+                found[name][str(record[name])] = None
+    return {name: list(texts) for name, texts in found.items()}
+
+
+def problems(rows: Sequence[Row], libraries: Libraries) -> list[str]:
+    """Say which rows have no figures, or not from all repeats, and why."""
+    told: dict[str, list[str]] = {}
+    for row, what in _named(rows, libraries):
+        failed = [record for record in row.records if record["status"] != "ok"]
+        if not failed or row.refused:
+            continue
+        if row.problem is None:
+            what += f" ({len(failed)} of {counted(len(row.records), 'repeat')})"
+        why = str(failed[0].get("error") or failed[0]["status"])
+        # How many seconds it was given differs from trial to trial.
+        why = "out of time" if failed[0]["status"] == "timeout" else why
+        told.setdefault(why, []).append(what)
+    return shortened(
+        f"Failed, {why}: {'; '.join(shortened(several))}." for why, several in told.items()
+    )
+
+
+def fallbacks(rows: Sequence[Row], libraries: Libraries) -> list[str]:
+    """Say which rows of chunkwise are libhdf5's, and why."""
+    told: dict[str, list[str]] = {}
+    for row, what in _named(rows, libraries):
+        if row.fallback is not None:
+            told.setdefault(row.fallback, []).append(what)
+    return shortened(f"{_first(what)}: {why}." for why, what in told.items())
+
+
+def _named(rows: Sequence[Row], libraries: Libraries) -> Iterator[tuple[Row, str]]:
+    """Give each row with what tells it from the others."""
+    names = differing([row.point for row in rows])
+    for row in rows:
+        yield row, phrase(row.point, names, libraries) or "all of it"
+
+
+def _first(several: Sequence[str]) -> str:
+    """Name the first of several rows, and count the others."""
+    more = len(several) - 1
+    return f"{several[0]} (and {counted(more, 'row')} more)" if more else several[0]
+
+
+def shortened(sentences: Iterable[str]) -> list[str]:
+    """Give the first sentences, each once, and count the others."""
+    several = list(dict.fromkeys(sentences))
+    more = len(several) - _MOST
+    return several if more <= 1 else [*several[:_MOST], f"... and {more} more of this kind"]
 
 
 def section(results: StudyResults, study: Study, id_: str) -> Section:
@@ -44,7 +117,6 @@ def section(results: StudyResults, study: Study, id_: str) -> Section:
     return Section(
         id_,
         study.name,
-        "study",
         study.paper,
         " ".join(study.about.split()),
         _facts(results, study),
@@ -153,7 +225,6 @@ def _block(
         study.statistic,
         results.libraries,
         reduced=_reduced(experiment, results, study),
-        modelled=modelled(rows),
     )
     drawn = [draw(f"{id_}-{n}", plot, drawing) for n, plot in enumerate(experiment.plots, 1)]
     pictures: list[tuple[Chart | None, Table]] = [one for one in drawn if one is not None]
@@ -167,8 +238,6 @@ def _block(
         ("Shown as a figure only", experiment.only_drawn),
         ("What differs here", experiment.note),
         ("Oversubscribed", oversubscribed(rows, results.environment.get("cpu_count"))),
-        ("Known of such settings", " ".join(said_of(rows))),
-        ("The model beside it", SAID if drawing.modelled else ""),
         (FALLBACK, " ".join(fallbacks(rows, results.libraries))),
     )
     stopped = () if outcome.complete else ("This experiment was stopped before its end.",)

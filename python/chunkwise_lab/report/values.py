@@ -11,7 +11,6 @@ from chunkwise_lab.report.labels import Libraries
 from chunkwise_lab.report.scales import number
 from chunkwise_lab.studies.comparing import Sample, samples
 from chunkwise_lab.studies.figures import FIGURES
-from chunkwise_lab.studies.iotest.modelled import Modelled
 from chunkwise_lab.studies.results import Row
 from chunkwise_lab.studies.study import Plot, Published, Statistic, Where, matches
 
@@ -36,11 +35,10 @@ class Value:
     note: str = ""
     sources: tuple[str, ...] = ()  # Where it is printed
     elsewhere: bool = False  # Whether nothing that is measured today is of the same
-    modelled: bool = False  # Whether a model says so, and neither this run nor a paper
 
     @property
     def published(self) -> bool:
-        """Whether a paper or a model gives it: it stands beside the measured value."""
+        """Whether a paper gives it: it stands beside the measured value."""
         return self.repeats == 0
 
     def scaled(self, factor: float) -> Value:
@@ -58,22 +56,16 @@ class Drawing:
     published: Sequence[Published]
     statistic: Statistic
     libraries: Libraries  # What values of the axis ``libhdf5`` stand for
-    # Whether error bars reach from the lowest to the highest repeat; else they are standard errors
-    # of the mean.
-    ends: bool = False
     reduced: bool = False  # Whether less data was measured than the paper did
-    modelled: Sequence[Modelled] = ()  # Values of a model, drawn beside those that were measured
 
 
-def measured(plot: Plot, rows: Iterable[Row], statistic: Statistic, *, ends: bool) -> list[Value]:
+def measured(plot: Plot, rows: Iterable[Row], statistic: Statistic) -> list[Value]:
     """Return what a plot shows of some rows."""
     drawn = [row for row in rows if matches(row.point, plot.where)]
     found = []
     for one in samples(drawn, plot.figure, statistic, plot.over, plot.total):
         if math.isfinite(one.middle):
             low, high = one.middle - one.error, one.middle + one.error
-            if ends:
-                low, high = min(one.values), max(one.values)
             point, versions = _placed(plot, one, statistic), _versions(one.records)
             repeats = len(one.values)
             found.append(Value(point, one.middle, low, high, repeats, one.estimated, versions))
@@ -129,11 +121,7 @@ def _divided(values: list[Value], plot: Plot, base: Where) -> list[Value]:
 
 
 def published(plot: Plot, printed: Iterable[Published], rows: Sequence[Row]) -> list[Value]:
-    """Return a paper's printed values for a plot.
-
-    What the entry does not say of itself, and all rows that measure the same agree on, is
-    taken from them.
-    """
+    """Return a paper's printed values for a plot."""
     found = []
     for one in printed:
         if one.figure != plot.figure or not _compatible(one.where, plot.where):
@@ -161,16 +149,6 @@ def published(plot: Plot, printed: Iterable[Published], rows: Sequence[Row]) -> 
             )
     found = _once(found)
     return found if plot.relative is None else _divided(found, plot, plot.relative)
-
-
-def by_model(plot: Plot, drawing: Drawing) -> list[Value]:
-    """Return a model's values for a plot."""
-    return [
-        Value(one.point, one.value, one.value, one.value, label="with a core each", modelled=True)
-        for one in drawing.modelled
-        if one.figure == plot.figure and plot.relative is None and plot.over is None
-        if matches(one.point, plot.where)
-    ]
 
 
 def _once(values: Iterable[Value]) -> list[Value]:

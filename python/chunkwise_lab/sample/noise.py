@@ -64,10 +64,7 @@ def uniform(hashes: Hashes) -> Floats:
 
 
 def bell(hashes: Hashes) -> Floats:
-    """Turn random bits into nearly normal numbers of mean 0 and deviation 1.
-
-    The sum of four uniform 16-bit numbers: within 3.46 deviations.
-    """
+    """Turn random bits into nearly normal numbers of mean 0 and deviation 1."""
     low = np.uint64(0xFFFF)
     total = hashes & low
     total += (hashes >> np.uint64(16)) & low

@@ -1,9 +1,4 @@
-"""How does a sample of any size get into a file?
-
-Slab by slab, each of whole chunks: threads generate and, where the filters are
-shuffle and deflate alone, encode them; one thread writes, in order, so that the
-file does not depend on the number of threads.  Other filters are libhdf5's.
-"""
+"""How does a sample of any size get into a file?"""
 
 from __future__ import annotations
 
@@ -11,7 +6,7 @@ import contextlib
 import os
 import zlib
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from math import prod
@@ -21,13 +16,159 @@ from typing import TypeVar
 import h5py
 import numpy as np
 
-from chunkwise.errors import UsageError
+from chunkwise.errors import CannotWriteError, ChunkwiseError, UsageError
 from chunkwise.grammar import Pipeline, Shape, ShapeWord, format_shape
+from chunkwise.model.chunk_shape import default_chunk
+from chunkwise.names import system_reason
+from chunkwise.newfile.claim import claimed
+from chunkwise.newfile.publish import publish
+from chunkwise.newfile.target import NewFile
 from chunkwise.trials.environment import usable_cpus
-from chunkwise_lab.sample.layout import Box, Layout, boxes, make_layout
-from chunkwise_lab.sample.registry import find
+from chunkwise.words import counted
+from chunkwise_lab.sample.datasets import find
 from chunkwise_lab.sample.spec import Region, Sample, Values
-from chunkwise_lab.sample.target import new_file
+
+_SLAB_ELEMENTS = 2**19  # of 8 bytes while they are made, and a few arrays of them a thread
+
+Box = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the user asked for, made definite."""
+
+    shape: tuple[int, ...]  # In elements
+    chunk: tuple[int, ...] | None  # In elements; None for contiguous storage
+    pipeline: Pipeline  # The filters
+
+    def slabs(self) -> Iterator[Box]:
+        """Give the boxes, (start, count), in which the array is written, in C order."""
+        block = list(self.chunk or (1,) * len(self.shape))
+        for axis in reversed(range(len(block))):
+            needed = -(-self.shape[axis] // block[axis])
+            times = max(1, min(needed, _SLAB_ELEMENTS // prod(block)))
+            block[axis] *= times
+            if times < needed:
+                break
+        return boxes((0,) * len(block), self.shape, tuple(block))
+
+
+def boxes(start: tuple[int, ...], count: tuple[int, ...], block: tuple[int, ...]) -> Iterator[Box]:
+    """Divide the box at `start` of size `count` into blocks, the last ones clipped."""
+    ends = tuple(first + length for first, length in zip(start, count, strict=True))
+    for corner in _corners([range(*axis) for axis in zip(start, ends, block, strict=True)]):
+        clipped = (min(size, end - at) for size, end, at in zip(block, ends, corner, strict=True))
+        yield corner, tuple(clipped)
+
+
+def _corners(steps: Sequence[range]) -> Iterator[tuple[int, ...]]:
+    """Combine ranges as itertools.product does, which would hold all of each in memory."""
+    if not steps:
+        yield ()
+        return
+    for first in steps[0]:
+        for rest in _corners(steps[1:]):
+            yield (first, *rest)
+
+
+def make_layout(
+    sample: Sample,
+    shape: Shape | None,
+    chunk: Shape | ShapeWord | None,
+    pipeline: Pipeline | None,
+    resolution: str | None,
+) -> Layout:
+    """Combine a sample's defaults with what the user chose (None: nothing)."""
+    if resolution is not None:
+        if resolution not in sample.resolutions:
+            known = f"has {', '.join(sample.resolutions)}" if sample.resolutions else "has none"
+            raise UsageError(f"resolution {resolution!r}: {sample.name} {known}")
+        if shape is not None:
+            raise UsageError("give a shape or a resolution, not both")
+        shape = sample.resolutions[resolution]
+    shape = sample.shape if shape is None else shape
+    if len(shape) != len(sample.shape) and not (sample.any_rank and shape):
+        raise UsageError(
+            f"shape {format_shape(shape)}: {sample.name} has "
+            f"{counted(len(sample.shape), 'dimension')}, "
+            f"as in {format_shape(sample.shape)}"
+        )
+    if prod(shape) >= 2**63:
+        raise UsageError(f"shape {format_shape(shape)} is larger than a file can hold")
+    stored = _make_chunk(sample, shape, chunk)
+    if stored is None:
+        if pipeline is not None and pipeline.filters:
+            raise UsageError(f"filters {pipeline} need chunks, and contiguous data has none")
+        return Layout(shape, None, Pipeline())
+    if pipeline is None:
+        pipeline = Pipeline.parse(sample.filters)
+    _check_scaleoffset(sample, pipeline)
+    return Layout(shape, stored, pipeline)
+
+
+def _check_scaleoffset(sample: Sample, pipeline: Pipeline) -> None:
+    """Refuse a scale type of the wrong kind: libhdf5 would leave all chunks as they are."""
+    fitting = "ds" if np.dtype(sample.dtype).kind == "f" else "in"
+    for one in pipeline.filters:
+        if one.name == "scaleoffset" and one.options[0] != fitting:
+            raise UsageError(
+                f"filter {one} does not work on {sample.dtype}: write scaleoffset:{fitting}:..."
+            )
+
+
+def _make_chunk(
+    sample: Sample, shape: Shape, chunk: Shape | ShapeWord | None
+) -> tuple[int, ...] | None:
+    """The chunk's shape, or None for contiguous storage."""
+    if chunk == "contiguous":
+        return None
+    same_rank = len(shape) == len(sample.shape)
+    if chunk == "auto" or (chunk in (None, "stored") and not same_rank):
+        return default_chunk(shape, np.dtype(sample.dtype).itemsize)
+    if chunk is None or chunk == "stored":
+        return tuple(min(pair) for pair in zip(sample.chunk, shape, strict=True))
+    assert not isinstance(chunk, str)
+    if len(chunk) != len(shape):
+        raise UsageError(
+            f"chunk {format_shape(chunk)} and shape {format_shape(shape)} differ in dimensions"
+        )
+    if not sample.unlimited and any(c > s for c, s in zip(chunk, shape, strict=True)):
+        raise UsageError(
+            f"chunk {format_shape(chunk)} is larger than the shape {format_shape(shape)}"
+        )
+    return chunk
+
+
+@contextlib.contextmanager
+def new_file(path: str | os.PathLike[str], *, overwrite: bool) -> Iterator[h5py.File]:
+    """Make an HDF5 file that appears at `path` when the block ends without error."""
+    try:
+        place = NewFile.at(path, overwrite=overwrite, remedy="--force, or force=True,")
+        with claimed(place, resume=False) as claim:
+            os.close(claim.make_partial())
+            # No chunk cache: chunks are written whole, and one that cannot be written
+            # fails there and then, not when the file is closed.
+            file = h5py.File(claim.partial, "w", rdcc_nbytes=0)
+            try:
+                yield file
+            except BaseException:
+                # Closing writes metadata, and fails too where the disk is full; what
+                # went wrong first is what the user should hear.
+                with contextlib.suppress(OSError, RuntimeError):
+                    file.close()
+                raise
+            try:
+                file.close()
+            except RuntimeError as wrong:
+                raise OSError(str(wrong)) from wrong
+            publish(claim)
+    except OSError as wrong:
+        if isinstance(wrong, ChunkwiseError):
+            raise
+        raise CannotWriteError(
+            f"{os.fspath(path)}: cannot be written: {system_reason(wrong) or wrong}"
+        ) from wrong
+
 
 Progress = Callable[[int, int], None]
 _Item = TypeVar("_Item")
@@ -96,10 +237,7 @@ def write_elements(
     seed: int = 0,
     resolution: str | None = None,
 ) -> None:
-    """Write all elements of one dataset of a sample to a plain file, in C order.
-
-    They follow from each element's place alone: what a dataset holds is known without reading it.
-    """
+    """Write all elements of one dataset of a sample to a plain file, in C order."""
     sample = find(name)
     layout = make_layout(sample, shape, "contiguous", None, resolution)
     variable = 0 if dataset is None else sample.datasets.index(dataset)

@@ -1,9 +1,4 @@
-"""By what factor do two sets of measurements differ, and how sure is that?
-
-A ratio has an interval, from `chunkwise.measure.verdict`, in which the machine's noise
-may put it.  For figures without noise (sizes, counts) the interval is the ratio itself.  If
-several pairs of rows say the same thing, their geometric mean is taken.
-"""
+"""By what factor do two sets of measurements differ, and how sure is that?"""
 
 from __future__ import annotations
 
@@ -169,10 +164,7 @@ class Ratio:
         return False if self.high < border else None
 
     def deciding(self, border: float) -> int | None:
-        """Return how many repeats would likely tell it from a border; None for too many.
-
-        The interval shrinks as the root of the repeats.
-        """
+        """Return how many repeats would likely tell it from a border; None for too many."""
         if self.repeats < FEWEST:
             return FEWEST
         room = abs(math.log(self.value / border))

@@ -105,10 +105,7 @@ class Folder:
         return earlier if resume else None
 
     def _clear(self, *, is_ours: bool) -> None:
-        """Remove what a run that was killed had generated, as it may be half a file.
-
-        What is generated is removed at the end of a run, and what the user has is not.
-        """
+        """Remove what a run that was killed had generated, as it may be half a file."""
         if self.files.is_symlink():
             raise UsageError(
                 f"{self.name}: 'files' in it is a link, which may lead anywhere: "

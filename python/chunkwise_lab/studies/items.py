@@ -1,7 +1,4 @@
-"""What do the five papers say, item by item, and what became of each here?
-
-``items.toml`` has the items; experiments and verdicts are those of saved results.
-"""
+"""What do the five papers say, item by item, and what became of each here?"""
 
 from __future__ import annotations
 
@@ -109,10 +106,7 @@ def papers() -> list[Paper]:
 
 
 def verdicts(results: Iterable[StudyResults]) -> dict[str, Word]:
-    """Judge saved results; return the words by study/experiment/claim.
-
-    Of several runs the paper's scale counts, unless only another could tell.
-    """
+    """Judge saved results; return the words by study/experiment/claim."""
     found: dict[str, Word] = {}
     for one in sorted(results, key=lambda one: one.scale == "quick"):
         if one.target is not None:

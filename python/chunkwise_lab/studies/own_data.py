@@ -1,10 +1,4 @@
-"""How does a study ask its questions about a user's dataset?
-
-The study names values that mean something only on its own data: a cache of 1 MiB, chunks of
-1x30x9x717.  A table says what replaces each on another dataset.  So a study of one's
-own dataset is the study with other values, and all later steps (trials, plots,
-claims) need not know about it.
-"""
+"""How does a study ask its questions about a user's dataset?"""
 
 from __future__ import annotations
 
@@ -45,11 +39,7 @@ def values_for(study: Study, file: str, dataset: str | None) -> tuple[Target, Va
 
 
 def adapted(study: Study, values: Values) -> Study:
-    """Put a user's values in the place of the study's.
-
-    What is measured on other data of the study's is left out, and so are what the paper
-    published and notes: they are of the study's data.
-    """
+    """Put a user's values in the place of the study's."""
     data = study.own.data if study.own else ""
     experiments = (_experiment(one, data, values) for one in study.experiments)
     return replace(

@@ -1,8 +1,4 @@
-"""What is measured today beside each value that the paper printed?
-
-Published values keep their tables: those of one source stand together, each with the times of
-all readers that measured the same today.
-"""
+"""What is measured today beside each value that the paper printed?"""
 
 from __future__ import annotations
 
@@ -32,11 +28,7 @@ _SUMMED: Final[dict[Statistic, str]] = {
 
 
 def measured(rows: Sequence[Row], published: Published, statistic: Statistic) -> dict[str, Sample]:
-    """Return what each reader takes for what was published.
-
-    Settings that do not concern a reader, such as libhdf5's cache for chunkwise, are its
-    default.  Where several rows fit, as of several libraries, none is chosen.
-    """
+    """Return what each reader takes for what was published."""
     found = {}
     for reader in dict.fromkeys(row.point.get("reader", "") for row in rows):
         wanted = _as_asked_of(reader, published.where)

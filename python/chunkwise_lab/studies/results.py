@@ -1,10 +1,4 @@
-"""What did a study measure: which rows, each with which figures?
-
-Results are tidy records: one a trial, as bench makes them, with the experiment's name, the
-labels of its run and data, and the values on all axes as text.  They are saved as one JSON
-object, gzipped where the name ends in ``.gz``; tables, verdicts and reports follow from it
-and from the study's own files.
-"""
+"""What did a study measure: which rows, each with which figures?"""
 
 from __future__ import annotations
 
@@ -30,6 +24,8 @@ from chunkwise_lab.studies.study import Scale, Statistic, Where, matches
 
 FORMAT: Final = "chunkwise-study"
 VERSION: Final = 2
+# What a folder of results has.
+NAMES: Final = ("results.json.gz", "results.json")
 # Fields of a record that no figure and no report needs.
 _LEFT_OUT: Final = frozenset({"checksums", "slabs", "file", "storage", "data", "scratch"})
 # What no figure can be; so much less than a float can hold that sums of squares are floats.
@@ -178,8 +174,13 @@ class StudyResults:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> StudyResults:
-        """Read a file."""
+        """Read a file, or the one that a folder holds."""
         name = printable(os.fspath(path))
+        if Path(path).is_dir():
+            found = next((one for n in NAMES if (one := Path(path, n)).is_file()), None)
+            if found is None:
+                raise UsageError(f"{name}: holds no {' or '.join(NAMES)}; run chunkwise study")
+            path = found
         try:
             content = Path(path).read_bytes()
             text = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content

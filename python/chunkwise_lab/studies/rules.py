@@ -105,10 +105,7 @@ def _sided(
     settings = evidence.claim.settings
     one, other = settings[first], settings[second]
     sides = [[s for s in evidence.samples if matches(s.point, where)] for where in (one, other)]
-    words = settings.get("words") or (
-        side(one, other, sides[0]),
-        side(other, one, sides[1]),
-    )
+    words = settings.get("words") or (side(one, other, sides[0]), side(other, one, sides[1]))
     for where, side_of, name in zip((one, other), sides, words, strict=True):
         if not side_of:
             return _missing(evidence, where, f"with {name}")

@@ -1,28 +1,29 @@
-"""What happens when a study is run, experiment by experiment?
-
-Data is generated, each run's space goes to `chunkwise.measure.run`, and its results are
-collected.  Each trial is saved as soon as it is done, and the results after each experiment, so
-that a stopped study can continue.  What cannot be measured on this machine is left
-out, with a reason.  Only a failure that concerns everything, such as a full disk, ends the study.
-"""
+"""What happens when a study is run, experiment by experiment?"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import math
+import os
 import shutil
 import sys
 import time
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
-from chunkwise import measure
+import h5py
+import numpy as np
+import numpy.typing as npt
+
+from chunkwise import measure, patterns
 from chunkwise.errors import CannotWriteError, ChunkwiseError, UsageError
+from chunkwise.grammar import Pipeline
 from chunkwise.measure.axes import DEFAULT
 from chunkwise.measure.run import MOST_SECONDS
 from chunkwise.measure.schedule import Step
@@ -32,19 +33,139 @@ from chunkwise.measure.variants import SAMPLE_NBYTES
 from chunkwise.names import printable
 from chunkwise.trials.environment import describe
 from chunkwise.trials.readers import check_reader
+from chunkwise.trials.unions import index_of
 from chunkwise.words import nearest
 from chunkwise_lab import sample
 from chunkwise_lab.studies import own_data as own
+from chunkwise_lab.studies.claims import Undecided, undecided
 from chunkwise_lab.studies.context import Context
 from chunkwise_lab.studies.folder import Folder
-from chunkwise_lab.studies.generating import dataset_of, generate
 from chunkwise_lab.studies.libraries import Found, expand, labels_of
 from chunkwise_lab.studies.libraries import find as find_libraries
 from chunkwise_lab.studies.probes import PROBES
-from chunkwise_lab.studies.progress import Pace
 from chunkwise_lab.studies.results import Outcome, StudyResults, labelled
-from chunkwise_lab.studies.study import Experiment, Run, Scale, Study
-from chunkwise_lab.studies.undecided import Undecided, undecided
+from chunkwise_lab.studies.study import Data, Experiment, Run, Scale, Study
+
+# Generated files have this time of change, so that trials on them can be found again after
+# they were generated anew: the same options make the same bytes.
+_MTIME_S: Final = 1_000_000_000
+
+
+def dataset_of(data: Data) -> str:
+    """Return the dataset's path in the file."""
+    return data.dataset or sample.SAMPLES[data.sample].datasets[0]
+
+
+def generate(data: Data, scale: Scale, path: Path) -> None:
+    """Write a study's data to a new file."""
+    options: dict[str, Any] = dict(data.options[scale])
+    if data.nonzero:
+        whole = path.with_suffix(".whole.h5")
+        try:
+            sample.write(data.sample, whole, force=True, **options)
+            _keep_nonzero(whole, dataset_of(data), data.nonzero, path)
+        finally:
+            whole.unlink(missing_ok=True)
+    else:
+        sample.write(data.sample, path, **options)
+    os.utime(path, (_MTIME_S, _MTIME_S))
+
+
+def _keep_nonzero(source: Path, name: str, pattern: str, path: Path) -> None:
+    """Copy what is not 0 into one dimension, in chunks of as many elements as before."""
+    with h5py.File(source) as whole, h5py.File(path, "w") as file:
+        dataset = whole[name]
+        # Counted first: a dataset that can grow has another chunk index.
+        length = sum(part.size for part in _nonzero(dataset, pattern))
+        pipeline = Pipeline.from_dcpl(dataset.id.get_create_plist())
+        dcpl = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        dcpl.set_obj_track_times(False)
+        dcpl.set_chunk((min(length, math.prod(dataset.chunks)),))
+        pipeline.apply(dcpl)
+        space = h5py.h5s.create_simple((length,))
+        made = h5py.Dataset(
+            h5py.h5d.create(file.id, name.encode(), dataset.id.get_type(), space, dcpl)
+        )
+        first = 0
+        for part in _nonzero(dataset, pattern):
+            made[first : first + part.size] = part
+            first += part.size
+
+
+def _nonzero(dataset: h5py.Dataset, pattern: str) -> Iterator[npt.NDArray[Any]]:
+    """Return the part of each block of a pattern that is not 0, in one dimension."""
+    found = patterns.parse(pattern, dataset.shape, dataset.dtype.itemsize, dataset.name)
+    walk = found.walk(dataset.shape)
+    for number in range(walk.operations):
+        block = dataset[index_of(walk[number])]
+        yield block[np.not_equal(block, 0)]
+
+
+# A probe does not say its length: about this many trials.
+_OF_A_PROBE = 5
+# However the first run went, the others are not so much slower or faster than expected.
+_MOST = 10.0
+
+
+class Pace:
+    """The experiments of a run, done and left."""
+
+    def __init__(
+        self, study: Study, experiments: Sequence[Experiment], scale: Scale, repeat: int
+    ) -> None:
+        everything = [r for one in study.experiments for r in one.runs if scale in r.scales]
+        usual = study.repeat[scale]
+        whole = sum(_seconds(run, scale, usual) for run in everything)
+        unit = study.minutes[scale] * 60 / whole if whole else 1.0
+        self._expected: Mapping[int, float] = {
+            id(run): _seconds(run, scale, repeat) * unit for run in everything
+        }
+        self._left = [r for one in experiments for r in one.runs if scale in r.scales]
+        self._trials = {id(run): _trials(run, scale, repeat) for run in self._left}
+        self._total = sum(self._trials.values())
+        self._done = 0
+        self._took_s = self._expected_s = 0.0
+
+    def finished(self, run: Run, took_s: float) -> None:
+        """Count a run as done."""
+        self._left.remove(run)
+        self._done += self._trials[id(run)]
+        expected_s = self._expected[id(run)]
+        # Measurements from before a stop take no time, and say nothing about the rest.
+        if took_s > expected_s / (2 * _MOST):
+            self._took_s += took_s
+            self._expected_s += expected_s
+
+    def step(self, run: Run, step: Step) -> Step:
+        """Say where a step of one run stands in all runs."""
+        if step.warning:
+            return step
+        ratio = self._took_s / self._expected_s if self._expected_s else 1.0
+        ratio = min(_MOST, max(1 / _MOST, ratio))
+        later = sum(self._expected[id(other)] for other in self._left if other is not run)
+        own = self._expected[id(run)] * ratio if step.left_s is None else step.left_s
+        part = step.done / step.total if step.total else 0.0
+        done = self._done + round(part * self._trials[id(run)])
+        return replace(step, done=done, total=self._total, left_s=own + later * ratio)
+
+
+def _trials(run: Run, scale: Scale, repeat: int) -> int:
+    """Return about how many trials a run has."""
+    if scale not in run.scales:
+        return 0
+    repeat = run.repeat or repeat
+    if run.probe is not None:
+        return _OF_A_PROBE * repeat
+    datasets = len(run.data) * len(run.labels_at(scale))
+    return len(run.spaces[scale].points((DEFAULT,))) * datasets * repeat
+
+
+def _seconds(run: Run, scale: Scale, repeat: int) -> float:
+    """Return a run's share of the study's time, in any unit."""
+    budget = run.seconds[scale]
+    trials = float(_trials(run, scale, repeat))
+    return trials if budget is None else min(trials, budget * max(1, len(run.data)))
+
 
 # Errors of a full disk.
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
@@ -82,12 +203,7 @@ class Options:
 
 
 def run(study: Study, options: Options, progress: Progress | None = None) -> StudyResults:
-    """Run a study, or some of its experiments.
-
-    Results are in ``options.out``, also of a run that was interrupted: then without what was
-    not measured; and with what an earlier run measured there, where this one goes on with it.
-    Generated files are removed at the end.
-    """
+    """Run a study, or some of its experiments."""
     target: Target | None = None
     values: own.Values = {}
     if options.file is not None:
@@ -164,11 +280,7 @@ class _Running:
         return results
 
     def _decide(self, results: StudyResults, most: int) -> None:
-        """Measure more often what decides the claims that cannot be told.
-
-        How many repeats would tell is an estimate, which is better with more of them: so it is
-        made again.
-        """
+        """Measure more often what decides the claims that cannot be told."""
         for _ in range(_ROUNDS):
             before = _measured_often(results)
             chosen = [one.id for one in self.experiments]
@@ -215,11 +327,7 @@ class _Running:
         results.outcomes = {name: found[name] for name in order}
 
     def _measure(
-        self,
-        experiment: Experiment,
-        outcome: Outcome,
-        place: str,
-        again: Undecided | None = None,
+        self, experiment: Experiment, outcome: Outcome, place: str, again: Undecided | None = None
     ) -> None:
         """Measure an experiment, or of what was measured what is to be measured `again`."""
         begun = time.monotonic()
@@ -344,11 +452,7 @@ class _Running:
         if not path.exists():
             say(Step(f"generating {name}"))
             generate(data, self.options.scale, path)
-        return (
-            str(path),
-            dataset_of(data),
-            dict(data.labels),
-        )
+        return (str(path), dataset_of(data), dict(data.labels))
 
     def _known(self, name: str, say: Progress) -> str | bool:
         """Return a file with a dataset's elements by their formula; True to read a user's."""

@@ -13,6 +13,7 @@ from chunkwise.words import format_seconds, joined, three_digits
 from chunkwise_lab.studies.comparing import Sample
 from chunkwise_lab.studies.figures import FIGURES
 from chunkwise_lab.studies.libraries import build_of
+from chunkwise_lab.studies.results import Row
 from chunkwise_lab.studies.study import OTHERS, Where
 
 # How a figure is more, by its unit.
@@ -186,3 +187,16 @@ def differing(points: Sequence[Mapping[str, str]]) -> list[str]:
 def versions(found: Iterable[Sample]) -> list[str]:
     """Return the libraries that took part, each once."""
     return list(dict.fromkeys(text for sample in found for text in sample.versions))
+
+
+def oversubscribed(rows: Sequence[Row], cpu_count: object) -> str:
+    """Say which rows show no scaling; nothing if there are none."""
+    crowded = [row.point for row in rows if row.point.get("oversubscribed") == "yes"]
+    numbers = sorted({point["ranks"] for point in crowded if "ranks" in point}, key=len)
+    if not numbers:
+        return ""
+    return (
+        f"{joined(numbers)} ranks on {cpu_count} processors: oversubscribed, they take turns. "
+        "These times say nothing about scaling, and no claim about time is judged by them. Open "
+        "MPI's ranks gave their processor away while they waited (mpi_yield_when_idle)."
+    )

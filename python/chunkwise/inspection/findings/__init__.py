@@ -1,8 +1,4 @@
-"""What is wrong with a file, as far as its facts can tell?
-
-Each module looks at one subject; a check takes facts and yields findings, and reads
-nothing of the file itself.  docs/findings.md explains each code.
-"""
+"""What is wrong with a file, as far as its facts can tell?"""
 
 from __future__ import annotations
 
@@ -89,10 +85,7 @@ def _changes_datasets(remedy: Remedy) -> TypeGuard[Copy]:
 
 
 def _together(found: list[Unspelled]) -> Iterator[Unspelled]:
-    """Make the commands of the worst finding of each kind name all datasets with it.
-
-    The commands of the others copy the whole file for their own dataset alone.
-    """
+    """Make the commands of the worst finding of each kind name all datasets with it."""
     groups: dict[tuple[str, str, bool], list[Unspelled]] = {}
     for finding in found:
         key = finding.severity, finding.code, finding.is_offer
@@ -181,10 +174,7 @@ def _with_one_shape(subject: Subject, by_code: dict[str, Unspelled]) -> dict[str
 
 
 def _serves(subject: Subject, shape: Chunks) -> bool:
-    """Whether a dataset in chunks of this shape would have no finding that asks for others.
-
-    And whether each way of reading that fits it is about as fast as before.
-    """
+    """Whether a dataset in chunks of this shape would have no finding that asks for others."""
     instead = chunks.if_chunked(subject, shape)
     checks = (*cache.CHECKS, *chunks.CHECKS, *access.CHECKS)
     again = (one for check in checks for one in check(instead))

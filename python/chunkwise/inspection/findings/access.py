@@ -7,13 +7,8 @@ from typing import Final
 
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspection.finding import Unspelled
-from chunkwise.inspection.findings.chunks import (
-    SMALL_DATASET_NBYTES,
-    offered_chunks,
-    other_chunks,
-)
-from chunkwise.inspection.findings.severity import by_cost
-from chunkwise.inspection.findings.subject import DatasetCheck, Subject
+from chunkwise.inspection.findings.chunks import SMALL_DATASET_NBYTES, offered_chunks, other_chunks
+from chunkwise.inspection.findings.subject import DatasetCheck, Subject, by_cost
 from chunkwise.inspection.promise import promised_s
 from chunkwise.model import worth
 from chunkwise.model.chunk_shape import reason, smallest

@@ -13,8 +13,7 @@ from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspection.facts import ChunkFacts, DatasetFacts, Survival
 from chunkwise.inspection.finding import SEVERITIES, Severity, Unspelled
 from chunkwise.inspection.findings.chunks import offered_chunks, other_chunks
-from chunkwise.inspection.findings.severity import by_cost
-from chunkwise.inspection.findings.subject import COMPRESSED, DatasetCheck, Subject
+from chunkwise.inspection.findings.subject import COMPRESSED, DatasetCheck, Subject, by_cost
 from chunkwise.inspection.patterns import Block, decoding_speed, stored_as, survival, walked
 from chunkwise.model import readers, worth
 from chunkwise.model.chunk_shape import shrunk
@@ -79,10 +78,7 @@ def chunk_exceeds_cache(subject: Subject) -> Iterator[Unspelled]:
             **_evidence(facts, block, lost),
         },
         source=f"{COMPRESSED}, 'Adjust Chunk Cache Size' (Table 5) and 'Change the Chunk Size'",
-        remedies=(
-            *_reading(subject, block, small),
-            *other_chunks(subject, smaller),
-        ),
+        remedies=(*_reading(subject, block, small), *other_chunks(subject, smaller)),
         waste_nbytes=_waste(facts, lost.decodes),
     )
 
@@ -204,11 +200,7 @@ def slot_collision(subject: Subject) -> Iterator[Unspelled]:
     )
 
 
-CHECKS: Final[tuple[DatasetCheck, ...]] = (
-    chunk_exceeds_cache,
-    reads_exceed_cache,
-    slot_collision,
-)
+CHECKS: Final[tuple[DatasetCheck, ...]] = (chunk_exceeds_cache, reads_exceed_cache, slot_collision)
 
 
 # --- what is looked at -----------------------------------------------------------------
@@ -221,10 +213,7 @@ def _chunks(subject: Subject) -> ChunkFacts | None:
 
 
 def _walks(subject: Subject) -> Iterator[_Walk]:
-    """Give the patterns that come back to chunks: not everything at once, nor by chunks.
-
-    First those that fit.  Of those that are stated, the ones in C order; `access` judges all.
-    """
+    """Give the patterns that come back to chunks: not everything at once, nor by chunks."""
     if subject.stated:
         for one in walked(subject.facts, subject.stated):
             if one.order is None and not one.scattered and not one.writes:
@@ -244,11 +233,7 @@ def _severity(facts: DatasetFacts, decodes: float) -> Severity:
 
 
 def _judged(subject: Subject, walk: _Walk, affected: Mapping[Reader, float]) -> _Walk:
-    """Judge a walk by how often some readers decode each chunk.
-
-    What nobody reads for all that is known, and what does not concern the reader at hand, nor the
-    only one asked for, is a note.
-    """
+    """Judge a walk by how often some readers decode each chunk."""
     decodes, here = max(affected.values()), this_process().cache_nbytes
     concerned = len(subject.readers) == 1 or any(each.cache_nbytes >= here for each in affected)
     severity = _severity(subject.facts, decodes) if walk.fits and concerned else "note"
@@ -377,10 +362,7 @@ def _in_words(subject: Subject, block: Block) -> str:
 
 
 def _here(subject: Subject, needed_nbytes: int) -> str:
-    """Say that the library at hand is not concerned, if it is not.
-
-    Stated patterns may be those of a program that was traced, which has a library of its own.
-    """
+    """Say that the library at hand is not concerned, if it is not."""
     here = this_process()
     if subject.stated:
         return ""

@@ -17,8 +17,7 @@ from chunkwise.files.objects import printable
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspection.facts import ChunkFacts, entry_nbytes
 from chunkwise.inspection.finding import SEVERITIES, Severity, Unspelled
-from chunkwise.inspection.findings.severity import PIECE_S, by_cost
-from chunkwise.inspection.findings.subject import NETCDF4, DatasetCheck, Subject
+from chunkwise.inspection.findings.subject import NETCDF4, PIECE_S, DatasetCheck, Subject, by_cost
 from chunkwise.inspection.patterns import stored_as
 from chunkwise.model import nominal
 from chunkwise.model.chunk_shape import (
@@ -55,11 +54,7 @@ SINGLE_CHUNK_NBYTES: Final = 1 << 23
 
 
 def offered_chunks(subject: Subject) -> tuple[int, ...]:
-    """Return the chunks that a dataset is offered: those of ``chunkwise repack --chunk auto``.
-
-    Where someone in particular is to read it, those that suit this reader's cache.  What was
-    measured for the stated patterns comes first.
-    """
+    """Return the chunks that a dataset is offered: those of ``chunkwise repack --chunk auto``."""
     facts = subject.facts
     assert facts.shape is not None
     if subject.measured is not None and subject.measured.chunks is not None:
@@ -76,10 +71,7 @@ def offered_chunks(subject: Subject) -> tuple[int, ...]:
 
 
 def _present(subject: Subject) -> Present | None:
-    """Say what stated reads must not become slower than; None without such, or without data.
-
-    And None with filters: the rule counts what is decoded, and without filters nothing is.
-    """
+    """Say what stated reads must not become slower than; None without such, or without data."""
     facts, readers = subject.facts, subject.readers
     if not subject.stated or not facts.stored_nbytes or facts.filters != "none":
         return None
@@ -111,10 +103,7 @@ def chunks_for_uses(subject: Subject) -> tuple[int, ...]:
 
 
 def slowdown(subject: Subject, chunks: tuple[int, ...]) -> float:
-    """Return how many times as long reading takes in other chunks, by the model.
-
-    Of all that fits the dataset, and of all readers, the one that suffers most; from memory.
-    """
+    """Return how many times as long reading takes in other chunks, by the model."""
     facts, shape = subject.facts, _shape(subject)
     before = None if facts.chunks is None else facts.chunks.shape
     uses = [one for use in subject.purpose.uses for one in use.patterns(shape)]

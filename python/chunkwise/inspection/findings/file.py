@@ -10,8 +10,7 @@ from typing import Final
 from chunkwise.grammar import format_size
 from chunkwise.inspection.facts import DatasetFacts, FileFacts, MetadataFacts
 from chunkwise.inspection.finding import Unspelled
-from chunkwise.inspection.findings.severity import by_cost
-from chunkwise.inspection.findings.subject import OCCAM, FileCheck
+from chunkwise.inspection.findings.subject import OCCAM, FileCheck, by_cost
 from chunkwise.model.layout import metadata_block
 from chunkwise.model.readability import FORMAT_OF_LOW, SMALLER_LOW
 from chunkwise.remedy.records import (
@@ -329,11 +328,7 @@ def _slack_of_all(facts: FileFacts, page: int) -> int:
 
 
 def _slack(dataset: DatasetFacts, page: int) -> int:
-    """Estimate what the data of one dataset leaves empty in pages.
-
-    A piece (a chunk, or all of a contiguous dataset) as large as a page begins with one,
-    and smaller ones do not cross from one page into the next.
-    """
+    """Estimate what the data of one dataset leaves empty in pages."""
     if dataset.chunks is not None and dataset.chunks.allocated:
         pieces, nbytes = dataset.chunks.allocated, dataset.chunks.median_nbytes or 1
         uniform = dataset.chunks.smallest_nbytes == dataset.chunks.largest_nbytes

@@ -12,8 +12,14 @@ from chunkwise.inspection.doctor import diagnose, means_of
 from chunkwise.inspection.facts import DatasetFacts, Encoding
 from chunkwise.inspection.finding import Severity, Unspelled
 from chunkwise.inspection.findings.chunks import offered_chunks
-from chunkwise.inspection.findings.severity import by_cost
-from chunkwise.inspection.findings.subject import COMPRESSED, NETCDF4, OCCAM, DatasetCheck, Subject
+from chunkwise.inspection.findings.subject import (
+    COMPRESSED,
+    NETCDF4,
+    OCCAM,
+    DatasetCheck,
+    Subject,
+    by_cost,
+)
 from chunkwise.model.readability import program
 from chunkwise.model.readers import CHUNKWISE
 from chunkwise.remedy.records import Chunks, Copy, encoded_anew, natively, under_filters
@@ -228,11 +234,7 @@ def filters_left_out(subject: Subject) -> Iterator[Unspelled]:
 
 
 def filter_unavailable(subject: Subject) -> Iterator[Unspelled]:
-    """A filter of stored chunks that a reader does not have.
-
-    Judged for the readers that are asked about.  Where nobody is named, what some installed
-    means can read is a note for those who use another.
-    """
+    """A filter of stored chunks that a reader does not have."""
     facts = subject.facts
     # If nothing is stored, there is nothing to decode, and reads give fill values.
     if not facts.stored_nbytes:
@@ -311,10 +313,7 @@ def _without_shuffle(pipeline: Pipeline) -> Pipeline:
 
 
 def _other_order(facts: DatasetFacts, pipeline: Pipeline) -> tuple[Pipeline, float] | None:
-    """Return the pipeline with or without shuffle, if that alone makes compression pay.
-
-    With it comes the share of its bytes that a sample then takes.
-    """
+    """Return the pipeline with or without shuffle, if that alone makes compression pay."""
     tried = _encodings(facts)
     if tried is None:
         return None

@@ -9,8 +9,7 @@ from typing import Final
 from chunkwise.grammar import format_shape, format_size
 from chunkwise.inspection.finding import Unspelled
 from chunkwise.inspection.findings.chunks import index_nbytes, offered_chunks, other_chunks
-from chunkwise.inspection.findings.severity import PIECE_S, by_cost
-from chunkwise.inspection.findings.subject import NETCDF4, DatasetCheck, Subject
+from chunkwise.inspection.findings.subject import NETCDF4, PIECE_S, DatasetCheck, Subject, by_cost
 from chunkwise.model.chunk_shape import PAGE_NBYTES
 from chunkwise.remedy.records import Copy
 from chunkwise.words import counted

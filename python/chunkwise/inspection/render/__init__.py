@@ -1,9 +1,4 @@
-"""How are the facts about a file shown to a person?
-
-First the file's name, then what is wrong with it and what to do, then its contents.
-Only lines to paste are wider than the console, and nothing is cut
-without saying so.
-"""
+"""How are the facts about a file shown to a person?"""
 
 from __future__ import annotations
 
@@ -11,26 +6,21 @@ from rich.console import Console
 from rich.text import Text
 
 from chunkwise.inspection.facts import DatasetFacts, FileFacts
-from chunkwise.inspection.render.dataset import print_dataset
+from chunkwise.inspection.render.dataset import print_dataset, print_format, print_heading
 from chunkwise.inspection.render.findings import PRESENT, count_words, lint_line, print_findings
 from chunkwise.inspection.render.folder import print_folder
-from chunkwise.inspection.render.heading import print_format, print_heading
 from chunkwise.inspection.render.patterns import print_patterns
 from chunkwise.inspection.render.tree import print_tree
 from chunkwise.inspection.render.words import enumerated, print_wrapped
 from chunkwise.names import shell_word
-from chunkwise.remedy.quoting import shell_file
+from chunkwise.remedy.tools import shell_file
 from chunkwise.words import counted
 
 __all__ = ["count_words", "lint_line", "print_file", "print_folder", "print_one_dataset"]
 
 
 def print_file(
-    facts: FileFacts,
-    console: Console,
-    *,
-    tool: str | None = None,
-    everything: bool = False,
+    facts: FileFacts, console: Console, *, tool: str | None = None, everything: bool = False
 ) -> None:
     """Print a file: its name, its findings, its format, and its objects."""
     print_heading(facts, console)
@@ -76,10 +66,7 @@ def _nothing(facts: FileFacts) -> str:
 
 
 def _print_pointer(facts: FileFacts, console: Console) -> None:
-    """Say how to see more of the dataset that the worst finding is about.
-
-    The findings may have left the screen by now, hence also how many they are.
-    """
+    """Say how to see more of the dataset that the worst finding is about."""
     datasets = {each.path: each.dataset for each in facts.objects if each.dataset is not None}
     worst = next((found.path for found in facts.findings if found.path in datasets), None)
     if worst is None:

@@ -1,8 +1,4 @@
-"""How are findings shown: what is wrong, where, and what to paste?
-
-Findings of one code are shown together, the worst of them in full, so that a file of
-ten thousand datasets with one mistake has one paragraph.
-"""
+"""How are findings shown: what is wrong, where, and what to paste?"""
 
 from __future__ import annotations
 
@@ -53,10 +49,7 @@ def count_words(findings: Iterable[Finding]) -> str:
 
 
 def lint_line(path: str, finding: Finding) -> str:
-    """Write a finding on one line: ``path: dataset: severity: code: summary``.
-
-    The dataset is ``(file)`` for a finding about the whole file.
-    """
+    """Write a finding on one line: ``path: dataset: severity: code: summary``."""
     where = _WHOLE_FILE if finding.path is None else printable(finding.path)
     summary = printable(" ".join(finding.summary.split()))
     return f"{printable(path)}: {where}: {finding.severity}: {finding.code}: {summary}"

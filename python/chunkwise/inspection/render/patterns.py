@@ -1,9 +1,4 @@
-"""How are the costs of reading a dataset in different ways shown?
-
-Two tables: what one read of each pattern touches, and whether that is
-still in the reader's cache for the next read, so that reading everything that way
-decodes each chunk once.  Readers with equal results share a row.
-"""
+"""How are the costs of reading a dataset in different ways shown?"""
 
 from __future__ import annotations
 
@@ -143,10 +138,7 @@ def _table(titles: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
 
 
 def _print_table(table: Table, console: Console) -> None:
-    """Print a table without the spaces that rich puts at the end of a line.
-
-    Where not even the figures fit the console, its lines are longer: rich would cut them.
-    """
+    """Print a table without the spaces that rich puts at the end of a line."""
     least = sum((column.min_width or 0) + 1 for column in table.columns) - 1
     options = console.options.update(width=max(console.width, least))
     for line in console.render_lines(table, options, pad=False):

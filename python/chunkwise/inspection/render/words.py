@@ -1,8 +1,4 @@
-"""How is one fact put into words?
-
-A dataset has the same words in one line of the tree and on its own page.
-Text from a file is escaped here, before it reaches a terminal.
-"""
+"""How is one fact put into words?"""
 
 from __future__ import annotations
 
@@ -32,10 +28,7 @@ _JOINED = "\N{NO-BREAK SPACE}"
 
 
 def wrapped(line: str, width: int, indent: str = "") -> list[str]:
-    """Break a line at spaces; a path is broken only if it does not fit a line.
-
-    A number and the word behind it (``6 attributes``) stay together.
-    """
+    """Break a line at spaces; a path is broken only if it does not fit a line."""
     if len(line) <= width:
         # Most lines of a long tree do, and textwrap takes its time.
         return [line.rstrip()]

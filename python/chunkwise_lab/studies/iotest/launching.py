@@ -1,8 +1,4 @@
-"""How does a process that is no rank start ranks, and get their measurements?
-
-A probe of a study: for each number of ranks mpiexec starts the worker, which writes one record a
-line.  `creation`, `pitfalls` and `run` say what the ranks do.
-"""
+"""How does a process that is no rank start ranks, and get their measurements?"""
 
 from __future__ import annotations
 
@@ -36,13 +32,7 @@ _SAID: Final = 3
 
 
 def measure(context: Context) -> Iterator[tuple[dict[str, str], list[dict[str, Any]]]]:
-    """Start the ranks of one run of a study, for each number of them.
-
-    The study's file says ``kind``, what the worker shall do; ``ranks``, how many of them,
-    unless the user does; and what the kind needs.  Points have ``ranks`` and
-    ``oversubscribed`` besides what the kind gives.  Where a record has ``weak``, it also gets
-    ``efficiency``: the seconds of the fewest ranks by its own.
-    """
+    """Start the ranks of one run of a study, for each number of them."""
     settings = dict(context.settings)
     wanted = sorted({int(number) for number in settings.pop("ranks")})
     # Some questions always are about one process, or two.

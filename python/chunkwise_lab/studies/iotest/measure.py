@@ -59,10 +59,7 @@ class Clock:
 def measure(
     world: World, geometry: Geometry, told: Lists, values: Values, file: str, delay_s: float = 0.0
 ) -> Clock:
-    """Write, close, open again and read one combination, and compare all values.
-
-    Every rank calls it (collective).
-    """
+    """Write, close, open again and read one combination, and compare all values."""
     clock = Clock()
     world.barrier()
     begun = perf_counter()

@@ -5,12 +5,11 @@ from __future__ import annotations
 from rich.console import Console
 
 from chunkwise.grammar import format_size
-from chunkwise.measure.printing import plain_table, say
+from chunkwise.measure.tables import plain_table, say
 from chunkwise.names import printable
 from chunkwise.words import counted, format_seconds, three_digits
-from chunkwise_lab.studies.iotest.effects import effects
-from chunkwise_lab.studies.iotest.known import said
 from chunkwise_lab.studies.iotest.run import Walked
+from chunkwise_lab.studies.iotest.table import effects
 
 
 def show(walked: Walked, console: Console) -> None:
@@ -59,11 +58,6 @@ def show(walked: Walked, console: Console) -> None:
                 str(effect.pairs),
             )
         console.print(table)
-    warnings = said(walked.known.to_json()) if walked.known is not None else []
-    if warnings:
-        console.print()
-        for text in warnings:
-            say(console, text, "yellow", indent="    ")
     if settings.csv_file:
         console.print()
         say(console, f"rows: {printable(settings.csv_file)}")

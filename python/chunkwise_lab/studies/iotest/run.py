@@ -1,16 +1,12 @@
-"""What happens when `mpirun -n N chunkwise study iotest` walks?
-
-All ranks check the settings.  Then each combination is measured in turn, and rank 0
-writes each result down as soon as it is known.  The file that ranks write is removed at the end,
-however the run ends.
-"""
+"""What happens when `mpirun -n N chunkwise study iotest` walks?"""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +22,8 @@ from chunkwise.errors import (
 from chunkwise.files.durable import write_whole
 from chunkwise.measure.schedule import Step
 from chunkwise.names import hdf5_reason, printable
-from chunkwise_lab.mpi_check.folder import require_shared_folder
+from chunkwise_lab.mpi_check.environment import require_shared_folder
 from chunkwise_lab.studies.iotest import table
-from chunkwise_lab.studies.iotest.known import Known, known, names
-from chunkwise_lab.studies.iotest.leftover import removed
 from chunkwise_lab.studies.iotest.lists import lists
 from chunkwise_lab.studies.iotest.measure import measure
 from chunkwise_lab.studies.iotest.pattern import Geometry, Values
@@ -37,6 +31,39 @@ from chunkwise_lab.studies.iotest.settings import Settings
 from chunkwise_lab.studies.iotest.table import Row
 from chunkwise_lab.studies.iotest.walk import Combination, chosen
 from chunkwise_lab.studies.iotest.world import World
+
+# It waits for a word, and the end of the program is none.
+_WAIT = 'read -r word || rm -f -- "$@"'
+
+
+@contextlib.contextmanager
+def removed(paths: Sequence[str]) -> Iterator[None]:
+    """Remove files at the end of the block, and also if the process does not get there."""
+    full = [str(Path(path).absolute()) for path in paths]
+    quiet = subprocess.DEVNULL
+    try:
+        watcher = subprocess.Popen(
+            ["/bin/sh", "-c", _WAIT, "sh", *full],
+            stdin=subprocess.PIPE,
+            stdout=quiet,
+            stderr=quiet,
+            # Not of the group that the launcher kills.
+            start_new_session=True,
+        )
+    except OSError:
+        watcher = None
+    try:
+        yield
+    finally:
+        for path in full:
+            with contextlib.suppress(OSError):
+                Path(path).unlink()
+        if watcher is not None and watcher.stdin is not None:
+            with contextlib.suppress(OSError):
+                watcher.stdin.write(b"removed\n")
+                watcher.stdin.close()
+            watcher.wait()
+
 
 Progress = Callable[[Step], None]
 
@@ -51,7 +78,6 @@ class Walked:
     rows: list[Row]  # What this run measured, on rank 0; empty on others
     kept: int = 0  # Rows that the CSV file had before
     crowded: str = ""  # How many ranks share how few processors; empty where each has one
-    known: Known | None = None  # What is known against its combinations
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -66,24 +92,19 @@ class Walked:
         )
         return {
             "format": "chunkwise-iotest",
-            "version": 1,
+            "version": 2,
             "ranks": self.ranks,
             "hdf5": self.version,
             **{name: getattr(self.settings, name) for name in names},
             "oversubscribed": bool(self.crowded),
             "combinations": [row.to_json() for row in self.rows],
-            "warnings": [] if self.known is None else self.known.to_json(),
         }
 
 
 def walk(
     world: World, settings: Settings, only: Sequence[str] = (), progress: Progress | None = None
 ) -> Walked:
-    """Measure all combinations that are asked for; every rank calls it (collective).
-
-    An error of one rank is to end the program on all (`chunkwise.mpi.ranks.ending`): the
-    others may wait for it within HDF5.
-    """
+    """Measure all combinations that are asked for; every rank calls it (collective)."""
     settings = settings.on(world.size)
     found = chosen(settings, world.size, only)
     files = [_file(settings, one) for one in found]
@@ -91,8 +112,7 @@ def walk(
     require_shared_folder(world.together, Path(settings.hdf5_file).parent)
     kept = world.on_first(lambda: _look(settings, found, files))
     version = str(h5py.version.hdf5_version)
-    looked = known(world, str(Path(settings.hdf5_file).absolute().parent))
-    walked = Walked(settings, world.size, version, [], kept, world.crowded(), looked)
+    walked = Walked(settings, world.size, version, [], kept, world.crowded())
     values = Values(settings, world.rank)
     watched = removed(sorted(set(files))) if world.rank == 0 else contextlib.nullcontext()
     with watched:
@@ -101,9 +121,7 @@ def walk(
             if progress is not None:
                 progress(Step(one.label, kept + number, len(found)))
             row = once(world, settings, one, values, file)
-            found_against = looked.look(Geometry(settings, one), names(settings))
             if row is not None:
-                row = replace(row, warnings=tuple(one.code for one in found_against))
                 walked.rows.append(row)
                 _note(settings, walked, row)
                 if len(set(files)) > 1:

@@ -1,21 +1,18 @@
-"""How is a walk written down, so that it can be compared with one of hdf5-iotest's?
-
-Its CSV file has the same columns, in the same order, with the same names (one of which begins
-with a blank).  If filters are asked for, there are more columns at the end.
-"""
+"""How is a walk written down, so that it can be compared with one of hdf5-iotest's?"""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from chunkwise.errors import UsageError
 from chunkwise_lab.studies.iotest.measure import PHASES, Clock
 from chunkwise_lab.studies.iotest.settings import Settings
-from chunkwise_lab.studies.iotest.walk import Combination
+from chunkwise_lab.studies.iotest.walk import COLUMNS, Combination
 
 # Of hdf5-iotest, as it prints them.
 HEADER: Final = (
@@ -40,8 +37,6 @@ class Row:
     raw_nbytes: int  # Of all values
     least: tuple[float, ...]  # Over the ranks, of each of `PHASES`: seconds
     most: tuple[float, ...]
-    # Codes of what is known against it (`chunkwise_lab.mpi_check.checks`)
-    warnings: tuple[str, ...] = ()
 
     def figures(self) -> dict[str, float]:
         """Return the seconds, by hdf5-iotest's names without units."""
@@ -59,7 +54,6 @@ class Row:
             "file_nbytes": self.file_nbytes,
             "raw_nbytes": self.raw_nbytes,
             "filters": self.filters,
-            "warnings": list(self.warnings),
         }
 
 
@@ -129,3 +123,47 @@ def done(text: str, settings: Settings, combinations: Sequence[Combination]) -> 
                     "another file (--csv)"
                 )
     return len(found)
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One parameter's second value against its first."""
+
+    parameter: str
+    first: str
+    second: str
+    # How many times the wall time, and the file's bytes, with `second` as with `first`.
+    wall: float
+    nbytes: float
+    least: float  # Of the wall time, over the pairs
+    most: float
+    pairs: int
+
+
+def effects(rows: Sequence[Row]) -> Iterator[Effect]:
+    """Give each parameter's effect, in the order of the columns; of the first value on all."""
+    points = [row.combination.point() for row in rows]
+    for name in COLUMNS.values():
+        values = list(dict.fromkeys(point[name] for point in points))
+        groups: dict[tuple[str, ...], dict[str, Row]] = {}
+        for row, point in zip(rows, points, strict=True):
+            rest = tuple(value for key, value in point.items() if key != name)
+            groups.setdefault(rest, {})[point[name]] = row
+        for value in values[1:]:
+            pairs = [
+                (g[values[0]], g[value]) for g in groups.values() if {values[0], value} <= {*g}
+            ]
+            if not pairs:
+                continue
+            walls = [two.wall_s / max(one.wall_s, 1e-9) for one, two in pairs]
+            sizes = [two.file_nbytes / one.file_nbytes for one, two in pairs]
+            yield Effect(
+                name,
+                values[0],
+                value,
+                statistics.geometric_mean(walls),
+                statistics.geometric_mean(sizes),
+                min(walls),
+                max(walls),
+                len(pairs),
+            )

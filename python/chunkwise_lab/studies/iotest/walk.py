@@ -1,8 +1,4 @@
-"""Which combinations of parameters are walked, and in which order?
-
-Those of hdf5-iotest, in its order, which gives each its number: the dataset's rank is the
-outermost loop, collective or independent operations the innermost.
-"""
+"""Which combinations of parameters are walked, and in which order?"""
 
 from __future__ import annotations
 
@@ -61,11 +57,7 @@ class Combination:
 
 
 def combinations(settings: Settings, ranks: int) -> Iterator[Combination]:
-    """Give all combinations in their order, numbered from 1.
-
-    Alignment and the metadata block are walked only if they differ from HDF5's defaults, and
-    collective operations only if there are several ranks.
-    """
+    """Give all combinations in their order, numbered from 1."""
     alignments = [(1, 0)]
     own = (settings.alignment_increment, settings.alignment_threshold)
     if own != alignments[0]:

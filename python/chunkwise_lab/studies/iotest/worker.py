@@ -8,26 +8,395 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from itertools import product
 from pathlib import Path
-from typing import Any, Final
+from time import perf_counter
+from typing import Any, Final, NamedTuple
 
-from chunkwise.errors import ChunkwiseError
+import numpy as np
+from h5py import h5d, h5f, h5s, h5t
+
+from chunkwise.errors import ChunkwiseError, WrongValueError
+from chunkwise.grammar import Pipeline
 from chunkwise.mpi.failing import OtherRankFailedError
 from chunkwise.mpi.program import as_one_program
 from chunkwise.mpi.waiting import abandoned
-from chunkwise_lab.studies.iotest import creation, pitfalls, walking
+from chunkwise.names import hdf5_reason
+from chunkwise_lab.studies.iotest.lists import access, chunked, transfer
+from chunkwise_lab.studies.iotest.pattern import Values
+from chunkwise_lab.studies.iotest.run import once, removed
+from chunkwise_lab.studies.iotest.settings import Settings
+from chunkwise_lab.studies.iotest.walk import Combination, chosen
 from chunkwise_lab.studies.iotest.world import World, world
 
+_FILL: Final = {"written": h5d.FILL_TIME_ALLOC, "never": h5d.FILL_TIME_NEVER}
+# Who makes the dataset, and the driver that this one opens the file with.
+CREATORS: Final = {
+    "all ranks": "collective", "rank 0, MPI-IO": "collective", "rank 0, POSIX": "posix",
+}  # fmt: skip
+
+
+def creation(
+    world: World, settings: Mapping[str, Any], folder: Path
+) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
+    """Make, write and close a dataset once in each way.
+
+    ``chunks`` is the number of chunks that each rank writes, ``rows`` and ``columns`` the shape
+    of one, ``filters`` the chains.  Records have ``total_s``; of it ``made_s``, until all ranks
+    can write; ``elapsed_s``, in the writes, of ``selected_nbytes``; and the file's bytes,
+    ``empty_nbytes`` when rank 0 alone has made the dataset, ``file_nbytes`` at the end.
+    """
+    file = str(folder / "creation.h5")
+    for text, creator, fill in product(settings["filters"], CREATORS, _FILL):
+        with removed([file] if world.rank == 0 else []):
+            world.barrier()
+            record = _created(world, settings, file, Pipeline.parse(text), creator, fill)
+            world.barrier()
+        yield {"filter": str(text), "creator": creator, "fill": fill}, record
+
+
+def _created(
+    world: World,
+    settings: Mapping[str, Any],
+    file: str,
+    filters: Pipeline,
+    creator: str,
+    fill: str,
+) -> dict[str, Any]:
+    rows, columns, count = settings["rows"], settings["columns"], settings["chunks"]
+    shape = (count, world.size * rows, columns)
+    chunk = (1, rows, columns)
+    made = chunked(chunk, filters, _FILL[fill])
+    one = Combination(io="collective")
+    how, all_ranks = transfer(one, filters), access(one, world.comm)
+    data = np.random.default_rng(world.rank).integers(0, 2**16, chunk[1:]) / 2**16
+    memory, space = h5s.create_simple(chunk), h5s.create_simple(shape)
+    name = file.encode()
+    empty_nbytes: int | None = None
+    begun = perf_counter()
+    if creator == "all ranks":
+        opened = h5f.create(name, h5f.ACC_TRUNC, fapl=all_ranks)
+        dataset = h5d.create(opened, b"d", h5t.NATIVE_DOUBLE, space, dcpl=made)
+    else:
+        if world.rank == 0:
+            alone = _alone(CREATORS[creator])
+            first = h5f.create(name, h5f.ACC_TRUNC, fapl=alone)
+            h5d.create(first, b"d", h5t.NATIVE_DOUBLE, space, dcpl=made)
+            first.close()
+            empty_nbytes = Path(file).stat().st_size
+        world.barrier()
+        opened = h5f.open(name, h5f.ACC_RDWR, fapl=all_ranks)
+        dataset = h5d.open(opened, b"d")
+    made_s = perf_counter() - begun
+    calls_s = 0.0
+    for number in range(count):
+        space.select_hyperslab((number, world.rank * rows, 0), (1, 1, 1), block=chunk)
+        now = perf_counter()
+        dataset.write(memory, space, data, h5t.NATIVE_DOUBLE, how)
+        calls_s += perf_counter() - now
+    del dataset
+    opened.close()
+    world.barrier()
+    total_s = perf_counter() - begun
+    # Read all that was written, and compare it.
+    opened = h5f.open(name, h5f.ACC_RDONLY, fapl=all_ranks)
+    dataset = h5d.open(opened, b"d")
+    found = np.empty_like(data)
+    for number in range(count):
+        found.fill(np.nan)
+        space.select_hyperslab((number, world.rank * rows, 0), (1, 1, 1), block=chunk)
+        dataset.read(memory, space, found, h5t.NATIVE_DOUBLE, how)
+        if not np.array_equal(found, data):
+            raise WrongValueError(f"{file}: chunk {number} of rank {world.rank} has other values")
+    del dataset
+    opened.close()
+    slowest = world.gather((made_s, calls_s))
+    if world.rank:
+        return {}
+    return {
+        "status": "ok",
+        "total_s": total_s,
+        "made_s": max(made for made, _ in slowest),
+        "elapsed_s": max(calls for _, calls in slowest),
+        "selected_nbytes": 8 * math.prod(shape),
+        "empty_nbytes": empty_nbytes,
+        "file_nbytes": Path(file).stat().st_size,
+        "shape": list(shape),
+        "itemsize": 8,
+    }
+
+
+def _alone(io: str) -> Any:
+    """Return how rank 0 opens the file for itself."""
+    if io == "posix":
+        return access(Combination(io="posix"), None)
+    from mpi4py import MPI
+
+    return access(Combination(io=io), MPI.COMM_SELF)
+
+
+class Parts(NamedTuple):
+    """Which parts of which chunks are written, in which order."""
+
+    chunks: int
+    # Of each chunk, and their elements.
+    parts: int
+    elements: int
+    # Chunk and part of each write.
+    places: tuple[tuple[int, int], ...]
+
+
 Record = tuple[dict[str, str], dict[str, Any]]
+# Points, each with what writes a file and gives its record.
+Ways = Iterator[tuple[dict[str, str], Callable[[str], dict[str, Any]]]]
+_GIB: Final = 1 << 30
+
+
+def pitfalls(world: World, settings: Mapping[str, Any], folder: Path) -> Iterator[Record]:
+    """Measure one pitfall, which ``pitfall`` names, once in each way."""
+    file = str(folder / "pitfall.h5")
+    for point, one in PITFALLS[settings["pitfall"]](world, settings):
+        with removed([file] if world.rank == 0 else []):
+            world.barrier()
+            record = one(file)
+            world.barrier()
+        yield point, record
+
+
+def _independent(world: World, settings: Mapping[str, Any]) -> Ways:
+    """Write a chunk of each rank, collectively or not, with filters or without."""
+
+    def write(file: str, io: str, filters: Pipeline) -> dict[str, Any]:
+        chunk = (1, settings["columns"])
+        space = h5s.create_simple((world.size, settings["columns"]))
+        opened = h5f.create(
+            file.encode(), h5f.ACC_TRUNC, fapl=access(Combination(io=io), world.comm)
+        )
+        dataset: Any = h5d.create(
+            opened, b"d", h5t.NATIVE_DOUBLE, space, dcpl=chunked(chunk, filters)
+        )
+        space.select_hyperslab((world.rank, 0), (1, 1), block=chunk)
+        data = np.arange(settings["columns"], dtype="f8").reshape(chunk)
+        memory = h5s.create_simple(chunk)
+        how = transfer(Combination(io=io), filters)
+        record = _refused_or(
+            lambda: dataset.write(memory, space, data, h5t.NATIVE_DOUBLE, how), "writing"
+        )
+        dataset = None
+        opened.close()
+        return record
+
+    for text in settings["filters"]:
+        for io in ("independent", "collective"):
+            point = {"io": io, "filter": str(text)}
+            yield point, partial(write, io=io, filters=Pipeline.parse(text))
+
+
+def _refused_or(call: Callable[[], object], what: str) -> dict[str, Any]:
+    """Time a call; if the library refuses it, its reason is the record."""
+    begun = perf_counter()
+    try:
+        call()
+    except (OSError, RuntimeError, ValueError) as wrong:
+        return {"status": "refused", "error": f"{what}: {hdf5_reason(wrong)}"}
+    return {"status": "ok", "total_s": perf_counter() - begun}
+
+
+def _four_gib(world: World, settings: Mapping[str, Any]) -> Ways:
+    """Make a dataset of chunks of 4 GiB, and of an element less; nothing is written."""
+    del world, settings
+
+    def make(file: str, elements: int) -> dict[str, Any]:
+        def call() -> None:
+            made = chunked((elements,), Pipeline(), h5d.FILL_TIME_NEVER)
+            opened = h5f.create(file.encode(), h5f.ACC_TRUNC, fapl=access(_POSIX, None))
+            space = h5s.create_simple((elements,))
+            h5d.create(opened, b"d", h5t.NATIVE_DOUBLE, space, dcpl=made)
+            opened.close()
+
+        return _refused_or(call, "making the dataset")
+
+    for words, elements in (("4 GiB", _GIB // 2), ("8 bytes less", _GIB // 2 - 1)):
+        yield {"size": words}, partial(make, elements=elements)
+
+
+def _parts(world: World, settings: Mapping[str, Any]) -> Ways:
+    """Write chunks in parts, by a cache that holds one and one that does not, in two orders."""
+    del world
+    count, parts, part = settings["chunks"], settings["parts"], settings["part"]
+    nbytes = 8 * parts * part
+    caches = {"half a chunk": nbytes // 2, "two chunks": 2 * nbytes}
+    orders = {
+        "chunk by chunk": [(c, p) for c in range(count) for p in range(parts)],
+        "part by part": [(c, p) for p in range(parts) for c in range(count)],
+    }
+    for text in settings["filters"]:
+        for cache, cache_nbytes in caches.items():
+            for order, places in orders.items():
+                point = {"filter": str(text), "chunk-cache": cache, "order": order}
+                pattern = Parts(count, parts, part, tuple(places))
+                told = (Pipeline.parse(text), cache_nbytes, pattern)
+                yield point, partial(_in_parts, told=told)
+
+
+def _in_parts(file: str, told: tuple[Pipeline, int, Parts]) -> dict[str, Any]:
+    filters, cache_nbytes, (count, parts, part, places) = told
+    chunk = (1, parts * part)
+    dataset, opened = _posix(file, (count, parts * part), chunk, filters, cache_nbytes)
+    values = np.random.default_rng(1).integers(0, 2**16, (count, parts, part)) / 2**16
+    memory, space = h5s.create_simple((1, part)), dataset.get_space()
+    before, begun = _written(), perf_counter()
+    for c, p in places:
+        space.select_hyperslab((c, p * part), (1, 1), block=(1, part))
+        dataset.write(memory, space, values[c, p], h5t.NATIVE_DOUBLE)
+    del dataset
+    opened.close()
+    took, written = perf_counter() - begun, _written() - before
+    return _done(file, took, written, values.reshape(count, -1))
+
+
+def _first_writes(world: World, settings: Mapping[str, Any]) -> Ways:
+    """Write a few elements of each uncompressed chunk, which is new, or in the file already."""
+    del world
+    count, elements = settings["chunks"], settings["elements"]
+
+    def write(file: str, there: bool) -> dict[str, Any]:
+        # No cache holds a chunk: what is written goes to the file.
+        dataset, opened = _posix(file, (count, elements), (1, elements), Pipeline(), elements)
+        values = np.zeros((count, elements))
+        if there:
+            dataset.write(h5s.ALL, h5s.ALL, values, h5t.NATIVE_DOUBLE)
+        h5f.flush(opened)
+        part = np.full((1, 8), 1.5)
+        memory, space = h5s.create_simple(part.shape), dataset.get_space()
+        before, begun = _written(), perf_counter()
+        for c in range(count):
+            space.select_hyperslab((c, 0), (1, 1), block=part.shape)
+            dataset.write(memory, space, part, h5t.NATIVE_DOUBLE)
+        h5f.flush(opened)
+        took, written = perf_counter() - begun, _written() - before
+        del dataset
+        opened.close()
+        values[:, :8] = 1.5
+        return _done(file, took, written, values)
+
+    for words, there in (("new", False), ("in the file", True)):
+        yield {"chunks": words}, partial(write, there=there)
+
+
+def _posix(
+    file: str, shape: tuple[int, ...], chunk: tuple[int, ...], filters: Pipeline, cache: int
+) -> tuple[Any, Any]:
+    """Make a dataset in a file of one process, with a chunk cache of so many bytes."""
+    how = access(_POSIX, None)
+    how.set_cache(0, 521, cache, 0.75)
+    opened = h5f.create(file.encode(), h5f.ACC_TRUNC, fapl=how)
+    space = h5s.create_simple(shape)
+    made = h5d.create(opened, b"d", h5t.NATIVE_DOUBLE, space, dcpl=chunked(chunk, filters))
+    return made, opened
+
+
+def _done(file: str, took: float, written: int, values: Any) -> dict[str, Any]:
+    """Compare what is in the file, and return the record."""
+    opened = h5f.open(file.encode(), h5f.ACC_RDONLY, fapl=access(_POSIX, None))
+    dataset = h5d.open(opened, b"d")
+    found = np.full(values.shape, np.nan)
+    dataset.read(h5s.ALL, h5s.ALL, found, h5t.NATIVE_DOUBLE)
+    del dataset
+    opened.close()
+    if not np.array_equal(found, values):
+        raise WrongValueError(f"{file}: other values were read than were written")
+    return {
+        "status": "ok",
+        "total_s": took,
+        "written_nbytes": written,
+        "file_nbytes": Path(file).stat().st_size,
+        "shape": list(values.shape),
+        "itemsize": 8,
+    }
+
+
+def _written() -> int:
+    """Return the bytes that this process has given to write calls."""
+    for line in Path("/proc/self/io").read_text("ascii").splitlines():
+        if line.startswith("wchar:"):
+            return int(line.split()[1])
+    return 0
+
+
+_POSIX: Final = Combination(io="posix")
+PITFALLS: Final = {
+    "chunk-of-4-gib": _four_gib,
+    "first-write": _first_writes,
+    "independent-with-filters": _independent,
+    "parts-of-chunks": _parts,
+}
+
+
+# What a plan says of the pattern, by attributes of `Settings`.
+_PATTERN: Final = (
+    "steps", "arrays", "rows", "columns", "scaling", "alignment_increment", "alignment_threshold",
+)  # fmt: skip
+
+
+def walks(
+    world: World, settings: Mapping[str, Any], folder: Path
+) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
+    """Measure each combination once.
+
+    ``filters`` names the chains, ``where`` what combinations must have, and the rest is of
+    `chunkwise_lab.studies.iotest.settings.Settings`.  Records have ``total_s``, the wall time;
+    ``made_s`` and ``elapsed_s`` of it, to make datasets and to write, of the slowest rank;
+    ``selected_nbytes`` and ``file_nbytes``.
+    """
+    pattern = {name: settings[name] for name in _PATTERN if name in settings}
+    whole = replace(Settings(single_process="mpi-io-uni", **pattern)).on(world.size)
+    file = str(folder / "walk.h5")
+    values = Values(whole, world.rank)
+    for text in settings.get("filters", ("none",)):
+        one_of = replace(whole, filters=Pipeline.parse(text))
+        for one in chosen(one_of, world.size, _present(settings.get("where", ()), world.size)):
+            row = once(world, one_of, one, values, file)
+            # Of the dataset, where other labels tell how many ranks there are.
+            point = {"dataset-rank" if k == "rank" else k: v for k, v in one.point().items()}
+            point["filter"] = str(text)
+            # A single process by MPI-IO does what several do collectively.
+            if one.io == "mpi-io-uni":
+                point["io"] = "collective"
+            if row is None:
+                yield point, {}
+                continue
+            figures = row.figures()
+            yield (
+                point,
+                {
+                    "status": "ok",
+                    "total_s": row.wall_s,
+                    "made_s": figures["creat-max"],
+                    # Of the writes, for their rate.
+                    "elapsed_s": figures["write-max"],
+                    "selected_nbytes": whole.nbytes,
+                    "file_nbytes": row.file_nbytes,
+                    "shape": [whole.steps, whole.arrays, *whole.plane],
+                    "itemsize": 8,
+                    "weak": whole.scaling == "weak",
+                },
+            )
+
+
+def _present(where: tuple[str, ...], size: int) -> list[str]:
+    """Leave out of single processes what is said of several."""
+    return [text for text in where if size > 1 or not text.startswith("io=")]
+
+
 # Each gives what one round measures; every rank takes part.
 Kind = Callable[[World, Mapping[str, Any], Path], Iterator[Record]]
-KINDS: Final[Mapping[str, Kind]] = {
-    "creation": creation.measure,
-    "pitfalls": pitfalls.measure,
-    "walk": walking.measure,
-}
+KINDS: Final[Mapping[str, Kind]] = {"creation": creation, "pitfalls": pitfalls, "walk": walks}
 
 
 def work(plan: str, out: str) -> None:

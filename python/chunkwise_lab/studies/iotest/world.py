@@ -1,8 +1,4 @@
-"""Which ranks are there, and can they write one file with h5py?
-
-`chunkwise.mpi.ranks` makes ranks fail and end together.  Timed code waits by MPI's
-own calls, as in hdf5-iotest.
-"""
+"""Which ranks are there, and can they write one file with h5py?"""
 
 from __future__ import annotations
 
@@ -59,10 +55,7 @@ class World:
         return ranks.on_first(self.together, work)
 
     def crowded(self) -> str:
-        """Say how many ranks share how few processors; nothing if each has one (collective).
-
-        A launcher may have bound each rank to one processor: those of the machine count.
-        """
+        """Say how many ranks share how few processors; nothing if each has one (collective)."""
         everywhere = ranks.exchange(self.together, (os.uname().nodename, os.cpu_count() or 1))
         for machine in dict.fromkeys(everywhere):
             here, cpus = everywhere.count(machine), machine[1]
