@@ -19,8 +19,8 @@ from chunkwise.errors import (
     UsageError,
     like,
 )
-from chunkwise.files.fill import can_be_had
 from chunkwise.files.leading import Bounds
+from chunkwise.files.stored import can_be_had
 from chunkwise.handles.handle import Kept
 from chunkwise.routing import bindings, elsewhere, reading, through_h5py, transfers
 from chunkwise.routing.eligibility import Left
@@ -34,7 +34,7 @@ from chunkwise.writing.writable import Writable
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from chunkwise.files.dimensions import Dimensions
+    from chunkwise.handles.attributes import Dimensions
 
 Array: TypeAlias = "npt.NDArray[Any]"
 
@@ -110,7 +110,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
     def dims(self) -> Dimensions:
         """Dimension scales, as `h5py.Dataset.dims`; the scales are datasets of chunkwise."""
         # Here, as h5py does, since few ask.
-        from chunkwise.files.dimensions import Dimensions
+        from chunkwise.handles.attributes import Dimensions
 
         return Dimensions(self, self._of)
 

@@ -24,9 +24,8 @@ import chunkwise
 from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.dask.finding import require_dask, scheduler_of
-from chunkwise.dask.flat import Flat
 from chunkwise.dask.pieces import Piece, WrittenDataset
-from chunkwise.dask.tasks import Encoded, Form, encode
+from chunkwise.dask.tasks import Encoded, Flat, Form, encode
 from chunkwise.dask.writing import run_tasks, target_of, write_pieces
 from chunkwise.errors import CorruptDataError, UsageError
 from chunkwise.grammar.boxes import Box, boxes, chunk_counts

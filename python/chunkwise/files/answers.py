@@ -14,8 +14,18 @@ import platform
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from chunkwise.files.caches import cache_folder
 from chunkwise.files.durable import write_whole
+
+
+def cache_folder() -> Path:
+    """Return chunkwise's folder in ``XDG_CACHE_HOME``, or ``~/.cache``.
+
+    As the XDG base directory specification has it.
+    """
+    root = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(root) if Path(root).is_absolute() else Path.home() / ".cache"
+    return base / "chunkwise"
+
 
 # By dataset and question, as JSON has them.
 Answers: TypeAlias = dict[str, dict[str, list[Any]]]

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -66,3 +68,12 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file at once; see `whole`."""
     with whole(path) as stream:
         stream.write(content)
+
+
+def free_nbytes(folder: str | os.PathLike[str]) -> int:
+    """Return the free bytes on a folder's file system; `sys.maxsize` if it does not tell.
+
+    Some FUSE and network mounts state a size of 0 bytes, of which 0 are free.
+    """
+    usage = shutil.disk_usage(folder)
+    return usage.free if usage.total else sys.maxsize

@@ -21,10 +21,14 @@ from typing import Final, NamedTuple
 import h5py
 from h5py import h5g
 
-from chunkwise.files.magic import HDF5_SIGNATURE
 from chunkwise.files.native import damaged_metadata
 from chunkwise.files.objects import open_at
-from chunkwise.files.superblock import checksum, exceeds_stated_end, read_superblock
+from chunkwise.files.superblock import (
+    HDF5_SIGNATURE,
+    checksum,
+    exceeds_stated_end,
+    read_superblock,
+)
 from chunkwise.files.unclosed import Patch, closed_patch, copy_patched, open_patched
 from chunkwise.names import HDF5_ERRORS
 

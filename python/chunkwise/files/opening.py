@@ -36,7 +36,6 @@ from chunkwise.errors import (
     UsageError,
     like,
 )
-from chunkwise.files.magic import hdf5_offset, is_zarr, what_it_is
 from chunkwise.files.objects import (
     HDF5_ERRORS,
     decode_name,
@@ -46,7 +45,7 @@ from chunkwise.files.objects import (
     walk,
     walk_datasets,
 )
-from chunkwise.files.superblock import read_superblock
+from chunkwise.files.superblock import hdf5_offset, is_zarr, read_superblock, what_it_is
 from chunkwise.names import is_url, shell_line, shown_url
 from chunkwise.words import counted
 

@@ -22,7 +22,7 @@ from h5py import h5d, h5f, h5fd, h5i, h5p
 from chunkwise import system
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.files.objects import Address, address_of
-from chunkwise.files.positioned import Positioned
+from chunkwise.files.unclosed import Positioned
 from chunkwise.grammar.boxes import chunk_counts
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable, shown
 from chunkwise.newfile.claim import Claim

@@ -18,9 +18,8 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 
 from chunkwise.errors import UsageError
-from chunkwise.patching.ending import say_at_exit
+from chunkwise.patching.ending import say_at_exit, timed
 from chunkwise.patching.installed import patch_h5py
-from chunkwise.patching.timing import timed
 
 # Says at the end what went through the engine.
 STATS = "--stats"

@@ -12,7 +12,7 @@ from chunkwise.errors import UsageError
 from chunkwise.files.netcdf3 import as_netcdf4
 from chunkwise.grammar import parse_size
 from chunkwise.mpi.machine import share
-from chunkwise.mpi.waiting import ALONE
+from chunkwise.mpi.ranks import ALONE
 from chunkwise.newfile.target import choose
 from chunkwise.repacking.crew import by_all
 from chunkwise.repacking.executor import Executor

@@ -19,8 +19,13 @@ from h5py import h5d
 from chunkwise import _native
 from chunkwise.errors import CorruptDataError, UsageError
 from chunkwise.mpi.encoding import Likeness, image_of
-from chunkwise.mpi.ranks import Failure, OtherRankFailedError, failure_of, require_supported
-from chunkwise.mpi.waiting import broadcast
+from chunkwise.mpi.ranks import (
+    Failure,
+    OtherRankFailedError,
+    broadcast,
+    failure_of,
+    require_supported,
+)
 from chunkwise.newfile.claim import BEFORE, Claim
 from chunkwise.newfile.index import FileIndex
 from chunkwise.proof.compare import Comparison, Sharing
@@ -31,7 +36,7 @@ from chunkwise.repacking.options import Options
 from chunkwise.repacking.rank import Dividing, Rank
 
 if TYPE_CHECKING:
-    from chunkwise.mpi.waiting import Comm
+    from chunkwise.mpi.ranks import Comm
 
 # Less than this rank 0 copies alone: calling the others is not worth it.
 _LEAST_NBYTES: Final = 8 << 20

@@ -22,18 +22,16 @@ from chunkwise._lib import library
 from chunkwise.errors import ChunkwiseError, FileChangedError
 from chunkwise.files.unclosed import open_readable
 from chunkwise.mpi.encoding import Likeness
-from chunkwise.mpi.folder import open_seen
-from chunkwise.mpi.machine import neighbours
-from chunkwise.mpi.ranks import host, together
+from chunkwise.mpi.machine import neighbours, open_seen
+from chunkwise.mpi.ranks import exchange, host, pauses, together
 from chunkwise.mpi.serving import Ask, Questions, serving
-from chunkwise.mpi.waiting import exchange, pauses
 from chunkwise.names import encode_name, printable
 from chunkwise.newfile.index import Table
 from chunkwise.proof.compare import Comparison
 from chunkwise.repacking.executor import Copied, Tell
 
 if TYPE_CHECKING:
-    from chunkwise.mpi.waiting import Comm
+    from chunkwise.mpi.ranks import Comm
 
 # A rank's encoded chunks are noted in the journal after this time.
 _NOTED_S: Final = 3.0

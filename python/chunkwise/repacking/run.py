@@ -21,9 +21,9 @@ from h5py import h5f
 from chunkwise import _native, system
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.files.classic import classic_end
+from chunkwise.files.durable import free_nbytes
 from chunkwise.files.mended import Mended, copy_mended, mended, open_mended, wide_lengths
 from chunkwise.files.netcdf3 import is_netcdf3
-from chunkwise.files.room import free_nbytes
 from chunkwise.files.superblock import read_superblock
 from chunkwise.files.unclosed import closed_patch, copy_patched, is_unclosed, open_readable
 from chunkwise.grammar import format_size

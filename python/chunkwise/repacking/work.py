@@ -27,11 +27,10 @@ from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.newfile.claim import Claim
 from chunkwise.newfile.target import cannot_write, writing_to
 from chunkwise.proof.records import GOES_ON
-from chunkwise.repacking.beyond import leave_out, real_end
 from chunkwise.repacking.creation import copy_user_block
 from chunkwise.repacking.executor import Copied, Executor
 from chunkwise.repacking.options import Options
-from chunkwise.repacking.orphans import orphans
+from chunkwise.repacking.orphans import leave_out, orphans, real_end
 from chunkwise.repacking.plan import Plan, Step
 from chunkwise.repacking.progress import Teller, Watch
 from chunkwise.repacking.records import DatasetResult, Missing, result_of

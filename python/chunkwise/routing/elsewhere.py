@@ -24,9 +24,9 @@ import numpy as np
 from h5py import h5d, h5f, h5fd, h5g, h5i, h5s
 
 from chunkwise.errors import LeadsOutsideError
-from chunkwise.files.fill import read_fill
 from chunkwise.files.leading import Bounds
 from chunkwise.files.objects import Address, address_of
+from chunkwise.files.stored import read_fill
 from chunkwise.handles.handle import absolute
 from chunkwise.names import HDF5_ERRORS, printable
 

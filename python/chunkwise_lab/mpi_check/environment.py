@@ -22,7 +22,7 @@ from chunkwise.mpi.libraries import Library, library_of
 from chunkwise.mpi.ranks import Alone, exchange, host, under_mpi
 
 if TYPE_CHECKING:
-    from chunkwise.mpi.waiting import Comm
+    from chunkwise.mpi.ranks import Comm
 
 _LIMIT_S: Final = 60
 _MCA_IO: Final = "OMPI_MCA_io"

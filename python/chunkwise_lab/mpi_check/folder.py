@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from chunkwise.errors import CannotWriteError
-from chunkwise.mpi.failing import agreed, host
-from chunkwise.mpi.folder import patiently
-from chunkwise.mpi.waiting import Comm, broadcast, exchange
+from chunkwise.mpi.machine import patiently
+from chunkwise.mpi.ranks import Comm, agreed, broadcast, exchange, host
 
 
 def require_shared_folder(comm: Comm, folder: str | os.PathLike[str]) -> None:

@@ -14,9 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from chunkwise.errors import ChunkwiseError
-from chunkwise.mpi.failing import OtherRankFailedError
-from chunkwise.mpi.program import as_one_program
-from chunkwise.mpi.waiting import abandoned
+from chunkwise.mpi.ranks import OtherRankFailedError, abandoned, as_one_program
 from chunkwise_lab.studies.iotest import creation, pitfalls, walking
 from chunkwise_lab.studies.iotest.world import World, world
 
