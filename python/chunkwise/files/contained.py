@@ -120,10 +120,8 @@ def contained_files(
 
 
 def batches(files: Iterable[tuple[str, int]]) -> Iterator[list[tuple[str, int]]]:
-    """Put small files that follow each other together: a child takes longer to begin than they.
-
-    A file is a path and its size.
-    """
+    """Put small files that follow each other together: a child takes longer to begin than they."""
+    # A file is a path and its size.
     batch: list[tuple[str, int]] = []
     nbytes = 0
     for file in files:

@@ -100,11 +100,9 @@ def walk(
     *,
     references: bool = True,
 ) -> Iterator[Entry]:
-    """Visit everything below a group, depth first, then what only references lead to.
-
-    Members come in the order of their creation if the group keeps it, as
-    netCDF-4 files do, otherwise in the order of their names.
-    """
+    """Visit everything below a group, depth first, then what only references lead to."""
+    # Members come in the order of their creation if the group keeps it, as netCDF-4 files do,
+    # otherwise in the order of their names.
     try:
         # Not by the file's own identifier: libhdf5 1.10 knows no attributes of one.
         is_file = isinstance(top, h5py.File)
@@ -357,12 +355,10 @@ _NO_ATTRIBUTE = b"\x01"
 
 
 def decode_attributes(identifier: Any) -> None:
-    """Let libhdf5 decode the headers of an object's attributes, or fail without a crash.
-
-    To be called before they are listed.  Where one is damaged, H5Aiterate of libhdf5 before 2.0
-    releases entries of a table that it has not filled yet; looking for one by name decodes the
-    same headers, with no such table.
-    """
+    """Let libhdf5 decode the headers of an object's attributes, or fail without a crash."""
+    # To be called before they are listed.  Where one is damaged, H5Aiterate of libhdf5 before 2.0
+    # releases entries of a table that it has not filled yet; looking for one by name decodes the
+    # same headers, with no such table.
     h5a.exists(identifier, _NO_ATTRIBUTE)
 
 

@@ -212,11 +212,9 @@ def largest_chunked(file: h5py.File) -> h5py.Dataset:
 
 
 def has_variable_length(datatype: h5t.TypeID) -> bool:
-    """Tell whether elements hold their values elsewhere, on the file's heap.
-
-    True for variable-length sequences and strings, and for compounds and arrays
-    with such a member.
-    """
+    """Tell whether elements hold their values elsewhere, on the file's heap."""
+    # True for variable-length sequences and strings, and for compounds and arrays with such a
+    # member.
     if isinstance(datatype, h5t.TypeVlenID):
         return True
     if isinstance(datatype, h5t.TypeStringID):
@@ -230,10 +228,8 @@ def has_variable_length(datatype: h5t.TypeID) -> bool:
 
 
 def is_plain(datatype: h5t.TypeID) -> bool:
-    """Tell whether stored bytes of a type mean the same in every file.
-
-    False for what has variable length, and for references.
-    """
+    """Tell whether stored bytes of a type mean the same in every file."""
+    # False for what has variable length, and for references.
     return not has_variable_length(datatype) and not datatype.detect_class(h5t.REFERENCE)
 
 

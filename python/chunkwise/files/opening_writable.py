@@ -183,10 +183,8 @@ def write_errors(where: str, doing: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def synced(file: h5py.File, where: str, wanted: bool) -> Iterator[None]:
-    """Wait after the block until storage has what libhdf5 wrote in it, and the file's name.
-
-    The file may be closed in the block.
-    """
+    """Wait after the block until storage has what libhdf5 wrote in it, and the file's name."""
+    # The file may be closed in the block.
     if not wanted:
         yield
         return

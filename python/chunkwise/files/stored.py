@@ -35,10 +35,8 @@ def stored_nbytes(dataset: Any) -> int:
 
 
 def has_long_index(dataset: Any) -> bool:
-    """Tell whether the index of a chunked dataset may take libhdf5 long to go through.
-
-    What counts are the chunks that it may have room for, written or not.
-    """
+    """Tell whether the index of a chunked dataset may take libhdf5 long to go through."""
+    # What counts are the chunks that it may have room for, written or not.
     space = dataset.get_space()
     if space.get_simple_extent_type() != h5s.SIMPLE:
         return False

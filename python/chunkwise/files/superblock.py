@@ -110,11 +110,9 @@ class Superblock:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """Marks of a writer that has not closed the file: ``write``, ``swmr``.
-
-        Only version 3 has them: in version 2 the byte is there, without a meaning.  Under a wrong
-        checksum they prove nothing.
-        """
+        """Marks of a writer that has not closed the file: ``write``, ``swmr``."""
+        # Only version 3 has them: in version 2 the byte is there, without a meaning.  Under a
+        # wrong checksum they prove nothing.
         if self.version < 3 or not self.is_sound:
             return ()
         byte = self.content[_FLAGS_AT]
@@ -135,19 +133,15 @@ class Superblock:
 
     @property
     def end(self) -> int:
-        """Where the file ends by its own account, in bytes from its first one.
-
-        libhdf5 writes it when it flushes or closes the file, and not while it writes for
-        SWMR readers: there the file grows beyond it.
-        """
+        """Where the file ends by its own account, in bytes from its first one."""
+        # libhdf5 writes it when it flushes or closes the file, and not while it writes for SWMR
+        # readers: there the file grows beyond it.
         at, width = self._end_at()
         return int.from_bytes(self.content[at : at + width], "little")
 
     def closed(self, file_nbytes: int) -> bytes:
-        """Give its bytes as a proper close would leave them, the checksum included.
-
-        The marks are gone, and the file ends where it does, if that is beyond `end`.
-        """
+        """Give its bytes as a proper close would leave them, the checksum included."""
+        # The marks are gone, and the file ends where it does, if that is beyond `end`.
         if self.version < 3:
             raise ValueError(f"a superblock of version {self.version} has no flags")
         body = bytearray(self.content[:-_CHECKSUM_NBYTES])

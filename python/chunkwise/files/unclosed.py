@@ -93,12 +93,11 @@ def closed_patch(path: str | os.PathLike[str], superblock: Superblock | None) ->
 
 
 class ReadOnlyFile(Positioned):
-    """A file for h5py's fileobj driver, some of whose bytes are shown otherwise.
+    """A file for h5py's fileobj driver, some of whose bytes are shown otherwise."""
 
-    What of a buffer lies beyond the end of the file is filled with zeros, as libhdf5's own
-    driver does: h5py does not look at how many bytes came, and would pass on what was in
-    the buffer before.
-    """
+    # What of a buffer lies beyond the end of the file is filled with zeros, as libhdf5's own
+    # driver does: h5py does not look at how many bytes came, and would pass on what was in the
+    # buffer before.
 
     def __init__(self, path: str | os.PathLike[str], *patches: Patch | None) -> None:
         self.descriptor = os.open(path, os.O_RDONLY | system.OPENED)
@@ -176,14 +175,11 @@ def _close_all() -> None:
 
 
 def open_unclosed(path: str | os.PathLike[str]) -> h5py.File | None:
-    """Open a file that libhdf5 refuses since its writer has not closed it.
-
-    A writer in SWMR mode holds no lock, so that its file is opened even as it grows; what
-    it adds later is not seen.  (libhdf5's own way, ``swmr=True``, would see it.  But where a
-    piece of metadata is damaged it tries a hundred times, each time after twice the wait, which
-    never ends.)  What a crashed writer had not flushed is missing, and objects may be
-    unreadable.
-    """
+    """Open a file that libhdf5 refuses since its writer has not closed it."""
+    # A writer in SWMR mode holds no lock, so that its file is opened even as it grows; what it
+    # adds later is not seen.  (libhdf5's own way, ``swmr=True``, would see it.  But where a piece
+    # of metadata is damaged it tries a hundred times, each time after twice the wait, which never
+    # ends.)  What a crashed writer had not flushed is missing, and objects may be unreadable.
     superblock = read_superblock(path)
     if superblock is None or not superblock.flags:
         return None

@@ -15,11 +15,9 @@ counts     ``1000``, ``10k``, ``1,000,000``, ``1 million`` (`parse_count`)
 =========  ==================================================================
 """
 
-from chunkwise.grammar.counts import parse_count
-from chunkwise.grammar.durations import parse_duration
 from chunkwise.grammar.filters import Effort, Filter, Pipeline
 from chunkwise.grammar.shapes import Shape, ShapeWord, format_shape, parse_shape
-from chunkwise.grammar.sizes import format_size, parse_size
+from chunkwise.grammar.sizes import format_size, parse_count, parse_duration, parse_size
 
 __all__ = [
     "Effort",

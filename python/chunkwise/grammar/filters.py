@@ -38,11 +38,9 @@ _FAST: Final = ("deflate", (1,))
 
 @dataclass(frozen=True)
 class Filter:
-    """One filter of a pipeline, with its options in full.
+    """One filter of a pipeline, with its options in full."""
 
-    Making one checks it and completes it: ``Filter("gzip")`` is
-    ``Filter("deflate", (4,))``.
-    """
+    # Making one checks it and completes it: ``Filter("gzip")`` is ``Filter("deflate", (4,))``.
 
     name: str  # ``deflate`` and its like, or ``filter-32123`` for a filter that has no name here
     # As written after the name: ``("nn", 32)``.  For a filter without a name, its cd_values, as

@@ -186,10 +186,9 @@ class Home:
 
 
 class ParallelAttributes:
-    """Attributes of an object of a file that ranks write; all is collective.
+    """Attributes of an object of a file that ranks write; all is collective."""
 
-    They are set, not read: what all ranks have set they know.
-    """
+    # They are set, not read: what all ranks have set they know.
 
     def __init__(self, home: Home, path: str) -> None:
         self._home, self._path = home, path

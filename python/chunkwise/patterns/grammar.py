@@ -320,14 +320,11 @@ def _index(line: str) -> tuple[int | slice, ...]:
 
 
 def defaults(shape: tuple[int, ...], itemsize: int) -> list[Access]:
-    """Return the patterns of a plain `chunkwise bench`: one step, one line, everything.
-
-    A *step* is one index of the slowest dimension that has more than one, and all
-    of the others; a *line* is all of that dimension at one index of the others.
-    With one dimension there are no lines: a step is one element, and a *part* is
-    a hundredth of the array, as a window read would be.  Patterns that would
-    repeat an earlier one are left out.
-    """
+    """Return the patterns of a plain `chunkwise bench`: one step, one line, everything."""
+    # A *step* is one index of the slowest dimension that has more than one, and all of the others;
+    # a *line* is all of that dimension at one index of the others. With one dimension there are no
+    # lines: a step is one element, and a *part* is a hundredth of the array, as a window read
+    # would be.  Patterns that would repeat an earlier one are left out.
     axis = next((i for i, n in enumerate(shape) if n > 1), len(shape) - 1)
     step = (*shape[:axis], 1, *shape[axis + 1 :])
     column = line(shape, axis)
@@ -347,11 +344,9 @@ def defaults(shape: tuple[int, ...], itemsize: int) -> list[Access]:
 def whole(
     shape: tuple[int, ...], itemsize: int, limit_nbytes: int = WHOLE_NBYTES
 ) -> tuple[int, ...]:
-    """Return the largest block of whole leading indexes within `limit_nbytes`.
-
-    That is the array itself wherever it fits; otherwise slabs of it, so that
-    reading everything stays a few bounded operations.
-    """
+    """Return the largest block of whole leading indexes within `limit_nbytes`."""
+    # That is the array itself wherever it fits; otherwise slabs of it, so that reading everything
+    # stays a few bounded operations.
     block = list(shape)
     for axis in range(len(block)):
         row_nbytes = math.prod(block[axis + 1 :]) * itemsize

@@ -194,10 +194,8 @@ class _Comparison:
 def _values(
     one: Variable, record_nbytes: int, content: npt.NDArray[np.uint8]
 ) -> npt.NDArray[np.unsignedinteger[Any]]:
-    """View the values of a variable in its file, as integers of their size.
-
-    Of a file that was cut, only whole rows: netCDF-C reads zeros beyond its end.
-    """
+    """View the values of a variable in its file, as integers of their size."""
+    # Of a file that was cut, only whole rows: netCDF-C reads zeros beyond its end.
     size = one.dtype.itemsize
     inner = one.shape[1:]
     row_nbytes = size

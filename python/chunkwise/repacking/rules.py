@@ -90,12 +90,10 @@ class Rules:
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Return whether a pattern means a dataset of this absolute path.
-
-    A pattern with a slash is for the whole path, and its ``*`` stays within one group;
-    ``**`` stands for any number of groups.  One without a slash is for the last part of a
-    path, in whatever group.  ``?`` is any character, ``[ab]`` one of several.
-    """
+    """Return whether a pattern means a dataset of this absolute path."""
+    # A pattern with a slash is for the whole path, and its ``*`` stays within one group; ``**``
+    # stands for any number of groups.  One without a slash is for the last part of a path, in
+    # whatever group.  ``?`` is any character, ``[ab]`` one of several.
     if pattern.strip("/") == path.strip("/"):
         return True
     if "/" not in pattern and pattern != _EVERYTHING:

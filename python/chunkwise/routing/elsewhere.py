@@ -77,10 +77,8 @@ class Sources:
             self.nbytes += status[2]
 
     def why_not_now(self) -> str | None:
-        """Tell why libhdf5 has to read now; None if nothing has happened.
-
-        Must be called under h5py's lock.
-        """
+        """Tell why libhdf5 has to read now; None if nothing has happened."""
+        # Must be called under h5py's lock.
         if self.files and not self.files.isdisjoint(_files_being_written()):
             return WRITTEN
         return None

@@ -220,11 +220,9 @@ class _Walk:
 
 
 def patterns(one: TracedDataset) -> Iterator[str]:
-    """Write its calls as access patterns: walks by their block, nothing for other selections.
-
-    Boxes of one shape in order are ``BLOCK@walk``, in no order ``BLOCK@random``.  Both are walks
-    over the whole dataset, and weigh as much as was done of them.
-    """
+    """Write its calls as access patterns: walks by their block, nothing for other selections."""
+    # Boxes of one shape in order are ``BLOCK@walk``, in no order ``BLOCK@random``.  Both are walks
+    # over the whole dataset, and weigh as much as was done of them.
     counts: dict[_Walk, float] = {}
     for run in one.runs:
         block = run.block

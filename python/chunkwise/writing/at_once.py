@@ -88,10 +88,9 @@ class Target:
         return all(end - begin <= n for (begin, end), n in zip(part, self.chunk, strict=True))
 
     def is_rewrite(self, part: Box) -> bool:
-        """Whether the same part was written a short while ago.
-
-        libhdf5 encodes a chunk when it leaves its cache, however often it was written until then.
-        """
+        """Whether the same part was written a short while ago."""
+        # libhdf5 encodes a chunk when it leaves its cache, however often it was written until
+        # then.
         known = part in self.recent
         self.recent[part] = None
         self.recent.move_to_end(part)

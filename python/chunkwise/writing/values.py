@@ -146,10 +146,8 @@ def as_stored(array: Array, dtype: np.dtype[Any]) -> Array | None:
 
 
 def converted(array: Array, dtype: np.dtype[Any]) -> Array:
-    """The values as libhdf5 stores them in a dataset of this dtype (H5Tconvert).
-
-    What holds no numbers is given back as it is.
-    """
+    """The values as libhdf5 stores them in a dataset of this dtype (H5Tconvert)."""
+    # What holds no numbers is given back as it is.
     if array.dtype.kind not in "iufcb" or dtype.kind not in "iufcb" or array.dtype == dtype:
         return array
     most = max(array.dtype.itemsize, dtype.itemsize)
