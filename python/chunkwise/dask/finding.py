@@ -52,7 +52,7 @@ def scheduler_of(client: Any = None) -> Scheduler:
         return "sync"
     elif client is dask.threaded.get:
         return "threads"
-    elif _is_client(client):
+    elif (known := sys.modules.get("distributed")) and isinstance(client, known.Client):
         if client.asynchronous:
             raise UsageError(
                 "client: is asynchronous; give a Client that was made without asynchronous=True"
@@ -63,11 +63,6 @@ def scheduler_of(client: Any = None) -> Scheduler:
         f"Dask's scheduler {said!r} cannot write one file with this process: use a Client of "
         "dask.distributed, or scheduler='threads'"
     )
-
-
-def _is_client(given: Any) -> bool:
-    distributed = sys.modules.get("distributed")
-    return distributed is not None and isinstance(given, distributed.Client)
 
 
 def _default_client() -> Client:

@@ -79,7 +79,11 @@ def contained_each(
     more = True
     try:
         while more or begun:
-            while more and _at_work(begun) < at_once and len(begun) < _AHEAD * at_once:
+            while (
+                more
+                and sum(not one.answered for one in begun) < at_once
+                and len(begun) < _AHEAD * at_once
+            ):
                 try:
                     work, what = next(left)
                 except StopIteration:
@@ -150,10 +154,6 @@ def _size(path: str) -> int:
         return Path(path).stat().st_size
     except (OSError, ValueError):
         return 0
-
-
-def _at_work(children: Iterable[_Child]) -> int:
-    return sum(not child.answered for child in children)
 
 
 def _listen(children: list[_Child]) -> None:

@@ -198,13 +198,9 @@ def synced(file: h5py.File, where: str, wanted: bool) -> Iterator[None]:
         if own is not None:
             with write_errors(where, "storage does not take it"):
                 os.fsync(own)
-                _sync_folder(folder)
+                # That a new file is found after a crash, not every system can see to.
+                with contextlib.suppress(OSError):
+                    system.sync(folder)
     finally:
         if own is not None:
             os.close(own)
-
-
-def _sync_folder(folder: Path) -> None:
-    """See that a new file is found after a crash; not every system can."""
-    with contextlib.suppress(OSError):
-        system.sync(folder)

@@ -474,7 +474,7 @@ class FileHandle:
         identifier = file.id
         # Asked for by path, it has the driver that files have here, unless it is shown otherwise.
         usual = self._path is not None and not is_shown
-        driver = _default_driver() if usual else _driver(identifier)
+        driver = _default_driver() if usual else identifier.get_access_plist().get_driver()
         sec2 = driver == h5fd.SEC2
         self.is_plain = sec2
         self._is_far = is_far(driver) and not is_shown
@@ -696,10 +696,6 @@ def _found_again(file: Any, path: str | None) -> Any:
 def absolute(path: str) -> str:
     """A path that leads to the same file from anywhere, links and ``..`` as they are."""
     return path if path.startswith("/") else str(Path(path).absolute())
-
-
-def _driver(identifier: h5f.FileID) -> int:
-    return int(identifier.get_access_plist().get_driver())
 
 
 def is_far(driver: int) -> bool:

@@ -109,11 +109,6 @@ def in_chunks(box: Box, chunk: Shape) -> Box:
     return Box.between(begin, chunk_counts(box.end, chunk))
 
 
-def in_elements(chunks: Box, chunk: Shape) -> Box:
-    """Give the elements of a block of whole chunks."""
-    return Box(tuple(map(mul, chunks.start, chunk)), tuple(map(mul, chunks.shape, chunk)))
-
-
 def covered(box: Box, chunk: Shape) -> npt.NDArray[np.int64]:
     """Count the elements of a box in each chunk that it touches."""
     counts: npt.NDArray[np.int64] = np.ones((), np.int64)
@@ -195,7 +190,8 @@ class Owners:
     ) -> Iterator[Box]:
         if not wanted.any():
             return
-        piece = in_elements(chunks, self.chunk).common(box)
+        start, shape = (tuple(map(mul, one, self.chunk)) for one in chunks)
+        piece = Box(start, shape).common(box)
         lengths = wanted.shape
         if wanted.size == 1 or (piece.size <= limit and wanted.all()):
             yield piece

@@ -30,16 +30,6 @@ class Likeness:
         self.dataset = h5py.Dataset(h5d.open(self._file, _NAME))  # Which has no data
 
     @classmethod
-    def of(cls, dataset: h5d.DatasetID, label: str) -> Likeness:
-        """Make one like a dataset of an open file; see `image_of`."""
-        return cls(image_of(dataset), label)
-
-    @property
-    def id(self) -> h5d.DatasetID:
-        """The dataset's identifier."""
-        return self.dataset.id
-
-    @classmethod
     def made(
         cls,
         datatype: h5t.TypeID,
@@ -72,7 +62,7 @@ class Likeness:
         memory_type = h5t.py_create(dtype, logical=enum)
         made = _native.Writer(
             library(),
-            self.id.id,
+            self.dataset.id.id,
             memory_type.id,
             dtype,
             self._label,

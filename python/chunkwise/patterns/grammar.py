@@ -132,7 +132,9 @@ def _blocks(
         return Access(name or "frames", (1,) * (len(shape) - 2) + shape[-2:])
     samples = _SAMPLES.fullmatch(what)
     if samples is not None and shape:
-        return _random(name or what, samples[1], _spelled((1, *shape[1:])), text, shape, where)
+        return _random(
+            name or what, samples[1], grammar.format_shape((1, *shape[1:])), text, shape, where
+        )
     at_random = _AT_RANDOM.fullmatch(what)
     if at_random is not None:
         return _random(name or what, at_random[1], at_random[2], text, shape, where)
@@ -163,10 +165,6 @@ def _random(
     if count < 1:
         raise UsageError(f"access pattern '{text}' reads nothing: give a number from 1 on")
     return Access(name, block, seed=0, limit=count)
-
-
-def _spelled(block: Sequence[int]) -> str:
-    return "x".join(map(str, block))
 
 
 def _unknown(what: str) -> str:

@@ -134,7 +134,7 @@ def with_time_outs(url: str, options: Mapping[str, Any], patience: Patience) -> 
             client = given.get("client_kwargs") or {}
             if "timeout" in given or "timeout" in client:
                 continue
-            name, value = "client_kwargs", {**client, "timeout": _of_web(patience)}
+            name, value = "client_kwargs", {**client, "timeout": web_time_out(patience)}
         else:
             continue
         if number == 0:
@@ -155,7 +155,8 @@ def _of_s3(given: Mapping[str, Any], patience: Patience) -> dict[str, Any]:
     }
 
 
-def _of_web(patience: Patience) -> Any:
+def web_time_out(patience: Patience) -> Any:
+    """Options of aiohttp: a large answer may take as long as bytes come."""
     import aiohttp
 
     wait_s = patience.wait_s

@@ -129,7 +129,7 @@ class Crew(Executor):
             return False
         if raw:
             return True
-        with closing(Likeness.of(made, "")) as like:
+        with closing(Likeness(image_of(made), "")) as like:
             try:
                 like.writer(_native.KeptChunks())
             except UsageError:

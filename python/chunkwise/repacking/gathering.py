@@ -191,7 +191,9 @@ def _found(
         reasons: dict[str, str | None] = {**dict.fromkeys(found.files), **dict(found.unreadable)}
         for name, why in reasons.items():
             place = below(name)
-            if _is_ours(place) or wanted.excludes(place):
+            # What another run makes or has left, or is in there.
+            is_ours = any(map(_OURS.fullmatch, place.parts))
+            if is_ours or wanted.excludes(place):
                 continue
             if early := wanted.early(name):
                 failed += early
@@ -205,11 +207,6 @@ def _require_any(found: Collection[object], failed: Sized, arguments: Sequence[s
     if not found and not failed:
         said = printable(" ".join(arguments)) or "the list"
         raise FileFormatError(f"{said}: no HDF5 file found")
-
-
-def _is_ours(below: Path) -> bool:
-    """Whether it is, or is in, what another run makes or has left."""
-    return any(_OURS.fullmatch(part) for part in below.parts)
 
 
 def _common(listed: Sequence[str]) -> Path:
@@ -256,16 +253,14 @@ def not_kept(batch: Batch) -> str | None:
             counts["symbolic link", ""] += source.is_symlink()
             counts["file", " of several names"] += found.st_nlink > 1
             counts["file", " of another owner"] += found.st_uid != system.user()
-            counts["file", " with extended attributes"] += any(map(_is_set, names))
+            counts["file", " with extended attributes"] += any(
+                name.startswith(_SET) for name in names
+            )
     usual = 0o777 & ~_umask()
     special = sum(mode != usual for mode in folders.values())
     counts["folder", " with permissions of its own"] = special
     said = [counted(number, noun) + more for (noun, more), number in counts.items() if number]
     return ", ".join(said) or None
-
-
-def _is_set(name: str) -> bool:
-    return name.startswith(_SET)
 
 
 def _umask() -> int:

@@ -240,7 +240,7 @@ class Rank:
                 mine = _native.copy_data(
                     library(),
                     source.id,
-                    like.id.id,
+                    like.dataset.id.id,
                     journal=self._journal,
                     encoders=self._encoders,
                     part=(self.comm.size, first, first, self._target),

@@ -33,7 +33,6 @@ from chunkwise.files.workers import by_workers, check_ended
 from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.newfile.target import Place, choose
 from chunkwise.repacking.options import Avoid, Options
-from chunkwise.repacking.progress import Moment
 from chunkwise.repacking.records import Summary
 from chunkwise.repacking.run import Job, run
 
@@ -186,7 +185,7 @@ def salvage_as(job: Job, place: Place, check: Callable[[], object] = lambda: Non
 
     def attempt(job: Job) -> Summary:
         for _, outcome in by_workers(
-            [(0, said, partial(run, job, place, _watch))], 1, check=check
+            [(0, said, partial(run, job, place, check_ended))], 1, check=check
         ):
             return outcome.get()
         raise AssertionError("a worker gives one outcome")
@@ -203,8 +202,3 @@ def salvage_as(job: Job, place: Place, check: Callable[[], object] = lambda: Non
         except (CorruptDataError, CannotJudgeError) as error:
             failed = error
     raise failed
-
-
-def _watch(_: Moment) -> None:
-    """End between two steps if the parent wants that."""
-    check_ended()

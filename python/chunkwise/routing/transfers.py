@@ -83,7 +83,8 @@ def into(bound: Bound, dest: Any, source: Any, target: Any) -> Array | Left:
     if view.flags.c_contiguous:
         _read(bound, selection, dest.dtype, parts, view)
         return dest
-    out = _with_all_dimensions(view, selection.dropped)
+    # With those dimensions that integers have dropped.
+    out: Array = view[tuple(None if gone else slice(None) for gone in selection.dropped)]
     for where, piece in _pieces(selection, bound):
         elements = np.array(out[where], order="C")
         out[where] = _read(bound, piece, dest.dtype, parts, elements)
@@ -163,12 +164,6 @@ def _cut(
 
 def _with(values: list[int], axis: int, value: int) -> list[int]:
     return [*values[:axis], value, *values[axis + 1 :]]
-
-
-def _with_all_dimensions(array: Array, dropped: list[bool]) -> Array:
-    """View an array with those dimensions that an index by integers has dropped."""
-    view: Array = array[tuple(None if gone else slice(None) for gone in dropped)]
-    return view
 
 
 def _shape(parts: Hyperslab) -> tuple[int, ...]:
