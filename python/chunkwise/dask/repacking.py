@@ -268,10 +268,9 @@ def _encodes(step: Step, dcpl: Any) -> bool:
     datatype = step.source.identifier.get_type()
     try:
         with closing(Likeness.made(datatype, shape, most, dcpl, "")) as like:
-            like.writer(_native.KeptChunks())
+            return like.refusal() is None
     except (UsageError, CorruptDataError, TypeError):
         return False
-    return True
 
 
 def _task_nbytes(scheduler: Scheduler) -> int:

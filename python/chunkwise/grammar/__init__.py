@@ -5,8 +5,16 @@ parsed here.
 """
 
 from chunkwise.grammar.filters import Effort, Filter, Pipeline
-from chunkwise.grammar.shapes import Shape, ShapeWord, format_shape, parse_shape
-from chunkwise.grammar.sizes import format_size, parse_count, parse_duration, parse_size
+from chunkwise.grammar.sizes import (
+    Shape,
+    ShapeWord,
+    format_shape,
+    format_size,
+    parse_count,
+    parse_duration,
+    parse_shape,
+    parse_size,
+)
 
 __all__ = [
     "Effort",

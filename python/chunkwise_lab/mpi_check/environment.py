@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from chunkwise.memory import total_nbytes
-from chunkwise.mpi.libraries import Library, library_of
-from chunkwise.mpi.ranks import Alone, exchange, host, under_mpi
+from chunkwise.mpi.ranks import Alone, Library, exchange, host, library_of, under_mpi
 
 if TYPE_CHECKING:
     from chunkwise.mpi.ranks import Comm

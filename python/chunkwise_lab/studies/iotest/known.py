@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import h5py
 
 from chunkwise.mpi.filesystems import filesystem_of
-from chunkwise.mpi.libraries import library_of
+from chunkwise.mpi.ranks import library_of
 from chunkwise.words import counted, joined
 from chunkwise_lab.mpi_check.checks import Finding, Settings, warnings_for
 from chunkwise_lab.mpi_check.environment import look_at_ranks, mpi_io_component
