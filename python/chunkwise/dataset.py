@@ -313,7 +313,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             except UnsoundIndexError:
                 binding.look_again(self)
                 return self._explain(selection)
-            plan["path"] = "contiguous" if bound.chunks is None else "chunked"
+            plan["path"] = "contiguous" if bound.native.chunks is None else "chunked"
             if bound.native.is_virtual:
                 plan["path"] = "virtual"
             plan["threads"] = _native.thread_count()

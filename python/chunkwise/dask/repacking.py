@@ -211,7 +211,9 @@ class _Workers(Executor):
         )
         block = tuple(plan.super_block)
         name, form = encode_name(source.path), target.form
-        parts = chunk if _is_sparse(source) else None
+        count = math.prod(chunk_counts(shape, source.chunk or shape))
+        is_sparse = source.chunk is not None and source.identifier.get_num_chunks() < count
+        parts = chunk if is_sparse else None
         if isinstance(form, Flat):
             raise UsageError(f"'{printable(source.path)}': has no chunks")
         for box in boxes(shape, block, math.prod(block)):
@@ -252,14 +254,6 @@ def _origins(box: Box, chunk: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     """Give the origins of the chunks that a box touches."""
     sides = zip(box.start, box.end, chunk, strict=True)
     return product(*(range(a // side * side, b, side) for a, b, side in sides))
-
-
-def _is_sparse(source: Any) -> bool:
-    """Return whether a chunked dataset lacks chunks."""
-    if source.chunk is None:
-        return False
-    count = math.prod(chunk_counts(source.shape, source.chunk))
-    return bool(source.identifier.get_num_chunks() < count)
 
 
 def _encodes(step: Step, dcpl: Any) -> bool:

@@ -57,7 +57,8 @@ def open_file(path: str | os.PathLike[str], mode: Mode, options: dict[str, Any])
             raise _open_elsewhere(where, error) from None
         if isinstance(error, ChunkwiseError):
             raise
-        known = getattr(error, "errno", None) or _taken(error)
+        is_taken = any(said in str(error) for said in ("already open", "file exists"))
+        known = getattr(error, "errno", None) or is_taken
         if known or not options:
             raise _refused(where, error) from None
         if not exists:
@@ -131,11 +132,6 @@ def _locks(options: dict[str, Any]) -> bool:
     """Whether libhdf5 will lock the file."""
     said = os.environ.get("HDF5_USE_FILE_LOCKING", "").upper()
     return options.get("locking") is not False and said not in ("FALSE", "0")
-
-
-def _taken(error: Exception) -> bool:
-    """Whether an error says that the file exists, or is already open."""
-    return any(said in str(error) for said in ("already open", "file exists"))
 
 
 def _refused(where: str, error: Exception) -> ChunkwiseError:

@@ -127,11 +127,6 @@ class Superblock:
         return self.content[-_CHECKSUM_NBYTES:] == checksum(body)
 
     @property
-    def may_be_sound(self) -> bool:
-        """Whether no checksum proves its bytes to be wrong."""
-        return self.version < 2 or self.is_sound
-
-    @property
     def end(self) -> int:
         """Where the file ends by its own account, in bytes from its first one."""
         # libhdf5 writes it when it flushes or closes the file, and not while it writes for SWMR
@@ -201,7 +196,9 @@ def stated_end(superblock: Superblock) -> int:
 def exceeds_stated_end(path: str | os.PathLike[str]) -> bool:
     """Tell whether a file is longer than it states, by a superblock that nothing disproves."""
     superblock = read_superblock(path)
-    if superblock is None or superblock.flags or not superblock.may_be_sound:
+    if superblock is None or superblock.flags:
+        return False
+    if superblock.version >= 2 and not superblock.is_sound:
         return False
     return Path(path).stat().st_size > stated_end(superblock)
 

@@ -70,16 +70,6 @@ class Bound:
     # Whether nothing has to be looked at before `getitem` reads what h5py reads.
     is_quick: bool = field(init=False)
 
-    @property
-    def chunks(self) -> tuple[int, ...] | None:
-        """The shape of a chunk; None of a contiguous dataset."""
-        return self.native.chunks
-
-    @property
-    def fills(self) -> bool:
-        """Whether what was never written is read as the fill value, rather than left alone."""
-        return self.native.fills
-
     def __post_init__(self) -> None:
         # Looked up once, as small reads are short.
         object.__setattr__(self, "shape", self.native.shape)

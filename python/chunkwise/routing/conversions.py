@@ -8,7 +8,7 @@ both convert the numbers at which they may differ.  If one bit differs, libhdf5 
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import h5py
 import numpy as np
@@ -17,24 +17,7 @@ from h5py import h5t
 from chunkwise import _native
 from chunkwise.names import HDF5_ERRORS
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-
-def numbers(name: str) -> Array:
-    """Numbers at the ends of ranges, between two others, and NaNs."""
-    return np.frombuffer(_native.edge_numbers(name) or b"", name)
-
-
-def texts(length: int) -> Array:
-    """Texts that fill their room and do not, with zeros and spaces within and at their end."""
-    made = [b"", b" ", b"a", b"a ", b" a", b"a\0b", b"\0a", b"a \0", "é".encode(), b"x" * length]
-    made += [b"x" * (length - 1) + b" ", b"x" * (length - 1) + b"\0", b" " * length]
-    padded = b"".join(text[:length].ljust(length, b"\0") for text in made)
-    return np.frombuffer(padded, f"S{length}")
-
-
-Array: TypeAlias = "npt.NDArray[Any]"
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 DType = np.dtype[Any]
 # Where some bytes begin in an element, and in one that is made; how many there are, or between
 # which types, by NumPy's names, they are converted.
@@ -198,3 +181,16 @@ def _same_bytes(
     except HDF5_ERRORS:
         return False
     return buffer[: ours.nbytes].tobytes() == ours.tobytes()
+
+
+def numbers(name: str) -> Array:
+    """Numbers at the ends of ranges, between two others, and NaNs."""
+    return np.frombuffer(_native.edge_numbers(name) or b"", name)
+
+
+def texts(length: int) -> Array:
+    """Texts that fill their room and do not, with zeros and spaces within and at their end."""
+    made = [b"", b" ", b"a", b"a ", b" a", b"a\0b", b"\0a", b"a \0", "é".encode(), b"x" * length]
+    made += [b"x" * (length - 1) + b" ", b"x" * (length - 1) + b"\0", b" " * length]
+    padded = b"".join(text[:length].ljust(length, b"\0") for text in made)
+    return np.frombuffer(padded, f"S{length}")

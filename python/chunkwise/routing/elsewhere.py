@@ -117,11 +117,6 @@ class Trail:
             raise LeftToLibhdf5Error(f"more than {_DEEPEST} virtual datasets lead to each other")
         return Trail((*self.places, place), self.numbers)
 
-    @property
-    def is_nested(self) -> bool:
-        """Whether the last dataset is itself a source of another."""
-        return len(self.places) > 1
-
     def count(self) -> None:
         """Take note of one more source; LeftToLibhdf5Error where these are too many."""
         # Of all together, as each one of them may lead to as many.
@@ -273,7 +268,7 @@ class _Finder:
         """What all mappings come to now."""
         for number in range(self.count):
             yield from self.of(number)
-        if self._is_endless and self._trail.is_nested:
+        if self._is_endless and len(self._trail.places) > 1:
             # libhdf5 reads it in the shape that was written down, not in that of its sources.
             raise LeftToLibhdf5Error("one of its mappings has no end, and it is a source itself")
 

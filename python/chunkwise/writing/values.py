@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import h5py
 import numpy as np
@@ -20,10 +20,7 @@ from chunkwise.routing.conversions import convert, identical
 from chunkwise.routing.indexing import plain
 from chunkwise.selecting import indexing
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-Array: TypeAlias = "npt.NDArray[Any]"
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Shape = tuple[int, ...]
 
 # A value that is broadcast to more than this is written in parts.
