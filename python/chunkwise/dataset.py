@@ -119,17 +119,15 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
     def __getitem__(self, args: Any, new_dtype: Any = None) -> Any:
         """Read as h5py does; also take some indices that h5py refuses.
 
-        Slices may go backwards.  Lists of integers may be in any order and repeat; a mask
-        may cover any neighbouring dimensions.  A selection, such as
-        `chunkwise.hyperslab` makes, reads as in `read`.  With several lists and
-        masks, every choice in one goes with every choice in the others, and the result has a
-        dimension for each; `vindex` pairs them up.
+        Slices may go backwards.  Lists of integers may be in any order and repeat; a mask may
+        cover any neighbouring dimensions.  A selection, such as `chunkwise.hyperslab` makes, reads
+        as in `read`.  With several lists and masks, every choice in one goes with every choice in
+        the others, and the result has a dimension for each; `vindex` pairs them up.
 
         Raises
         ------
         chunkwise.errors.SelectionError
-            For an index that does not fit the dataset (an IndexError, ValueError and
-            TypeError).
+            For an index that does not fit the dataset (an IndexError, ValueError and TypeError).
         chunkwise.errors.CorruptDataError
             When stored bytes are missing or do not decode; names the chunk (an OSError).
         chunkwise.errors.CannotJudgeError

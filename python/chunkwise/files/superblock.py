@@ -1,9 +1,8 @@
 """What does the superblock of an HDF5 file say, byte for byte?
 
-The library does not show the marks that a writer leaves in a superblock while it has
-the file open, nor the end that the file states, and refuses a file that still has those
-marks.  So these few bytes are read here (HDF5 file format specification, "Disk Format: Level
-0A").
+The library does not show the marks that a writer leaves in a superblock while it has the file
+open, nor the end that the file states, and refuses a file that still has those marks.  So these
+few bytes are read here (HDF5 file format specification, "Disk Format: Level 0A").
 """
 
 from __future__ import annotations
