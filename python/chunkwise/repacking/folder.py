@@ -101,7 +101,6 @@ def _stamp(identity: Identity) -> list[int]:
 
 
 Unchanged: TypeAlias = Literal["copy", "link", "skip"]
-# A folder that others are made in.
 _COPIED_NBYTES: Final = 1 << 20
 UNCHANGED: Final[tuple[Unchanged, ...]] = get_args(Unchanged)
 Outcome: TypeAlias = Literal[
@@ -324,18 +323,15 @@ def _treated(
             place = choose(source, target, in_place=False, force=force)
         done = treat(place, watch)
     except (ChunkwiseError, MemoryError, *HDF5_ERRORS) as error:
-        if isinstance(error, CannotWriteError) and out is not None and _forbids(error):
+        # Unlike where a file is in use, or too large, no other result can be written there either.
+        forbids = isinstance(error, CannotWriteError) and isinstance(error, PermissionError)
+        if forbids and out is not None:
             raise
         return failed(source, target, error), None
     sizes, elapsed_s = (before, _size(target)), time.monotonic() - begin
     result = FileResult(str(source), str(target), done.outcome, *sizes)
     result = replace(result, summary=done.summary, elapsed_s=elapsed_s)
     return result, done.identity or place.identity
-
-
-def _forbids(error: CannotWriteError) -> bool:
-    """Whether nothing can be written to a folder, unlike where a file is in use, or too large."""
-    return isinstance(error, PermissionError)
 
 
 def _make_folders(out: Path, target: Path) -> None:
