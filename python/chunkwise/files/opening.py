@@ -54,6 +54,7 @@ __all__ = [
     "find_dataset",
     "full_name",
     "has_variable_length",
+    "hint",
     "is_plain",
     "largest_chunked",
     "make_h5",
@@ -161,7 +162,8 @@ def find_dataset(file: h5py.File, name: str) -> h5py.Dataset:
         except HDF5_ERRORS as error:
             raise _refused_object(where, identifier, part, here, error) from None
         if not there:
-            raise DatasetNotFoundError(f"{where}: no dataset {_quoted(path)}{_hint(file, path)}")
+            near = hint(path, _dataset_names(file, "/"))
+            raise DatasetNotFoundError(f"{where}: no dataset {_quoted(path)}{near}")
         try:
             identifier = h5o.open(identifier, part)
         except HDF5_ERRORS as error:
@@ -390,11 +392,11 @@ def _unreachable(
     return _refused_object(where, group, name, path, error)
 
 
-def _hint(file: h5py.File, path: str) -> str:
-    names = _dataset_names(file, "/")
+def hint(wanted: str, names: list[str]) -> str:
+    """Go on from a name that no dataset has: with those like it, or some that are there."""
     if not names:
         return "; the file holds no dataset"
-    near = _near(path, names)
+    near = _near(wanted, names)
     return f"; did you mean {_listed(near, 3)}?" if near else f"; it holds {_listed(names, 3)}"
 
 
@@ -413,7 +415,7 @@ def _near(wanted: str, names: list[str]) -> list[str]:
     found += [name for name in names if last(name) == last(wanted)]
     found += by_last.get(last(folded), [])
     found += difflib.get_close_matches(wanted, names, 3, 0.7)
-    for alike in difflib.get_close_matches(last(folded), by_last, 3, 0.7):
+    for alike in difflib.get_close_matches(last(folded), by_last, 3, 0.6):
         found += by_last[alike]
     return list(dict.fromkeys(found))[:3]
 
