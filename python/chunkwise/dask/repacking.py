@@ -23,10 +23,9 @@ import numpy as np
 import chunkwise
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.dask.finding import require_dask, scheduler_of
 from chunkwise.dask.pieces import Piece, WrittenDataset
 from chunkwise.dask.tasks import Encoded, Flat, Form, encode
-from chunkwise.dask.writing import run_tasks, target_of, write_pieces
+from chunkwise.dask.writing import require_dask, run_tasks, scheduler_of, target_of, write_pieces
 from chunkwise.errors import CorruptDataError, UsageError
 from chunkwise.grammar.boxes import Box, boxes, chunk_counts
 from chunkwise.memory import default_budget
@@ -38,16 +37,16 @@ from chunkwise.newfile.target import choose
 from chunkwise.proof.compare import Comparison, Sharing
 from chunkwise.repacking.api import Size, as_nbytes
 from chunkwise.repacking.creation import access_list
-from chunkwise.repacking.executor import Executor
 from chunkwise.repacking.options import Bound, Options, Verify
 from chunkwise.repacking.plan import Step
 from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.repacking.records import DatasetResult, Summary, result_of
 from chunkwise.repacking.rules import ChunkRules, FilterRules, Rules
 from chunkwise.repacking.run import Job, run
+from chunkwise.repacking.work import Executor
 
 if TYPE_CHECKING:
-    from chunkwise.dask.finding import Scheduler
+    from chunkwise.dask.writing import Scheduler
 
 # Smaller datasets take less time here than on the way to workers.
 _SMALL_NBYTES: Final = 4 << 20

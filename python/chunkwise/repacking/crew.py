@@ -42,8 +42,8 @@ from chunkwise.newfile.index import FileIndex, Table
 from chunkwise.proof.compare import Comparison, Sharing
 from chunkwise.proof.records import GOES_ON
 from chunkwise.repacking.creation import properties
-from chunkwise.repacking.executor import Copied, Executor, Tell
 from chunkwise.repacking.options import Options
+from chunkwise.repacking.work import Copied, Executor, Tell
 
 if TYPE_CHECKING:
     from chunkwise.mpi.ranks import Comm

@@ -38,7 +38,6 @@ from chunkwise.proof.compare import prove
 from chunkwise.proof.conversion import as_proved_netcdf4
 from chunkwise.proof.records import Allowed, Proved
 from chunkwise.repacking.creation import require_room_for_user_block
-from chunkwise.repacking.executor import Executor
 from chunkwise.repacking.facts import look
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.orphans import orphans
@@ -46,7 +45,7 @@ from chunkwise.repacking.plan import Plan, make_plan, require_readable, who_lose
 from chunkwise.repacking.progress import Moment, Teller, Watch
 from chunkwise.repacking.records import Summary, result_of
 from chunkwise.repacking.rules import Rules
-from chunkwise.repacking.work import Run, carry_out
+from chunkwise.repacking.work import Executor, Run, carry_out
 from chunkwise.settings import settings
 from chunkwise.verifying.file import ends_early
 from chunkwise.words import counted, format_ratio

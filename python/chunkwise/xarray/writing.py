@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from chunkwise.dask.arrays import computed, write_arrays
-from chunkwise.dask.finding import require_dask, scheduler_of
-from chunkwise.dask.writing import Progress, Tally, Written
+from chunkwise.dask.writing import Progress, Tally, Written, require_dask, scheduler_of
 from chunkwise.errors import UsageError
 from chunkwise.files.superblock import read_superblock, stated_end
 from chunkwise.grammar import Effort
