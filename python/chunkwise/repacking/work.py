@@ -157,13 +157,15 @@ def carry_out(
             made = {one.path: one for one in executor.write(claim, source, others)}
             run.results = [made.get(one.path, one) for one in run.results]
         place.require_unchanged()
-        # What stands before HDF5's own bytes, HDF5 leaves to others.
-        with (
-            place.source.open("rb") as reading,
-            os.fdopen(claim.open_partial(os.O_RDWR), "r+b") as writing,
-        ):
-            writing.write(reading.read(source.userblock_size))
+        copy_user_block(claim, source.userblock_size)
     return run
+
+
+def copy_user_block(claim: Claim, nbytes: int) -> None:
+    """Copy what stands before HDF5's own bytes; HDF5 leaves it to others."""
+    partial = os.fdopen(claim.open_partial(os.O_RDWR), "r+b")
+    with claim.place.source.open("rb") as reading, partial as writing:
+        writing.write(reading.read(nbytes))
 
 
 @dataclass(frozen=True)
