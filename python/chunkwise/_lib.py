@@ -38,11 +38,9 @@ def _random_bits(count: int) -> int:
 
 
 def _leave_plugins_of_netcdf4() -> None:
-    """Take the plugins of netCDF4's wheel out of the path of h5py's libhdf5.
-
-    They call the libhdf5 that is in that wheel, so in another one they cannot set up a filter.
-    `import netCDF4` puts their folder into HDF5_PLUGIN_PATH, which child processes inherit.
-    """
+    """Take the plugins of netCDF4's wheel out of the path of h5py's libhdf5."""
+    # They call the libhdf5 that is in that wheel, so in another one they cannot set up a filter.
+    # `import netCDF4` puts their folder into HDF5_PLUGIN_PATH, which child processes inherit.
     for number in reversed(range(h5pl.size())):
         folder = Path(os.fsdecode(h5pl.get(number)))
         package = folder.parent
@@ -64,12 +62,11 @@ def _modules() -> list[str]:
 # Registered at import, so all our other work at the end comes before it.
 @atexit.register
 def _keep_threads_from_ending_with_the_lock() -> None:
-    """Take h5py's lock for good.
-
-    Python ends a daemon thread where it next asks for the interpreter.  One that has h5py's lock
-    there, for a read or write, never gives it back, and h5py asks for it as it lets go of its own
-    objects: the program would hang.  Whoever waits for the lock instead ends with the process.
-    """
+    """Take h5py's lock for good."""
+    # Python ends a daemon thread where it next asks for the interpreter.  One that has h5py's lock
+    # there, for a read or write, never gives it back, and h5py asks for it as it lets go of its
+    # own objects: the program would hang.  Whoever waits for the lock instead ends with the
+    # process.
     lock = h5py._objects.phil
     if threading.active_count() > 1:
         while not lock.acquire(blocking=False):

@@ -19,8 +19,8 @@ from chunkwise.errors import (
     UsageError,
     like,
 )
-from chunkwise.files.fill import can_be_had
 from chunkwise.files.leading import Bounds
+from chunkwise.files.stored import can_be_had
 from chunkwise.handles.handle import Kept
 from chunkwise.routing import bindings, elsewhere, reading, through_h5py, transfers
 from chunkwise.routing.eligibility import Left
@@ -34,7 +34,7 @@ from chunkwise.writing.writable import Writable
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from chunkwise.files.dimensions import Dimensions
+    from chunkwise.handles.attributes import Dimensions
 
 Array: TypeAlias = "npt.NDArray[Any]"
 
@@ -110,7 +110,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
     def dims(self) -> Dimensions:
         """Dimension scales, as `h5py.Dataset.dims`; the scales are datasets of chunkwise."""
         # Here, as h5py does, since few ask.
-        from chunkwise.files.dimensions import Dimensions
+        from chunkwise.handles.attributes import Dimensions
 
         return Dimensions(self, self._of)
 
@@ -119,17 +119,15 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
     def __getitem__(self, args: Any, new_dtype: Any = None) -> Any:
         """Read as h5py does; also take some indices that h5py refuses.
 
-        Slices may go backwards.  Lists of integers may be in any order and repeat; a mask
-        may cover any neighbouring dimensions.  A selection, such as
-        `chunkwise.hyperslab` makes, reads as in `read`.  With several lists and
-        masks, every choice in one goes with every choice in the others, and the result has a
-        dimension for each; `vindex` pairs them up.
+        Slices may go backwards.  Lists of integers may be in any order and repeat; a mask may
+        cover any neighbouring dimensions.  A selection, such as `chunkwise.hyperslab` makes, reads
+        as in `read`.  With several lists and masks, every choice in one goes with every choice in
+        the others, and the result has a dimension for each; `vindex` pairs them up.
 
         Raises
         ------
         chunkwise.errors.SelectionError
-            For an index that does not fit the dataset (an IndexError, ValueError and
-            TypeError).
+            For an index that does not fit the dataset (an IndexError, ValueError and TypeError).
         chunkwise.errors.CorruptDataError
             When stored bytes are missing or do not decode; names the chunk (an OSError).
         chunkwise.errors.CannotJudgeError
@@ -313,7 +311,7 @@ class Dataset(Kept, Writable, h5py.Dataset):  # type: ignore[misc]
             except UnsoundIndexError:
                 binding.look_again(self)
                 return self._explain(selection)
-            plan["path"] = "contiguous" if bound.chunks is None else "chunked"
+            plan["path"] = "contiguous" if bound.native.chunks is None else "chunked"
             if bound.native.is_virtual:
                 plan["path"] = "virtual"
             plan["threads"] = _native.thread_count()

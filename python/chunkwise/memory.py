@@ -40,10 +40,8 @@ def free_nbytes(proc: Path = _PROC, cgroup: Path = _CGROUP) -> int:
 
 
 def total_nbytes(proc: Path = _PROC, cgroup: Path = _CGROUP) -> int | None:
-    """Give the machine's memory, or the limit of this process's control group if that is less.
-
-    None if the system does not say.
-    """
+    """Give the machine's memory, or the limit of this process's control group if that is less."""
+    # None if the system does not say.
     found = [_meminfo("MemTotal", proc)]
     for folder, version in _groups(proc, cgroup):
         name = "memory.max" if version == 2 else "memory.limit_in_bytes"

@@ -8,8 +8,7 @@ from chunkwise._lazy import attach
 
 if TYPE_CHECKING:
     from chunkwise.mpi.dataset import ParallelDataset
-    from chunkwise.mpi.file import ParallelFile, open
-    from chunkwise.mpi.group import ParallelGroup
+    from chunkwise.mpi.file import ParallelFile, ParallelGroup, open
 
 __all__ = ["ParallelDataset", "ParallelFile", "ParallelGroup", "open"]
 
@@ -18,7 +17,7 @@ __getattr__, __dir__ = attach(
     {
         "ParallelDataset": "chunkwise.mpi.dataset",
         "ParallelFile": "chunkwise.mpi.file",
-        "ParallelGroup": "chunkwise.mpi.group",
+        "ParallelGroup": "chunkwise.mpi.file",
         "open": "chunkwise.mpi.file",
     },
 )

@@ -41,10 +41,8 @@ def format_speed(speed: float) -> str:
 
 
 def installing(extra: str) -> str:
-    """Say how to install what a part needs: an extra of pyproject.toml.
-
-    No index may have chunkwise; if it was installed from anything else, its needs are named.
-    """
+    """Say how to install what a part needs: an extra of pyproject.toml."""
+    # No index may have chunkwise; if it was installed from anything else, its needs are named.
     # Imported where it is needed: this is a hint of an error.
     from importlib.metadata import PackageNotFoundError, distribution
 

@@ -19,7 +19,7 @@ import dask
 import dask.array as da
 
 from chunkwise.dask import to_hdf5
-from chunkwise.dask.blocks import aligned, boxes, chosen_chunk
+from chunkwise.dask.pieces import aligned, boxes, chosen_chunk
 from chunkwise.errors import UsageError
 from tests.support.clusters import cluster, left_in
 

@@ -9,8 +9,7 @@ import pytest
 
 from chunkwise.memory import total_nbytes
 from chunkwise.mpi.filesystems import FileSystem, filesystem_of
-from chunkwise.mpi.libraries import Library, library_of
-from chunkwise.mpi.ranks import ALONE
+from chunkwise.mpi.ranks import ALONE, Library, library_of
 from chunkwise_lab.mpi_check.environment import (
     Libraries,
     Rank,

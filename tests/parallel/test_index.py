@@ -17,7 +17,7 @@ import chunkwise
 from chunkwise import _native
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.grammar import Pipeline
-from chunkwise.mpi.encoding import Likeness
+from chunkwise.mpi.encoding import Likeness, image_of
 from chunkwise.newfile.index import FileIndex
 from tests.support.tools import require_tool
 
@@ -42,7 +42,7 @@ class _Open:
         return self.index.file.create_dataset(name, shape, dtype, dcpl=dcpl, **more)
 
     def writer(self, made: h5py.Dataset) -> tuple[Likeness, _native.Writer]:
-        like = Likeness.of(made.id, str(self.path))
+        like = Likeness(image_of(made.id), str(self.path))
         return like, like.writer((self.index.places(made.id), self.descriptor))
 
     def close(self) -> None:
@@ -118,7 +118,7 @@ def test_chunks_that_are_kept_are_written_later(tmp_path: Path) -> None:
     values = np.arange(1000, dtype="i2").reshape(10, 100)
     opened = _Open(path)
     made = opened.make("d", values.shape, values.dtype, "deflate:1", chunks=(4, 30))
-    like = Likeness.of(made.id, "kept")
+    like = Likeness(image_of(made.id), "kept")
     kept = _native.KeptChunks()
     writer = like.writer(kept)
     writer.write(_select(values.shape, slice(0, 10), slice(0, 100)), values)
@@ -176,7 +176,7 @@ def test_a_likeness_has_the_very_filters(tmp_path: Path, filters: str) -> None:
     opened = _Open(tmp_path / "a.h5")
     made = opened.make("d", (40, 50), "i4", filters, chunks=(20, 25), maxshape=(None, 50))
     made.attrs["many"] = np.arange(100)
-    like = Likeness.of(made.id, "d")
+    like = Likeness(image_of(made.id), "d")
     mine, theirs = (one.id.get_create_plist() for one in (like.dataset, made))
     stored = [[p.get_filter(i) for i in range(p.get_nfilters())] for p in (mine, theirs)]
     assert stored[0] == stored[1]

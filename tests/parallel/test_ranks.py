@@ -21,7 +21,6 @@ from tests.support.mpi import mpirun, needs_mpi
 
 HEAD = """
 import json, os, sys, time
-from chunkwise.mpi import waiting
 from chunkwise.mpi import ranks
 from chunkwise_lab.mpi_check.environment import require_shared_folder
 from chunkwise.errors import *
@@ -66,7 +65,7 @@ def test_values_are_exchanged_whatever_their_sizes(n_ranks: int) -> None:
     done = run(
         n_ranks,
         """
-        waiting._MOST_NBYTES = 1000  # In many pieces.
+        ranks._MOST_NBYTES = 1000  # In many pieces.
         values = ranks.exchange(comm, (rank, "x" * (rank * 777)))
         assert values == [(one, "x" * (one * 777)) for one in range(size)]
         assert ranks.broadcast(comm, "y" * 5000 if rank == 0 else None) == "y" * 5000

@@ -158,7 +158,7 @@ def _ranks(launcher: int) -> list[int]:
 
 def test_ranks_go_on_from_what_was_left(source: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.h5"
-    stopping = "import chunkwise.repacking.rank as rank, chunkwise.cli as cli, os, time, sys\n" + (
+    stopping = "import chunkwise.repacking.crew as rank, chunkwise.cli as cli, os, time, sys\n" + (
         "rank._NOTED_S = 0.0\n"
         "def stop(self, what, tell=None):\n"
         "    time.sleep(0.5); os._exit(3)\n"
@@ -179,7 +179,7 @@ def test_ranks_go_on_from_what_was_left(source: Path, tmp_path: Path) -> None:
 
 def test_a_rank_that_does_not_see_the_folder_is_named(source: Path, tmp_path: Path) -> None:
     blind = (
-        "import chunkwise.repacking.rank as rank, chunkwise.cli as cli, sys\n"
+        "import chunkwise.repacking.crew as rank, chunkwise.cli as cli, sys\n"
         "opening = rank.Rank.open\n"
         "def elsewhere(self, source, target, *others):\n"
         "    if self.comm.rank:\n"
@@ -198,7 +198,7 @@ def test_a_rank_that_does_not_see_the_folder_is_named(source: Path, tmp_path: Pa
 
 # As on several machines, of which each has memory of its own.
 APART = (
-    "import chunkwise.repacking.rank as rank, chunkwise.cli as cli, sys\n"
+    "import chunkwise.repacking.crew as rank, chunkwise.cli as cli, sys\n"
     "rank.neighbours = lambda comm: 1\n"
     "sys.argv[0] = 'chunkwise'; cli.main()\n"
 )

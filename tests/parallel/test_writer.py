@@ -29,8 +29,7 @@ from chunkwise.errors import (
     UsageError,
 )
 from chunkwise.grammar.boxes import Box
-from chunkwise.mpi.boxes import chosen, covered, in_chunks, overlapping
-from chunkwise.mpi.owners import Owners
+from chunkwise.mpi.boxes import Owners, chosen, covered, in_chunks, overlapping
 from chunkwise.mpi.session import described
 from tests.parallel.test_ranks import HEAD, Run, by_rank, run, several
 from tests.support.mpi import LAUNCHER, environment, mpirun, needs_mpi

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import chunkwise
-from chunkwise.patching.ending import line_about
+from chunkwise.patching.program import line_about
 from chunkwise.writing import at_once
 from tests.support.patched import bound_always, engine_writes
 from tests.support.processes import python, ran

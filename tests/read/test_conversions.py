@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import chunkwise
 from chunkwise import _native
-from chunkwise.routing import conversions, edges
+from chunkwise.routing import conversions
 
 NUMBERS = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8"]
 TYPES = [
@@ -262,7 +262,7 @@ def test_text_that_is_not_padded_with_zeros(tmp_path: Path, ending: int, length:
     made = h5t.C_S1.copy()
     made.set_size(length)
     made.set_strpad(ending)
-    elements = edges.texts(length)
+    elements = conversions.texts(length)
     with h5py.File(tmp_path / "x.h5", "w") as file:
         space = h5s.create_simple(elements.shape)
         h5d.create(file.id, b"d", made, space).write(h5s.ALL, h5s.ALL, elements, made)

@@ -14,7 +14,7 @@ import pytest
 
 import chunkwise
 from chunkwise.errors import RemoteError
-from chunkwise.remote import chains, opening, requests, stores
+from chunkwise.remote import faults, opening, requests, stores
 from chunkwise.remote.faults import Patience, RefusedError
 from tests.remote.test_web import made, refuse
 from tests.support.web import Server, serving
@@ -96,21 +96,21 @@ def test_s3_has_the_time_out_too_and_is_asked_as_often_as_is_said(
 
 def test_options_of_the_caller_come_first() -> None:
     patience = Patience(timeout_s=7.0)
-    one = chains.with_time_outs(
+    one = faults.with_time_outs(
         URL, {"anon": True, "config_kwargs": {"read_timeout": 3}}, patience
     )
     config = one.pop("config_kwargs")
     assert one == {"anon": True}
     assert (config["read_timeout"], config["connect_timeout"]) == (3, 7.0)
     # Each request of a single URL of the web has its own.
-    assert chains.with_time_outs("https://host/a", {"headers": {}}, patience) == {"headers": {}}
+    assert faults.with_time_outs("https://host/a", {"headers": {}}, patience) == {"headers": {}}
     given: dict[str, Any] = {"https": {"headers": {"a": "b"}}, "simplecache": {"x": 1}}
-    chain = chains.with_time_outs("simplecache::https://host/a", given, patience)
+    chain = faults.with_time_outs("simplecache::https://host/a", given, patience)
     assert chain["https"]["client_kwargs"]["timeout"].sock_read == 7.0
     assert (chain["https"]["headers"], chain["simplecache"]) == ({"a": "b"}, {"x": 1})
     assert given == {"https": {"headers": {"a": "b"}}, "simplecache": {"x": 1}}
     own = {"https": {"timeout": 5}}
-    assert chains.with_time_outs("simplecache::https://host/a", own, patience) == own
+    assert faults.with_time_outs("simplecache::https://host/a", own, patience) == own
 
 
 def test_what_shares_a_slow_line_is_waited_for() -> None:

@@ -18,8 +18,7 @@ from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.newfile.claim import claimed
 from chunkwise.newfile.publish import publish
 from chunkwise.newfile.target import Place, choose
-from chunkwise.repacking.finished import FINISHED
-from chunkwise.repacking.folder import FileResult, check, survey, work_of
+from chunkwise.repacking.folder import FINISHED, FileResult, check, survey, work_of
 from chunkwise.repacking.gathering import gather
 from chunkwise.repacking.progress import Moment
 from chunkwise.repacking.rules import Rules

@@ -89,7 +89,7 @@ def test_the_last_rule_holds() -> None:
     [
         ("tm2:3x4", "no dataset is called 'tm2'; did you mean '/a/t2m'?"),
         ("/a:3x4", "'/a' is a group; for all datasets below it write /a/**"),
-        ("/zz/*:3x4", "there is '/a/t2m', '/lat'"),
+        ("/zz/*:3x4", "it holds '/a/t2m', '/lat'"),
     ],
 )
 def test_a_rule_that_means_nothing_says_what_there_is(rule: str, said: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from chunkwise.errors import UsageError
-from chunkwise.running.replay import recorded
+from chunkwise.running.trace import recorded
 from tests.support.commands import run
 
 

@@ -18,8 +18,7 @@ import pytest
 import chunkwise
 from chunkwise.errors import ChunkwiseError, CorruptDataError
 from chunkwise.files.contained import contained_each
-from chunkwise.repacking.salvaging import salvage
-from chunkwise.repacking.scouting import scout
+from chunkwise.repacking.salvaging import salvage, scout
 from tests.support.damage import damage_header
 from tests.support.tools import require_tool
 from tests.support.verifying import command

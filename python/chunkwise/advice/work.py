@@ -17,8 +17,8 @@ from chunkwise.advice.wishes import Wishes
 from chunkwise.errors import UsageError
 from chunkwise.files import answers
 from chunkwise.files.around import Surroundings
+from chunkwise.files.durable import free_nbytes
 from chunkwise.files.opening import find_dataset, open_h5
-from chunkwise.files.room import free_nbytes
 from chunkwise.measure.schedule import Step
 from chunkwise.measure.target import Target, look
 from chunkwise.measure.variants import SPARE_NBYTES, scratch_folder

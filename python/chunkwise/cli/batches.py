@@ -365,8 +365,7 @@ def do_each(
 ) -> list[FileResult]:
     """Do the work on each file, print its result, and show the progress of the one at work."""
     from chunkwise.repacking.folder import check, survey
-    from chunkwise.repacking.gathering import gather, read_list
-    from chunkwise.repacking.kept import not_kept
+    from chunkwise.repacking.gathering import gather, not_kept, read_list
     from chunkwise.repacking.render import batch_lines, shortened
 
     force, dry_run, as_json = chosen.force, chosen.dry_run, chosen.as_json

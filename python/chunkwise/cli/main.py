@@ -148,7 +148,7 @@ def main() -> None:
     warnings.formatwarning = _format_warning
     sys.excepthook = _unexpected
     if _of_many_ranks():
-        from chunkwise.mpi.program import as_one_program
+        from chunkwise.mpi.ranks import as_one_program
 
         as_one_program(_run, _told)
         return

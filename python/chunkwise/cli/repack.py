@@ -19,8 +19,8 @@ from chunkwise.verdicts import Exit, worst
 
 if TYPE_CHECKING:
     from chunkwise.newfile.target import Place
-    from chunkwise.repacking.executor import Executor
     from chunkwise.repacking.run import Job
+    from chunkwise.repacking.work import Executor
 
 _SIZE = Size()
 

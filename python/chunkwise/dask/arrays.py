@@ -11,10 +11,16 @@ import h5py
 import numpy as np
 from h5py import h5s
 
-from chunkwise.dask.blocks import aligned, boxes, chosen_chunk
-from chunkwise.dask.finding import require_dask, scheduler_of
-from chunkwise.dask.pieces import array_pieces
-from chunkwise.dask.writing import Progress, Tally, Written, target_of, write_pieces
+from chunkwise.dask.pieces import aligned, array_pieces, boxes, chosen_chunk
+from chunkwise.dask.writing import (
+    Progress,
+    Tally,
+    Written,
+    require_dask,
+    scheduler_of,
+    target_of,
+    write_pieces,
+)
 from chunkwise.errors import UsageError
 from chunkwise.files import unwritten
 from chunkwise.grammar import Effort

@@ -5,29 +5,104 @@ chunks places, and the worker writes them there.  Only sizes and places travel. 
 blocks in work as keep all workers busy, and no more, because each takes memory.
 
 Another worker repeats the work of a lost one, as Dask does it.  If a block then has
-other bytes, it gets other places (see ``lease.py``).
+other bytes, it gets other places (see `Lease`).
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
 import queue
+import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from chunkwise.dask.lease import Lease
 from chunkwise.dask.pieces import Piece, token
-from chunkwise.dask.tasks import Wrote, see, table_of, to_storage, write
+from chunkwise.dask.tasks import Where, Wrote, see, table_of, to_storage, write
 from chunkwise.errors import CannotWriteError, UsageError
-from chunkwise.mpi.failing import host
+from chunkwise.mpi.ranks import host
 from chunkwise.names import printable
+from chunkwise.newfile.claim import LEASE, Claim
 from chunkwise.newfile.index import Table
 from chunkwise.words import counted
 
 if TYPE_CHECKING:
     from distributed import Client, Future
+
+# Seconds that writing one block may take.
+_LIMIT_S: Final = 60.0
+_PAUSE_S: Final = 0.005
+_TERM_NBYTES: Final = 16
+
+
+class Lease:
+    """Who may write to a partial file."""
+
+    def __init__(self, claim: Claim) -> None:
+        self._claim = claim
+        self._file = claim.open_partial(os.O_RDWR)
+        try:
+            self._lease = claim.make(LEASE)
+        except BaseException:
+            os.close(self._file)
+            raise
+        self._term = b""
+        self._begin()
+
+    @property
+    def where(self) -> Where:
+        """The file, for those who may write to it now."""
+        lease = self._claim.place.folder / LEASE
+        return Where(str(self._claim.partial), str(lease), self._term)
+
+    def renew(self) -> None:
+        """End the term and begin another one."""
+        self._lock()
+        try:
+            self._begin()
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def end(self) -> None:
+        """Let nobody write any more; raises as `renew`."""
+        if self._file < 0:
+            return
+        try:
+            self._lock()
+            os.ftruncate(self._lease, 0)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Drop the files, even while others write."""
+        for descriptor in (self._file, self._lease):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._file = self._lease = -1
+
+    def _begin(self) -> None:
+        self._term = secrets.token_hex(_TERM_NBYTES // 2).encode()
+        os.pwrite(self._lease, self._term, 0)
+
+    def _lock(self) -> None:
+        until = time.monotonic() + _LIMIT_S
+        while True:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise CannotWriteError(
+                        f"{printable(self._claim.place.said)}: a worker that was lost still holds "
+                        "the file; end it, and repeat"
+                    ) from None
+                time.sleep(_PAUSE_S)
+            except OSError:
+                return  # A file system without locks.
+
 
 # How often the cluster is looked at when nothing comes, and how long there may be no worker.
 _LOOK_S: Final = 1.0

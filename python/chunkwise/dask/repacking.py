@@ -23,11 +23,9 @@ import numpy as np
 import chunkwise
 from chunkwise import _native
 from chunkwise._lib import library
-from chunkwise.dask.finding import require_dask, scheduler_of
-from chunkwise.dask.flat import Flat
 from chunkwise.dask.pieces import Piece, WrittenDataset
-from chunkwise.dask.tasks import Encoded, Form, encode
-from chunkwise.dask.writing import run_tasks, target_of, write_pieces
+from chunkwise.dask.tasks import Encoded, Flat, Form, encode
+from chunkwise.dask.writing import require_dask, run_tasks, scheduler_of, target_of, write_pieces
 from chunkwise.errors import CorruptDataError, UsageError
 from chunkwise.grammar.boxes import Box, boxes, chunk_counts
 from chunkwise.memory import default_budget
@@ -39,16 +37,16 @@ from chunkwise.newfile.target import choose
 from chunkwise.proof.compare import Comparison, Sharing
 from chunkwise.repacking.api import Size, as_nbytes
 from chunkwise.repacking.creation import access_list
-from chunkwise.repacking.executor import Executor
 from chunkwise.repacking.options import Bound, Options, Verify
 from chunkwise.repacking.plan import Step
 from chunkwise.repacking.progress import Moment, Watch
 from chunkwise.repacking.records import DatasetResult, Summary, result_of
 from chunkwise.repacking.rules import ChunkRules, FilterRules, Rules
 from chunkwise.repacking.run import Job, run
+from chunkwise.repacking.work import Executor
 
 if TYPE_CHECKING:
-    from chunkwise.dask.finding import Scheduler
+    from chunkwise.dask.writing import Scheduler
 
 # Smaller datasets take less time here than on the way to workers.
 _SMALL_NBYTES: Final = 4 << 20
@@ -212,7 +210,9 @@ class _Workers(Executor):
         )
         block = tuple(plan.super_block)
         name, form = encode_name(source.path), target.form
-        parts = chunk if _is_sparse(source) else None
+        count = math.prod(chunk_counts(shape, source.chunk or shape))
+        is_sparse = source.chunk is not None and source.identifier.get_num_chunks() < count
+        parts = chunk if is_sparse else None
         if isinstance(form, Flat):
             raise UsageError(f"'{printable(source.path)}': has no chunks")
         for box in boxes(shape, block, math.prod(block)):
@@ -255,24 +255,15 @@ def _origins(box: Box, chunk: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     return product(*(range(a // side * side, b, side) for a, b, side in sides))
 
 
-def _is_sparse(source: Any) -> bool:
-    """Return whether a chunked dataset lacks chunks."""
-    if source.chunk is None:
-        return False
-    count = math.prod(chunk_counts(source.shape, source.chunk))
-    return bool(source.identifier.get_num_chunks() < count)
-
-
 def _encodes(step: Step, dcpl: Any) -> bool:
     space = step.source.identifier.get_space()
     shape, most = space.get_simple_extent_dims(), space.get_simple_extent_dims(True)
     datatype = step.source.identifier.get_type()
     try:
         with closing(Likeness.made(datatype, shape, most, dcpl, "")) as like:
-            like.writer(_native.KeptChunks())
+            return like.refusal() is None
     except (UsageError, CorruptDataError, TypeError):
         return False
-    return True
 
 
 def _task_nbytes(scheduler: Scheduler) -> int:

@@ -14,8 +14,16 @@ import platform
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from chunkwise.files.caches import cache_folder
 from chunkwise.files.durable import write_whole
+
+
+def cache_folder() -> Path:
+    """Return chunkwise's folder in ``XDG_CACHE_HOME``, or ``~/.cache``."""
+    # As the XDG base directory specification has it.
+    root = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(root) if Path(root).is_absolute() else Path.home() / ".cache"
+    return base / "chunkwise"
+
 
 # By dataset and question, as JSON has them.
 Answers: TypeAlias = dict[str, dict[str, list[Any]]]
@@ -32,10 +40,8 @@ class Answer(NamedTuple):
 
 
 def cache_file(kind: str) -> Path:
-    """Return a file in which this machine's figures are kept.
-
-    One for each host, as home folders are shared.
-    """
+    """Return a file in which this machine's figures are kept."""
+    # One for each host, as home folders are shared.
     host = "".join(c if c.isalnum() or c in "-." else "-" for c in platform.node())
     return cache_folder() / f"{kind}-{host or 'this'}.json"
 

@@ -79,7 +79,11 @@ def contained_each(
     more = True
     try:
         while more or begun:
-            while more and _at_work(begun) < at_once and len(begun) < _AHEAD * at_once:
+            while (
+                more
+                and sum(not one.answered for one in begun) < at_once
+                and len(begun) < _AHEAD * at_once
+            ):
                 try:
                     work, what = next(left)
                 except StopIteration:
@@ -120,10 +124,8 @@ def contained_files(
 
 
 def batches(files: Iterable[tuple[str, int]]) -> Iterator[list[tuple[str, int]]]:
-    """Put small files that follow each other together: a child takes longer to begin than they.
-
-    A file is a path and its size.
-    """
+    """Put small files that follow each other together: a child takes longer to begin than they."""
+    # A file is a path and its size.
     batch: list[tuple[str, int]] = []
     nbytes = 0
     for file in files:
@@ -152,10 +154,6 @@ def _size(path: str) -> int:
         return Path(path).stat().st_size
     except (OSError, ValueError):
         return 0
-
-
-def _at_work(children: Iterable[_Child]) -> int:
-    return sum(not child.answered for child in children)
 
 
 def _listen(children: list[_Child]) -> None:

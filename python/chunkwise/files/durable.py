@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -26,11 +28,9 @@ def require_free(target: str | os.PathLike[str], *, force: bool) -> None:
 
 @contextlib.contextmanager
 def placed(target: Path) -> Iterator[Path]:
-    """Give a new path, for a file or a folder, which becomes `target` when the block ends well.
-
-    Nobody can have planted something at that name.  What is made there is on storage before it
-    gets its own name, also where power fails, and is removed after an error.
-    """
+    """Give a new path, for a file or a folder, which becomes `target` when the block ends well."""
+    # Nobody can have planted something at that name.  What is made there is on storage before it
+    # gets its own name, also where power fails, and is removed after an error.
     import secrets
     import shutil
 
@@ -66,3 +66,10 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file at once; see `whole`."""
     with whole(path) as stream:
         stream.write(content)
+
+
+def free_nbytes(folder: str | os.PathLike[str]) -> int:
+    """Return the free bytes on a folder's file system; `sys.maxsize` if it does not tell."""
+    # Some FUSE and network mounts state a size of 0 bytes, of which 0 are free.
+    usage = shutil.disk_usage(folder)
+    return usage.free if usage.total else sys.maxsize

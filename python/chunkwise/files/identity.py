@@ -44,10 +44,8 @@ class Identity(NamedTuple):
         return (self.file, self.content) == (other.file, other.content)
 
     def explains(self, other: Identity) -> bool:
-        """Whether there is a reason for another time of change than other bytes.
-
-        Of a small file none is needed, as `sample` is all of it.
-        """
+        """Whether there is a reason for another time of change than other bytes."""
+        # Of a small file none is needed, as `sample` is all of it.
         return self.content[0] <= WHOLE_NBYTES or self.manner != other.manner
 
 

@@ -94,10 +94,8 @@ class Bounds:
         return any(found.is_relative_to(folder) for folder in folders)
 
     def check_path(self, group: Any, path: bytes, own: str | None = None) -> None:
-        """Check each external link by which libhdf5 would go from a group to a path.
-
-        Nothing is opened before it is checked.  What cannot be followed is left to libhdf5.
-        """
+        """Check each external link by which libhdf5 would go from a group to a path."""
+        # Nothing is opened before it is checked.  What cannot be followed is left to libhdf5.
         try:
             _follow(self, group, path, own or self.own)
         except HDF5_ERRORS as error:

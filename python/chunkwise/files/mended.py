@@ -21,10 +21,14 @@ from typing import Final, NamedTuple
 import h5py
 from h5py import h5g
 
-from chunkwise.files.magic import HDF5_SIGNATURE
 from chunkwise.files.native import damaged_metadata
 from chunkwise.files.objects import open_at
-from chunkwise.files.superblock import checksum, exceeds_stated_end, read_superblock
+from chunkwise.files.superblock import (
+    HDF5_SIGNATURE,
+    checksum,
+    exceeds_stated_end,
+    read_superblock,
+)
 from chunkwise.files.unclosed import Patch, closed_patch, copy_patched, open_patched
 from chunkwise.names import HDF5_ERRORS
 
@@ -56,11 +60,9 @@ def readable_patches(path: str | os.PathLike[str]) -> tuple[Patch, ...]:
 
 
 def copy_mended(path: str | os.PathLike[str], target: Path, found: Mended) -> None:
-    """Copy a file so that libhdf5 opens the copy: to the end that it states, if it was cut off.
-
-    What is missing is zeros then.  With the end where it is, libhdf5 would refuse all of a dataset
-    of which a part is missing.
-    """
+    """Copy a file so that libhdf5 opens the copy: to the end that it states, if it was cut off."""
+    # What is missing is zeros then.  With the end where it is, libhdf5 would refuse all of a
+    # dataset of which a part is missing.
     nbytes = Path(path).stat().st_size
     if found.stated is not None and nbytes < found.stated <= nbytes * _MOST_TIMES:
         copy_patched(path, target)

@@ -1,16 +1,14 @@
 """Which objects does an HDF5 file hold, each of them once?
 
-A file is a graph, not a tree: a hard link may give an object a second name, or
-lead a group back to one of its ancestors.  The walk here visits every object
-under the first name it meets and reports further names.  It reports soft and
-external links and never follows them.  It uses h5py's low-level
-identifiers, which cost a tenth of `h5py.Group.__getitem__`, and names as
-bytes, because a link's name need not be valid UTF-8.
+A file is a graph, not a tree: a hard link may give an object a second name, or lead a group back
+to one of its ancestors.  The walk here visits every object under the first name it meets and
+reports further names.  It reports soft and external links and never follows them.  It uses h5py's
+low-level identifiers, which cost a tenth of `h5py.Group.__getitem__`, and names as bytes, because
+a link's name need not be valid UTF-8.
 
-An object need not have a link: JLD2 stores nested values so that only
-references lead to them.  The walk visits these last.  Each is called after
-the place that led to it first: ``/refs[3]->`` is what element 3 of ``/refs``
-means.  No path is needed to open one: `open_at` takes its address.
+An object need not have a link: JLD2 stores nested values so that only references lead to them.
+The walk visits these last.  Each is called after the place that led to it first: ``/refs[3]->`` is
+what element 3 of ``/refs`` means.  No path is needed to open one: `open_at` takes its address.
 """
 
 from __future__ import annotations
@@ -100,11 +98,9 @@ def walk(
     *,
     references: bool = True,
 ) -> Iterator[Entry]:
-    """Visit everything below a group, depth first, then what only references lead to.
-
-    Members come in the order of their creation if the group keeps it, as
-    netCDF-4 files do, otherwise in the order of their names.
-    """
+    """Visit everything below a group, depth first, then what only references lead to."""
+    # Members come in the order of their creation if the group keeps it, as netCDF-4 files do,
+    # otherwise in the order of their names.
     try:
         # Not by the file's own identifier: libhdf5 1.10 knows no attributes of one.
         is_file = isinstance(top, h5py.File)
@@ -357,12 +353,10 @@ _NO_ATTRIBUTE = b"\x01"
 
 
 def decode_attributes(identifier: Any) -> None:
-    """Let libhdf5 decode the headers of an object's attributes, or fail without a crash.
-
-    To be called before they are listed.  Where one is damaged, H5Aiterate of libhdf5 before 2.0
-    releases entries of a table that it has not filled yet; looking for one by name decodes the
-    same headers, with no such table.
-    """
+    """Let libhdf5 decode the headers of an object's attributes, or fail without a crash."""
+    # To be called before they are listed.  Where one is damaged, H5Aiterate of libhdf5 before 2.0
+    # releases entries of a table that it has not filled yet; looking for one by name decodes the
+    # same headers, with no such table.
     h5a.exists(identifier, _NO_ATTRIBUTE)
 
 

@@ -36,7 +36,6 @@ from chunkwise.errors import (
     UsageError,
     like,
 )
-from chunkwise.files.magic import hdf5_offset, is_zarr, what_it_is
 from chunkwise.files.objects import (
     HDF5_ERRORS,
     decode_name,
@@ -46,7 +45,7 @@ from chunkwise.files.objects import (
     walk,
     walk_datasets,
 )
-from chunkwise.files.superblock import read_superblock
+from chunkwise.files.superblock import hdf5_offset, is_zarr, read_superblock, what_it_is
 from chunkwise.names import is_url, shell_line, shown_url
 from chunkwise.words import counted
 
@@ -55,6 +54,7 @@ __all__ = [
     "find_dataset",
     "full_name",
     "has_variable_length",
+    "hint",
     "is_plain",
     "largest_chunked",
     "make_h5",
@@ -162,7 +162,8 @@ def find_dataset(file: h5py.File, name: str) -> h5py.Dataset:
         except HDF5_ERRORS as error:
             raise _refused_object(where, identifier, part, here, error) from None
         if not there:
-            raise DatasetNotFoundError(f"{where}: no dataset {_quoted(path)}{_hint(file, path)}")
+            near = hint(path, _dataset_names(file, "/"))
+            raise DatasetNotFoundError(f"{where}: no dataset {_quoted(path)}{near}")
         try:
             identifier = h5o.open(identifier, part)
         except HDF5_ERRORS as error:
@@ -213,11 +214,9 @@ def largest_chunked(file: h5py.File) -> h5py.Dataset:
 
 
 def has_variable_length(datatype: h5t.TypeID) -> bool:
-    """Tell whether elements hold their values elsewhere, on the file's heap.
-
-    True for variable-length sequences and strings, and for compounds and arrays
-    with such a member.
-    """
+    """Tell whether elements hold their values elsewhere, on the file's heap."""
+    # True for variable-length sequences and strings, and for compounds and arrays with such a
+    # member.
     if isinstance(datatype, h5t.TypeVlenID):
         return True
     if isinstance(datatype, h5t.TypeStringID):
@@ -231,10 +230,8 @@ def has_variable_length(datatype: h5t.TypeID) -> bool:
 
 
 def is_plain(datatype: h5t.TypeID) -> bool:
-    """Tell whether stored bytes of a type mean the same in every file.
-
-    False for what has variable length, and for references.
-    """
+    """Tell whether stored bytes of a type mean the same in every file."""
+    # False for what has variable length, and for references.
     return not has_variable_length(datatype) and not datatype.detect_class(h5t.REFERENCE)
 
 
@@ -395,11 +392,11 @@ def _unreachable(
     return _refused_object(where, group, name, path, error)
 
 
-def _hint(file: h5py.File, path: str) -> str:
-    names = _dataset_names(file, "/")
+def hint(wanted: str, names: list[str]) -> str:
+    """Go on from a name that no dataset has: with those like it, or some that are there."""
     if not names:
         return "; the file holds no dataset"
-    near = _near(path, names)
+    near = _near(wanted, names)
     return f"; did you mean {_listed(near, 3)}?" if near else f"; it holds {_listed(names, 3)}"
 
 
@@ -418,7 +415,7 @@ def _near(wanted: str, names: list[str]) -> list[str]:
     found += [name for name in names if last(name) == last(wanted)]
     found += by_last.get(last(folded), [])
     found += difflib.get_close_matches(wanted, names, 3, 0.7)
-    for alike in difflib.get_close_matches(last(folded), by_last, 3, 0.7):
+    for alike in difflib.get_close_matches(last(folded), by_last, 3, 0.6):
         found += by_last[alike]
     return list(dict.fromkeys(found))[:3]
 

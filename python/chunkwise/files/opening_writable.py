@@ -57,7 +57,8 @@ def open_file(path: str | os.PathLike[str], mode: Mode, options: dict[str, Any])
             raise _open_elsewhere(where, error) from None
         if isinstance(error, ChunkwiseError):
             raise
-        known = getattr(error, "errno", None) or _taken(error)
+        is_taken = any(said in str(error) for said in ("already open", "file exists"))
+        known = getattr(error, "errno", None) or is_taken
         if known or not options:
             raise _refused(where, error) from None
         if not exists:
@@ -133,11 +134,6 @@ def _locks(options: dict[str, Any]) -> bool:
     return options.get("locking") is not False and said not in ("FALSE", "0")
 
 
-def _taken(error: Exception) -> bool:
-    """Whether an error says that the file exists, or is already open."""
-    return any(said in str(error) for said in ("already open", "file exists"))
-
-
 def _refused(where: str, error: Exception) -> ChunkwiseError:
     reason = hdf5_reason(error)
     if isinstance(error, FileExistsError) or reason == "file exists":
@@ -183,10 +179,8 @@ def write_errors(where: str, doing: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def synced(file: h5py.File, where: str, wanted: bool) -> Iterator[None]:
-    """Wait after the block until storage has what libhdf5 wrote in it, and the file's name.
-
-    The file may be closed in the block.
-    """
+    """Wait after the block until storage has what libhdf5 wrote in it, and the file's name."""
+    # The file may be closed in the block.
     if not wanted:
         yield
         return
@@ -200,13 +194,9 @@ def synced(file: h5py.File, where: str, wanted: bool) -> Iterator[None]:
         if own is not None:
             with write_errors(where, "storage does not take it"):
                 os.fsync(own)
-                _sync_folder(folder)
+                # That a new file is found after a crash, not every system can see to.
+                with contextlib.suppress(OSError):
+                    system.sync(folder)
     finally:
         if own is not None:
             os.close(own)
-
-
-def _sync_folder(folder: Path) -> None:
-    """See that a new file is found after a crash; not every system can."""
-    with contextlib.suppress(OSError):
-        system.sync(folder)

@@ -23,10 +23,8 @@ class Paths:
         self._root = entries[0].identifier
 
     def meaning(self, reference: Any) -> object:
-        """Say what a reference leads to: a path, for a region with what is selected.
-
-        One that leads nowhere means no more than one that is null, which it becomes.
-        """
+        """Say what a reference leads to: a path, for a region with what is selected."""
+        # One that leads nowhere means no more than one that is null, which it becomes.
         target = opened(reference, self._root) if reference else None
         if target is None or not target.valid:
             return None

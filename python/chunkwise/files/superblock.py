@@ -1,9 +1,8 @@
 """What does the superblock of an HDF5 file say, byte for byte?
 
-The library does not show the marks that a writer leaves in a superblock while it has
-the file open, nor the end that the file states, and refuses a file that still has those
-marks.  So these few bytes are read here (HDF5 file format specification, "Disk Format: Level
-0A").
+The library does not show the marks that a writer leaves in a superblock while it has the file
+open, nor the end that the file states, and refuses a file that still has those marks.  So these
+few bytes are read here (HDF5 file format specification, "Disk Format: Level 0A").
 """
 
 from __future__ import annotations
@@ -12,10 +11,81 @@ import os
 import struct
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from chunkwise import _native
-from chunkwise.files.magic import hdf5_offset
+from chunkwise.names import shell_word
+
+HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+
+_CONVERT_NETCDF3 = "convert it: chunkwise repack {file} {netcdf4}"
+_CONVERT_TIFF = "convert it: gdal_translate -of netCDF -co FORMAT=NC4 {file} {netcdf4}"
+_GET_AGAIN = "download the data file itself again"
+_LOGIN_PAGE = f"{_GET_AGAIN} (a login page is often saved in its place)"
+
+# First bytes, what they mean, what to do.  {file} and {netcdf4} are filled in.
+_FORMATS: tuple[tuple[bytes, str, str], ...] = (
+    (b"CDF\x01", "a netCDF-3 classic file", _CONVERT_NETCDF3),
+    (b"CDF\x02", "a netCDF-3 classic file (64-bit offsets)", _CONVERT_NETCDF3),
+    (b"CDF\x05", "a netCDF-3 classic file (64-bit data, CDF-5)", _CONVERT_NETCDF3),
+    (b"\x0e\x03\x13\x01", "an HDF4 file", "convert it: h4toh5 {file}"),
+    (b"GRIB", "a GRIB file", "convert it: grib_to_netcdf -k 4 -o {netcdf4} {file}"),
+    (b"BUFR", "a BUFR file", "decode it with ecCodes"),
+    (b"\x1f\x8b", "gzip-compressed", "decompress it: gunzip -k {file}"),
+    (b"BZh", "bzip2-compressed", "decompress it: bunzip2 -k {file}"),
+    (b"\xfd7zXZ\x00", "xz-compressed", "decompress it: unxz -k {file}"),
+    (b"\x28\xb5\x2f\xfd", "zstd-compressed", "decompress it: unzstd {file}"),
+    (b"PK\x03\x04", "a zip archive", "unpack it: unzip {file}"),
+    (b"II*\x00", "a TIFF image", _CONVERT_TIFF),
+    (b"MM\x00*", "a TIFF image", _CONVERT_TIFF),
+    (b"SIMPLE  =", "a FITS file", "convert it with astropy and h5py"),
+    (b"\x93NUMPY", "a NumPy array file", "convert it with numpy.load and h5py"),
+    (b"PAR1", "a Parquet file", "convert it with pandas.read_parquet and h5py"),
+    (
+        b"version https://git-lfs",
+        "a Git LFS pointer",
+        "fetch the data it stands for: git lfs pull",
+    ),
+    (b"<!DOCTYPE", "a web page", _LOGIN_PAGE),
+    (b"<html", "a web page", _LOGIN_PAGE),
+    (b"<?xml", "an XML document", f"{_GET_AGAIN} (an error report is often saved in its place)"),
+)
+
+_ZARR_FILES = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
+
+
+def hdf5_offset(stream: BinaryIO, nbytes: int) -> int | None:
+    """Find where the HDF5 signature stands: the size of the user block."""
+    offset = 0
+    while offset + len(HDF5_SIGNATURE) <= nbytes:
+        stream.seek(offset)
+        if stream.read(len(HDF5_SIGNATURE)) == HDF5_SIGNATURE:
+            return offset
+        offset = max(512, 2 * offset)
+    return None
+
+
+def what_it_is(path: Path, head: bytes) -> str:
+    """Say what a file that is not HDF5 looks like, and what to do with it."""
+    lowered = head.lower()
+    for magic, name, remedy in _FORMATS:
+        # Markup is written in either case; no binary magic starts with "<".
+        given = lowered if magic.startswith(b"<") else head
+        if given.startswith(magic.lower() if magic.startswith(b"<") else magic):
+            names = {
+                "file": shell_word(os.fspath(path)),
+                "netcdf4": shell_word(f"{path.stem}_nc4.nc"),
+            }
+            return f"it is {name}; {remedy.format(**names)}"
+    if not any(head):
+        return "it begins with zeros; its download or copy may not have finished, get it again"
+    return "its format is not known here; `file` may name it"
+
+
+def is_zarr(path: Path) -> bool:
+    """Tell whether a directory is a Zarr store (version 2 or 3)."""
+    return any((path / name).is_file() for name in _ZARR_FILES)
+
 
 # Version 0 with 8-byte offsets, the largest that is of interest here, has 96 bytes.
 _HEAD_NBYTES: Final = 128
@@ -39,11 +109,9 @@ class Superblock:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """Marks of a writer that has not closed the file: ``write``, ``swmr``.
-
-        Only version 3 has them: in version 2 the byte is there, without a meaning.  Under a wrong
-        checksum they prove nothing.
-        """
+        """Marks of a writer that has not closed the file: ``write``, ``swmr``."""
+        # Only version 3 has them: in version 2 the byte is there, without a meaning.  Under a
+        # wrong checksum they prove nothing.
         if self.version < 3 or not self.is_sound:
             return ()
         byte = self.content[_FLAGS_AT]
@@ -58,25 +126,16 @@ class Superblock:
         return self.content[-_CHECKSUM_NBYTES:] == checksum(body)
 
     @property
-    def may_be_sound(self) -> bool:
-        """Whether no checksum proves its bytes to be wrong."""
-        return self.version < 2 or self.is_sound
-
-    @property
     def end(self) -> int:
-        """Where the file ends by its own account, in bytes from its first one.
-
-        libhdf5 writes it when it flushes or closes the file, and not while it writes for
-        SWMR readers: there the file grows beyond it.
-        """
+        """Where the file ends by its own account, in bytes from its first one."""
+        # libhdf5 writes it when it flushes or closes the file, and not while it writes for SWMR
+        # readers: there the file grows beyond it.
         at, width = self._end_at()
         return int.from_bytes(self.content[at : at + width], "little")
 
     def closed(self, file_nbytes: int) -> bytes:
-        """Give its bytes as a proper close would leave them, the checksum included.
-
-        The marks are gone, and the file ends where it does, if that is beyond `end`.
-        """
+        """Give its bytes as a proper close would leave them, the checksum included."""
+        # The marks are gone, and the file ends where it does, if that is beyond `end`.
         if self.version < 3:
             raise ValueError(f"a superblock of version {self.version} has no flags")
         body = bytearray(self.content[:-_CHECKSUM_NBYTES])
@@ -136,7 +195,9 @@ def stated_end(superblock: Superblock) -> int:
 def exceeds_stated_end(path: str | os.PathLike[str]) -> bool:
     """Tell whether a file is longer than it states, by a superblock that nothing disproves."""
     superblock = read_superblock(path)
-    if superblock is None or superblock.flags or not superblock.may_be_sound:
+    if superblock is None or superblock.flags:
+        return False
+    if superblock.version >= 2 and not superblock.is_sound:
         return False
     return Path(path).stat().st_size > stated_end(superblock)
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import errno
+import io
 import os
 import shutil
 import weakref
@@ -28,8 +30,45 @@ from chunkwise import system
 from chunkwise.errors import BusyError, UnclosedFileError
 from chunkwise.files.objects import HDF5_ERRORS
 from chunkwise.files.opening import open_h5
-from chunkwise.files.positioned import Positioned
 from chunkwise.files.superblock import Superblock, read_superblock
+
+# The largest that the operating system knows (off_t).
+_LAST_OFFSET: Final = (1 << 63) - 1
+
+
+class Positioned(io.RawIOBase):
+    """A file object with a position of its own."""
+
+    position = 0
+
+    def end(self) -> int:
+        """Return where the file ends."""
+        raise NotImplementedError
+
+    def readable(self) -> bool:
+        """Return that it can be read."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return that it can be sought in."""
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Move to an offset from the beginning, the current position or the end."""
+        if whence == os.SEEK_END:
+            offset += self.end()
+        elif whence == os.SEEK_CUR:
+            offset += self.position
+        if offset > _LAST_OFFSET:
+            # A damaged address; preadv would raise an OverflowError.
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        self.position = offset
+        return offset
+
+    def tell(self) -> int:
+        """Return the current position."""
+        return self.position
+
 
 _COPIED_NBYTES: Final = 1 << 20
 
@@ -54,12 +93,11 @@ def closed_patch(path: str | os.PathLike[str], superblock: Superblock | None) ->
 
 
 class ReadOnlyFile(Positioned):
-    """A file for h5py's fileobj driver, some of whose bytes are shown otherwise.
+    """A file for h5py's fileobj driver, some of whose bytes are shown otherwise."""
 
-    What of a buffer lies beyond the end of the file is filled with zeros, as libhdf5's own
-    driver does: h5py does not look at how many bytes came, and would pass on what was in
-    the buffer before.
-    """
+    # What of a buffer lies beyond the end of the file is filled with zeros, as libhdf5's own
+    # driver does: h5py does not look at how many bytes came, and would pass on what was in the
+    # buffer before.
 
     def __init__(self, path: str | os.PathLike[str], *patches: Patch | None) -> None:
         self.descriptor = os.open(path, os.O_RDONLY | system.OPENED)
@@ -137,14 +175,11 @@ def _close_all() -> None:
 
 
 def open_unclosed(path: str | os.PathLike[str]) -> h5py.File | None:
-    """Open a file that libhdf5 refuses since its writer has not closed it.
-
-    A writer in SWMR mode holds no lock, so that its file is opened even as it grows; what
-    it adds later is not seen.  (libhdf5's own way, ``swmr=True``, would see it.  But where a
-    piece of metadata is damaged it tries a hundred times, each time after twice the wait, which
-    never ends.)  What a crashed writer had not flushed is missing, and objects may be
-    unreadable.
-    """
+    """Open a file that libhdf5 refuses since its writer has not closed it."""
+    # A writer in SWMR mode holds no lock, so that its file is opened even as it grows; what it
+    # adds later is not seen.  (libhdf5's own way, ``swmr=True``, would see it.  But where a piece
+    # of metadata is damaged it tries a hundred times, each time after twice the wait, which never
+    # ends.)  What a crashed writer had not flushed is missing, and objects may be unreadable.
     superblock = read_superblock(path)
     if superblock is None or not superblock.flags:
         return None

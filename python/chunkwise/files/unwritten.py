@@ -76,10 +76,8 @@ def keep(dataset: h5py.Dataset) -> None:
 
 
 def replaces(dataset: h5py.Dataset) -> bool:
-    """Whether libhdf5 holds other values for chunks that the file had when it was last flushed.
-
-    If they leave its cache before the next flush, a process that is killed loses both.
-    """
+    """Whether libhdf5 holds other values for chunks that the file had when it was last flushed."""
+    # If they leave its cache before the next flush, a process that is killed loses both.
     keeper = _keepers.get(id(dataset.id))
     return keeper is not None and keeper.replaces
 

@@ -34,12 +34,10 @@ _told: int = 0
 
 
 def check_ended(*_: object) -> None:
-    """Raise SystemExit in a worker that was told to end.
-
-    A signal that became an exception wherever it came would meet work that makes a file and has
-    not noted it yet, or removes one.  So it is remembered, and whoever works step by step asks
-    between two steps.
-    """
+    """Raise SystemExit in a worker that was told to end."""
+    # A signal that became an exception wherever it came would meet work that makes a file and has
+    # not noted it yet, or removes one.  So it is remembered, and whoever works step by step asks
+    # between two steps.
     if _told:
         raise SystemExit(128 + _told)
 

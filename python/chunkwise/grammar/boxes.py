@@ -8,7 +8,7 @@ from itertools import product
 from operator import add, sub
 from typing import NamedTuple
 
-from chunkwise.grammar.shapes import Shape
+from chunkwise.grammar.sizes import Shape
 
 
 class Box(NamedTuple):

@@ -1,15 +1,13 @@
 """Which filters have a name, and how do their options map to HDF5's cd_values?
 
-HDF5 knows a filter by its number and a list of unsigned integers, the client
-data values ("cd_values").  What a program gives to ``H5Pset_filter`` is not
-what the file stores: many filters add the element size, the chunk's bytes or
-their own version when the dataset is made.  `Codec.to_cd` writes the first
-form, `Codec.from_cd` reads the second.
+HDF5 knows a filter by its number and a list of unsigned integers, the client data values
+("cd_values").  What a program gives to ``H5Pset_filter`` is not what the file stores: many filters
+add the element size, the chunk's bytes or their own version when the dataset is made.
+`Codec.to_cd` writes the first form, `Codec.from_cd` reads the second.
 
-Numbers below 256 are HDF5's own (``H5Zpublic.h``), the others are from The HDF
-Group's list of registered filter plugins.  Where a text leaves an option out,
-the default is that of h5py (deflate 4, szip nn:8) or of hdf5plugin (zstd 3,
-bzip2 9, blosc lz4:5, blosc2 blosclz:5).
+Numbers below 256 are HDF5's own (``H5Zpublic.h``), the others are from The HDF Group's list of
+registered filter plugins.  Where a text leaves an option out, the default is that of h5py (deflate
+4, szip nn:8) or of hdf5plugin (zstd 3, bzip2 9, blosc lz4:5, blosc2 blosclz:5).
 """
 
 from __future__ import annotations
@@ -46,11 +44,8 @@ class Codec:
 
 
 def user_defined(filter_id: int, cd_values: CdValues) -> str:
-    """h5repack's words for a filter that it has no name for, as `Codec.optional`.
-
-    h5repack must find the plugin (``HDF5_PLUGIN_PATH``), or it leaves the
-    dataset as it was.
-    """
+    """h5repack's words for a filter that it has no name for, as `Codec.optional`."""
+    # h5repack must find the plugin (``HDF5_PLUGIN_PATH``), or it leaves the dataset as it was.
     return "UD=" + ",".join(map(str, (filter_id, 1, len(cd_values), *cd_values)))
 
 
@@ -90,11 +85,9 @@ def _levelled(
     default: int,
     word: str | None = None,
 ) -> Codec:
-    """A filter whose one option is a level, stored as a 32-bit cd value.
-
-    `default` stands for a level left out, in a text and in a file (bzip2 and
-    zstd read missing cd_values so; H5Pset_deflate always stores one).
-    """
+    """A filter whose one option is a level, stored as a 32-bit cd value."""
+    # `default` stands for a level left out, in a text and in a file (bzip2 and zstd read missing
+    # cd_values so; H5Pset_deflate always stores one).
 
     def canonical(options: Options) -> Options | None:
         full = options or (default,)
@@ -175,11 +168,9 @@ def _scaleoffset() -> Codec:
 def _blosc(
     name: str, filter_id: int, compressors: Mapping[str | int, int], before: tuple[str, ...]
 ) -> Codec:
-    """Blosc and Blosc2: compressor, level, and what comes before compressing.
-
-    cd_values 0 to 3 are the filter's own; 4 is the level, 5 an index into
-    `before` (1, shuffle, is not printed), 6 the compressor.
-    """
+    """Blosc and Blosc2: compressor, level, and what comes before compressing."""
+    # cd_values 0 to 3 are the filter's own; 4 is the level, 5 an index into `before` (1, shuffle,
+    # is not printed), 6 the compressor.
     shuffle = before[1]
     default = "lz4" if name == "blosc" else "blosclz"
 

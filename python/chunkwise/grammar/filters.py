@@ -16,7 +16,6 @@ from chunkwise.grammar.codecs import (
     CODECS,
     CODECS_BY_ID,
     CdValues,
-    Codec,
     Options,
     user_defined,
 )
@@ -38,11 +37,9 @@ _FAST: Final = ("deflate", (1,))
 
 @dataclass(frozen=True)
 class Filter:
-    """One filter of a pipeline, with its options in full.
+    """One filter of a pipeline, with its options in full."""
 
-    Making one checks it and completes it: ``Filter("gzip")`` is
-    ``Filter("deflate", (4,))``.
-    """
+    # Making one checks it and completes it: ``Filter("gzip")`` is ``Filter("deflate", (4,))``.
 
     name: str  # ``deflate`` and its like, or ``filter-32123`` for a filter that has no name here
     # As written after the name: ``("nn", 32)``.  For a filter without a name, its cd_values, as
@@ -177,14 +174,19 @@ class Pipeline:
 
     def apply(self, dcpl: h5py.h5p.PropDCID) -> None:
         """Append the filters to a property list from which a dataset will be made."""
+        from h5py import h5z
+
         for one in self.filters:
             _require_encoder(one)
             if one.name == "szip":
                 # H5Pset_szip adds the bits of the mask that H5Pset_filter does not know.
                 dcpl.set_szip(*one.cd_values)
             else:
+                # As h5py gives to unknown filters, too.
                 codec = CODECS.get(one.name)
-                dcpl.set_filter(one.filter_id, _flag(codec), one.cd_values)
+                is_optional = codec is None or codec.optional
+                flag = h5z.FLAG_OPTIONAL if is_optional else h5z.FLAG_MANDATORY
+                dcpl.set_filter(one.filter_id, flag, one.cd_values)
 
     def h5repack(self, dataset: str = "") -> str | None:
         """Give the arguments that make h5repack write this pipeline."""
@@ -211,14 +213,6 @@ class Pipeline:
         if before not in ([], ["shuffle"]):
             return None
         return f"-d {last.options[0]}{' -s' if before else ''}"
-
-
-def _flag(codec: Codec | None) -> int:
-    """H5Z_FLAG_OPTIONAL, as h5py gives to unknown filters too, unless the codec says otherwise."""
-    optional = codec is None or codec.optional
-    from h5py import h5z
-
-    return int(h5z.FLAG_OPTIONAL if optional else h5z.FLAG_MANDATORY)
 
 
 def _h5repack_word(one: Filter) -> str | None:

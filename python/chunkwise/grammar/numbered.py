@@ -101,10 +101,6 @@ def _sz_loss(cd: CdValues, _: int) -> Loss:
     return Loss(relative=_sz_number(cd, 2))
 
 
-def _sz3_loss(cd: CdValues, itemsize: int) -> Loss:
-    return Loss() if cd[:1] == (10,) else _sz_loss(cd, itemsize)
-
-
 def _sperr_given(cd: CdValues) -> CdValues | None:
     """Leave out the shape, and take how missing values are marked from the first value."""
     if cd and cd[0] >= 1 << 28:
@@ -135,25 +131,18 @@ def _digits_loss(cd: CdValues, itemsize: int) -> Loss | None:
 # --- the table -------------------------------------------------------------------------
 
 
-def _nothing_given(_: CdValues) -> CdValues:
-    return ()
-
-
-def _keeps(_: CdValues, __: int) -> None:
-    return None
-
-
 # Filters without a name in `codecs`: the user's part of what is stored (None: not known), and
 # what it loses.
 NUMBERED: Final[dict[int, tuple[Given, Callable[[CdValues, int], Loss | None]]]] = {
     32013: (_zfp_given, _zfp_loss),
     32017: (_sz_given, _sz_loss),
-    32018: (_nothing_given, _keeps),  # FCIDECOMP
+    32018: (lambda _: (), lambda *_: None),  # FCIDECOMP
     32022: (_digits_given, _digits_loss),  # BitGroom
     32023: (_digits_given, _digits_loss),  # Granular BitRound
-    32024: (_sz_given, _sz3_loss),
+    # SZ3 has no relative bound.
+    32024: (_sz_given, lambda cd, size: Loss() if cd[:1] == (10,) else _sz_loss(cd, size)),
     32028: (_sperr_given, _sperr_loss),
-    32033: (_nothing_given, _keeps),  # HTJ2K
+    32033: (lambda _: (), lambda *_: None),  # HTJ2K
 }
 
 

@@ -1,12 +1,13 @@
-"""How are an object's attributes changed, and what is said in a file that is open for reading?"""
+"""What are the attributes and dimensions of our objects, beside h5py's?"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import h5py
+from h5py._hl import dims
 
 from chunkwise.files.opening_writable import is_read_only, read_only
 from chunkwise.names import HDF5_ERRORS, printable
@@ -47,3 +48,34 @@ class Attributes(h5py.AttributeManager):  # type: ignore[misc]
             if not is_read_only(error):
                 raise
             raise read_only(f"{self._where}: attribute {printable(str(name))}") from error
+
+
+# Makes a dataset of ours of one of h5py's.
+Wrap = Callable[[h5py.Dataset], Any]
+
+
+class Dimension(dims.DimensionProxy):  # type: ignore[misc]
+    """One dimension and its scales."""
+
+    def __init__(self, identifier: Any, dimension: int, wrap: Wrap) -> None:
+        super().__init__(identifier, dimension)
+        self._wrap = wrap
+
+    def __getitem__(self, item: Any) -> Any:
+        return self._wrap(super().__getitem__(item))
+
+    def items(self) -> list[tuple[str, Any]]:
+        """Names and datasets of all scales."""
+        return [(name, self._wrap(scale)) for name, scale in super().items()]
+
+
+class Dimensions(dims.DimensionManager):  # type: ignore[misc]
+    """The dimensions of a dataset."""
+
+    def __init__(self, parent: h5py.Dataset, wrap: Wrap) -> None:
+        super().__init__(parent)
+        self._wrap = wrap
+
+    def __getitem__(self, index: int) -> Dimension:
+        found = super().__getitem__(index)
+        return Dimension(found._id, found._dimension, self._wrap)

@@ -77,12 +77,11 @@ def address_in(filename: str, identifier: Any) -> Address:
 
 
 class Met(dict[Any, Any]):
-    """The datasets of a file that were met so far; its groups share it.
+    """The datasets of a file that were met so far; its groups share it."""
 
-    In a file that nobody writes, by the path asked for and the number of the file that it is in,
-    which is None for the file that was opened.  In one that is written here, by address and path:
-    names may later mean other datasets.
-    """
+    # In a file that nobody writes, by the path asked for and the number of the file that it is in,
+    # which is None for the file that was opened.  In one that is written here, by address and
+    # path: names may later mean other datasets.
 
     # This many are kept while nobody else refers to them.
     MOST = 1024
@@ -285,10 +284,8 @@ class FileHandle:
         return path, options, self._sync
 
     def token(self) -> tuple[Any, ...]:
-        """What tells the file, as it is now, from others, and from itself when it has changed.
-
-        Another one each time, where it may change unnoticed or is no file on disk.
-        """
+        """What tells the file, as it is now, from others, and from itself when it has changed."""
+        # Another one each time, where it may change unnoticed or is no file on disk.
         with phil:
             identifier = self.id
             plain = identifier.get_access_plist().get_driver() == h5fd.SEC2
@@ -346,11 +343,9 @@ class FileHandle:
                 one._end()
 
     def _closed_alone(self) -> bool:
-        """Close a file in libhdf5 that only our own objects use, and nobody asks about.
-
-        `h5py.File.close` would go through all that is open in this process, in search of objects
-        to mark as closed.
-        """
+        """Close a file in libhdf5 that only our own objects use, and nobody asks about."""
+        # `h5py.File.close` would go through all that is open in this process, in search of objects
+        # to mark as closed.
         if self.writable or closing.is_asked() or self._is_used():
             return False
         return self._dropped()
@@ -479,7 +474,7 @@ class FileHandle:
         identifier = file.id
         # Asked for by path, it has the driver that files have here, unless it is shown otherwise.
         usual = self._path is not None and not is_shown
-        driver = _default_driver() if usual else _driver(identifier)
+        driver = _default_driver() if usual else identifier.get_access_plist().get_driver()
         sec2 = driver == h5fd.SEC2
         self.is_plain = sec2
         self._is_far = is_far(driver) and not is_shown
@@ -550,10 +545,9 @@ class FileHandle:
 
 
 class Kept:
-    """What ours have in common with each other, and not with h5py's groups and datasets.
+    """What ours have in common with each other, and not with h5py's groups and datasets."""
 
-    If its file was parked, the identifier is found again by its path.
-    """
+    # If its file was parked, the identifier is found again by its path.
 
     # Its file, if that is ours to open again.
     _home: FileHandle | None = None
@@ -622,10 +616,8 @@ class Kept:
             self._oid = h5d.DatasetID(0) if isinstance(self, h5py.Dataset) else h5g.GroupID(0)
 
     def _is_there(self) -> bool:
-        """Whether its file is open; asks for no lock, and does not open a parked one.
-
-        FileChangedError says that a parked file has changed.
-        """
+        """Whether its file is open; asks for no lock, and does not open a parked one."""
+        # FileChangedError says that a parked file has changed.
         # h5py sets the identifier to 0 when it closes a file.
         found = self._oid
         return (
@@ -684,10 +676,8 @@ def label_of(dataset: h5py.Dataset) -> str:
 
 
 def named(one: Any) -> str:
-    """What an object is called in messages.
-
-    For one that a reference led to libhdf5 would search the file: it is called by its address.
-    """
+    """What an object is called in messages."""
+    # For one that a reference led to libhdf5 would search the file: it is called by its address.
     if not isinstance(one, Kept) or home_of(one) is None:
         return printable(str(one.name))
     if one._path is None:
@@ -706,10 +696,6 @@ def _found_again(file: Any, path: str | None) -> Any:
 def absolute(path: str) -> str:
     """A path that leads to the same file from anywhere, links and ``..`` as they are."""
     return path if path.startswith("/") else str(Path(path).absolute())
-
-
-def _driver(identifier: h5f.FileID) -> int:
-    return int(identifier.get_access_plist().get_driver())
 
 
 def is_far(driver: int) -> bool:

@@ -83,11 +83,9 @@ def is_free(dataset: h5py.Dataset) -> bool:
 
 
 def settle_left(key: Key, label: str) -> None:
-    """Wait until what a former `Writing` of a dataset held is in the file.
-
-    Two that complete the same chunk from the file at the same time each lose what the other
-    adds to it.
-    """
+    """Wait until what a former `Writing` of a dataset held is in the file."""
+    # Two that complete the same chunk from the file at the same time each lose what the other adds
+    # to it.
     left = _left.get(key)
     if left is not None and not left.finish(blocking=not phil._is_owned()):
         raise busy(label, "write without it, not within a visit")
@@ -139,11 +137,9 @@ def settle_all(blocking: bool = True) -> None:
 
 
 def flush_beside(path: str | os.PathLike[str]) -> None:
-    """Write all this process's pending data to a file before it is examined.
-
-    What waits for other files is handed to libhdf5, too, as links and virtual datasets may lead
-    there.
-    """
+    """Write all this process's pending data to a file before it is examined."""
+    # What waits for other files is handed to libhdf5, too, as links and virtual datasets may lead
+    # there.
     settle_all()
     try:
         wanted = os.stat(path)  # noqa: PTH116 (paths of any kind)
@@ -190,10 +186,8 @@ def closing(file: h5py.File | None) -> Iterator[None]:
 
 
 def settle_file(file: h5py.File) -> None:
-    """Give libhdf5 all pending data of a file's datasets.
-
-    Each dataset is tried, whatever becomes of the others; the first error is raised.
-    """
+    """Give libhdf5 all pending data of a file's datasets."""
+    # Each dataset is tried, whatever becomes of the others; the first error is raised.
     number = _number(file) if _writings or _left else None
     if number is not None:
         _finish_all(lambda key: key[:2] == number)
@@ -260,10 +254,9 @@ def lost(label: str, chunks: int) -> str:
 
 
 class Left:
-    """The work left for a dataset once nobody refers to its `Writing`.
+    """The work left for a dataset once nobody refers to its `Writing`."""
 
-    It is known from the first write on, so that whoever closes the file meanwhile finds it.
-    """
+    # It is known from the first write on, so that whoever closes the file meanwhile finds it.
 
     def __init__(self, writing: Any, native: _native.Writer, dataset: h5py.Dataset) -> None:
         self.key = writing.key

@@ -172,10 +172,8 @@ class Sidecar:
         return state, {part.address: part for part in parts}, _HEAD.size + nbytes
 
     def find(self, address: int, content: Content) -> Any:
-        """Give the chunks of the dataset whose header is at an address, for `_native.Dataset`.
-
-        None if the sidecar has none of it, or its header is not what it was.
-        """
+        """Give the chunks of the dataset whose header is at an address, for `_native.Dataset`."""
+        # None if the sidecar has none of it, or its header is not what it was.
         part = self._parts.get(address)
         if part is None or header_sum(content, address + self._user_block) != part.header:
             return None

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from h5py import h5d, h5t
 
 from chunkwise import _native
-from chunkwise.files.fill import read_fill
+from chunkwise.files.stored import read_fill
 from chunkwise.indexing.codecs import Codec
 
 DType = np.dtype[Any]

@@ -16,7 +16,7 @@ from chunkwise import _native
 from chunkwise._lib import library
 from chunkwise.files.leading import External
 from chunkwise.files.objects import HDF5_ERRORS, hdf5_reason
-from chunkwise.files.raw import read_box
+from chunkwise.files.stored import read_box
 from chunkwise.grammar import Shape
 from chunkwise.grammar.boxes import Box, boxes, chunk_at, chunk_counts
 from chunkwise.indexing.arrays import UnfitError, Variable, array_of, dtype_of, fill_of

@@ -14,9 +14,9 @@ from typing import Any
 from chunkwise.errors import ChunkwiseError, FileFormatError, NotADatasetError
 from chunkwise.files.causes import verdict_of
 from chunkwise.files.contained import Outcome
-from chunkwise.files.magic import hdf5_offset, is_zarr
 from chunkwise.files.objects import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.files.opening import find_dataset, full_name, open_h5, refuse_url
+from chunkwise.files.superblock import hdf5_offset, is_zarr
 from chunkwise.inspection.facts import VERSION, FileFacts
 from chunkwise.inspection.finding import SEVERITIES, Finding, Severity, grouped, without
 from chunkwise.inspection.records import plain

@@ -27,16 +27,14 @@ from chunkwise.file import wrap
 from chunkwise.files.leading import External
 from chunkwise.files.objects import Entry, decode_name, walk
 from chunkwise.files.opening import is_plain
-from chunkwise.files.raw import read_attribute, read_box
 from chunkwise.files.references import Paths
-from chunkwise.files.written import written_boxes
+from chunkwise.files.stored import read_attribute, read_box, written_boxes
 from chunkwise.grammar import Shape, format_size
 from chunkwise.grammar.boxes import Box
 from chunkwise.inspection.attributes import attribute_names
-from chunkwise.manifest.canonical import canonical, element_nbytes, is_exact
+from chunkwise.manifest.canonical import canonical, element_nbytes, is_exact, type_text
 from chunkwise.manifest.manifest import FileManifest, Known
 from chunkwise.manifest.tiles import Tiles, boxes
-from chunkwise.manifest.types import type_text
 from chunkwise.names import HDF5_ERRORS, hdf5_reason
 from chunkwise.words import counted
 

@@ -17,10 +17,10 @@ from h5py import h5d, h5o, h5p, h5s
 
 from chunkwise.errors import ChunkwiseError, CorruptDataError, UsageError
 from chunkwise.files.around import Surroundings
+from chunkwise.files.durable import free_nbytes
 from chunkwise.files.filters import missing_filter
 from chunkwise.files.objects import HDF5_ERRORS, encode_name, hdf5_reason
 from chunkwise.files.opening import find_dataset, open_h5
-from chunkwise.files.room import free_nbytes
 from chunkwise.grammar import Pipeline, format_shape, format_size, parse_shape
 from chunkwise.measure import netcdf3
 from chunkwise.measure.target import Target, look

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from chunkwise.errors import UsageError
-from chunkwise.files.caches import cache_folder
+from chunkwise.files.answers import cache_folder
 from chunkwise.measure.process import finished
 
 _SPEC: Final = re.compile(r"(h5py|netCDF4)==(\d[\w.]*)")

@@ -16,11 +16,10 @@ from h5py import h5t
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.grammar import Effort, Shape
 from chunkwise.grammar.boxes import Box, runs
-from chunkwise.mpi.boxes import selection_of
+from chunkwise.mpi.boxes import Owners, selection_of
 from chunkwise.mpi.encoding import Likeness
-from chunkwise.mpi.owners import Owners
+from chunkwise.mpi.ranks import Comm, wait_all
 from chunkwise.mpi.serving import Ask, Questions
-from chunkwise.mpi.waiting import Comm, wait_all
 from chunkwise.newfile.index import Table
 
 Array = npt.NDArray[Any]

@@ -129,8 +129,7 @@ class ParallelDataset:
         Parameters
         ----------
         selection : Selection or None
-            One block, such as `chunkwise.hyperslab` makes; None if this rank has nothing to
-            write.
+            One block, such as `chunkwise.hyperslab` makes; None if this rank has nothing to write.
         part : array_like, optional
             Of the selection's shape, or broadcast to it.
 

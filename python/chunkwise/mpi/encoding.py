@@ -30,16 +30,6 @@ class Likeness:
         self.dataset = h5py.Dataset(h5d.open(self._file, _NAME))  # Which has no data
 
     @classmethod
-    def of(cls, dataset: h5d.DatasetID, label: str) -> Likeness:
-        """Make one like a dataset of an open file; see `image_of`."""
-        return cls(image_of(dataset), label)
-
-    @property
-    def id(self) -> h5d.DatasetID:
-        """The dataset's identifier."""
-        return self.dataset.id
-
-    @classmethod
     def made(
         cls,
         datatype: h5t.TypeID,
@@ -67,12 +57,27 @@ class Likeness:
         budget_nbytes: int | None = None,
     ) -> _native.Writer:
         """Return the encoder of the dataset's chunks; see `chunkwise._native.Writer`."""
+        made = self._writer(elsewhere, effort, budget_nbytes)
+        if made.reason is not None:
+            raise UsageError(
+                f"{self._label}: cannot be written by several processes: {made.reason}; write it "
+                "with one"
+            )
+        return made
+
+    def refusal(self, effort: Effort = "as-stated") -> str | None:
+        """Say why its chunks cannot be encoded here; None if they can."""
+        return self._writer(_native.KeptChunks(), effort).reason
+
+    def _writer(
+        self, elsewhere: Any, effort: Effort, budget_nbytes: int | None = None
+    ) -> _native.Writer:
         dtype = self.dataset.dtype
         enum = h5py.check_enum_dtype(dtype) is not None
         memory_type = h5t.py_create(dtype, logical=enum)
-        made = _native.Writer(
+        return _native.Writer(
             library(),
-            self.id.id,
+            self.dataset.id.id,
             memory_type.id,
             dtype,
             self._label,
@@ -80,12 +85,6 @@ class Likeness:
             budget_nbytes=budget_nbytes,
             elsewhere=elsewhere,
         )
-        if made.reason is not None:
-            raise UsageError(
-                f"{self._label}: cannot be written by several processes: {made.reason}; write it "
-                "with one"
-            )
-        return made
 
     def close(self) -> None:
         """Let it go; writers of it must not be used any more."""

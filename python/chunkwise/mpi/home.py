@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import h5py
 import numpy as np
 
-from chunkwise._native import KeptChunks
 from chunkwise.errors import ChunkwiseError, NameTakenError, UsageError, like
 from chunkwise.mpi.committing import Chunked, Contiguous, Made
 from chunkwise.mpi.encoding import Likeness, image_of
@@ -82,8 +81,10 @@ class Home:
             # h5py has written it.
             return made._replace(reason="it was made with data that is not plain numbers")
         if dataset.chunks is not None:
-            made = made._replace(image=image_of(dataset.id))
-            reason = _reason(made, where)
+            image = image_of(dataset.id)
+            made = made._replace(image=image)
+            with closing(Likeness(image, where)) as like_it:
+                reason = like_it.refusal(made.effort)
         elif dataset.shape and not dataset.external and not dataset.is_virtual:
             made = self._allocated(made, dataset, end)
             reason = None
@@ -186,10 +187,9 @@ class Home:
 
 
 class ParallelAttributes:
-    """Attributes of an object of a file that ranks write; all is collective.
+    """Attributes of an object of a file that ranks write; all is collective."""
 
-    They are set, not read: what all ranks have set they know.
-    """
+    # They are set, not read: what all ranks have set they know.
 
     def __init__(self, home: Home, path: str) -> None:
         self._home, self._path = home, path
@@ -212,15 +212,3 @@ class ParallelAttributes:
     def _change(self, what: str, same: str, work: Callable[[Any], None]) -> None:
         home, path = self._home, self._path
         home.changed(f"{what} of {path}", same, lambda: work(home.h5[path].attrs))
-
-
-def _reason(made: Made, where: str) -> str | None:
-    """Say why chunks of a dataset cannot be encoded here."""
-    assert made.image is not None
-    with closing(Likeness(made.image, where)) as like_it:
-        try:
-            like_it.writer(KeptChunks(), effort=made.effort)
-        except UsageError as error:
-            said = str(error).removeprefix(f"{where}: cannot be written by several processes: ")
-            return said.removesuffix("; write it with one")
-    return None

@@ -15,11 +15,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from chunkwise.errors import ChunkwiseError, UsageError
-from chunkwise.mpi.ranks import Failure, OtherRankFailedError, failure_of, together
-from chunkwise.mpi.waiting import Alone, pauses, wait
+from chunkwise.mpi.ranks import (
+    Alone,
+    Failure,
+    OtherRankFailedError,
+    failure_of,
+    pauses,
+    together,
+    wait,
+)
 
 if TYPE_CHECKING:
-    from chunkwise.mpi.waiting import Comm
+    from chunkwise.mpi.ranks import Comm
 
 
 # Asks rank 0, and gives the answer; for one thread at a time.

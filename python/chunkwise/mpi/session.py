@@ -20,15 +20,23 @@ import numpy as np
 from h5py import h5t
 
 from chunkwise.errors import ChunkwiseError, UsageError
-from chunkwise.mpi.ranks import PATIENCE_S, Failure, OtherRankFailedError, failure_of
+from chunkwise.mpi.ranks import (
+    PATIENCE_S,
+    Alone,
+    Failure,
+    OtherRankFailedError,
+    WaitedTooLongError,
+    exchange,
+    failure_of,
+    wait,
+)
 from chunkwise.mpi.ranks import on_first as on_first_of
 from chunkwise.mpi.serving import Answer, Ask, serving
-from chunkwise.mpi.waiting import Alone, WaitedTooLongError, exchange, wait
 from chunkwise.names import printable
 from chunkwise.verdicts import Exit
 
 if TYPE_CHECKING:
-    from chunkwise.mpi.waiting import Comm
+    from chunkwise.mpi.ranks import Comm
 
 T = TypeVar("T")
 

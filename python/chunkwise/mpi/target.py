@@ -12,7 +12,7 @@ from h5py import h5p
 
 from chunkwise.errors import AlreadyExistsError, UsageError
 from chunkwise.mpi.filesystems import filesystem_of
-from chunkwise.mpi.folder import open_seen
+from chunkwise.mpi.machine import open_seen
 from chunkwise.mpi.ranks import agree, exchange, host, on_first
 from chunkwise.names import printable
 from chunkwise.newfile.claim import Claim, claimed
@@ -21,7 +21,7 @@ from chunkwise.newfile.publish import publish
 from chunkwise.newfile.target import NewFile, writing_to
 
 if TYPE_CHECKING:
-    from chunkwise.mpi.waiting import Comm
+    from chunkwise.mpi.ranks import Comm
 
 Mode = Literal["w", "w-", "x"]
 

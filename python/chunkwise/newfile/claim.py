@@ -151,16 +151,12 @@ class Claim:
         """Return whether a run is over: its file has the target's name, or is gone."""
         if not self.has_partial():
             return True
-        if self._is_published():
-            system.unlink_at(self.parent, self.partial_name)
-            return True
-        return False
-
-    def _is_published(self) -> bool:
-        """Return whether the partial file has the target's name as well."""
         partial = _look(self.partial_name, self.parent)
         target = _look(self.place.target.name, self.parent)
-        return partial is not None and target is not None and os.path.samestat(partial, target)
+        if partial is None or target is None or not os.path.samestat(partial, target):
+            return False
+        system.unlink_at(self.parent, self.partial_name)
+        return True
 
     def give_back(self) -> None:
         """Remove all that this run has made or taken over, as far as the system lets it."""

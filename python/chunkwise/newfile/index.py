@@ -22,7 +22,7 @@ from h5py import h5d, h5f, h5fd, h5i, h5p
 from chunkwise import system
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.files.objects import Address, address_of
-from chunkwise.files.positioned import Positioned
+from chunkwise.files.unclosed import Positioned
 from chunkwise.grammar.boxes import chunk_counts
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable, shown
 from chunkwise.newfile.claim import Claim
@@ -52,21 +52,16 @@ class _Accountant(Positioned):
         # Never touched, so that it takes no memory.
         self._dummy = np.empty(0, np.uint8)
         self._begin = 0
-        # Where the last chunk would have been written.
-        self._placed: int | None = None
+        # The address where the last dummy would have been written.
+        self.placed: int | None = None
 
     def dummy(self, nbytes: int) -> memoryview:
         """Bytes that nobody reads, which tell a chunk from everything else."""
         if self._dummy.nbytes < nbytes:
             self._dummy = np.empty(max(nbytes, 1 << 20), np.uint8)
             self._begin = self._dummy.ctypes.data
-        self._placed = None
+        self.placed = None
         return self._dummy[:nbytes].data
-
-    @property
-    def placed(self) -> int | None:
-        """The address in the file where the last dummy would have been written."""
-        return self._placed
 
     def write(self, given: Any) -> int:
         data = memoryview(given).cast("B")
@@ -74,7 +69,7 @@ class _Accountant(Positioned):
         if begin:
             place = np.frombuffer(data, np.uint8).ctypes.data
             if begin <= place < begin + self._dummy.nbytes:
-                self._placed = at
+                self.placed = at
                 self.position = at + data.nbytes
                 return data.nbytes
         if self.given_up:

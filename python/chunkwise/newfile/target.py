@@ -177,15 +177,6 @@ def _is_mended(source: str | os.PathLike[str]) -> bool:
     return False
 
 
-def _require_readable(source: str | os.PathLike[str]) -> None:
-    """Raise if libhdf5 opens a file neither as it is nor to its end."""
-    try:
-        open_readable(source).close()
-    except (DamagedFileError, CannotJudgeError):
-        if early_end(source) is None:
-            raise
-
-
 def choose(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str] | None,
@@ -199,7 +190,12 @@ def choose(
     if is_netcdf3(source):
         require_netcdf(source)
     elif not salvage:
-        _require_readable(source)
+        # As it is, or to its end.
+        try:
+            open_readable(source).close()
+        except (DamagedFileError, CannotJudgeError):
+            if early_end(source) is None:
+                raise
     elif contained(partial(_is_mended, source), printable(os.fspath(source))) and in_place:
         raise UsageError(
             f"{printable(os.fspath(source))}: libhdf5 does not open it as it is: keep it, and "

@@ -68,8 +68,7 @@ def patch_h5py() -> Patch:
 def unpatch_h5py() -> None:
     """Undo `patch_h5py`, however often it was called; ``with`` blocks that run keep it.
 
-    Lets go of everything that was kept for open files.  Does nothing if h5py is not
-    patched.
+    Lets go of everything that was kept for open files.  Does nothing if h5py is not patched.
     """
     with phil:
         _calls.clear()

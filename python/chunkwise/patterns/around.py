@@ -27,10 +27,8 @@ class Around(Protocol):
 def by_names(
     text: str, spec: str, shape: tuple[int, ...], around: Around | None, where: str
 ) -> str | None:
-    """Turn ``time=all,y=1,x=1`` into a block such as ``365x1x1``.
-
-    Dimensions that are not named are read whole.
-    """
+    """Turn ``time=all,y=1,x=1`` into a block such as ``365x1x1``."""
+    # Dimensions that are not named are read whole.
     found = _named_lengths(spec)
     if not found:
         return None
@@ -44,10 +42,8 @@ def by_names(
 def chunk_by_names(
     text: str, shape: tuple[int, ...], around: Around | None, where: str
 ) -> tuple[int, ...] | None:
-    """Turn ``time=365,y=20,x=20`` into a chunk shape; None if it names no dimension.
-
-    A chunk holds all of a dimension that is not named.
-    """
+    """Turn ``time=365,y=20,x=20`` into a chunk shape; None if it names no dimension."""
+    # A chunk holds all of a dimension that is not named.
     found = _named_lengths(text)
     if not found:
         return None

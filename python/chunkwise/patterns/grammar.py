@@ -132,7 +132,9 @@ def _blocks(
         return Access(name or "frames", (1,) * (len(shape) - 2) + shape[-2:])
     samples = _SAMPLES.fullmatch(what)
     if samples is not None and shape:
-        return _random(name or what, samples[1], _spelled((1, *shape[1:])), text, shape, where)
+        return _random(
+            name or what, samples[1], grammar.format_shape((1, *shape[1:])), text, shape, where
+        )
     at_random = _AT_RANDOM.fullmatch(what)
     if at_random is not None:
         return _random(name or what, at_random[1], at_random[2], text, shape, where)
@@ -163,10 +165,6 @@ def _random(
     if count < 1:
         raise UsageError(f"access pattern '{text}' reads nothing: give a number from 1 on")
     return Access(name, block, seed=0, limit=count)
-
-
-def _spelled(block: Sequence[int]) -> str:
-    return "x".join(map(str, block))
 
 
 def _unknown(what: str) -> str:
@@ -320,14 +318,11 @@ def _index(line: str) -> tuple[int | slice, ...]:
 
 
 def defaults(shape: tuple[int, ...], itemsize: int) -> list[Access]:
-    """Return the patterns of a plain `chunkwise bench`: one step, one line, everything.
-
-    A *step* is one index of the slowest dimension that has more than one, and all
-    of the others; a *line* is all of that dimension at one index of the others.
-    With one dimension there are no lines: a step is one element, and a *part* is
-    a hundredth of the array, as a window read would be.  Patterns that would
-    repeat an earlier one are left out.
-    """
+    """Return the patterns of a plain `chunkwise bench`: one step, one line, everything."""
+    # A *step* is one index of the slowest dimension that has more than one, and all of the others;
+    # a *line* is all of that dimension at one index of the others. With one dimension there are no
+    # lines: a step is one element, and a *part* is a hundredth of the array, as a window read
+    # would be.  Patterns that would repeat an earlier one are left out.
     axis = next((i for i, n in enumerate(shape) if n > 1), len(shape) - 1)
     step = (*shape[:axis], 1, *shape[axis + 1 :])
     column = line(shape, axis)
@@ -347,11 +342,9 @@ def defaults(shape: tuple[int, ...], itemsize: int) -> list[Access]:
 def whole(
     shape: tuple[int, ...], itemsize: int, limit_nbytes: int = WHOLE_NBYTES
 ) -> tuple[int, ...]:
-    """Return the largest block of whole leading indexes within `limit_nbytes`.
-
-    That is the array itself wherever it fits; otherwise slabs of it, so that
-    reading everything stays a few bounded operations.
-    """
+    """Return the largest block of whole leading indexes within `limit_nbytes`."""
+    # That is the array itself wherever it fits; otherwise slabs of it, so that reading everything
+    # stays a few bounded operations.
     block = list(shape)
     for axis in range(len(block)):
         row_nbytes = math.prod(block[axis + 1 :]) * itemsize

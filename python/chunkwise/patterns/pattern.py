@@ -25,9 +25,8 @@ class Access:
     name : str
         What the pattern is called in tables, such as ``row`` or ``all``.
     block : tuple of int
-        Block shape in elements, one number per dimension, each at least 1; of a list,
-        the shape of its first selection, or of the box around it if it is a union; of cells,
-        the array's.
+        Block shape in elements, one number per dimension, each at least 1; of a list, the shape of
+        its first selection, or of the box around it if it is a union; of cells, the array's.
     order : tuple of int or None
         The dimensions from the slowest to the fastest; None is C order, if nobody stated one.
     seed : int or None

@@ -23,7 +23,7 @@ from chunkwise.files.classic import Attribute, Header, UnknownHeaderError, Varia
 from chunkwise.files.netcdf3 import as_netcdf4
 from chunkwise.files.objects import address_of, decode_name
 from chunkwise.files.opening import open_h5
-from chunkwise.files.raw import read_attribute, read_box
+from chunkwise.files.stored import read_attribute, read_box
 from chunkwise.grammar.boxes import boxes
 from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.proof.records import Names
@@ -194,10 +194,8 @@ class _Comparison:
 def _values(
     one: Variable, record_nbytes: int, content: npt.NDArray[np.uint8]
 ) -> npt.NDArray[np.unsignedinteger[Any]]:
-    """View the values of a variable in its file, as integers of their size.
-
-    Of a file that was cut, only whole rows: netCDF-C reads zeros beyond its end.
-    """
+    """View the values of a variable in its file, as integers of their size."""
+    # Of a file that was cut, only whole rows: netCDF-C reads zeros beyond its end.
     size = one.dtype.itemsize
     inner = one.shape[1:]
     row_nbytes = size

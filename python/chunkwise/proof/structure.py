@@ -21,8 +21,8 @@ from chunkwise._lib import library
 from chunkwise.errors import LibraryError
 from chunkwise.files.objects import Address, address_of, decode_name
 from chunkwise.files.opening import is_plain
-from chunkwise.files.raw import read_attribute
 from chunkwise.files.references import selected
+from chunkwise.files.stored import read_attribute
 from chunkwise.grammar.boxes import Box
 from chunkwise.names import HDF5_ERRORS, hdf5_reason
 from chunkwise.proof.records import Allowed, Names

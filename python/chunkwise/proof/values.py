@@ -28,8 +28,7 @@ from chunkwise.dataset import Dataset
 from chunkwise.errors import ChunkwiseError, UsageError
 from chunkwise.file import wrap
 from chunkwise.files.opening import is_plain
-from chunkwise.files.raw import read_box
-from chunkwise.files.written import written_boxes
+from chunkwise.files.stored import read_box, written_boxes
 from chunkwise.grammar import Shape
 from chunkwise.grammar.boxes import Box, boxes, chunk_at, chunk_counts
 from chunkwise.names import HDF5_ERRORS, hdf5_reason

@@ -61,10 +61,8 @@ class Blocks:
             self._kept.clear()
 
     def look_around(self, yes: bool) -> None:
-        """Fetch what lies beside what is expected, too: that often leads there.
-
-        It takes a quarter of the time of another round.
-        """
+        """Fetch what lies beside what is expected, too: that often leads there."""
+        # It takes a quarter of the time of another round.
         self._ahead_nbytes = int(self._latency_s / 4 * NBYTES_PER_S) if yes else 0
 
     def held(self, start: int, stop: int) -> bytes | None:

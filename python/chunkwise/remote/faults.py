@@ -1,13 +1,16 @@
-"""What can go wrong with a request, and does it help to try again?"""
+"""What can go wrong with a request, does it help to try again, and how long is it waited for?"""
 
 from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Final
 
 from chunkwise.errors import ChunkwiseError, FileChangedError, RemoteError
-from chunkwise.names import without_secrets
+from chunkwise.names import parts_of_url, without_secrets
+from chunkwise.remote.urls import protocol
 from chunkwise.settings import request_timeout_s
 
 # Answers that another attempt may turn into bytes.
@@ -113,3 +116,48 @@ def final(error: Exception, attempts: int) -> ChunkwiseError:
         times = "once" if attempts == 1 else f"{attempts} times"
         return RemoteError(f"{error}, {times}; check the network and the server, and read again")
     return RemoteError(str(error))
+
+
+# Requests of one client that S3's connections have to be enough for.
+_CONNECTIONS: Final = 64
+
+
+def with_time_outs(url: str, options: Mapping[str, Any], patience: Patience) -> dict[str, Any]:
+    """The options for fsspec, with time-outs where none are given."""
+    chain, made = parts_of_url(url), dict(options)
+    for number, kind in enumerate(map(protocol, chain)):
+        own = dict(made.get(kind) or {})
+        given = {**own, **made} if number == 0 else own
+        if kind in ("s3", "s3a"):
+            name, value = "config_kwargs", _of_s3(given.get("config_kwargs") or {}, patience)
+        elif kind in ("http", "https") and len(chain) > 1:
+            client = given.get("client_kwargs") or {}
+            if "timeout" in given or "timeout" in client:
+                continue
+            name, value = "client_kwargs", {**client, "timeout": web_time_out(patience)}
+        else:
+            continue
+        if number == 0:
+            made[name] = value
+        else:
+            made[kind] = {**own, name: value}
+    return made
+
+
+def _of_s3(given: Mapping[str, Any], patience: Patience) -> dict[str, Any]:
+    """Options of botocore, which does not repeat requests: `requests.py` does."""
+    return {
+        "connect_timeout": patience.wait_s,
+        "read_timeout": patience.wait_s,
+        "max_pool_connections": _CONNECTIONS,
+        "retries": {"total_max_attempts": 1},
+        **given,
+    }
+
+
+def web_time_out(patience: Patience) -> Any:
+    """Options of aiohttp: a large answer may take as long as bytes come."""
+    import aiohttp
+
+    wait_s = patience.wait_s
+    return aiohttp.ClientTimeout(total=None, sock_connect=wait_s, sock_read=wait_s)

@@ -21,11 +21,9 @@ from chunkwise.errors import FileFormatError, RemoteError, UsageError, like
 from chunkwise.files.objects import Address, address_of
 from chunkwise.files.unclosed import close_at_exit
 from chunkwise.names import HDF5_ERRORS, parts_of_url, printable, shown_url, without_secrets
-from chunkwise.remote.chains import with_time_outs
-from chunkwise.remote.faults import Patience, final, judged
-from chunkwise.remote.source import RemoteBytes
+from chunkwise.remote.faults import Patience, final, judged, with_time_outs
+from chunkwise.remote.source import RemoteBytes, Stream
 from chunkwise.remote.stores import AnyStore, BytesStore, FileStore, S3Store, Store, WebStore
-from chunkwise.remote.stream import Stream
 from chunkwise.remote.urls import CACHES, protocol
 from chunkwise.words import installing
 

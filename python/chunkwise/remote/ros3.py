@@ -22,7 +22,7 @@ from chunkwise.errors import ChunkwiseError, FileChangedError, RemoteError
 from chunkwise.files.objects import Address, address_of
 from chunkwise.names import HDF5_ERRORS, shown_url
 from chunkwise.remote import opening
-from chunkwise.remote.chains import with_time_outs
+from chunkwise.remote.faults import with_time_outs
 from chunkwise.remote.source import RemoteBytes
 from chunkwise.remote.stores import S3Store, Store, WebStore
 from chunkwise.words import installing

@@ -20,6 +20,7 @@ from chunkwise.remote.faults import (
     Patience,
     RefusedError,
     refused_status,
+    web_time_out,
 )
 
 # What stores say of an object that is another one when the object is.
@@ -86,8 +87,6 @@ class WebStore(Store):
         return found
 
     async def _ask(self, start: int, stop: int, known: Version | None) -> tuple[bytes, Version]:
-        import aiohttp
-
         options = dict(self._fs.kwargs)
         headers = dict(options.pop("headers", None) or {})
         # A part of a compressed answer is of no use.
@@ -95,10 +94,7 @@ class WebStore(Store):
         if known is not None and known.tag.startswith('"'):
             headers["If-Match"] = known.tag
         if "timeout" not in options and "timeout" not in self._fs.client_kwargs:
-            wait_s = self._patience.wait_s
-            options["timeout"] = aiohttp.ClientTimeout(
-                total=None, sock_connect=wait_s, sock_read=wait_s
-            )
+            options["timeout"] = web_time_out(self._patience)
         session = await self._fs.set_session()
         url = self._fs.encode_url(self._url)
         async with session.get(url, headers=headers, **options) as answer:

@@ -1,18 +1,4 @@
-"""How is a file copied with other chunks, filters or layout, and everything else unchanged?
-
-===============  ==============================================================
-`rules`          which datasets a rule means, and which rule applies
-`facts`          what is in the source
-`decide`         the new layout of a dataset; `trial`: whether HDF5 can make it
-`plan`           what is done to each dataset, at what cost (`estimate`)
-`newfile`        (the room) where the result is made, and how it comes into place
-`run`, `work`    the run of one file; `folder`: of many
-`records`        what was done, as plain records; `render`: for people
-===============  ==============================================================
-
-Only this room knows the order of things.  The engine decodes and encodes bytes, and
-`chunkwise-repack` (Rust) copies data and objects.
-"""
+"""How is a file copied with other chunks, filters or layout, and everything else unchanged?"""
 
 from __future__ import annotations
 

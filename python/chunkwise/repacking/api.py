@@ -12,16 +12,16 @@ from chunkwise.errors import UsageError
 from chunkwise.files.netcdf3 import as_netcdf4
 from chunkwise.grammar import parse_size
 from chunkwise.mpi.machine import share
-from chunkwise.mpi.waiting import ALONE
+from chunkwise.mpi.ranks import ALONE
 from chunkwise.newfile.target import choose
 from chunkwise.repacking.crew import by_all
-from chunkwise.repacking.executor import Executor
 from chunkwise.repacking.options import Bound, Options, Verify
 from chunkwise.repacking.plan import Plan
 from chunkwise.repacking.progress import Watch
 from chunkwise.repacking.records import Summary
 from chunkwise.repacking.rules import ChunkRules, FilterRules, Rules
 from chunkwise.repacking.run import Job, planned, run
+from chunkwise.repacking.work import Executor
 from chunkwise.settings import settings
 
 Size = int | str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import h5py
 from h5py import h5f, h5g, h5p
@@ -19,7 +19,6 @@ from chunkwise.repacking.options import BOUNDS, Bound, Options
 
 # The superblock's version shows the format that the writer was allowed.
 _LOW_BY_SUPERBLOCK: dict[int, Bound] = {2: "v108", 3: "v110"}
-_COPIED_NBYTES = 1 << 20
 
 
 class CreatedFile:
@@ -105,17 +104,6 @@ def require_room_for_user_block(source: h5py.File, options: Options) -> None:
                 f"{printable(str(source.filename))}: has a user block of {block:,} bytes, and "
                 f"{name} {nbytes:,} must divide that"
             )
-
-
-def copy_user_block(source: Path, writing: BinaryIO, nbytes: int) -> None:
-    """Copy what stands before HDF5's own bytes; HDF5 leaves it to others."""
-    with source.open("rb") as reading:
-        while nbytes > 0:
-            part = reading.read(min(nbytes, _COPIED_NBYTES))
-            if not part:
-                return
-            writing.write(part)
-            nbytes -= len(part)
 
 
 def _bounds(source: Path, options: Options) -> tuple[Any, Any]:

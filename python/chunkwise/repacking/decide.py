@@ -27,8 +27,7 @@ from chunkwise.model.traffic import Pattern
 from chunkwise.names import printable
 from chunkwise.patterns import stated
 from chunkwise.patterns.around import chunk_by_names
-from chunkwise.repacking.behind import stored_behind
-from chunkwise.repacking.facts import SourceDataset
+from chunkwise.repacking.facts import SourceDataset, stored_behind
 from chunkwise.repacking.rules import ChunkSetting, FilterSetting, Named, Rule, Rules, holding
 from chunkwise.words import counted
 

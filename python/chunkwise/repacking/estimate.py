@@ -16,7 +16,7 @@ import h5py
 from h5py import h5d, h5p, h5s, h5t
 
 from chunkwise._native import thread_count
-from chunkwise.files.raw import read_box
+from chunkwise.files.stored import read_box
 from chunkwise.grammar import Pipeline, Shape
 from chunkwise.grammar.boxes import Box, chunk_at, chunk_counts
 from chunkwise.names import HDF5_ERRORS

@@ -16,7 +16,7 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -29,6 +29,7 @@ from chunkwise.errors import (
     UsageError,
     notes_of,
 )
+from chunkwise.files.ledger import Ledger
 from chunkwise.files.netcdf3 import as_netcdf4
 from chunkwise.files.objects import walk
 from chunkwise.files.unclosed import is_unclosed, open_readable
@@ -37,7 +38,6 @@ from chunkwise.names import HDF5_ERRORS, hdf5_reason, printable
 from chunkwise.newfile.claim import claimed
 from chunkwise.newfile.publish import bring, publish
 from chunkwise.newfile.target import Identity, Place, cannot_write, choose, writing_to
-from chunkwise.repacking.finished import Finished
 from chunkwise.repacking.gathering import Batch
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.progress import Moment, Watch
@@ -46,8 +46,61 @@ from chunkwise.repacking.rules import Rules
 from chunkwise.repacking.run import Job, closed, planned, run_plan
 from chunkwise.verdicts import Exit
 
+FINISHED: Final = Path(".chunkwise-repack.jsonl")
+_FOREIGN: Final = (
+    "is not the list of results that an earlier run of yours left; it was left as it is: move it "
+    "away, or name another folder (-o)"
+)
+
+
+class Finished:
+    """The files that are done."""
+
+    def __init__(self, folder: Path, job: str, resume: bool, part: str = "") -> None:
+        path = folder / (f"{FINISHED.stem}.{part}{FINISHED.suffix}" if part else FINISHED)
+        self._ledger = Ledger(path, b'{"job": ', printable(str(path)), _FOREIGN)
+        self._job = job
+        self._done: dict[str, dict[str, Any]] = {}
+        with contextlib.suppress(FileNotFoundError):
+            if resume:
+                self._done = {str(record.get("target")): record for record in self._ledger.read()}
+            else:
+                self._ledger.remove()
+
+    def has(self, source: Path, target: Path) -> bool:
+        """Return whether this job made this result of this source, and both are unchanged."""
+        record = self._done.get(str(target.absolute()))
+        if record is None or record.get("job") != self._job:
+            return False
+        with contextlib.suppress(OSError):
+            if _stamp(Identity.of(source)) != record.get("source_is"):
+                return False
+            return bool(_stamp_of(target) == record.get("target_is"))
+        return False
+
+    def note(self, source: Path, target: Path, identity: Identity) -> None:
+        """Note a result."""
+        self._ledger.append(
+            {
+                "job": self._job,
+                "source": str(source),
+                "source_is": _stamp(identity),
+                "target": str(target.absolute()),
+                "target_is": _stamp_of(target),
+            }
+        )
+
+
+def _stamp_of(path: Path) -> list[int] | None:
+    return _stamp(Identity.of(path)) if path.exists() else None
+
+
+def _stamp(identity: Identity) -> list[int]:
+    # A device has another number when it is mounted again.
+    return list(astuple(identity))[1:]
+
+
 Unchanged: TypeAlias = Literal["copy", "link", "skip"]
-# A folder that others are made in.
 _COPIED_NBYTES: Final = 1 << 20
 UNCHANGED: Final[tuple[Unchanged, ...]] = get_args(Unchanged)
 Outcome: TypeAlias = Literal[
@@ -270,18 +323,15 @@ def _treated(
             place = choose(source, target, in_place=False, force=force)
         done = treat(place, watch)
     except (ChunkwiseError, MemoryError, *HDF5_ERRORS) as error:
-        if isinstance(error, CannotWriteError) and out is not None and _forbids(error):
+        # Unlike where a file is in use, or too large, no other result can be written there either.
+        forbids = isinstance(error, CannotWriteError) and isinstance(error, PermissionError)
+        if forbids and out is not None:
             raise
         return failed(source, target, error), None
     sizes, elapsed_s = (before, _size(target)), time.monotonic() - begin
     result = FileResult(str(source), str(target), done.outcome, *sizes)
     result = replace(result, summary=done.summary, elapsed_s=elapsed_s)
     return result, done.identity or place.identity
-
-
-def _forbids(error: CannotWriteError) -> bool:
-    """Whether nothing can be written to a folder, unlike where a file is in use, or too large."""
-    return isinstance(error, PermissionError)
 
 
 def _make_folders(out: Path, target: Path) -> None:

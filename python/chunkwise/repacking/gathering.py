@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence, Sized
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,6 +21,7 @@ from glob import has_magic
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from chunkwise import system
 from chunkwise.errors import FileFormatError, UsageError
 from chunkwise.files.netcdf3 import is_netcdf3
 from chunkwise.files.opening import refuse_url
@@ -188,7 +191,9 @@ def _found(
         reasons: dict[str, str | None] = {**dict.fromkeys(found.files), **dict(found.unreadable)}
         for name, why in reasons.items():
             place = below(name)
-            if _is_ours(place) or wanted.excludes(place):
+            # What another run makes or has left, or is in there.
+            is_ours = any(map(_OURS.fullmatch, place.parts))
+            if is_ours or wanted.excludes(place):
                 continue
             if early := wanted.early(name):
                 failed += early
@@ -202,11 +207,6 @@ def _require_any(found: Collection[object], failed: Sized, arguments: Sequence[s
     if not found and not failed:
         said = printable(" ".join(arguments)) or "the list"
         raise FileFormatError(f"{said}: no HDF5 file found")
-
-
-def _is_ours(below: Path) -> bool:
-    """Whether it is, or is in, what another run makes or has left."""
-    return any(_OURS.fullmatch(part) for part in below.parts)
 
 
 def _common(listed: Sequence[str]) -> Path:
@@ -233,3 +233,41 @@ def _base(argument: str) -> Path:
             break
         fixed /= part
     return fixed
+
+
+# What a user or an administrator has set, not what a system sets on each file.
+_SET: Final = ("user.", "trusted.", "system.posix_acl_")
+
+
+def not_kept(batch: Batch) -> str | None:
+    """Count what is not carried over into a folder of results; None for nothing."""
+    if batch.out is None:
+        return None
+    counts: Counter[tuple[str, str]] = Counter()
+    folders: dict[Path, int] = {}
+    for source, _ in batch.pairs:
+        with suppress(OSError):
+            found = source.stat()
+            names = os.listxattr(source) if hasattr(os, "listxattr") else ()
+            folders[source.parent] = stat.S_IMODE(source.parent.stat().st_mode)
+            counts["symbolic link", ""] += source.is_symlink()
+            counts["file", " of several names"] += found.st_nlink > 1
+            counts["file", " of another owner"] += found.st_uid != system.user()
+            counts["file", " with extended attributes"] += any(
+                name.startswith(_SET) for name in names
+            )
+    usual = 0o777 & ~_umask()
+    special = sum(mode != usual for mode in folders.values())
+    counts["folder", " with permissions of its own"] = special
+    said = [counted(number, noun) + more for (noun, more), number in counts.items() if number]
+    return ", ".join(said) or None
+
+
+def _umask() -> int:
+    with suppress(OSError, StopIteration):
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("Umask:")).split()[1], 8)
+    # No Linux: it can only be set, for a moment that other threads may see.
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return umask

@@ -22,10 +22,9 @@ from chunkwise.model.readability import Needs, losses, require, sentences
 from chunkwise.names import printable
 from chunkwise.remedy.tools import ENCODED_FILTERS
 from chunkwise.repacking import estimate
-from chunkwise.repacking.behind import missing_behind
 from chunkwise.repacking.bounds import EXACT, Bound, bound_of
 from chunkwise.repacking.decide import NewLayout, decide
-from chunkwise.repacking.facts import Contents, SourceDataset
+from chunkwise.repacking.facts import Contents, SourceDataset, missing_behind
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.rules import Rules, require_matches
 from chunkwise.repacking.trial import (

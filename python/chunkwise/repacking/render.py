@@ -93,11 +93,10 @@ def _change(label: str, before: str, after: str) -> Iterator[str]:
 
 
 def _kept_lines(plan: Plan) -> Iterator[str]:
-    kept = Counter(step.action for step in plan.steps if not step.changes)
+    kept: Counter[str] = Counter(step.action for step in plan.steps if not step.changes)
     for action, words in _KEPT.items():
-        count = sum(number for name, number in kept.items() if name == action)
-        if count:
-            yield f"{counted(count, 'dataset')} {words}"
+        if kept[action]:
+            yield f"{counted(kept[action], 'dataset')} {words}"
 
 
 def left_lines(left: Sequence[tuple[str, tuple[str, ...]]], indent: str = "") -> Iterator[str]:

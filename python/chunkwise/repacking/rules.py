@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from chunkwise.errors import DatasetNotFoundError, UsageError
+from chunkwise.files.opening import hint
 from chunkwise.grammar import Pipeline, Shape, ShapeWord, parse_shape
 from chunkwise.grammar.codecs import ALIASES, CODECS
 from chunkwise.names import printable
@@ -90,12 +91,10 @@ class Rules:
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Return whether a pattern means a dataset of this absolute path.
-
-    A pattern with a slash is for the whole path, and its ``*`` stays within one group;
-    ``**`` stands for any number of groups.  One without a slash is for the last part of a
-    path, in whatever group.  ``?`` is any character, ``[ab]`` one of several.
-    """
+    """Return whether a pattern means a dataset of this absolute path."""
+    # A pattern with a slash is for the whole path, and its ``*`` stays within one group; ``**``
+    # stands for any number of groups.  One without a slash is for the last part of a path, in
+    # whatever group.  ``?`` is any character, ``[ab]`` one of several.
     if pattern.strip("/") == path.strip("/"):
         return True
     if "/" not in pattern and pattern != _EVERYTHING:
@@ -142,25 +141,11 @@ def require_matches(
                 f"rule {rule.text!r}: '{printable(rule.pattern)}' is a group; for all datasets "
                 f"below it write {inside}"
             )
+        known = [name for names in paths.values() for name in names]
         raise DatasetNotFoundError(
             f"rule {rule.text!r}: no dataset is called '{printable(rule.pattern)}'"
-            f"{_near(rule.pattern, [name for names in paths.values() for name in names])}"
+            + hint("/" + rule.pattern.strip("/"), known)
         )
-
-
-def _near(pattern: str, paths: list[str]) -> str:
-    by_last: dict[str, str] = {}
-    for path in paths:
-        by_last.setdefault(path.rpartition("/")[2].casefold(), path)
-    near = difflib.get_close_matches("/" + pattern.strip("/"), paths, 2, 0.7)
-    for last in difflib.get_close_matches(pattern.rpartition("/")[2].casefold(), by_last, 2, 0.6):
-        near.append(by_last[last])
-    if near:
-        names = " or ".join(f"'{printable(n)}'" for n in list(dict.fromkeys(near))[:2])
-        return f"; did you mean {names}?"
-    shown = ", ".join(f"'{printable(path)}'" for path in paths[:3])
-    more = f" and {len(paths) - 3:,} more" if len(paths) > 3 else ""
-    return f"; there is {shown}{more}" if shown else "; the file holds no dataset"
 
 
 # --- texts -----------------------------------------------------------------------------

@@ -21,9 +21,9 @@ from h5py import h5f
 from chunkwise import _native, system
 from chunkwise.errors import CannotWriteError, UsageError
 from chunkwise.files.classic import classic_end
+from chunkwise.files.durable import free_nbytes
 from chunkwise.files.mended import Mended, copy_mended, mended, open_mended, wide_lengths
 from chunkwise.files.netcdf3 import is_netcdf3
-from chunkwise.files.room import free_nbytes
 from chunkwise.files.superblock import read_superblock
 from chunkwise.files.unclosed import closed_patch, copy_patched, is_unclosed, open_readable
 from chunkwise.grammar import format_size
@@ -38,7 +38,6 @@ from chunkwise.proof.compare import prove
 from chunkwise.proof.conversion import as_proved_netcdf4
 from chunkwise.proof.records import Allowed, Proved
 from chunkwise.repacking.creation import require_room_for_user_block
-from chunkwise.repacking.executor import Executor
 from chunkwise.repacking.facts import look
 from chunkwise.repacking.options import Options
 from chunkwise.repacking.orphans import orphans
@@ -46,7 +45,7 @@ from chunkwise.repacking.plan import Plan, make_plan, require_readable, who_lose
 from chunkwise.repacking.progress import Moment, Teller, Watch
 from chunkwise.repacking.records import Summary, result_of
 from chunkwise.repacking.rules import Rules
-from chunkwise.repacking.work import Run, carry_out
+from chunkwise.repacking.work import Executor, Run, carry_out
 from chunkwise.settings import settings
 from chunkwise.verifying.file import ends_early
 from chunkwise.words import counted, format_ratio

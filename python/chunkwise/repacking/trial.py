@@ -16,7 +16,7 @@ import h5py
 import numpy as np
 from h5py import h5d, h5g, h5p, h5s, h5t, h5z
 
-from chunkwise.files.fill import read_fill
+from chunkwise.files.stored import read_fill
 from chunkwise.grammar import Pipeline, Shape, format_shape
 from chunkwise.names import HDF5_ERRORS, hdf5_reason
 from chunkwise.repacking.facts import SourceDataset

@@ -1,14 +1,14 @@
-"""How is a plan carried out?
+"""How is a plan carried out, by this process, ranks of MPI, or workers of Dask?
 
-First the tree of objects, then the data of each dataset, then the references to them.  The
-file is closed.  The caller proves it and puts it into place.
+First the tree of objects, then the data of each dataset, then the references to them.  The file is
+closed.  The caller proves it and puts it into place.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -25,18 +25,87 @@ from chunkwise.files.objects import header_address, open_at
 from chunkwise.files.stored import stored_nbytes
 from chunkwise.names import HDF5_ERRORS, printable
 from chunkwise.newfile.claim import Claim
+from chunkwise.newfile.index import FileIndex
 from chunkwise.newfile.target import cannot_write, writing_to
+from chunkwise.proof.compare import Sharing
 from chunkwise.proof.records import GOES_ON
-from chunkwise.repacking.beyond import leave_out, real_end
-from chunkwise.repacking.creation import copy_user_block
-from chunkwise.repacking.executor import Copied, Executor
+from chunkwise.repacking.creation import CreatedFile, create
 from chunkwise.repacking.options import Options
-from chunkwise.repacking.orphans import orphans
+from chunkwise.repacking.orphans import leave_out, orphans, real_end
 from chunkwise.repacking.plan import Plan, Step
 from chunkwise.repacking.progress import Teller, Watch
 from chunkwise.repacking.records import DatasetResult, Missing, result_of
 from chunkwise.repacking.trial import has_plugins, stored_filters
 from chunkwise.words import counted
+
+# Called with bytes done, stored bytes read and written.
+Tell = Callable[[int, int, int], None]
+
+
+@dataclass(frozen=True)
+class Copied:
+    """The result of copying a dataset; see `_native.CopyResult`."""
+
+    decodes: int
+    chunks_written: int
+    chunks_replayed: int
+    stored_nbytes_written: int
+    tuning: str | None
+    lost_chunks: list[tuple[list[int], str]]
+    through_libhdf5: str | None
+    elapsed_s: float
+
+
+class Executor:
+    """Work by this process alone; classes derived from it share some with others."""
+
+    def create(self, claim: Claim, source: h5py.File, options: Options) -> FileIndex | CreatedFile:
+        """Create the target."""
+        return create(claim, source, options)
+
+    def note_to(self, journal: int, identity: bytes) -> None:
+        """Append what others note to a journal; its descriptor stays the caller's."""
+
+    def begin(self, claim: Claim, source: h5py.File) -> None:
+        """Let others open the source, and the partial file that now exists."""
+
+    # Of a large dataset, while the target is open -------------------------------------
+
+    def shares(self, made: h5d.DatasetID, nbytes: int, *, raw: bool) -> bool:
+        """Whether others copy parts of a dataset of `nbytes` bytes into this one."""
+        del made, nbytes, raw
+        return False
+
+    def copy(
+        self,
+        path: str,
+        made: h5d.DatasetID,
+        nbytes: int,
+        tell: Tell,
+        how: dict[str, Any],  # More arguments of `_native.copy_data`
+    ) -> Copied | _native.CopyResult:
+        """Copy such a dataset, together with others."""
+        raise NotImplementedError
+
+    # Of some datasets, after the target is closed -------------------------------------
+
+    def takes(self, step: Step) -> bool:
+        """Whether others write the data of a dataset into the target, complete but for that."""
+        del step
+        return False
+
+    def write(self, claim: Claim, source: h5py.File, steps: Sequence[Step]) -> list[DatasetResult]:
+        """Let them write these data into the closed partial file."""
+        del claim, source, steps
+        return []
+
+    def sharing(
+        self, claim: Claim, memory_nbytes: int, tell: Callable[[int], None]
+    ) -> Sharing | None:
+        """Return what lets others compare the result with the source, too."""
+        del claim, memory_nbytes, tell
+        return None
+
 
 # Datasets of no more than this go side by side...
 _SMALL_NBYTES: Final = 8 << 20
@@ -88,9 +157,15 @@ def carry_out(
             made = {one.path: one for one in executor.write(claim, source, others)}
             run.results = [made.get(one.path, one) for one in run.results]
         place.require_unchanged()
-        with os.fdopen(claim.open_partial(os.O_RDWR), "r+b") as writing:
-            copy_user_block(place.source, writing, source.userblock_size)
+        copy_user_block(claim, source.userblock_size)
     return run
+
+
+def copy_user_block(claim: Claim, nbytes: int) -> None:
+    """Copy what stands before HDF5's own bytes; HDF5 leaves it to others."""
+    partial = os.fdopen(claim.open_partial(os.O_RDWR), "r+b")
+    with claim.place.source.open("rb") as reading, partial as writing:
+        writing.write(reading.read(nbytes))
 
 
 @dataclass(frozen=True)

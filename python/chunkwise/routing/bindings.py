@@ -50,12 +50,12 @@ FileNumber = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Bound:
-    """What the engine reads, and what h5py says about it.
+    """What the engine reads, and what h5py says about it."""
 
-    With `has_arrays`, an element is an array, and what `getitem` gives is not yet what h5py gives.
-    Elements that are `converted` as they are read cannot be converted once more.  Messages begin
-    with `label`.  Of what lies in files other than the dataset's own, these are its `sources`.
-    """
+    # With `has_arrays`, an element is an array, and what `getitem` gives is not yet what h5py
+    # gives. Elements that are `converted` as they are read cannot be converted once more.
+    # Messages begin with `label`.  Of what lies in files other than the dataset's own, these are
+    # its `sources`.
 
     native: _native.Dataset
     label: str
@@ -70,16 +70,6 @@ class Bound:
     # Whether nothing has to be looked at before `getitem` reads what h5py reads.
     is_quick: bool = field(init=False)
 
-    @property
-    def chunks(self) -> tuple[int, ...] | None:
-        """The shape of a chunk; None of a contiguous dataset."""
-        return self.native.chunks
-
-    @property
-    def fills(self) -> bool:
-        """Whether what was never written is read as the fill value, rather than left alone."""
-        return self.native.fills
-
     def __post_init__(self) -> None:
         # Looked up once, as small reads are short.
         object.__setattr__(self, "shape", self.native.shape)
@@ -89,11 +79,10 @@ class Bound:
 
 @dataclass(eq=False)
 class Binding:
-    """A dataset that the engine reads (`bound`), or why h5py does (`why`).
+    """A dataset that the engine reads (`bound`), or why h5py does (`why`)."""
 
-    With neither, its file was closed, and may be open again.  Of chunkwise's `own` objects damage
-    is told; of h5py's, h5py says what it has always said.
-    """
+    # With neither, its file was closed, and may be open again.  Of chunkwise's `own` objects
+    # damage is told; of h5py's, h5py says what it has always said.
 
     bound: Bound | None = None
     why: str = ""
@@ -148,11 +137,10 @@ _UNPATCHED = Binding(why=eligibility.UNPATCHED)
 
 
 class _Bindings:
-    """What is bound, by libhdf5's number of the open file; all under h5py's lock.
+    """What is bound, by libhdf5's number of the open file; all under h5py's lock."""
 
-    libhdf5 gives every opening of a file another number, so that a file that was closed,
-    rewritten and opened again is never taken for what it was.
-    """
+    # libhdf5 gives every opening of a file another number, so that a file that was closed,
+    # rewritten and opened again is never taken for what it was.
 
     def __init__(self) -> None:
         self.active = False
@@ -194,11 +182,9 @@ class _Bindings:
             self.release(number)
 
     def _let_go_of_closed_files(self) -> None:
-        """Find those that were closed past `h5py.File.close`, by the garbage collector say.
-
-        Looking at every open file each time would cost a program that opens thousands of
-        them the square of that; so twice as many may be kept as were open the last time.
-        """
+        """Find those that were closed past `h5py.File.close`, by the garbage collector say."""
+        # Looking at every open file each time would cost a program that opens thousands of them
+        # the square of that; so twice as many may be kept as were open the last time.
         if len(self.files) < 2 * self._looked_at + _OVERLOOKED_FILES:
             return
         # A file may be held open by one of its datasets alone.
@@ -265,11 +251,9 @@ def _while_closing(file: h5py.File, closes: bool, method: Callable[[], Any]) -> 
 
 
 def end_reads(several: Sequence[Bound]) -> None:
-    """Let no other read of these begin, and wait for those that other threads have begun.
-
-    As closing a file waits for libhdf5's.  A thread that holds h5py's lock does not wait: those
-    reads may need it.
-    """
+    """Let no other read of these begin, and wait for those that other threads have begun."""
+    # As closing a file waits for libhdf5's.  A thread that holds h5py's lock does not wait: those
+    # reads may need it.
     # All of them first, in case a signal ends the waiting.
     for wait in (False, True)[: 1 if phil._is_owned() else 2]:
         for one in several:
@@ -368,11 +352,9 @@ def _describe(
     plain: bool = False,
     trail: Trail | None = None,
 ) -> Binding:
-    """Ask libhdf5 for all that the engine needs, under h5py's lock; `listed`, for all chunks.
-
-    Messages begin with `label`; a file that is said to be `plain` is a local one.  The `trail` is
-    that of the virtual datasets that led here.
-    """
+    """Ask libhdf5 for all that the engine needs, under h5py's lock; `listed`, for all chunks."""
+    # Messages begin with `label`; a file that is said to be `plain` is a local one.  The `trail`
+    # is that of the virtual datasets that led here.
     dtype = dataset.dtype
     why = eligibility.why_not_of_type(dtype)
     if why:

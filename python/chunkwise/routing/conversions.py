@@ -8,7 +8,7 @@ both convert the numbers at which they may differ.  If one bit differs, libhdf5 
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import h5py
 import numpy as np
@@ -16,12 +16,8 @@ from h5py import h5t
 
 from chunkwise import _native
 from chunkwise.names import HDF5_ERRORS
-from chunkwise.routing import edges
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-Array: TypeAlias = "npt.NDArray[Any]"
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 DType = np.dtype[Any]
 # Where some bytes begin in an element, and in one that is made; how many there are, or between
 # which types, by NumPy's names, they are converted.
@@ -82,8 +78,8 @@ def text_of(file_type: h5t.TypeID, dtype: DType) -> str | None:
     if pad == h5t.STR_NULLPAD or dtype.kind != "S" or dtype.itemsize == 0:
         return None
     name = f"{' ' if pad == h5t.STR_SPACEPAD else '|'}S{dtype.itemsize}"
-    texts = edges.texts(dtype.itemsize)
-    return name if _same_bytes((name, dtype.str), texts, dtype, file_type) else None
+    same = _same_bytes((name, dtype.str), texts(dtype.itemsize), dtype, file_type)
+    return name if same else None
 
 
 def convert(elements: Array, into: Array) -> bool:
@@ -166,8 +162,8 @@ class _Hashed:
 @cache
 def _alike(types: tuple[str, str], stored: _Hashed, wanted: _Hashed) -> bool:
     """Whether libhdf5 converts ambiguous values in the same way."""
-    texts = types[0][1] == "S"
-    elements = edges.texts(stored.dtype.itemsize) if texts else edges.numbers(types[0])
+    is_text = types[0][1] == "S"
+    elements = texts(stored.dtype.itemsize) if is_text else numbers(types[0])
     return _same_bytes(types, elements, wanted.dtype, memory_type(stored.dtype))
 
 
@@ -185,3 +181,16 @@ def _same_bytes(
     except HDF5_ERRORS:
         return False
     return buffer[: ours.nbytes].tobytes() == ours.tobytes()
+
+
+def numbers(name: str) -> Array:
+    """Numbers at the ends of ranges, between two others, and NaNs."""
+    return np.frombuffer(_native.edge_numbers(name) or b"", name)
+
+
+def texts(length: int) -> Array:
+    """Texts that fill their room and do not, with zeros and spaces within and at their end."""
+    made = [b"", b" ", b"a", b"a ", b" a", b"a\0b", b"\0a", b"a \0", "é".encode(), b"x" * length]
+    made += [b"x" * (length - 1) + b" ", b"x" * (length - 1) + b"\0", b" " * length]
+    padded = b"".join(text[:length].ljust(length, b"\0") for text in made)
+    return np.frombuffer(padded, f"S{length}")

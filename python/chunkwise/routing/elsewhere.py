@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -24,9 +25,9 @@ import numpy as np
 from h5py import h5d, h5f, h5fd, h5g, h5i, h5s
 
 from chunkwise.errors import LeadsOutsideError
-from chunkwise.files.fill import read_fill
-from chunkwise.files.leading import Bounds
+from chunkwise.files.leading import Bounds, places
 from chunkwise.files.objects import Address, address_of
+from chunkwise.files.stored import read_fill
 from chunkwise.handles.handle import absolute
 from chunkwise.names import HDF5_ERRORS, printable
 
@@ -77,10 +78,8 @@ class Sources:
             self.nbytes += status[2]
 
     def why_not_now(self) -> str | None:
-        """Tell why libhdf5 has to read now; None if nothing has happened.
-
-        Must be called under h5py's lock.
-        """
+        """Tell why libhdf5 has to read now; None if nothing has happened."""
+        # Must be called under h5py's lock.
         if self.files and not self.files.isdisjoint(_files_being_written()):
             return WRITTEN
         return None
@@ -118,11 +117,6 @@ class Trail:
         if len(self.places) > _DEEPEST:
             raise LeftToLibhdf5Error(f"more than {_DEEPEST} virtual datasets lead to each other")
         return Trail((*self.places, place), self.numbers)
-
-    @property
-    def is_nested(self) -> bool:
-        """Whether the last dataset is itself a source of another."""
-        return len(self.places) > 1
 
     def count(self) -> None:
         """Take note of one more source; LeftToLibhdf5Error where these are too many."""
@@ -275,7 +269,7 @@ class _Finder:
         """What all mappings come to now."""
         for number in range(self.count):
             yield from self.of(number)
-        if self._is_endless and self._trail.is_nested:
+        if self._is_endless and len(self._trail.places) > 1:
             # libhdf5 reads it in the shape that was written down, not in that of its sources.
             raise LeftToLibhdf5Error("one of its mappings has no end, and it is a source itself")
 
@@ -376,39 +370,28 @@ class _Finder:
                 tried.append(path)
             else:
                 self._paths[file] = None
-                self.sources.absent += tried
+                self.sources.absent += dict.fromkeys(tried)
                 # Which is one of these places, wherever the process goes.
                 self.sources.folder = _working_directory()
         return self._paths[file]
 
     def _candidates(self, file: str) -> Iterator[str]:
         """Where libhdf5 looks for a file, in its order."""
-        rest = file
         if file.startswith("/"):
+            # Wherever the dataset's own file was opened from.
             yield file
-            rest = os.path.basename(file)  # noqa: PTH119
-        for folder in self._folders:
-            yield f"{folder}/{rest}"
+        for place in places(file, self._own_path, "HDF5_VDS_PREFIX", self._prefix):
+            yield absolute(str(place))
 
     @cached_property
-    def _folders(self) -> list[str]:
-        """The folders in which libhdf5 looks for files, in its order."""
-        listed = [*os.environ.get("HDF5_VDS_PREFIX", "").split(":"), self._prefix]
-        own = self._own_path
-        folders = [absolute(folder) for folder in listed if folder]
-        folders += [os.path.dirname(own), absolute("")]  # noqa: PTH120
-        actual = os.path.dirname(os.path.realpath(own))  # noqa: PTH120
-        return list(dict.fromkeys([*folders, actual]))
-
-    @property
-    def _own_path(self) -> str:
+    def _own_path(self) -> Path:
         """Where the dataset's own file is, by the name under which it was opened."""
         name = os.fsdecode(self._file.name)
         own = absolute(name)
         if own != name and _keys(own) != _keys_of(self._file):
             # libhdf5 knows where the process was then.
             raise LeftToLibhdf5Error("its file was opened from another working directory")
-        return own
+        return Path(own)
 
     def _opened(self, path: str) -> h5f.FileID:
         found = self._open.get(path)

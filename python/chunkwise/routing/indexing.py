@@ -15,10 +15,8 @@ _LARGEST_STEP = 2**63 - 1
 
 
 def plain(args: Any) -> bool:
-    """Whether an index is of integers, slices with steps of at least 1, and Ellipsis.
-
-    Whether it fits the dataset is for whoever resolves it to say.
-    """
+    """Whether an index is of integers, slices with steps of at least 1, and Ellipsis."""
+    # Whether it fits the dataset is for whoever resolves it to say.
     for item in args if type(args) is tuple else (args,):
         kind = type(item)
         if kind is slice:
@@ -31,12 +29,10 @@ def plain(args: Any) -> bool:
 
 
 def listed(args: Any, shape: tuple[int, ...]) -> bool:
-    """Whether an index holds one list, or one mask, that h5py takes; the rest is plain.
-
-    A list is of integers that increase and are not negative, in one dimension.  A mask stands
-    alone and has the dataset's shape; or it has one dimension and stands beside others.  h5py
-    refuses some of these if they select nothing: see `reading.py`.
-    """
+    """Whether an index holds one list, or one mask, that h5py takes; the rest is plain."""
+    # A list is of integers that increase and are not negative, in one dimension.  A mask stands
+    # alone and has the dataset's shape; or it has one dimension and stands beside others.  h5py
+    # refuses some of these if they select nothing: see `reading.py`.
     items = args if type(args) is tuple else (args,)
     arrays = [item for item in items if isinstance(item, list | np.ndarray)]
     if len(arrays) != 1 or not plain(tuple(i for i in items if i is not arrays[0])):

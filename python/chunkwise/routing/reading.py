@@ -60,10 +60,8 @@ def read(
     *,
     comes_again: bool = False,
 ) -> Any | Left:
-    """Read ``dataset[index]``, as elements of a type or of their own.
-
-    What is left to h5py's method is not counted if that `comes_again` for it.
-    """
+    """Read ``dataset[index]``, as elements of a type or of their own."""
+    # What is left to h5py's method is not counted if that `comes_again` for it.
     bound = binding.bound
     if bound is None:
         counts.h5py[binding.why] += 1
@@ -171,11 +169,9 @@ def _selected(bound: Bound, selection: _native.Selection, out: Any) -> Any:
 
 
 def _left(dataset: h5py.Dataset, binding: Binding, error: Exception) -> Left | None:
-    """Leave a read to libhdf5, with a warning if a chunk is odd or the file another one.
-
-    None if a source has changed and is known as it is now: libhdf5 may have it open as it was
-    before.  Raises what libhdf5 cannot do better.
-    """
+    """Leave a read to libhdf5, with a warning if a chunk is odd or the file another one."""
+    # None if a source has changed and is known as it is now: libhdf5 may have it open as it was
+    # before.  Raises what libhdf5 cannot do better.
     if isinstance(error, UnsoundIndexError | RemoteError | FileChangedError) and not binding.own:
         from chunkwise.remote import ros3
 

@@ -48,11 +48,9 @@ def read(dataset: h5py.Dataset, index: Any, dtype: Any) -> Any:
 
 
 def read_all(dataset: h5py.Dataset, dtype: Any) -> Any:
-    """Read all elements, as `h5py.Dataset.__array__` does, which reads by `read_direct`.
-
-    Ours would wait there for those who write, while h5py's method holds the lock that they need.
-    Here all was waited for before.
-    """
+    """Read all elements, as `h5py.Dataset.__array__` does, which reads by `read_direct`."""
+    # Ours would wait there for those who write, while h5py's method holds the lock that they need.
+    # Here all was waited for before.
 
     def read() -> Any:
         with phil:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,10 +18,7 @@ from chunkwise.routing.eligibility import OTHER_INDEX, OTHER_TYPE, Left
 from chunkwise.routing.indexing import is_mask, listed, plain
 from chunkwise.selecting.indexing import resolve
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-Array: TypeAlias = "npt.NDArray[Any]"
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Parts = list[Part]
 Hyperslab = tuple[list[int], list[int], list[int], list[int]]
 Box = tuple[slice, ...]
@@ -66,7 +63,7 @@ def into(bound: Bound, dest: Any, source: Any, target: Any) -> Array | Left:
         return OTHER_TYPE
     parts = _parts(bound, dest.dtype)
     # If an element was never written and has no fill value, `dest` keeps its old value.
-    if parts is None or not (parts == COPIED or bound.fills):
+    if parts is None or not (parts == COPIED or bound.native.fills):
         return OTHER_TYPE
     source, target = (... if index is None else index for index in (source, target))
     if not (plain(source) and plain(target)):
@@ -83,14 +80,15 @@ def into(bound: Bound, dest: Any, source: Any, target: Any) -> Array | Left:
     if view.flags.c_contiguous:
         _read(bound, selection, dest.dtype, parts, view)
         return dest
-    out = _with_all_dimensions(view, selection.dropped)
+    # With those dimensions that integers have dropped.
+    out: Array = view[tuple(None if gone else slice(None) for gone in selection.dropped)]
     for where, piece in _pieces(selection, bound):
         elements = np.array(out[where], order="C")
         out[where] = _read(bound, piece, dest.dtype, parts, elements)
     return dest
 
 
-def why_not_as(bound: Bound, dtype: npt.DTypeLike) -> str | None:
+def why_not_as(bound: Bound, dtype: Any) -> str | None:
     """Tell why libhdf5 reads elements as another type; None if the engine does."""
     wanted = np.dtype(dtype)
     if _parts(bound, wanted) is not None:
@@ -126,7 +124,7 @@ def _pieces(selection: _native.Selection, bound: Bound) -> Iterator[tuple[Box, _
     parts = selection.hyperslab
     assert parts is not None, "only plain indices come here"
     most = max(_PIECE_NBYTES // bound.dtype.itemsize, 1)
-    chunk = bound.chunks or (1,) * len(bound.shape)
+    chunk = bound.native.chunks or (1,) * len(bound.shape)
     for where, piece in _cut(parts, chunk, most, ()):
         yield where, _native.select_hyperslabs(bound.shape, piece, bound.label)
 
@@ -163,12 +161,6 @@ def _cut(
 
 def _with(values: list[int], axis: int, value: int) -> list[int]:
     return [*values[:axis], value, *values[axis + 1 :]]
-
-
-def _with_all_dimensions(array: Array, dropped: list[bool]) -> Array:
-    """View an array with those dimensions that an index by integers has dropped."""
-    view: Array = array[tuple(None if gone else slice(None) for gone in dropped)]
-    return view
 
 
 def _shape(parts: Hyperslab) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -16,6 +17,8 @@ from typing import Any, Final
 
 from chunkwise.errors import UsageError
 from chunkwise.grammar import format_shape
+from chunkwise.names import printable
+from chunkwise.words import joined
 
 FORMAT: Final = "chunkwise-trace"
 VERSION: Final = 1
@@ -217,11 +220,9 @@ class _Walk:
 
 
 def patterns(one: TracedDataset) -> Iterator[str]:
-    """Write its calls as access patterns: walks by their block, nothing for other selections.
-
-    Boxes of one shape in order are ``BLOCK@walk``, in no order ``BLOCK@random``.  Both are walks
-    over the whole dataset, and weigh as much as was done of them.
-    """
+    """Write its calls as access patterns: walks by their block, nothing for other selections."""
+    # Boxes of one shape in order are ``BLOCK@walk``, in no order ``BLOCK@random``.  Both are walks
+    # over the whole dataset, and weigh as much as was done of them.
     counts: dict[_Walk, float] = {}
     for run in one.runs:
         block = run.block
@@ -299,3 +300,46 @@ def totals(datasets: Sequence[TracedDataset]) -> tuple[int, int, float]:
         sum(one.nbytes for one in datasets),
         sum(one.seconds for one in datasets),
     )
+
+
+def recorded(path: str, file: str, dataset: str | None) -> tuple[str, tuple[str, ...]]:
+    """Find what a program has read of a dataset."""
+    found = _datasets(path)
+    wanted = None if dataset is None else "/" + dataset.strip("/")
+    same = [one for one in found if _is_same(one["file"], file)]
+    if dataset is None and not same:
+        raise UsageError(f"{printable(path)} has no read of {printable(file)}: name a dataset")
+    for one in [*same, *(found if dataset is not None else [])]:
+        if wanted in (None, one["dataset"]) and one["access"]:
+            return one["dataset"], tuple(one["access"])
+    names = sorted({one["dataset"] for one in found if one["access"]})
+    what = f"of {printable(wanted)}" if wanted else f"of {printable(file)}"
+    others = f"; it has walks over {joined([printable(name) for name in names])}" if names else ""
+    raise UsageError(f"{printable(path)} has no walk {what} in it{others}")
+
+
+def _is_same(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)  # noqa: PTH121
+    except OSError:
+        return False
+
+
+def _datasets(path: str) -> list[dict[str, Any]]:
+    try:
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123
+            record = json.load(file)
+        datasets: list[dict[str, Any]] = record["datasets"]
+        for one in datasets:
+            if not {"file", "dataset", "access"} <= set(one):
+                raise KeyError("access")
+        datasets = [one for one in datasets if one.get("operation", "read") == "read"]
+    except OSError as error:
+        raise UsageError(f"{printable(path)}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError):
+        raise UsageError(
+            f"{printable(path)} is no trace: write one by 'chunkwise trace -o FILE -- PROGRAM'"
+        ) from None
+    if record.get("version", VERSION) != VERSION:
+        raise UsageError(f"{printable(path)} is of another version of chunkwise; trace again")
+    return datasets

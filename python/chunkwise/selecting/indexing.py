@@ -7,7 +7,7 @@ fields are in an index, and select no elements.
 from __future__ import annotations
 
 from operator import index as as_int
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,10 +15,7 @@ from chunkwise import _native
 from chunkwise.errors import SelectionError
 from chunkwise.selection import Selection
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-Array: TypeAlias = "npt.NDArray[Any]"
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Shape = tuple[int, ...]
 
 

@@ -19,12 +19,10 @@ if TYPE_CHECKING:
 def read(
     dataset: h5py.Dataset, selection: _native.Selection, out: npt.NDArray[Any] | None = None
 ) -> npt.NDArray[Any]:
-    """Read a selection, also one for which h5py has no index.
-
-    Hyperslabs, unions, several lists and paired ones are read with one ``H5Dread``, lists element
-    by element.  Otherwise slices are read forwards and turned round, the indices of a list
-    once each and in order.
-    """
+    """Read a selection, also one for which h5py has no index."""
+    # Hyperslabs, unions, several lists and paired ones are read with one ``H5Dread``, lists
+    # element by element.  Otherwise slices are read forwards and turned round, the indices of a
+    # list once each and in order.
     if selection.hyperslabs is None:
         made = _read_product(dataset, selection)
         if out is None:
@@ -97,10 +95,8 @@ def select(space: h5s.SpaceID, hyperslabs: Iterable[Hyperslab]) -> None:
 
 
 def element_of(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    """What NumPy makes of a dtype in an array: its innermost dtype, and the dimensions it adds.
-
-    An array type of HDF5 may be one of arrays, whose dimensions come after its own.
-    """
+    """What NumPy makes of a dtype in an array: its innermost dtype, and the dimensions it adds."""
+    # An array type of HDF5 may be one of arrays, whose dimensions come after its own.
     inner: tuple[int, ...] = ()
     while dtype.subdtype is not None:
         dtype, shape = dtype.subdtype

@@ -20,8 +20,8 @@ from chunkwise.errors import ChunkwiseError
 from chunkwise.files.causes import cause_of_values
 from chunkwise.files.filters import is_available, lacking
 from chunkwise.files.opening import is_plain
-from chunkwise.files.raw import read_box
 from chunkwise.files.references import dangling
+from chunkwise.files.stored import read_box
 from chunkwise.grammar import Shape
 from chunkwise.grammar.boxes import Box, boxes, chunk_at
 from chunkwise.inspection.collect import layout_of

@@ -9,8 +9,13 @@ from pathlib import Path
 from typing import Final
 
 from chunkwise.errors import FileFormatError
-from chunkwise.files.magic import HDF5_SIGNATURE, hdf5_offset, what_it_is
-from chunkwise.files.superblock import read_superblock, stated_end
+from chunkwise.files.superblock import (
+    HDF5_SIGNATURE,
+    hdf5_offset,
+    read_superblock,
+    stated_end,
+    what_it_is,
+)
 from chunkwise.names import printable
 from chunkwise.verifying.records import Damage
 from chunkwise.words import counted

@@ -11,7 +11,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import h5py
 import numpy as np
@@ -31,10 +31,7 @@ from chunkwise.routing.indexing import plain
 from chunkwise.routing.reading import Counts
 from chunkwise.writing.values import PART_NBYTES, as_stored
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-Array: TypeAlias = "npt.NDArray[Any]"
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Box = tuple[tuple[int, int], ...]  # From where to where, a dimension each
 # Writes ``dataset[index] = value`` through libhdf5.
 Write = Callable[[h5py.Dataset, Any, Any], None]
@@ -88,10 +85,9 @@ class Target:
         return all(end - begin <= n for (begin, end), n in zip(part, self.chunk, strict=True))
 
     def is_rewrite(self, part: Box) -> bool:
-        """Whether the same part was written a short while ago.
-
-        libhdf5 encodes a chunk when it leaves its cache, however often it was written until then.
-        """
+        """Whether the same part was written a short while ago."""
+        # libhdf5 encodes a chunk when it leaves its cache, however often it was written until
+        # then.
         known = part in self.recent
         self.recent[part] = None
         self.recent.move_to_end(part)

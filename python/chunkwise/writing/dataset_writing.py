@@ -87,10 +87,9 @@ def writing_of(dataset: h5py.Dataset) -> Writing:
 
 
 class Writing:
-    """What is being written to one dataset; made by `writing_of`.
+    """What is being written to one dataset; made by `writing_of`."""
 
-    Any number of threads may write; they take turns.
-    """
+    # Any number of threads may write; they take turns.
 
     def __init__(self, dataset: h5py.Dataset) -> None:
         self._h5 = dataset
@@ -393,10 +392,8 @@ class Writing:
         return any(new < old for new, old in zip(shape, former, strict=True))
 
     def _complete_edges(self, native: _native.Writer, new: Shape) -> None:
-        """Write chunks again that may lack what lies beyond the dataset, where that changes.
-
-        Once for each axis: what is written afterwards is whole.
-        """
+        """Write chunks again that may lack what lies beyond the dataset, where that changes."""
+        # Once for each axis: what is written afterwards is whole.
         h5 = self._h5
         axes = {axis for axis, n in enumerate(h5.shape) if n != new[axis]} - self._whole_axes
         if not axes:

@@ -27,24 +27,20 @@ def may_leave_out(dataset: h5py.Dataset) -> bool:
 
 
 def make_index(dataset: h5py.Dataset) -> None:
-    """See that there is a chunk, and so an index of chunks.
-
-    libhdf5 looks up the chunks that will be none at the edge any more.  Without an index, 1.10
-    crashes, and later ones leave a dataset that corrupts the heap when it is read (see
-    `tests/upstream/grow_unwritten.c`).
-    """
+    """See that there is a chunk, and so an index of chunks."""
+    # libhdf5 looks up the chunks that will be none at the edge any more.  Without an index, 1.10
+    # crashes, and later ones leave a dataset that corrupts the heap when it is read (see
+    # `tests/upstream/grow_unwritten.c`).
     if 0 not in dataset.shape and not dataset.id.get_storage_size():
         first = (0,) * len(dataset.shape)
         dataset[first] = dataset[first]
 
 
 def lengthen(dataset: h5py.Dataset, new: Shape) -> list[Shape]:
-    """Store chunks that a resize will filter one byte longer than they are.
-
-    libhdf5 does not store that a filter was left out when a chunk keeps its length, and such a
-    chunk has the length of its elements before and after (see
-    `tests/upstream/edge_mask_lost.c`).  libhdf5 reads no byte beyond the elements.
-    """
+    """Store chunks that a resize will filter one byte longer than they are."""
+    # libhdf5 does not store that a filter was left out when a chunk keeps its length, and such a
+    # chunk has the length of its elements before and after (see
+    # `tests/upstream/edge_mask_lost.c`).  libhdf5 reads no byte beyond the elements.
     if not may_leave_out(dataset):
         return []
     dataset.id.flush()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import h5py
 import numpy as np
@@ -20,10 +20,7 @@ from chunkwise.routing.conversions import convert, identical
 from chunkwise.routing.indexing import plain
 from chunkwise.selecting import indexing
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-Array: TypeAlias = "npt.NDArray[Any]"
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Shape = tuple[int, ...]
 
 # A value that is broadcast to more than this is written in parts.
@@ -146,10 +143,8 @@ def as_stored(array: Array, dtype: np.dtype[Any]) -> Array | None:
 
 
 def converted(array: Array, dtype: np.dtype[Any]) -> Array:
-    """The values as libhdf5 stores them in a dataset of this dtype (H5Tconvert).
-
-    What holds no numbers is given back as it is.
-    """
+    """The values as libhdf5 stores them in a dataset of this dtype (H5Tconvert)."""
+    # What holds no numbers is given back as it is.
     if array.dtype.kind not in "iufcb" or dtype.kind not in "iufcb" or array.dtype == dtype:
         return array
     most = max(array.dtype.itemsize, dtype.itemsize)

@@ -52,8 +52,7 @@ class Writable:
         Raises
         ------
         chunkwise.errors.SelectionError
-            For an index that does not fit the dataset (an IndexError, ValueError and
-            TypeError).
+            For an index that does not fit the dataset (an IndexError, ValueError and TypeError).
         chunkwise.errors.CannotWriteError
             When a chunk cannot be put into the file: names it and says what is in the file (an
             OSError).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +20,14 @@ if TYPE_CHECKING:
     from chunkwise.xarray.opened import SharedFile
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
-# Options of `open_dataset` that say how the file is opened; the others decode.
+# Options of `open_dataset`: those that say how the file is opened, and those that decode.
 _OPENING = (
     *("format", "invalid_netcdf", "phony_dims", "decode_vlen_strings", "driver", "driver_kwds"),
     *("external", "storage_options", "settings"),
+)
+_DECODING = (
+    *("mask_and_scale", "decode_times", "concat_characters", "decode_coords", "drop_variables"),
+    *("use_cftime", "decode_timedelta"),
 )
 
 
@@ -47,54 +51,15 @@ class ChunkwiseEntrypoint(BackendEntrypoint):
                 return str(path).endswith((".nc", ".nc4"))
         return _begins_as_hdf5(filename_or_obj)
 
+    # What xarray would find in the signature.
+    open_dataset_parameters = ("filename_or_obj", "group", "lock", *_OPENING, *_DECODING)
+
     def open_dataset(
-        self,
-        filename_or_obj: Any,
-        *,
-        mask_and_scale: bool | Mapping[str, bool] = True,
-        decode_times: Any = True,
-        concat_characters: bool | Mapping[str, bool] = True,
-        decode_coords: bool | str = True,
-        drop_variables: str | Iterable[str] | None = None,
-        use_cftime: bool | Mapping[str, bool] | None = None,
-        decode_timedelta: Any = None,
-        format: str | None = None,  # None or ``"NETCDF4"``: there is no other
-        group: str | None = None,  # Path of a group; None for the root
-        lock: Any = None,
-        invalid_netcdf: bool | None = None,
-        phony_dims: str | None = None,
-        decode_vlen_strings: bool = True,
-        driver: str | None = None,
-        driver_kwds: Mapping[str, Any] | None = None,
-        external: External | None = None,
-        storage_options: Mapping[str, Any] | None = None,
-        settings: Mapping[str, Any] | None = None,
+        self, filename_or_obj: Any, *, group: str | None = None, lock: Any = None, **options: Any
     ) -> Dataset:
         """Open a group of a file; see `docs/xarray.md`."""
-        source = _source(
-            filename_or_obj,
-            format=format,
-            invalid_netcdf=invalid_netcdf,
-            phony_dims=phony_dims,
-            decode_vlen_strings=decode_vlen_strings,
-            driver=driver,
-            driver_kwds=driver_kwds,
-            external=external,
-            storage_options=storage_options,
-            settings=settings,
-        )
-        return _dataset(
-            source,
-            group,
-            lock,
-            mask_and_scale=mask_and_scale,
-            decode_times=decode_times,
-            concat_characters=concat_characters,
-            decode_coords=decode_coords,
-            drop_variables=drop_variables,
-            use_cftime=use_cftime,
-            decode_timedelta=decode_timedelta,
-        )
+        opening = {name: options.pop(name) for name in _OPENING if name in options}
+        return _dataset(_source(filename_or_obj, **opening), group, lock, **options)
 
     def open_groups_as_dict(
         self, filename_or_obj: Any, *, group: str | None = None, lock: Any = None, **options: Any
@@ -140,7 +105,7 @@ def _below(path: str, above: str) -> str:
 def _source(
     given: Any,
     *,
-    format: str | None = None,
+    format: str | None = None,  # None or ``"NETCDF4"``: there is no other
     invalid_netcdf: bool | None = None,
     phony_dims: str | None = None,
     decode_vlen_strings: bool = True,

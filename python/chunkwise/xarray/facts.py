@@ -53,10 +53,8 @@ class GroupFacts:
 
 
 def netcdf_filters(filters: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters of szip, bzip2, blosc and zstd, by netCDF's names.
-
-    Of filters by h5py's names, or their numbers as text.
-    """
+    """Parameters of szip, bzip2, blosc and zstd, by netCDF's names."""
+    # Of filters by h5py's names, or their numbers as text.
     numbered = {"szip": "4", "bzip2": "307", "blosc": "32004", "zstd": "32015"}
     found = {name: filters.get(name, filters.get(text)) for name, text in numbered.items()}
     return {name: values for name, values in found.items() if values is not None}

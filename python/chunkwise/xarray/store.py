@@ -100,10 +100,8 @@ def _netcdf_filters(facts: VariableFacts) -> dict[str, Any]:
 
 
 def group_paths(source: SharedFile, group: str | None) -> Iterator[str]:
-    """Paths of a group and of all groups in it, as xarray numbers them: parents first.
-
-    A link that leads back to a group above is left out.
-    """
+    """Paths of a group and of all groups in it, as xarray numbers them: parents first."""
+    # A link that leads back to a group above is left out.
     path = "/" + (group or "").strip("/")
     yield path
     yield from _paths_below(source, path, frozenset())

@@ -110,10 +110,8 @@ def _with_names(found: Any, dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _attributes(holder: Any, where: str) -> dict[str, Any]:
-    """Attributes, text decoded, without those that hold a single reference.
-
-    As netCDF-C leaves them out; h5netcdf has no value for them.
-    """
+    """Attributes, text decoded, without those that hold a single reference."""
+    # As netCDF-C leaves them out; h5netcdf has no value for them.
     found = {}
     for name in holder.attrs:
         try:

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from chunkwise.dask.arrays import computed, write_arrays
-from chunkwise.dask.finding import require_dask, scheduler_of
-from chunkwise.dask.writing import Progress, Tally, Written
+from chunkwise.dask.writing import Progress, Tally, Written, require_dask, scheduler_of
 from chunkwise.errors import UsageError
 from chunkwise.files.superblock import read_superblock, stated_end
 from chunkwise.grammar import Effort
@@ -97,7 +96,6 @@ def to_netcdf(
         What xarray raises about the dataset and its encoding.
     """
     require_dask()
-    _require_xarray()
     scheduler = scheduler_of(client)
     dataset = _as_dataset(dataset)
     require_valid(dataset)
@@ -173,7 +171,10 @@ def _write_later(
 
 
 def _as_dataset(given: Any) -> Any:
-    import xarray as xr
+    try:
+        import xarray as xr
+    except ImportError as wrong:
+        raise UsageError(f"xarray is needed for this ({wrong}): pip install xarray") from None
 
     if isinstance(given, xr.Dataset):
         return given
@@ -187,10 +188,3 @@ def _as_dataset(given: Any) -> Any:
         made.attrs[_ITS_NAME] = given.name
         return made
     return given.to_dataset()
-
-
-def _require_xarray() -> None:
-    try:
-        import xarray  # noqa: F401
-    except ImportError as wrong:
-        raise UsageError(f"xarray is needed for this ({wrong}): pip install xarray") from None

@@ -23,11 +23,18 @@ from typing import Any, Final
 
 from chunkwise.errors import CannotWriteError
 from chunkwise.memory import total_nbytes
-from chunkwise.mpi.failing import agreed
-from chunkwise.mpi.folder import patiently
-from chunkwise.mpi.libraries import Library, library_of
-from chunkwise.mpi.ranks import Alone, exchange, host, under_mpi
-from chunkwise.mpi.waiting import Comm, broadcast
+from chunkwise.mpi.machine import patiently
+from chunkwise.mpi.ranks import (
+    Alone,
+    Comm,
+    Library,
+    agreed,
+    broadcast,
+    exchange,
+    host,
+    library_of,
+    under_mpi,
+)
 
 _LIMIT_S: Final = 60
 _MCA_IO: Final = "OMPI_MCA_io"

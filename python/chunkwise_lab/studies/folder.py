@@ -16,7 +16,7 @@ from typing import Final
 
 from chunkwise import system
 from chunkwise.errors import UsageError
-from chunkwise.files.room import free_nbytes
+from chunkwise.files.durable import free_nbytes
 from chunkwise.grammar import format_size
 from chunkwise.names import printable
 from chunkwise.words import counted

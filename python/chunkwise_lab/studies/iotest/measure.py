@@ -28,7 +28,7 @@ import numpy as np
 from h5py import h5d, h5f, h5s, h5t
 
 from chunkwise.errors import WrongValueError
-from chunkwise.mpi.waiting import abandoned
+from chunkwise.mpi.ranks import abandoned
 from chunkwise_lab.studies.iotest.lists import Lists, space
 from chunkwise_lab.studies.iotest.pattern import Geometry, Tile, Values
 

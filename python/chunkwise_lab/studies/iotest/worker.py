@@ -23,9 +23,7 @@ from h5py import h5d, h5f, h5s, h5t
 
 from chunkwise.errors import ChunkwiseError, WrongValueError
 from chunkwise.grammar import Pipeline
-from chunkwise.mpi.failing import OtherRankFailedError
-from chunkwise.mpi.program import as_one_program
-from chunkwise.mpi.waiting import abandoned
+from chunkwise.mpi.ranks import OtherRankFailedError, abandoned, as_one_program
 from chunkwise.names import hdf5_reason
 from chunkwise_lab.studies.iotest.lists import access, chunked, transfer
 from chunkwise_lab.studies.iotest.pattern import Values
