@@ -108,6 +108,13 @@ PRINTED = {
             "filesystem": dict[str, Any], "path": str, "shared": bool | None, "findings": Rows,
         },
     ),
+    "chunkwise-mpi-model": Printed(
+        "mpi-model", 1, None,
+        {
+            "job": dict[str, Any], "machine": dict[str, float], "estimates": dict[str, Any],
+            "most_ranks": int | None, "checked": Rows, "predictions": Rows,
+        },
+    ),
     "chunkwise-iotest": Printed(
         "study iotest", 2, None,
         {

@@ -51,6 +51,7 @@ SMOKE = (
     ("view", "a.h5", "--save", "view.html"),
     ("study", "--list"),
     ("mpi-check",),
+    ("mpi-model",),
 )
 
 

@@ -38,6 +38,7 @@ COMMANDS: Final = (
     ("verify", "b.h5", "--manifest", "m.json"),
     ("index", "b.h5", "-o", "b.json"),
     ("study", "--list"),
+    ("mpi-model",),
 )
 
 

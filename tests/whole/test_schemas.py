@@ -44,6 +44,7 @@ PRINTS = (
     ("chunkwise-salvage", "verify a.h5 --salvage saved.h5 --json"),
     ("chunkwise-index", "index a.h5 -o a.json --json"),
     ("chunkwise-mpi-check", "mpi-check --json"),
+    ("chunkwise-mpi-model", "mpi-model --json"),
 )
 # What takes long, or MPI.
 LONG = {"chunkwise-study", "chunkwise-iotest"}

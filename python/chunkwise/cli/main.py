@@ -38,9 +38,10 @@ COMMANDS = {
     "index": "Write down where a file's chunks are, for zarr, xarray and chunkwise.open.",
     "sample": "Generate one of the papers' datasets.",
     "mpi-check": "Show the MPI and HDF5 in use, and their known problems.",
+    "mpi-model": "Predict the time and the limit of a parallel write on many ranks.",
 }
 # Found by their entry points: those of the package chunkwise_lab, which need not be there.
-OF_THE_LAB = ("hstest", "study", "report", "sample", "mpi-check")
+OF_THE_LAB = ("hstest", "study", "report", "sample", "mpi-check", "mpi-model")
 # What the ranks of an MPI program do together: they fail and end as one.
 OF_MANY_RANKS = ("mpi-check", "repack", "study iotest")
 # What no system but Linux can do, and what Windows cannot.

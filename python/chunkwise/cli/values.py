@@ -165,7 +165,7 @@ def followed(
         return dataset, access
     if file is None:
         raise UsageError("--trace holds the reads of a file: name the file")
-    from chunkwise.running.replay import recorded
+    from chunkwise.running.trace import recorded
 
     name, found = recorded(trace, file, dataset)
     return name, (*access, *found)

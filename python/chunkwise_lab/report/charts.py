@@ -24,7 +24,15 @@ from chunkwise_lab.report.labels import (
 )
 from chunkwise_lab.report.model import Axis, Chart, Point, Series, Table, Tick
 from chunkwise_lab.report.scales import Scale, number
-from chunkwise_lab.report.values import FAMILY, Drawing, Value, distinguished, measured, published
+from chunkwise_lab.report.values import (
+    FAMILY,
+    Drawing,
+    Value,
+    by_model,
+    distinguished,
+    measured,
+    published,
+)
 from chunkwise_lab.studies.figures import FIGURES
 from chunkwise_lab.studies.study import Plot, Statistic, matches
 
@@ -41,6 +49,7 @@ class Line:
     # As the table has them; empty for nothing.
     today: str
     error: str
+    model: str
     paper: str
     ratio: str
     source: str
@@ -79,6 +88,7 @@ def _whole(
             *(value_text(n, line.of.point.get(n, ""), drawing.libraries) for n in names),
             line.today or ("no counterpart" if line.of.elsewhere else "not measured"),
             line.error,
+            line.model,
             line.paper,
             line.ratio,
             line.source,
@@ -87,12 +97,12 @@ def _whole(
     ]
     width = len(names)
     columns = [*map(column_title, names)]
-    columns += ["today", "standard error", "published", "today / published", "source"]
+    columns += ["today", "standard error", "model", "published", "today / published", "source"]
     shown = [n for n in range(len(columns)) if n <= width or any(row[n] for row in rows)]
     return Table(
         caption,
         tuple(columns[n] for n in shown),
-        tuple(width <= n < width + 4 for n in shown),
+        tuple(width <= n < width + 5 for n in shown),
         tuple(tuple(row[n] for n in shown) for row in rows),
     )
 
@@ -105,6 +115,8 @@ def _folded(
     for line in lines:
         place = value_text(plot.x, line.of.point[plot.x], drawing.libraries)
         text = f"{line.today} {line.error}".strip()
+        if line.model:
+            text = "; ".join(filter(None, (text, f"model {line.model}")))
         if line.paper:
             beside = f" ({line.ratio})" if line.ratio else ""
             text = "; ".join(filter(None, (text, f"paper {line.paper}{beside}")))
@@ -141,10 +153,12 @@ def _line(plot: Plot, value: Value | None, printed: Sequence[Value], drawing: Dr
         return figure_text(FIGURES[plot.figure], of.middle, relative=plot.relative is not None)
 
     of = value or printed[0]
+    model = ", ".join(text(one) for one in printed if one.modelled)
+    printed = [one for one in printed if not one.modelled]
     paper = ", ".join(map(text, printed))
     source = "; ".join(sources_text(p.sources) for p in printed)
     if value is None:
-        return Line(of, "", "", paper, "", source)
+        return Line(of, "", "", model, paper, "", source)
     # With less data there are fewer seconds and bytes for that reason alone.
     compare = not (drawing.reduced and FIGURES[plot.figure].unit in ("s", "bytes"))
     compare |= plot.relative is not None
@@ -153,6 +167,7 @@ def _line(plot: Plot, value: Value | None, printed: Sequence[Value], drawing: Dr
         value,
         f"{'~ ' if value.estimated else ''}{text(value)}",
         error_text(value.middle, value.low, value.high),
+        model,
         paper,
         ", ".join(ratios),
         source,
@@ -170,13 +185,15 @@ _OFFSET: Final = 0.24
 _ROW: Final = 0.8
 # In a key, beside values of axes: what a published value is of that nothing today measures.
 _ELSEWHERE: Final = "of"
+# ... and what a model says.
+_MODELLED: Final = ("model", "yes")
 Key = tuple[tuple[str, str], ...]
 
 
 def draw(id_: str, plot: Plot, drawing: Drawing) -> tuple[Chart | None, Table] | None:
     """Make a plot and its table; None if there is nothing to show."""
     values = measured(plot, drawing.rows, drawing.statistic)
-    printed = published(plot, drawing.published, drawing.rows)
+    printed = published(plot, drawing.published, drawing.rows) + by_model(plot, drawing)
     values = [value for value in values if plot.x in value.point]
     if not values and not printed:
         return None
@@ -236,7 +253,7 @@ def _chart(
     if scale.breaks:
         notes.append("Left of the dotted line, values have no place among the numbers.")
     figure = FIGURES[plot.figure]
-    if drawing.reduced and printed:
+    if drawing.reduced and any(not value.modelled for value in printed):
         notes.append(
             "Measured on less data than the paper: compare how values change, not the values."
         )
@@ -280,6 +297,8 @@ def _unit(plot: Plot, values: Iterable[Value]) -> tuple[float, str]:
 
 def _key(value: Value, dims: Sequence[str]) -> Key:
     key = tuple((name, value.point[name]) for name in dims if name in value.point)
+    if value.modelled:
+        return (*key, _MODELLED)
     return (*key, (_ELSEWHERE, value.label or value.note or "else")) if value.elsewhere else key
 
 
@@ -310,7 +329,7 @@ def _groups(values: Iterable[Value], dims: Sequence[str], libraries: Libraries) 
     alone, beside = [], []
     for group in found.values():
         if group.published:
-            fitting = [one for one in mine if set(group.key) <= set(one.key)]
+            fitting = [one for one in mine if set(group.key) - {_MODELLED} <= set(one.key)]
             if len(fitting) == 1:
                 beside.append((group, fitting[0]))
             else:
@@ -328,6 +347,8 @@ def _groups(values: Iterable[Value], dims: Sequence[str], libraries: Libraries) 
 
 def _name(key: Key, dims: Sequence[str], libraries: Libraries, *, published: bool) -> str:
     text = phrase(dict(key), (*dims, _ELSEWHERE), libraries)
+    if _MODELLED in key:
+        return f"model: {text}" if text else "the model"
     if published:
         return f"paper: {text}" if text else "the paper"
     return text or "today"
@@ -378,6 +399,8 @@ def _details(plot: Plot, value: Value, drawing: Drawing) -> tuple[str, ...]:
     text = figure_text(figure, value.middle, relative=relative)
     names = [n for n in (plot.x, *plot.by) if n in value.point]
     where = phrase(value.point, names, drawing.libraries)
+    if value.modelled:
+        return f"{text} by the model", where, value.label
     if value.published:
         return tuple(
             line

@@ -14,6 +14,7 @@ from chunkwise_lab.report.model import Block, Chart, Finding, Section, Table
 from chunkwise_lab.report.values import Drawing, published
 from chunkwise_lab.studies.claims import judge
 from chunkwise_lab.studies.figures import FIGURES
+from chunkwise_lab.studies.iotest.modelled import SAID, modelled
 from chunkwise_lab.studies.own_data import adapted
 from chunkwise_lab.studies.published import measured
 from chunkwise_lab.studies.results import Outcome, Row, StudyResults
@@ -225,6 +226,7 @@ def _block(
         study.statistic,
         results.libraries,
         reduced=_reduced(experiment, results, study),
+        modelled=modelled(rows),
     )
     drawn = [draw(f"{id_}-{n}", plot, drawing) for n, plot in enumerate(experiment.plots, 1)]
     pictures: list[tuple[Chart | None, Table]] = [one for one in drawn if one is not None]
@@ -238,6 +240,7 @@ def _block(
         ("Shown as a figure only", experiment.only_drawn),
         ("What differs here", experiment.note),
         ("Oversubscribed", oversubscribed(rows, results.environment.get("cpu_count"))),
+        ("The model beside it", SAID if drawing.modelled else ""),
         (FALLBACK, " ".join(fallbacks(rows, results.libraries))),
     )
     stopped = () if outcome.complete else ("This experiment was stopped before its end.",)

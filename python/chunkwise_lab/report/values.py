@@ -11,6 +11,7 @@ from chunkwise_lab.report.labels import Libraries
 from chunkwise_lab.report.scales import number
 from chunkwise_lab.studies.comparing import Sample, samples
 from chunkwise_lab.studies.figures import FIGURES
+from chunkwise_lab.studies.iotest.modelled import Modelled
 from chunkwise_lab.studies.results import Row
 from chunkwise_lab.studies.study import Plot, Published, Statistic, Where, matches
 
@@ -35,10 +36,11 @@ class Value:
     note: str = ""
     sources: tuple[str, ...] = ()  # Where it is printed
     elsewhere: bool = False  # Whether nothing that is measured today is of the same
+    modelled: bool = False  # Whether a model says so, and neither this run nor a paper
 
     @property
     def published(self) -> bool:
-        """Whether a paper gives it: it stands beside the measured value."""
+        """Whether a paper or a model gives it: it stands beside the measured value."""
         return self.repeats == 0
 
     def scaled(self, factor: float) -> Value:
@@ -57,6 +59,7 @@ class Drawing:
     statistic: Statistic
     libraries: Libraries  # What values of the axis ``libhdf5`` stand for
     reduced: bool = False  # Whether less data was measured than the paper did
+    modelled: Sequence[Modelled] = ()  # Values of a model, drawn beside those that were measured
 
 
 def measured(plot: Plot, rows: Iterable[Row], statistic: Statistic) -> list[Value]:
@@ -149,6 +152,16 @@ def published(plot: Plot, printed: Iterable[Published], rows: Sequence[Row]) -> 
             )
     found = _once(found)
     return found if plot.relative is None else _divided(found, plot, plot.relative)
+
+
+def by_model(plot: Plot, drawing: Drawing) -> list[Value]:
+    """Return a model's values for a plot."""
+    return [
+        Value(one.point, one.value, one.value, one.value, label="with a core each", modelled=True)
+        for one in drawing.modelled
+        if one.figure == plot.figure and plot.relative is None and plot.over is None
+        if matches(one.point, plot.where)
+    ]
 
 
 def _once(values: Iterable[Value]) -> list[Value]:
