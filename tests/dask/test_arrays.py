@@ -226,16 +226,16 @@ def test_a_target_that_is_there_stays(tmp_path: Path) -> None:
 def test_workers_that_do_not_see_the_folder_are_named(
     client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from chunkwise.dask import lease
+    from chunkwise.dask.cluster import Lease
 
-    real = lease.Lease.where.fget  # type: ignore[attr-defined]
+    real = Lease.where.fget  # type: ignore[attr-defined]
     assert real is not None
 
     def elsewhere(self: Any) -> Any:
         found = real(self)
         return type(found)(found.path, found.lease + "-not-mounted", found.term)
 
-    monkeypatch.setattr(lease.Lease, "where", property(elsewhere))
+    monkeypatch.setattr(Lease, "where", property(elsewhere))
     with pytest.raises(UsageError, match=r"2 workers \(tcp://127.0.0.1:.*do not see its folder"):
         to_hdf5(_with("f4"), tmp_path / "a.h5", "x", client=client)
     assert left_in(tmp_path) == []
