@@ -103,7 +103,7 @@ def _made(store: Store, group: str, entry: dict[str, Any]) -> Iterator[Compariso
     yield made
     if "sizes" in entry:
         left = [
-            Reader(one.name, "repacks:size", {"target": one.arguments["target"]})
+            Reader(one.name, "programs:size", {"target": one.arguments["target"]})
             for one in readers
         ]
         title = _filled(entry["sizes"]["title"], names)
