@@ -4,8 +4,6 @@
 it does, so that nobody has to keep a list of them.
 """
 
-from __future__ import annotations
-
 import multiprocessing.util
 import os
 import signal

@@ -1,7 +1,5 @@
 """What does `chunkwise compare` find between saved runs, print, and end with?"""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Do the lines of C that bench advises do what it says, compiled and run as pasted?"""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Do trials that go wrong become rows, and are differing bytes found?"""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Does repacking by workers make the file that one process makes?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

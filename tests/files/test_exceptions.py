@@ -4,8 +4,6 @@ Every method that both have is called with arguments that make no sense, in h5py
 Where h5py raises a builtin exception, ours must be one of that class, too.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import shutil

@@ -1,7 +1,5 @@
 """Are many files mended, each for itself, and those that need nothing left alone?"""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

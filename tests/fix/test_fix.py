@@ -1,7 +1,5 @@
 """Does `chunkwise fix` mend what it says, lose nothing, and leave alone what needs nothing?"""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Does any damage give one error, or the names of what an index leaves out?"""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Does inspect judge by the patterns that are stated, where they are meant, and nowhere else?"""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

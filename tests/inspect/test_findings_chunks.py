@@ -1,7 +1,5 @@
 """Are chunks of a costly shape found, and only those?"""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from pathlib import Path

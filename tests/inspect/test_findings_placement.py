@@ -1,7 +1,5 @@
 """Are bytes found that are read together and lie apart, and only those?"""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Does one command mend all findings of a file that another layout mends?"""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Callable

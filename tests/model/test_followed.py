@@ -1,7 +1,5 @@
 """Does a walk that is followed through libhdf5's cache load the chunks that libhdf5 loads?"""
 
-from __future__ import annotations
-
 import math
 import tempfile
 from pathlib import Path

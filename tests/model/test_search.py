@@ -1,7 +1,5 @@
 """A search loses to nothing that others would choose, and keeps to what was asked for."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

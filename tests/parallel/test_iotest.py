@@ -1,7 +1,5 @@
 """Do several ranks write, read and end a walk as they should?  With the h5py of `make mpi`."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

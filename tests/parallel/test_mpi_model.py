@@ -1,7 +1,5 @@
 """Does `chunkwise mpi-model` say what the model says, of runs that files tell?"""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Do ranks fail together, end together, and wait without using a core?"""
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """Do ranks that write one file together make the file that one process would have made?"""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Does closing a file wait for the engine's reads in other threads, as it waits for libhdf5's?"""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

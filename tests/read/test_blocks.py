@@ -1,7 +1,5 @@
 """Parts of chunks that filters store in blocks are what h5py reads, and cost what they read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

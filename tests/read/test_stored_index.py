@@ -1,7 +1,5 @@
 """Chunk indexes as the file has them: every kind, sparse or full, sound or not."""
 
-from __future__ import annotations
-
 import re
 import struct
 import zlib

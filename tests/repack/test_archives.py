@@ -1,7 +1,5 @@
 """Are many files repacked in place, in parts and several at a time, and the rest left alone?"""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

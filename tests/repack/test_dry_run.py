@@ -1,7 +1,5 @@
 """What the plan of a repack says, and what it refuses before anything is written."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

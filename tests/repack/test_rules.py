@@ -1,7 +1,5 @@
 """Rules of repack: which datasets a pattern means, and what a text says."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

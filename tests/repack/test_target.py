@@ -1,7 +1,5 @@
 """Where a result is made, and how it comes into place."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

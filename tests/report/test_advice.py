@@ -1,7 +1,5 @@
 """What does a report make of an answer of advise?"""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Are the chunks that the reads of a trace touched counted right?"""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

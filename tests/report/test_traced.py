@@ -1,7 +1,5 @@
 """What does a report make of a trace?"""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

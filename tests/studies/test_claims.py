@@ -1,7 +1,5 @@
 """Does each rule give the word that the figures deserve?"""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 from typing import Any

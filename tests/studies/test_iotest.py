@@ -1,7 +1,5 @@
 """Does a walk write what it says, where it says, and in hdf5-iotest's words?  Without MPI."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -1,7 +1,5 @@
 """Does a walk say what is known against its combinations, each thing once?"""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Is what a study's files get wrong refused, with the place and what is known?"""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

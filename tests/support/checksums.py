@@ -4,8 +4,6 @@ Bob Jenkins's lookup3 (public domain), as in ``H5checksum.c``: structures of the
 format end with it.
 """
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Does the demo show its three acts, and leave nothing behind when it is interrupted?"""
 
-from __future__ import annotations
-
 import importlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """What is set holds, is read back, and changes nothing but time and memory."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import pickle
