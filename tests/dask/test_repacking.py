@@ -53,6 +53,7 @@ RULES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("where", ["cluster", "threads", "sync"])
+@pytest.mark.slow
 def test_the_result_is_what_one_process_makes(
     where: str, source: Path, tmp_path: Path, request: Any
 ) -> None:

@@ -104,6 +104,7 @@ def test_each_finding_that_a_layout_mends(
         nothing_lost(Path("a.nc"), Path("b.nc"))
 
 
+@pytest.mark.slow
 def test_many_findings_at_once_with_the_gain_measured(tmp_path: Path) -> None:
     of_many_kinds(tmp_path / "a.h5")
     told: list[str] = []
@@ -289,6 +290,7 @@ def test_a_dry_run_writes_nothing_and_tells_what_would_be_done(
     assert all(times is not None and times > 0 for times in promised)
 
 
+@pytest.mark.slow
 def test_the_options_it_names_are_repacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     of_many_kinds(tmp_path / "a.h5")
