@@ -22,12 +22,14 @@ from tests.inspect.test_findings_file import make_days
 from tests.inspect.test_findings_filters import NOISE, WALK
 from tests.model.test_every_fix import nothing_lost
 from tests.support.inspect_fakes import dataset, file_facts, finding, shown
+from tests.support.once import once
 from tests.support.tools import paste
 
 MIB = 1 << 20
 GZIP: dict[str, Any] = {"compression": "gzip", "compression_opts": 1}
 
 
+@once
 def of_many_kinds(path: Path) -> None:
     """Wrong chunks, wrong filters, both at once, and names that mean something to shells."""
     numbers = np.arange(512 * 512, dtype="<i4").reshape(512, 512)
