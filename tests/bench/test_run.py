@@ -308,7 +308,7 @@ def test_layouts_are_named_truly(tmp_path: Path) -> None:
 
 
 def test_bad_arguments_are_refused_before_anything_runs(file: Path) -> None:
-    cases: list[tuple[dict[str, list[str]], dict[str, Any], type[Exception], str]] = [
+    cases: list[tuple[dict[str, Any], dict[str, Any], type[Exception], str]] = [
         ({"reader": ["netcdf"]}, {}, UsageError, "unknown reader 'netcdf'"),
         ({"cache": ["small"]}, {}, UsageError, "small"),
         ({"access": ["1x1"]}, {}, SelectionError, "has 3"),

@@ -71,7 +71,7 @@ def virtual(path: Path) -> None:
         file.create_dataset("tiny", data=numbers, chunks=(8, 8))
 
 
-MAKERS: dict[str, Callable[[Path], None]] = {
+MAKERS: dict[str, Callable[[Path], object]] = {
     "many kinds": of_many_kinds,
     "scattered": scattered,
     "paged": paged,
