@@ -474,6 +474,7 @@ def test_one_rank_that_fails_fails_all() -> None:
         said(told)
         """,
         json.dumps(cases),
+        timeout=240,  # Each of them takes its time on a busy machine.
     )
     for rank, told in enumerate(by_rank(done)):
         for (failing, when), (kind, first, said) in zip(cases, told, strict=True):

@@ -42,7 +42,7 @@ path = sys.argv[1]
 """
 
 
-def ranks_run(n_ranks: int, path: Path, body: str, *more: str | Path, **variables: str) -> Run:
+def ranks_run(n_ranks: int, path: Path, body: str, *more: str | Path, **variables: Any) -> Run:
     return run(n_ranks, OPEN + textwrap.dedent(body), path, *more, **variables)
 
 
@@ -550,6 +550,7 @@ def test_one_rank_that_fails_fails_all_and_leaves_no_target(tmp_path: Path) -> N
         said(told)
         """,
         json.dumps(cases),
+        timeout=240,  # Each of them takes its time on a busy machine.
     )
     for rank, told in enumerate(by_rank(done)):
         for (failing, _), (kind, first, left) in zip(cases, told, strict=True):
